@@ -162,11 +162,7 @@ def all_forms(formats: str | Sequence[str] = "all", deletes: str | Sequence[str]
 
 
 def types_of(rows: Sequence[Row]) -> dict[str, str]:
-    """Types by column, from values.
-
-    Raises:
-        RequestError: a column has no value, or values that do not tell.
-    """
+    """Types by column, from values. Raises RequestError if a column has no value, or values that do not tell."""
     types = {}
     for name in dict.fromkeys(name for row in rows for name in row):
         kinds = {_kind(row[name]) for row in rows if row.get(name) is not None}

@@ -43,11 +43,7 @@ def known_engines() -> tuple[str, ...]:
 
 
 def check_names(names: Mapping[str, object]) -> None:
-    """Refuses names that no engine has.
-
-    Raises:
-        RequestError: there is none; the message names the nearest.
-    """
+    """Refuses names that no engine has. Raises RequestError if there is none; the message names the nearest."""
     for name in names:
         if name not in known_engines() and ":" not in name:
             raise _unknown(name)

@@ -161,11 +161,7 @@ class OwnReader:
         columns: tuple[str, ...] | None,
         opening: Mapping[str, Any] | None = None,
     ) -> pa.Table:
-        """The change data of these versions, both included.
-
-        Raises:
-            HarnessError: as `harness.Table.changes`.
-        """
+        """The change data of these versions, both included. Raises HarnessError as `harness.Table.changes`."""
         opened = open_table(location, **self._roots("refuse"), **(opening or {}))
         plan = opened.changes(*versions, columns=columns).plan
         return find_engine(self.name).to_arrow(plan)

@@ -20,7 +20,7 @@ from harness.errors import HarnessError
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.storage.threads import cached_property
 from harness.table import open_table
-from harness.testing.scenarios.model import Built
+from harness.testing.scenarios.model import Built, ResolvedExpectation
 
 
 @dataclass(frozen=True)
@@ -166,17 +166,20 @@ class Feature:
     proof: Proof
 
 
+def plan_read(address: str, expectation: ResolvedExpectation) -> ScanPlan:
+    """The plan of one read of the table at an address. Raises HarnessError if the read cannot be planned."""
+    table, at = open_table(address, **expectation.opening), expectation.at
+    if at.changes is not None:
+        return table.changes(*at.changes, columns=expectation.columns).plan
+    return table.snapshot(**at.arguments()).plan(expectation.columns, expectation.where)
+
+
 def evidence_of(built: Built) -> Evidence:
     """The plans of all reads of a built scenario, as harness makes them."""
     planning: dict[int, ScanPlan | HarnessError] = {}
     for expectation in built.expectations:
         try:
-            table, at = open_table(built.address, **expectation.opening), expectation.at
-            if at.changes is not None:
-                plan = table.changes(*at.changes, columns=expectation.columns).plan
-            else:
-                plan = table.snapshot(**at.arguments()).plan(expectation.columns, expectation.where)
-            planning[expectation.number] = plan
+            planning[expectation.number] = plan_read(built.address, expectation)
         except HarnessError as error:
             planning[expectation.number] = error
     return Evidence(built, planning)
