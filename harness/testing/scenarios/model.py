@@ -6,10 +6,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import pyarrow as pa
 
+from harness.errors import RequestError
 from harness.metadata.model.schema import Field, Schema
 from harness.testing.scenarios.arguments import checked, taken
 from harness.testing.writing.places import inside
@@ -136,17 +137,25 @@ class History(ABC):
 
     Made with (directory, table), the mapping under a scenario's `table`. table: the builder. writes: writes the files,
     and has them by label. commits: versions or snapshot ids by label. directory: holds all that is written.
+    operations: by name, functions of history, value and place; a label that one gives is that of the newest version.
     """
 
     table: Any
     writes: Any
     commits: dict[str, int]
     directory: Path
+    operations: ClassVar[Mapping[str, Callable[[Any, Any, str], object]]]
+
+    @property
+    def files(self) -> Mapping[str, Any]:
+        """The handles of files by label."""
+        files: Mapping[str, Any] = self.writes.files
+        return files
 
     @property
     def labels(self) -> Mapping[str, str]:
         """Recorded paths of files by label; `_file` of expected rows is given by label."""
-        return {label: handle.path for label, handle in self.writes.files.items()}
+        return {label: handle.path for label, handle in self.files.items()}
 
     @property
     @abstractmethod
@@ -158,13 +167,21 @@ class History(ABC):
     def metadata_path(self) -> Path | None:
         """The newest metadata file; None: the format finds its own."""
 
-    @abstractmethod
     def apply(self, operation: Mapping[str, Any]) -> None:
         """Runs one operation, as it stands under `history`.
 
         Raises:
             RequestError: an operation, key or label that does not exist, or a value of the wrong type.
         """
+        if not isinstance(operation, Mapping) or len(operation) != 1:
+            raise RequestError(f"Invalid operation {operation!r}: expected a mapping with one key")
+        ((name, value),) = operation.items()
+        if name not in self.operations:
+            kind = type(self).__name__.removesuffix("History")
+            raise RequestError(f"Unknown operation {name!r}: {kind} histories have {', '.join(self.operations)}")
+        label = self.operations[name](self, value, f"operation {name!r}")
+        if isinstance(label, str):
+            self.commits[label] = self.table.version
 
     @abstractmethod
     def resolve(self, selector: Selector) -> ResolvedSelector:

@@ -33,7 +33,7 @@ from typing import Any
 
 from harness.errors import RequestError
 from harness.metadata.model.schema import CHANGES, METADATA, Field, Schema, StructType, UnknownType
-from harness.testing.scenarios.arguments import Arguments, checked, label_of, operation_of, taken
+from harness.testing.scenarios.arguments import Arguments, checked, label_of, taken
 from harness.testing.scenarios.delta.writes import DeltaWrites
 from harness.testing.scenarios.edits import damage, edit, edit_lines
 from harness.testing.scenarios.model import COLUMN_OPERATIONS, History, ResolvedSelector, Selector
@@ -88,11 +88,6 @@ class DeltaHistory(History):
         self.held: dict[int, bytes] = {}
 
     @property
-    def files(self) -> Mapping[str, DataFileHandle]:
-        """Data and change files by label."""
-        return self.writes.files
-
-    @property
     def location(self) -> Path:
         """The directory where the table is now."""
         return self.table.directory
@@ -101,13 +96,6 @@ class DeltaHistory(History):
     def metadata_path(self) -> Path | None:
         """None: a Delta table is found by its directory."""
         return None
-
-    def apply(self, operation: Mapping[str, Any]) -> None:
-        """Runs one operation."""
-        name, value = operation_of(operation, _OPERATIONS, "Delta histories")
-        label = _OPERATIONS[name](self, value, f"operation {name!r}")
-        if isinstance(label, str):
-            self.commits[label] = self.table.version
 
     def resolve(self, selector: Selector) -> ResolvedSelector:
         """The selector with labels replaced by versions and times."""
@@ -213,13 +201,10 @@ class DeltaHistory(History):
     # -- table changes -------------------------------------------------------------------------------------------------
 
     def _add_column(self, value: Any, place: str) -> str | None:
-        given = Arguments(value, place)
-        label: str | None = given.of(str, "as", None)
-        name, type_ = given.text("name"), given.any("type")
-        parent, metadata = given.of(str, "parent", None), given.of(dict, "metadata", {})
-        given.finish()
+        kinds = {"as": (str, None), "name": str, "type": Any, "parent": (str, None), "metadata": (dict, {})}
+        label, name, type_, parent, metadata = taken(value, place, **kinds)
         self.table.add_column(name, type_, parent=parent, metadata=metadata)
-        return label
+        return None if label is None else str(label)
 
     def _widen_column(self, value: Any, place: str) -> None:
         path, type_, annotation = taken(value, place, path=str, type=str, annotation=(dict, None))
@@ -350,10 +335,9 @@ def _positions(value: Any, place: str) -> frozenset[int]:
     """Positions of rows, in a list or as `{ranges: [[first, last], ...]}`, both included."""
     if not isinstance(value, Mapping):
         return frozenset(checked(int, p, place) for p in checked(list, value, place))
-    given = Arguments(value, place)
-    ranges = [checked(list, r, place) for r in given.of(list, "ranges")]
-    given.finish()
-    return frozenset(p for first, last in ranges for p in range(first, last + 1))
+    (ranges,) = taken(value, place, ranges=list)
+    pairs = [checked(list, pair, place) for pair in ranges]
+    return frozenset(p for first, last in pairs for p in range(first, last + 1))
 
 
 def _files(value: Any, name: str) -> dict[str, Any]:
@@ -369,7 +353,7 @@ def _numbered(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {"version": value}
 
 
-_OPERATIONS: Mapping[str, Callable[[DeltaHistory, Any, str], object]] = {
+_OPERATIONS: Mapping[str, Callable[[Any, Any, str], object]] = {
     **COLUMN_OPERATIONS,
     "append": lambda h, value, place: h._commit(_files(value, "add"), place),
     "overwrite": DeltaHistory._overwrite,
@@ -396,3 +380,4 @@ _OPERATIONS: Mapping[str, Callable[[DeltaHistory, Any, str], object]] = {
     "write-last-checkpoint": lambda h, value, place: h.table.write_last_checkpoint(checked(str, value, place)),
     "break": DeltaHistory._break,
 }
+DeltaHistory.operations = _OPERATIONS
