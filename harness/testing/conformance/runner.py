@@ -33,7 +33,7 @@ from harness.testing.conformance.results import (
 )
 from harness.testing.scenarios.building import build
 from harness.testing.scenarios.evidence import evidence_of
-from harness.testing.scenarios.features import FEATURES, missing_features
+from harness.testing.scenarios.features import MEANINGS, missing_features
 from harness.testing.scenarios.loading import fixtures_directory
 from harness.testing.scenarios.model import Built, ResolvedExpectation, Scenario
 
@@ -111,7 +111,7 @@ def run(
             if not any(line.matches(case.engine.name, case.scenario.name) for case in found)
         ),
         environment=environment(),
-        meanings={name: FEATURES[name].meaning for scenario in scenarios for name in scenario.features},
+        meanings={name: MEANINGS[name] for scenario in scenarios for name in scenario.features},
         seconds=time.monotonic() - started,
     )
 

@@ -18,7 +18,7 @@ import yaml
 from harness import errors
 from harness.errors import HarnessError, RequestError
 from harness.testing.scenarios.arguments import Arguments, checked
-from harness.testing.scenarios.features import FEATURES, features_of
+from harness.testing.scenarios.features import MEANINGS, features_of
 from harness.testing.scenarios.model import Expectation, ExpectedError, Scenario, Selector, SelectorKind
 
 _MOST_DIGITS = 1_000
@@ -206,7 +206,7 @@ def from_mapping(mapping: Any, name: str, *, path: Path | None = None) -> Scenar
     features = given.texts("features", [])
     known = features_of(format_)
     for feature in (f for f in features if f not in known):
-        if feature in FEATURES:
+        if feature in MEANINGS:
             raise RequestError(f"Invalid feature {feature!r} in {place}: {format_} tables do not have it")
         raise RequestError(f"Unknown feature {feature!r} in {place}: there are {', '.join(sorted(known))}")
     table = given.of(dict, "table")

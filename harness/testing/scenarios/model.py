@@ -75,7 +75,7 @@ class Scenario:
 
     name: its path below `fixtures/`, without the ending: `iceberg/deletes/own-commit`.
     path: the file; None: made in memory. clauses: rule numbers (`iceberg 4.7`), traps, sections of a specification.
-    features: names of `features.FEATURES` that must occur in the table or the plans of its reads.
+    features: names of `features.MEANINGS` that must occur in the table or the plans of its reads.
     table, history: as in the file: what the builder begins with, and one operation each.
     """
 
