@@ -9,6 +9,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from functools import partial
 from typing import Any, Literal
 
 from harness.metadata.model.schema import (
@@ -30,12 +31,11 @@ from harness.testing.oracle.engine.bounded import (
     MOST_EMPTY,
     MOST_TYPES,
     Budget,
-    bunzipped,
     check,
-    deflated,
+    one_stream,
     streams,
+    take,
     unsnappy,
-    unxzed,
     unzstd,
 )
 from harness.testing.oracle.engine.stored import RawColumn, StoredFile
@@ -125,14 +125,6 @@ def read_items(stream: io.BytesIO, decode: Callable[[io.BytesIO], Any]) -> Itera
             raise ValueError("a block of items is not as long as it says")
 
 
-def take(stream: io.BytesIO, length: int) -> bytes:
-    """So many bytes. Raises ValueError if there are fewer."""
-    data = stream.read(length) if length >= 0 else b""
-    if len(data) != length:
-        raise ValueError("it ends early")
-    return data
-
-
 def _snappy(data: bytes) -> bytes:
     plain = unsnappy(data[:-_CRC_BYTES])
     if zlib.crc32(plain).to_bytes(_CRC_BYTES, "big") != data[-_CRC_BYTES:]:
@@ -141,7 +133,7 @@ def _snappy(data: bytes) -> bytes:
 
 
 def _deflate(data: bytes) -> bytes:
-    plain, rest = deflated(data)
+    plain, rest = one_stream("deflate", data)
     checksum = zlib.adler32(plain).to_bytes(4, "big")
     # Python's writers leave up to three bytes of zlib's checksum behind the stream.
     if rest not in [checksum[:length] for length in range(5)]:
@@ -154,8 +146,8 @@ _CODECS: dict[str, Callable[[bytes], bytes]] = {
     "deflate": _deflate,
     "snappy": _snappy,
     "zstandard": unzstd,
-    "bzip2": lambda data: streams(bunzipped, data),
-    "xz": lambda data: streams(unxzed, data),
+    "bzip2": partial(streams, "bzip2"),
+    "xz": partial(streams, "xz"),
 }
 
 
@@ -187,10 +179,6 @@ def _integer(bits: int) -> Callable[[io.BytesIO], int]:
     return decode
 
 
-def _boolean(stream: io.BytesIO) -> bool:
-    return bool(_one_of((False, True), take(stream, 1)[0], "boolean"))
-
-
 def _one_of(values: Sequence[Any], index: int, what: str) -> Any:
     if not 0 <= index < len(values):
         raise ValueError(f"{what} {index} of {len(values)}")
@@ -209,7 +197,7 @@ def _text(stream: io.BytesIO) -> bytes:
 
 _PRIMITIVES: dict[str, tuple[Type, Callable[[io.BytesIO], Any]]] = {
     "null": (UnknownType(), lambda _: None),
-    "boolean": (BooleanType(), _boolean),
+    "boolean": (BooleanType(), lambda stream: _one_of((False, True), take(stream, 1)[0], "boolean")),
     "int": (IntegerType(32), _integer(32)),
     "long": (IntegerType(64), _integer(64)),
     "float": (FloatType(32), lambda stream: struct.unpack("<f", take(stream, 4))[0]),

@@ -6,6 +6,7 @@ Spec: Iceberg, "Schema Evolution" and "Appendix A" (iceberg section 6); Delta, "
 from __future__ import annotations
 
 import io
+import re
 import struct
 import uuid
 from collections.abc import Callable, Iterable
@@ -32,6 +33,7 @@ from harness.metadata.model.schema import (
     UnsignedType,
     UuidType,
 )
+from harness.testing.oracle.engine.bounded import take
 
 
 def canonical(data: bytes) -> bytes:
@@ -86,16 +88,11 @@ def _points(stream: io.BytesIO, order: str, width: int) -> bytes:
 
 
 def _wkb_integer(stream: io.BytesIO, order: str) -> int:
-    data = stream.read(4)
-    if len(data) < 4:
-        raise ValueError("it ends early")
-    return int.from_bytes(data, "little" if order == "<" else "big")
+    return int.from_bytes(take(stream, 4), "little" if order == "<" else "big")
 
 
 def _doubles(stream: io.BytesIO, order: str, count: int) -> bytes:
-    data = stream.read(8 * count)
-    if len(data) < 8 * count:
-        raise ValueError("it ends early")
+    data = take(stream, 8 * count)
     numbers = [data[i : i + 8] for i in range(0, len(data), 8)]
     return b"".join(number if order == "<" else number[::-1] for number in numbers)
 
@@ -115,18 +112,21 @@ UNITS = {"ms": 10**3, "us": 10**6, "ns": 10**9}
 """Units of a timestamp per second."""
 
 
-def day_number(year: int, month: int, day: int) -> int:
-    """The day of a date in any year. Raises ValueError if there is no such date."""
-    cycles, year_of_cycle = divmod(year, 400)
-    return date(400 + year_of_cycle, month, day).toordinal() - _EPOCH + (cycles - 1) * _CYCLE
+def day_of(found: re.Match[str]) -> int:
+    """The day of a match of year, month and day, in any year. Raises ValueError if there is no such date."""
+    cycles, year_of_cycle = divmod(int(found["year"]), 400)
+    ordinal = date(400 + year_of_cycle, int(found["month"]), int(found["day"])).toordinal()
+    return ordinal - _EPOCH + (cycles - 1) * _CYCLE
 
 
-def time_of_day(hour: int, minute: int, second: int, fraction: str, *, per_second: int) -> int:
-    """A time of day in units of which `per_second` make a second; `fraction` is the digits after the point.
+def time_of(found: re.Match[str], per_second: int) -> int:
+    """A time of day in units of which `per_second` make a second; parts that the match lacks are 0.
 
     Raises:
         ValueError: there is no such time, or it is finer than a unit.
     """
+    hour, minute, second = (int(found[part] or 0) for part in ("hour", "minute", "second"))
+    fraction = found["fraction"] or ""
     if hour > 23 or minute > 59 or second > 59:
         raise ValueError("no such time of day")
     units, rest = divmod(int(fraction.ljust(9, "0")[:9] or "0") * per_second, 10**9)
@@ -157,7 +157,7 @@ def iceberg_conversion(stored: Type, wanted: Type) -> Conversion | None:
         case TimestampType(utc=False), DateType():
             return lambda value: _timestamp(value * DAY_MICROS, "us", wanted.unit)
         case StringType(), StringType() | BinaryType():
-            return _text
+            return bytes.decode
         case UuidType(), UuidType() | FixedType(length=16):
             return same
         case UuidType(), StringType():
@@ -177,7 +177,9 @@ def delta_conversion(stored: Type, wanted: Type) -> Conversion | None:
             return lambda value: _integer(value, bits)
         case IntegerType(bits=bits), UnsignedType(bits=width) if width < bits:
             return same
-        case DecimalType(), DecimalType() if stored.scale == wanted.scale or _holds(wanted, stored):
+        case DecimalType(), DecimalType() if (
+            stored.scale == wanted.scale or 0 <= wanted.scale - stored.scale <= wanted.precision - stored.precision
+        ):
             return lambda value: _decimal(value, wanted)
         case DecimalType(), IntegerType(bits=width) if wanted.precision - wanted.scale >= _DIGITS[width]:
             return lambda value: _decimal(Decimal(value), wanted)
@@ -192,7 +194,7 @@ def delta_conversion(stored: Type, wanted: Type) -> Conversion | None:
         case TimestampType(unit="us", utc=False), DateType():
             return lambda value: _timestamp(value * DAY_MICROS, "us", "us")
         case StringType(), StringType() | BinaryType():
-            return _text
+            return bytes.decode
         case BinaryType(), BinaryType() | StringType() | FixedType():
             return same
         case ((BooleanType() | FloatType() | DateType()), _) if stored == wanted:
@@ -223,11 +225,6 @@ def same(value: Any) -> Any:
     return value
 
 
-def _holds(wanted: DecimalType, stored: DecimalType) -> bool:
-    more = wanted.scale - stored.scale
-    return more >= 0 and wanted.precision - stored.precision >= more
-
-
 def _integer(value: int, bits: int) -> int:
     if not -(2 ** (bits - 1)) <= value < 2 ** (bits - 1):
         raise ValueError(f"{value} does not fit {bits} bits")
@@ -247,10 +244,6 @@ def _timestamp(value: int, unit: str, wanted: str) -> int:
     if not -(2**63) <= ticks < 2**63:
         raise ValueError(f"{value} {unit} since 1970 is out of the range of {wanted}")
     return ticks
-
-
-def _text(value: bytes) -> str:
-    return value.decode()
 
 
 def _uuid(value: bytes) -> bytes:

@@ -176,14 +176,8 @@ def _parquet_leaf_type(leaf: Any) -> Type:
     """The annotation decides, else the physical type."""
     logical = json.loads(leaf.logical_type.to_json())
     match logical["Type"]:
-        case "String" | "Enum" | "JSON":
-            return StringType()
-        case "BSON":
-            return BinaryType()
-        case "UUID":
-            return UuidType()
-        case "Date":
-            return DateType()
+        case plain if plain in _LOGICAL:
+            return _LOGICAL[plain]
         case "Decimal":
             return DecimalType(logical["precision"], logical["scale"])
         case "Time":
@@ -193,24 +187,24 @@ def _parquet_leaf_type(leaf: Any) -> Type:
         case "Int":
             bits = _BITS[logical["bitWidth"]]
             return IntegerType(bits) if logical["isSigned"] else UnsignedType(bits)
-        case "Null":
-            return UnknownType()
-        case "Float16":
-            return FloatType(16)
-        case "Geometry":
-            return GeometryType()
-        case "Geography":
-            return GeographyType()
+        case "None" if leaf.physical_type == "FIXED_LEN_BYTE_ARRAY":
+            return FixedType(leaf.length)
         case "None":
-            return (
-                FixedType(leaf.length)
-                if leaf.physical_type == "FIXED_LEN_BYTE_ARRAY"
-                else _PHYSICAL[leaf.physical_type]
-            )
+            return _PHYSICAL[leaf.physical_type]
         case other:
             return OpaqueType(str(other))
 
 
+_LOGICAL: dict[str, Type] = {
+    **dict.fromkeys(("String", "Enum", "JSON"), StringType()),
+    "BSON": BinaryType(),
+    "UUID": UuidType(),
+    "Date": DateType(),
+    "Null": UnknownType(),
+    "Float16": FloatType(16),
+    "Geometry": GeometryType(),
+    "Geography": GeographyType(),
+}
 _PHYSICAL: dict[str, Type] = {
     "BOOLEAN": BooleanType(),
     "INT32": IntegerType(32),
@@ -224,15 +218,10 @@ _PHYSICAL: dict[str, Type] = {
 
 def _old_calendar(footer: dict[bytes, bytes]) -> frozenset[str]:
     """The kinds of columns in the old calendar. Spark before 3.0 wrote everything in it (delta T20)."""
-    found = set()
-    if b"org.apache.spark.legacyDateTime" in footer:
-        found.add("dates")
-    if b"org.apache.spark.legacyINT96" in footer:
-        found.add("int96")
     major = footer.get(b"org.apache.spark.version", b"").split(b".")[0]
-    if major.isdigit() and int(major) < 3:
-        found |= {"dates", "int96"}
-    return frozenset(found)
+    is_old = major.isdigit() and int(major) < 3
+    marks = {"dates": b"org.apache.spark.legacyDateTime", "int96": b"org.apache.spark.legacyINT96"}
+    return frozenset(kind for kind, mark in marks.items() if is_old or mark in footer)
 
 
 def shown(path: str, physical: str) -> str:
@@ -352,14 +341,10 @@ def _opened(data: bytes, file_format: str) -> StoredFile:
 
 def _guarded(rows: Iterator[Row], file_format: str, file: str, table: str) -> Iterator[Row]:
     """The rows; what goes wrong on the way becomes an error that names the file."""
-    while True:
-        try:
-            row = next(rows)
-        except StopIteration:
-            return
-        except Exception as error:
-            raise _refusal(error, file_format, file).within(table=table, file=file) from error
-        yield row
+    try:
+        yield from rows
+    except Exception as error:
+        raise _refusal(error, file_format, file).within(table=table, file=file) from error
 
 
 def _refusal(error: Exception, file_format: str, file: str) -> HarnessError:

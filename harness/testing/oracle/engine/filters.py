@@ -41,7 +41,9 @@ from harness.testing.oracle.engine.sql_types import (
     comparable,
     constant,
     explicit_cast,
+    refused,
     sql_type,
+    unless_null,
 )
 
 _DIGITS = {8: 3, 16: 5, 32: 10, 64: 19}
@@ -77,20 +79,16 @@ def negative(term: Term) -> Term:
             value = -term.literal
             return Term(IntegerType(bits), lambda _: value, value)
         case IntegerType(bits=bits):
-            return Term(term.type, lambda row: _fitting(_each(operator.neg, term, row), bits))
+            return Term(term.type, lambda row: unless_null(lambda v: _fitting(-v, bits), term.evaluate(row)))
         case DecimalType():
             return Term(
-                term.type, lambda row: _each(lambda v: -v if isinstance(v, int) else v.copy_negate(), term, row)
+                term.type,
+                lambda row: unless_null(lambda v: -v if isinstance(v, int) else v.copy_negate(), term.evaluate(row)),
             )
         case FloatType():
-            return Term(term.type, lambda row: _each(operator.neg, term, row))
+            return Term(term.type, lambda row: unless_null(operator.neg, term.evaluate(row)))
         case other:
-            raise UnsupportedError(f"Cannot evaluate the filter: the oracle does not know a negative {other}")
-
-
-def _each(change: Callable[[Any], Any], term: Term, row: Values) -> Any:
-    value = term.evaluate(row)
-    return None if value is None else change(value)
+            raise refused(f"know a negative {other}")
 
 
 def _both(compute: Callable[[Any, Any], Any], left: Term, right: Term, type_: Type) -> Term:
@@ -118,8 +116,8 @@ def _fits(value: int, bits: int) -> bool:
     return -limit <= value < limit
 
 
-def _fitting(value: int | None, bits: int) -> int | None:
-    if value is not None and not _fits(value, bits):
+def _fitting(value: int, bits: int) -> int:
+    if not _fits(value, bits):
         raise EngineError(f"Cannot evaluate the filter: {value} overflows {bits} bits")
     return value
 
@@ -163,7 +161,7 @@ def _size(term: Term) -> tuple[int, int]:
 
 
 def _refused(sign: str, left: Term, right: Term) -> UnsupportedError:
-    return UnsupportedError(f"Cannot evaluate the filter: the oracle does not compute {left.type} {sign} {right.type}")
+    return refused(f"compute {left.type} {sign} {right.type}")
 
 
 Condition: TypeAlias = Callable[[Values], bool | None]
@@ -176,7 +174,7 @@ def compile_filter(filter_: Filter) -> Condition:
         UnsupportedError: it has something that the oracle does not evaluate.
     """
     if re.search(r"\bIN\s*\[", filter_.sql, re.IGNORECASE):  # sqlglot takes it for IN (...), whose nulls are others
-        raise UnsupportedError(f"Cannot evaluate the filter: the oracle does not know IN [...], in {filter_.sql}")
+        raise refused(f"know IN [...], in {filter_.sql}")
     (tree,) = Dialect.get_or_raise("duckdb").parse_into(exp.Condition, filter_.sql)
     if tree is None:
         raise UnsupportedError("Cannot evaluate the filter: it is empty")
@@ -207,7 +205,7 @@ def _refuse_unknown(tree: exp.Expr) -> None:
 
 
 def _unsupported(what: str) -> UnsupportedError:
-    return UnsupportedError(f"Cannot evaluate the filter: the oracle does not know {what}")
+    return refused(f"know {what}")
 
 
 class _Compiler:
@@ -289,7 +287,7 @@ class _Compiler:
             raise _unsupported(f"{node.sql('duckdb')} of {term.type}")
         infinities = (float("inf"), float("-inf"))
         holds = (lambda v: v != v) if isinstance(node, exp.IsNan) else (lambda v: v in infinities)
-        return lambda row: None if (value := term.evaluate(row)) is None else bool(holds(value))
+        return lambda row: unless_null(holds, term.evaluate(row))
 
     def like(self, node: exp.Like, escape: exp.Expr | None) -> Condition:
         if escape is not None and not (isinstance(escape, exp.Literal) and escape.is_string and len(escape.name) < 2):

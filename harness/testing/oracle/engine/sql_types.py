@@ -34,11 +34,16 @@ from harness.metadata.model.schema import (
     UuidType,
     VariantType,
 )
-from harness.testing.oracle.engine.conversions import DAY_MICROS, EXACT, UNITS, day_number, same, single, time_of_day
+from harness.testing.oracle.engine.conversions import DAY_MICROS, EXACT, UNITS, day_of, same, single, time_of
 
-_TIME = r"(\d{1,2}):(\d{2}):(\d{2})(?:\.(\d{1,9}))?"
-_DATE = r"(?!0+-)(\d{1,6})-(\d{1,2})-(\d{1,2})"
-_ZONE = r"(Z|[+-]\d{2}(?::?\d{2})?)?"
+_TIME = r"(?P<hour>\d{1,2}):(?P<minute>\d{2}):(?P<second>\d{2})(?:\.(?P<fraction>\d{1,9}))?"
+_DATE = r"(?!0+-)(?P<year>\d{1,6})-(?P<month>\d{1,2})-(?P<day>\d{1,2})"
+_ZONE = r"(?P<zone>Z|[+-]\d{2}(?::?\d{2})?)?"
+
+
+def refused(reason: str) -> UnsupportedError:
+    """The error for a filter, or a part of one, that the oracle does not evaluate."""
+    return UnsupportedError(f"Cannot evaluate the filter: the oracle does not {reason}")
 
 
 def _value_of_text(text: str, type_: Type) -> Any:
@@ -48,7 +53,7 @@ def _value_of_text(text: str, type_: Type) -> Any:
     except ValueError:
         value = None
     if value is None:
-        raise UnsupportedError(f"Cannot evaluate the filter: the oracle does not read {text!r} as {type_}")
+        raise refused(f"read {text!r} as {type_}")
     return value
 
 
@@ -69,10 +74,10 @@ def _parsed(text: str, type_: Type) -> Any:
             return _decimal(text, type_)
         case DateType():
             found = re.fullmatch(_DATE, text)
-            return None if found is None else day_number(*map(int, found.groups()))
+            return None if found is None else day_of(found)
         case TimeType():
             found = re.fullmatch(_TIME, text)
-            return None if found is None else _time(found.groups(), "us")
+            return None if found is None else time_of(found, UNITS["us"])
         case TimestampType():
             return _timestamp(text, type_)
         case UuidType():
@@ -95,24 +100,18 @@ def _decimal(text: str, type_: DecimalType) -> Decimal | None:
     return Decimal((int(found[1] == "-"), tuple(map(int, str(digits))), -type_.scale))
 
 
-def _time(parts: Sequence[str | None], unit: str) -> int:
-    hour, minute, second, fraction = parts
-    return time_of_day(int(hour or 0), int(minute or 0), int(second or 0), fraction or "", per_second=UNITS[unit])
-
-
 def _timestamp(text: str, type_: TimestampType) -> int | None:
     """Ticks since 1970; a text for an instant without a zone is in UTC, as the engines' sessions are."""
     found = re.fullmatch(rf"{_DATE}(?:[ T]{_TIME})?{_ZONE}", text)
-    if found is None or (found[8] is not None and (not type_.utc or found[4] is None)):
+    if found is None or (found["zone"] is not None and (not type_.utc or found["hour"] is None)):
         return None
-    seconds = 0
-    if (zone := found[8] or "Z") != "Z":
+    seconds, per_second = 0, UNITS[type_.unit]
+    if (zone := found["zone"] or "Z") != "Z":
         hours, minutes = int(zone[1:3]), int(zone[-2:]) if len(zone) > 3 else 0
         if hours > 15 or minutes > 59:
             return None
         seconds = (hours * 60 + minutes) * (-60 if zone[0] == "-" else 60)
-    days = day_number(int(found[1]), int(found[2]), int(found[3]))
-    ticks = (days * 86_400 - seconds) * UNITS[type_.unit] + _time(found.groups()[3:7], type_.unit)
+    ticks = (day_of(found) * 86_400 - seconds) * per_second + time_of(found, per_second)
     return ticks if type_.unit == "us" or -(2**63) < ticks < 2**63 else None
 
 
@@ -183,7 +182,7 @@ def _common(left: Type, right: Type) -> Type:
         case TimestampType(utc=False), TimestampType(utc=False):
             return TimestampType("ns")
         case _:
-            raise UnsupportedError(f"Cannot evaluate the filter: the oracle does not compare {left} with {right}")
+            raise refused(f"compare {left} with {right}")
 
 
 def _cast(term: Term, wanted: Type) -> Evaluate:
@@ -192,10 +191,11 @@ def _cast(term: Term, wanted: Type) -> Evaluate:
         value = _value_of_text(term.literal, wanted)
         return _ordered(lambda _: value, wanted)
     convert = _conversion(term.type, wanted)
-    return _ordered(lambda row: _unless_null(convert, term.evaluate(row)), wanted)
+    return _ordered(lambda row: unless_null(convert, term.evaluate(row)), wanted)
 
 
-def _unless_null(convert: Callable[[Any], Any], value: Any) -> Any:
+def unless_null(convert: Callable[[Any], Any], value: Any) -> Any:
+    """The converted value; null stays null."""
     return None if value is None else convert(value)
 
 
@@ -203,15 +203,15 @@ def _ordered(evaluate: Evaluate, type_: Type) -> Evaluate:
     """Values in an order of Python's that is DuckDB's: text by its bytes, NaN above all numbers and equal to itself."""
     match type_:
         case StringType():
-            return lambda row: _unless_null(str.encode, evaluate(row))
+            return lambda row: unless_null(str.encode, evaluate(row))
         case FloatType():
-            return lambda row: _unless_null(lambda v: (1, 0.0) if math.isnan(v) else (0, v), evaluate(row))
+            return lambda row: unless_null(lambda v: (1, 0.0) if math.isnan(v) else (0, v), evaluate(row))
         case BooleanType() | IntegerType() | DecimalType() | DateType() | TimeType() | TimestampType():
             return evaluate
         case UuidType() | BinaryType():
             return evaluate
         case other:
-            raise UnsupportedError(f"Cannot evaluate the filter: the oracle does not compare values of type {other}")
+            raise refused(f"compare values of type {other}")
 
 
 def _conversion(type_: Type, wanted: Type) -> Callable[[Any], Any]:
@@ -257,7 +257,7 @@ def explicit_cast(term: Term, wanted: Type) -> Term:
     if isinstance(term.literal, str):
         return constant(wanted, _value_of_text(term.literal, wanted))
     convert = _explicit(term.type, wanted)
-    return Term(wanted, lambda row: _unless_null(convert, term.evaluate(row)))
+    return Term(wanted, lambda row: unless_null(convert, term.evaluate(row)))
 
 
 def _explicit(type_: Type, wanted: Type) -> Callable[[Any], Any]:
@@ -282,7 +282,7 @@ def _explicit(type_: Type, wanted: Type) -> Callable[[Any], Any]:
         ):
             return _conversion(type_, wanted)
         case _:
-            raise UnsupportedError(f"Cannot evaluate the filter: the oracle does not cast {type_} to {wanted}")
+            raise refused(f"cast {type_} to {wanted}")
 
 
 def _within(limit: int) -> Callable[[Any], Any]:

@@ -34,7 +34,7 @@ from harness.metadata.model.schema import (
     VariantType,
 )
 from harness.metadata.plan.projection import ColumnLookup
-from harness.testing.oracle.engine.conversions import day_number, time_of_day
+from harness.testing.oracle.engine.conversions import day_of, time_of
 from harness.testing.oracle.planner.delta_log import ReplayedState, table_root
 from harness.testing.oracle.planner.documents import mapping, needed, optional, parse_json
 
@@ -287,7 +287,7 @@ def _partition_columns(fields: tuple[Field, ...], names: list[str]) -> tuple[Fie
 
 _EXACT = decimal.Context(prec=100, traps=[decimal.Inexact, decimal.InvalidOperation])
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?")
-_DATE = re.compile(r"([+-]?[0-9]{1,7})-([0-9]{1,2})-([0-9]{1,2})")
+_DATE = re.compile(r"(?P<year>[+-]?[0-9]{1,7})-(?P<month>[0-9]{1,2})-(?P<day>[0-9]{1,2})")
 _TIMESTAMP = re.compile(
     r"(?P<date>[^ T]+)[ T](?P<hour>[0-9]{2}):(?P<minute>[0-9]{2})"
     r"(?::(?P<second>[0-9]{2})(?:\.(?P<fraction>[0-9]{1,9}))?)?"
@@ -350,8 +350,7 @@ def _float(text: str, bits: int) -> float:
 
 
 def _date(text: str) -> int:
-    match = _DATE.fullmatch(text) or _no()
-    days = day_number(int(match[1]), int(match[2]), int(match[3]))
+    days = day_of(_DATE.fullmatch(text) or _no())
     return days if -1 << 31 <= days < 1 << 31 else _no()
 
 
@@ -363,11 +362,12 @@ def _timestamp(text: str, *, utc: bool) -> int:
     parts = match.groupdict(default="")
     if not utc and parts["zone"] not in ("", "Z"):
         _no()
-    time = time_of_day(
-        int(parts["hour"]), int(parts["minute"]), int(parts["second"] or 0), parts["fraction"], per_second=1_000_000
-    )
     offset = (int(parts["h"] or 0) * 60 + int(parts["m"] or 0)) * 60 + int(parts["s"] or 0)
     if int(parts["m"] or 0) > 59 or int(parts["s"] or 0) > 59 or offset > 18 * 3600:
         _no()
-    micros = _date(parts["date"]) * 86_400_000_000 + time - (-offset if parts["sign"] == "-" else offset) * 1_000_000
+    micros = (
+        _date(parts["date"]) * 86_400_000_000
+        + time_of(match, 1_000_000)
+        - (-offset if parts["sign"] == "-" else offset) * 1_000_000
+    )
     return micros if -1 << 63 <= micros < 1 << 63 else _no()

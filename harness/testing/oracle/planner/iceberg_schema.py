@@ -34,13 +34,13 @@ from harness.metadata.model.schema import (
     UuidType,
     VariantType,
 )
-from harness.testing.oracle.engine.conversions import UNITS, day_number, time_of_day
+from harness.testing.oracle.engine.conversions import UNITS, day_of, time_of
 from harness.testing.oracle.planner.documents import Document, needed, optional
 
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _HEX = re.compile(r"(?:[0-9a-fA-F]{2})*")
-_DATE = re.compile(r"([+-]?[0-9]{4,9})-([0-9]{2})-([0-9]{2})")
-_TIME = re.compile(r"([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:\.([0-9]{1,9}))?)?")
+_DATE = re.compile(r"(?P<year>[+-]?[0-9]{4,9})-(?P<month>[0-9]{2})-(?P<day>[0-9]{2})")
+_TIME = re.compile(r"(?P<hour>[0-9]{2}):(?P<minute>[0-9]{2})(?::(?P<second>[0-9]{2})(?:\.(?P<fraction>[0-9]{1,9}))?)?")
 
 
 def _default_of(value: Any, type_: Type, *, file: str) -> Any:
@@ -78,26 +78,25 @@ def _primitive(value: Any, type_: Type) -> Any:
         case FloatType(bits=bits):
             return _float(value, bits)
         case DecimalType(precision=precision, scale=scale):
-            return _decimal(_of(value, str), precision, scale)
+            number = Decimal(_of(value, str))
+            if number.as_tuple().exponent != -scale or len(number.as_tuple().digits) > precision:
+                raise ValueError(f"expected {scale} digits after the point")
+            return number
         case DateType():
-            return _within(_days(value), 32)
+            return _within(day_of(_match(_DATE, value)), 32)
         case TimeType(unit=unit):
-            return _time(value, UNITS[unit])
+            return time_of(_match(_TIME, value), UNITS[unit])
         case TimestampType(unit=unit, utc=utc):
             return _timestamp(value, UNITS[unit], "+00:00" if utc else "")
         case StringType():
             return _of(value, str)
         case UuidType():
-            _match(_UUID, value)
-            return bytes.fromhex(value.replace("-", ""))
-        case FixedType(length=length):
-            _match(_HEX, value)
-            if len(value) != 2 * length:
-                raise ValueError(f"expected {length} bytes")
-            return bytes.fromhex(value)
-        case BinaryType():
-            _match(_HEX, value)
-            return bytes.fromhex(value)
+            return bytes.fromhex(_match(_UUID, value)[0].replace("-", ""))
+        case FixedType() | BinaryType():
+            data = bytes.fromhex(_match(_HEX, value)[0])
+            if isinstance(type_, FixedType) and len(data) != type_.length:
+                raise ValueError(f"expected {type_.length} bytes")
+            return data
         case _:
             raise ValueError("expected null")
 
@@ -130,28 +129,12 @@ def _float(value: Any, bits: int) -> float:
     return float(rounded)
 
 
-def _decimal(text: str, precision: int, scale: int) -> Decimal:
-    number = Decimal(text)
-    if number.as_tuple().exponent != -scale or len(number.as_tuple().digits) > precision:
-        raise ValueError(f"expected {scale} digits after the point")
-    return number
-
-
-def _days(text: Any) -> int:
-    year, month, day = _match(_DATE, text).groups()
-    return day_number(int(year), int(month), int(day))
-
-
-def _time(text: Any, per_second: int) -> int:
-    hour, minute, second, fraction = _match(_TIME, text).groups(default="")
-    return time_of_day(int(hour), int(minute), int(second or 0), fraction, per_second=per_second)
-
-
 def _timestamp(text: Any, per_second: int, zone: str) -> int:
     if not _of(text, str).endswith(zone):
         raise ValueError(f"expected an end of {zone}")
     date, _, time = text.removesuffix(zone).partition("T")
-    return _within(_days(date) * 86_400 * per_second + _time(time, per_second), 64)
+    days, units = day_of(_match(_DATE, date)), time_of(_match(_TIME, time), per_second)
+    return _within(days * 86_400 * per_second + units, 64)
 
 
 _LARGEST_ID = 2147483447
