@@ -20,28 +20,8 @@ from functools import partial
 from typing import Any
 
 from harness.errors import RequestError
-from harness.metadata.model.schema import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    Field,
-    FixedType,
-    FloatType,
-    GeographyType,
-    GeometryType,
-    IntegerType,
-    ListType,
-    MapType,
-    StringType,
-    StructType,
-    TimestampType,
-    TimeType,
-    Type,
-    UnknownType,
-    UuidType,
-    VariantType,
-)
+from harness.metadata.model import schema as T
+from harness.metadata.model.schema import Field
 from harness.testing.scenarios.arguments import Arguments, checked
 
 _DAYS_TO_1970 = dt.date(1970, 1, 1).toordinal()
@@ -51,7 +31,7 @@ _TIMES = re.compile(_TIME)
 _TIMESTAMPS = re.compile(rf"(\d{{4}}-\d{{2}}-\d{{2}})[ T]{_TIME}(Z|[+-]\d{{2}}:\d{{2}})?")
 
 
-def stored_value(type_: Type, value: Any) -> Any:
+def stored_value(type_: T.Type, value: Any) -> Any:
     """The internal value of a value as a scenario writes it. Raises RequestError for another type's."""
     if value is None:
         return None
@@ -92,75 +72,75 @@ def natural_rows(fields: tuple[Field, ...], rows: list[Any]) -> list[dict[str, A
     return natural
 
 
-def named(type_: Type, value: Any) -> Any:
+def named(type_: T.Type, value: Any) -> Any:
     """A stored value with its structs by name in place of ids, at every level."""
     if value is None:
         return None
     match type_:
-        case StructType(fields=fields):
+        case T.StructType(fields=fields):
             return {f.name: named(f.type, value[f.id]) for f in fields if f.id in value}
-        case ListType(element=element):
+        case T.ListType(element=element):
             return [named(element.type, v) for v in value]
-        case MapType(key=key, value=item):
+        case T.MapType(key=key, value=item):
             return [(named(key.type, k), named(item.type, v)) for k, v in value]
         case _:
             return value
 
 
-def scenario_value(type_: Type, value: Any) -> Any:
+def scenario_value(type_: T.Type, value: Any) -> Any:
     """A stored value as a scenario writes it: the reverse of `stored_value`."""
     if value is None:
         return None
     match type_:
-        case DecimalType():
+        case T.DecimalType():
             return f"{value:f}"
-        case UuidType():
+        case T.UuidType():
             return str(uuid.UUID(bytes=value))
-        case FixedType() | BinaryType() | GeometryType() | GeographyType():
+        case T.FixedType() | T.BinaryType() | T.GeometryType() | T.GeographyType():
             return bytes(value).hex()
-        case VariantType() if isinstance(value, Mapping):
+        case T.VariantType() if isinstance(value, Mapping):
             return {part: bytes(value[part]).hex() for part in ("metadata", "value")}
-        case StructType(fields=fields):
+        case T.StructType(fields=fields):
             return {f.name: scenario_value(f.type, value[f.id]) for f in fields if f.id in value}
-        case ListType(element=element):
+        case T.ListType(element=element):
             return [scenario_value(element.type, v) for v in value]
-        case MapType(key=key, value=item):
+        case T.MapType(key=key, value=item):
             return [[scenario_value(key.type, k), scenario_value(item.type, v)] for k, v in value]
         case _:
             return value
 
 
-def _stored(type_: Type, value: Any) -> Any:
+def _stored(type_: T.Type, value: Any) -> Any:
     match type_:
-        case BooleanType():
+        case T.BooleanType():
             return _same(bool, value)
-        case IntegerType() | UnknownType():
+        case T.IntegerType() | T.UnknownType():
             return _same(int, value)
-        case FloatType():
+        case T.FloatType():
             return _float(value)
-        case StringType():
+        case T.StringType():
             return _same(str, value)
-        case DecimalType(scale=scale):
+        case T.DecimalType(scale=scale):
             return _decimal(value, scale)
-        case DateType():
+        case T.DateType():
             return _days(value) if isinstance(value, str) else _same(int, value)
-        case TimeType(unit=unit):
+        case T.TimeType(unit=unit):
             return _time(value, unit) if isinstance(value, str) else _same(int, value)
-        case TimestampType(unit=unit, utc=utc):
+        case T.TimestampType(unit=unit, utc=utc):
             return _timestamp(value, unit, utc=utc) if isinstance(value, str) else _same(int, value)
-        case UuidType():
+        case T.UuidType():
             return uuid.UUID(_same(str, value)).bytes
-        case FixedType() | BinaryType() | GeometryType() | GeographyType():
+        case T.FixedType() | T.BinaryType() | T.GeometryType() | T.GeographyType():
             return bytes.fromhex(_same(str, value))
-        case VariantType() if isinstance(value, str):
+        case T.VariantType() if isinstance(value, str):
             return value
-        case VariantType():
+        case T.VariantType():
             return {part: bytes.fromhex(value[part]) for part in ("metadata", "value")}
-        case StructType(fields=fields):
+        case T.StructType(fields=fields):
             return stored_struct(fields, value)
-        case ListType(element=element):
+        case T.ListType(element=element):
             return [stored_value(element.type, v) for v in _same(list, value)]
-        case MapType(key=key, value=item):
+        case T.MapType(key=key, value=item):
             pairs = value.items() if isinstance(value, Mapping) else value
             return [(stored_value(key.type, k), stored_value(item.type, v)) for k, v in pairs]
         case _:

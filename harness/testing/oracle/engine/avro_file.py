@@ -12,21 +12,7 @@ from decimal import Decimal
 from functools import partial
 from typing import Any, Literal
 
-from harness.metadata.model.schema import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    FixedType,
-    FloatType,
-    IntegerType,
-    StringType,
-    TimestampType,
-    TimeType,
-    Type,
-    UnknownType,
-    UuidType,
-)
+from harness.metadata.model import schema as T
 from harness.testing.oracle.engine.bounded import (
     MOST_EMPTY,
     MOST_TYPES,
@@ -195,24 +181,24 @@ def _text(stream: io.BytesIO) -> bytes:
     return text
 
 
-_PRIMITIVES: dict[str, tuple[Type, Callable[[io.BytesIO], Any]]] = {
-    "null": (UnknownType(), lambda _: None),
-    "boolean": (BooleanType(), lambda stream: _one_of((False, True), take(stream, 1)[0], "boolean")),
-    "int": (IntegerType(32), _integer(32)),
-    "long": (IntegerType(64), _integer(64)),
-    "float": (FloatType(32), lambda stream: struct.unpack("<f", take(stream, 4))[0]),
-    "double": (FloatType(64), lambda stream: struct.unpack("<d", take(stream, 8))[0]),
-    "bytes": (BinaryType(), _bytes),
-    "string": (StringType(), _text),
+_PRIMITIVES: dict[str, tuple[T.Type, Callable[[io.BytesIO], Any]]] = {
+    "null": (T.UnknownType(), lambda _: None),
+    "boolean": (T.BooleanType(), lambda stream: _one_of((False, True), take(stream, 1)[0], "boolean")),
+    "int": (T.IntegerType(32), _integer(32)),
+    "long": (T.IntegerType(64), _integer(64)),
+    "float": (T.FloatType(32), lambda stream: struct.unpack("<f", take(stream, 4))[0]),
+    "double": (T.FloatType(64), lambda stream: struct.unpack("<d", take(stream, 8))[0]),
+    "bytes": (T.BinaryType(), _bytes),
+    "string": (T.StringType(), _text),
 }
 
-_LOGICAL: dict[tuple[str, str], Type] = {
-    ("date", "int"): DateType(),
-    ("time-millis", "int"): TimeType("ms"),
-    ("time-micros", "long"): TimeType("us"),
-    ("local-timestamp-millis", "long"): TimestampType("ms"),
-    ("local-timestamp-micros", "long"): TimestampType("us"),
-    ("local-timestamp-nanos", "long"): TimestampType("ns"),
+_LOGICAL: dict[tuple[str, str], T.Type] = {
+    ("date", "int"): T.DateType(),
+    ("time-millis", "int"): T.TimeType("ms"),
+    ("time-micros", "long"): T.TimeType("us"),
+    ("local-timestamp-millis", "long"): T.TimestampType("ms"),
+    ("local-timestamp-micros", "long"): T.TimestampType("us"),
+    ("local-timestamp-nanos", "long"): T.TimestampType("ns"),
 }
 _ADJUSTABLE: dict[tuple[str, str], Literal["ms", "us", "ns"]] = {
     ("timestamp-millis", "long"): "ms",
@@ -267,7 +253,7 @@ class _Parser:
 
     def union(self, branches: list[Any], namespace: str) -> _AvroType:
         types = [self.parse(branch, namespace) for branch in branches]
-        others = [t for t in types if not isinstance(t.column.type, UnknownType)]
+        others = [t for t in types if not isinstance(t.column.type, T.UnknownType)]
         if len(types) == 1:
             return types[0]
         if len(types) != 2 or len(others) != 1:
@@ -281,13 +267,13 @@ class _Parser:
         match schema["type"]:
             case "enum":
                 symbols = [str(symbol).encode() for symbol in schema.get("symbols", ())]
-                return _AvroType(_unnamed(StringType()), lambda s: _one_of(symbols, read_long(s), "enum symbol"))
+                return _AvroType(_unnamed(T.StringType()), lambda s: _one_of(symbols, read_long(s), "enum symbol"))
             case "fixed":
                 size = schema.get("size")
                 if not isinstance(size, int) or size < 0:
                     raise ValueError(f"its schema has a fixed type of size {size!r}")
                 is_uuid = schema.get("logicalType") == "uuid" and size == 16
-                type_ = UuidType() if is_uuid else FixedType(size)
+                type_ = T.UuidType() if is_uuid else T.FixedType(size)
                 return self.decimal(type_, lambda stream: take(stream, size), schema)
             case _ if full in self.inside:
                 raise UnsupportedAvroError(f"the record {full} contains itself")
@@ -328,15 +314,15 @@ class _Parser:
         type_, decode = _PRIMITIVES[name]
         annotation = (str(schema.get("logicalType")), name)
         if annotation in _ADJUSTABLE:
-            type_ = TimestampType(_ADJUSTABLE[annotation], schema.get("adjust-to-utc") is True)
-        if self.is_manifest and isinstance(type_, IntegerType):
+            type_ = T.TimestampType(_ADJUSTABLE[annotation], schema.get("adjust-to-utc") is True)
+        if self.is_manifest and isinstance(type_, T.IntegerType):
             decode = read_long
         return self.decimal(_LOGICAL.get(annotation, type_), decode, schema)
 
-    def decimal(self, type_: Type, decode: Callable[[io.BytesIO], Any], schema: Mapping[str, Any]) -> _AvroType:
+    def decimal(self, type_: T.Type, decode: Callable[[io.BytesIO], Any], schema: Mapping[str, Any]) -> _AvroType:
         """The type, or the annotated decimal: big-endian two's complement of any length."""
         precision, scale = schema.get("precision"), schema.get("scale", 0)
-        is_annotated = schema.get("logicalType") == "decimal" and isinstance(type_, BinaryType | FixedType)
+        is_annotated = schema.get("logicalType") == "decimal" and isinstance(type_, T.BinaryType | T.FixedType)
         is_sized = isinstance(precision, int) and isinstance(scale, int) and 0 <= scale <= precision <= 38
         if self.is_manifest or not is_annotated or not is_sized or not precision:
             return _AvroType(_unnamed(type_), decode)
@@ -347,10 +333,10 @@ class _Parser:
                 raise ValueError(f"a value has more than {precision} digits")
             return Decimal((int(unscaled < 0), tuple(map(int, str(abs(unscaled)))), -scale))
 
-        return _AvroType(_unnamed(DecimalType(precision, scale)), number)
+        return _AvroType(_unnamed(T.DecimalType(precision, scale)), number)
 
 
-def _unnamed(type_: Type | Literal["struct", "list", "map"], parts: tuple[RawColumn, ...] = ()) -> RawColumn:
+def _unnamed(type_: T.Type | Literal["struct", "list", "map"], parts: tuple[RawColumn, ...] = ()) -> RawColumn:
     return RawColumn(name="", id=None, type=type_, parts=parts)
 
 

@@ -15,31 +15,8 @@ from typing import Any, NoReturn, TypeAlias
 from harness.errors import SchemaMismatchError, UnsupportedError
 from harness.metadata.files import variant
 from harness.metadata.files.variant import malformed, object_fields, unsupported, value_text
-from harness.metadata.model.schema import (
-    CHANGES,
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    Field,
-    FixedType,
-    FloatType,
-    Int96Type,
-    IntegerType,
-    ListType,
-    MapType,
-    OpaqueType,
-    StringType,
-    StructType,
-    TimestampType,
-    TimeType,
-    Type,
-    UnknownType,
-    UuidType,
-    VariantType,
-    children,
-    walk,
-)
+from harness.metadata.model import schema as T
+from harness.metadata.model.schema import CHANGES, Field, children, walk
 from harness.metadata.plan.projection import ColumnLookup
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.testing.oracle.engine.conversions import Conversion, delta_conversion, iceberg_conversion
@@ -104,29 +81,29 @@ def _list(column: RawColumn, typed: Any, metadata: bytes) -> str:
 
 def _single(column: RawColumn, value: Any) -> str:
     match column.type:
-        case BooleanType():
+        case T.BooleanType():
             return variant.boolean(value)
-        case IntegerType():
+        case T.IntegerType():
             return str(value)
-        case FloatType(bits=64):
+        case T.FloatType(bits=64):
             return variant.double(value)
-        case FloatType(bits=32):
+        case T.FloatType(bits=32):
             return variant.single(value)
-        case DecimalType():
+        case T.DecimalType():
             return f"{value:f}"
-        case DateType():
+        case T.DateType():
             return variant.date(value)
-        case TimeType(unit="us"):
+        case T.TimeType(unit="us"):
             return variant.time(value)
-        case TimestampType(unit="us" | "ns" as unit, utc=utc):
+        case T.TimestampType(unit="us" | "ns" as unit, utc=utc):
             return variant.timestamp(value, digits=6 if unit == "us" else 9, utc=utc)
-        case StringType():
+        case T.StringType():
             return variant.text(value.decode())
-        case UuidType() | FixedType(length=16):
+        case T.UuidType() | T.FixedType(length=16):
             return variant.uuid_text(value)
-        case BinaryType():
+        case T.BinaryType():
             return variant.binary(value)
-        case UnknownType():
+        case T.UnknownType():
             return "null"
         case other:
             raise unsupported(f"it is shredded as {other}")
@@ -149,7 +126,7 @@ def refuse_opaque(wanted: Field, path: str, plan: ScanPlan) -> None:
     Raises:
         UnsupportedError: it has such a type.
     """
-    if isinstance(wanted.type, OpaqueType):
+    if isinstance(wanted.type, T.OpaqueType):
         raise UnsupportedError(
             f"Cannot read column {path}: its type {wanted.type.text!r} is not known; leave the column out",
             cause="UnsupportedType",
@@ -213,7 +190,7 @@ class FileColumns:
 
     def place_of(self, wanted: Field) -> int | None:
         """The place of a top-level field in the file; None: the field comes from elsewhere."""
-        if self._is_constant(wanted) or isinstance(wanted.type, UnknownType):
+        if self._is_constant(wanted) or isinstance(wanted.type, T.UnknownType):
             return None
         return self._find(wanted, self.columns, wanted.name)
 
@@ -233,7 +210,7 @@ class FileColumns:
         return wanted.id in self.constants and (self.plan.lookup.is_delta or not self.has_ids)
 
     def _reader(self, wanted: Field, level: tuple[RawColumn, ...], path: str) -> Reader:
-        if isinstance(wanted.type, UnknownType):
+        if isinstance(wanted.type, T.UnknownType):
             return _always(None)
         refuse_opaque(wanted, path, self.plan)
         if self._is_constant(wanted):
@@ -268,7 +245,7 @@ class FileColumns:
 
     def _provides(self, wanted: Field, level: tuple[RawColumn, ...], path: str) -> bool:
         below = children(wanted.type)
-        if isinstance(wanted.type, UnknownType) or self._is_constant(wanted):
+        if isinstance(wanted.type, T.UnknownType) or self._is_constant(wanted):
             return True
         place = self._find(wanted, level, path)
         if place is not None:
@@ -292,7 +269,7 @@ class FileColumns:
 
     def _converted(self, wanted: Field, column: RawColumn, path: str) -> Conversion:
         """Converts a stored value that is not null to the field's."""
-        if isinstance(column.type, UnknownType):
+        if isinstance(column.type, T.UnknownType):
             return _always(None)
         if self.by_position and (children(wanted.type) or column.parts):
             raise UnsupportedError(
@@ -301,14 +278,14 @@ class FileColumns:
                 **self._at("MissingFieldIds", path, "iceberg 5.6"),
             )
         match wanted.type, column.type:
-            case StructType(fields=fields), "struct":
+            case T.StructType(fields=fields), "struct":
                 return self._struct(fields, column, path)
-            case ListType(element=element), "list":
+            case T.ListType(element=element), "list":
                 item = self._part(element, column, 0, path)
                 return lambda items: [item((x,)) for x in items]
-            case MapType(key=key, value=value), "map":
+            case T.MapType(key=key, value=value), "map":
                 return self._map(key, value, column, path)
-            case VariantType(), "struct" if _is_variant(column):
+            case T.VariantType(), "struct" if _is_variant(column):
                 return lambda group: _variant_json(column, group)
             case _, "struct" | "list" | "map":
                 self._incompatible(wanted, str(column.type), path)
@@ -328,9 +305,9 @@ class FileColumns:
 
     def _is_whole(self, wanted: Field, column: RawColumn) -> bool:
         """Tells whether the file has the field and everything below it."""
-        if isinstance(wanted.type, UnknownType) or isinstance(column.type, UnknownType):
+        if isinstance(wanted.type, T.UnknownType) or isinstance(column.type, T.UnknownType):
             return False
-        if isinstance(wanted.type, StructType) and column.type == "struct":
+        if isinstance(wanted.type, T.StructType) and column.type == "struct":
             below = {c.id: c for c in column.parts}
             return all(f.id in below and self._is_whole(f, below[f.id]) for f in wanted.type.fields)
         return all(self._is_whole(f, c) for f, c in zip(children(wanted.type), column.parts, strict=False))
@@ -338,7 +315,7 @@ class FileColumns:
     def _part(self, wanted: Field, parent: RawColumn, place: int, path: str) -> Reader:
         """Reads an element, key or value: the file's only candidate, which must not be another field's."""
         column, path = parent.parts[place], f"{path}.{wanted.name}"
-        if isinstance(wanted.type, UnknownType):
+        if isinstance(wanted.type, T.UnknownType):
             return _always(None)
         refuse_opaque(wanted, path, self.plan)
         if column.id is not None and column.id != wanted.id and not self.plan.lookup.is_delta:
@@ -346,24 +323,24 @@ class FileColumns:
             self._mismatch(reason, "IncompatibleType", path, "iceberg 5.1")
         return self._value(wanted, column, 0, path)
 
-    def _single(self, wanted: Field, type_: Type, stored: Type, path: str) -> Conversion:
+    def _single(self, wanted: Field, type_: T.Type, stored: T.Type, path: str) -> Conversion:
         find = delta_conversion if self.plan.lookup.is_delta else iceberg_conversion
         convert = find(stored, type_)
-        zones = isinstance(type_, TimestampType) and isinstance(stored, TimestampType) and type_.utc != stored.utc
+        zones = isinstance(type_, T.TimestampType) and isinstance(stored, T.TimestampType) and type_.utc != stored.utc
         if convert is None or (zones and self.file_format == "orc"):
             # ORC's timestamp is a wall clock, its timestamp_instant is none: neither stands for the other (7.4).
             self._incompatible(wanted, str(stored), path)
         oldest = self._oldest(stored)
         return convert if oldest is None else _no_older(convert, stored, *oldest)
 
-    def _oldest(self, stored: Type) -> tuple[int, int] | None:
+    def _oldest(self, stored: T.Type) -> tuple[int, int] | None:
         """The least right value, and its units in one stored unit; None: all values are right."""
         match stored:
-            case DateType() if "dates" in self.old_calendar:
+            case T.DateType() if "dates" in self.old_calendar:
                 return _OLDEST_DAY, 1
-            case TimestampType(unit=unit, utc=True) if "dates" in self.old_calendar:
+            case T.TimestampType(unit=unit, utc=True) if "dates" in self.old_calendar:
                 return _OLDEST_MICROS, 1000 if unit == "ms" else 1
-            case Int96Type() if "int96" in self.old_calendar:
+            case T.Int96Type() if "int96" in self.old_calendar:
                 return _OLDEST_MICROS, 1
             case _:
                 return None
@@ -384,7 +361,7 @@ class FileColumns:
 
     def _filled(self, wanted: Field, value: Any, path: str) -> Any:
         """A struct's default with the defaults of the fields that it does not name."""
-        if not isinstance(wanted.type, StructType) or value is None:
+        if not isinstance(wanted.type, T.StructType) or value is None:
             return value
         filled = {}
         for f in wanted.type.fields:
@@ -410,7 +387,7 @@ def _always(value: Any) -> Callable[[Any], Any]:
     return lambda _: value
 
 
-def _no_older(convert: Conversion, stored: Type, oldest: int, unit: int) -> Conversion:
+def _no_older(convert: Conversion, stored: T.Type, oldest: int, unit: int) -> Conversion:
     def checked(value: Any) -> Any:
         if value * unit < oldest:
             raise ValueError(f"{stored} {value} is in the calendar of an old writer (delta T20)")

@@ -15,24 +15,7 @@ from decimal import Context, Decimal, Inexact, InvalidOperation
 from typing import Any, TypeAlias
 
 from harness.errors import CorruptFileError
-from harness.metadata.model.schema import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    FixedType,
-    FloatType,
-    GeographyType,
-    GeometryType,
-    Int96Type,
-    IntegerType,
-    StringType,
-    TimestampType,
-    TimeType,
-    Type,
-    UnsignedType,
-    UuidType,
-)
+from harness.metadata.model import schema as T
 from harness.testing.oracle.engine.bounded import take
 
 
@@ -135,69 +118,69 @@ def time_of(found: re.Match[str], per_second: int) -> int:
     return ((hour * 60 + minute) * 60 + second) * per_second + units
 
 
-def iceberg_conversion(stored: Type, wanted: Type) -> Conversion | None:
+def iceberg_conversion(stored: T.Type, wanted: T.Type) -> Conversion | None:
     """The conversion of a stored type in an Iceberg table (iceberg 5.12, 6.1 to 6.13); None: there is none."""
     match wanted, stored:
-        case IntegerType(bits=bits), IntegerType(bits=width) if width <= bits:
+        case T.IntegerType(bits=bits), T.IntegerType(bits=width) if width <= bits:
             return same
-        case IntegerType(bits=bits), UnsignedType(bits=width) if width < bits:
+        case T.IntegerType(bits=bits), T.UnsignedType(bits=width) if width < bits:
             return same
-        case FloatType(bits=bits), FloatType(bits=width) if 32 <= width <= bits:
+        case T.FloatType(bits=bits), T.FloatType(bits=width) if 32 <= width <= bits:
             return same
-        case DecimalType(), DecimalType() if stored.scale == wanted.scale and stored.precision <= wanted.precision:
+        case T.DecimalType(), T.DecimalType() if stored.scale == wanted.scale and stored.precision <= wanted.precision:
             return lambda value: _decimal(value, wanted)
-        case DateType(), IntegerType(bits=32):
+        case T.DateType(), T.IntegerType(bits=32):
             return same
-        case TimeType(unit="us"), TimeType(unit="ms"):
+        case T.TimeType(unit="us"), T.TimeType(unit="ms"):
             return lambda value: value * 1000
-        case TimestampType(unit="us"), Int96Type():
+        case T.TimestampType(unit="us"), T.Int96Type():
             return same
-        case TimestampType(), TimestampType():
+        case T.TimestampType(), T.TimestampType():
             return lambda value: _timestamp(value, stored.unit, wanted.unit)
-        case TimestampType(utc=False), DateType():
+        case T.TimestampType(utc=False), T.DateType():
             return lambda value: _timestamp(value * DAY_MICROS, "us", wanted.unit)
-        case StringType(), StringType() | BinaryType():
+        case T.StringType(), T.StringType() | T.BinaryType():
             return bytes.decode
-        case UuidType(), UuidType() | FixedType(length=16):
+        case T.UuidType(), T.UuidType() | T.FixedType(length=16):
             return same
-        case UuidType(), StringType():
+        case T.UuidType(), T.StringType():
             return _uuid
-        case GeometryType() | GeographyType(), BinaryType() | GeometryType() | GeographyType():
+        case T.GeometryType() | T.GeographyType(), T.BinaryType() | T.GeometryType() | T.GeographyType():
             return canonical
-        case ((BooleanType() | FixedType() | DateType() | TimeType() | BinaryType()), _) if stored == wanted:
+        case ((T.BooleanType() | T.FixedType() | T.DateType() | T.TimeType() | T.BinaryType()), _) if stored == wanted:
             return same
         case _:
             return None
 
 
-def delta_conversion(stored: Type, wanted: Type) -> Conversion | None:
+def delta_conversion(stored: T.Type, wanted: T.Type) -> Conversion | None:
     """The conversion of a stored type in a Delta table (delta T16, T18, T22 to T24); None: there is none."""
     match wanted, stored:
-        case IntegerType(bits=bits), IntegerType(bits=width) if width <= max(bits, 32):
+        case T.IntegerType(bits=bits), T.IntegerType(bits=width) if width <= max(bits, 32):
             return lambda value: _integer(value, bits)
-        case IntegerType(bits=bits), UnsignedType(bits=width) if width < bits:
+        case T.IntegerType(bits=bits), T.UnsignedType(bits=width) if width < bits:
             return same
-        case DecimalType(), DecimalType() if (
+        case T.DecimalType(), T.DecimalType() if (
             stored.scale == wanted.scale or 0 <= wanted.scale - stored.scale <= wanted.precision - stored.precision
         ):
             return lambda value: _decimal(value, wanted)
-        case DecimalType(), IntegerType(bits=width) if wanted.precision - wanted.scale >= _DIGITS[width]:
+        case T.DecimalType(), T.IntegerType(bits=width) if wanted.precision - wanted.scale >= _DIGITS[width]:
             return lambda value: _decimal(Decimal(value), wanted)
-        case FloatType(bits=64), IntegerType(bits=width) if width <= 32:
+        case T.FloatType(bits=64), T.IntegerType(bits=width) if width <= 32:
             return float
-        case FloatType(bits=64), FloatType(bits=32):
+        case T.FloatType(bits=64), T.FloatType(bits=32):
             return same
-        case TimestampType(unit="us"), TimestampType(unit="ms" | "us"):
+        case T.TimestampType(unit="us"), T.TimestampType(unit="ms" | "us"):
             return lambda value: _timestamp(value, stored.unit, "us")
-        case TimestampType(unit="us"), Int96Type():
+        case T.TimestampType(unit="us"), T.Int96Type():
             return same
-        case TimestampType(unit="us", utc=False), DateType():
+        case T.TimestampType(unit="us", utc=False), T.DateType():
             return lambda value: _timestamp(value * DAY_MICROS, "us", "us")
-        case StringType(), StringType() | BinaryType():
+        case T.StringType(), T.StringType() | T.BinaryType():
             return bytes.decode
-        case BinaryType(), BinaryType() | StringType() | FixedType():
+        case T.BinaryType(), T.BinaryType() | T.StringType() | T.FixedType():
             return same
-        case ((BooleanType() | FloatType() | DateType()), _) if stored == wanted:
+        case ((T.BooleanType() | T.FloatType() | T.DateType()), _) if stored == wanted:
             return same
         case _:
             return None
@@ -231,7 +214,7 @@ def _integer(value: int, bits: int) -> int:
     return value
 
 
-def _decimal(value: Decimal, wanted: DecimalType) -> Decimal:
+def _decimal(value: Decimal, wanted: T.DecimalType) -> Decimal:
     scaled = value.quantize(Decimal((0, (1,), -wanted.scale)), context=EXACT)
     if scaled.adjusted() >= wanted.precision - wanted.scale and scaled != 0:
         raise ValueError(f"{value} does not fit {wanted}")

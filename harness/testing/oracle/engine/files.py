@@ -23,26 +23,7 @@ from harness.errors import (
     MissingFileError,
     UnsupportedError,
 )
-from harness.metadata.model.schema import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    FixedType,
-    FloatType,
-    GeographyType,
-    GeometryType,
-    Int96Type,
-    IntegerType,
-    OpaqueType,
-    StringType,
-    TimestampType,
-    TimeType,
-    Type,
-    UnknownType,
-    UnsignedType,
-    UuidType,
-)
+from harness.metadata.model import schema as T
 from harness.storage.stores import Storage
 from harness.testing.oracle.engine.avro_file import UnsupportedAvroError, open_avro
 from harness.testing.oracle.engine.stored import RawColumn, Row, StoredFile, rows_of
@@ -94,41 +75,41 @@ def _attribute(field: pa.Field, name: str) -> str:
     return value.decode(errors="replace")
 
 
-def _leaf_type(field: pa.Field) -> Type:
+def _leaf_type(field: pa.Field) -> T.Type:
     type_ = field.type
     if pa.types.is_binary(type_):
         return _binary(field)
     if pa.types.is_integer(type_):
         if type_.bit_width == 64 and _attribute(field, "iceberg.long-type").upper() == "TIME":
-            return TimeType("us")
+            return T.TimeType("us")
         bits: Literal[8, 16, 32, 64] = type_.bit_width
-        return IntegerType(bits)
+        return T.IntegerType(bits)
     if pa.types.is_timestamp(type_):
-        return TimestampType(type_.unit, type_.tz is not None)
+        return T.TimestampType(type_.unit, type_.tz is not None)
     if pa.types.is_decimal(type_):
-        return DecimalType(type_.precision, type_.scale)
+        return T.DecimalType(type_.precision, type_.scale)
     if pa.types.is_floating(type_):
-        return FloatType(64 if pa.types.is_float64(type_) else 32)
+        return T.FloatType(64 if pa.types.is_float64(type_) else 32)
     if pa.types.is_boolean(type_):
-        return BooleanType()
+        return T.BooleanType()
     if pa.types.is_date32(type_):
-        return DateType()
-    return StringType() if pa.types.is_string(type_) else OpaqueType(str(type_))
+        return T.DateType()
+    return T.StringType() if pa.types.is_string(type_) else T.OpaqueType(str(type_))
 
 
-def _binary(field: pa.Field) -> Type:
+def _binary(field: pa.Field) -> T.Type:
     length = _attribute(field, "iceberg.length")
     match _attribute(field, "iceberg.binary-type").upper():
         case "UUID":
-            return FixedType(16)
+            return T.FixedType(16)
         case "FIXED" if length.isdecimal():
-            return FixedType(int(length))
+            return T.FixedType(int(length))
         case "GEOMETRY":
-            return GeometryType()
+            return T.GeometryType()
         case "GEOGRAPHY":
-            return GeographyType()
+            return T.GeographyType()
         case _:
-            return BinaryType()
+            return T.BinaryType()
 
 
 def _open_parquet(data: bytes) -> StoredFile:
@@ -172,47 +153,47 @@ _UNITS: dict[str, Literal["ms", "us", "ns"]] = {"milliseconds": "ms", "microseco
 _BITS: dict[int, Literal[8, 16, 32, 64]] = {8: 8, 16: 16, 32: 32, 64: 64}
 
 
-def _parquet_leaf_type(leaf: Any) -> Type:
+def _parquet_leaf_type(leaf: Any) -> T.Type:
     """The annotation decides, else the physical type."""
     logical = json.loads(leaf.logical_type.to_json())
     match logical["Type"]:
         case plain if plain in _LOGICAL:
             return _LOGICAL[plain]
         case "Decimal":
-            return DecimalType(logical["precision"], logical["scale"])
+            return T.DecimalType(logical["precision"], logical["scale"])
         case "Time":
-            return TimeType(_UNITS[logical["timeUnit"]])
+            return T.TimeType(_UNITS[logical["timeUnit"]])
         case "Timestamp":
-            return TimestampType(_UNITS[logical["timeUnit"]], logical["isAdjustedToUTC"])
+            return T.TimestampType(_UNITS[logical["timeUnit"]], logical["isAdjustedToUTC"])
         case "Int":
             bits = _BITS[logical["bitWidth"]]
-            return IntegerType(bits) if logical["isSigned"] else UnsignedType(bits)
+            return T.IntegerType(bits) if logical["isSigned"] else T.UnsignedType(bits)
         case "None" if leaf.physical_type == "FIXED_LEN_BYTE_ARRAY":
-            return FixedType(leaf.length)
+            return T.FixedType(leaf.length)
         case "None":
             return _PHYSICAL[leaf.physical_type]
         case other:
-            return OpaqueType(str(other))
+            return T.OpaqueType(str(other))
 
 
-_LOGICAL: dict[str, Type] = {
-    **dict.fromkeys(("String", "Enum", "JSON"), StringType()),
-    "BSON": BinaryType(),
-    "UUID": UuidType(),
-    "Date": DateType(),
-    "Null": UnknownType(),
-    "Float16": FloatType(16),
-    "Geometry": GeometryType(),
-    "Geography": GeographyType(),
+_LOGICAL: dict[str, T.Type] = {
+    **dict.fromkeys(("String", "Enum", "JSON"), T.StringType()),
+    "BSON": T.BinaryType(),
+    "UUID": T.UuidType(),
+    "Date": T.DateType(),
+    "Null": T.UnknownType(),
+    "Float16": T.FloatType(16),
+    "Geometry": T.GeometryType(),
+    "Geography": T.GeographyType(),
 }
-_PHYSICAL: dict[str, Type] = {
-    "BOOLEAN": BooleanType(),
-    "INT32": IntegerType(32),
-    "INT64": IntegerType(64),
-    "INT96": Int96Type(),
-    "FLOAT": FloatType(32),
-    "DOUBLE": FloatType(64),
-    "BYTE_ARRAY": BinaryType(),
+_PHYSICAL: dict[str, T.Type] = {
+    "BOOLEAN": T.BooleanType(),
+    "INT32": T.IntegerType(32),
+    "INT64": T.IntegerType(64),
+    "INT96": T.Int96Type(),
+    "FLOAT": T.FloatType(32),
+    "DOUBLE": T.FloatType(64),
+    "BYTE_ARRAY": T.BinaryType(),
 }
 
 

@@ -16,22 +16,8 @@ from sqlglot.dialects.dialect import Dialect
 
 from harness.errors import EngineError, UnsupportedError
 from harness.metadata.filters.predicate import Filter
-from harness.metadata.model.schema import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    Field,
-    FloatType,
-    IntegerType,
-    StringType,
-    StructType,
-    TimestampType,
-    TimeType,
-    Type,
-    UnknownType,
-    UuidType,
-)
+from harness.metadata.model import schema as T
+from harness.metadata.model.schema import Field
 from harness.testing.oracle.engine.conversions import inside, single
 from harness.testing.oracle.engine.sql_types import (
     Evaluate,
@@ -59,39 +45,38 @@ def arithmetic(sign: str, left: Term, right: Term) -> Term:
         UnsupportedError: the oracle does not compute with these types.
     """
     types = left.type, right.type
-    if any(isinstance(t, UnknownType) for t in types) or any(isinstance(t.literal, str) for t in (left, right)):
+    are_numbers = all(isinstance(t, T.IntegerType | T.DecimalType | T.FloatType) for t in types)
+    if not are_numbers or any(isinstance(t.literal, str) for t in (left, right)):
         raise _refused(sign, left, right)
     match types:
-        case IntegerType(bits=a), IntegerType(bits=b):
+        case T.IntegerType(bits=a), T.IntegerType(bits=b):
             return _integers(sign, left, right, a, b)
-        case (FloatType(), FloatType() | IntegerType() | DecimalType()) | (IntegerType() | DecimalType(), FloatType()):
+        case (T.FloatType(), _) | (_, T.FloatType()):
             return _floats(sign, left, right)
-        case (IntegerType() | DecimalType(), IntegerType() | DecimalType()):
-            return _decimals(sign, left, right)
         case _:
-            raise _refused(sign, left, right)
+            return _decimals(sign, left, right)
 
 
 def negative(term: Term) -> Term:
     """`-term`. A literal stays one."""
     match term.type:
-        case IntegerType(bits=bits) if isinstance(term.literal, int):
+        case T.IntegerType(bits=bits) if isinstance(term.literal, int):
             value = -term.literal
-            return Term(IntegerType(bits), lambda _: value, value)
-        case IntegerType(bits=bits):
+            return Term(T.IntegerType(bits), lambda _: value, value)
+        case T.IntegerType(bits=bits):
             return Term(term.type, lambda row: unless_null(lambda v: _fitting(-v, bits), term.evaluate(row)))
-        case DecimalType():
+        case T.DecimalType():
             return Term(
                 term.type,
                 lambda row: unless_null(lambda v: -v if isinstance(v, int) else v.copy_negate(), term.evaluate(row)),
             )
-        case FloatType():
+        case T.FloatType():
             return Term(term.type, lambda row: unless_null(operator.neg, term.evaluate(row)))
         case other:
             raise refused(f"know a negative {other}")
 
 
-def _both(compute: Callable[[Any, Any], Any], left: Term, right: Term, type_: Type) -> Term:
+def _both(compute: Callable[[Any, Any], Any], left: Term, right: Term, type_: T.Type) -> Term:
     def evaluate(row: Values) -> Any:
         first, second = left.evaluate(row), right.evaluate(row)
         return None if first is None or second is None else compute(first, second)
@@ -107,7 +92,7 @@ def _integers(sign: str, left: Term, right: Term, a: int, b: int) -> Term:
         bits = b
     else:
         bits = max(a, b)
-    type_ = {8: IntegerType(8), 16: IntegerType(16), 32: IntegerType(32), 64: IntegerType(64)}[bits]
+    type_ = {8: T.IntegerType(8), 16: T.IntegerType(16), 32: T.IntegerType(32), 64: T.IntegerType(64)}[bits]
     return _both(lambda x, y: _fitting(_FLOATS[sign](x, y), bits), left, right, type_)
 
 
@@ -124,11 +109,11 @@ def _fitting(value: int, bits: int) -> int:
 
 def _floats(sign: str, left: Term, right: Term) -> Term:
     """Computes in DOUBLE if one side is DOUBLE, else in FLOAT."""
-    is_double = any(t.type == FloatType(64) for t in (left, right))
+    is_double = any(t.type == T.FloatType(64) for t in (left, right))
     bits: Literal[32, 64] = 64 if is_double else 32
     rounded = float if is_double else single
     return _both(
-        lambda x, y: rounded(_FLOATS[sign](as_float(x, bits), as_float(y, bits))), left, right, FloatType(bits)
+        lambda x, y: rounded(_FLOATS[sign](as_float(x, bits), as_float(y, bits))), left, right, T.FloatType(bits)
     )
 
 
@@ -139,7 +124,7 @@ def _decimals(sign: str, left: Term, right: Term) -> Term:
     digits = p + q if sign == "*" else max(p - s, q - t) + scale + 1
     if scale > 38:
         raise _refused(sign, left, right)
-    type_ = DecimalType(min(digits, 38), scale)
+    type_ = T.DecimalType(min(digits, 38), scale)
 
     def compute(x: Any, y: Any) -> Decimal:
         value = _DECIMALS[sign](Decimal(x), Decimal(y))
@@ -152,9 +137,9 @@ def _decimals(sign: str, left: Term, right: Term) -> Term:
 
 def _size(term: Term) -> tuple[int, int]:
     match term.type:
-        case DecimalType(precision=precision, scale=scale):
+        case T.DecimalType(precision=precision, scale=scale):
             return precision, scale
-        case IntegerType(bits=bits):
+        case T.IntegerType(bits=bits):
             return (len(str(abs(term.literal))) if isinstance(term.literal, int) else _DIGITS[bits]), 0
         case other:
             raise AssertionError(other)
@@ -277,13 +262,13 @@ class _Compiler:
             case _:
                 pass
         term = self.term(node)
-        if not isinstance(term.type, BooleanType | UnknownType):
+        if not isinstance(term.type, T.BooleanType | T.UnknownType):
             raise _unsupported(f"a condition of type {term.type}: {node.sql('duckdb')}")
         return term.evaluate
 
     def float_test(self, node: exp.IsNan | exp.IsInf) -> Condition:
         term = self.term(node.this)
-        if not isinstance(term.type, FloatType):
+        if not isinstance(term.type, T.FloatType):
             raise _unsupported(f"{node.sql('duckdb')} of {term.type}")
         infinities = (float("inf"), float("-inf"))
         holds = (lambda v: v != v) if isinstance(node, exp.IsNan) else (lambda v: v in infinities)
@@ -301,7 +286,7 @@ class _Compiler:
 
     def text(self, node: exp.Expr) -> Evaluate:
         term = self.term(node)
-        if not isinstance(term.type, StringType | UnknownType):
+        if not isinstance(term.type, T.StringType | T.UnknownType):
             raise _unsupported(f"text from {term.type}: {node.sql('duckdb')}")
         return term.evaluate
 
@@ -312,11 +297,11 @@ class _Compiler:
             case exp.Paren():
                 return self.term(node.this)
             case exp.Null():
-                return constant(UnknownType(), None)
+                return constant(T.UnknownType(), None)
             case exp.Boolean():
-                return constant(BooleanType(), bool(node.this))
+                return constant(T.BooleanType(), bool(node.this))
             case exp.Literal():
-                return constant(StringType(), node.this, literal=node.this) if node.is_string else _number(node.this)
+                return constant(T.StringType(), node.this, literal=node.this) if node.is_string else _number(node.this)
             case exp.Column() | exp.Dot():
                 return self.column(node)
             case exp.Neg():
@@ -327,7 +312,7 @@ class _Compiler:
             case exp.Cast():
                 return explicit_cast(self.term(node.this), _named_type(node.to))
             case exp.And() | exp.Or() | exp.Not() | exp.Predicate() | exp.IsNan() | exp.StartsWith():
-                return Term(BooleanType(), self.condition(node))
+                return Term(T.BooleanType(), self.condition(node))
             case _:
                 raise _unsupported(node.sql("duckdb"))
 
@@ -344,7 +329,7 @@ class _Compiler:
         top = _named(base.name, self.columns, node)
         ids, inner = [], top
         for name in reversed(names):
-            if not isinstance(inner.type, StructType):
+            if not isinstance(inner.type, T.StructType):
                 raise _unsupported(node.sql("duckdb"))
             inner = _named(name, inner.type.fields, node)
             ids.append(inner.id)
@@ -429,44 +414,44 @@ def _number(text: str) -> Term:
     if re.fullmatch(r"\d+", text) and int(text) < 2**127:
         value = int(text)
         if value >= 2**63:
-            return constant(DecimalType(39, 0), value)  # HUGEINT: all that matters is that it is exact
-        return constant(IntegerType(32 if value < 2**31 else 64), value, literal=value)
+            return constant(T.DecimalType(39, 0), value)  # HUGEINT: all that matters is that it is exact
+        return constant(T.IntegerType(32 if value < 2**31 else 64), value, literal=value)
     found = re.fullmatch(r"(\d*)\.(\d*)", text)
     if found is not None and 0 < len(found[1] + found[2]) <= 38:
         scale, digits = len(found[2]), (found[1] + found[2]).lstrip("0") or "0"
         precision = max(len(found[1].lstrip("0")) + scale, 1)
-        return constant(DecimalType(precision, scale), Decimal((0, tuple(map(int, digits)), -scale)))
+        return constant(T.DecimalType(precision, scale), Decimal((0, tuple(map(int, digits)), -scale)))
     if re.fullmatch(r"(\d+\.?\d*|\.\d+)[eE][+-]?\d+", text):
-        return constant(FloatType(64), float(text))
+        return constant(T.FloatType(64), float(text))
     raise _unsupported(f"the number {text}")
 
 
-_TYPES: dict[exp.DType, Type] = {
-    exp.DType.BOOLEAN: BooleanType(),
-    exp.DType.TINYINT: IntegerType(8),
-    exp.DType.SMALLINT: IntegerType(16),
-    exp.DType.INT: IntegerType(32),
-    exp.DType.BIGINT: IntegerType(64),
-    exp.DType.FLOAT: FloatType(32),
-    exp.DType.DOUBLE: FloatType(64),
-    exp.DType.VARCHAR: StringType(),
-    exp.DType.TEXT: StringType(),
-    exp.DType.DATE: DateType(),
-    exp.DType.TIME: TimeType(),
-    exp.DType.TIMESTAMP: TimestampType(),
-    exp.DType.TIMESTAMPNTZ: TimestampType(),
-    exp.DType.TIMESTAMPTZ: TimestampType("us", utc=True),
-    exp.DType.TIMESTAMP_NS: TimestampType("ns"),
-    exp.DType.UUID: UuidType(),
-    exp.DType.VARBINARY: BinaryType(),
+_TYPES: dict[exp.DType, T.Type] = {
+    exp.DType.BOOLEAN: T.BooleanType(),
+    exp.DType.TINYINT: T.IntegerType(8),
+    exp.DType.SMALLINT: T.IntegerType(16),
+    exp.DType.INT: T.IntegerType(32),
+    exp.DType.BIGINT: T.IntegerType(64),
+    exp.DType.FLOAT: T.FloatType(32),
+    exp.DType.DOUBLE: T.FloatType(64),
+    exp.DType.VARCHAR: T.StringType(),
+    exp.DType.TEXT: T.StringType(),
+    exp.DType.DATE: T.DateType(),
+    exp.DType.TIME: T.TimeType(),
+    exp.DType.TIMESTAMP: T.TimestampType(),
+    exp.DType.TIMESTAMPNTZ: T.TimestampType(),
+    exp.DType.TIMESTAMPTZ: T.TimestampType("us", utc=True),
+    exp.DType.TIMESTAMP_NS: T.TimestampType("ns"),
+    exp.DType.UUID: T.UuidType(),
+    exp.DType.VARBINARY: T.BinaryType(),
 }
 
 
-def _named_type(to: exp.DataType) -> Type:
+def _named_type(to: exp.DataType) -> T.Type:
     sizes = [size.name for size in to.expressions]
     if to.this == exp.DType.DECIMAL and all(size.isdigit() for size in sizes):
         precision, scale = (*map(int, sizes), 0)[:2] if sizes else (18, 3)
-        return DecimalType(precision, scale)
+        return T.DecimalType(precision, scale)
     if to.this not in _TYPES or (sizes and to.this not in (exp.DType.VARCHAR, exp.DType.TEXT)):
         raise _unsupported(f"the type {to.sql('duckdb')}")
     return _TYPES[to.this]

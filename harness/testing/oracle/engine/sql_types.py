@@ -16,24 +16,7 @@ from functools import reduce
 from typing import Any, TypeAlias
 
 from harness.errors import EngineError, UnsupportedError
-from harness.metadata.model.schema import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    FixedType,
-    FloatType,
-    GeographyType,
-    GeometryType,
-    IntegerType,
-    StringType,
-    TimestampType,
-    TimeType,
-    Type,
-    UnknownType,
-    UuidType,
-    VariantType,
-)
+from harness.metadata.model import schema as T
 from harness.testing.oracle.engine.conversions import DAY_MICROS, EXACT, UNITS, day_of, same, single, time_of
 
 _TIME = r"(?P<hour>\d{1,2}):(?P<minute>\d{2}):(?P<second>\d{2})(?:\.(?P<fraction>\d{1,9}))?"
@@ -46,7 +29,7 @@ def refused(reason: str) -> UnsupportedError:
     return UnsupportedError(f"Cannot evaluate the filter: the oracle does not {reason}")
 
 
-def _value_of_text(text: str, type_: Type) -> Any:
+def _value_of_text(text: str, type_: T.Type) -> Any:
     """The value of `type_` that DuckDB makes of a text."""
     try:
         value = _parsed(text, type_)
@@ -57,39 +40,39 @@ def _value_of_text(text: str, type_: Type) -> Any:
     return value
 
 
-def _parsed(text: str, type_: Type) -> Any:
+def _parsed(text: str, type_: T.Type) -> Any:
     match type_:
-        case StringType():
+        case T.StringType():
             return text
-        case BooleanType():
+        case T.BooleanType():
             return {"true": True, "false": False, "t": True, "f": False}.get(text.lower())
-        case IntegerType(bits=bits):
+        case T.IntegerType(bits=bits):
             fits = re.fullmatch(r"[+-]?\d{1,20}", text) and -(2 ** (bits - 1)) <= int(text) < 2 ** (bits - 1)
             return int(text) if fits else None
-        case FloatType(bits=bits):
+        case T.FloatType(bits=bits):
             form = r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(nan|inf|infinity)"
             rounded = float if bits == 64 else single
             return rounded(float(text)) if re.fullmatch(form, text, re.IGNORECASE) else None
-        case DecimalType():
+        case T.DecimalType():
             return _decimal(text, type_)
-        case DateType():
+        case T.DateType():
             found = re.fullmatch(_DATE, text)
             return None if found is None else day_of(found)
-        case TimeType():
+        case T.TimeType():
             found = re.fullmatch(_TIME, text)
             return None if found is None else time_of(found, UNITS["us"])
-        case TimestampType():
+        case T.TimestampType():
             return _timestamp(text, type_)
-        case UuidType():
+        case T.UuidType():
             is_uuid = re.fullmatch(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}", text)
             return uuid.UUID(text).bytes if is_uuid else None
-        case BinaryType() if re.fullmatch(r"(?:\\x[0-9a-fA-F]{2}|[ -\[\]-~])*", text):  # ASCII, other bytes as \xAA
+        case T.BinaryType() if re.fullmatch(r"(?:\\x[0-9a-fA-F]{2}|[ -\[\]-~])*", text):  # ASCII, other bytes as \xAA
             return re.sub(rb"\\x(..)", lambda found: bytes.fromhex(found[1].decode()), text.encode())
         case _:
             return None
 
 
-def _decimal(text: str, type_: DecimalType) -> Decimal | None:
+def _decimal(text: str, type_: T.DecimalType) -> Decimal | None:
     """A number whose digits all fit; DuckDB would round others."""
     found = re.fullmatch(r"([+-]?)(\d+)(?:\.(\d*))?", text)
     if found is None or len((found[3] or "").rstrip("0")) > type_.scale:
@@ -100,7 +83,7 @@ def _decimal(text: str, type_: DecimalType) -> Decimal | None:
     return Decimal((int(found[1] == "-"), tuple(map(int, str(digits))), -type_.scale))
 
 
-def _timestamp(text: str, type_: TimestampType) -> int | None:
+def _timestamp(text: str, type_: T.TimestampType) -> int | None:
     """Ticks since 1970; a text for an instant without a zone is in UTC, as the engines' sessions are."""
     found = re.fullmatch(rf"{_DATE}(?:[ T]{_TIME})?{_ZONE}", text)
     if found is None or (found["zone"] is not None and (not type_.utc or found["hour"] is None)):
@@ -128,25 +111,25 @@ class Term:
     literal: the text of a string literal, or the number of an integer literal, which take the type of what they meet.
     """
 
-    type: Type
+    type: T.Type
     evaluate: Evaluate
     literal: str | int | None = None
 
 
-def constant(type_: Type, value: Any, *, literal: str | int | None = None) -> Term:
+def constant(type_: T.Type, value: Any, *, literal: str | int | None = None) -> Term:
     """A term that is the same in every row."""
     return Term(type_, lambda _: value, literal)
 
 
-def sql_type(type_: Type) -> Type:
+def sql_type(type_: T.Type) -> T.Type:
     """The type of a table as the engines' SQL has it: variant is text, geometries and fixed are bytes."""
     match type_:
-        case VariantType():
-            return StringType()
-        case FixedType() | GeometryType() | GeographyType():
-            return BinaryType()
-        case TimestampType(unit="ns"):
-            return TimestampType("ns")
+        case T.VariantType():
+            return T.StringType()
+        case T.FixedType() | T.GeometryType() | T.GeographyType():
+            return T.BinaryType()
+        case T.TimestampType(unit="ns"):
+            return T.TimestampType("ns")
         case _:
             return type_
 
@@ -157,35 +140,35 @@ def comparable(terms: Sequence[Term]) -> list[Evaluate]:
     Raises:
         UnsupportedError: there is no such type, or the oracle does not know it.
     """
-    typed: list[Type] = [
-        t.type for t in terms if not isinstance(t.literal, str) and not isinstance(t.type, UnknownType)
+    typed: list[T.Type] = [
+        t.type for t in terms if not isinstance(t.literal, str) and not isinstance(t.type, T.UnknownType)
     ]
-    wanted: Type = reduce(_common, typed) if typed else StringType()
+    wanted: T.Type = reduce(_common, typed) if typed else T.StringType()
     return [_cast(term, wanted) for term in terms]
 
 
-def _common(left: Type, right: Type) -> Type:
+def _common(left: T.Type, right: T.Type) -> T.Type:
     if left == right:
         return left
     match left, right:
-        case FloatType(), FloatType():
-            return FloatType(64)
-        case (FloatType(), IntegerType() | DecimalType()) | (IntegerType() | DecimalType(), FloatType()):
-            return left if isinstance(left, FloatType) else right
-        case (IntegerType() | DecimalType(), IntegerType() | DecimalType()):
+        case T.FloatType(), T.FloatType():
+            return T.FloatType(64)
+        case (T.FloatType(), T.IntegerType() | T.DecimalType()) | (T.IntegerType() | T.DecimalType(), T.FloatType()):
+            return left if isinstance(left, T.FloatType) else right
+        case (T.IntegerType() | T.DecimalType(), T.IntegerType() | T.DecimalType()):
             # Python compares ints and decimals exactly, so no type need hold both.
-            return left if isinstance(left, DecimalType) else right
-        case (DateType(), TimestampType()) | (TimestampType(), DateType()):
-            return right if isinstance(left, DateType) else left
-        case TimestampType(unit="us"), TimestampType(unit="us"):
-            return TimestampType("us", utc=True)
-        case TimestampType(utc=False), TimestampType(utc=False):
-            return TimestampType("ns")
+            return left if isinstance(left, T.DecimalType) else right
+        case (T.DateType(), T.TimestampType()) | (T.TimestampType(), T.DateType()):
+            return right if isinstance(left, T.DateType) else left
+        case T.TimestampType(unit="us"), T.TimestampType(unit="us"):
+            return T.TimestampType("us", utc=True)
+        case T.TimestampType(utc=False), T.TimestampType(utc=False):
+            return T.TimestampType("ns")
         case _:
             raise refused(f"compare {left} with {right}")
 
 
-def _cast(term: Term, wanted: Type) -> Evaluate:
+def _cast(term: Term, wanted: T.Type) -> Evaluate:
     """The term in the type of its comparison; exact numbers stay as they are."""
     if isinstance(term.literal, str):
         value = _value_of_text(term.literal, wanted)
@@ -199,30 +182,30 @@ def unless_null(convert: Callable[[Any], Any], value: Any) -> Any:
     return None if value is None else convert(value)
 
 
-def _ordered(evaluate: Evaluate, type_: Type) -> Evaluate:
+def _ordered(evaluate: Evaluate, type_: T.Type) -> Evaluate:
     """Values in an order of Python's that is DuckDB's: text by its bytes, NaN above all numbers and equal to itself."""
     match type_:
-        case StringType():
+        case T.StringType():
             return lambda row: unless_null(str.encode, evaluate(row))
-        case FloatType():
+        case T.FloatType():
             return lambda row: unless_null(lambda v: (1, 0.0) if math.isnan(v) else (0, v), evaluate(row))
-        case BooleanType() | IntegerType() | DecimalType() | DateType() | TimeType() | TimestampType():
+        case T.BooleanType() | T.IntegerType() | T.DecimalType() | T.DateType() | T.TimeType() | T.TimestampType():
             return evaluate
-        case UuidType() | BinaryType():
+        case T.UuidType() | T.BinaryType():
             return evaluate
         case other:
             raise refused(f"compare values of type {other}")
 
 
-def _conversion(type_: Type, wanted: Type) -> Callable[[Any], Any]:
+def _conversion(type_: T.Type, wanted: T.Type) -> Callable[[Any], Any]:
     match wanted, type_:
-        case _ if isinstance(type_, UnknownType) or type_ == wanted:
+        case _ if isinstance(type_, T.UnknownType) or type_ == wanted:
             return same
-        case FloatType(bits=bits), IntegerType() | DecimalType() | FloatType():
+        case T.FloatType(bits=bits), T.IntegerType() | T.DecimalType() | T.FloatType():
             return lambda value: as_float(value, bits)
-        case TimestampType(unit=unit), DateType():
+        case T.TimestampType(unit=unit), T.DateType():
             return lambda value: _fitting(value * DAY_MICROS * (1000 if unit == "ns" else 1))
-        case TimestampType(unit="ns"), TimestampType(unit="us"):
+        case T.TimestampType(unit="ns"), T.TimestampType(unit="us"):
             return lambda value: _fitting(value * 1000)
         case _:
             return same
@@ -252,7 +235,7 @@ def as_float(value: int | float | Decimal, bits: int) -> float:
     return -number if sign else number
 
 
-def explicit_cast(term: Term, wanted: Type) -> Term:
+def explicit_cast(term: Term, wanted: T.Type) -> Term:
     """`CAST(term AS wanted)`. Raises UnsupportedError for a cast that the oracle does not know."""
     if isinstance(term.literal, str):
         return constant(wanted, _value_of_text(term.literal, wanted))
@@ -260,25 +243,25 @@ def explicit_cast(term: Term, wanted: Type) -> Term:
     return Term(wanted, lambda row: unless_null(convert, term.evaluate(row)))
 
 
-def _explicit(type_: Type, wanted: Type) -> Callable[[Any], Any]:
+def _explicit(type_: T.Type, wanted: T.Type) -> Callable[[Any], Any]:
     match wanted, type_:
-        case _ if type_ == wanted or isinstance(type_, UnknownType):
+        case _ if type_ == wanted or isinstance(type_, T.UnknownType):
             return same
-        case IntegerType(bits=bits), IntegerType():
+        case T.IntegerType(bits=bits), T.IntegerType():
             return _within(2 ** (bits - 1))
-        case FloatType(bits=bits), IntegerType() | DecimalType() | FloatType():
+        case T.FloatType(bits=bits), T.IntegerType() | T.DecimalType() | T.FloatType():
             return lambda value: as_float(value, bits)
-        case DecimalType(scale=scale), IntegerType() | DecimalType() if getattr(type_, "scale", 0) <= scale:
+        case T.DecimalType(scale=scale), T.IntegerType() | T.DecimalType() if getattr(type_, "scale", 0) <= scale:
             checked = _within(10 ** (wanted.precision - scale))
             return lambda value: checked(Decimal(value).quantize(Decimal((0, (1,), -scale)), context=EXACT))
-        case DateType(), TimestampType(unit=unit):
+        case T.DateType(), T.TimestampType(unit=unit):
             day = DAY_MICROS * (1000 if unit == "ns" else 1)
             return lambda value: value // day
-        case TimestampType(), DateType():
+        case T.TimestampType(), T.DateType():
             return _conversion(type_, wanted)
-        case (TimestampType(unit="us"), TimestampType(unit="us")) | (
-            TimestampType(),
-            TimestampType(unit="us", utc=False),
+        case (T.TimestampType(unit="us"), T.TimestampType(unit="us")) | (
+            T.TimestampType(),
+            T.TimestampType(unit="us", utc=False),
         ):
             return _conversion(type_, wanted)
         case _:

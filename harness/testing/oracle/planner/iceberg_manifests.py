@@ -19,22 +19,8 @@ from harness.errors import (
     MissingFileError,
     UnsupportedError,
 )
-from harness.metadata.model.schema import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    Field,
-    FixedType,
-    FloatType,
-    IntegerType,
-    OpaqueType,
-    StringType,
-    TimestampType,
-    TimeType,
-    Type,
-    UuidType,
-)
+from harness.metadata.model import schema as T
+from harness.metadata.model.schema import Field
 from harness.metadata.plan.scan_plan import Partition
 from harness.storage.paths import PathMap
 from harness.storage.stores import Storage
@@ -57,7 +43,7 @@ class _AvroFile:
     columns: tuple[RawColumn, ...]
     records: tuple[_Record, ...]
 
-    def types(self, *ids: int) -> dict[int | str, Type | Literal["struct", "list", "map"]]:
+    def types(self, *ids: int) -> dict[int | str, T.Type | Literal["struct", "list", "map"]]:
         """The types of the fields of the record that `ids` lead to."""
         columns = self.columns
         for field_id in ids:
@@ -102,7 +88,7 @@ def _value(column: RawColumn, value: Any) -> Any:
             return _record(column.parts, value)
         case "list":
             return [_value(column.parts[0], item) for item in value]
-        case StringType():
+        case T.StringType():
             return value.decode()
         case _:
             return value
@@ -115,46 +101,46 @@ def _key(column: RawColumn) -> int | str:
 _EXACT = decimal.Context(prec=100)
 
 
-def _value_type(part: SpecField, metadata: MetadataValues) -> Type:
+def _value_type(part: SpecField, metadata: MetadataValues) -> T.Type:
     """The type of a partition field's values, by the newest type of its source column (iceberg 1.21, 2.18)."""
     name = part.transform.partition("[")[0]
     if name == "day":
-        return DateType()
+        return T.DateType()
     if name in ("bucket", "year", "month", "hour"):
-        return IntegerType(32)
+        return T.IntegerType(32)
     if name in ("identity", "truncate", "void"):
         for schema in metadata.schemas.values():
             if part.source in schema.by_id():
                 return schema.by_id()[part.source][1].type
-    return OpaqueType(part.transform)
+    return T.OpaqueType(part.transform)
 
 
-def _stored(value: Any, type_: Type, written: object) -> Any:
+def _stored(value: Any, type_: T.Type, written: object) -> Any:
     """The internal value of a partition value of a written type (iceberg 2.18). Raises ValueError."""
     if value is None:
         return None
     match type_:
-        case BooleanType():
+        case T.BooleanType():
             return _of(value, bool)
-        case IntegerType() | DateType():
+        case T.IntegerType() | T.DateType():
             return _of(value, int)
-        case TimestampType(unit=unit) if isinstance(written, DateType) or written == IntegerType(32):
+        case T.TimestampType(unit=unit) if isinstance(written, T.DateType) or written == T.IntegerType(32):
             return _of(value, int) * 86_400 * UNITS[unit]
-        case TimestampType(unit=unit) | TimeType(unit=unit):
-            per_second = UNITS[written.unit if isinstance(written, TimestampType | TimeType) else unit]
+        case T.TimestampType(unit=unit) | T.TimeType(unit=unit):
+            per_second = UNITS[written.unit if isinstance(written, T.TimestampType | T.TimeType) else unit]
             return _of(value, int) * UNITS[unit] // per_second
-        case FloatType():
+        case T.FloatType():
             return float(_of(value, float))
-        case DecimalType(scale=scale):
+        case T.DecimalType(scale=scale):
             unscaled = int.from_bytes(_of(value, bytes), "big", signed=True)
             return Decimal(unscaled).scaleb(-scale, context=_EXACT)
-        case StringType():
+        case T.StringType():
             return value.decode() if isinstance(value, bytes) else _of(value, str)
-        case UuidType():
+        case T.UuidType():
             return uuid.UUID(value).bytes if isinstance(value, str) else _sized(value, 16)
-        case FixedType(length=length):
+        case T.FixedType(length=length):
             return _sized(value, length)
-        case BinaryType():
+        case T.BinaryType():
             return _of(value, bytes)
         case _:
             return value

@@ -9,31 +9,8 @@ from decimal import Decimal
 from typing import Any
 
 from harness.errors import InvalidTableError
-from harness.metadata.model.schema import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    Field,
-    FixedType,
-    FloatType,
-    GeographyType,
-    GeometryType,
-    IntegerType,
-    ListType,
-    MapType,
-    OpaqueType,
-    PrimitiveType,
-    Schema,
-    StringType,
-    StructType,
-    TimestampType,
-    TimeType,
-    Type,
-    UnknownType,
-    UuidType,
-    VariantType,
-)
+from harness.metadata.model import schema as T
+from harness.metadata.model.schema import Field, Schema
 from harness.testing.oracle.engine.conversions import UNITS, day_of, time_of
 from harness.testing.oracle.planner.documents import Document, needed, optional
 
@@ -43,7 +20,7 @@ _DATE = re.compile(r"(?P<year>[+-]?[0-9]{4,9})-(?P<month>[0-9]{2})-(?P<day>[0-9]
 _TIME = re.compile(r"(?P<hour>[0-9]{2}):(?P<minute>[0-9]{2})(?::(?P<second>[0-9]{2})(?:\.(?P<fraction>[0-9]{1,9}))?)?")
 
 
-def _default_of(value: Any, type_: Type, *, file: str) -> Any:
+def _default_of(value: Any, type_: T.Type, *, file: str) -> Any:
     """The internal value of a default; None for null."""
     try:
         return _stored(value, type_)
@@ -53,48 +30,48 @@ def _default_of(value: Any, type_: Type, *, file: str) -> Any:
         ) from error
 
 
-def _stored(value: Any, type_: Type) -> Any:
-    if value is None or isinstance(type_, OpaqueType):
+def _stored(value: Any, type_: T.Type) -> Any:
+    if value is None or isinstance(type_, T.OpaqueType):
         return None
     match type_:
-        case StructType(fields=fields):
+        case T.StructType(fields=fields):
             by_id = {str(f.id): f for f in fields}
             return {by_id[key].id: _stored(item, by_id[key].type) for key, item in value.items()}
-        case ListType(element=element):
+        case T.ListType(element=element):
             return [_stored(item, element.type) for item in _of(value, list)]
-        case MapType(key=key, value=item):
+        case T.MapType(key=key, value=item):
             pairs = zip(_of(value["keys"], list), _of(value["values"], list), strict=True)
             return [(_stored(k, key.type), _stored(v, item.type)) for k, v in pairs]
         case _:
             return _primitive(value, type_)
 
 
-def _primitive(value: Any, type_: Type) -> Any:
+def _primitive(value: Any, type_: T.Type) -> Any:
     match type_:
-        case BooleanType():
+        case T.BooleanType():
             return _of(value, bool)
-        case IntegerType(bits=bits):
+        case T.IntegerType(bits=bits):
             return _within(_of(value, int), bits)
-        case FloatType(bits=bits):
+        case T.FloatType(bits=bits):
             return _float(value, bits)
-        case DecimalType(precision=precision, scale=scale):
+        case T.DecimalType(precision=precision, scale=scale):
             number = Decimal(_of(value, str))
             if number.as_tuple().exponent != -scale or len(number.as_tuple().digits) > precision:
                 raise ValueError(f"expected {scale} digits after the point")
             return number
-        case DateType():
+        case T.DateType():
             return _within(day_of(_match(_DATE, value)), 32)
-        case TimeType(unit=unit):
+        case T.TimeType(unit=unit):
             return time_of(_match(_TIME, value), UNITS[unit])
-        case TimestampType(unit=unit, utc=utc):
+        case T.TimestampType(unit=unit, utc=utc):
             return _timestamp(value, UNITS[unit], "+00:00" if utc else "")
-        case StringType():
+        case T.StringType():
             return _of(value, str)
-        case UuidType():
+        case T.UuidType():
             return bytes.fromhex(_match(_UUID, value)[0].replace("-", ""))
-        case FixedType() | BinaryType():
+        case T.FixedType() | T.BinaryType():
             data = bytes.fromhex(_match(_HEX, value)[0])
-            if isinstance(type_, FixedType) and len(data) != type_.length:
+            if isinstance(type_, T.FixedType) and len(data) != type_.length:
                 raise ValueError(f"expected {type_.length} bytes")
             return data
         case _:
@@ -138,25 +115,25 @@ def _timestamp(text: Any, per_second: int, zone: str) -> int:
 
 
 _LARGEST_ID = 2147483447
-_PLAIN: dict[str, PrimitiveType] = {
-    "boolean": BooleanType(),
-    "int": IntegerType(32),
-    "long": IntegerType(64),
-    "float": FloatType(32),
-    "double": FloatType(64),
-    "date": DateType(),
-    "time": TimeType(),
-    "timestamp": TimestampType(),
-    "timestamptz": TimestampType(utc=True),
-    "timestamp_ns": TimestampType("ns"),
-    "timestamptz_ns": TimestampType("ns", utc=True),
-    "string": StringType(),
-    "uuid": UuidType(),
-    "binary": BinaryType(),
-    "unknown": UnknownType(),
-    "variant": VariantType(),
-    "geometry": GeometryType(),
-    "geography": GeographyType(),
+_PLAIN: dict[str, T.PrimitiveType] = {
+    "boolean": T.BooleanType(),
+    "int": T.IntegerType(32),
+    "long": T.IntegerType(64),
+    "float": T.FloatType(32),
+    "double": T.FloatType(64),
+    "date": T.DateType(),
+    "time": T.TimeType(),
+    "timestamp": T.TimestampType(),
+    "timestamptz": T.TimestampType(utc=True),
+    "timestamp_ns": T.TimestampType("ns"),
+    "timestamptz_ns": T.TimestampType("ns", utc=True),
+    "string": T.StringType(),
+    "uuid": T.UuidType(),
+    "binary": T.BinaryType(),
+    "unknown": T.UnknownType(),
+    "variant": T.VariantType(),
+    "geometry": T.GeometryType(),
+    "geography": T.GeographyType(),
 }
 
 
@@ -172,15 +149,15 @@ def schema_of(document: Document, *, file: str) -> Schema:
     return schema
 
 
-def _type_of(document: Any, *, file: str) -> Type:
+def _type_of(document: Any, *, file: str) -> T.Type:
     """A type from its name or its object; what is not known is opaque (iceberg 1.22)."""
     if isinstance(document, str):
         return _named(document)
     match needed(document, "type", str, file=file).lower():
         case "struct":
-            return StructType(_fields(document, file))
+            return T.StructType(_fields(document, file))
         case "list":
-            return ListType(_part(document, "element", file))
+            return T.ListType(_part(document, "element", file))
         case "map":
             key = Field(
                 id=needed(document, "key-id", int, file=file),
@@ -188,9 +165,9 @@ def _type_of(document: Any, *, file: str) -> Type:
                 type=_type_of(document.get("key"), file=file),
                 required=True,
             )
-            return MapType(key, _part(document, "value", file))
+            return T.MapType(key, _part(document, "value", file))
         case other:
-            return OpaqueType(f"{{type: {other}}}")
+            return T.OpaqueType(f"{{type: {other}}}")
 
 
 def _fields(document: Document, file: str) -> tuple[Field, ...]:
@@ -218,7 +195,7 @@ def _part(document: Document, name: str, file: str) -> Field:
     )
 
 
-def _named(text: str) -> PrimitiveType:
+def _named(text: str) -> T.PrimitiveType:
     name = text.strip()
     if name.lower() in _PLAIN:
         return _PLAIN[name.lower()]
@@ -228,16 +205,16 @@ def _named(text: str) -> PrimitiveType:
     match kind, parameters:
         case "decimal", [precision, scale] if precision.isdecimal() and scale.isdecimal():
             if 1 <= int(precision) <= 38 and int(scale) <= int(precision):
-                return DecimalType(int(precision), int(scale))
+                return T.DecimalType(int(precision), int(scale))
         case "fixed", [length] if length.isdecimal() and int(length) > 0:
-            return FixedType(int(length))
+            return T.FixedType(int(length))
         case "geometry", [crs] if crs:
-            return GeometryType(crs)
+            return T.GeometryType(crs)
         case "geography", [crs] if crs:
-            return GeographyType(crs)
+            return T.GeographyType(crs)
         case "geography", [crs, algorithm] if crs and algorithm.lower() in _EDGES:
-            return GeographyType(crs, algorithm.lower())
-    return OpaqueType(text)
+            return T.GeographyType(crs, algorithm.lower())
+    return T.OpaqueType(text)
 
 
 _EDGES = frozenset({"spherical", "vincenty", "thomas", "andoyer", "karney"})
