@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -74,12 +75,11 @@ def _data_codec(evidence: Evidence) -> bool:
 
 
 def _unusual_manifests(evidence: Evidence) -> bool:
-    versions = {int(evidence.metadata.get("format-version", 2))}
-    usual = {_fields(manifest_list_schema(v)) for v in versions}
-    usual_entries = {_fields(manifest_schema(v, ())) for v in versions}
-    lists = (_fields(schema) for schema, _ in evidence.list_headers)
-    entries = (_fields(schema) for schema, _ in evidence.manifest_schemas)
-    return any(f not in usual for f in lists) or any(f not in usual_entries for f in entries)
+    version = int(evidence.metadata.get("format-version", 2))
+    usual, usual_entries = _fields(manifest_list_schema(version)), _fields(manifest_schema(version, ()))
+    return any(_fields(schema) != usual for schema, _, _ in evidence.list_headers) or any(
+        _fields(schema) != usual_entries for schema, _, _ in evidence.manifest_headers
+    )
 
 
 def _rows(physical: str, file_format: str) -> list[dict[str, Any]]:
@@ -172,11 +172,6 @@ def _reads(shows: Callable[[Mapping[str, Any]], bool]) -> Proof:
     return lambda evidence: any(shows(file) for _, file in evidence.planned())
 
 
-def _row_lineage(plan: ScanPlan) -> bool:
-    wanted = any(f.name in ("_row_id", "_last_updated_sequence_number") for f in plan.columns)
-    return wanted and plan.files["first_row_id"].null_count < plan.files.num_rows
-
-
 def _scoped_delete(plan: ScanPlan) -> bool:
     places = set(plan.files["partition"].to_pylist())
     return any(d.partition is not None and places - {d.partition} for d in plan.equality_deletes)
@@ -188,20 +183,14 @@ def _several_specs(evidence: Evidence) -> bool:
     )
 
 
-def _transform(name: str) -> Proof:
-    def proof(evidence: Evidence) -> bool:
-        used = {m["partition_spec_id"] for m in evidence.manifests}
-        return any(f["transform"].partition("[")[0] == name for spec in used for f in _spec(evidence, spec))
-
-    return proof
+def _transforms(evidence: Evidence) -> set[str]:
+    """The names of the transforms of the specs that manifests were written under."""
+    used = {m["partition_spec_id"] for m in evidence.manifests}
+    return {f["transform"].partition("[")[0] for spec in used for f in _spec(evidence, spec)}
 
 
 def _ref(kind: str) -> Proof:
-    def proof(evidence: Evidence) -> bool:
-        refs = evidence.metadata.get("refs", {})
-        return any(r["type"] == kind and name != "main" for name, r in refs.items())
-
-    return proof
+    return lambda e: any(r["type"] == kind and name != "main" for name, r in e.metadata.get("refs", {}).items())
 
 
 def _expired(evidence: Evidence) -> bool:
@@ -221,8 +210,7 @@ def _version(number: int) -> Proof:
 
 
 def _schemas(evidence: Evidence) -> Iterator[tuple[dict[int, _Place], dict[int, _Place]]]:
-    places = [_places(s["fields"]) for s in evidence.metadata.get("schemas", [])]
-    yield from pairwise(places)
+    return pairwise([_places(s["fields"]) for s in evidence.metadata.get("schemas", [])])
 
 
 _Place = tuple[tuple[int, ...], int, str, Any]
@@ -309,7 +297,7 @@ _TABLE: dict[str, tuple[str, Proof]] = {
     "upgraded": (
         "a manifest was written under an older format version than the table's",
         lambda e: any(
-            int(h.get("format-version", 9)) < e.metadata.get("format-version", 0) for h in e.manifest_headers
+            int(h.get("format-version", 9)) < e.metadata.get("format-version", 0) for _, _, h in e.manifest_headers
         ),
     ),
     "position-delete": (
@@ -375,7 +363,10 @@ _TABLE: dict[str, tuple[str, Proof]] = {
         _reads(lambda file: not _has_field_ids(file["physical"], file["format"])),
     ),
     "partition-evolution": ("files were written under several partition specs", _several_specs),
-    **{f"transform-{name}": (f"files are partitioned by {name}", _transform(name)) for name in _TRANSFORMS},
+    **{
+        f"transform-{name}": (f"files are partitioned by {name}", partial(lambda n, e: n in _transforms(e), name))
+        for name in _TRANSFORMS
+    },
     "branch": ("there is a branch beside main", _ref("branch")),
     "tag": ("there is a tag", _ref("tag")),
     "time-travel": (
@@ -384,7 +375,15 @@ _TABLE: dict[str, tuple[str, Proof]] = {
     ),
     "expired-snapshot": ("a snapshot was removed from the metadata", _expired),
     "compaction": ("files were replaced, or kept an older sequence number", _compaction),
-    "row-lineage": ("row ids are read from files that have them", in_plans(_row_lineage)),
+    "row-lineage": (
+        "row ids are read from files that have them",
+        in_plans(
+            lambda plan: (
+                any(f.name in ("_row_id", "_last_updated_sequence_number") for f in plan.columns)
+                and plan.files["first_row_id"].null_count < plan.files.num_rows
+            )
+        ),
+    ),
     "moved-table": (
         "the table is not where its metadata says",
         lambda e: str(e.metadata.get("location", e.built.location)).removeprefix("file://") != str(e.built.location),
@@ -392,7 +391,7 @@ _TABLE: dict[str, tuple[str, Proof]] = {
     "manifest-habits": ("a manifest or list has other fields or names than usual", _unusual_manifests),
     "manifest-codec": (
         "a manifest or list is compressed otherwise than by deflate",
-        lambda e: any(codec != "deflate" for _, codec in (*e.list_headers, *e.manifest_schemas)),
+        lambda e: any(codec != "deflate" for _, codec, _ in (*e.list_headers, *e.manifest_headers)),
     ),
     "gzip-metadata": (
         "the metadata file is compressed",
