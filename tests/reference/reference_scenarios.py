@@ -101,6 +101,4 @@ class Reference:
                 raise self.declines("It has no change data feed")
             frame = self.feed(str(built.location), changes)
             return (frame if expectation.columns is None else frame.select(*expectation.columns)).toArrow()
-        metadata = None if built.metadata_path is None else str(built.metadata_path)
-        table = table_at(built, expectation, metadata)
-        return self.reader.read(table, columns=expectation.columns, where=expectation.where)
+        return self.reader.read(table_at(built, expectation), columns=expectation.columns, where=expectation.where)

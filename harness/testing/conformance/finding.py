@@ -49,7 +49,7 @@ def check_names(names: Mapping[str, object]) -> None:
             raise _unknown(name)
 
 
-def open_engine(name: str, places: Places, resources: ExitStack) -> ReaderUnderTest:
+def open_engine(name: str, places: Places, resources: ExitStack) -> ReaderUnderTest | OwnReader:
     """An engine, ready to read until `resources` are closed.
 
     Raises:

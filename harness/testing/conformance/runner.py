@@ -44,7 +44,7 @@ _PACKAGES = ("pyarrow", "duckdb", "pyspark", "tzdata")
 class UnderTest:
     """An engine to run, and how to ask for it again."""
 
-    reader: ReaderUnderTest
+    reader: ReaderUnderTest | OwnReader
     asked: str
     arguments: tuple[str, ...] = ()
 
@@ -137,7 +137,7 @@ class _Tested:
     """An engine with what is asked of it once."""
 
     info: EngineInfo
-    reader: ReaderUnderTest
+    reader: ReaderUnderTest | OwnReader
     claims: frozenset[str] | None
 
 
@@ -190,36 +190,24 @@ def _checks(engine: _Tested, built: Built) -> Iterator[Check]:
         yield judge(each, EngineAnswer(result, time.monotonic() - started), measure, engine.info.name)
 
 
-def _rows(reader: ReaderUnderTest, built: Built, expectation: ResolvedExpectation) -> ArrowStream:
-    versions = expectation.at.changes
+def _rows(reader: ReaderUnderTest | OwnReader, built: Built, expectation: ResolvedExpectation) -> ArrowStream:
     if isinstance(reader, OwnReader):
-        # Where the directory tells the current metadata file, harness has to find it.
-        path = None if built.address == str(built.location) else built.address
-        if versions is not None:
-            changes: ArrowStream = reader.read_changes(
-                built.address, versions, expectation.columns, expectation.opening
-            )
-            return changes
-        table = table_at(built, expectation, path)
-        own: ArrowStream = reader.read(
-            table, columns=expectation.columns, where=expectation.where, opening=expectation.opening
-        )
+        own: ArrowStream = reader.answer(built.address, expectation)
         return own
     if expectation.opening:
         raise UnsupportedError("reads by a catalog's answer are asked of harness's own engines only")
-    if versions is not None:
+    if expectation.at.changes is not None:
         raise UnsupportedError("reads of change data are asked of harness's own engines only")
+    return reader.read(table_at(built, expectation), columns=expectation.columns, where=expectation.where)
+
+
+def table_at(built: Built, expectation: ResolvedExpectation) -> TableAt:
+    """The table of an expectation, with its metadata file if there is one."""
     path = None if built.metadata_path is None else str(built.metadata_path)
-    table = table_at(built, expectation, path)
-    return reader.read(table, columns=expectation.columns, where=expectation.where)
-
-
-def table_at(built: Built, expectation: ResolvedExpectation, metadata_path: str | None) -> TableAt:
-    """The table of an expectation, with a metadata file or found by its place."""
     kinds: tuple[AtKind, ...] = get_args(AtKind)
     given = ((kind, getattr(expectation.at, kind)) for kind in kinds)
     at = next((At(kind, value) for kind, value in given if value is not None), None)
-    return TableAt(format=built.scenario.format, location=str(built.location), metadata_path=metadata_path, at=at)
+    return TableAt(format=built.scenario.format, location=str(built.location), metadata_path=path, at=at)
 
 
 def _info(scenario: Scenario) -> ScenarioInfo:

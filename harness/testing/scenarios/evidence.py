@@ -160,9 +160,13 @@ class Feature:
     proof: Proof
 
 
-def plan_read(address: str, expectation: ResolvedExpectation) -> ScanPlan:
-    """The plan of one read of the table at an address. Raises HarnessError if the read cannot be planned."""
-    table, at = open_table(address, **expectation.opening), expectation.at
+def plan_read(address: str, expectation: ResolvedExpectation, **opening: Any) -> ScanPlan:
+    """The plan of one read of the table at an address, which is opened with these arguments beside the catalog's.
+
+    Raises:
+        HarnessError: the read cannot be planned.
+    """
+    table, at = open_table(address, **opening, **expectation.opening), expectation.at
     if at.changes is not None:
         return table.changes(*at.changes, columns=expectation.columns).plan
     return table.snapshot(**at.arguments()).plan(expectation.columns, expectation.where)
