@@ -7,6 +7,7 @@ import pyarrow as pa
 from harness.errors import EngineError, UnsupportedError
 from harness.testing.conformance.judging import EngineAnswer, Strictness, judge
 from harness.testing.conformance.results import (
+    AS_LISTED,
     Case,
     Check,
     EngineInfo,
@@ -14,7 +15,6 @@ from harness.testing.conformance.results import (
     Outcome,
     Run,
     ScenarioInfo,
-    as_expected,
     of_checks,
 )
 from harness.testing.scenarios.model import ResolvedExpectation, ResolvedSelector
@@ -54,7 +54,7 @@ def case(engine, scenario, *checks, listed=None):
     return Case(
         scenario=scenario,
         engine=engine,
-        outcome=outcome if listed is None else as_expected(outcome),
+        outcome=outcome if listed is None else AS_LISTED.get(outcome, outcome),
         checks=checks,
         expected=listed,
     )

@@ -20,6 +20,7 @@ from harness.errors import HarnessError, RequestError, UnsupportedError
 from harness.testing.conformance.judging import EngineAnswer, Strictness, described, judge, said
 from harness.testing.conformance.own import ORACLE, ArrowStream, At, AtKind, OwnReader, ReaderUnderTest, TableAt
 from harness.testing.conformance.results import (
+    AS_LISTED,
     Case,
     Check,
     EngineInfo,
@@ -27,7 +28,6 @@ from harness.testing.conformance.results import (
     Outcome,
     Run,
     ScenarioInfo,
-    as_expected,
     first_match,
     of_checks,
 )
@@ -153,7 +153,7 @@ def _cases(
         built = _built(scenario, place) if built is None else built
         checks = (built,) if isinstance(built, Check) else tuple(_checks(each, built))
         outcome, line = of_checks(checks), first_match(lists.xfails, each.info.name, scenario.name)
-        shown = outcome if line is None else as_expected(outcome)
+        shown = outcome if line is None else AS_LISTED.get(outcome, outcome)
         yield Case(scenario=info, engine=each.info, outcome=shown, checks=checks, expected=line)
 
 

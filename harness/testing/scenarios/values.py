@@ -63,34 +63,32 @@ def stored_struct(fields: tuple[Field, ...], row: Any) -> dict[int, Any]:
 
 def natural_rows(fields: tuple[Field, ...], rows: list[Any]) -> list[dict[str, Any]]:
     """Rows by column name with values as internal values, as `write_data` of both builders takes them."""
-    names = {f.id: f.name for f in fields}
-    natural = []
-    for row in rows:
-        by_id = stored_struct(fields, row)
-        types = {f.id: f.type for f in fields}
-        natural.append({names[i]: named(types[i], value) for i, value in by_id.items()})
-    return natural
+    by_id = {f.id: f for f in fields}
+    stored = (stored_struct(fields, row) for row in rows)
+    return [{by_id[i].name: named(by_id[i].type, value) for i, value in row.items()} for row in stored]
 
 
-def named(type_: T.Type, value: Any) -> Any:
-    """A stored value with its structs by name in place of ids, at every level."""
+def named(type_: T.Type, value: Any, leaf: Callable[[T.Type, Any], Any] = lambda _, value: value) -> Any:
+    """A stored value with its structs by name in place of ids, at every level. leaf: changes values without parts."""
     if value is None:
         return None
     match type_:
         case T.StructType(fields=fields):
-            return {f.name: named(f.type, value[f.id]) for f in fields if f.id in value}
+            return {f.name: named(f.type, value[f.id], leaf) for f in fields if f.id in value}
         case T.ListType(element=element):
-            return [named(element.type, v) for v in value]
+            return [named(element.type, v, leaf) for v in value]
         case T.MapType(key=key, value=item):
-            return [(named(key.type, k), named(item.type, v)) for k, v in value]
+            return [[named(key.type, k, leaf), named(item.type, v, leaf)] for k, v in value]
         case _:
-            return value
+            return leaf(type_, value)
 
 
 def scenario_value(type_: T.Type, value: Any) -> Any:
     """A stored value as a scenario writes it: the reverse of `stored_value`."""
-    if value is None:
-        return None
+    return named(type_, value, _written)
+
+
+def _written(type_: T.Type, value: Any) -> Any:
     match type_:
         case T.DecimalType():
             return f"{value:f}"
@@ -100,12 +98,6 @@ def scenario_value(type_: T.Type, value: Any) -> Any:
             return bytes(value).hex()
         case T.VariantType() if isinstance(value, Mapping):
             return {part: bytes(value[part]).hex() for part in ("metadata", "value")}
-        case T.StructType(fields=fields):
-            return {f.name: scenario_value(f.type, value[f.id]) for f in fields if f.id in value}
-        case T.ListType(element=element):
-            return [scenario_value(element.type, v) for v in value]
-        case T.MapType(key=key, value=item):
-            return [[scenario_value(key.type, k), scenario_value(item.type, v)] for k, v in value]
         case _:
             return value
 
@@ -189,8 +181,11 @@ def _timestamp(text: str, unit: str, *, utc: bool) -> int:
     if found is None or (found[6] is not None) != utc:
         zone = " with Z or an offset" if utc else " without a zone"
         raise ValueError(f"expected text such as '2024-01-31 12:34:56.789'{zone}")
-    ticks = _days(found[1]) * 86_400 * _UNITS[unit] + _ticks(found[2], found[3], found[4], found[5], unit)
-    return ticks - _offset_seconds(found[6]) * _UNITS[unit]
+    zone, offset = found[6] or "Z", 0
+    if zone != "Z":
+        offset = (-1 if zone[0] == "-" else 1) * (int(zone[1:3]) * 3600 + int(zone[4:6]) * 60)
+    seconds = _days(found[1]) * 86_400 - offset
+    return seconds * _UNITS[unit] + _ticks(found[2], found[3], found[4], found[5], unit)
 
 
 def _ticks(hours: str, minutes: str, seconds: str, fraction: str | None, unit: str) -> int:
@@ -199,12 +194,6 @@ def _ticks(hours: str, minutes: str, seconds: str, fraction: str | None, unit: s
     if parts[digits:].strip("0"):
         raise ValueError(f"more than {digits} digits after the point")
     return (int(hours) * 3600 + int(minutes) * 60 + int(seconds)) * _UNITS[unit] + int(parts[:digits] or 0)
-
-
-def _offset_seconds(zone: str | None) -> int:
-    if zone is None or zone == "Z":
-        return 0
-    return (-1 if zone[0] == "-" else 1) * (int(zone[1:3]) * 3600 + int(zone[4:6]) * 60)
 
 
 def expanded(rows: Any, place: str) -> list[Any]:
@@ -224,17 +213,12 @@ def expanded(rows: Any, place: str) -> list[Any]:
     given = Arguments(rows, place)
     count, start = given.integer("count"), given.of(int, "from", 0)
     row = given.any("row")
-    omitted = _omitted(given.of(list, "except", []), place)
+    omitted: set[int] = set()
+    for entry in given.of(list, "except", []):
+        first, last = (entry, entry) if isinstance(entry, int) else checked(list, entry, f"{place}, key 'except'")
+        omitted.update(range(checked(int, first, place), checked(int, last, place) + 1))
     given.finish()
     return [replaced(row, partial(_numbered, i=i)) for i in range(start, start + count) if i not in omitted]
-
-
-def _omitted(entries: list[Any], place: str) -> set[int]:
-    numbers: set[int] = set()
-    for entry in entries:
-        first, last = (entry, entry) if isinstance(entry, int) else checked(list, entry, f"{place}, key 'except'")
-        numbers.update(range(checked(int, first, place), checked(int, last, place) + 1))
-    return numbers
 
 
 def replaced(value: Any, change: Callable[[Any], Any]) -> Any:
