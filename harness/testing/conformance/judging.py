@@ -174,7 +174,9 @@ def _failed(expectation: ResolvedExpectation, error: Exception, measure: Strictn
     """An error where rows must come."""
     if _declines(error, measure):
         return _found(Outcome.UNSUPPORTED, error.message if isinstance(error, HarnessError) else str(error))
-    if measure is Strictness.FOREIGN and not _is_broken(error) and (names := _metadata_columns(expectation)):
+    # No format demands metadata columns of a reader, nor names them.
+    words = {*(expectation.columns or ()), *re.findall(r"\w+", expectation.where or "")}
+    if measure is Strictness.FOREIGN and not _is_broken(error) and (names := sorted(words & METADATA.keys())):
         return _found(Outcome.UNSUPPORTED, f"metadata columns {', '.join(names)}: {said(error)}")
     return _found(Outcome.ERROR, said(error))
 
@@ -188,12 +190,6 @@ def _declines(error: Exception, measure: Strictness) -> bool:
 
 def _is_broken(error: Exception) -> bool:
     return isinstance(error, EngineError) and error.cause in BROKEN
-
-
-def _metadata_columns(expectation: ResolvedExpectation) -> list[str]:
-    """Metadata columns that are read or filtered by. No format demands them of a reader, nor names them."""
-    words = {*(expectation.columns or ()), *re.findall(r"\w+", expectation.where or "")}
-    return sorted(words & METADATA.keys())
 
 
 def _refused(expected: ExpectedError, error: Exception, measure: Strictness) -> Check:

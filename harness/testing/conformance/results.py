@@ -104,20 +104,17 @@ def read_list(path: Path) -> tuple[Expected, ...]:
         text = path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise RequestError(f"Cannot read the list: {error}", file=str(path)) from error
-    return tuple(
-        _parsed(line, path, number)
-        for number, line in enumerate(text.splitlines(), 1)
-        if line.strip() and not line.lstrip().startswith("#")
-    )
-
-
-def _parsed(line: str, path: Path, number: int) -> Expected:
-    pattern, _, reason = (part.strip() for part in line.partition("#"))
-    if not reason:
-        raise RequestError(f"Invalid line {number}: {pattern!r} has no reason; say why after a #", file=str(path))
-    if "::" not in pattern:
-        raise RequestError(f"Invalid line {number}: {pattern!r}, expected ENGINE::SCENARIO", file=str(path))
-    return Expected(pattern, reason, str(path), number)
+    found = []
+    for number, line in enumerate(text.splitlines(), 1):
+        pattern, _, reason = (part.strip() for part in line.partition("#"))
+        if not pattern:
+            continue
+        if not reason:
+            raise RequestError(f"Invalid line {number}: {pattern!r} has no reason; say why after a #", file=str(path))
+        if "::" not in pattern:
+            raise RequestError(f"Invalid line {number}: {pattern!r}, expected ENGINE::SCENARIO", file=str(path))
+        found.append(Expected(pattern, reason, str(path), number))
+    return tuple(found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,8 +26,7 @@ from harness.testing.oracle.engine.stored import RawColumn, StoredFile
 def _is_variant(column: RawColumn) -> bool:
     """Tells whether a struct has the parts of a variant."""
     names = {part.name for part in column.parts}
-    known = names <= {"metadata", "value", "typed_value"}
-    return column.type == "struct" and known and "metadata" in names and len(names) > 1
+    return "metadata" in names and len(names) > 1 and names <= {"metadata", "value", "typed_value"}
 
 
 def _variant_json(column: RawColumn, group: Any) -> str:
@@ -36,8 +35,7 @@ def _variant_json(column: RawColumn, group: Any) -> str:
     metadata = parts["metadata"][1]
     if metadata is None:
         raise malformed("it has no metadata")
-    text = _text(parts, metadata)
-    return "null" if text is None else text
+    return _text(parts, metadata) or "null"
 
 
 _Parts = dict[str, tuple[RawColumn, Any]]
@@ -59,7 +57,10 @@ def _text(parts: _Parts, metadata: bytes) -> str | None:
         return _object(column, typed, metadata, value)
     if value is not None:
         raise malformed("it has both a value and a typed_value, and is no object")
-    return _list(column, typed, metadata) if column.type == "list" else _single(column, typed)
+    if column.type != "list":
+        return _single(column, typed)
+    # A list has no holes: an element without a value is a variant null.
+    return variant.array([_text(_parts(column.parts[0], group), metadata) or "null" for group in typed])
 
 
 def _object(column: RawColumn, typed: Any, metadata: bytes, value: bytes | None) -> str:
@@ -71,12 +72,6 @@ def _object(column: RawColumn, typed: Any, metadata: bytes, value: bytes | None)
         if text is not None:
             fields[part.name] = text
     return variant.record(fields)
-
-
-def _list(column: RawColumn, typed: Any, metadata: bytes) -> str:
-    """A list has no holes: an element without a value is a variant null."""
-    texts = [_text(_parts(column.parts[0], group), metadata) for group in typed]
-    return variant.array(["null" if text is None else text for text in texts])
 
 
 def _single(column: RawColumn, value: Any) -> str:
@@ -279,7 +274,8 @@ class FileColumns:
             )
         match wanted.type, column.type:
             case T.StructType(fields=fields), "struct":
-                return self._struct(fields, column, path)
+                readers = {f.id: self._reader(f, column.parts, f"{path}.{f.name}") for f in fields}
+                return lambda level: {field_id: read(level) for field_id, read in readers.items()}
             case T.ListType(element=element), "list":
                 item = self._part(element, column, 0, path)
                 return lambda items: [item((x,)) for x in items]
@@ -291,10 +287,6 @@ class FileColumns:
                 self._incompatible(wanted, str(column.type), path)
             case type_, stored:
                 return self._single(wanted, type_, stored, path)
-
-    def _struct(self, fields: tuple[Field, ...], column: RawColumn, path: str) -> Conversion:
-        readers = {f.id: self._reader(f, column.parts, f"{path}.{f.name}") for f in fields}
-        return lambda level: {field_id: read(level) for field_id, read in readers.items()}
 
     def _map(self, key: Field, value: Field, column: RawColumn, path: str) -> Conversion:
         if not self.plan.lookup.is_delta and not self._is_whole(key, column.parts[0]):
@@ -330,8 +322,17 @@ class FileColumns:
         if convert is None or (zones and self.file_format == "orc"):
             # ORC's timestamp is a wall clock, its timestamp_instant is none: neither stands for the other (7.4).
             self._incompatible(wanted, str(stored), path)
-        oldest = self._oldest(stored)
-        return convert if oldest is None else _no_older(convert, stored, *oldest)
+        limit = self._oldest(stored)
+        if limit is None:
+            return convert
+        (oldest, unit), final = limit, convert
+
+        def checked(value: Any) -> Any:
+            if value * unit < oldest:
+                raise ValueError(f"{stored} {value} is in the calendar of an old writer (delta T20)")
+            return final(value)
+
+        return checked
 
     def _oldest(self, stored: T.Type) -> tuple[int, int] | None:
         """The least right value, and its units in one stored unit; None: all values are right."""
@@ -385,15 +386,6 @@ class FileColumns:
 
 def _always(value: Any) -> Callable[[Any], Any]:
     return lambda _: value
-
-
-def _no_older(convert: Conversion, stored: T.Type, oldest: int, unit: int) -> Conversion:
-    def checked(value: Any) -> Any:
-        if value * unit < oldest:
-            raise ValueError(f"{stored} {value} is in the calendar of an old writer (delta T20)")
-        return convert(value)
-
-    return checked
 
 
 def _all(columns: Sequence[RawColumn]) -> Iterator[RawColumn]:

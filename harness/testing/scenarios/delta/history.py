@@ -28,6 +28,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import fields as dataclass_fields
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -155,12 +156,11 @@ class DeltaHistory(History):
         return self._commit({**_files(value, "add"), "remove": gone}, place)
 
     def _delete_rows(self, value: Any, place: str) -> str | None:
-        own = {"rows", "storage", "prefix", "format", "set"}
-        if not isinstance(value, Mapping) or "rows" not in value:
-            return self._commit({"operation": "DELETE", "delete-rows": value}, place)
-        vector = {k: v for k, v in value.items() if k in own}
-        rest = {k: v for k, v in value.items() if k not in own}
-        return self._commit({"operation": "DELETE", **rest, "delete-rows": vector}, place)
+        own, rest = value, {}
+        if isinstance(value, Mapping) and "rows" in value:
+            own = {k: v for k, v in value.items() if k in ("rows", "storage", "prefix", "format", "set")}
+            rest = {k: v for k, v in value.items() if k not in own}
+        return self._commit({"operation": "DELETE", **rest, "delete-rows": own}, place)
 
     def _commit(self, value: Any, place: str) -> str | None:
         given = Arguments(value, place)
@@ -285,9 +285,9 @@ class DeltaHistory(History):
             self.table.write_last_checkpoint(hint_text(self.table.log.hint()))
 
     def _break(self, value: Any, place: str) -> None:
-        given = Arguments(value, place)
         labels = {label: handle.file for label, handle in self.files.items()}
-        damage(given, self.location, self.directory, lambda text: targets(text, self.location, labels, given.place))
+        found = partial(targets, root=self.location, labels=labels, place=place)
+        damage(Arguments(value, place), self.location, self.directory, found)
 
     def _time_of(self, version: int) -> int:
         """The time by which a version is found: its in-commit timestamp, else its time on disk (delta L33, L35)."""
