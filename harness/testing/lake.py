@@ -13,7 +13,7 @@ from harness.table import Table, open_table
 from harness.testing.scenarios.building import build
 from harness.testing.scenarios.evidence import evidence_of
 from harness.testing.scenarios.features import missing_features
-from harness.testing.scenarios.loading import from_mapping, parse_yaml
+from harness.testing.scenarios.loading import from_mapping, parse_yaml, read_document
 from harness.testing.scenarios.model import Built, ResolvedExpectation, Scenario
 from harness.testing.scenarios.verifying import read_with, verify
 
@@ -93,11 +93,7 @@ def scenario_of(source: Source, name: str) -> Scenario:
         case Scenario():
             return source
         case Path():
-            try:
-                text = source.read_text(encoding="utf-8")
-            except (OSError, UnicodeDecodeError) as error:
-                raise RequestError(f"Cannot read the scenario {source}: {error}") from error
-            return _with_defaults(parse_yaml(text, str(source)), source.stem, source)
+            return _with_defaults(read_document(source), source.stem, source)
         case str():
             return _with_defaults(parse_yaml(textwrap.dedent(source), name), name, None)
         case _:

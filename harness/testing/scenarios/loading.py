@@ -176,11 +176,15 @@ def load(path: Path, name: str | None = None) -> Scenario:
     Raises:
         RequestError: the file cannot be read, or is no scenario; the message names the key.
     """
+    return from_mapping(read_document(path), path.stem if name is None else name, path=path)
+
+
+def read_document(path: Path) -> Any:
+    """The document in a file. Raises RequestError if the file cannot be read, or as `parse_yaml`."""
     try:
-        text = path.read_text(encoding="utf-8")
+        return parse_yaml(path.read_text(encoding="utf-8"), str(path))
     except (OSError, UnicodeDecodeError) as exc:
         raise RequestError(f"Cannot read the scenario {path}: {exc}") from exc
-    return parse(text, path.stem if name is None else name, path=path)
 
 
 def parse(text: str, name: str, *, path: Path | None = None) -> Scenario:

@@ -105,12 +105,8 @@ class ResolvedSelector:
 
     def arguments(self) -> dict[str, Any]:
         """Keyword arguments for `harness.Table.snapshot`; none for changes, which are no snapshot."""
-        given = {
-            "snapshot_id": self.snapshot_id,
-            "version": self.version,
-            "timestamp": self.timestamp_ms,
-            "ref": self.ref,
-        }
+        names = {"snapshot_id": "snapshot_id", "version": "version", "timestamp_ms": "timestamp", "ref": "ref"}
+        given = {name: getattr(self, own) for own, name in names.items()}
         return {name: value for name, value in given.items() if value is not None}
 
 

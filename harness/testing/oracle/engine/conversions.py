@@ -157,7 +157,7 @@ def delta_conversion(stored: T.Type, wanted: T.Type) -> Conversion | None:
     """The conversion of a stored type in a Delta table (delta T16, T18, T22 to T24); None: there is none."""
     match wanted, stored:
         case T.IntegerType(bits=bits), T.IntegerType(bits=width) if width <= max(bits, 32):
-            return lambda value: _integer(value, bits)
+            return lambda value: within_bits(value, bits)
         case T.IntegerType(bits=bits), T.UnsignedType(bits=width) if width < bits:
             return same
         case T.DecimalType(), T.DecimalType() if (
@@ -208,7 +208,8 @@ def same(value: Any) -> Any:
     return value
 
 
-def _integer(value: int, bits: int) -> int:
+def within_bits(value: int, bits: int) -> int:
+    """The number. Raises ValueError for one that so many bits do not hold."""
     if not -(2 ** (bits - 1)) <= value < 2 ** (bits - 1):
         raise ValueError(f"{value} does not fit {bits} bits")
     return value
@@ -223,10 +224,7 @@ def _decimal(value: Decimal, wanted: T.DecimalType) -> Decimal:
 
 def _timestamp(value: int, unit: str, wanted: str) -> int:
     """Ticks of another unit: finer ones exactly, coarser ones rounded down, also before 1970 (iceberg 6.8)."""
-    ticks = value * UNITS[wanted] // UNITS[unit]
-    if not -(2**63) <= ticks < 2**63:
-        raise ValueError(f"{value} {unit} since 1970 is out of the range of {wanted}")
-    return ticks
+    return within_bits(value * UNITS[wanted] // UNITS[unit], 64)
 
 
 def _uuid(value: bytes) -> bytes:

@@ -16,7 +16,7 @@ from harness.errors import CorruptFileError, InvalidTableError, UnsupportedError
 from harness.metadata.model import schema as T
 from harness.metadata.model.schema import Field, Schema
 from harness.metadata.plan.projection import ColumnLookup
-from harness.testing.oracle.engine.conversions import day_of, time_of
+from harness.testing.oracle.engine.conversions import day_of, time_of, within_bits
 from harness.testing.oracle.planner.delta_log import ReplayedState, table_root
 from harness.testing.oracle.planner.documents import mapping, needed, optional, parse_json
 
@@ -301,8 +301,7 @@ def _parsed(text: str, type_: T.Type) -> Any:
         case T.BooleanType():
             return {"true": True, "false": False}[text.lower()] if text.lower() in ("true", "false") else _no()
         case T.IntegerType(bits=bits):
-            number = int(text) if re.fullmatch(r"[+-]?[0-9]{1,40}", text) else _no()
-            return number if -1 << bits - 1 <= number < 1 << bits - 1 else _no()
+            return within_bits(int(text) if re.fullmatch(r"[+-]?[0-9]{1,40}", text) else _no(), bits)
         case T.FloatType(bits=bits):
             return _float(text, bits)
         case T.DecimalType(precision=precision, scale=scale):
@@ -332,8 +331,7 @@ def _float(text: str, bits: int) -> float:
 
 
 def _date(text: str) -> int:
-    days = day_of(_DATE.fullmatch(text) or _no())
-    return days if -1 << 31 <= days < 1 << 31 else _no()
+    return within_bits(day_of(_DATE.fullmatch(text) or _no()), 32)
 
 
 def _timestamp(text: str, *, utc: bool) -> int:
@@ -352,4 +350,4 @@ def _timestamp(text: str, *, utc: bool) -> int:
         + time_of(match, 1_000_000)
         - (-offset if parts["sign"] == "-" else offset) * 1_000_000
     )
-    return micros if -1 << 63 <= micros < 1 << 63 else _no()
+    return within_bits(micros, 64)

@@ -11,7 +11,7 @@ from typing import Any
 from harness.errors import InvalidTableError
 from harness.metadata.model import schema as T
 from harness.metadata.model.schema import Field, Schema
-from harness.testing.oracle.engine.conversions import UNITS, day_of, time_of
+from harness.testing.oracle.engine.conversions import UNITS, day_of, time_of, within_bits
 from harness.testing.oracle.planner.documents import Document, needed, optional
 
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
@@ -51,7 +51,7 @@ def _primitive(value: Any, type_: T.Type) -> Any:
         case T.BooleanType():
             return _of(value, bool)
         case T.IntegerType(bits=bits):
-            return _within(_of(value, int), bits)
+            return within_bits(_of(value, int), bits)
         case T.FloatType(bits=bits):
             return _float(value, bits)
         case T.DecimalType(precision=precision, scale=scale):
@@ -60,7 +60,7 @@ def _primitive(value: Any, type_: T.Type) -> Any:
                 raise ValueError(f"expected {scale} digits after the point")
             return number
         case T.DateType():
-            return _within(day_of(_match(_DATE, value)), 32)
+            return within_bits(day_of(_match(_DATE, value)), 32)
         case T.TimeType(unit=unit):
             return time_of(_match(_TIME, value), UNITS[unit])
         case T.TimestampType(unit=unit, utc=utc):
@@ -91,12 +91,6 @@ def _match(pattern: re.Pattern[str], value: Any) -> re.Match[str]:
     return found
 
 
-def _within(number: int, bits: int) -> int:
-    if number.bit_length() >= bits and number != -1 << bits - 1:
-        raise ValueError(f"expected {bits} bits")
-    return number
-
-
 def _float(value: Any, bits: int) -> float:
     number = float(value if type(value) is float else _of(value, int))
     layout = ">f" if bits == 32 else ">d"
@@ -111,7 +105,7 @@ def _timestamp(text: Any, per_second: int, zone: str) -> int:
         raise ValueError(f"expected an end of {zone}")
     date, _, time = text.removesuffix(zone).partition("T")
     days, units = day_of(_match(_DATE, date)), time_of(_match(_TIME, time), per_second)
-    return _within(days * 86_400 * per_second + units, 64)
+    return within_bits(days * 86_400 * per_second + units, 64)
 
 
 _LARGEST_ID = 2147483447
