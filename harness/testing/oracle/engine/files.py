@@ -98,18 +98,11 @@ def _leaf_type(field: pa.Field) -> T.Type:
 
 
 def _binary(field: pa.Field) -> T.Type:
-    length = _attribute(field, "iceberg.length")
-    match _attribute(field, "iceberg.binary-type").upper():
-        case "UUID":
-            return T.FixedType(16)
-        case "FIXED" if length.isdecimal():
-            return T.FixedType(int(length))
-        case "GEOMETRY":
-            return T.GeometryType()
-        case "GEOGRAPHY":
-            return T.GeographyType()
-        case _:
-            return T.BinaryType()
+    length, kind = _attribute(field, "iceberg.length"), _attribute(field, "iceberg.binary-type").upper()
+    if kind == "FIXED" and length.isdecimal():
+        return T.FixedType(int(length))
+    known: dict[str, T.Type] = {"UUID": T.FixedType(16), "GEOMETRY": T.GeometryType(), "GEOGRAPHY": T.GeographyType()}
+    return known.get(kind, T.BinaryType())
 
 
 def _open_parquet(data: bytes) -> StoredFile:

@@ -257,12 +257,9 @@ def _explicit(type_: T.Type, wanted: T.Type) -> Callable[[Any], Any]:
         case T.DateType(), T.TimestampType(unit=unit):
             day = DAY_MICROS * (1000 if unit == "ns" else 1)
             return lambda value: value // day
-        case T.TimestampType(), T.DateType():
+        case T.TimestampType(), T.DateType() | T.TimestampType(unit="us", utc=False):
             return _conversion(type_, wanted)
-        case (T.TimestampType(unit="us"), T.TimestampType(unit="us")) | (
-            T.TimestampType(),
-            T.TimestampType(unit="us", utc=False),
-        ):
+        case T.TimestampType(unit="us"), T.TimestampType(unit="us"):
             return _conversion(type_, wanted)
         case _:
             raise refused(f"cast {type_} to {wanted}")

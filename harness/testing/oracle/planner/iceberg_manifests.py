@@ -27,7 +27,7 @@ from harness.storage.stores import Storage
 from harness.testing.oracle.engine.avro_file import UnsupportedAvroError, open_avro, open_container
 from harness.testing.oracle.engine.conversions import UNITS
 from harness.testing.oracle.engine.stored import RawColumn
-from harness.testing.oracle.planner.documents import parse_json
+from harness.testing.oracle.planner.documents import of_kind, parse_json
 from harness.testing.oracle.planner.iceberg_metadata import ListedSnapshot, MetadataValues, Spec, SpecField, spec_fields
 
 _Record: TypeAlias = dict[int | str, Any]
@@ -121,39 +121,33 @@ def _stored(value: Any, type_: T.Type, written: object) -> Any:
         return None
     match type_:
         case T.BooleanType():
-            return _of(value, bool)
+            return of_kind(value, bool)
         case T.IntegerType() | T.DateType():
-            return _of(value, int)
+            return of_kind(value, int)
         case T.TimestampType(unit=unit) if isinstance(written, T.DateType) or written == T.IntegerType(32):
-            return _of(value, int) * 86_400 * UNITS[unit]
+            return of_kind(value, int) * 86_400 * UNITS[unit]
         case T.TimestampType(unit=unit) | T.TimeType(unit=unit):
             per_second = UNITS[written.unit if isinstance(written, T.TimestampType | T.TimeType) else unit]
-            return _of(value, int) * UNITS[unit] // per_second
+            return of_kind(value, int) * UNITS[unit] // per_second
         case T.FloatType():
-            return float(_of(value, float))
+            return float(of_kind(value, float))
         case T.DecimalType(scale=scale):
-            unscaled = int.from_bytes(_of(value, bytes), "big", signed=True)
+            unscaled = int.from_bytes(of_kind(value, bytes), "big", signed=True)
             return Decimal(unscaled).scaleb(-scale, context=_EXACT)
         case T.StringType():
-            return value.decode() if isinstance(value, bytes) else _of(value, str)
+            return value.decode() if isinstance(value, bytes) else of_kind(value, str)
         case T.UuidType():
             return uuid.UUID(value).bytes if isinstance(value, str) else _sized(value, 16)
         case T.FixedType(length=length):
             return _sized(value, length)
         case T.BinaryType():
-            return _of(value, bytes)
+            return of_kind(value, bytes)
         case _:
             return value
 
 
-def _of(value: Any, kind: type) -> Any:
-    if type(value) is not kind:
-        raise ValueError(f"{value!r} is not of its type")
-    return value
-
-
 def _sized(value: Any, length: int) -> bytes:
-    data: bytes = _of(value, bytes)
+    data: bytes = of_kind(value, bytes)
     if len(data) != length:
         raise ValueError(f"{data!r} has not {length} bytes")
     return data

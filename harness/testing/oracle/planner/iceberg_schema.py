@@ -12,7 +12,7 @@ from harness.errors import InvalidTableError
 from harness.metadata.model import schema as T
 from harness.metadata.model.schema import Field, Schema
 from harness.testing.oracle.engine.conversions import UNITS, day_of, time_of, within_bits
-from harness.testing.oracle.planner.documents import Document, needed, optional
+from harness.testing.oracle.planner.documents import Document, needed, of_kind, optional
 
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _HEX = re.compile(r"(?:[0-9a-fA-F]{2})*")
@@ -38,9 +38,9 @@ def _stored(value: Any, type_: T.Type) -> Any:
             by_id = {str(f.id): f for f in fields}
             return {by_id[key].id: _stored(item, by_id[key].type) for key, item in value.items()}
         case T.ListType(element=element):
-            return [_stored(item, element.type) for item in _of(value, list)]
+            return [_stored(item, element.type) for item in of_kind(value, list)]
         case T.MapType(key=key, value=item):
-            pairs = zip(_of(value["keys"], list), _of(value["values"], list), strict=True)
+            pairs = zip(of_kind(value["keys"], list), of_kind(value["values"], list), strict=True)
             return [(_stored(k, key.type), _stored(v, item.type)) for k, v in pairs]
         case _:
             return _primitive(value, type_)
@@ -49,13 +49,13 @@ def _stored(value: Any, type_: T.Type) -> Any:
 def _primitive(value: Any, type_: T.Type) -> Any:
     match type_:
         case T.BooleanType():
-            return _of(value, bool)
+            return of_kind(value, bool)
         case T.IntegerType(bits=bits):
-            return within_bits(_of(value, int), bits)
+            return within_bits(of_kind(value, int), bits)
         case T.FloatType(bits=bits):
             return _float(value, bits)
         case T.DecimalType(precision=precision, scale=scale):
-            number = Decimal(_of(value, str))
+            number = Decimal(of_kind(value, str))
             if number.as_tuple().exponent != -scale or len(number.as_tuple().digits) > precision:
                 raise ValueError(f"expected {scale} digits after the point")
             return number
@@ -66,7 +66,7 @@ def _primitive(value: Any, type_: T.Type) -> Any:
         case T.TimestampType(unit=unit, utc=utc):
             return _timestamp(value, UNITS[unit], "+00:00" if utc else "")
         case T.StringType():
-            return _of(value, str)
+            return of_kind(value, str)
         case T.UuidType():
             return bytes.fromhex(_match(_UUID, value)[0].replace("-", ""))
         case T.FixedType() | T.BinaryType():
@@ -78,21 +78,15 @@ def _primitive(value: Any, type_: T.Type) -> Any:
             raise ValueError("expected null")
 
 
-def _of(value: Any, kind: type) -> Any:
-    if type(value) is not kind:
-        raise ValueError(f"expected {kind.__name__}")
-    return value
-
-
 def _match(pattern: re.Pattern[str], value: Any) -> re.Match[str]:
-    found = pattern.fullmatch(_of(value, str))
+    found = pattern.fullmatch(of_kind(value, str))
     if found is None:
         raise ValueError("its text has another form")
     return found
 
 
 def _float(value: Any, bits: int) -> float:
-    number = float(value if type(value) is float else _of(value, int))
+    number = float(value if type(value) is float else of_kind(value, int))
     layout = ">f" if bits == 32 else ">d"
     (rounded,) = struct.unpack(layout, struct.pack(layout, number))
     if not math.isfinite(rounded):
@@ -101,7 +95,7 @@ def _float(value: Any, bits: int) -> float:
 
 
 def _timestamp(text: Any, per_second: int, zone: str) -> int:
-    if not _of(text, str).endswith(zone):
+    if not of_kind(text, str).endswith(zone):
         raise ValueError(f"expected an end of {zone}")
     date, _, time = text.removesuffix(zone).partition("T")
     days, units = day_of(_match(_DATE, date)), time_of(_match(_TIME, time), per_second)
