@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from harness.errors import EngineError, UnsupportedError
-from harness.testing.conformance.judging import EngineAnswer, Strictness, judge
+from harness.testing.conformance.judging import Strictness, judge
 from harness.testing.conformance.results import (
     AS_LISTED,
     Case,
@@ -46,7 +46,7 @@ LISTED = Expected("bad::delta/*", "reported as bug 7", "xfails.txt", 3)
 def check(result, number=1, expected=ROWS, **given):
     at = ResolvedSelector(version=number)
     wanted = ResolvedExpectation(number=number, at=at, columns=None, where=None, expected=expected, **given)
-    return judge(wanted, EngineAnswer(result, 0.25), Strictness.FOREIGN, "bad")
+    return judge(wanted, result, Strictness.FOREIGN, "bad", 0.25)
 
 
 def case(engine, scenario, *checks, listed=None):

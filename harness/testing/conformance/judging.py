@@ -11,7 +11,6 @@ import dataclasses
 import enum
 import re
 import uuid
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -106,25 +105,22 @@ class Strictness(enum.Enum):
     FOREIGN = "foreign"
 
 
-@dataclass(frozen=True, slots=True)
-class EngineAnswer:
-    """The rows or the error of an engine. seconds: that the read took."""
-
-    result: pa.Table | Exception
-    seconds: float
-
-
-def judge(expectation: ResolvedExpectation, answer: EngineAnswer, measure: Strictness, engine: str) -> Check:
-    """Judges a read."""
-    found = _judged(expectation, answer.result, measure, engine)
-    is_broken = isinstance(answer.result, Exception) and _is_broken(answer.result)  # a crash or a hang is no answer
+def judge(
+    expectation: ResolvedExpectation,
+    result: pa.Table | Exception,
+    measure: Strictness,
+    engine: str,
+    seconds: float = 0.0,
+) -> Check:
+    """Judges a read by its rows or its error. seconds: that the read took."""
+    found = _judged(expectation, result, measure, engine)
+    is_broken = isinstance(result, Exception) and _is_broken(result)  # a crash or a hang is no answer
     is_wrong = is_broken or (measure is not Strictness.FOREIGN and found.outcome in (Outcome.FAIL, Outcome.ERROR))
     if expectation.open is not None and not is_wrong:
         words = found.message or ("as harness decided" if found.outcome is Outcome.PASS else found.outcome.value)
         message = f"open: {expectation.open}; the engine: {words}"
         found = dataclasses.replace(found, outcome=Outcome.OPEN, message=message)
-    number, read, seconds = expectation.number, described(expectation), answer.seconds
-    return dataclasses.replace(found, number=number, read=read, seconds=seconds)
+    return dataclasses.replace(found, number=expectation.number, read=described(expectation), seconds=seconds)
 
 
 def described(expectation: ResolvedExpectation) -> str:

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 import harness
 from harness.errors import HarnessError, RequestError, UnsupportedError
-from harness.testing.conformance.judging import EngineAnswer, Strictness, described, judge, said
+from harness.testing.conformance.judging import Strictness, described, judge, said
 from harness.testing.conformance.own import ORACLE, ArrowStream, At, AtKind, OwnReader, ReaderUnderTest, TableAt
 from harness.testing.conformance.results import (
     AS_LISTED,
@@ -187,7 +187,7 @@ def _checks(engine: _Tested, built: Built) -> Iterator[Check]:
             result = rows if isinstance(rows, pa.Table) else pa.RecordBatchReader.from_stream(rows).read_all()
         except Exception as error:  # whatever an engine raises is its answer
             result = error
-        yield judge(each, EngineAnswer(result, time.monotonic() - started), measure, engine.info.name)
+        yield judge(each, result, measure, engine.info.name, time.monotonic() - started)
 
 
 def _rows(reader: ReaderUnderTest | OwnReader, built: Built, expectation: ResolvedExpectation) -> ArrowStream:
