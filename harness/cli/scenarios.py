@@ -103,12 +103,12 @@ def chosen(globs: Sequence[str] | None, features: Sequence[str] | None) -> list[
     Raises:
         RequestError: a pattern, or a feature, that no scenario has; a file that is no scenario.
     """
-    from harness.testing.scenarios.features import FEATURES
+    from harness.testing.scenarios.features import MEANINGS
     from harness.testing.scenarios.loading import find, load
 
     for feature in features or ():
-        if feature not in FEATURES:
-            raise RequestError(f"Unknown feature {feature!r}: there are {', '.join(sorted(FEATURES))}")
+        if feature not in MEANINGS:
+            raise RequestError(f"Unknown feature {feature!r}: there are {', '.join(sorted(MEANINGS))}")
     found = (
         scenario
         for glob in globs or ("*",)

@@ -7,7 +7,6 @@ to those dicts in plain Python, and what is left is what any reader must return.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -61,18 +60,13 @@ def build_clicks(location: Path) -> tuple[Row, ...]:
     table.remove(gone)
     del model[gone]
     alive = [r for handle, placed in model.items() for i, r in enumerate(placed) if i not in dead[handle]]
-    return (*map(_delta_demo_evolved, alive), *_later(table))
-
-
-def _later(table: DeltaTable) -> list[Row]:
-    """Change the schema and append rows to it, all of which live."""
     table.rename_column("country", "market")
     table.drop_column("score")
     table.add_column("score", "double")
     table.add_column("referrer", "string", parent="page")
-    rows = [_later_click(i) for i in range(FIRST_CLICKS, FIRST_CLICKS + LATER_CLICKS)]
-    table.append(*table.write_partitioned(rows))
-    return rows
+    later = [_later_click(i) for i in range(FIRST_CLICKS, FIRST_CLICKS + LATER_CLICKS)]
+    table.append(*table.write_partitioned(later))
+    return (*map(_delta_demo_evolved, alive), *later)
 
 
 def _click(i: int) -> Row:
@@ -96,13 +90,9 @@ def _later_click(i: int) -> Row:
 
 def _delta_demo_evolved(row: Row) -> Row:
     """A row of the first schema as the last one shows it: the old scores belong to the column that was dropped."""
-    page = row["page"]
-    return {
-        "id": row["id"],
-        "market": row["country"],
-        "day": row["day"],
-        "page": None if page is None else {**page, "referrer": None},
-        "at": row["at"],
+    page = None if row["page"] is None else {**row["page"], "referrer": None}
+    return {"market" if name == "country" else name: value for name, value in row.items()} | {
+        "page": page,
         "score": None,
     }
 
@@ -113,7 +103,7 @@ LATER_ORDERS = 1000
 EVENTS = 2000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class DemoTable:
     """A demo table.
 
@@ -144,12 +134,12 @@ class DemoTables:
 
 def build_demo_tables(directory: Path) -> DemoTables:
     """Write all tables into new directories under `directory`; the same bytes in every run into the same place."""
-    place = directory / "clicks"
-    expected = build_clicks(place)
-    clicks = DemoTable(
-        name="clicks", location=place, metadata_path=place / "_delta_log", expected=expected, shows=SHOWS
+    clicks = directory / "clicks"
+    return DemoTables(
+        _build_orders(directory / "orders"),
+        _build_events(directory / "events"),
+        DemoTable("clicks", clicks, clicks / "_delta_log", build_clicks(clicks), SHOWS),
     )
-    return DemoTables(_build_orders(directory / "orders"), _build_events(directory / "events"), clicks)
 
 
 def _build_orders(location: Path) -> DemoTable:
@@ -185,17 +175,16 @@ def _build_orders(location: Path) -> DemoTable:
     table.rename_column("amount", "total")
     table.add_column("channel", "string", initial_default="web")
     table.set_partition_spec([("region", "identity"), ("ordered_at", "month")])
-    later = [_later_order(i) for i in range(FIRST_ORDERS, FIRST_ORDERS + LATER_ORDERS)]
+    # Live orders in the evolved schema, of customers whose other orders are deleted.
+    new = range(FIRST_ORDERS, FIRST_ORDERS + LATER_ORDERS)
+    later = [_evolved(_order(i), ("web", "shop", None)[i % 3]) for i in new]
     table.append(*table.write_partitioned(later))
-    expected = [*_evolved(alive), *later]
-    return DemoTable(
-        name="orders",
-        location=location,
-        metadata_path=table.metadata_path,
-        expected=tuple(expected),
-        shows="position deletes, equality deletes with a null key in one partition only, a renamed column, a column "
-        "with an initial default, a changed partition spec, an upgrade from v2 to v3",
+    expected = [*(_evolved(row, "web") for row in alive), *later]
+    shows = (
+        "position deletes, equality deletes with a null key in one partition only, a renamed column, a column with an "
+        "initial default, a changed partition spec, an upgrade from v2 to v3"
     )
+    return DemoTable("orders", location, table.metadata_path, tuple(expected), shows)
 
 
 def _build_events(location: Path) -> DemoTable:
@@ -219,19 +208,10 @@ def _build_events(location: Path) -> DemoTable:
     # One vector per data file: the new one holds the old positions too, and takes the old one's place.
     dead = {handles[0]: {*range(100), 500, 999}, handles[1]: {i * i for i in range(32)} | set(range(900, 970))}
     table.commit(add=table.write_deletion_vectors(dead), remove=first)
-    alive = [
-        row
-        for handle, half in zip(handles, halves, strict=True)
-        for place, row in enumerate(half)
-        if place not in dead[handle]
-    ]
-    return DemoTable(
-        name="events",
-        location=location,
-        metadata_path=table.metadata_path,
-        expected=tuple(alive),
-        shows="deletion vectors, one of which replaces an older one that is still in storage",
-    )
+    pairs = zip(handles, halves, strict=True)
+    alive = [row for handle, half in pairs for place, row in enumerate(half) if place not in dead[handle]]
+    shows = "deletion vectors, one of which replaces an older one that is still in storage"
+    return DemoTable("events", location, table.metadata_path, tuple(alive), shows)
 
 
 def _order(i: int) -> Row:
@@ -245,25 +225,10 @@ def _order(i: int) -> Row:
     }
 
 
-def _later_order(i: int) -> Row:
-    """A live order in the evolved schema, of customers whose other orders are deleted."""
-    (row,) = _evolved([_order(i)])
-    return {**row, "channel": ("web", "shop", None)[i % 3]}
-
-
-def _evolved(rows: Iterable[Row]) -> list[Row]:
-    """Rows of the first schema as the last one shows them."""
-    return [
-        {
-            "id": row["id"],
-            "region": row["region"],
-            "customer": row["customer"],
-            "total": row["amount"],
-            "ordered_at": row["ordered_at"],
-            "channel": "web",
-        }
-        for row in rows
-    ]
+def _evolved(row: Row, channel: str | None) -> Row:
+    """An order of the first schema as the last one shows it."""
+    names = {"amount": "total"}
+    return {**{names.get(name, name): value for name, value in row.items()}, "channel": channel}
 
 
 def _event(i: int) -> Row:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -13,9 +13,9 @@ from harness.table import Table, open_table
 from harness.testing.scenarios.building import build
 from harness.testing.scenarios.evidence import evidence_of
 from harness.testing.scenarios.features import missing_features
-from harness.testing.scenarios.loading import from_mapping, parse_yaml
+from harness.testing.scenarios.loading import from_mapping, parse_yaml, read_document
 from harness.testing.scenarios.model import Built, ResolvedExpectation, Scenario
-from harness.testing.scenarios.verifying import LeftOpen, Matched, describe, read_with, verify
+from harness.testing.scenarios.verifying import read_with, verify
 
 Source: TypeAlias = "str | Mapping[str, Any] | Path | Scenario"
 """The text of a scenario, the same as a mapping, its file, or one of `harness.testing.scenarios.loading.find`."""
@@ -36,11 +36,7 @@ class LakeTable:
 
     @property
     def table(self) -> Table:
-        """The table, opened anew each time.
-
-        Raises:
-            HarnessError: it is broken, as its scenario wants it.
-        """
+        """The table, opened anew each time. Raises HarnessError if it is broken, as its scenario wants it."""
         return open_table(self.location)
 
     @property
@@ -74,18 +70,12 @@ class LakeTable:
         for name in self.engines if engine is None else (engine,):
             if self.prepare is not None:
                 self.prepare(name)
-            failures = self._failures(name)
+            read = read_with(self.built, name)
+            found = {each.number: verify(each, read) for each in self.expectations if each.open is None}
+            place = f"table {self.name} on {name}, expectation"
+            failures = [f"{place} {number}: {fault}" for number, fault in found.items() if fault is not None]
             if failures:
                 raise AssertionError("\n".join(failures))
-
-    def _failures(self, engine: str) -> Sequence[str]:
-        read = read_with(self.built, engine)
-        verdicts = [(expectation.number, verify(expectation, read)) for expectation in self.expectations]
-        return [
-            f"table {self.name} on {engine}, expectation {number}: {describe(verdict)}"
-            for number, verdict in verdicts
-            if not isinstance(verdict, Matched | LeftOpen)
-        ]
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         return self.table.snapshot().__arrow_c_stream__(requested_schema)
@@ -103,11 +93,7 @@ def scenario_of(source: Source, name: str) -> Scenario:
         case Scenario():
             return source
         case Path():
-            try:
-                text = source.read_text(encoding="utf-8")
-            except (OSError, UnicodeDecodeError) as error:
-                raise RequestError(f"Cannot read the scenario {source}: {error}") from error
-            return _with_defaults(parse_yaml(text, str(source)), source.stem, source)
+            return _with_defaults(read_document(source), source.stem, source)
         case str():
             return _with_defaults(parse_yaml(textwrap.dedent(source), name), name, None)
         case _:

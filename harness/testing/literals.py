@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, assert_never, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 from harness.errors import RequestError
 from harness.testing.writing.delta.builder import DeltaTable
@@ -51,27 +51,29 @@ class TableLiteral:
     def make(self, directory: Path) -> str:
         """Writes the table; gives its location."""
         if self.format == "delta":
-            return _delta(self, directory)
+            vectors = {"features": ["deletionVectors"], "configuration": {"delta.enableDeletionVectors": "true"}}
+            options: dict[str, Any] = vectors if self.deletes else {}
+            made = DeltaTable.create(directory, self.schema, **options)
+            if self.rows:
+                data = made.write_data(self.rows)
+                made.append(data)
+                if self.deletes:
+                    made.delete(data, self.deletes)
+            return str(directory)
         table = _iceberg(self.schema, directory, self.kind)
         if self.rows:
             file = table.write_data(self.rows)
             table.append(file)
-            if self.deletes:
+            if self.deletes and self.kind != "none":
                 table.commit(add=self._delete_files(table, file))
         return str(directory)
 
     def _delete_files(self, table: IcebergTable, file: DataFileHandle) -> Sequence[DataFileHandle]:
-        match self.kind:
-            case "position":
-                return [table.write_position_deletes([(file, place) for place in self.deletes])]
-            case "vector":
-                return table.write_deletion_vectors({file: self.deletes})
-            case "equality":
-                return [table.write_equality_deletes(list(self.deletes[0]), list(self.deletes))]
-            case "none":
-                return []
-            case _:
-                assert_never(self.kind)
+        if self.kind == "vector":
+            return table.write_deletion_vectors({file: self.deletes})
+        if self.kind == "equality":
+            return [table.write_equality_deletes(list(self.deletes[0]), list(self.deletes))]
+        return [table.write_position_deletes([(file, place) for place in self.deletes])]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,11 +164,7 @@ def all_forms(formats: str | Sequence[str] = "all", deletes: str | Sequence[str]
 
 
 def types_of(rows: Sequence[Row]) -> dict[str, str]:
-    """Types by column, from values.
-
-    Raises:
-        RequestError: a column has no value, or values that do not tell.
-    """
+    """Types by column, from values. Raises RequestError if a column has no value, or values that do not tell."""
     types = {}
     for name in dict.fromkeys(name for row in rows for name in row):
         kinds = {_kind(row[name]) for row in rows if row.get(name) is not None}
@@ -203,17 +201,6 @@ def _iceberg(schema: Mapping[str, str], directory: Path, kind: str) -> IcebergTa
     words = re.compile(r"\b(?:" + "|".join(_ICEBERG_WORDS) + r")\b")
     types = {name: words.sub(lambda word: _ICEBERG_WORDS[word[0]], type_) for name, type_ in schema.items()}
     return IcebergTable.create(directory, types, format_version=3 if kind == "vector" else 2)
-
-
-def _delta(table: TableLiteral, directory: Path) -> str:
-    vectors = {"features": ["deletionVectors"], "configuration": {"delta.enableDeletionVectors": "true"}}
-    made = DeltaTable.create(directory, table.schema, **(vectors if table.deletes else {}))  # type: ignore[arg-type]
-    if table.rows:
-        file = made.write_data(table.rows)
-        made.append(file)
-        if table.deletes:
-            made.delete(file, table.deletes)
-    return str(directory)
 
 
 def _listed(names: str | Sequence[str]) -> tuple[str, ...]:

@@ -49,9 +49,8 @@ class MakeLakeTable(Protocol):
         """Make a table in the test's own directory, as `harness.testing.lake.make_table` does.
 
         Args:
-            source: the text of a scenario, a mapping, a file, or one of `harness.testing.scenarios.loading.find`.
-            `title`,
-                `clauses` and `expect` may be left out.
+            source: the text of a scenario, a mapping, a file, or one of `harness.testing.scenarios.loading.find`;
+                without `title`, `clauses` and `expect` too.
             name: tells several tables of a test apart.
 
         Raises:
@@ -126,11 +125,10 @@ def harness_session(request: pytest.FixtureRequest) -> Iterator[HarnessSession]:
     """Opens, queries and compares tables; with a DuckDB connection of the test's own, and Spark when it is needed."""
     from harness.testing.session import HarnessSession
 
-    session = HarnessSession(
-        engines_of(request.config),
-        lambda: request.getfixturevalue("harness_spark"),
-        allowed_roots=_allowed_roots_of(request.config),
-    )
+    config = request.config
+    lines = (line.strip() for line in config.getini("harness_allowed_roots"))
+    roots = tuple(root if "://" in root else str(config.rootpath / root) for root in lines if root)
+    session = HarnessSession(engines_of(config), lambda: request.getfixturevalue("harness_spark"), allowed_roots=roots)
     yield session
     session.close()
 
@@ -247,12 +245,6 @@ def engines_of(config: pytest.Config) -> tuple[str, ...]:
             f"harness_engines: unknown engine {unknown[0]!r}, there are {', '.join(engine_names())}"
         )
     return names
-
-
-def _allowed_roots_of(config: pytest.Config) -> tuple[str, ...]:
-    """The places that tables may read, from `harness_allowed_roots`; relative to the root directory."""
-    roots = [line.strip() for line in config.getini("harness_allowed_roots")]
-    return tuple(root if "://" in root else str(config.rootpath / root) for root in roots if root)
 
 
 def _spark_config_of(config: pytest.Config) -> Mapping[str, str]:

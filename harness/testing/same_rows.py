@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from decimal import Decimal
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import duckdb
 import pyarrow as pa
@@ -35,18 +35,13 @@ _KINDS: tuple[tuple[Callable[[pa.DataType], bool], tuple[type, ...]], ...] = (
     (types.is_integer, (int,)),
     (types.is_floating, (float, int)),
     (types.is_decimal, (Decimal, int)),
-    (types.is_string, (str,)),
-    (types.is_large_string, (str,)),
-    (types.is_binary, (bytes,)),
-    (types.is_large_binary, (bytes,)),
-    (types.is_fixed_size_binary, (bytes,)),
+    *((fits, (str,)) for fits in (types.is_string, types.is_large_string)),
+    *((fits, (bytes,)) for fits in (types.is_binary, types.is_large_binary, types.is_fixed_size_binary)),
     (types.is_date, (dt.date,)),
     (types.is_time, (dt.time,)),
     (types.is_timestamp, (dt.datetime,)),
     (types.is_struct, (Mapping,)),
-    (types.is_list, (list, tuple)),
-    (types.is_large_list, (list, tuple)),
-    (types.is_fixed_size_list, (list, tuple)),
+    *((fits, (list, tuple)) for fits in (types.is_list, types.is_large_list, types.is_fixed_size_list)),
     (types.is_map, (Mapping, list, tuple)),
     (lambda type_: isinstance(type_, pa.UuidType), (uuid.UUID,)),
 )
@@ -120,8 +115,11 @@ def assert_same_rows(
     """
     __tracebackhide__ = True
     both = _is_rows(left) and _is_rows(right)
-    how.setdefault("names", ("actual" if both else _name(left), _name(right)))
-    sides = [_table_of(left) if both else left, right]
+    names = ["expected" if _is_rows(side) else None for side in (left, right)]
+    how.setdefault("names", ("actual" if both else names[0], names[1]))
+    sides = [left, right]
+    if both and left and all(isinstance(row, Mapping) for row in cast("Any", left)):
+        sides[0] = pa.Table.from_pylist([dict(row) for row in cast("Any", left)])
     for number in (0, 1):
         if _is_rows(sides[number]):
             other = _read_before(sides[1 - number], how, 1 - number)
@@ -130,13 +128,6 @@ def assert_same_rows(
     found = compare(*sides, keys=() if keys is None else keys, **how)
     if not found.equal:
         raise AssertionError(found.to_text())
-
-
-def _table_of(rows: Any) -> object:
-    """A list of mappings as a table of the types that Arrow sees in the values; any other list as it is."""
-    if not (rows and all(isinstance(row, Mapping) for row in rows)):
-        return rows
-    return pa.Table.from_pylist([dict(row) for row in rows])
 
 
 def _is_rows(side: object) -> bool:
@@ -172,22 +163,11 @@ def rows_like(rows: Any, schema: pa.Schema) -> pa.Table:
 def _schema_of(side: object, columns: Sequence[str] | None) -> pa.Schema:
     """Names and types of the columns of a side; of some, in that order. Reads metadata only."""
     data = opened(side[0] if isinstance(side, tuple) else side)
-    opening = SideOpening(
-        data=data,
-        label="other",
-        name=None,
-        engine="duckdb",
-        columns=None if columns is None else tuple(columns),
-        where=None,
-        spark=None,
-    )
+    names = None if columns is None else tuple(columns)
+    opening = SideOpening(data=data, label="other", name=None, engine="duckdb", columns=names, where=None, spark=None)
     opening.check()
     with ExitStack() as resources:
         return opening.open(FEW, resources).schema
-
-
-def _name(side: object) -> str | None:
-    return "expected" if _is_rows(side) else None
 
 
 def _read_before(side: object, how: dict[str, Any], number: int) -> object:

@@ -90,14 +90,12 @@ class HarnessSession:
 
         Unless `engines` are given, the left table is read by the first engine of the test run, the right by the last.
         """
-        sides = self._ready(left, right, how)
-        return compare(*sides, **how)
+        return compare(*self._ready(left, right, how), **how)
 
     def assert_same_rows(self, left: object, right: object, *, keys: Sequence[str] | None = None, **how: Any) -> None:
         """Fail unless both sides are the same rows: `harness.testing.same_rows`, with engines as for `compare`."""
         __tracebackhide__ = True
-        sides = self._ready(left, right, how)
-        assert_same_rows(*sides, keys=keys, **how)
+        assert_same_rows(*self._ready(left, right, how), keys=keys, **how)
 
     def prepare(self, engine: str) -> None:
         """Start what an engine needs, before it reads a table outside of this session."""

@@ -105,9 +105,13 @@ class UnityServer:
             case "GET", "tables", name:
                 return self._table(name)
             case "POST", "temporary-table-credentials":
-                return self._lent_older()
+                config, expires = self.credentials
+                aws = {key.removeprefix("s3.").replace("-", "_"): value for key, value in config.items()}
+                return 200, {"aws_temp_credentials": aws, "expiration_time": expires}
             case "GET", "delta", "preview", "commits" if not self.oldest:
-                return self._commits(body)
+                entry = self.tables[tuple(body["table_id"].split("."))]
+                commits = [each for each in entry.commits("_")[::-1] if each["version"] >= body["start_version"]]
+                return 200, {"commits": commits[: self.page], "latest_table_version": entry.latest}
             case _:
                 return _error(404, "ENDPOINT_NOT_FOUND", f"no call {method} {path}")
 
@@ -154,17 +158,6 @@ class UnityServer:
             "properties": dict(entry.properties),
             "view_definition": entry.sql,
         }
-
-    def _lent_older(self) -> Answer:
-        config, expires = self.credentials
-        aws = {key.removeprefix("s3.").replace("-", "_"): value for key, value in config.items()}
-        return 200, {"aws_temp_credentials": aws, "expiration_time": expires}
-
-    def _commits(self, body: Any) -> Answer:
-        entry = self.tables[tuple(body["table_id"].split("."))]
-        ascending = entry.commits("_")[::-1]
-        wanted = [commit for commit in ascending if commit["version"] >= body["start_version"]]
-        return 200, {"commits": wanted[: self.page], "latest_table_version": entry.latest}
 
 
 def _error(status: int, kind: str, words: str) -> Answer:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pyarrow as pa
 
 from harness.errors import EngineError, UnsupportedError
-from harness.testing.conformance.judging import EngineAnswer, Strictness, judge
+from harness.testing.conformance.judging import Strictness, judge
 from harness.testing.conformance.results import (
+    AS_LISTED,
     Case,
     Check,
     EngineInfo,
@@ -14,7 +15,6 @@ from harness.testing.conformance.results import (
     Outcome,
     Run,
     ScenarioInfo,
-    as_expected,
     of_checks,
 )
 from harness.testing.scenarios.model import ResolvedExpectation, ResolvedSelector
@@ -46,7 +46,7 @@ LISTED = Expected("bad::delta/*", "reported as bug 7", "xfails.txt", 3)
 def check(result, number=1, expected=ROWS, **given):
     at = ResolvedSelector(version=number)
     wanted = ResolvedExpectation(number=number, at=at, columns=None, where=None, expected=expected, **given)
-    return judge(wanted, EngineAnswer(result, 0.25), Strictness.FOREIGN, "bad")
+    return judge(wanted, result, Strictness.FOREIGN, "bad", 0.25)
 
 
 def case(engine, scenario, *checks, listed=None):
@@ -54,7 +54,7 @@ def case(engine, scenario, *checks, listed=None):
     return Case(
         scenario=scenario,
         engine=engine,
-        outcome=outcome if listed is None else as_expected(outcome),
+        outcome=outcome if listed is None else AS_LISTED.get(outcome, outcome),
         checks=checks,
         expected=listed,
     )

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from harness.errors import CorruptDeleteError, EngineError, InvalidTableError, UnsupportedError
-from harness.testing.conformance.judging import EngineAnswer, Strictness, described, judge
+from harness.testing.conformance.judging import Strictness, described, judge
 from harness.testing.conformance.results import Outcome
 from harness.testing.conformance.workers import CRASHED, TIMED_OUT
 from harness.testing.scenarios.model import ExpectedError, ResolvedExpectation, ResolvedSelector
@@ -26,7 +26,7 @@ def expectation(expected, **given):
 
 
 def judged(expected, result, measure=OWN, **given):
-    return judge(expectation(expected, **given), EngineAnswer(result, 0.5), measure, "engine")
+    return judge(expectation(expected, **given), result, measure, "engine", 0.5)
 
 
 @pytest.mark.parametrize(
@@ -125,8 +125,8 @@ def test_an_open_question_fails_only_who_decided_it(expected, result, own, forei
 )
 def test_no_other_engine_must_have_metadata_columns(columns, where, error, outcome):
     wanted = ResolvedExpectation(number=1, at=ResolvedSelector(), columns=columns, where=where, expected=ROWS)
-    assert judge(wanted, EngineAnswer(error, 0), FOREIGN, "engine").outcome.value == outcome
-    assert judge(wanted, EngineAnswer(error, 0), OWN, "engine").outcome is Outcome.ERROR
+    assert judge(wanted, error, FOREIGN, "engine").outcome.value == outcome
+    assert judge(wanted, error, OWN, "engine").outcome is Outcome.ERROR
 
 
 def test_an_open_question_says_what_the_engine_does():

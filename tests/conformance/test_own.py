@@ -7,8 +7,11 @@ import shutil
 import pytest
 
 from harness.errors import OutsideTableError
-from harness.testing.conformance.own import OwnReader, TableAt
+from harness.testing.conformance.own import OwnReader
+from harness.testing.scenarios.model import ResolvedExpectation, ResolvedSelector
 from harness.testing.writing.delta.builder import DeltaTable
+
+READ = ResolvedExpectation(number=1, at=ResolvedSelector(), columns=None, where=None, expected=None)
 
 
 @pytest.mark.parametrize("name", ["duckdb", "oracle"])
@@ -19,7 +22,7 @@ def test_files_are_read_within_one_directory(tmp_path, name):
     moved = shutil.move(data.file, tmp_path / "tables" / "source")
     data.add["path"] = f"file://{moved}"
     table.append(data)
-    at = TableAt(format="delta", location=str(table.directory))
-    assert OwnReader(name, str(tmp_path / "tables")).read(at, columns=None, where=None).num_rows == 1
+    location = str(table.directory)
+    assert OwnReader(name, str(tmp_path / "tables")).answer(location, READ).num_rows == 1
     with pytest.raises(OutsideTableError):
-        OwnReader(name, str(table.directory)).read(at, columns=None, where=None)
+        OwnReader(name, location).answer(location, READ)

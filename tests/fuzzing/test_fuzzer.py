@@ -30,7 +30,7 @@ from harness.metadata.delta import segment
 from harness.metadata.iceberg import position_deletes
 from harness.testing.scenarios.building import build
 from harness.testing.scenarios.loading import load
-from harness.testing.scenarios.verifying import Matched, read_with, verify
+from harness.testing.scenarios.verifying import read_with, verify
 from harness.tools.contained import reading
 
 SUBJECT = "iceberg/deletes/vector-of-a-run"
@@ -115,7 +115,7 @@ def test_a_planted_fault_is_found_and_made_small(bench, plant, tmp_path, fault, 
         with pytest.raises(KeyError):
             verify(built.expectations[0], again)
     else:
-        assert verify(built.expectations[0], again) != Matched()
+        assert verify(built.expectations[0], again) is not None
 
 
 @pytest.mark.parametrize(

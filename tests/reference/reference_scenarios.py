@@ -15,7 +15,7 @@ from drawn.agreement import scenario_of
 from drawn.reads import Read
 from drawn.strategies import DrawnHistory
 
-from harness.testing.conformance.judging import EngineAnswer, Strictness, described, judge
+from harness.testing.conformance.judging import Strictness, described, judge
 from harness.testing.conformance.results import Check, Outcome
 from harness.testing.conformance.runner import table_at
 from harness.testing.scenarios.building import build
@@ -91,9 +91,7 @@ class Reference:
             result = error
         if isinstance(result, Exception) and isinstance(expectation.expected, ExpectedError):
             return dataclasses.replace(skipped, outcome=Outcome.PASS)
-        return judge(
-            dataclasses.replace(expectation, open=None), EngineAnswer(result, 0.0), Strictness.FOREIGN, self.name
-        )
+        return judge(dataclasses.replace(expectation, open=None), result, Strictness.FOREIGN, self.name)
 
     def _rows(self, built: Built, expectation: ResolvedExpectation) -> pa.Table:
         if (changes := expectation.at.changes) is not None:
@@ -101,6 +99,4 @@ class Reference:
                 raise self.declines("It has no change data feed")
             frame = self.feed(str(built.location), changes)
             return (frame if expectation.columns is None else frame.select(*expectation.columns)).toArrow()
-        metadata = None if built.metadata_path is None else str(built.metadata_path)
-        table = table_at(built, expectation, metadata)
-        return self.reader.read(table, columns=expectation.columns, where=expectation.where)
+        return self.reader.read(table_at(built, expectation), columns=expectation.columns, where=expectation.where)

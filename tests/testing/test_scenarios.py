@@ -23,7 +23,7 @@ from harness.testing.scenarios.evidence import evidence_of
 from harness.testing.scenarios.features import missing_features
 from harness.testing.scenarios.loading import find, parse
 from harness.testing.scenarios.model import ExpectedError
-from harness.testing.scenarios.verifying import Matched, describe, verify
+from harness.testing.scenarios.verifying import verify
 
 SCENARIOS = find()
 EXPECTED_FAILURES = read_list(Path(__file__).parents[1] / "conformance/expected-failures.txt")
@@ -62,8 +62,8 @@ def test_scenario(engine, made, request, monkeypatch):
 
 
 def disagreements(engine, made):
-    verdicts = {e.number: verify(asked(e, engine), partial(read, made, engine)) for e in made.built.expectations}
-    return [f"expectation {n}: {describe(v)}" for n, v in verdicts.items() if v != Matched()]
+    faults = {e.number: verify(asked(e, engine), partial(read, made, engine)) for e in made.built.expectations}
+    return [f"expectation {number}: {fault}" for number, fault in faults.items() if fault is not None]
 
 
 def asked(expectation, engine):

@@ -43,17 +43,13 @@ def known_engines() -> tuple[str, ...]:
 
 
 def check_names(names: Mapping[str, object]) -> None:
-    """Refuses names that no engine has.
-
-    Raises:
-        RequestError: there is none; the message names the nearest.
-    """
+    """Refuses names that no engine has. Raises RequestError if there is none; the message names the nearest."""
     for name in names:
         if name not in known_engines() and ":" not in name:
             raise _unknown(name)
 
 
-def open_engine(name: str, places: Places, resources: ExitStack) -> ReaderUnderTest:
+def open_engine(name: str, places: Places, resources: ExitStack) -> ReaderUnderTest | OwnReader:
     """An engine, ready to read until `resources` are closed.
 
     Raises:
@@ -67,21 +63,16 @@ def open_engine(name: str, places: Places, resources: ExitStack) -> ReaderUnderT
         except RequestError as error:
             raise RequestError(error.message, cause=NOT_INSTALLED) from error
         return OwnReader(name, places.tables)
+    environment = {}
     if name in READERS:
         command = [interpreter_of(READERS[name], places.pythons), str(SCRIPT), name]
-        return _worker(name, command, places, resources, {})
-    target = name if ":" in name else _entry_points().get(name)
-    if target is None:
-        raise _unknown(name)
-    command = [places.pythons.get(name, sys.executable), str(_PLUGIN), target]
-    # The worker finds what this process finds, and what lies in the working directory.
-    path = os.pathsep.join([entry or os.getcwd() for entry in sys.path] + [os.getcwd()])
-    return _worker(name, command, places, resources, {"PYTHONPATH": path})
-
-
-def _worker(
-    name: str, command: list[str], places: Places, resources: ExitStack, environment: Mapping[str, str]
-) -> Worker:
+    else:
+        target = name if ":" in name else _entry_points().get(name)
+        if target is None:
+            raise _unknown(name)
+        command = [places.pythons.get(name, sys.executable), str(_PLUGIN), target]
+        # The worker finds what this process finds, and what lies in the working directory.
+        environment["PYTHONPATH"] = os.pathsep.join([each or os.getcwd() for each in sys.path] + [os.getcwd()])
     worker = Worker(name, command, time_limit_s=places.time_limit_s, environment=environment)
     resources.callback(worker.close)
     return worker

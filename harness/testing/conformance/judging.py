@@ -11,12 +11,12 @@ import dataclasses
 import enum
 import re
 import uuid
-from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 
 from harness.differ.compare import compare
-from harness.differ.result import ComparisonResult, SchemaKind, counted
+from harness.differ.result import SchemaKind, counted
 from harness.differ.schemas import normal_type
 from harness.errors import EngineError, HarnessError, UnsupportedError
 from harness.metadata.model.arrow_values import children_of, elements_of, is_list, nested_type, plain, with_children
@@ -105,33 +105,22 @@ class Strictness(enum.Enum):
     FOREIGN = "foreign"
 
 
-@dataclass(frozen=True, slots=True)
-class EngineAnswer:
-    """The rows or the error of an engine. seconds: that the read took."""
-
-    result: pa.Table | Exception
-    seconds: float
-
-
-def judge(expectation: ResolvedExpectation, answer: EngineAnswer, measure: Strictness, engine: str) -> Check:
-    """Judges a read."""
-    found = _judged(expectation, answer.result, measure, engine)
-    outcome, message = found.outcome, found.message
-    is_broken = isinstance(answer.result, Exception) and _is_broken(answer.result)  # a crash or a hang is no answer
-    is_wrong = is_broken or (measure is not Strictness.FOREIGN and outcome in (Outcome.FAIL, Outcome.ERROR))
+def judge(
+    expectation: ResolvedExpectation,
+    result: pa.Table | Exception,
+    measure: Strictness,
+    engine: str,
+    seconds: float = 0.0,
+) -> Check:
+    """Judges a read by its rows or its error. seconds: that the read took."""
+    found = _judged(expectation, result, measure, engine)
+    is_broken = isinstance(result, Exception) and _is_broken(result)  # a crash or a hang is no answer
+    is_wrong = is_broken or (measure is not Strictness.FOREIGN and found.outcome in (Outcome.FAIL, Outcome.ERROR))
     if expectation.open is not None and not is_wrong:
-        message = message or ("as harness decided" if outcome is Outcome.PASS else outcome.value)
-        message = f"open: {expectation.open}; the engine: {message}"
-        outcome = Outcome.OPEN
-    return Check(
-        number=expectation.number,
-        read=described(expectation),
-        outcome=outcome,
-        message=message,
-        comparison=found.comparison,
-        notes=found.notes,
-        seconds=answer.seconds,
-    )
+        words = found.message or ("as harness decided" if found.outcome is Outcome.PASS else found.outcome.value)
+        message = f"open: {expectation.open}; the engine: {words}"
+        found = dataclasses.replace(found, outcome=Outcome.OPEN, message=message)
+    return dataclasses.replace(found, number=expectation.number, read=described(expectation), seconds=seconds)
 
 
 def described(expectation: ResolvedExpectation) -> str:
@@ -149,15 +138,12 @@ def described(expectation: ResolvedExpectation) -> str:
     return f"{columns}{''.join(at)}{where}{catalog}"
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
-    outcome: Outcome
-    message: str | None = None
-    comparison: ComparisonResult | None = None
-    notes: tuple[str, ...] = ()
+def _found(outcome: Outcome, message: str | None = None, **more: Any) -> Check:
+    """The check of a read that `judge` names."""
+    return Check(number=0, read="", outcome=outcome, message=message, **more)
 
 
-def _judged(expectation: ResolvedExpectation, result: pa.Table | Exception, measure: Strictness, engine: str) -> _Found:
+def _judged(expectation: ResolvedExpectation, result: pa.Table | Exception, measure: Strictness, engine: str) -> Check:
     expected = expectation.expected
     if isinstance(result, Exception):
         if isinstance(expected, ExpectedError):
@@ -165,8 +151,8 @@ def _judged(expectation: ResolvedExpectation, result: pa.Table | Exception, meas
         return _failed(expectation, result, measure)
     rows = counted(result.num_rows, "row")
     if isinstance(expected, ExpectedError):
-        return _Found(Outcome.FAIL, f"gave {rows}, expected {_wanted(expected)}")
-    return _Found(Outcome.PASS, f"gave {rows}") if expected is None else _compared(expected, result, measure, engine)
+        return _found(Outcome.FAIL, f"gave {rows}, expected {_wanted(expected)}")
+    return _found(Outcome.PASS, f"gave {rows}") if expected is None else _compared(expected, result, measure, engine)
 
 
 def _wanted(expected: ExpectedError) -> str:
@@ -180,13 +166,15 @@ def said(error: Exception) -> str:
     return " ".join(f"{name}: {text}".split())
 
 
-def _failed(expectation: ResolvedExpectation, error: Exception, measure: Strictness) -> _Found:
+def _failed(expectation: ResolvedExpectation, error: Exception, measure: Strictness) -> Check:
     """An error where rows must come."""
     if _declines(error, measure):
-        return _Found(Outcome.UNSUPPORTED, error.message if isinstance(error, HarnessError) else str(error))
-    if measure is Strictness.FOREIGN and not _is_broken(error) and (names := _metadata_columns(expectation)):
-        return _Found(Outcome.UNSUPPORTED, f"metadata columns {', '.join(names)}: {said(error)}")
-    return _Found(Outcome.ERROR, said(error))
+        return _found(Outcome.UNSUPPORTED, error.message if isinstance(error, HarnessError) else str(error))
+    # No format demands metadata columns of a reader, nor names them.
+    words = {*(expectation.columns or ()), *re.findall(r"\w+", expectation.where or "")}
+    if measure is Strictness.FOREIGN and not _is_broken(error) and (names := sorted(words & METADATA.keys())):
+        return _found(Outcome.UNSUPPORTED, f"metadata columns {', '.join(names)}: {said(error)}")
+    return _found(Outcome.ERROR, said(error))
 
 
 def _declines(error: Exception, measure: Strictness) -> bool:
@@ -200,29 +188,23 @@ def _is_broken(error: Exception) -> bool:
     return isinstance(error, EngineError) and error.cause in BROKEN
 
 
-def _metadata_columns(expectation: ResolvedExpectation) -> list[str]:
-    """Metadata columns that are read or filtered by. No format demands them of a reader, nor names them."""
-    words = {*(expectation.columns or ()), *re.findall(r"\w+", expectation.where or "")}
-    return sorted(words & METADATA.keys())
-
-
-def _refused(expected: ExpectedError, error: Exception, measure: Strictness) -> _Found:
+def _refused(expected: ExpectedError, error: Exception, measure: Strictness) -> Check:
     """An error where an error must come."""
     if measure is not Strictness.FOREIGN:
         if not isinstance(error, HarnessError):
-            return _Found(Outcome.ERROR, said(error))
+            return _found(Outcome.ERROR, said(error))
         # The oracle plans by itself, and has words of its own.
         if agrees(error, ExpectedError(expected.kind) if measure is Strictness.ORACLE else expected):
-            return _Found(Outcome.PASS)
-        return _Found(Outcome.FAIL, f"expected {_wanted(expected)}, got {said(error)}")
+            return _found(Outcome.PASS)
+        return _found(Outcome.FAIL, f"expected {_wanted(expected)}, got {said(error)}")
     if _is_broken(error):
-        return _Found(Outcome.ERROR, said(error))
+        return _found(Outcome.ERROR, said(error))
     if _declines(error, measure) and expected.kind not in ("UnsupportedError", "EncryptedTableError"):
-        return _Found(Outcome.UNSUPPORTED, said(error))
-    return _Found(Outcome.PASS, notes=(f"refused: {said(error)}",))
+        return _found(Outcome.UNSUPPORTED, said(error))
+    return _found(Outcome.PASS, notes=(f"refused: {said(error)}",))
 
 
-def _compared(expected: pa.Table, got: pa.Table, measure: Strictness, engine: str) -> _Found:
+def _compared(expected: pa.Table, got: pa.Table, measure: Strictness, engine: str) -> Check:
     """Rows where rows must come."""
     notes: tuple[str, ...] = ()
     try:
@@ -230,15 +212,16 @@ def _compared(expected: pa.Table, got: pa.Table, measure: Strictness, engine: st
             got, notes = recoded(got, expected.schema)
         comparison = compare(expected, got, names=("expected", engine), max_rows=MOST_ROWS)
     except HarnessError as error:
-        return _Found(Outcome.FAIL, f"the rows cannot be compared: {error.message}")
+        return _found(Outcome.FAIL, f"the rows cannot be compared: {error.message}")
     except pa.ArrowException as error:  # a type that Arrow itself cannot work with must not end the run
-        return _Found(Outcome.ERROR, f"the rows cannot be compared: {said(error)}")
+        return _found(Outcome.ERROR, f"the rows cannot be compared: {said(error)}")
     if measure is Strictness.FOREIGN:
         carried = [difference for difference in comparison.schema if difference.kind is SchemaKind.TYPE]
         notes += tuple(f"{each.column} is {each.right}, not {each.left}" for each in carried)
         kept = tuple(difference for difference in comparison.schema if difference not in carried)
         comparison = dataclasses.replace(comparison, schema=kept)
     if comparison.equal:
-        return _Found(Outcome.PASS, notes=notes)
+        return _found(Outcome.PASS, notes=notes)
     text = comparison.sentence.replace("only on the left", "expected and not read")
-    return _Found(Outcome.FAIL, text.replace("only on the right", "read and not expected"), comparison, notes)
+    text = text.replace("only on the right", "read and not expected")
+    return _found(Outcome.FAIL, text, comparison=comparison, notes=notes)

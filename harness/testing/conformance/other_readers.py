@@ -50,7 +50,15 @@ def _pyiceberg() -> _Reader:
             condition = AlwaysTrue() if where is None else parse(where)
         except Exception as error:  # of the parser library beneath it
             raise Unsupported(f"PyIceberg's filters have no such expression: {where}") from error
-        scan = opened.scan(row_filter=condition, snapshot_id=_snapshot_id(opened, table.at))
+        at, snapshot_id = table.at, None
+        if at is not None and at.kind != "snapshot_id":
+            found = opened.snapshot_by_name(at.value) if at.kind == "ref" else opened.snapshot_as_of_timestamp(at.value)
+            if found is None:
+                raise ValueError(f"There is no snapshot for {at.kind} {at.value}")
+            snapshot_id = int(found.snapshot_id)
+        elif at is not None:
+            snapshot_id = int(at.value)
+        scan = opened.scan(row_filter=condition, snapshot_id=snapshot_id)
         if columns is not None:
             scan = scan.select(*columns)
         rows = scan.to_arrow()
@@ -59,24 +67,13 @@ def _pyiceberg() -> _Reader:
     return f"{pyiceberg.__version__}, pyarrow {pa.__version__}", read
 
 
-def _snapshot_id(opened: Any, at: SimpleNamespace | None) -> int | None:
-    if at is None:
-        return None
-    if at.kind == "snapshot_id":
-        return int(at.value)
-    found = opened.snapshot_by_name(at.value) if at.kind == "ref" else opened.snapshot_as_of_timestamp(at.value)
-    if found is None:
-        raise ValueError(f"There is no snapshot for {at.kind} {at.value}")
-    return int(found.snapshot_id)
-
-
 def _deltalake() -> _Reader:
     """delta-rs: a query that DataFusion runs inside deltalake."""
     import deltalake
 
     def read(table: SimpleNamespace, columns: _Columns, where: str | None) -> Any:
         _check_format(table, "delta", "delta-rs")
-        version = _version(table.at, "delta-rs").get("version")
+        version = _at("delta-rs", table).get("version")
         opened = deltalake.DeltaTable(table.location, version=version if isinstance(version, int) else None)
         if isinstance(version, datetime):
             opened.load_as_version(version)
@@ -92,12 +89,9 @@ def _polars() -> _Reader:
     def read(table: SimpleNamespace, columns: _Columns, where: str | None) -> Any:
         frame: Any
         if table.format == "delta":
-            frame = pl.scan_delta(table.location, **_version(table.at, "Polars"))
-        elif table.at is None or table.at.kind == "snapshot_id":
-            snapshot = {} if table.at is None else {"snapshot_id": int(table.at.value)}
-            frame = pl.scan_iceberg(table.metadata_path, reader_override="native", **snapshot)
+            frame = pl.scan_delta(table.location, **_at("Polars", table))
         else:
-            raise Unsupported(f"Polars does not read Iceberg tables by {table.at.kind}")
+            frame = pl.scan_iceberg(table.metadata_path, reader_override="native", **_at("Polars", table))
         if where is not None:
             frame = frame.filter(pl.sql_expr(where))
         return (frame if columns is None else frame.select(list(columns))).collect()
@@ -109,27 +103,22 @@ def _daft() -> _Reader:
     """Daft: files that PyIceberg or deltalake plan, read by Daft."""
     import daft
 
-    def iceberg(table: SimpleNamespace) -> dict[str, Any]:
-        """Arguments of Daft's reader."""
-        if table.at is None:
-            return {}
-        if table.at.kind == "snapshot_id":
-            return {"snapshot_id": int(table.at.value)}
-        if table.at.kind == "ref":
-            from pyiceberg.table import StaticTable
+    def of_ref(table: SimpleNamespace) -> dict[str, Any]:
+        """Arguments of Daft's reader for a branch or a tag."""
+        from pyiceberg.table import StaticTable
 
-            found = StaticTable.from_metadata(table.metadata_path).refs().get(table.at.value)
-            if found is None:
-                raise ValueError(f"There is no branch or tag {table.at.value}")
-            return {found.snapshot_ref_type.value: table.at.value}
-        raise Unsupported(f"Daft does not read Iceberg tables by {table.at.kind}")
+        found = StaticTable.from_metadata(table.metadata_path).refs().get(table.at.value)
+        if found is None:
+            raise ValueError(f"There is no branch or tag {table.at.value}")
+        return {found.snapshot_ref_type.value: table.at.value}
 
     def read(table: SimpleNamespace, columns: _Columns, where: str | None) -> Any:
         frame: Any
         if table.format == "iceberg":
-            frame = daft.read_iceberg(table.metadata_path, **iceberg(table))
+            is_ref = table.at is not None and table.at.kind == "ref"
+            frame = daft.read_iceberg(table.metadata_path, **(of_ref(table) if is_ref else _at("Daft", table)))
         else:
-            frame = daft.read_deltalake(table.location, **_version(table.at, "Daft"))
+            frame = daft.read_deltalake(table.location, **_at("Daft", table))
         if where is not None:
             frame = frame.where(daft.sql_expr(where))
         return (frame if columns is None else frame.select(*columns)).to_arrow()
@@ -137,15 +126,25 @@ def _daft() -> _Reader:
     return str(daft.__version__), read
 
 
-def _version(at: SimpleNamespace | None, engine: str) -> dict[str, Any]:
-    """Arguments of a reader of Delta tables that takes a version as a number or a moment."""
-    if at is None:
+def _moment(milliseconds: int) -> datetime:
+    return datetime.fromtimestamp(milliseconds / 1000, UTC)
+
+
+_ARGUMENTS: Mapping[str, Mapping[str, tuple[str, Callable[[Any], Any]]]] = {
+    "delta": {"version": ("version", int), "timestamp_ms": ("version", _moment)},
+    "iceberg": {"snapshot_id": ("snapshot_id", int)},
+}
+"""Arguments of readers in Python for a point of history, by format and kind of point."""
+
+
+def _at(engine: str, table: SimpleNamespace) -> dict[str, Any]:
+    """Arguments of a reader in Python for the table's point of history."""
+    if table.at is None:
         return {}
-    if at.kind == "version":
-        return {"version": int(at.value)}
-    if at.kind == "timestamp_ms":
-        return {"version": _moment(at.value)}
-    raise Unsupported(f"{engine} does not read Delta tables by {at.kind}")
+    if table.at.kind not in _ARGUMENTS[table.format]:
+        raise Unsupported(f"{engine} does not read {table.format.capitalize()} tables by {table.at.kind}")
+    name, value = _ARGUMENTS[table.format][table.at.kind]
+    return {name: value(table.at.value)}
 
 
 def _duckdb(format: str, extensions: tuple[str, ...]) -> _Reader:
@@ -196,10 +195,6 @@ def _select(source: str, columns: tuple[str, ...] | None, where: str | None) -> 
     return f"SELECT {shown} FROM {source}" + ("" if where is None else f" WHERE {where}")
 
 
-def _moment(milliseconds: int) -> datetime:
-    return datetime.fromtimestamp(milliseconds / 1000, UTC)
-
-
 # The reference implementations' own readers for Spark. Their jars, pinned in `reference.json`, are fetched when Spark
 # starts.
 
@@ -246,13 +241,18 @@ class SparkReference:
         try:
             frame = reader.load(table.metadata_path if self._format == "iceberg" else table.location)
             if self._format == "delta":
-                frame = _with_lineage(frame, {*(columns or ()), *re.findall(r"\w+", where or "")})
+                used = {*(columns or ()), *re.findall(r"\w+", where or "")}
+                for name in sorted(used & _LINEAGE.keys() - set(frame.columns)):
+                    frame = frame.withColumn(name, frame[_LINEAGE[name]])
             frame = _filtered(frame, where)
             if columns is not None:
                 frame = frame.select(*[f"`{name.replace('`', '``')}`" for name in columns])
             return frame.toArrow()
         except Py4JJavaError as error:
-            raise SparkRefusal(_root(error.java_exception)) from error
+            thrown = error.java_exception
+            while (cause := thrown.getCause()) is not None:  # the exception of Java that began it
+                thrown = cause
+            raise SparkRefusal(str(thrown.toString())) from error
 
     @property
     def _session(self) -> SparkSession:
@@ -269,13 +269,6 @@ def _options(format: str, at: SimpleNamespace | None) -> dict[str, Any]:
     raise Unsupported(f"Delta tables are not read by {at.kind}")
 
 
-def _with_lineage(frame: DataFrame, names: set[str]) -> DataFrame:
-    """The frame with the requested columns of row tracking."""
-    for name in sorted(names & _LINEAGE.keys() - set(frame.columns)):
-        frame = frame.withColumn(name, frame[_LINEAGE[name]])
-    return frame
-
-
 def _filtered(frame: DataFrame, where: str | None) -> DataFrame:
     from pyspark.errors import ParseException
 
@@ -285,13 +278,6 @@ def _filtered(frame: DataFrame, where: str | None) -> DataFrame:
         return frame.where(re.sub(r"\bstarts_with\(", "startswith(", where))  # DuckDB's name and Spark's
     except ParseException as error:
         raise Unsupported(f"Spark cannot parse {where}") from error
-
-
-def _root(thrown: Any) -> str:
-    """The exception of Java that began it."""
-    while (cause := thrown.getCause()) is not None:
-        thrown = cause
-    return str(thrown.toString())
 
 
 @cache

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias, get_args
 
 import pyarrow as pa
 
 from harness.engines.registry import find_engine
 from harness.errors import UnsupportedError as Unsupported
 from harness.storage.gate import Outside
-from harness.table import open_table
 from harness.testing.oracle.planner.plan import plan_unpruned
+from harness.testing.scenarios.evidence import plan_read
+from harness.testing.scenarios.model import ResolvedExpectation
 
 __all__ = ["ArrowStream", "At", "ReaderUnderTest", "TableAt", "Unsupported"]
 
@@ -111,8 +111,6 @@ ORACLE = "oracle"
 class OwnReader:
     """Harness's planner and one of its engines; for the oracle, the planner that shares no code with harness's.
 
-    A `ReaderUnderTest`.
-
     within: a directory that tables may read files in, and nowhere else; None: elsewhere they do with a warning.
     """
 
@@ -127,49 +125,14 @@ class OwnReader:
         """None: what harness does not read, it refuses."""
         return None
 
-    def read(
-        self,
-        table: TableAt,
-        *,
-        columns: tuple[str, ...] | None,
-        where: str | None,
-        opening: Mapping[str, Any] | None = None,
-    ) -> pa.Table:
-        """The rows. opening: further arguments of `harness.open_table`, such as a catalog's answer.
-
-        Raises:
-            HarnessError: whatever opening, planning and reading raise.
-        """
-        location = table.metadata_path or table.location
-        at: dict[str, Any] = {}
-        if self.name == ORACLE:
-            at = {} if table.at is None else {table.at.kind: table.at.value}
-            how = {**at, **self._roots(Outside.REFUSE), **(opening or {})}
-            plan = plan_unpruned(location, columns=columns, where=where, **how)
+    def answer(self, address: str, expectation: ResolvedExpectation) -> pa.Table:
+        """The rows of a read of the table at an address. Raises whatever opening, planning and reading raise."""
+        roots = () if self.within is None else (self.within,)
+        outside = Outside.WARN if self.within is None else Outside.REFUSE
+        if self.name != ORACLE or expectation.at.changes is not None:
+            plan = plan_read(address, expectation, allowed_roots=roots, outside=outside.value)
         else:
-            opened = open_table(location, format_hint=table.format, **self._roots("refuse"), **(opening or {}))
-            if table.at is not None:
-                names = {"version": "snapshot_id", "timestamp_ms": "timestamp"}
-                at = {names.get(table.at.kind, table.at.kind): table.at.value}
-            plan = opened.snapshot(**at).plan(columns, where)
+            at = {kind: getattr(expectation.at, kind) for kind in get_args(AtKind)}
+            shown = {"columns": expectation.columns, "where": expectation.where, **expectation.opening}
+            plan = plan_unpruned(address, **at, **shown, allowed_roots=roots, outside=outside)
         return find_engine(self.name).to_arrow(plan)
-
-    def read_changes(
-        self,
-        location: str,
-        versions: tuple[int, int],
-        columns: tuple[str, ...] | None,
-        opening: Mapping[str, Any] | None = None,
-    ) -> pa.Table:
-        """The change data of these versions, both included.
-
-        Raises:
-            HarnessError: as `harness.Table.changes`.
-        """
-        opened = open_table(location, **self._roots("refuse"), **(opening or {}))
-        plan = opened.changes(*versions, columns=columns).plan
-        return find_engine(self.name).to_arrow(plan)
-
-    def _roots(self, refuse: Outside | str) -> dict[str, Any]:
-        """Arguments of `open_table`, or of the oracle's planner."""
-        return {} if self.within is None else {"allowed_roots": (self.within,), "outside": refuse}

@@ -28,7 +28,7 @@ _CARRIER = "pyarrow"
 """The package that `harness.testing.conformance.worker` needs beside every reader."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class OtherReader:
     """A reader that `other_readers.py` has by this name.
 
@@ -43,22 +43,21 @@ class OtherReader:
 
 _DUCKDB = "duckdb==1.5.5"
 _SPARK = "pyspark=={} pyarrow 'pandas<3'"
-_ALL = {
-    "pyiceberg": (("pyiceberg",), "'pyiceberg[pyarrow]'"),
-    "deltalake": (("deltalake",), "deltalake"),
-    "polars": (("polars", "pyiceberg", "deltalake"), "polars 'pyiceberg[pyarrow]' deltalake"),
-    "daft": (("daft", "pyiceberg", "deltalake"), "daft 'pyiceberg[pyarrow]' deltalake"),
-    "duckdb-iceberg": (
+_ALL = (
+    OtherReader("pyiceberg", ("pyiceberg",), "'pyiceberg[pyarrow]'"),
+    OtherReader("deltalake", ("deltalake",), "deltalake"),
+    OtherReader("polars", ("polars", "pyiceberg", "deltalake"), "polars 'pyiceberg[pyarrow]' deltalake"),
+    OtherReader("daft", ("daft", "pyiceberg", "deltalake"), "daft 'pyiceberg[pyarrow]' deltalake"),
+    OtherReader(
+        "duckdb-iceberg",
         ("duckdb_extension_iceberg", "duckdb_extension_avro"),
         f"{_DUCKDB} duckdb-extension-iceberg duckdb-extension-avro",
     ),
-    "duckdb-delta": (("duckdb_extension_delta",), f"{_DUCKDB} duckdb-extension-delta"),
-    "spark-iceberg": (("pyspark",), _SPARK.format(PINNED["iceberg"]["pyspark"])),
-    "spark-delta": (("pyspark",), _SPARK.format(PINNED["delta"]["pyspark"])),
-}
-READERS: Mapping[str, OtherReader] = {
-    name: OtherReader(name=name, modules=modules, install=install) for name, (modules, install) in _ALL.items()
-}
+    OtherReader("duckdb-delta", ("duckdb_extension_delta",), f"{_DUCKDB} duckdb-extension-delta"),
+    OtherReader("spark-iceberg", ("pyspark",), _SPARK.format(PINNED["iceberg"]["pyspark"])),
+    OtherReader("spark-delta", ("pyspark",), _SPARK.format(PINNED["delta"]["pyspark"])),
+)
+READERS: Mapping[str, OtherReader] = {reader.name: reader for reader in _ALL}
 
 
 def interpreter_of(reader: OtherReader, pythons: Mapping[str, str]) -> str:

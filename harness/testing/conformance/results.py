@@ -85,15 +85,8 @@ def of_checks(checks: Sequence[Check]) -> Outcome:
     return next((outcome for outcome in ranked if outcome in found), Outcome.OPEN)
 
 
-def as_expected(outcome: Outcome) -> Outcome:
-    """The outcome of what is on the list of expected failures."""
-    match outcome:
-        case Outcome.FAIL | Outcome.ERROR:
-            return Outcome.XFAIL
-        case Outcome.PASS:
-            return Outcome.XPASS
-        case _:
-            return outcome
+AS_LISTED = {Outcome.FAIL: Outcome.XFAIL, Outcome.ERROR: Outcome.XFAIL, Outcome.PASS: Outcome.XPASS}
+"""The outcomes of what is on the list of expected failures; others stay."""
 
 
 def first_match(lines: Iterable[Expected], engine: str, scenario: str) -> Expected | None:
@@ -111,20 +104,17 @@ def read_list(path: Path) -> tuple[Expected, ...]:
         text = path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise RequestError(f"Cannot read the list: {error}", file=str(path)) from error
-    return tuple(
-        _parsed(line, path, number)
-        for number, line in enumerate(text.splitlines(), 1)
-        if line.strip() and not line.lstrip().startswith("#")
-    )
-
-
-def _parsed(line: str, path: Path, number: int) -> Expected:
-    pattern, _, reason = (part.strip() for part in line.partition("#"))
-    if not reason:
-        raise RequestError(f"Invalid line {number}: {pattern!r} has no reason; say why after a #", file=str(path))
-    if "::" not in pattern:
-        raise RequestError(f"Invalid line {number}: {pattern!r}, expected ENGINE::SCENARIO", file=str(path))
-    return Expected(pattern, reason, str(path), number)
+    found = []
+    for number, line in enumerate(text.splitlines(), 1):
+        pattern, _, reason = (part.strip() for part in line.partition("#"))
+        if not pattern:
+            continue
+        if not reason:
+            raise RequestError(f"Invalid line {number}: {pattern!r} has no reason; say why after a #", file=str(path))
+        if "::" not in pattern:
+            raise RequestError(f"Invalid line {number}: {pattern!r}, expected ENGINE::SCENARIO", file=str(path))
+        found.append(Expected(pattern, reason, str(path), number))
+    return tuple(found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,9 +17,10 @@ import pyarrow as pa
 
 import harness
 from harness.errors import HarnessError, RequestError, UnsupportedError
-from harness.testing.conformance.judging import EngineAnswer, Strictness, described, judge, said
+from harness.testing.conformance.judging import Strictness, described, judge, said
 from harness.testing.conformance.own import ORACLE, ArrowStream, At, AtKind, OwnReader, ReaderUnderTest, TableAt
 from harness.testing.conformance.results import (
+    AS_LISTED,
     Case,
     Check,
     EngineInfo,
@@ -27,13 +28,12 @@ from harness.testing.conformance.results import (
     Outcome,
     Run,
     ScenarioInfo,
-    as_expected,
     first_match,
     of_checks,
 )
 from harness.testing.scenarios.building import build
 from harness.testing.scenarios.evidence import evidence_of
-from harness.testing.scenarios.features import FEATURES, missing_features
+from harness.testing.scenarios.features import MEANINGS, missing_features
 from harness.testing.scenarios.loading import fixtures_directory
 from harness.testing.scenarios.model import Built, ResolvedExpectation, Scenario
 
@@ -44,7 +44,7 @@ _PACKAGES = ("pyarrow", "duckdb", "pyspark", "tzdata")
 class UnderTest:
     """An engine to run, and how to ask for it again."""
 
-    reader: ReaderUnderTest
+    reader: ReaderUnderTest | OwnReader
     asked: str
     arguments: tuple[str, ...] = ()
 
@@ -111,7 +111,7 @@ def run(
             if not any(line.matches(case.engine.name, case.scenario.name) for case in found)
         ),
         environment=environment(),
-        meanings={name: FEATURES[name].meaning for scenario in scenarios for name in scenario.features},
+        meanings={name: MEANINGS[name] for scenario in scenarios for name in scenario.features},
         seconds=time.monotonic() - started,
     )
 
@@ -137,7 +137,7 @@ class _Tested:
     """An engine with what is asked of it once."""
 
     info: EngineInfo
-    reader: ReaderUnderTest
+    reader: ReaderUnderTest | OwnReader
     claims: frozenset[str] | None
 
 
@@ -153,7 +153,7 @@ def _cases(
         built = _built(scenario, place) if built is None else built
         checks = (built,) if isinstance(built, Check) else tuple(_checks(each, built))
         outcome, line = of_checks(checks), first_match(lists.xfails, each.info.name, scenario.name)
-        shown = outcome if line is None else as_expected(outcome)
+        shown = outcome if line is None else AS_LISTED.get(outcome, outcome)
         yield Case(scenario=info, engine=each.info, outcome=shown, checks=checks, expected=line)
 
 
@@ -187,39 +187,27 @@ def _checks(engine: _Tested, built: Built) -> Iterator[Check]:
             result = rows if isinstance(rows, pa.Table) else pa.RecordBatchReader.from_stream(rows).read_all()
         except Exception as error:  # whatever an engine raises is its answer
             result = error
-        yield judge(each, EngineAnswer(result, time.monotonic() - started), measure, engine.info.name)
+        yield judge(each, result, measure, engine.info.name, time.monotonic() - started)
 
 
-def _rows(reader: ReaderUnderTest, built: Built, expectation: ResolvedExpectation) -> ArrowStream:
-    versions = expectation.at.changes
+def _rows(reader: ReaderUnderTest | OwnReader, built: Built, expectation: ResolvedExpectation) -> ArrowStream:
     if isinstance(reader, OwnReader):
-        # Where the directory tells the current metadata file, harness has to find it.
-        path = None if built.address == str(built.location) else built.address
-        if versions is not None:
-            changes: ArrowStream = reader.read_changes(
-                built.address, versions, expectation.columns, expectation.opening
-            )
-            return changes
-        table = table_at(built, expectation, path)
-        own: ArrowStream = reader.read(
-            table, columns=expectation.columns, where=expectation.where, opening=expectation.opening
-        )
+        own: ArrowStream = reader.answer(built.address, expectation)
         return own
     if expectation.opening:
         raise UnsupportedError("reads by a catalog's answer are asked of harness's own engines only")
-    if versions is not None:
+    if expectation.at.changes is not None:
         raise UnsupportedError("reads of change data are asked of harness's own engines only")
+    return reader.read(table_at(built, expectation), columns=expectation.columns, where=expectation.where)
+
+
+def table_at(built: Built, expectation: ResolvedExpectation) -> TableAt:
+    """The table of an expectation, with its metadata file if there is one."""
     path = None if built.metadata_path is None else str(built.metadata_path)
-    table = table_at(built, expectation, path)
-    return reader.read(table, columns=expectation.columns, where=expectation.where)
-
-
-def table_at(built: Built, expectation: ResolvedExpectation, metadata_path: str | None) -> TableAt:
-    """The table of an expectation, with a metadata file or found by its place."""
     kinds: tuple[AtKind, ...] = get_args(AtKind)
     given = ((kind, getattr(expectation.at, kind)) for kind in kinds)
     at = next((At(kind, value) for kind, value in given if value is not None), None)
-    return TableAt(format=built.scenario.format, location=str(built.location), metadata_path=metadata_path, at=at)
+    return TableAt(format=built.scenario.format, location=str(built.location), metadata_path=path, at=at)
 
 
 def _info(scenario: Scenario) -> ScenarioInfo:

@@ -88,7 +88,8 @@ class WorkerProcess:
         except subprocess.TimeoutExpired:
             return "the worker closed its output"
         how = f"crashed with {_signal(-code)}" if code < 0 else f"ended with exit code {code}"
-        said = self._last_words()
+        text = self._errors.read_bytes()[-_TAIL_BYTES:].decode("utf-8", "replace")
+        said = " | ".join([line.strip() for line in text.splitlines() if line.strip()][-_TAIL_LINES:])
         return f"{how}: {said}" if said else how
 
     def kill(self) -> None:
@@ -111,10 +112,6 @@ class WorkerProcess:
             for line in self._child.stdout:
                 self._lines.put(line)
         self._lines.put(None)
-
-    def _last_words(self) -> str:
-        text = self._errors.read_bytes()[-_TAIL_BYTES:].decode("utf-8", "replace")
-        return " | ".join([line.strip() for line in text.splitlines() if line.strip()][-_TAIL_LINES:])
 
 
 def _signal(number: int) -> str:
@@ -183,7 +180,10 @@ class Worker:
             EngineError: it refuses, `cause` being the class of what it raised; or as `BROKEN` says.
         """
         if self._process is None:
-            self._start_again()
+            try:
+                self._start()
+            except RequestError as error:  # it did start before
+                raise EngineError(f"The worker does not start again: {error.message}", cause=CRASHED) from error
         output = Path(self._directory.name) / f"{next(self._numbers)}.arrow"
         wanted = dataclasses.asdict(table)
         request = {"op": "read", "table": wanted, "columns": columns, "where": where, "output": str(output)}
@@ -222,12 +222,6 @@ class Worker:
             )
         return answer
 
-    def _start_again(self) -> None:
-        try:
-            self._start()
-        except RequestError as error:  # it did start before
-            raise EngineError(f"The worker does not start again: {error.message}", cause=CRASHED) from error
-
     def _ask(self, request: Mapping[str, Any], limit_s: float) -> dict[str, Any]:
         assert self._process is not None
         line = self._process.answer(json.dumps(request), limit_s)
@@ -240,9 +234,7 @@ class Worker:
                 self._kill()
                 raise EngineError(ending, cause=CRASHED)
             case str():
-                return self._decoded(line)
-
-    def _decoded(self, line: str) -> dict[str, Any]:
+                pass
         with contextlib.suppress(ValueError):
             answer = json.loads(line)
             if isinstance(answer, dict):

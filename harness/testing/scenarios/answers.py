@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from harness.errors import json_text
-from harness.testing.scenarios.model import Built, ExpectedError, ResolvedExpectation
+from harness.testing.scenarios.model import Built, ExpectedError, ResolvedExpectation, Scenario
 
 FORMAT = 1
 """The number of the JSON files; a reader should refuse others. `kind` is index, case or expected."""
@@ -37,11 +37,7 @@ def write_expected(built: Built, directory: Path) -> Path:
     document = {
         "format": FORMAT,
         "kind": "case",
-        "name": scenario.name,
-        "title": scenario.title,
-        "table_format": scenario.format,
-        "clauses": list(scenario.clauses),
-        "features": list(scenario.features),
+        **_told(scenario),
         "location": str(built.location),
         "metadata": None if built.metadata_path is None else str(built.metadata_path),
         "reads": [_read(expectation, directory) for expectation in built.expectations],
@@ -53,20 +49,20 @@ def write_expected(built: Built, directory: Path) -> Path:
 
 def write_index(cases: Sequence[tuple[Built, Path]], directory: Path) -> Path:
     """Write `index.json` of built scenarios and their case files; its path."""
-    entries = [
-        {
-            "name": built.scenario.name,
-            "title": built.scenario.title,
-            "table_format": built.scenario.format,
-            "clauses": list(built.scenario.clauses),
-            "features": list(built.scenario.features),
-            "case": case.relative_to(directory).as_posix(),
-        }
-        for built, case in cases
-    ]
+    entries = [{**_told(built.scenario), "case": case.relative_to(directory).as_posix()} for built, case in cases]
     path = directory / "index.json"
     path.write_text(_json({"format": FORMAT, "kind": "index", "cases": entries}), encoding="utf-8")
     return path
+
+
+def _told(scenario: Scenario) -> dict[str, Any]:
+    return {
+        "name": scenario.name,
+        "title": scenario.title,
+        "table_format": scenario.format,
+        "clauses": list(scenario.clauses),
+        "features": list(scenario.features),
+    }
 
 
 def _rows_document(rows: pa.Table) -> dict[str, Any]:

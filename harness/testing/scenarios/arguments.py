@@ -5,7 +5,7 @@ Every error names the place (file, step, key), says what was expected and what w
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 from harness.errors import RequestError
@@ -88,14 +88,16 @@ class Arguments:
 
 
 def taken(value: Any, place: str, **kinds: Any) -> list[Any]:
-    """The values of a mapping with just these keys, in this order. kinds: a type, or a type and a default.
+    """The values of a mapping with just these keys, in this order. kinds: a type or Any, perhaps with a default.
 
     Raises:
         RequestError: the mapping has another key, lacks one, or a value has another type.
     """
-    given = Arguments(value, place)
-    keys = {name.replace("_", "-"): kind if isinstance(kind, tuple) else (kind,) for name, kind in kinds.items()}
-    found = [given.of(kind[0], key, *kind[1:]) for key, kind in keys.items()]
+    given, found = Arguments(value, place), []
+    for name, wanted in kinds.items():
+        kind, *default = wanted if isinstance(wanted, tuple) else (wanted,)
+        key = name.replace("_", "-")
+        found.append(given.any(key, *default) if kind is Any else given.of(kind, key, *default))
     given.finish()
     return found
 
@@ -129,19 +131,3 @@ def label_of(known: Mapping[str, _T], label: Any, what: str, place: str) -> _T:
         names = ", ".join(known) or "none yet"
         raise RequestError(f"Unknown {what} {label!r} in {place}: there are {names}")
     return known[label]
-
-
-def operation_of(operation: object, known: Collection[str], histories: str) -> tuple[str, Any]:
-    """Name and value of one operation of a scenario.
-
-    histories: what kind of histories has the operations `known`, for messages.
-
-    Raises:
-        RequestError: it is no mapping with one key, or there is no such operation.
-    """
-    if not isinstance(operation, Mapping) or len(operation) != 1:
-        raise RequestError(f"Invalid operation {operation!r}: expected a mapping with one key")
-    ((name, value),) = operation.items()
-    if name not in known:
-        raise RequestError(f"Unknown operation {name!r}: {histories} have {', '.join(known)}")
-    return name, value

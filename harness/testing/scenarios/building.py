@@ -16,18 +16,8 @@ from typing import Any
 import pyarrow as pa
 
 from harness.errors import HarnessError, RequestError
-from harness.metadata.model.schema import (
-    Field,
-    ListType,
-    MapType,
-    Schema,
-    StructType,
-    Type,
-    UnknownType,
-    UuidType,
-    arrow_field,
-    arrow_type,
-)
+from harness.metadata.model import schema as dt
+from harness.metadata.model.schema import Field, Schema, arrow_field, arrow_type
 from harness.testing.scenarios.model import (
     Built,
     Expectation,
@@ -60,27 +50,27 @@ def expected_table(fields: Sequence[Field], rows: Sequence[Any], labels: Mapping
     return pa.Table.from_arrays(arrays, schema=pa.schema([arrow_field(f) for f in columns]))
 
 
-def _arrow_array(type_: Type, values: list[Any]) -> pa.Array:
+def _arrow_array(type_: dt.Type, values: list[Any]) -> pa.Array:
     """Values as internal values as an array of `arrow_type`."""
     target = arrow_type(type_)
     match type_:
-        case StructType(fields=fields):
+        case dt.StructType(fields=fields):
             parts = [_arrow_array(f.type, [None if v is None else v.get(f.id) for v in values]) for f in fields]
             mask = pa.array([v is None for v in values], pa.bool_())
             # Nulls of a null struct's required fields are nobody's, but Arrow would refuse them.
             loose = [pa.field(f.name, arrow_type(f.type)) for f in fields]
             built = pa.StructArray.from_arrays(parts, fields=loose, mask=mask)
             return pa.Array.from_buffers(target, len(built), built.buffers()[:1], children=parts)
-        case ListType(element=element):
+        case dt.ListType(element=element):
             items = [item for v in values if v is not None for item in v]
             return pa.ListArray.from_arrays(_offsets(values), _arrow_array(element.type, items), type=target)
-        case MapType(key=key, value=value):
+        case dt.MapType(key=key, value=value):
             pairs = [pair for v in values if v is not None for pair in v]
             keys, items = _arrow_array(key.type, [k for k, _ in pairs]), _arrow_array(value.type, [v for _, v in pairs])
             return pa.MapArray.from_arrays(_offsets(values), keys, items, type=target)
-        case UuidType():
+        case dt.UuidType():
             return pa.ExtensionArray.from_storage(target, pa.array(values, pa.binary(16)))
-        case UnknownType() if any(v is not None for v in values):
+        case dt.UnknownType() if any(v is not None for v in values):
             raise RequestError(f"Invalid expected value for {type_}: such columns are always null")
         case _:
             try:

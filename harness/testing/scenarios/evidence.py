@@ -20,7 +20,10 @@ from harness.errors import HarnessError
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.storage.threads import cached_property
 from harness.table import open_table
-from harness.testing.scenarios.model import Built
+from harness.testing.scenarios.model import Built, ResolvedExpectation
+
+AvroHeader: TypeAlias = tuple[Any, str, dict[str, str]]
+"""Schema, codec and key-value metadata of an Avro file."""
 
 
 @dataclass(frozen=True)
@@ -78,20 +81,16 @@ class Evidence:
         return tuple(e["data_file"] for e in self.entries if e.get("status") != 2 and "data_file" in e)
 
     @cached_property
-    def list_headers(self) -> tuple[tuple[Any, str], ...]:
-        """Avro schema and codec of every manifest list that can be read."""
+    def list_headers(self) -> tuple[AvroHeader, ...]:
+        """The headers of the manifest lists that can be read."""
         paths = (s.get("manifest-list") for s in self.metadata.get("snapshots", []))
-        return tuple((schema, codec) for schema, codec, _ in map(self._header, paths) if schema is not None)
+        return tuple(header for header in map(self._header, paths) if header is not None)
 
     @cached_property
-    def manifest_schemas(self) -> tuple[tuple[Any, str], ...]:
-        """Avro schema and codec of every manifest that can be read."""
-        return tuple((schema, codec) for schema, codec, _ in self._manifest_headers if schema is not None)
-
-    @cached_property
-    def manifest_headers(self) -> tuple[dict[str, str], ...]:
-        """The key-value metadata of every manifest that can be read."""
-        return tuple(header for schema, _, header in self._manifest_headers if schema is not None)
+    def manifest_headers(self) -> tuple[AvroHeader, ...]:
+        """The headers of the manifests that can be read."""
+        headers = (self._header(manifest.get("manifest_path")) for manifest in self.manifests)
+        return tuple(header for header in headers if header is not None)
 
     @cached_property
     def all_errors(self) -> Mapping[int, HarnessError]:
@@ -135,19 +134,14 @@ class Evidence:
         except (OSError, ValueError, EOFError, KeyError, TypeError):
             return []  # a broken file shows nothing
 
-    @cached_property
-    def _manifest_headers(self) -> tuple[tuple[Any, str, dict[str, str]], ...]:
-        return tuple(self._header(m.get("manifest_path")) for m in self.manifests)
-
-    def _header(self, recorded: Any) -> tuple[Any, str, dict[str, str]]:
-        """Schema, codec and key-value metadata; the schema is None for a file that cannot be read."""
+    def _header(self, recorded: Any) -> AvroHeader | None:
         try:
             with self.file_of(str(recorded)).open("rb") as file:
                 reader = fastavro.reader(file)
                 header = {str(key): str(value) for key, value in reader.metadata.items()}
                 return json.loads(header["avro.schema"]), reader.codec, header
         except (OSError, ValueError, EOFError, KeyError, TypeError):
-            return None, "", {}
+            return None
 
 
 Proof: TypeAlias = Callable[[Evidence], bool]
@@ -166,17 +160,24 @@ class Feature:
     proof: Proof
 
 
+def plan_read(address: str, expectation: ResolvedExpectation, **opening: Any) -> ScanPlan:
+    """The plan of one read of the table at an address, which is opened with these arguments beside the catalog's.
+
+    Raises:
+        HarnessError: the read cannot be planned.
+    """
+    table, at = open_table(address, **opening, **expectation.opening), expectation.at
+    if at.changes is not None:
+        return table.changes(*at.changes, columns=expectation.columns).plan
+    return table.snapshot(**at.arguments()).plan(expectation.columns, expectation.where)
+
+
 def evidence_of(built: Built) -> Evidence:
     """The plans of all reads of a built scenario, as harness makes them."""
     planning: dict[int, ScanPlan | HarnessError] = {}
     for expectation in built.expectations:
         try:
-            table, at = open_table(built.address, **expectation.opening), expectation.at
-            if at.changes is not None:
-                plan = table.changes(*at.changes, columns=expectation.columns).plan
-            else:
-                plan = table.snapshot(**at.arguments()).plan(expectation.columns, expectation.where)
-            planning[expectation.number] = plan
+            planning[expectation.number] = plan_read(built.address, expectation)
         except HarnessError as error:
             planning[expectation.number] = error
     return Evidence(built, planning)

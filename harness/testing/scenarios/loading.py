@@ -18,7 +18,7 @@ import yaml
 from harness import errors
 from harness.errors import HarnessError, RequestError
 from harness.testing.scenarios.arguments import Arguments, checked
-from harness.testing.scenarios.features import FEATURES, features_of
+from harness.testing.scenarios.features import MEANINGS, features_of
 from harness.testing.scenarios.model import Expectation, ExpectedError, Scenario, Selector, SelectorKind
 
 _MOST_DIGITS = 1_000
@@ -176,11 +176,15 @@ def load(path: Path, name: str | None = None) -> Scenario:
     Raises:
         RequestError: the file cannot be read, or is no scenario; the message names the key.
     """
+    return from_mapping(read_document(path), path.stem if name is None else name, path=path)
+
+
+def read_document(path: Path) -> Any:
+    """The document in a file. Raises RequestError if the file cannot be read, or as `parse_yaml`."""
     try:
-        text = path.read_text(encoding="utf-8")
+        return parse_yaml(path.read_text(encoding="utf-8"), str(path))
     except (OSError, UnicodeDecodeError) as exc:
         raise RequestError(f"Cannot read the scenario {path}: {exc}") from exc
-    return parse(text, path.stem if name is None else name, path=path)
 
 
 def parse(text: str, name: str, *, path: Path | None = None) -> Scenario:
@@ -206,7 +210,7 @@ def from_mapping(mapping: Any, name: str, *, path: Path | None = None) -> Scenar
     features = given.texts("features", [])
     known = features_of(format_)
     for feature in (f for f in features if f not in known):
-        if feature in FEATURES:
+        if feature in MEANINGS:
             raise RequestError(f"Invalid feature {feature!r} in {place}: {format_} tables do not have it")
         raise RequestError(f"Unknown feature {feature!r} in {place}: there are {', '.join(sorted(known))}")
     table = given.of(dict, "table")

@@ -6,10 +6,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import pyarrow as pa
 
+from harness.errors import RequestError
 from harness.metadata.model.schema import Field, Schema
 from harness.testing.scenarios.arguments import checked, taken
 from harness.testing.writing.places import inside
@@ -74,7 +75,7 @@ class Scenario:
 
     name: its path below `fixtures/`, without the ending: `iceberg/deletes/own-commit`.
     path: the file; None: made in memory. clauses: rule numbers (`iceberg 4.7`), traps, sections of a specification.
-    features: names of `features.FEATURES` that must occur in the table or the plans of its reads.
+    features: names of `features.MEANINGS` that must occur in the table or the plans of its reads.
     table, history: as in the file: what the builder begins with, and one operation each.
     """
 
@@ -104,12 +105,8 @@ class ResolvedSelector:
 
     def arguments(self) -> dict[str, Any]:
         """Keyword arguments for `harness.Table.snapshot`; none for changes, which are no snapshot."""
-        given = {
-            "snapshot_id": self.snapshot_id,
-            "version": self.version,
-            "timestamp": self.timestamp_ms,
-            "ref": self.ref,
-        }
+        names = {"snapshot_id": "snapshot_id", "version": "version", "timestamp_ms": "timestamp", "ref": "ref"}
+        given = {name: getattr(self, own) for own, name in names.items()}
         return {name: value for name, value in given.items() if value is not None}
 
 
@@ -136,17 +133,25 @@ class History(ABC):
 
     Made with (directory, table), the mapping under a scenario's `table`. table: the builder. writes: writes the files,
     and has them by label. commits: versions or snapshot ids by label. directory: holds all that is written.
+    operations: by name, functions of history, value and place; a label that one gives is that of the newest version.
     """
 
     table: Any
     writes: Any
     commits: dict[str, int]
     directory: Path
+    operations: ClassVar[Mapping[str, Callable[[Any, Any, str], object]]]
+
+    @property
+    def files(self) -> Mapping[str, Any]:
+        """The handles of files by label."""
+        files: Mapping[str, Any] = self.writes.files
+        return files
 
     @property
     def labels(self) -> Mapping[str, str]:
         """Recorded paths of files by label; `_file` of expected rows is given by label."""
-        return {label: handle.path for label, handle in self.writes.files.items()}
+        return {label: handle.path for label, handle in self.files.items()}
 
     @property
     @abstractmethod
@@ -158,13 +163,21 @@ class History(ABC):
     def metadata_path(self) -> Path | None:
         """The newest metadata file; None: the format finds its own."""
 
-    @abstractmethod
     def apply(self, operation: Mapping[str, Any]) -> None:
         """Runs one operation, as it stands under `history`.
 
         Raises:
             RequestError: an operation, key or label that does not exist, or a value of the wrong type.
         """
+        if not isinstance(operation, Mapping) or len(operation) != 1:
+            raise RequestError(f"Invalid operation {operation!r}: expected a mapping with one key")
+        ((name, value),) = operation.items()
+        if name not in self.operations:
+            kind = type(self).__name__.removesuffix("History")
+            raise RequestError(f"Unknown operation {name!r}: {kind} histories have {', '.join(self.operations)}")
+        label = self.operations[name](self, value, f"operation {name!r}")
+        if isinstance(label, str):
+            self.commits[label] = self.table.version
 
     @abstractmethod
     def resolve(self, selector: Selector) -> ResolvedSelector:

@@ -10,7 +10,7 @@ or a mapping · variant {metadata: hex, value: hex} in files, its JSON text in e
 
 from __future__ import annotations
 
-import datetime as dt
+import datetime
 import math
 import re
 import uuid
@@ -20,38 +20,18 @@ from functools import partial
 from typing import Any
 
 from harness.errors import RequestError
-from harness.metadata.model.schema import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    Field,
-    FixedType,
-    FloatType,
-    GeographyType,
-    GeometryType,
-    IntegerType,
-    ListType,
-    MapType,
-    StringType,
-    StructType,
-    TimestampType,
-    TimeType,
-    Type,
-    UnknownType,
-    UuidType,
-    VariantType,
-)
+from harness.metadata.model import schema as dt
+from harness.metadata.model.schema import Field
 from harness.testing.scenarios.arguments import Arguments, checked
 
-_DAYS_TO_1970 = dt.date(1970, 1, 1).toordinal()
+_DAYS_TO_1970 = datetime.date(1970, 1, 1).toordinal()
 _UNITS = {"ms": 10**3, "us": 10**6, "ns": 10**9}
 _TIME = r"(\d{2}):(\d{2}):(\d{2})(?:\.(\d{1,9}))?"
 _TIMES = re.compile(_TIME)
 _TIMESTAMPS = re.compile(rf"(\d{{4}}-\d{{2}}-\d{{2}})[ T]{_TIME}(Z|[+-]\d{{2}}:\d{{2}})?")
 
 
-def stored_value(type_: Type, value: Any) -> Any:
+def stored_value(type_: dt.Type, value: Any) -> Any:
     """The internal value of a value as a scenario writes it. Raises RequestError for another type's."""
     if value is None:
         return None
@@ -83,84 +63,76 @@ def stored_struct(fields: tuple[Field, ...], row: Any) -> dict[int, Any]:
 
 def natural_rows(fields: tuple[Field, ...], rows: list[Any]) -> list[dict[str, Any]]:
     """Rows by column name with values as internal values, as `write_data` of both builders takes them."""
-    names = {f.id: f.name for f in fields}
-    natural = []
-    for row in rows:
-        by_id = stored_struct(fields, row)
-        types = {f.id: f.type for f in fields}
-        natural.append({names[i]: named(types[i], value) for i, value in by_id.items()})
-    return natural
+    by_id = {f.id: f for f in fields}
+    stored = (stored_struct(fields, row) for row in rows)
+    return [{by_id[i].name: named(by_id[i].type, value) for i, value in row.items()} for row in stored]
 
 
-def named(type_: Type, value: Any) -> Any:
-    """A stored value with its structs by name in place of ids, at every level."""
+def named(type_: dt.Type, value: Any, leaf: Callable[[dt.Type, Any], Any] = lambda _, value: value) -> Any:
+    """A stored value with its structs by name in place of ids, at every level. leaf: changes values without parts."""
     if value is None:
         return None
     match type_:
-        case StructType(fields=fields):
-            return {f.name: named(f.type, value[f.id]) for f in fields if f.id in value}
-        case ListType(element=element):
-            return [named(element.type, v) for v in value]
-        case MapType(key=key, value=item):
-            return [(named(key.type, k), named(item.type, v)) for k, v in value]
+        case dt.StructType(fields=fields):
+            return {f.name: named(f.type, value[f.id], leaf) for f in fields if f.id in value}
+        case dt.ListType(element=element):
+            return [named(element.type, v, leaf) for v in value]
+        case dt.MapType(key=key, value=item):
+            return [[named(key.type, k, leaf), named(item.type, v, leaf)] for k, v in value]
         case _:
-            return value
+            return leaf(type_, value)
 
 
-def scenario_value(type_: Type, value: Any) -> Any:
+def scenario_value(type_: dt.Type, value: Any) -> Any:
     """A stored value as a scenario writes it: the reverse of `stored_value`."""
-    if value is None:
-        return None
+    return named(type_, value, _written)
+
+
+def _written(type_: dt.Type, value: Any) -> Any:
     match type_:
-        case DecimalType():
+        case dt.DecimalType():
             return f"{value:f}"
-        case UuidType():
+        case dt.UuidType():
             return str(uuid.UUID(bytes=value))
-        case FixedType() | BinaryType() | GeometryType() | GeographyType():
+        case dt.FixedType() | dt.BinaryType() | dt.GeometryType() | dt.GeographyType():
             return bytes(value).hex()
-        case VariantType() if isinstance(value, Mapping):
+        case dt.VariantType() if isinstance(value, Mapping):
             return {part: bytes(value[part]).hex() for part in ("metadata", "value")}
-        case StructType(fields=fields):
-            return {f.name: scenario_value(f.type, value[f.id]) for f in fields if f.id in value}
-        case ListType(element=element):
-            return [scenario_value(element.type, v) for v in value]
-        case MapType(key=key, value=item):
-            return [[scenario_value(key.type, k), scenario_value(item.type, v)] for k, v in value]
         case _:
             return value
 
 
-def _stored(type_: Type, value: Any) -> Any:
+def _stored(type_: dt.Type, value: Any) -> Any:
     match type_:
-        case BooleanType():
+        case dt.BooleanType():
             return _same(bool, value)
-        case IntegerType() | UnknownType():
+        case dt.IntegerType() | dt.UnknownType():
             return _same(int, value)
-        case FloatType():
+        case dt.FloatType():
             return _float(value)
-        case StringType():
+        case dt.StringType():
             return _same(str, value)
-        case DecimalType(scale=scale):
+        case dt.DecimalType(scale=scale):
             return _decimal(value, scale)
-        case DateType():
+        case dt.DateType():
             return _days(value) if isinstance(value, str) else _same(int, value)
-        case TimeType(unit=unit):
+        case dt.TimeType(unit=unit):
             return _time(value, unit) if isinstance(value, str) else _same(int, value)
-        case TimestampType(unit=unit, utc=utc):
+        case dt.TimestampType(unit=unit, utc=utc):
             return _timestamp(value, unit, utc=utc) if isinstance(value, str) else _same(int, value)
-        case UuidType():
+        case dt.UuidType():
             return uuid.UUID(_same(str, value)).bytes
-        case FixedType() | BinaryType() | GeometryType() | GeographyType():
+        case dt.FixedType() | dt.BinaryType() | dt.GeometryType() | dt.GeographyType():
             return bytes.fromhex(_same(str, value))
-        case VariantType() if isinstance(value, str):
+        case dt.VariantType() if isinstance(value, str):
             return value
-        case VariantType():
+        case dt.VariantType():
             return {part: bytes.fromhex(value[part]) for part in ("metadata", "value")}
-        case StructType(fields=fields):
+        case dt.StructType(fields=fields):
             return stored_struct(fields, value)
-        case ListType(element=element):
+        case dt.ListType(element=element):
             return [stored_value(element.type, v) for v in _same(list, value)]
-        case MapType(key=key, value=item):
+        case dt.MapType(key=key, value=item):
             pairs = value.items() if isinstance(value, Mapping) else value
             return [(stored_value(key.type, k), stored_value(item.type, v)) for k, v in pairs]
         case _:
@@ -194,7 +166,7 @@ def _decimal(value: Any, scale: int) -> Decimal:
 
 
 def _days(text: str) -> int:
-    return dt.date.fromisoformat(text).toordinal() - _DAYS_TO_1970
+    return datetime.date.fromisoformat(text).toordinal() - _DAYS_TO_1970
 
 
 def _time(text: str, unit: str) -> int:
@@ -209,8 +181,11 @@ def _timestamp(text: str, unit: str, *, utc: bool) -> int:
     if found is None or (found[6] is not None) != utc:
         zone = " with Z or an offset" if utc else " without a zone"
         raise ValueError(f"expected text such as '2024-01-31 12:34:56.789'{zone}")
-    ticks = _days(found[1]) * 86_400 * _UNITS[unit] + _ticks(found[2], found[3], found[4], found[5], unit)
-    return ticks - _offset_seconds(found[6]) * _UNITS[unit]
+    zone, offset = found[6] or "Z", 0
+    if zone != "Z":
+        offset = (-1 if zone[0] == "-" else 1) * (int(zone[1:3]) * 3600 + int(zone[4:6]) * 60)
+    seconds = _days(found[1]) * 86_400 - offset
+    return seconds * _UNITS[unit] + _ticks(found[2], found[3], found[4], found[5], unit)
 
 
 def _ticks(hours: str, minutes: str, seconds: str, fraction: str | None, unit: str) -> int:
@@ -219,12 +194,6 @@ def _ticks(hours: str, minutes: str, seconds: str, fraction: str | None, unit: s
     if parts[digits:].strip("0"):
         raise ValueError(f"more than {digits} digits after the point")
     return (int(hours) * 3600 + int(minutes) * 60 + int(seconds)) * _UNITS[unit] + int(parts[:digits] or 0)
-
-
-def _offset_seconds(zone: str | None) -> int:
-    if zone is None or zone == "Z":
-        return 0
-    return (-1 if zone[0] == "-" else 1) * (int(zone[1:3]) * 3600 + int(zone[4:6]) * 60)
 
 
 def expanded(rows: Any, place: str) -> list[Any]:
@@ -244,17 +213,12 @@ def expanded(rows: Any, place: str) -> list[Any]:
     given = Arguments(rows, place)
     count, start = given.integer("count"), given.of(int, "from", 0)
     row = given.any("row")
-    omitted = _omitted(given.of(list, "except", []), place)
+    omitted: set[int] = set()
+    for entry in given.of(list, "except", []):
+        first, last = (entry, entry) if isinstance(entry, int) else checked(list, entry, f"{place}, key 'except'")
+        omitted.update(range(checked(int, first, place), checked(int, last, place) + 1))
     given.finish()
     return [replaced(row, partial(_numbered, i=i)) for i in range(start, start + count) if i not in omitted]
-
-
-def _omitted(entries: list[Any], place: str) -> set[int]:
-    numbers: set[int] = set()
-    for entry in entries:
-        first, last = (entry, entry) if isinstance(entry, int) else checked(list, entry, f"{place}, key 'except'")
-        numbers.update(range(checked(int, first, place), checked(int, last, place) + 1))
-    return numbers
 
 
 def replaced(value: Any, change: Callable[[Any], Any]) -> Any:

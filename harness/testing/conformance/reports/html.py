@@ -88,8 +88,9 @@ class _Page:
                 yield "<td></td>"
                 continue
             counts = Counter(case.outcome for case in cases)
+            worst = next(outcome for outcome in SIGNS if counts[outcome])
             yield (
-                f'<td class="{_worst(cases).value}"><a href="#f{row}-e{column}" title="{escaped(tally(counts))}">'
+                f'<td class="{worst.value}"><a href="#f{row}-e{column}" title="{escaped(tally(counts))}">'
                 f'{cell_text(cases)}</a><span class="aside"> {escaped(tally(counts))}</span></td>'
             )
         yield "</tr>"
@@ -142,12 +143,6 @@ class _Page:
             place = f"{line.file}, line {line.line}"
             yield f"<li>unused in {escaped(place)}: <code>{escaped(line.pattern)}</code></li>"
         yield "</ul></section>"
-
-
-def _worst(cases: Sequence[Case]) -> Outcome:
-    """The outcome that colours a cell."""
-    found = {case.outcome for case in cases}
-    return next(outcome for outcome in SIGNS if outcome in found)
 
 
 def _is_quiet(case: Case) -> bool:

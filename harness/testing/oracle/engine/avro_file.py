@@ -9,33 +9,19 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from functools import partial
 from typing import Any, Literal
 
-from harness.metadata.model.schema import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    FixedType,
-    FloatType,
-    IntegerType,
-    StringType,
-    TimestampType,
-    TimeType,
-    Type,
-    UnknownType,
-    UuidType,
-)
+from harness.metadata.model import schema as dt
 from harness.testing.oracle.engine.bounded import (
     MOST_EMPTY,
     MOST_TYPES,
     Budget,
-    bunzipped,
     check,
-    deflated,
+    one_stream,
     streams,
+    take,
     unsnappy,
-    unxzed,
     unzstd,
 )
 from harness.testing.oracle.engine.stored import RawColumn, StoredFile
@@ -125,14 +111,6 @@ def read_items(stream: io.BytesIO, decode: Callable[[io.BytesIO], Any]) -> Itera
             raise ValueError("a block of items is not as long as it says")
 
 
-def take(stream: io.BytesIO, length: int) -> bytes:
-    """So many bytes. Raises ValueError if there are fewer."""
-    data = stream.read(length) if length >= 0 else b""
-    if len(data) != length:
-        raise ValueError("it ends early")
-    return data
-
-
 def _snappy(data: bytes) -> bytes:
     plain = unsnappy(data[:-_CRC_BYTES])
     if zlib.crc32(plain).to_bytes(_CRC_BYTES, "big") != data[-_CRC_BYTES:]:
@@ -141,7 +119,7 @@ def _snappy(data: bytes) -> bytes:
 
 
 def _deflate(data: bytes) -> bytes:
-    plain, rest = deflated(data)
+    plain, rest = one_stream("deflate", data)
     checksum = zlib.adler32(plain).to_bytes(4, "big")
     # Python's writers leave up to three bytes of zlib's checksum behind the stream.
     if rest not in [checksum[:length] for length in range(5)]:
@@ -154,8 +132,8 @@ _CODECS: dict[str, Callable[[bytes], bytes]] = {
     "deflate": _deflate,
     "snappy": _snappy,
     "zstandard": unzstd,
-    "bzip2": lambda data: streams(bunzipped, data),
-    "xz": lambda data: streams(unxzed, data),
+    "bzip2": partial(streams, "bzip2"),
+    "xz": partial(streams, "xz"),
 }
 
 
@@ -187,10 +165,6 @@ def _integer(bits: int) -> Callable[[io.BytesIO], int]:
     return decode
 
 
-def _boolean(stream: io.BytesIO) -> bool:
-    return bool(_one_of((False, True), take(stream, 1)[0], "boolean"))
-
-
 def _one_of(values: Sequence[Any], index: int, what: str) -> Any:
     if not 0 <= index < len(values):
         raise ValueError(f"{what} {index} of {len(values)}")
@@ -207,24 +181,24 @@ def _text(stream: io.BytesIO) -> bytes:
     return text
 
 
-_PRIMITIVES: dict[str, tuple[Type, Callable[[io.BytesIO], Any]]] = {
-    "null": (UnknownType(), lambda _: None),
-    "boolean": (BooleanType(), _boolean),
-    "int": (IntegerType(32), _integer(32)),
-    "long": (IntegerType(64), _integer(64)),
-    "float": (FloatType(32), lambda stream: struct.unpack("<f", take(stream, 4))[0]),
-    "double": (FloatType(64), lambda stream: struct.unpack("<d", take(stream, 8))[0]),
-    "bytes": (BinaryType(), _bytes),
-    "string": (StringType(), _text),
+_PRIMITIVES: dict[str, tuple[dt.Type, Callable[[io.BytesIO], Any]]] = {
+    "null": (dt.UnknownType(), lambda _: None),
+    "boolean": (dt.BooleanType(), lambda stream: _one_of((False, True), take(stream, 1)[0], "boolean")),
+    "int": (dt.IntegerType(32), _integer(32)),
+    "long": (dt.IntegerType(64), _integer(64)),
+    "float": (dt.FloatType(32), lambda stream: struct.unpack("<f", take(stream, 4))[0]),
+    "double": (dt.FloatType(64), lambda stream: struct.unpack("<d", take(stream, 8))[0]),
+    "bytes": (dt.BinaryType(), _bytes),
+    "string": (dt.StringType(), _text),
 }
 
-_LOGICAL: dict[tuple[str, str], Type] = {
-    ("date", "int"): DateType(),
-    ("time-millis", "int"): TimeType("ms"),
-    ("time-micros", "long"): TimeType("us"),
-    ("local-timestamp-millis", "long"): TimestampType("ms"),
-    ("local-timestamp-micros", "long"): TimestampType("us"),
-    ("local-timestamp-nanos", "long"): TimestampType("ns"),
+_LOGICAL: dict[tuple[str, str], dt.Type] = {
+    ("date", "int"): dt.DateType(),
+    ("time-millis", "int"): dt.TimeType("ms"),
+    ("time-micros", "long"): dt.TimeType("us"),
+    ("local-timestamp-millis", "long"): dt.TimestampType("ms"),
+    ("local-timestamp-micros", "long"): dt.TimestampType("us"),
+    ("local-timestamp-nanos", "long"): dt.TimestampType("ns"),
 }
 _ADJUSTABLE: dict[tuple[str, str], Literal["ms", "us", "ns"]] = {
     ("timestamp-millis", "long"): "ms",
@@ -279,7 +253,7 @@ class _Parser:
 
     def union(self, branches: list[Any], namespace: str) -> _AvroType:
         types = [self.parse(branch, namespace) for branch in branches]
-        others = [t for t in types if not isinstance(t.column.type, UnknownType)]
+        others = [t for t in types if not isinstance(t.column.type, dt.UnknownType)]
         if len(types) == 1:
             return types[0]
         if len(types) != 2 or len(others) != 1:
@@ -293,13 +267,13 @@ class _Parser:
         match schema["type"]:
             case "enum":
                 symbols = [str(symbol).encode() for symbol in schema.get("symbols", ())]
-                return _AvroType(_unnamed(StringType()), lambda s: _one_of(symbols, read_long(s), "enum symbol"))
+                return _AvroType(_unnamed(dt.StringType()), lambda s: _one_of(symbols, read_long(s), "enum symbol"))
             case "fixed":
                 size = schema.get("size")
                 if not isinstance(size, int) or size < 0:
                     raise ValueError(f"its schema has a fixed type of size {size!r}")
                 is_uuid = schema.get("logicalType") == "uuid" and size == 16
-                type_ = UuidType() if is_uuid else FixedType(size)
+                type_ = dt.UuidType() if is_uuid else dt.FixedType(size)
                 return self.decimal(type_, lambda stream: take(stream, size), schema)
             case _ if full in self.inside:
                 raise UnsupportedAvroError(f"the record {full} contains itself")
@@ -340,15 +314,15 @@ class _Parser:
         type_, decode = _PRIMITIVES[name]
         annotation = (str(schema.get("logicalType")), name)
         if annotation in _ADJUSTABLE:
-            type_ = TimestampType(_ADJUSTABLE[annotation], schema.get("adjust-to-utc") is True)
-        if self.is_manifest and isinstance(type_, IntegerType):
+            type_ = dt.TimestampType(_ADJUSTABLE[annotation], schema.get("adjust-to-utc") is True)
+        if self.is_manifest and isinstance(type_, dt.IntegerType):
             decode = read_long
         return self.decimal(_LOGICAL.get(annotation, type_), decode, schema)
 
-    def decimal(self, type_: Type, decode: Callable[[io.BytesIO], Any], schema: Mapping[str, Any]) -> _AvroType:
+    def decimal(self, type_: dt.Type, decode: Callable[[io.BytesIO], Any], schema: Mapping[str, Any]) -> _AvroType:
         """The type, or the annotated decimal: big-endian two's complement of any length."""
         precision, scale = schema.get("precision"), schema.get("scale", 0)
-        is_annotated = schema.get("logicalType") == "decimal" and isinstance(type_, BinaryType | FixedType)
+        is_annotated = schema.get("logicalType") == "decimal" and isinstance(type_, dt.BinaryType | dt.FixedType)
         is_sized = isinstance(precision, int) and isinstance(scale, int) and 0 <= scale <= precision <= 38
         if self.is_manifest or not is_annotated or not is_sized or not precision:
             return _AvroType(_unnamed(type_), decode)
@@ -359,10 +333,10 @@ class _Parser:
                 raise ValueError(f"a value has more than {precision} digits")
             return Decimal((int(unscaled < 0), tuple(map(int, str(abs(unscaled)))), -scale))
 
-        return _AvroType(_unnamed(DecimalType(precision, scale)), number)
+        return _AvroType(_unnamed(dt.DecimalType(precision, scale)), number)
 
 
-def _unnamed(type_: Type | Literal["struct", "list", "map"], parts: tuple[RawColumn, ...] = ()) -> RawColumn:
+def _unnamed(type_: dt.Type | Literal["struct", "list", "map"], parts: tuple[RawColumn, ...] = ()) -> RawColumn:
     return RawColumn(name="", id=None, type=type_, parts=parts)
 
 

@@ -1,4 +1,7 @@
-"""Roaring bitmaps, decoded straight from the format's description: https://github.com/RoaringBitmap/RoaringFormatSpec."""
+"""Roaring bitmaps, decoded straight from the format's description: https://github.com/RoaringBitmap/RoaringFormatSpec.
+
+All functions raise BitmapError for bytes that are damaged, or of another form.
+"""
 
 from __future__ import annotations
 
@@ -50,11 +53,7 @@ class ByteSource:
 
 
 def puffin_vector(blob: bytes) -> BitMap64:
-    """The positions of an Iceberg deletion vector: length, magic, bitmap, checksum of both (iceberg 4.18).
-
-    Raises:
-        BitmapError: any part of the vector is wrong.
-    """
+    """The positions of an Iceberg deletion vector: length, magic, bitmap, checksum of both (iceberg 4.18)."""
     data = ByteSource(blob)
     length, body = data.number(">I"), data.take(len(blob) - 8)
     if length != len(body) or data.number(">I") != zlib.crc32(body):
@@ -65,11 +64,7 @@ def puffin_vector(blob: bytes) -> BitMap64:
 
 
 def delta_vector(frame: bytes) -> BitMap64:
-    """The positions of a Delta deletion vector in a file: length, magic and bitmap, checksum (delta D5 to D8).
-
-    Raises:
-        BitmapError: any part of the vector is wrong.
-    """
+    """The positions of a Delta deletion vector in a file: length, magic and bitmap, checksum (delta D5 to D8)."""
     data = ByteSource(frame)
     body = data.take(data.number(">i"))
     if data.number(">I") != zlib.crc32(body):
@@ -79,11 +74,7 @@ def delta_vector(frame: bytes) -> BitMap64:
 
 
 def delta_bitmap(blob: bytes) -> BitMap64:
-    """The positions of a bitmap behind its magic number (delta D7).
-
-    Raises:
-        BitmapError: the number or the bitmap is wrong.
-    """
+    """The positions of a bitmap behind its magic number (delta D7)."""
     match blob[:4]:
         case magic if magic == struct.pack("<i", _PORTABLE):
             return decode_portable(blob[4:], order="ascending")
@@ -99,9 +90,6 @@ def decode_portable(data: bytes, *, order: Literal["ascending", "any"]) -> BitMa
     """A 64-bit bitmap: a count, then per bitmap its upper 32 bits and the bitmap (iceberg 4.18, delta D7).
 
     order: whether the upper halves must ascend (delta D7), or only differ (iceberg 4.20).
-
-    Raises:
-        BitmapError: it is damaged.
     """
     source, found, seen = ByteSource(data), BitMap64(), [-1]
     for _ in range(source.number("<Q")):
@@ -120,9 +108,6 @@ def decode_native(data: bytes, *, order: Literal["little", "big"]) -> BitMap64:
     """A 64-bit bitmap of Delta's older form: a count, then per bitmap its length and the bitmap (delta D7).
 
     order: of the bytes of the count and the lengths; the bitmaps themselves are always little-endian.
-
-    Raises:
-        BitmapError: it is damaged.
     """
     source, found = ByteSource(data), BitMap64()
     number = "<i" if order == "little" else ">i"

@@ -7,6 +7,7 @@ those of `harness.storage.limits`, said again, because it shares nothing with wh
 from __future__ import annotations
 
 import bz2
+import io
 import lzma
 import zlib
 from collections.abc import Callable
@@ -51,38 +52,35 @@ def check(found: int, most: int, what: str) -> None:
         raise ValueError(f"{found} {what} are more than the oracle reads, which is {most}")
 
 
-def deflated(data: bytes) -> tuple[bytes, bytes]:
-    """The content of one raw deflate stream, and the bytes behind it. Raises ValueError or zlib.error."""
-    return _whole(zlib.decompressobj(wbits=-15), data)
+def take(stream: io.BytesIO, length: int) -> bytes:
+    """So many bytes. Raises ValueError if there are fewer."""
+    data = stream.read(length) if length >= 0 else b""
+    if len(data) != length:
+        raise ValueError("it ends early")
+    return data
 
 
-def gunzipped(data: bytes) -> tuple[bytes, bytes]:
-    """The content of one gzip stream, as `deflated`; zeros behind it are padding."""
-    plain, rest = _whole(zlib.decompressobj(wbits=31), data)
-    return plain, rest if rest.strip(b"\0") else b""
+_DECOMPRESSORS: dict[str, Callable[[], Any]] = {
+    "deflate": lambda: zlib.decompressobj(wbits=-15),
+    "gzip": lambda: zlib.decompressobj(wbits=31),
+    "bzip2": bz2.BZ2Decompressor,
+    "xz": lambda: lzma.LZMADecompressor(memlimit=MOST_BYTES),  # its dictionary may be as large as the content
+}
 
 
-def bunzipped(data: bytes) -> tuple[bytes, bytes]:
-    """The content of a bzip2 stream, as `deflated`."""
-    return _whole(bz2.BZ2Decompressor(), data)
-
-
-def unxzed(data: bytes) -> tuple[bytes, bytes]:
-    """The content of an xz stream, as `deflated`. Its dictionary may take as much memory as the content."""
-    return _whole(lzma.LZMADecompressor(memlimit=MOST_BYTES), data)
-
-
-def streams(unpack: Callable[[bytes], tuple[bytes, bytes]], data: bytes) -> bytes:
-    """The content of all streams that follow one another."""
-    plain, rest = unpack(data)
-    while rest:
-        more, rest = unpack(rest)
+def streams(codec: str, data: bytes) -> bytes:
+    """The content of all streams that follow one another; zeros behind gzip are padding."""
+    plain, rest = one_stream(codec, data)
+    while rest and not (codec == "gzip" and not rest.strip(b"\0")):
+        more, rest = one_stream(codec, rest)
         plain += more
         check(len(plain), MOST_BYTES, "bytes")
     return plain
 
 
-def _whole(stream: Any, data: bytes) -> tuple[bytes, bytes]:
+def one_stream(codec: str, data: bytes) -> tuple[bytes, bytes]:
+    """The content of one stream, and the bytes behind it. Raises ValueError, or the codec's own error."""
+    stream = _DECOMPRESSORS[codec]()
     plain = bytes(stream.decompress(data, MOST_BYTES + 1))
     check(len(plain), MOST_BYTES, "bytes")
     if not stream.eof:

@@ -15,31 +15,8 @@ from typing import Any, NoReturn, TypeAlias
 from harness.errors import SchemaMismatchError, UnsupportedError
 from harness.metadata.files import variant
 from harness.metadata.files.variant import malformed, object_fields, unsupported, value_text
-from harness.metadata.model.schema import (
-    CHANGES,
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    Field,
-    FixedType,
-    FloatType,
-    Int96Type,
-    IntegerType,
-    ListType,
-    MapType,
-    OpaqueType,
-    StringType,
-    StructType,
-    TimestampType,
-    TimeType,
-    Type,
-    UnknownType,
-    UuidType,
-    VariantType,
-    children,
-    walk,
-)
+from harness.metadata.model import schema as dt
+from harness.metadata.model.schema import CHANGES, Field, children, walk
 from harness.metadata.plan.projection import ColumnLookup
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.testing.oracle.engine.conversions import Conversion, delta_conversion, iceberg_conversion
@@ -49,8 +26,7 @@ from harness.testing.oracle.engine.stored import RawColumn, StoredFile
 def _is_variant(column: RawColumn) -> bool:
     """Tells whether a struct has the parts of a variant."""
     names = {part.name for part in column.parts}
-    known = names <= {"metadata", "value", "typed_value"}
-    return column.type == "struct" and known and "metadata" in names and len(names) > 1
+    return "metadata" in names and len(names) > 1 and names <= {"metadata", "value", "typed_value"}
 
 
 def _variant_json(column: RawColumn, group: Any) -> str:
@@ -59,8 +35,7 @@ def _variant_json(column: RawColumn, group: Any) -> str:
     metadata = parts["metadata"][1]
     if metadata is None:
         raise malformed("it has no metadata")
-    text = _text(parts, metadata)
-    return "null" if text is None else text
+    return _text(parts, metadata) or "null"
 
 
 _Parts = dict[str, tuple[RawColumn, Any]]
@@ -82,7 +57,10 @@ def _text(parts: _Parts, metadata: bytes) -> str | None:
         return _object(column, typed, metadata, value)
     if value is not None:
         raise malformed("it has both a value and a typed_value, and is no object")
-    return _list(column, typed, metadata) if column.type == "list" else _single(column, typed)
+    if column.type != "list":
+        return _single(column, typed)
+    # A list has no holes: an element without a value is a variant null.
+    return variant.array([_text(_parts(column.parts[0], group), metadata) or "null" for group in typed])
 
 
 def _object(column: RawColumn, typed: Any, metadata: bytes, value: bytes | None) -> str:
@@ -96,37 +74,31 @@ def _object(column: RawColumn, typed: Any, metadata: bytes, value: bytes | None)
     return variant.record(fields)
 
 
-def _list(column: RawColumn, typed: Any, metadata: bytes) -> str:
-    """A list has no holes: an element without a value is a variant null."""
-    texts = [_text(_parts(column.parts[0], group), metadata) for group in typed]
-    return variant.array(["null" if text is None else text for text in texts])
-
-
 def _single(column: RawColumn, value: Any) -> str:
     match column.type:
-        case BooleanType():
+        case dt.BooleanType():
             return variant.boolean(value)
-        case IntegerType():
+        case dt.IntegerType():
             return str(value)
-        case FloatType(bits=64):
+        case dt.FloatType(bits=64):
             return variant.double(value)
-        case FloatType(bits=32):
+        case dt.FloatType(bits=32):
             return variant.single(value)
-        case DecimalType():
+        case dt.DecimalType():
             return f"{value:f}"
-        case DateType():
+        case dt.DateType():
             return variant.date(value)
-        case TimeType(unit="us"):
+        case dt.TimeType(unit="us"):
             return variant.time(value)
-        case TimestampType(unit="us" | "ns" as unit, utc=utc):
+        case dt.TimestampType(unit="us" | "ns" as unit, utc=utc):
             return variant.timestamp(value, digits=6 if unit == "us" else 9, utc=utc)
-        case StringType():
+        case dt.StringType():
             return variant.text(value.decode())
-        case UuidType() | FixedType(length=16):
+        case dt.UuidType() | dt.FixedType(length=16):
             return variant.uuid_text(value)
-        case BinaryType():
+        case dt.BinaryType():
             return variant.binary(value)
-        case UnknownType():
+        case dt.UnknownType():
             return "null"
         case other:
             raise unsupported(f"it is shredded as {other}")
@@ -149,7 +121,7 @@ def refuse_opaque(wanted: Field, path: str, plan: ScanPlan) -> None:
     Raises:
         UnsupportedError: it has such a type.
     """
-    if isinstance(wanted.type, OpaqueType):
+    if isinstance(wanted.type, dt.OpaqueType):
         raise UnsupportedError(
             f"Cannot read column {path}: its type {wanted.type.text!r} is not known; leave the column out",
             cause="UnsupportedType",
@@ -213,7 +185,7 @@ class FileColumns:
 
     def place_of(self, wanted: Field) -> int | None:
         """The place of a top-level field in the file; None: the field comes from elsewhere."""
-        if self._is_constant(wanted) or isinstance(wanted.type, UnknownType):
+        if self._is_constant(wanted) or isinstance(wanted.type, dt.UnknownType):
             return None
         return self._find(wanted, self.columns, wanted.name)
 
@@ -233,7 +205,7 @@ class FileColumns:
         return wanted.id in self.constants and (self.plan.lookup.is_delta or not self.has_ids)
 
     def _reader(self, wanted: Field, level: tuple[RawColumn, ...], path: str) -> Reader:
-        if isinstance(wanted.type, UnknownType):
+        if isinstance(wanted.type, dt.UnknownType):
             return _always(None)
         refuse_opaque(wanted, path, self.plan)
         if self._is_constant(wanted):
@@ -268,7 +240,7 @@ class FileColumns:
 
     def _provides(self, wanted: Field, level: tuple[RawColumn, ...], path: str) -> bool:
         below = children(wanted.type)
-        if isinstance(wanted.type, UnknownType) or self._is_constant(wanted):
+        if isinstance(wanted.type, dt.UnknownType) or self._is_constant(wanted):
             return True
         place = self._find(wanted, level, path)
         if place is not None:
@@ -292,7 +264,7 @@ class FileColumns:
 
     def _converted(self, wanted: Field, column: RawColumn, path: str) -> Conversion:
         """Converts a stored value that is not null to the field's."""
-        if isinstance(column.type, UnknownType):
+        if isinstance(column.type, dt.UnknownType):
             return _always(None)
         if self.by_position and (children(wanted.type) or column.parts):
             raise UnsupportedError(
@@ -301,23 +273,20 @@ class FileColumns:
                 **self._at("MissingFieldIds", path, "iceberg 5.6"),
             )
         match wanted.type, column.type:
-            case StructType(fields=fields), "struct":
-                return self._struct(fields, column, path)
-            case ListType(element=element), "list":
+            case dt.StructType(fields=fields), "struct":
+                readers = {f.id: self._reader(f, column.parts, f"{path}.{f.name}") for f in fields}
+                return lambda level: {field_id: read(level) for field_id, read in readers.items()}
+            case dt.ListType(element=element), "list":
                 item = self._part(element, column, 0, path)
                 return lambda items: [item((x,)) for x in items]
-            case MapType(key=key, value=value), "map":
+            case dt.MapType(key=key, value=value), "map":
                 return self._map(key, value, column, path)
-            case VariantType(), "struct" if _is_variant(column):
+            case dt.VariantType(), "struct" if _is_variant(column):
                 return lambda group: _variant_json(column, group)
             case _, "struct" | "list" | "map":
                 self._incompatible(wanted, str(column.type), path)
             case type_, stored:
                 return self._single(wanted, type_, stored, path)
-
-    def _struct(self, fields: tuple[Field, ...], column: RawColumn, path: str) -> Conversion:
-        readers = {f.id: self._reader(f, column.parts, f"{path}.{f.name}") for f in fields}
-        return lambda level: {field_id: read(level) for field_id, read in readers.items()}
 
     def _map(self, key: Field, value: Field, column: RawColumn, path: str) -> Conversion:
         if not self.plan.lookup.is_delta and not self._is_whole(key, column.parts[0]):
@@ -328,9 +297,9 @@ class FileColumns:
 
     def _is_whole(self, wanted: Field, column: RawColumn) -> bool:
         """Tells whether the file has the field and everything below it."""
-        if isinstance(wanted.type, UnknownType) or isinstance(column.type, UnknownType):
+        if isinstance(wanted.type, dt.UnknownType) or isinstance(column.type, dt.UnknownType):
             return False
-        if isinstance(wanted.type, StructType) and column.type == "struct":
+        if isinstance(wanted.type, dt.StructType) and column.type == "struct":
             below = {c.id: c for c in column.parts}
             return all(f.id in below and self._is_whole(f, below[f.id]) for f in wanted.type.fields)
         return all(self._is_whole(f, c) for f, c in zip(children(wanted.type), column.parts, strict=False))
@@ -338,7 +307,7 @@ class FileColumns:
     def _part(self, wanted: Field, parent: RawColumn, place: int, path: str) -> Reader:
         """Reads an element, key or value: the file's only candidate, which must not be another field's."""
         column, path = parent.parts[place], f"{path}.{wanted.name}"
-        if isinstance(wanted.type, UnknownType):
+        if isinstance(wanted.type, dt.UnknownType):
             return _always(None)
         refuse_opaque(wanted, path, self.plan)
         if column.id is not None and column.id != wanted.id and not self.plan.lookup.is_delta:
@@ -346,24 +315,33 @@ class FileColumns:
             self._mismatch(reason, "IncompatibleType", path, "iceberg 5.1")
         return self._value(wanted, column, 0, path)
 
-    def _single(self, wanted: Field, type_: Type, stored: Type, path: str) -> Conversion:
+    def _single(self, wanted: Field, type_: dt.Type, stored: dt.Type, path: str) -> Conversion:
         find = delta_conversion if self.plan.lookup.is_delta else iceberg_conversion
         convert = find(stored, type_)
-        zones = isinstance(type_, TimestampType) and isinstance(stored, TimestampType) and type_.utc != stored.utc
+        zones = isinstance(type_, dt.TimestampType) and isinstance(stored, dt.TimestampType) and type_.utc != stored.utc
         if convert is None or (zones and self.file_format == "orc"):
             # ORC's timestamp is a wall clock, its timestamp_instant is none: neither stands for the other (7.4).
             self._incompatible(wanted, str(stored), path)
-        oldest = self._oldest(stored)
-        return convert if oldest is None else _no_older(convert, stored, *oldest)
+        limit = self._oldest(stored)
+        if limit is None:
+            return convert
+        (oldest, unit), final = limit, convert
 
-    def _oldest(self, stored: Type) -> tuple[int, int] | None:
+        def checked(value: Any) -> Any:
+            if value * unit < oldest:
+                raise ValueError(f"{stored} {value} is in the calendar of an old writer (delta T20)")
+            return final(value)
+
+        return checked
+
+    def _oldest(self, stored: dt.Type) -> tuple[int, int] | None:
         """The least right value, and its units in one stored unit; None: all values are right."""
         match stored:
-            case DateType() if "dates" in self.old_calendar:
+            case dt.DateType() if "dates" in self.old_calendar:
                 return _OLDEST_DAY, 1
-            case TimestampType(unit=unit, utc=True) if "dates" in self.old_calendar:
+            case dt.TimestampType(unit=unit, utc=True) if "dates" in self.old_calendar:
                 return _OLDEST_MICROS, 1000 if unit == "ms" else 1
-            case Int96Type() if "int96" in self.old_calendar:
+            case dt.Int96Type() if "int96" in self.old_calendar:
                 return _OLDEST_MICROS, 1
             case _:
                 return None
@@ -384,7 +362,7 @@ class FileColumns:
 
     def _filled(self, wanted: Field, value: Any, path: str) -> Any:
         """A struct's default with the defaults of the fields that it does not name."""
-        if not isinstance(wanted.type, StructType) or value is None:
+        if not isinstance(wanted.type, dt.StructType) or value is None:
             return value
         filled = {}
         for f in wanted.type.fields:
@@ -408,15 +386,6 @@ class FileColumns:
 
 def _always(value: Any) -> Callable[[Any], Any]:
     return lambda _: value
-
-
-def _no_older(convert: Conversion, stored: Type, oldest: int, unit: int) -> Conversion:
-    def checked(value: Any) -> Any:
-        if value * unit < oldest:
-            raise ValueError(f"{stored} {value} is in the calendar of an old writer (delta T20)")
-        return convert(value)
-
-    return checked
 
 
 def _all(columns: Sequence[RawColumn]) -> Iterator[RawColumn]:

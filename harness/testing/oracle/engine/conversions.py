@@ -6,6 +6,7 @@ Spec: Iceberg, "Schema Evolution" and "Appendix A" (iceberg section 6); Delta, "
 from __future__ import annotations
 
 import io
+import re
 import struct
 import uuid
 from collections.abc import Callable, Iterable
@@ -14,24 +15,8 @@ from decimal import Context, Decimal, Inexact, InvalidOperation
 from typing import Any, TypeAlias
 
 from harness.errors import CorruptFileError
-from harness.metadata.model.schema import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    FixedType,
-    FloatType,
-    GeographyType,
-    GeometryType,
-    Int96Type,
-    IntegerType,
-    StringType,
-    TimestampType,
-    TimeType,
-    Type,
-    UnsignedType,
-    UuidType,
-)
+from harness.metadata.model import schema as dt
+from harness.testing.oracle.engine.bounded import take
 
 
 def canonical(data: bytes) -> bytes:
@@ -86,16 +71,11 @@ def _points(stream: io.BytesIO, order: str, width: int) -> bytes:
 
 
 def _wkb_integer(stream: io.BytesIO, order: str) -> int:
-    data = stream.read(4)
-    if len(data) < 4:
-        raise ValueError("it ends early")
-    return int.from_bytes(data, "little" if order == "<" else "big")
+    return int.from_bytes(take(stream, 4), "little" if order == "<" else "big")
 
 
 def _doubles(stream: io.BytesIO, order: str, count: int) -> bytes:
-    data = stream.read(8 * count)
-    if len(data) < 8 * count:
-        raise ValueError("it ends early")
+    data = take(stream, 8 * count)
     numbers = [data[i : i + 8] for i in range(0, len(data), 8)]
     return b"".join(number if order == "<" else number[::-1] for number in numbers)
 
@@ -115,18 +95,21 @@ UNITS = {"ms": 10**3, "us": 10**6, "ns": 10**9}
 """Units of a timestamp per second."""
 
 
-def day_number(year: int, month: int, day: int) -> int:
-    """The day of a date in any year. Raises ValueError if there is no such date."""
-    cycles, year_of_cycle = divmod(year, 400)
-    return date(400 + year_of_cycle, month, day).toordinal() - _EPOCH + (cycles - 1) * _CYCLE
+def day_of(found: re.Match[str]) -> int:
+    """The day of a match of year, month and day, in any year. Raises ValueError if there is no such date."""
+    cycles, year_of_cycle = divmod(int(found["year"]), 400)
+    ordinal = date(400 + year_of_cycle, int(found["month"]), int(found["day"])).toordinal()
+    return ordinal - _EPOCH + (cycles - 1) * _CYCLE
 
 
-def time_of_day(hour: int, minute: int, second: int, fraction: str, *, per_second: int) -> int:
-    """A time of day in units of which `per_second` make a second; `fraction` is the digits after the point.
+def time_of(found: re.Match[str], per_second: int) -> int:
+    """A time of day in units of which `per_second` make a second; parts that the match lacks are 0.
 
     Raises:
         ValueError: there is no such time, or it is finer than a unit.
     """
+    hour, minute, second = (int(found[part] or 0) for part in ("hour", "minute", "second"))
+    fraction = found["fraction"] or ""
     if hour > 23 or minute > 59 or second > 59:
         raise ValueError("no such time of day")
     units, rest = divmod(int(fraction.ljust(9, "0")[:9] or "0") * per_second, 10**9)
@@ -135,67 +118,73 @@ def time_of_day(hour: int, minute: int, second: int, fraction: str, *, per_secon
     return ((hour * 60 + minute) * 60 + second) * per_second + units
 
 
-def iceberg_conversion(stored: Type, wanted: Type) -> Conversion | None:
+def iceberg_conversion(stored: dt.Type, wanted: dt.Type) -> Conversion | None:
     """The conversion of a stored type in an Iceberg table (iceberg 5.12, 6.1 to 6.13); None: there is none."""
     match wanted, stored:
-        case IntegerType(bits=bits), IntegerType(bits=width) if width <= bits:
+        case dt.IntegerType(bits=bits), dt.IntegerType(bits=width) if width <= bits:
             return same
-        case IntegerType(bits=bits), UnsignedType(bits=width) if width < bits:
+        case dt.IntegerType(bits=bits), dt.UnsignedType(bits=width) if width < bits:
             return same
-        case FloatType(bits=bits), FloatType(bits=width) if 32 <= width <= bits:
+        case dt.FloatType(bits=bits), dt.FloatType(bits=width) if 32 <= width <= bits:
             return same
-        case DecimalType(), DecimalType() if stored.scale == wanted.scale and stored.precision <= wanted.precision:
+        case dt.DecimalType(), dt.DecimalType() if (
+            stored.scale == wanted.scale and stored.precision <= wanted.precision
+        ):
             return lambda value: _decimal(value, wanted)
-        case DateType(), IntegerType(bits=32):
+        case dt.DateType(), dt.IntegerType(bits=32):
             return same
-        case TimeType(unit="us"), TimeType(unit="ms"):
+        case dt.TimeType(unit="us"), dt.TimeType(unit="ms"):
             return lambda value: value * 1000
-        case TimestampType(unit="us"), Int96Type():
+        case dt.TimestampType(unit="us"), dt.Int96Type():
             return same
-        case TimestampType(), TimestampType():
+        case dt.TimestampType(), dt.TimestampType():
             return lambda value: _timestamp(value, stored.unit, wanted.unit)
-        case TimestampType(utc=False), DateType():
+        case dt.TimestampType(utc=False), dt.DateType():
             return lambda value: _timestamp(value * DAY_MICROS, "us", wanted.unit)
-        case StringType(), StringType() | BinaryType():
-            return _text
-        case UuidType(), UuidType() | FixedType(length=16):
+        case dt.StringType(), dt.StringType() | dt.BinaryType():
+            return bytes.decode
+        case dt.UuidType(), dt.UuidType() | dt.FixedType(length=16):
             return same
-        case UuidType(), StringType():
+        case dt.UuidType(), dt.StringType():
             return _uuid
-        case GeometryType() | GeographyType(), BinaryType() | GeometryType() | GeographyType():
+        case dt.GeometryType() | dt.GeographyType(), dt.BinaryType() | dt.GeometryType() | dt.GeographyType():
             return canonical
-        case ((BooleanType() | FixedType() | DateType() | TimeType() | BinaryType()), _) if stored == wanted:
+        case ((dt.BooleanType() | dt.FixedType() | dt.DateType() | dt.TimeType() | dt.BinaryType()), _) if (
+            stored == wanted
+        ):
             return same
         case _:
             return None
 
 
-def delta_conversion(stored: Type, wanted: Type) -> Conversion | None:
+def delta_conversion(stored: dt.Type, wanted: dt.Type) -> Conversion | None:
     """The conversion of a stored type in a Delta table (delta T16, T18, T22 to T24); None: there is none."""
     match wanted, stored:
-        case IntegerType(bits=bits), IntegerType(bits=width) if width <= max(bits, 32):
-            return lambda value: _integer(value, bits)
-        case IntegerType(bits=bits), UnsignedType(bits=width) if width < bits:
+        case dt.IntegerType(bits=bits), dt.IntegerType(bits=width) if width <= max(bits, 32):
+            return lambda value: within_bits(value, bits)
+        case dt.IntegerType(bits=bits), dt.UnsignedType(bits=width) if width < bits:
             return same
-        case DecimalType(), DecimalType() if stored.scale == wanted.scale or _holds(wanted, stored):
+        case dt.DecimalType(), dt.DecimalType() if (
+            stored.scale == wanted.scale or 0 <= wanted.scale - stored.scale <= wanted.precision - stored.precision
+        ):
             return lambda value: _decimal(value, wanted)
-        case DecimalType(), IntegerType(bits=width) if wanted.precision - wanted.scale >= _DIGITS[width]:
+        case dt.DecimalType(), dt.IntegerType(bits=width) if wanted.precision - wanted.scale >= _DIGITS[width]:
             return lambda value: _decimal(Decimal(value), wanted)
-        case FloatType(bits=64), IntegerType(bits=width) if width <= 32:
+        case dt.FloatType(bits=64), dt.IntegerType(bits=width) if width <= 32:
             return float
-        case FloatType(bits=64), FloatType(bits=32):
+        case dt.FloatType(bits=64), dt.FloatType(bits=32):
             return same
-        case TimestampType(unit="us"), TimestampType(unit="ms" | "us"):
+        case dt.TimestampType(unit="us"), dt.TimestampType(unit="ms" | "us"):
             return lambda value: _timestamp(value, stored.unit, "us")
-        case TimestampType(unit="us"), Int96Type():
+        case dt.TimestampType(unit="us"), dt.Int96Type():
             return same
-        case TimestampType(unit="us", utc=False), DateType():
+        case dt.TimestampType(unit="us", utc=False), dt.DateType():
             return lambda value: _timestamp(value * DAY_MICROS, "us", "us")
-        case StringType(), StringType() | BinaryType():
-            return _text
-        case BinaryType(), BinaryType() | StringType() | FixedType():
+        case dt.StringType(), dt.StringType() | dt.BinaryType():
+            return bytes.decode
+        case dt.BinaryType(), dt.BinaryType() | dt.StringType() | dt.FixedType():
             return same
-        case ((BooleanType() | FloatType() | DateType()), _) if stored == wanted:
+        case ((dt.BooleanType() | dt.FloatType() | dt.DateType()), _) if stored == wanted:
             return same
         case _:
             return None
@@ -223,18 +212,14 @@ def same(value: Any) -> Any:
     return value
 
 
-def _holds(wanted: DecimalType, stored: DecimalType) -> bool:
-    more = wanted.scale - stored.scale
-    return more >= 0 and wanted.precision - stored.precision >= more
-
-
-def _integer(value: int, bits: int) -> int:
+def within_bits(value: int, bits: int) -> int:
+    """The number. Raises ValueError for one that so many bits do not hold."""
     if not -(2 ** (bits - 1)) <= value < 2 ** (bits - 1):
         raise ValueError(f"{value} does not fit {bits} bits")
     return value
 
 
-def _decimal(value: Decimal, wanted: DecimalType) -> Decimal:
+def _decimal(value: Decimal, wanted: dt.DecimalType) -> Decimal:
     scaled = value.quantize(Decimal((0, (1,), -wanted.scale)), context=EXACT)
     if scaled.adjusted() >= wanted.precision - wanted.scale and scaled != 0:
         raise ValueError(f"{value} does not fit {wanted}")
@@ -243,14 +228,7 @@ def _decimal(value: Decimal, wanted: DecimalType) -> Decimal:
 
 def _timestamp(value: int, unit: str, wanted: str) -> int:
     """Ticks of another unit: finer ones exactly, coarser ones rounded down, also before 1970 (iceberg 6.8)."""
-    ticks = value * UNITS[wanted] // UNITS[unit]
-    if not -(2**63) <= ticks < 2**63:
-        raise ValueError(f"{value} {unit} since 1970 is out of the range of {wanted}")
-    return ticks
-
-
-def _text(value: bytes) -> str:
-    return value.decode()
+    return within_bits(value * UNITS[wanted] // UNITS[unit], 64)
 
 
 def _uuid(value: bytes) -> bytes:

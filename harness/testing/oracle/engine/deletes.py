@@ -122,17 +122,16 @@ def deleted_positions(plan: ScanPlan) -> dict[int, set[int]]:
     loaded = plan.load_positions([ordinal for ordinal, has_positions in enumerate(flags) if has_positions])
     deleted: dict[int, set[int]] = {}
     for source in plan.position_deletes:
-        for ordinal, positions in _positions(plan, source, source.physical):
-            deleted.setdefault(ordinal, set()).update(positions)
+        if source.physical is not None:
+            for ordinal, positions in _positions(plan, source, source.physical):
+                deleted.setdefault(ordinal, set()).update(positions)
     unnamed = {i for source in plan.position_deletes if source.physical is None for i in source.files}
     deleted |= {ordinal: set(loaded.get(ordinal, ())) for ordinal in unnamed}
     return {ordinal: positions for ordinal, positions in deleted.items() if positions}
 
 
-def _positions(plan: ScanPlan, source: PositionDelete, physical: str | None) -> Iterator[tuple[int, Iterable[int]]]:
+def _positions(plan: ScanPlan, source: PositionDelete, physical: str) -> Iterator[tuple[int, Iterable[int]]]:
     """The deleted positions of one delete, by data file."""
-    if physical is None:
-        return
     if source.kind == "position delete file":
         deletes = position_deletes(
             source.path,

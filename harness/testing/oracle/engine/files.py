@@ -23,26 +23,7 @@ from harness.errors import (
     MissingFileError,
     UnsupportedError,
 )
-from harness.metadata.model.schema import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    FixedType,
-    FloatType,
-    GeographyType,
-    GeometryType,
-    Int96Type,
-    IntegerType,
-    OpaqueType,
-    StringType,
-    TimestampType,
-    TimeType,
-    Type,
-    UnknownType,
-    UnsignedType,
-    UuidType,
-)
+from harness.metadata.model import schema as dt
 from harness.storage.stores import Storage
 from harness.testing.oracle.engine.avro_file import UnsupportedAvroError, open_avro
 from harness.testing.oracle.engine.stored import RawColumn, Row, StoredFile, rows_of
@@ -94,41 +75,38 @@ def _attribute(field: pa.Field, name: str) -> str:
     return value.decode(errors="replace")
 
 
-def _leaf_type(field: pa.Field) -> Type:
+def _leaf_type(field: pa.Field) -> dt.Type:
     type_ = field.type
     if pa.types.is_binary(type_):
         return _binary(field)
     if pa.types.is_integer(type_):
         if type_.bit_width == 64 and _attribute(field, "iceberg.long-type").upper() == "TIME":
-            return TimeType("us")
+            return dt.TimeType("us")
         bits: Literal[8, 16, 32, 64] = type_.bit_width
-        return IntegerType(bits)
+        return dt.IntegerType(bits)
     if pa.types.is_timestamp(type_):
-        return TimestampType(type_.unit, type_.tz is not None)
+        return dt.TimestampType(type_.unit, type_.tz is not None)
     if pa.types.is_decimal(type_):
-        return DecimalType(type_.precision, type_.scale)
+        return dt.DecimalType(type_.precision, type_.scale)
     if pa.types.is_floating(type_):
-        return FloatType(64 if pa.types.is_float64(type_) else 32)
+        return dt.FloatType(64 if pa.types.is_float64(type_) else 32)
     if pa.types.is_boolean(type_):
-        return BooleanType()
+        return dt.BooleanType()
     if pa.types.is_date32(type_):
-        return DateType()
-    return StringType() if pa.types.is_string(type_) else OpaqueType(str(type_))
+        return dt.DateType()
+    return dt.StringType() if pa.types.is_string(type_) else dt.OpaqueType(str(type_))
 
 
-def _binary(field: pa.Field) -> Type:
-    length = _attribute(field, "iceberg.length")
-    match _attribute(field, "iceberg.binary-type").upper():
-        case "UUID":
-            return FixedType(16)
-        case "FIXED" if length.isdecimal():
-            return FixedType(int(length))
-        case "GEOMETRY":
-            return GeometryType()
-        case "GEOGRAPHY":
-            return GeographyType()
-        case _:
-            return BinaryType()
+def _binary(field: pa.Field) -> dt.Type:
+    length, kind = _attribute(field, "iceberg.length"), _attribute(field, "iceberg.binary-type").upper()
+    if kind == "FIXED" and length.isdecimal():
+        return dt.FixedType(int(length))
+    known: dict[str, dt.Type] = {
+        "UUID": dt.FixedType(16),
+        "GEOMETRY": dt.GeometryType(),
+        "GEOGRAPHY": dt.GeographyType(),
+    }
+    return known.get(kind, dt.BinaryType())
 
 
 def _open_parquet(data: bytes) -> StoredFile:
@@ -172,67 +150,56 @@ _UNITS: dict[str, Literal["ms", "us", "ns"]] = {"milliseconds": "ms", "microseco
 _BITS: dict[int, Literal[8, 16, 32, 64]] = {8: 8, 16: 16, 32: 32, 64: 64}
 
 
-def _parquet_leaf_type(leaf: Any) -> Type:
+def _parquet_leaf_type(leaf: Any) -> dt.Type:
     """The annotation decides, else the physical type."""
     logical = json.loads(leaf.logical_type.to_json())
     match logical["Type"]:
-        case "String" | "Enum" | "JSON":
-            return StringType()
-        case "BSON":
-            return BinaryType()
-        case "UUID":
-            return UuidType()
-        case "Date":
-            return DateType()
+        case plain if plain in _LOGICAL:
+            return _LOGICAL[plain]
         case "Decimal":
-            return DecimalType(logical["precision"], logical["scale"])
+            return dt.DecimalType(logical["precision"], logical["scale"])
         case "Time":
-            return TimeType(_UNITS[logical["timeUnit"]])
+            return dt.TimeType(_UNITS[logical["timeUnit"]])
         case "Timestamp":
-            return TimestampType(_UNITS[logical["timeUnit"]], logical["isAdjustedToUTC"])
+            return dt.TimestampType(_UNITS[logical["timeUnit"]], logical["isAdjustedToUTC"])
         case "Int":
             bits = _BITS[logical["bitWidth"]]
-            return IntegerType(bits) if logical["isSigned"] else UnsignedType(bits)
-        case "Null":
-            return UnknownType()
-        case "Float16":
-            return FloatType(16)
-        case "Geometry":
-            return GeometryType()
-        case "Geography":
-            return GeographyType()
+            return dt.IntegerType(bits) if logical["isSigned"] else dt.UnsignedType(bits)
+        case "None" if leaf.physical_type == "FIXED_LEN_BYTE_ARRAY":
+            return dt.FixedType(leaf.length)
         case "None":
-            return (
-                FixedType(leaf.length)
-                if leaf.physical_type == "FIXED_LEN_BYTE_ARRAY"
-                else _PHYSICAL[leaf.physical_type]
-            )
+            return _PHYSICAL[leaf.physical_type]
         case other:
-            return OpaqueType(str(other))
+            return dt.OpaqueType(str(other))
 
 
-_PHYSICAL: dict[str, Type] = {
-    "BOOLEAN": BooleanType(),
-    "INT32": IntegerType(32),
-    "INT64": IntegerType(64),
-    "INT96": Int96Type(),
-    "FLOAT": FloatType(32),
-    "DOUBLE": FloatType(64),
-    "BYTE_ARRAY": BinaryType(),
+_LOGICAL: dict[str, dt.Type] = {
+    **dict.fromkeys(("String", "Enum", "JSON"), dt.StringType()),
+    "BSON": dt.BinaryType(),
+    "UUID": dt.UuidType(),
+    "Date": dt.DateType(),
+    "Null": dt.UnknownType(),
+    "Float16": dt.FloatType(16),
+    "Geometry": dt.GeometryType(),
+    "Geography": dt.GeographyType(),
+}
+_PHYSICAL: dict[str, dt.Type] = {
+    "BOOLEAN": dt.BooleanType(),
+    "INT32": dt.IntegerType(32),
+    "INT64": dt.IntegerType(64),
+    "INT96": dt.Int96Type(),
+    "FLOAT": dt.FloatType(32),
+    "DOUBLE": dt.FloatType(64),
+    "BYTE_ARRAY": dt.BinaryType(),
 }
 
 
 def _old_calendar(footer: dict[bytes, bytes]) -> frozenset[str]:
     """The kinds of columns in the old calendar. Spark before 3.0 wrote everything in it (delta T20)."""
-    found = set()
-    if b"org.apache.spark.legacyDateTime" in footer:
-        found.add("dates")
-    if b"org.apache.spark.legacyINT96" in footer:
-        found.add("int96")
     major = footer.get(b"org.apache.spark.version", b"").split(b".")[0]
-    if major.isdigit() and int(major) < 3:
-        found |= {"dates", "int96"}
-    return frozenset(found)
+    is_old = major.isdigit() and int(major) < 3
+    marks = {"dates": b"org.apache.spark.legacyDateTime", "int96": b"org.apache.spark.legacyINT96"}
+    return frozenset(kind for kind, mark in marks.items() if is_old or mark in footer)
 
 
 def shown(path: str, physical: str) -> str:
@@ -352,14 +319,10 @@ def _opened(data: bytes, file_format: str) -> StoredFile:
 
 def _guarded(rows: Iterator[Row], file_format: str, file: str, table: str) -> Iterator[Row]:
     """The rows; what goes wrong on the way becomes an error that names the file."""
-    while True:
-        try:
-            row = next(rows)
-        except StopIteration:
-            return
-        except Exception as error:
-            raise _refusal(error, file_format, file).within(table=table, file=file) from error
-        yield row
+    try:
+        yield from rows
+    except Exception as error:
+        raise _refusal(error, file_format, file).within(table=table, file=file) from error
 
 
 def _refusal(error: Exception, file_format: str, file: str) -> HarnessError:

@@ -16,22 +16,8 @@ from sqlglot.dialects.dialect import Dialect
 
 from harness.errors import EngineError, UnsupportedError
 from harness.metadata.filters.predicate import Filter
-from harness.metadata.model.schema import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    Field,
-    FloatType,
-    IntegerType,
-    StringType,
-    StructType,
-    TimestampType,
-    TimeType,
-    Type,
-    UnknownType,
-    UuidType,
-)
+from harness.metadata.model import schema as dt
+from harness.metadata.model.schema import Field
 from harness.testing.oracle.engine.conversions import inside, single
 from harness.testing.oracle.engine.sql_types import (
     Evaluate,
@@ -41,7 +27,9 @@ from harness.testing.oracle.engine.sql_types import (
     comparable,
     constant,
     explicit_cast,
+    refused,
     sql_type,
+    unless_null,
 )
 
 _DIGITS = {8: 3, 16: 5, 32: 10, 64: 19}
@@ -57,43 +45,38 @@ def arithmetic(sign: str, left: Term, right: Term) -> Term:
         UnsupportedError: the oracle does not compute with these types.
     """
     types = left.type, right.type
-    if any(isinstance(t, UnknownType) for t in types) or any(isinstance(t.literal, str) for t in (left, right)):
+    are_numbers = all(isinstance(t, dt.IntegerType | dt.DecimalType | dt.FloatType) for t in types)
+    if not are_numbers or any(isinstance(t.literal, str) for t in (left, right)):
         raise _refused(sign, left, right)
     match types:
-        case IntegerType(bits=a), IntegerType(bits=b):
+        case dt.IntegerType(bits=a), dt.IntegerType(bits=b):
             return _integers(sign, left, right, a, b)
-        case (FloatType(), FloatType() | IntegerType() | DecimalType()) | (IntegerType() | DecimalType(), FloatType()):
+        case (dt.FloatType(), _) | (_, dt.FloatType()):
             return _floats(sign, left, right)
-        case (IntegerType() | DecimalType(), IntegerType() | DecimalType()):
-            return _decimals(sign, left, right)
         case _:
-            raise _refused(sign, left, right)
+            return _decimals(sign, left, right)
 
 
 def negative(term: Term) -> Term:
     """`-term`. A literal stays one."""
     match term.type:
-        case IntegerType(bits=bits) if isinstance(term.literal, int):
+        case dt.IntegerType(bits=bits) if isinstance(term.literal, int):
             value = -term.literal
-            return Term(IntegerType(bits), lambda _: value, value)
-        case IntegerType(bits=bits):
-            return Term(term.type, lambda row: _fitting(_each(operator.neg, term, row), bits))
-        case DecimalType():
+            return Term(dt.IntegerType(bits), lambda _: value, value)
+        case dt.IntegerType(bits=bits):
+            return Term(term.type, lambda row: unless_null(lambda v: _fitting(-v, bits), term.evaluate(row)))
+        case dt.DecimalType():
             return Term(
-                term.type, lambda row: _each(lambda v: -v if isinstance(v, int) else v.copy_negate(), term, row)
+                term.type,
+                lambda row: unless_null(lambda v: -v if isinstance(v, int) else v.copy_negate(), term.evaluate(row)),
             )
-        case FloatType():
-            return Term(term.type, lambda row: _each(operator.neg, term, row))
+        case dt.FloatType():
+            return Term(term.type, lambda row: unless_null(operator.neg, term.evaluate(row)))
         case other:
-            raise UnsupportedError(f"Cannot evaluate the filter: the oracle does not know a negative {other}")
+            raise refused(f"know a negative {other}")
 
 
-def _each(change: Callable[[Any], Any], term: Term, row: Values) -> Any:
-    value = term.evaluate(row)
-    return None if value is None else change(value)
-
-
-def _both(compute: Callable[[Any, Any], Any], left: Term, right: Term, type_: Type) -> Term:
+def _both(compute: Callable[[Any, Any], Any], left: Term, right: Term, type_: dt.Type) -> Term:
     def evaluate(row: Values) -> Any:
         first, second = left.evaluate(row), right.evaluate(row)
         return None if first is None or second is None else compute(first, second)
@@ -109,7 +92,7 @@ def _integers(sign: str, left: Term, right: Term, a: int, b: int) -> Term:
         bits = b
     else:
         bits = max(a, b)
-    type_ = {8: IntegerType(8), 16: IntegerType(16), 32: IntegerType(32), 64: IntegerType(64)}[bits]
+    type_ = {8: dt.IntegerType(8), 16: dt.IntegerType(16), 32: dt.IntegerType(32), 64: dt.IntegerType(64)}[bits]
     return _both(lambda x, y: _fitting(_FLOATS[sign](x, y), bits), left, right, type_)
 
 
@@ -118,19 +101,19 @@ def _fits(value: int, bits: int) -> bool:
     return -limit <= value < limit
 
 
-def _fitting(value: int | None, bits: int) -> int | None:
-    if value is not None and not _fits(value, bits):
+def _fitting(value: int, bits: int) -> int:
+    if not _fits(value, bits):
         raise EngineError(f"Cannot evaluate the filter: {value} overflows {bits} bits")
     return value
 
 
 def _floats(sign: str, left: Term, right: Term) -> Term:
     """Computes in DOUBLE if one side is DOUBLE, else in FLOAT."""
-    is_double = any(t.type == FloatType(64) for t in (left, right))
+    is_double = any(t.type == dt.FloatType(64) for t in (left, right))
     bits: Literal[32, 64] = 64 if is_double else 32
     rounded = float if is_double else single
     return _both(
-        lambda x, y: rounded(_FLOATS[sign](as_float(x, bits), as_float(y, bits))), left, right, FloatType(bits)
+        lambda x, y: rounded(_FLOATS[sign](as_float(x, bits), as_float(y, bits))), left, right, dt.FloatType(bits)
     )
 
 
@@ -141,7 +124,7 @@ def _decimals(sign: str, left: Term, right: Term) -> Term:
     digits = p + q if sign == "*" else max(p - s, q - t) + scale + 1
     if scale > 38:
         raise _refused(sign, left, right)
-    type_ = DecimalType(min(digits, 38), scale)
+    type_ = dt.DecimalType(min(digits, 38), scale)
 
     def compute(x: Any, y: Any) -> Decimal:
         value = _DECIMALS[sign](Decimal(x), Decimal(y))
@@ -154,16 +137,16 @@ def _decimals(sign: str, left: Term, right: Term) -> Term:
 
 def _size(term: Term) -> tuple[int, int]:
     match term.type:
-        case DecimalType(precision=precision, scale=scale):
+        case dt.DecimalType(precision=precision, scale=scale):
             return precision, scale
-        case IntegerType(bits=bits):
+        case dt.IntegerType(bits=bits):
             return (len(str(abs(term.literal))) if isinstance(term.literal, int) else _DIGITS[bits]), 0
         case other:
             raise AssertionError(other)
 
 
 def _refused(sign: str, left: Term, right: Term) -> UnsupportedError:
-    return UnsupportedError(f"Cannot evaluate the filter: the oracle does not compute {left.type} {sign} {right.type}")
+    return refused(f"compute {left.type} {sign} {right.type}")
 
 
 Condition: TypeAlias = Callable[[Values], bool | None]
@@ -176,7 +159,7 @@ def compile_filter(filter_: Filter) -> Condition:
         UnsupportedError: it has something that the oracle does not evaluate.
     """
     if re.search(r"\bIN\s*\[", filter_.sql, re.IGNORECASE):  # sqlglot takes it for IN (...), whose nulls are others
-        raise UnsupportedError(f"Cannot evaluate the filter: the oracle does not know IN [...], in {filter_.sql}")
+        raise refused(f"know IN [...], in {filter_.sql}")
     (tree,) = Dialect.get_or_raise("duckdb").parse_into(exp.Condition, filter_.sql)
     if tree is None:
         raise UnsupportedError("Cannot evaluate the filter: it is empty")
@@ -207,7 +190,7 @@ def _refuse_unknown(tree: exp.Expr) -> None:
 
 
 def _unsupported(what: str) -> UnsupportedError:
-    return UnsupportedError(f"Cannot evaluate the filter: the oracle does not know {what}")
+    return refused(f"know {what}")
 
 
 class _Compiler:
@@ -279,17 +262,17 @@ class _Compiler:
             case _:
                 pass
         term = self.term(node)
-        if not isinstance(term.type, BooleanType | UnknownType):
+        if not isinstance(term.type, dt.BooleanType | dt.UnknownType):
             raise _unsupported(f"a condition of type {term.type}: {node.sql('duckdb')}")
         return term.evaluate
 
     def float_test(self, node: exp.IsNan | exp.IsInf) -> Condition:
         term = self.term(node.this)
-        if not isinstance(term.type, FloatType):
+        if not isinstance(term.type, dt.FloatType):
             raise _unsupported(f"{node.sql('duckdb')} of {term.type}")
         infinities = (float("inf"), float("-inf"))
         holds = (lambda v: v != v) if isinstance(node, exp.IsNan) else (lambda v: v in infinities)
-        return lambda row: None if (value := term.evaluate(row)) is None else bool(holds(value))
+        return lambda row: unless_null(holds, term.evaluate(row))
 
     def like(self, node: exp.Like, escape: exp.Expr | None) -> Condition:
         if escape is not None and not (isinstance(escape, exp.Literal) and escape.is_string and len(escape.name) < 2):
@@ -303,7 +286,7 @@ class _Compiler:
 
     def text(self, node: exp.Expr) -> Evaluate:
         term = self.term(node)
-        if not isinstance(term.type, StringType | UnknownType):
+        if not isinstance(term.type, dt.StringType | dt.UnknownType):
             raise _unsupported(f"text from {term.type}: {node.sql('duckdb')}")
         return term.evaluate
 
@@ -314,11 +297,11 @@ class _Compiler:
             case exp.Paren():
                 return self.term(node.this)
             case exp.Null():
-                return constant(UnknownType(), None)
+                return constant(dt.UnknownType(), None)
             case exp.Boolean():
-                return constant(BooleanType(), bool(node.this))
+                return constant(dt.BooleanType(), bool(node.this))
             case exp.Literal():
-                return constant(StringType(), node.this, literal=node.this) if node.is_string else _number(node.this)
+                return constant(dt.StringType(), node.this, literal=node.this) if node.is_string else _number(node.this)
             case exp.Column() | exp.Dot():
                 return self.column(node)
             case exp.Neg():
@@ -329,7 +312,7 @@ class _Compiler:
             case exp.Cast():
                 return explicit_cast(self.term(node.this), _named_type(node.to))
             case exp.And() | exp.Or() | exp.Not() | exp.Predicate() | exp.IsNan() | exp.StartsWith():
-                return Term(BooleanType(), self.condition(node))
+                return Term(dt.BooleanType(), self.condition(node))
             case _:
                 raise _unsupported(node.sql("duckdb"))
 
@@ -346,7 +329,7 @@ class _Compiler:
         top = _named(base.name, self.columns, node)
         ids, inner = [], top
         for name in reversed(names):
-            if not isinstance(inner.type, StructType):
+            if not isinstance(inner.type, dt.StructType):
                 raise _unsupported(node.sql("duckdb"))
             inner = _named(name, inner.type.fields, node)
             ids.append(inner.id)
@@ -431,44 +414,44 @@ def _number(text: str) -> Term:
     if re.fullmatch(r"\d+", text) and int(text) < 2**127:
         value = int(text)
         if value >= 2**63:
-            return constant(DecimalType(39, 0), value)  # HUGEINT: all that matters is that it is exact
-        return constant(IntegerType(32 if value < 2**31 else 64), value, literal=value)
+            return constant(dt.DecimalType(39, 0), value)  # HUGEINT: all that matters is that it is exact
+        return constant(dt.IntegerType(32 if value < 2**31 else 64), value, literal=value)
     found = re.fullmatch(r"(\d*)\.(\d*)", text)
     if found is not None and 0 < len(found[1] + found[2]) <= 38:
         scale, digits = len(found[2]), (found[1] + found[2]).lstrip("0") or "0"
         precision = max(len(found[1].lstrip("0")) + scale, 1)
-        return constant(DecimalType(precision, scale), Decimal((0, tuple(map(int, digits)), -scale)))
+        return constant(dt.DecimalType(precision, scale), Decimal((0, tuple(map(int, digits)), -scale)))
     if re.fullmatch(r"(\d+\.?\d*|\.\d+)[eE][+-]?\d+", text):
-        return constant(FloatType(64), float(text))
+        return constant(dt.FloatType(64), float(text))
     raise _unsupported(f"the number {text}")
 
 
-_TYPES: dict[exp.DType, Type] = {
-    exp.DType.BOOLEAN: BooleanType(),
-    exp.DType.TINYINT: IntegerType(8),
-    exp.DType.SMALLINT: IntegerType(16),
-    exp.DType.INT: IntegerType(32),
-    exp.DType.BIGINT: IntegerType(64),
-    exp.DType.FLOAT: FloatType(32),
-    exp.DType.DOUBLE: FloatType(64),
-    exp.DType.VARCHAR: StringType(),
-    exp.DType.TEXT: StringType(),
-    exp.DType.DATE: DateType(),
-    exp.DType.TIME: TimeType(),
-    exp.DType.TIMESTAMP: TimestampType(),
-    exp.DType.TIMESTAMPNTZ: TimestampType(),
-    exp.DType.TIMESTAMPTZ: TimestampType("us", utc=True),
-    exp.DType.TIMESTAMP_NS: TimestampType("ns"),
-    exp.DType.UUID: UuidType(),
-    exp.DType.VARBINARY: BinaryType(),
+_TYPES: dict[exp.DType, dt.Type] = {
+    exp.DType.BOOLEAN: dt.BooleanType(),
+    exp.DType.TINYINT: dt.IntegerType(8),
+    exp.DType.SMALLINT: dt.IntegerType(16),
+    exp.DType.INT: dt.IntegerType(32),
+    exp.DType.BIGINT: dt.IntegerType(64),
+    exp.DType.FLOAT: dt.FloatType(32),
+    exp.DType.DOUBLE: dt.FloatType(64),
+    exp.DType.VARCHAR: dt.StringType(),
+    exp.DType.TEXT: dt.StringType(),
+    exp.DType.DATE: dt.DateType(),
+    exp.DType.TIME: dt.TimeType(),
+    exp.DType.TIMESTAMP: dt.TimestampType(),
+    exp.DType.TIMESTAMPNTZ: dt.TimestampType(),
+    exp.DType.TIMESTAMPTZ: dt.TimestampType("us", utc=True),
+    exp.DType.TIMESTAMP_NS: dt.TimestampType("ns"),
+    exp.DType.UUID: dt.UuidType(),
+    exp.DType.VARBINARY: dt.BinaryType(),
 }
 
 
-def _named_type(to: exp.DataType) -> Type:
+def _named_type(to: exp.DataType) -> dt.Type:
     sizes = [size.name for size in to.expressions]
     if to.this == exp.DType.DECIMAL and all(size.isdigit() for size in sizes):
         precision, scale = (*map(int, sizes), 0)[:2] if sizes else (18, 3)
-        return DecimalType(precision, scale)
+        return dt.DecimalType(precision, scale)
     if to.this not in _TYPES or (sizes and to.this not in (exp.DType.VARCHAR, exp.DType.TEXT)):
         raise _unsupported(f"the type {to.sql('duckdb')}")
     return _TYPES[to.this]

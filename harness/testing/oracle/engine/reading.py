@@ -10,25 +10,8 @@ from typing import Any
 import pyarrow as pa
 
 from harness.errors import EngineError, HarnessError, SchemaMismatchError
-from harness.metadata.model.schema import (
-    METADATA,
-    BooleanType,
-    DateType,
-    DecimalType,
-    Field,
-    FloatType,
-    IntegerType,
-    ListType,
-    MapType,
-    StringType,
-    StructType,
-    TimestampType,
-    TimeType,
-    Type,
-    UuidType,
-    arrow_type,
-    walk,
-)
+from harness.metadata.model import schema as dt
+from harness.metadata.model.schema import METADATA, Field, arrow_type, walk
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.testing.oracle.engine.columns import FileColumns, Reader, refuse_opaque
 from harness.testing.oracle.engine.deletes import DeletedKeys, deleted_positions, key_reader
@@ -39,7 +22,15 @@ from harness.testing.oracle.engine.stored import Row
 __all__ = ["name", "to_arrow", "version"]
 
 
-_COMPARABLE = (BooleanType, DateType, DecimalType, FloatType, IntegerType, StringType, TimestampType)
+_COMPARABLE = (
+    dt.BooleanType,
+    dt.DateType,
+    dt.DecimalType,
+    dt.FloatType,
+    dt.IntegerType,
+    dt.StringType,
+    dt.TimestampType,
+)
 
 
 @dataclass(slots=True)
@@ -93,29 +84,29 @@ def _watched(columns: FileColumns, wanted: Sequence[Field]) -> list[_Seen]:
     return watched
 
 
-def _array(values: list[Any], type_: Type) -> pa.Array:
+def _array(values: list[Any], type_: dt.Type) -> pa.Array:
     match type_:
-        case StructType(fields=()):
+        case dt.StructType(fields=()):
             return pa.array([None if v is None else {} for v in values], pa.struct([]))
-        case StructType(fields=fields):
+        case dt.StructType(fields=fields):
             kinds = [pa.field(f.name, _nullable(f.type)) for f in fields]
             parts = [_array([None if v is None else v.get(f.id) for v in values], f.type) for f in fields]
             return pa.StructArray.from_arrays(
                 parts, fields=kinds, mask=pa.array([v is None for v in values], pa.bool_())
             )
-        case ListType(element=element):
+        case dt.ListType(element=element):
             offsets, items = _flat(values)
             kind = pa.list_(pa.field("element", _nullable(element.type)))
             return pa.ListArray.from_arrays(offsets, _array(items, element.type), type=kind)
-        case MapType(key=key, value=value):
+        case dt.MapType(key=key, value=value):
             offsets, pairs = _flat(values)
             keys, items = _array([k for k, _ in pairs], key.type), _array([v for _, v in pairs], value.type)
             return pa.MapArray.from_arrays(offsets, keys, items, type=_nullable(type_))
-        case DateType():
+        case dt.DateType():
             return pa.array(values, pa.int32()).view(pa.date32())
-        case TimeType() | TimestampType():
+        case dt.TimeType() | dt.TimestampType():
             return pa.array(values, pa.int64()).view(arrow_type(type_))
-        case UuidType():
+        case dt.UuidType():
             return pa.ExtensionArray.from_storage(pa.uuid(), pa.array(values, pa.binary(16)))
         case _:
             return pa.array(values, arrow_type(type_))
@@ -131,14 +122,14 @@ def _flat(values: list[Any]) -> tuple[pa.Array, list[Any]]:
     return pa.array([*offsets, len(items)], pa.int32()), items
 
 
-def _nullable(type_: Type) -> pa.DataType:
+def _nullable(type_: dt.Type) -> pa.DataType:
     """The Arrow type with fields that may be null."""
     match type_:
-        case StructType(fields=fields):
+        case dt.StructType(fields=fields):
             return pa.struct([pa.field(f.name, _nullable(f.type)) for f in fields])
-        case ListType(element=element):
+        case dt.ListType(element=element):
             return pa.list_(pa.field("element", _nullable(element.type)))
-        case MapType(key=key, value=value):
+        case dt.MapType(key=key, value=value):
             return pa.map_(_nullable(key.type), _nullable(value.type))
         case _:
             return arrow_type(type_)
@@ -185,7 +176,7 @@ def _columns_to_read(plan: ScanPlan) -> tuple[Field, ...]:
     columns = tuple({f.id: f for f in (*of_filter, *plan.columns)}.values())
     for path, f in walk(columns):
         refuse_opaque(f, ".".join(path), plan)
-        if isinstance(f.type, StructType):
+        if isinstance(f.type, dt.StructType):
             names = {part.name.lower() for part in f.type.fields}
             if len(names) < len(f.type.fields):
                 raise SchemaMismatchError(
@@ -275,7 +266,9 @@ def _value_of(plan: ScanPlan, ordinal: int, entry: Mapping[str, Any], column: Fi
             return lambda _row, _position, _dead: entry["spec_id"]
         case "_partition":
             # The values of the file's own spec, by field id; a table whose specs have no field has no struct.
-            values = dict(plan.partitions[entry["partition"]].values) if isinstance(column.type, StructType) else None
+            values = (
+                dict(plan.partitions[entry["partition"]].values) if isinstance(column.type, dt.StructType) else None
+            )
             return lambda _row, _position, _dead: values
         case "_row_id":
             return lambda row, position, _: None if first_row_id is None else own(row, first_row_id + position)

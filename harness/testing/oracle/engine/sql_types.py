@@ -16,75 +16,63 @@ from functools import reduce
 from typing import Any, TypeAlias
 
 from harness.errors import EngineError, UnsupportedError
-from harness.metadata.model.schema import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    FixedType,
-    FloatType,
-    GeographyType,
-    GeometryType,
-    IntegerType,
-    StringType,
-    TimestampType,
-    TimeType,
-    Type,
-    UnknownType,
-    UuidType,
-    VariantType,
-)
-from harness.testing.oracle.engine.conversions import DAY_MICROS, EXACT, UNITS, day_number, same, single, time_of_day
+from harness.metadata.model import schema as dt
+from harness.testing.oracle.engine.conversions import DAY_MICROS, EXACT, UNITS, day_of, same, single, time_of
 
-_TIME = r"(\d{1,2}):(\d{2}):(\d{2})(?:\.(\d{1,9}))?"
-_DATE = r"(?!0+-)(\d{1,6})-(\d{1,2})-(\d{1,2})"
-_ZONE = r"(Z|[+-]\d{2}(?::?\d{2})?)?"
+_TIME = r"(?P<hour>\d{1,2}):(?P<minute>\d{2}):(?P<second>\d{2})(?:\.(?P<fraction>\d{1,9}))?"
+_DATE = r"(?!0+-)(?P<year>\d{1,6})-(?P<month>\d{1,2})-(?P<day>\d{1,2})"
+_ZONE = r"(?P<zone>Z|[+-]\d{2}(?::?\d{2})?)?"
 
 
-def _value_of_text(text: str, type_: Type) -> Any:
+def refused(reason: str) -> UnsupportedError:
+    """The error for a filter, or a part of one, that the oracle does not evaluate."""
+    return UnsupportedError(f"Cannot evaluate the filter: the oracle does not {reason}")
+
+
+def _value_of_text(text: str, type_: dt.Type) -> Any:
     """The value of `type_` that DuckDB makes of a text."""
     try:
         value = _parsed(text, type_)
     except ValueError:
         value = None
     if value is None:
-        raise UnsupportedError(f"Cannot evaluate the filter: the oracle does not read {text!r} as {type_}")
+        raise refused(f"read {text!r} as {type_}")
     return value
 
 
-def _parsed(text: str, type_: Type) -> Any:
+def _parsed(text: str, type_: dt.Type) -> Any:
     match type_:
-        case StringType():
+        case dt.StringType():
             return text
-        case BooleanType():
+        case dt.BooleanType():
             return {"true": True, "false": False, "t": True, "f": False}.get(text.lower())
-        case IntegerType(bits=bits):
+        case dt.IntegerType(bits=bits):
             fits = re.fullmatch(r"[+-]?\d{1,20}", text) and -(2 ** (bits - 1)) <= int(text) < 2 ** (bits - 1)
             return int(text) if fits else None
-        case FloatType(bits=bits):
+        case dt.FloatType(bits=bits):
             form = r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(nan|inf|infinity)"
             rounded = float if bits == 64 else single
             return rounded(float(text)) if re.fullmatch(form, text, re.IGNORECASE) else None
-        case DecimalType():
+        case dt.DecimalType():
             return _decimal(text, type_)
-        case DateType():
+        case dt.DateType():
             found = re.fullmatch(_DATE, text)
-            return None if found is None else day_number(*map(int, found.groups()))
-        case TimeType():
+            return None if found is None else day_of(found)
+        case dt.TimeType():
             found = re.fullmatch(_TIME, text)
-            return None if found is None else _time(found.groups(), "us")
-        case TimestampType():
+            return None if found is None else time_of(found, UNITS["us"])
+        case dt.TimestampType():
             return _timestamp(text, type_)
-        case UuidType():
+        case dt.UuidType():
             is_uuid = re.fullmatch(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}", text)
             return uuid.UUID(text).bytes if is_uuid else None
-        case BinaryType() if re.fullmatch(r"(?:\\x[0-9a-fA-F]{2}|[ -\[\]-~])*", text):  # ASCII, other bytes as \xAA
+        case dt.BinaryType() if re.fullmatch(r"(?:\\x[0-9a-fA-F]{2}|[ -\[\]-~])*", text):  # ASCII, other bytes as \xAA
             return re.sub(rb"\\x(..)", lambda found: bytes.fromhex(found[1].decode()), text.encode())
         case _:
             return None
 
 
-def _decimal(text: str, type_: DecimalType) -> Decimal | None:
+def _decimal(text: str, type_: dt.DecimalType) -> Decimal | None:
     """A number whose digits all fit; DuckDB would round others."""
     found = re.fullmatch(r"([+-]?)(\d+)(?:\.(\d*))?", text)
     if found is None or len((found[3] or "").rstrip("0")) > type_.scale:
@@ -95,24 +83,18 @@ def _decimal(text: str, type_: DecimalType) -> Decimal | None:
     return Decimal((int(found[1] == "-"), tuple(map(int, str(digits))), -type_.scale))
 
 
-def _time(parts: Sequence[str | None], unit: str) -> int:
-    hour, minute, second, fraction = parts
-    return time_of_day(int(hour or 0), int(minute or 0), int(second or 0), fraction or "", per_second=UNITS[unit])
-
-
-def _timestamp(text: str, type_: TimestampType) -> int | None:
+def _timestamp(text: str, type_: dt.TimestampType) -> int | None:
     """Ticks since 1970; a text for an instant without a zone is in UTC, as the engines' sessions are."""
     found = re.fullmatch(rf"{_DATE}(?:[ T]{_TIME})?{_ZONE}", text)
-    if found is None or (found[8] is not None and (not type_.utc or found[4] is None)):
+    if found is None or (found["zone"] is not None and (not type_.utc or found["hour"] is None)):
         return None
-    seconds = 0
-    if (zone := found[8] or "Z") != "Z":
+    seconds, per_second = 0, UNITS[type_.unit]
+    if (zone := found["zone"] or "Z") != "Z":
         hours, minutes = int(zone[1:3]), int(zone[-2:]) if len(zone) > 3 else 0
         if hours > 15 or minutes > 59:
             return None
         seconds = (hours * 60 + minutes) * (-60 if zone[0] == "-" else 60)
-    days = day_number(int(found[1]), int(found[2]), int(found[3]))
-    ticks = (days * 86_400 - seconds) * UNITS[type_.unit] + _time(found.groups()[3:7], type_.unit)
+    ticks = (day_of(found) * 86_400 - seconds) * per_second + time_of(found, per_second)
     return ticks if type_.unit == "us" or -(2**63) < ticks < 2**63 else None
 
 
@@ -129,25 +111,25 @@ class Term:
     literal: the text of a string literal, or the number of an integer literal, which take the type of what they meet.
     """
 
-    type: Type
+    type: dt.Type
     evaluate: Evaluate
     literal: str | int | None = None
 
 
-def constant(type_: Type, value: Any, *, literal: str | int | None = None) -> Term:
+def constant(type_: dt.Type, value: Any, *, literal: str | int | None = None) -> Term:
     """A term that is the same in every row."""
     return Term(type_, lambda _: value, literal)
 
 
-def sql_type(type_: Type) -> Type:
+def sql_type(type_: dt.Type) -> dt.Type:
     """The type of a table as the engines' SQL has it: variant is text, geometries and fixed are bytes."""
     match type_:
-        case VariantType():
-            return StringType()
-        case FixedType() | GeometryType() | GeographyType():
-            return BinaryType()
-        case TimestampType(unit="ns"):
-            return TimestampType("ns")
+        case dt.VariantType():
+            return dt.StringType()
+        case dt.FixedType() | dt.GeometryType() | dt.GeographyType():
+            return dt.BinaryType()
+        case dt.TimestampType(unit="ns"):
+            return dt.TimestampType("ns")
         case _:
             return type_
 
@@ -158,71 +140,77 @@ def comparable(terms: Sequence[Term]) -> list[Evaluate]:
     Raises:
         UnsupportedError: there is no such type, or the oracle does not know it.
     """
-    typed: list[Type] = [
-        t.type for t in terms if not isinstance(t.literal, str) and not isinstance(t.type, UnknownType)
+    typed: list[dt.Type] = [
+        t.type for t in terms if not isinstance(t.literal, str) and not isinstance(t.type, dt.UnknownType)
     ]
-    wanted: Type = reduce(_common, typed) if typed else StringType()
+    wanted: dt.Type = reduce(_common, typed) if typed else dt.StringType()
     return [_cast(term, wanted) for term in terms]
 
 
-def _common(left: Type, right: Type) -> Type:
+def _common(left: dt.Type, right: dt.Type) -> dt.Type:
     if left == right:
         return left
     match left, right:
-        case FloatType(), FloatType():
-            return FloatType(64)
-        case (FloatType(), IntegerType() | DecimalType()) | (IntegerType() | DecimalType(), FloatType()):
-            return left if isinstance(left, FloatType) else right
-        case (IntegerType() | DecimalType(), IntegerType() | DecimalType()):
+        case dt.FloatType(), dt.FloatType():
+            return dt.FloatType(64)
+        case (dt.FloatType(), dt.IntegerType() | dt.DecimalType()) | (
+            dt.IntegerType() | dt.DecimalType(),
+            dt.FloatType(),
+        ):
+            return left if isinstance(left, dt.FloatType) else right
+        case (dt.IntegerType() | dt.DecimalType(), dt.IntegerType() | dt.DecimalType()):
             # Python compares ints and decimals exactly, so no type need hold both.
-            return left if isinstance(left, DecimalType) else right
-        case (DateType(), TimestampType()) | (TimestampType(), DateType()):
-            return right if isinstance(left, DateType) else left
-        case TimestampType(unit="us"), TimestampType(unit="us"):
-            return TimestampType("us", utc=True)
-        case TimestampType(utc=False), TimestampType(utc=False):
-            return TimestampType("ns")
+            return left if isinstance(left, dt.DecimalType) else right
+        case (dt.DateType(), dt.TimestampType()) | (dt.TimestampType(), dt.DateType()):
+            return right if isinstance(left, dt.DateType) else left
+        case dt.TimestampType(unit="us"), dt.TimestampType(unit="us"):
+            return dt.TimestampType("us", utc=True)
+        case dt.TimestampType(utc=False), dt.TimestampType(utc=False):
+            return dt.TimestampType("ns")
         case _:
-            raise UnsupportedError(f"Cannot evaluate the filter: the oracle does not compare {left} with {right}")
+            raise refused(f"compare {left} with {right}")
 
 
-def _cast(term: Term, wanted: Type) -> Evaluate:
+def _cast(term: Term, wanted: dt.Type) -> Evaluate:
     """The term in the type of its comparison; exact numbers stay as they are."""
     if isinstance(term.literal, str):
         value = _value_of_text(term.literal, wanted)
         return _ordered(lambda _: value, wanted)
     convert = _conversion(term.type, wanted)
-    return _ordered(lambda row: _unless_null(convert, term.evaluate(row)), wanted)
+    return _ordered(lambda row: unless_null(convert, term.evaluate(row)), wanted)
 
 
-def _unless_null(convert: Callable[[Any], Any], value: Any) -> Any:
+def unless_null(convert: Callable[[Any], Any], value: Any) -> Any:
+    """The converted value; null stays null."""
     return None if value is None else convert(value)
 
 
-def _ordered(evaluate: Evaluate, type_: Type) -> Evaluate:
+def _ordered(evaluate: Evaluate, type_: dt.Type) -> Evaluate:
     """Values in an order of Python's that is DuckDB's: text by its bytes, NaN above all numbers and equal to itself."""
     match type_:
-        case StringType():
-            return lambda row: _unless_null(str.encode, evaluate(row))
-        case FloatType():
-            return lambda row: _unless_null(lambda v: (1, 0.0) if math.isnan(v) else (0, v), evaluate(row))
-        case BooleanType() | IntegerType() | DecimalType() | DateType() | TimeType() | TimestampType():
+        case dt.StringType():
+            return lambda row: unless_null(str.encode, evaluate(row))
+        case dt.FloatType():
+            return lambda row: unless_null(lambda v: (1, 0.0) if math.isnan(v) else (0, v), evaluate(row))
+        case (
+            dt.BooleanType() | dt.IntegerType() | dt.DecimalType() | dt.DateType() | dt.TimeType() | dt.TimestampType()
+        ):
             return evaluate
-        case UuidType() | BinaryType():
+        case dt.UuidType() | dt.BinaryType():
             return evaluate
         case other:
-            raise UnsupportedError(f"Cannot evaluate the filter: the oracle does not compare values of type {other}")
+            raise refused(f"compare values of type {other}")
 
 
-def _conversion(type_: Type, wanted: Type) -> Callable[[Any], Any]:
+def _conversion(type_: dt.Type, wanted: dt.Type) -> Callable[[Any], Any]:
     match wanted, type_:
-        case _ if isinstance(type_, UnknownType) or type_ == wanted:
+        case _ if isinstance(type_, dt.UnknownType) or type_ == wanted:
             return same
-        case FloatType(bits=bits), IntegerType() | DecimalType() | FloatType():
+        case dt.FloatType(bits=bits), dt.IntegerType() | dt.DecimalType() | dt.FloatType():
             return lambda value: as_float(value, bits)
-        case TimestampType(unit=unit), DateType():
+        case dt.TimestampType(unit=unit), dt.DateType():
             return lambda value: _fitting(value * DAY_MICROS * (1000 if unit == "ns" else 1))
-        case TimestampType(unit="ns"), TimestampType(unit="us"):
+        case dt.TimestampType(unit="ns"), dt.TimestampType(unit="us"):
             return lambda value: _fitting(value * 1000)
         case _:
             return same
@@ -252,37 +240,34 @@ def as_float(value: int | float | Decimal, bits: int) -> float:
     return -number if sign else number
 
 
-def explicit_cast(term: Term, wanted: Type) -> Term:
+def explicit_cast(term: Term, wanted: dt.Type) -> Term:
     """`CAST(term AS wanted)`. Raises UnsupportedError for a cast that the oracle does not know."""
     if isinstance(term.literal, str):
         return constant(wanted, _value_of_text(term.literal, wanted))
     convert = _explicit(term.type, wanted)
-    return Term(wanted, lambda row: _unless_null(convert, term.evaluate(row)))
+    return Term(wanted, lambda row: unless_null(convert, term.evaluate(row)))
 
 
-def _explicit(type_: Type, wanted: Type) -> Callable[[Any], Any]:
+def _explicit(type_: dt.Type, wanted: dt.Type) -> Callable[[Any], Any]:
     match wanted, type_:
-        case _ if type_ == wanted or isinstance(type_, UnknownType):
+        case _ if type_ == wanted or isinstance(type_, dt.UnknownType):
             return same
-        case IntegerType(bits=bits), IntegerType():
+        case dt.IntegerType(bits=bits), dt.IntegerType():
             return _within(2 ** (bits - 1))
-        case FloatType(bits=bits), IntegerType() | DecimalType() | FloatType():
+        case dt.FloatType(bits=bits), dt.IntegerType() | dt.DecimalType() | dt.FloatType():
             return lambda value: as_float(value, bits)
-        case DecimalType(scale=scale), IntegerType() | DecimalType() if getattr(type_, "scale", 0) <= scale:
+        case dt.DecimalType(scale=scale), dt.IntegerType() | dt.DecimalType() if getattr(type_, "scale", 0) <= scale:
             checked = _within(10 ** (wanted.precision - scale))
             return lambda value: checked(Decimal(value).quantize(Decimal((0, (1,), -scale)), context=EXACT))
-        case DateType(), TimestampType(unit=unit):
+        case dt.DateType(), dt.TimestampType(unit=unit):
             day = DAY_MICROS * (1000 if unit == "ns" else 1)
             return lambda value: value // day
-        case TimestampType(), DateType():
+        case dt.TimestampType(), dt.DateType() | dt.TimestampType(unit="us", utc=False):
             return _conversion(type_, wanted)
-        case (TimestampType(unit="us"), TimestampType(unit="us")) | (
-            TimestampType(),
-            TimestampType(unit="us", utc=False),
-        ):
+        case dt.TimestampType(unit="us"), dt.TimestampType(unit="us"):
             return _conversion(type_, wanted)
         case _:
-            raise UnsupportedError(f"Cannot evaluate the filter: the oracle does not cast {type_} to {wanted}")
+            raise refused(f"cast {type_} to {wanted}")
 
 
 def _within(limit: int) -> Callable[[Any], Any]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
@@ -65,38 +66,25 @@ def values_of(array: pa.Array) -> list[Any]:
     if pa.types.is_dictionary(type_):
         return values_of(array.dictionary_decode())
     if pa.types.is_struct(type_):
-        return _structs(array)
+        present = array.is_valid().to_pylist()
+        parts = zip(*(values_of(part) for part in array.flatten()), strict=True)
+        rows = parts if type_.num_fields else repeat((), len(array))
+        return [row if there else None for there, row in zip(present, rows, strict=True)]
     if pa.types.is_map(type_):
         pairs = list(zip(values_of(array.keys), values_of(array.items), strict=True))
         return _lists(array, pairs)
     if pa.types.is_list(type_) or pa.types.is_large_list(type_):
         return _lists(array, values_of(array.values))
-    return list(_single(array).to_pylist())
-
-
-def _structs(array: pa.StructArray) -> list[Any]:
-    present = array.is_valid().to_pylist()
-    if array.type.num_fields == 0:
-        return [() if there else None for there in present]
-    parts = zip(*(values_of(part) for part in array.flatten()), strict=True)
-    return [row if there else None for there, row in zip(present, parts, strict=True)]
+    # In types that Python holds exactly: text as bytes, dates and times as their integers.
+    if pa.types.is_string(type_) or pa.types.is_large_string(type_) or pa.types.is_string_view(type_):
+        array = array.cast(pa.large_binary())
+    elif pa.types.is_date32(type_) or pa.types.is_time32(type_):
+        array = array.view(pa.int32())
+    elif pa.types.is_time64(type_) or pa.types.is_timestamp(type_) or pa.types.is_duration(type_):
+        array = array.view(pa.int64())
+    return list(array.to_pylist())
 
 
 def _lists(array: pa.Array, items: Sequence[Any]) -> list[Any]:
     offsets, present = array.offsets.to_pylist(), array.is_valid().to_pylist()
     return [list(items[offsets[i] : offsets[i + 1]]) if there else None for i, there in enumerate(present)]
-
-
-_TEXTS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
-
-
-def _single(array: pa.Array) -> pa.Array:
-    """The array in types that Python holds exactly: text as bytes, dates and times as their integers."""
-    type_ = array.type
-    if any(is_text(type_) for is_text in _TEXTS):
-        return array.cast(pa.large_binary())
-    if pa.types.is_date32(type_) or pa.types.is_time32(type_):
-        return array.view(pa.int32())
-    if pa.types.is_time64(type_) or pa.types.is_timestamp(type_) or pa.types.is_duration(type_):
-        return array.view(pa.int64())
-    return array

@@ -169,10 +169,8 @@ def _version_at(timestamp_ms: int, log: Log, latest: ReplayedState, storage: Sto
             name, body = next(iter(log.actions(v, storage)), ("", {}))
             time = body.get("inCommitTimestamp") if name == "commitInfo" else None
             if type(time) is not int:
-                message, path = (
-                    f"Version {v} has no inCommitTimestamp in a first commitInfo",
-                    log.path(log.commits[v].name),
-                )
+                message = f"Version {v} has no inCommitTimestamp in a first commitInfo"
+                path = log.path(log.commits[v].name)
                 raise InvalidTableError(message, cause="LogCorrupt", file=path, rule="delta L35")
             times[v] = time
         if any(later <= earlier for earlier, later in itertools.pairwise(times.values())):

@@ -100,18 +100,11 @@ def _remote(uri: str) -> str:
 Action: TypeAlias = tuple[str, dict[str, Any]]
 """The name of an action, and what it says."""
 
+_FILE = {"path": str, "partitionValues": dict, "size": int}
 _FIELDS: Mapping[str, Mapping[str, type]] = {
-    "add": {
-        "path": str,
-        "partitionValues": dict,
-        "size": int,
-        "stats": str,
-        "deletionVector": dict,
-        "baseRowId": int,
-        "defaultRowCommitVersion": int,
-    },
+    "add": {**_FILE, "stats": str, "deletionVector": dict, "baseRowId": int, "defaultRowCommitVersion": int},
     "remove": {"path": str, "deletionVector": dict},
-    "cdc": {"path": str, "partitionValues": dict, "size": int},
+    "cdc": _FILE,
     "protocol": {"minReaderVersion": int, "minWriterVersion": int, "readerFeatures": list, "writerFeatures": list},
     "metaData": {"schemaString": str, "partitionColumns": list, "configuration": dict, "format": dict},
     "txn": {"appId": str, "version": int},
@@ -121,9 +114,8 @@ _FIELDS: Mapping[str, Mapping[str, type]] = {
     "checkpointMetadata": {},
 }
 _NEEDED = {
-    "add": ("path", "partitionValues", "size"),
+    **dict.fromkeys(("add", "cdc"), tuple(_FILE)),
     "remove": ("path",),
-    "cdc": ("path", "partitionValues", "size"),
     "protocol": ("minReaderVersion", "minWriterVersion"),
     "metaData": ("partitionColumns", "configuration"),
     "txn": ("appId", "version"),
@@ -217,7 +209,11 @@ def _checkpoint_actions(paths: Sequence[str], version: int, storage: Storage) ->
     if sidecars and top & {"add", "remove"}:
         raise _invalid("it has files of its own beside sidecars", paths[0], "delta L16")
     for sidecar in sidecars:
-        actions += _read_sidecar(sidecar, paths[0], storage)
+        path = _sidecar_path(sidecar, paths[0])
+        if storage.size(path) < (sidecar.get("sizeInBytes") or 0):
+            message = "A sidecar is cut short"
+            raise CorruptFileError(message, cause="LogCorrupt", file=path, rule="delta L15")
+        actions += [action for action in _read(path, storage) if action[0] in ("add", "remove")]
     _check_column([_sidecar_path(sidecar, paths[0]) for sidecar in sidecars] or paths, storage)
     _check_counts(actions, paths[0], version, storage, is_v2=bool(heads))
     removed = {(body["path"], str(body.get("deletionVector"))) for name, body in actions if name == "remove"}
@@ -225,14 +221,6 @@ def _checkpoint_actions(paths: Sequence[str], version: int, storage: Storage) ->
     if removed & set(added):
         raise _invalid("it adds and removes a file", paths[0], "delta L18")
     return [action for action in actions if action[0] in ("add", "protocol", "metaData")]
-
-
-def _read_sidecar(sidecar: dict[str, Any], top: str, storage: Storage) -> Iterator[Action]:
-    path = _sidecar_path(sidecar, top)
-    if storage.size(path) < (sidecar.get("sizeInBytes") or 0):
-        message = "A sidecar is cut short"
-        raise CorruptFileError(message, cause="LogCorrupt", file=path, rule="delta L15")
-    yield from (action for action in _read(path, storage) if action[0] in ("add", "remove"))
 
 
 def _sidecar_path(sidecar: dict[str, Any], top: str) -> str:
@@ -443,7 +431,13 @@ def _replay(log: Log, base: int, names: tuple[str, ...], target: int, storage: S
     if state.protocol is None or state.metadata is None:
         message = f"The log has no protocol or no metaData up to version {target}"
         raise InvalidTableError(message, cause="LogCorrupt", rule="delta L20")
-    _check(state)
+    paths = [path for path, _ in state.adds]
+    if len(set(paths)) < len(paths):
+        message = "A data file is live with two deletion vectors"
+        raise InvalidTableError(message, cause="LogCorrupt", rule="delta R3")
+    for (path, _), add in state.adds.items():
+        if add["size"] < 0:
+            raise InvalidTableError(f"A file has {add['size']} bytes", cause="LogCorrupt", file=path, rule="delta R13")
     return state
 
 
@@ -470,14 +464,3 @@ def _apply(state: ReplayedState, actions: list[Action], root: str, file: str) ->
             state.adds.pop(key, None)
             if kind == "add":
                 state.adds[key] = body
-
-
-def _check(state: ReplayedState) -> None:
-    """delta R3, R13."""
-    paths = [path for path, _ in state.adds]
-    if len(set(paths)) < len(paths):
-        message = "A data file is live with two deletion vectors"
-        raise InvalidTableError(message, cause="LogCorrupt", rule="delta R3")
-    for (path, _), add in state.adds.items():
-        if add["size"] < 0:
-            raise InvalidTableError(f"A file has {add['size']} bytes", cause="LogCorrupt", file=path, rule="delta R13")

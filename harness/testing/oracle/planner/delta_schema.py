@@ -13,28 +13,10 @@ from decimal import Decimal
 from typing import Any
 
 from harness.errors import CorruptFileError, InvalidTableError, UnsupportedError
-from harness.metadata.model.schema import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    Field,
-    FloatType,
-    IntegerType,
-    ListType,
-    MapType,
-    OpaqueType,
-    PrimitiveType,
-    Schema,
-    StringType,
-    StructType,
-    TimestampType,
-    Type,
-    UnknownType,
-    VariantType,
-)
+from harness.metadata.model import schema as dt
+from harness.metadata.model.schema import Field, Schema
 from harness.metadata.plan.projection import ColumnLookup
-from harness.testing.oracle.engine.conversions import day_number, time_of_day
+from harness.testing.oracle.engine.conversions import day_of, time_of, within_bits
 from harness.testing.oracle.planner.delta_log import ReplayedState, table_root
 from harness.testing.oracle.planner.documents import mapping, needed, optional, parse_json
 
@@ -59,23 +41,23 @@ _READ = frozenset(
     }
 )
 _REFUSED = frozenset({"adaptivemetadata-preview", "intervaltype", "redirectreaderwriter-preview", "timestampnanos"})
-_PLAIN: dict[str, PrimitiveType] = {
-    "byte": IntegerType(8),
-    "short": IntegerType(16),
-    "integer": IntegerType(32),
-    "long": IntegerType(64),
-    "float": FloatType(32),
-    "double": FloatType(64),
-    "boolean": BooleanType(),
-    "string": StringType(),
-    "binary": BinaryType(),
-    "date": DateType(),
-    "timestamp": TimestampType(utc=True),
-    "timestamp_ntz": TimestampType(),
-    "variant": VariantType(),
-    "void": UnknownType(),
-    "null": UnknownType(),
-    "decimal": DecimalType(10, 0),
+_PLAIN: dict[str, dt.PrimitiveType] = {
+    "byte": dt.IntegerType(8),
+    "short": dt.IntegerType(16),
+    "integer": dt.IntegerType(32),
+    "long": dt.IntegerType(64),
+    "float": dt.FloatType(32),
+    "double": dt.FloatType(64),
+    "boolean": dt.BooleanType(),
+    "string": dt.StringType(),
+    "binary": dt.BinaryType(),
+    "date": dt.DateType(),
+    "timestamp": dt.TimestampType(utc=True),
+    "timestamp_ntz": dt.TimestampType(),
+    "variant": dt.VariantType(),
+    "void": dt.UnknownType(),
+    "null": dt.UnknownType(),
+    "decimal": dt.DecimalType(10, 0),
 }
 _ID, _NAME = "delta.columnMapping.id", "delta.columnMapping.physicalName"
 _LARGEST_ID = 2147483447
@@ -206,17 +188,17 @@ class _Parser:
         self.seen.add(id_)
         return id_, physical
 
-    def type(self, document: Any) -> Type:
+    def type(self, document: Any) -> dt.Type:
         if isinstance(document, str):
             return self.named(document)
         match needed(document, "type", str, file=self.table):
             case "struct":
-                return StructType(self.fields(document))
+                return dt.StructType(self.fields(document))
             case "array":
-                return ListType(self.part("element", document.get("elementType")))
+                return dt.ListType(self.part("element", document.get("elementType")))
             case "map":
                 key = self.part("key", document.get("keyType"))
-                return MapType(key, self.part("value", document.get("valueType")))
+                return dt.MapType(key, self.part("value", document.get("valueType")))
             case other:
                 return self.named(other)
 
@@ -224,16 +206,16 @@ class _Parser:
         id_ = next(self.numbers)
         return Field(id=id_, name=name, type=self.type(document), required=name == "key")
 
-    def named(self, text: str) -> PrimitiveType:
+    def named(self, text: str) -> dt.PrimitiveType:
         if text in _PLAIN:
             return _PLAIN[text]
         match = re.fullmatch(r"decimal\(\s*([0-9]{1,3})\s*,\s*([0-9]{1,3})\s*\)", text)
         if match and 1 <= int(match[1]) <= 38 and int(match[2]) <= int(match[1]):
-            return DecimalType(int(match[1]), int(match[2]))
+            return dt.DecimalType(int(match[1]), int(match[2]))
         if re.fullmatch(r"(?:char|varchar)\(\s*[0-9]+\s*\)|string collate [\w.]+", text, re.IGNORECASE):
-            return StringType()
+            return dt.StringType()
         if re.fullmatch(r"(?:calendar)?\s*interval\b.*|geometry\b.*|geography\b.*", text, re.IGNORECASE):
-            return OpaqueType(text)
+            return dt.OpaqueType(text)
         raise UnsupportedError(f"A column has the unknown type {text!r}", cause="UnsupportedType", rule="delta T1")
 
     def check_changes(self, changes: Any) -> None:
@@ -248,20 +230,20 @@ class _Parser:
         return InvalidTableError(f"Invalid schema: {reason}", cause="SchemaError", table=self.table, rule="delta T1")
 
 
-def _widens(old: PrimitiveType, new: PrimitiveType) -> bool:
+def _widens(old: dt.PrimitiveType, new: dt.PrimitiveType) -> bool:
     """delta T22."""
     match old, new:
-        case IntegerType(bits=a), IntegerType(bits=b):
+        case dt.IntegerType(bits=a), dt.IntegerType(bits=b):
             return a <= b
-        case IntegerType(bits=a), FloatType(bits=64):
+        case dt.IntegerType(bits=a), dt.FloatType(bits=64):
             return a <= 32
-        case IntegerType(bits=a), DecimalType(precision=p, scale=s):
+        case dt.IntegerType(bits=a), dt.DecimalType(precision=p, scale=s):
             return p - s >= {8: 3, 16: 5, 32: 10, 64: 20}[a]
-        case DecimalType(precision=p, scale=s), DecimalType(precision=q, scale=t):
+        case dt.DecimalType(precision=p, scale=s), dt.DecimalType(precision=q, scale=t):
             return t >= s and q - p >= t - s
-        case DateType(), TimestampType(utc=False):
+        case dt.DateType(), dt.TimestampType(utc=False):
             return True
-        case FloatType(bits=a), FloatType(bits=b):
+        case dt.FloatType(bits=a), dt.FloatType(bits=b):
             return a <= b
         case _:
             return old == new
@@ -279,7 +261,7 @@ def _partition_columns(fields: tuple[Field, ...], names: list[str]) -> tuple[Fie
     by_name = {f.name.lower(): f for f in fields}
     found = [by_name.get(name.lower()) for name in names]
     columns = tuple(f for f in found if f is not None)
-    nested = any(isinstance(f.type, StructType | ListType | MapType | VariantType) for f in columns)
+    nested = any(isinstance(f.type, dt.StructType | dt.ListType | dt.MapType | dt.VariantType) for f in columns)
     if None in found or nested or len({f.id for f in columns}) < len(names):
         raise InvalidTableError(f"Invalid partition columns {names}", cause="SchemaError", rule="delta V8")
     return columns
@@ -287,7 +269,7 @@ def _partition_columns(fields: tuple[Field, ...], names: list[str]) -> tuple[Fie
 
 _EXACT = decimal.Context(prec=100, traps=[decimal.Inexact, decimal.InvalidOperation])
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?")
-_DATE = re.compile(r"([+-]?[0-9]{1,7})-([0-9]{1,2})-([0-9]{1,2})")
+_DATE = re.compile(r"(?P<year>[+-]?[0-9]{1,7})-(?P<month>[0-9]{1,2})-(?P<day>[0-9]{1,2})")
 _TIMESTAMP = re.compile(
     r"(?P<date>[^ T]+)[ T](?P<hour>[0-9]{2}):(?P<minute>[0-9]{2})"
     r"(?::(?P<second>[0-9]{2})(?:\.(?P<fraction>[0-9]{1,9}))?)?"
@@ -295,13 +277,13 @@ _TIMESTAMP = re.compile(
 )
 
 
-def partition_value(text: str | None, type_: Type, *, column: str) -> Any:
+def partition_value(text: str | None, type_: dt.Type, *, column: str) -> Any:
     """The internal value of a partition value (delta V2 to V7). The empty text is null but for strings and binaries."""
-    if text is None or isinstance(type_, UnknownType):
+    if text is None or isinstance(type_, dt.UnknownType):
         return None
-    if isinstance(type_, StringType):
+    if isinstance(type_, dt.StringType):
         return text
-    if isinstance(type_, BinaryType):
+    if isinstance(type_, dt.BinaryType):
         return text.encode("utf-8", "surrogatepass")
     try:
         return None if text == "" else _parsed(text, type_)
@@ -314,23 +296,22 @@ def partition_value(text: str | None, type_: Type, *, column: str) -> Any:
         ) from error
 
 
-def _parsed(text: str, type_: Type) -> Any:
+def _parsed(text: str, type_: dt.Type) -> Any:
     match type_:
-        case BooleanType():
+        case dt.BooleanType():
             return {"true": True, "false": False}[text.lower()] if text.lower() in ("true", "false") else _no()
-        case IntegerType(bits=bits):
-            number = int(text) if re.fullmatch(r"[+-]?[0-9]{1,40}", text) else _no()
-            return number if -1 << bits - 1 <= number < 1 << bits - 1 else _no()
-        case FloatType(bits=bits):
+        case dt.IntegerType(bits=bits):
+            return within_bits(int(text) if re.fullmatch(r"[+-]?[0-9]{1,40}", text) else _no(), bits)
+        case dt.FloatType(bits=bits):
             return _float(text, bits)
-        case DecimalType(precision=precision, scale=scale):
+        case dt.DecimalType(precision=precision, scale=scale):
             exact = Decimal(text if _NUMBER.fullmatch(text) else _no()).quantize(
                 Decimal((0, (1,), -scale)), context=_EXACT
             )
             return abs(exact) if exact == 0 else exact if len(exact.as_tuple().digits) <= precision else _no()
-        case DateType():
+        case dt.DateType():
             return _date(text)
-        case TimestampType(utc=utc):
+        case dt.TimestampType(utc=utc):
             return _timestamp(text, utc=utc)
         case _:
             raise UnsupportedError(f"Cannot read partition values of type {type_}", rule="delta V7")
@@ -350,9 +331,7 @@ def _float(text: str, bits: int) -> float:
 
 
 def _date(text: str) -> int:
-    match = _DATE.fullmatch(text) or _no()
-    days = day_number(int(match[1]), int(match[2]), int(match[3]))
-    return days if -1 << 31 <= days < 1 << 31 else _no()
+    return within_bits(day_of(_DATE.fullmatch(text) or _no()), 32)
 
 
 def _timestamp(text: str, *, utc: bool) -> int:
@@ -363,11 +342,12 @@ def _timestamp(text: str, *, utc: bool) -> int:
     parts = match.groupdict(default="")
     if not utc and parts["zone"] not in ("", "Z"):
         _no()
-    time = time_of_day(
-        int(parts["hour"]), int(parts["minute"]), int(parts["second"] or 0), parts["fraction"], per_second=1_000_000
-    )
     offset = (int(parts["h"] or 0) * 60 + int(parts["m"] or 0)) * 60 + int(parts["s"] or 0)
     if int(parts["m"] or 0) > 59 or int(parts["s"] or 0) > 59 or offset > 18 * 3600:
         _no()
-    micros = _date(parts["date"]) * 86_400_000_000 + time - (-offset if parts["sign"] == "-" else offset) * 1_000_000
-    return micros if -1 << 63 <= micros < 1 << 63 else _no()
+    micros = (
+        _date(parts["date"]) * 86_400_000_000
+        + time_of(match, 1_000_000)
+        - (-offset if parts["sign"] == "-" else offset) * 1_000_000
+    )
+    return within_bits(micros, 64)

@@ -48,6 +48,13 @@ def mapping(value: Any, *, file: str) -> dict[str, Any]:
     return value
 
 
+def of_kind(value: Any, kind: type) -> Any:
+    """The value, of this type and no subclass. Raises ValueError for any other."""
+    if type(value) is not kind:
+        raise ValueError(f"got {value!r:.80}, expected {kind.__name__}")
+    return value
+
+
 def _refuse(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a JSON number")
 

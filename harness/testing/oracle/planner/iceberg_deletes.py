@@ -204,19 +204,17 @@ def _vector(vector: LiveFile, data: LiveFile, files: Files) -> BitMap64:
         message = "Cannot read deletion vector: its file is no Puffin file"
         raise CorruptFileError(message, cause="CorruptDeletionVector", file=vector.path, rule="iceberg 4.22")
     blob = puffin[offset : offset + length]
-    if len(blob) != length:
-        raise _broken(f"{len(blob)} of {length} bytes", vector)
     try:
+        if len(blob) != length:
+            raise BitmapError(f"{len(blob)} of {length} bytes")
         positions = puffin_vector(blob)
+        if len(positions) != vector.record_count:
+            raise BitmapError(f"{len(positions)} positions, its entry says {vector.record_count}")
+        if positions and data.record_count is not None and positions.max() >= data.record_count:
+            raise BitmapError(f"position {positions.max()} of {data.record_count} rows")
     except BitmapError as error:
-        raise _broken(str(error), vector) from error
-    if len(positions) != vector.record_count:
-        raise _broken(f"{len(positions)} positions, its entry says {vector.record_count}", vector)
-    if positions and data.record_count is not None and positions.max() >= data.record_count:
-        raise _broken(f"position {positions.max()} of {data.record_count} rows", vector)
+        message = f"Cannot read deletion vector: {error}"
+        raise CorruptDeleteError(
+            message, cause="CorruptDeletionVector", file=vector.path, rule="iceberg 4.18"
+        ) from error
     return positions
-
-
-def _broken(reason: str, vector: LiveFile) -> CorruptDeleteError:
-    message = f"Cannot read deletion vector: {reason}"
-    return CorruptDeleteError(message, cause="CorruptDeletionVector", file=vector.path, rule="iceberg 4.18")

@@ -19,29 +19,15 @@ from harness.errors import (
     MissingFileError,
     UnsupportedError,
 )
-from harness.metadata.model.schema import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    Field,
-    FixedType,
-    FloatType,
-    IntegerType,
-    OpaqueType,
-    StringType,
-    TimestampType,
-    TimeType,
-    Type,
-    UuidType,
-)
+from harness.metadata.model import schema as dt
+from harness.metadata.model.schema import Field
 from harness.metadata.plan.scan_plan import Partition
 from harness.storage.paths import PathMap
 from harness.storage.stores import Storage
 from harness.testing.oracle.engine.avro_file import UnsupportedAvroError, open_avro, open_container
 from harness.testing.oracle.engine.conversions import UNITS
 from harness.testing.oracle.engine.stored import RawColumn
-from harness.testing.oracle.planner.documents import parse_json
+from harness.testing.oracle.planner.documents import of_kind, parse_json
 from harness.testing.oracle.planner.iceberg_metadata import ListedSnapshot, MetadataValues, Spec, SpecField, spec_fields
 
 _Record: TypeAlias = dict[int | str, Any]
@@ -57,7 +43,7 @@ class _AvroFile:
     columns: tuple[RawColumn, ...]
     records: tuple[_Record, ...]
 
-    def types(self, *ids: int) -> dict[int | str, Type | Literal["struct", "list", "map"]]:
+    def types(self, *ids: int) -> dict[int | str, dt.Type | Literal["struct", "list", "map"]]:
         """The types of the fields of the record that `ids` lead to."""
         columns = self.columns
         for field_id in ids:
@@ -102,7 +88,7 @@ def _value(column: RawColumn, value: Any) -> Any:
             return _record(column.parts, value)
         case "list":
             return [_value(column.parts[0], item) for item in value]
-        case StringType():
+        case dt.StringType():
             return value.decode()
         case _:
             return value
@@ -115,59 +101,53 @@ def _key(column: RawColumn) -> int | str:
 _EXACT = decimal.Context(prec=100)
 
 
-def _value_type(part: SpecField, metadata: MetadataValues) -> Type:
+def _value_type(part: SpecField, metadata: MetadataValues) -> dt.Type:
     """The type of a partition field's values, by the newest type of its source column (iceberg 1.21, 2.18)."""
     name = part.transform.partition("[")[0]
     if name == "day":
-        return DateType()
+        return dt.DateType()
     if name in ("bucket", "year", "month", "hour"):
-        return IntegerType(32)
+        return dt.IntegerType(32)
     if name in ("identity", "truncate", "void"):
         for schema in metadata.schemas.values():
             if part.source in schema.by_id():
                 return schema.by_id()[part.source][1].type
-    return OpaqueType(part.transform)
+    return dt.OpaqueType(part.transform)
 
 
-def _stored(value: Any, type_: Type, written: object) -> Any:
+def _stored(value: Any, type_: dt.Type, written: object) -> Any:
     """The internal value of a partition value of a written type (iceberg 2.18). Raises ValueError."""
     if value is None:
         return None
     match type_:
-        case BooleanType():
-            return _of(value, bool)
-        case IntegerType() | DateType():
-            return _of(value, int)
-        case TimestampType(unit=unit) if isinstance(written, DateType) or written == IntegerType(32):
-            return _of(value, int) * 86_400 * UNITS[unit]
-        case TimestampType(unit=unit) | TimeType(unit=unit):
-            per_second = UNITS[written.unit if isinstance(written, TimestampType | TimeType) else unit]
-            return _of(value, int) * UNITS[unit] // per_second
-        case FloatType():
-            return float(_of(value, float))
-        case DecimalType(scale=scale):
-            unscaled = int.from_bytes(_of(value, bytes), "big", signed=True)
+        case dt.BooleanType():
+            return of_kind(value, bool)
+        case dt.IntegerType() | dt.DateType():
+            return of_kind(value, int)
+        case dt.TimestampType(unit=unit) if isinstance(written, dt.DateType) or written == dt.IntegerType(32):
+            return of_kind(value, int) * 86_400 * UNITS[unit]
+        case dt.TimestampType(unit=unit) | dt.TimeType(unit=unit):
+            per_second = UNITS[written.unit if isinstance(written, dt.TimestampType | dt.TimeType) else unit]
+            return of_kind(value, int) * UNITS[unit] // per_second
+        case dt.FloatType():
+            return float(of_kind(value, float))
+        case dt.DecimalType(scale=scale):
+            unscaled = int.from_bytes(of_kind(value, bytes), "big", signed=True)
             return Decimal(unscaled).scaleb(-scale, context=_EXACT)
-        case StringType():
-            return value.decode() if isinstance(value, bytes) else _of(value, str)
-        case UuidType():
+        case dt.StringType():
+            return value.decode() if isinstance(value, bytes) else of_kind(value, str)
+        case dt.UuidType():
             return uuid.UUID(value).bytes if isinstance(value, str) else _sized(value, 16)
-        case FixedType(length=length):
+        case dt.FixedType(length=length):
             return _sized(value, length)
-        case BinaryType():
-            return _of(value, bytes)
+        case dt.BinaryType():
+            return of_kind(value, bytes)
         case _:
             return value
 
 
-def _of(value: Any, kind: type) -> Any:
-    if type(value) is not kind:
-        raise ValueError(f"{value!r} is not of its type")
-    return value
-
-
 def _sized(value: Any, length: int) -> bytes:
-    data: bytes = _of(value, bytes)
+    data: bytes = of_kind(value, bytes)
     if len(data) != length:
         raise ValueError(f"{data!r} has not {length} bytes")
     return data

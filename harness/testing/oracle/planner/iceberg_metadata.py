@@ -19,7 +19,7 @@ from harness.errors import (
     UnsupportedError,
 )
 from harness.metadata.model.schema import Schema
-from harness.testing.oracle.engine.bounded import gunzipped, streams, unzstd
+from harness.testing.oracle.engine.bounded import streams, unzstd
 from harness.testing.oracle.planner.documents import Document, mapping, needed, optional, parse_json
 from harness.testing.oracle.planner.iceberg_schema import schema_of
 
@@ -170,7 +170,7 @@ def _plain(data: bytes, file: str) -> bytes:
     try:
         if data[:4] == b"\x28\xb5\x2f\xfd":
             return unzstd(data)
-        return streams(gunzipped, data) if data[:2] == b"\x1f\x8b" else data
+        return streams("gzip", data) if data[:2] == b"\x1f\x8b" else data
     except (OSError, ValueError, zlib.error) as error:
         raise CorruptFileError(f"Cannot decompress metadata file: {error}", file=file, rule="iceberg 1.7") from error
 

@@ -9,41 +9,18 @@ from decimal import Decimal
 from typing import Any
 
 from harness.errors import InvalidTableError
-from harness.metadata.model.schema import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    Field,
-    FixedType,
-    FloatType,
-    GeographyType,
-    GeometryType,
-    IntegerType,
-    ListType,
-    MapType,
-    OpaqueType,
-    PrimitiveType,
-    Schema,
-    StringType,
-    StructType,
-    TimestampType,
-    TimeType,
-    Type,
-    UnknownType,
-    UuidType,
-    VariantType,
-)
-from harness.testing.oracle.engine.conversions import UNITS, day_number, time_of_day
-from harness.testing.oracle.planner.documents import Document, needed, optional
+from harness.metadata.model import schema as dt
+from harness.metadata.model.schema import Field, Schema
+from harness.testing.oracle.engine.conversions import UNITS, day_of, time_of, within_bits
+from harness.testing.oracle.planner.documents import Document, needed, of_kind, optional
 
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _HEX = re.compile(r"(?:[0-9a-fA-F]{2})*")
-_DATE = re.compile(r"([+-]?[0-9]{4,9})-([0-9]{2})-([0-9]{2})")
-_TIME = re.compile(r"([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:\.([0-9]{1,9}))?)?")
+_DATE = re.compile(r"(?P<year>[+-]?[0-9]{4,9})-(?P<month>[0-9]{2})-(?P<day>[0-9]{2})")
+_TIME = re.compile(r"(?P<hour>[0-9]{2}):(?P<minute>[0-9]{2})(?::(?P<second>[0-9]{2})(?:\.(?P<fraction>[0-9]{1,9}))?)?")
 
 
-def _default_of(value: Any, type_: Type, *, file: str) -> Any:
+def _default_of(value: Any, type_: dt.Type, *, file: str) -> Any:
     """The internal value of a default; None for null."""
     try:
         return _stored(value, type_)
@@ -53,76 +30,63 @@ def _default_of(value: Any, type_: Type, *, file: str) -> Any:
         ) from error
 
 
-def _stored(value: Any, type_: Type) -> Any:
-    if value is None or isinstance(type_, OpaqueType):
+def _stored(value: Any, type_: dt.Type) -> Any:
+    if value is None or isinstance(type_, dt.OpaqueType):
         return None
     match type_:
-        case StructType(fields=fields):
+        case dt.StructType(fields=fields):
             by_id = {str(f.id): f for f in fields}
             return {by_id[key].id: _stored(item, by_id[key].type) for key, item in value.items()}
-        case ListType(element=element):
-            return [_stored(item, element.type) for item in _of(value, list)]
-        case MapType(key=key, value=item):
-            pairs = zip(_of(value["keys"], list), _of(value["values"], list), strict=True)
+        case dt.ListType(element=element):
+            return [_stored(item, element.type) for item in of_kind(value, list)]
+        case dt.MapType(key=key, value=item):
+            pairs = zip(of_kind(value["keys"], list), of_kind(value["values"], list), strict=True)
             return [(_stored(k, key.type), _stored(v, item.type)) for k, v in pairs]
         case _:
             return _primitive(value, type_)
 
 
-def _primitive(value: Any, type_: Type) -> Any:
+def _primitive(value: Any, type_: dt.Type) -> Any:
     match type_:
-        case BooleanType():
-            return _of(value, bool)
-        case IntegerType(bits=bits):
-            return _within(_of(value, int), bits)
-        case FloatType(bits=bits):
+        case dt.BooleanType():
+            return of_kind(value, bool)
+        case dt.IntegerType(bits=bits):
+            return within_bits(of_kind(value, int), bits)
+        case dt.FloatType(bits=bits):
             return _float(value, bits)
-        case DecimalType(precision=precision, scale=scale):
-            return _decimal(_of(value, str), precision, scale)
-        case DateType():
-            return _within(_days(value), 32)
-        case TimeType(unit=unit):
-            return _time(value, UNITS[unit])
-        case TimestampType(unit=unit, utc=utc):
+        case dt.DecimalType(precision=precision, scale=scale):
+            number = Decimal(of_kind(value, str))
+            if number.as_tuple().exponent != -scale or len(number.as_tuple().digits) > precision:
+                raise ValueError(f"expected {scale} digits after the point")
+            return number
+        case dt.DateType():
+            return within_bits(day_of(_match(_DATE, value)), 32)
+        case dt.TimeType(unit=unit):
+            return time_of(_match(_TIME, value), UNITS[unit])
+        case dt.TimestampType(unit=unit, utc=utc):
             return _timestamp(value, UNITS[unit], "+00:00" if utc else "")
-        case StringType():
-            return _of(value, str)
-        case UuidType():
-            _match(_UUID, value)
-            return bytes.fromhex(value.replace("-", ""))
-        case FixedType(length=length):
-            _match(_HEX, value)
-            if len(value) != 2 * length:
-                raise ValueError(f"expected {length} bytes")
-            return bytes.fromhex(value)
-        case BinaryType():
-            _match(_HEX, value)
-            return bytes.fromhex(value)
+        case dt.StringType():
+            return of_kind(value, str)
+        case dt.UuidType():
+            return bytes.fromhex(_match(_UUID, value)[0].replace("-", ""))
+        case dt.FixedType() | dt.BinaryType():
+            data = bytes.fromhex(_match(_HEX, value)[0])
+            if isinstance(type_, dt.FixedType) and len(data) != type_.length:
+                raise ValueError(f"expected {type_.length} bytes")
+            return data
         case _:
             raise ValueError("expected null")
 
 
-def _of(value: Any, kind: type) -> Any:
-    if type(value) is not kind:
-        raise ValueError(f"expected {kind.__name__}")
-    return value
-
-
 def _match(pattern: re.Pattern[str], value: Any) -> re.Match[str]:
-    found = pattern.fullmatch(_of(value, str))
+    found = pattern.fullmatch(of_kind(value, str))
     if found is None:
         raise ValueError("its text has another form")
     return found
 
 
-def _within(number: int, bits: int) -> int:
-    if number.bit_length() >= bits and number != -1 << bits - 1:
-        raise ValueError(f"expected {bits} bits")
-    return number
-
-
 def _float(value: Any, bits: int) -> float:
-    number = float(value if type(value) is float else _of(value, int))
+    number = float(value if type(value) is float else of_kind(value, int))
     layout = ">f" if bits == 32 else ">d"
     (rounded,) = struct.unpack(layout, struct.pack(layout, number))
     if not math.isfinite(rounded):
@@ -130,50 +94,34 @@ def _float(value: Any, bits: int) -> float:
     return float(rounded)
 
 
-def _decimal(text: str, precision: int, scale: int) -> Decimal:
-    number = Decimal(text)
-    if number.as_tuple().exponent != -scale or len(number.as_tuple().digits) > precision:
-        raise ValueError(f"expected {scale} digits after the point")
-    return number
-
-
-def _days(text: Any) -> int:
-    year, month, day = _match(_DATE, text).groups()
-    return day_number(int(year), int(month), int(day))
-
-
-def _time(text: Any, per_second: int) -> int:
-    hour, minute, second, fraction = _match(_TIME, text).groups(default="")
-    return time_of_day(int(hour), int(minute), int(second or 0), fraction, per_second=per_second)
-
-
 def _timestamp(text: Any, per_second: int, zone: str) -> int:
-    if not _of(text, str).endswith(zone):
+    if not of_kind(text, str).endswith(zone):
         raise ValueError(f"expected an end of {zone}")
     date, _, time = text.removesuffix(zone).partition("T")
-    return _within(_days(date) * 86_400 * per_second + _time(time, per_second), 64)
+    days, units = day_of(_match(_DATE, date)), time_of(_match(_TIME, time), per_second)
+    return within_bits(days * 86_400 * per_second + units, 64)
 
 
 _LARGEST_ID = 2147483447
-_PLAIN: dict[str, PrimitiveType] = {
-    "boolean": BooleanType(),
-    "int": IntegerType(32),
-    "long": IntegerType(64),
-    "float": FloatType(32),
-    "double": FloatType(64),
-    "date": DateType(),
-    "time": TimeType(),
-    "timestamp": TimestampType(),
-    "timestamptz": TimestampType(utc=True),
-    "timestamp_ns": TimestampType("ns"),
-    "timestamptz_ns": TimestampType("ns", utc=True),
-    "string": StringType(),
-    "uuid": UuidType(),
-    "binary": BinaryType(),
-    "unknown": UnknownType(),
-    "variant": VariantType(),
-    "geometry": GeometryType(),
-    "geography": GeographyType(),
+_PLAIN: dict[str, dt.PrimitiveType] = {
+    "boolean": dt.BooleanType(),
+    "int": dt.IntegerType(32),
+    "long": dt.IntegerType(64),
+    "float": dt.FloatType(32),
+    "double": dt.FloatType(64),
+    "date": dt.DateType(),
+    "time": dt.TimeType(),
+    "timestamp": dt.TimestampType(),
+    "timestamptz": dt.TimestampType(utc=True),
+    "timestamp_ns": dt.TimestampType("ns"),
+    "timestamptz_ns": dt.TimestampType("ns", utc=True),
+    "string": dt.StringType(),
+    "uuid": dt.UuidType(),
+    "binary": dt.BinaryType(),
+    "unknown": dt.UnknownType(),
+    "variant": dt.VariantType(),
+    "geometry": dt.GeometryType(),
+    "geography": dt.GeographyType(),
 }
 
 
@@ -189,15 +137,15 @@ def schema_of(document: Document, *, file: str) -> Schema:
     return schema
 
 
-def _type_of(document: Any, *, file: str) -> Type:
+def _type_of(document: Any, *, file: str) -> dt.Type:
     """A type from its name or its object; what is not known is opaque (iceberg 1.22)."""
     if isinstance(document, str):
         return _named(document)
     match needed(document, "type", str, file=file).lower():
         case "struct":
-            return StructType(_fields(document, file))
+            return dt.StructType(_fields(document, file))
         case "list":
-            return ListType(_part(document, "element", file))
+            return dt.ListType(_part(document, "element", file))
         case "map":
             key = Field(
                 id=needed(document, "key-id", int, file=file),
@@ -205,9 +153,9 @@ def _type_of(document: Any, *, file: str) -> Type:
                 type=_type_of(document.get("key"), file=file),
                 required=True,
             )
-            return MapType(key, _part(document, "value", file))
+            return dt.MapType(key, _part(document, "value", file))
         case other:
-            return OpaqueType(f"{{type: {other}}}")
+            return dt.OpaqueType(f"{{type: {other}}}")
 
 
 def _fields(document: Document, file: str) -> tuple[Field, ...]:
@@ -235,7 +183,7 @@ def _part(document: Document, name: str, file: str) -> Field:
     )
 
 
-def _named(text: str) -> PrimitiveType:
+def _named(text: str) -> dt.PrimitiveType:
     name = text.strip()
     if name.lower() in _PLAIN:
         return _PLAIN[name.lower()]
@@ -245,16 +193,16 @@ def _named(text: str) -> PrimitiveType:
     match kind, parameters:
         case "decimal", [precision, scale] if precision.isdecimal() and scale.isdecimal():
             if 1 <= int(precision) <= 38 and int(scale) <= int(precision):
-                return DecimalType(int(precision), int(scale))
+                return dt.DecimalType(int(precision), int(scale))
         case "fixed", [length] if length.isdecimal() and int(length) > 0:
-            return FixedType(int(length))
+            return dt.FixedType(int(length))
         case "geometry", [crs] if crs:
-            return GeometryType(crs)
+            return dt.GeometryType(crs)
         case "geography", [crs] if crs:
-            return GeographyType(crs)
+            return dt.GeographyType(crs)
         case "geography", [crs, algorithm] if crs and algorithm.lower() in _EDGES:
-            return GeographyType(crs, algorithm.lower())
-    return OpaqueType(text)
+            return dt.GeographyType(crs, algorithm.lower())
+    return dt.OpaqueType(text)
 
 
 _EDGES = frozenset({"spherical", "vincenty", "thomas", "andoyer", "karney"})

@@ -71,18 +71,13 @@ def plan_unpruned(
         published_only=published_only,
     )
     try:
-        roots = Roots.of(location, (*request.path_map.values(), *allowed_roots), outside=outside)
-        return within_roots(_plan(request, Storage(roots=roots)))
+        storage = Storage(roots=Roots.of(location, (*request.path_map.values(), *allowed_roots), outside=outside))
+        is_delta = storage.is_directory(join(location, "_delta_log"))
+        if not is_delta and version is not None:
+            raise RequestError("Cannot select a version: Iceberg tables have snapshot ids")
+        names = storage.names(join(location, "metadata")) if is_delta else ()
+        if any(name == "version-hint.text" or name.endswith(".metadata.json") for name in names):
+            raise AmbiguousTableError("There is both a Delta log and Iceberg metadata", rule="delta U1")
+        return within_roots((plan_delta if is_delta else plan_iceberg)(request, storage))
     except HarnessError as error:
         raise error.within(table=location) from error.__cause__
-
-
-def _plan(request: ReadRequest, storage: Storage) -> ScanPlan:
-    if not storage.is_directory(join(request.location, "_delta_log")):
-        if request.version is not None:
-            raise RequestError("Cannot select a version: Iceberg tables have snapshot ids")
-        return plan_iceberg(request, storage)
-    metadata = join(request.location, "metadata")
-    if any(name == "version-hint.text" or name.endswith(".metadata.json") for name in storage.names(metadata)):
-        raise AmbiguousTableError("There is both a Delta log and Iceberg metadata", rule="delta U1")
-    return plan_delta(request, storage)

@@ -28,12 +28,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import fields as dataclass_fields
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from harness.errors import RequestError
 from harness.metadata.model.schema import CHANGES, METADATA, Field, Schema, StructType, UnknownType
-from harness.testing.scenarios.arguments import Arguments, checked, label_of, operation_of, taken
+from harness.testing.scenarios.arguments import Arguments, checked, label_of, taken
 from harness.testing.scenarios.delta.writes import DeltaWrites
 from harness.testing.scenarios.edits import damage, edit, edit_lines
 from harness.testing.scenarios.model import COLUMN_OPERATIONS, History, ResolvedSelector, Selector
@@ -88,11 +89,6 @@ class DeltaHistory(History):
         self.held: dict[int, bytes] = {}
 
     @property
-    def files(self) -> Mapping[str, DataFileHandle]:
-        """Data and change files by label."""
-        return self.writes.files
-
-    @property
     def location(self) -> Path:
         """The directory where the table is now."""
         return self.table.directory
@@ -101,13 +97,6 @@ class DeltaHistory(History):
     def metadata_path(self) -> Path | None:
         """None: a Delta table is found by its directory."""
         return None
-
-    def apply(self, operation: Mapping[str, Any]) -> None:
-        """Runs one operation."""
-        name, value = operation_of(operation, _OPERATIONS, "Delta histories")
-        label = _OPERATIONS[name](self, value, f"operation {name!r}")
-        if isinstance(label, str):
-            self.commits[label] = self.table.version
 
     def resolve(self, selector: Selector) -> ResolvedSelector:
         """The selector with labels replaced by versions and times."""
@@ -167,12 +156,11 @@ class DeltaHistory(History):
         return self._commit({**_files(value, "add"), "remove": gone}, place)
 
     def _delete_rows(self, value: Any, place: str) -> str | None:
-        own = {"rows", "storage", "prefix", "format", "set"}
-        if not isinstance(value, Mapping) or "rows" not in value:
-            return self._commit({"operation": "DELETE", "delete-rows": value}, place)
-        vector = {k: v for k, v in value.items() if k in own}
-        rest = {k: v for k, v in value.items() if k not in own}
-        return self._commit({"operation": "DELETE", **rest, "delete-rows": vector}, place)
+        own, rest = value, {}
+        if isinstance(value, Mapping) and "rows" in value:
+            own = {k: v for k, v in value.items() if k in ("rows", "storage", "prefix", "format", "set")}
+            rest = {k: v for k, v in value.items() if k not in own}
+        return self._commit({"operation": "DELETE", **rest, "delete-rows": own}, place)
 
     def _commit(self, value: Any, place: str) -> str | None:
         given = Arguments(value, place)
@@ -213,13 +201,10 @@ class DeltaHistory(History):
     # -- table changes -------------------------------------------------------------------------------------------------
 
     def _add_column(self, value: Any, place: str) -> str | None:
-        given = Arguments(value, place)
-        label: str | None = given.of(str, "as", None)
-        name, type_ = given.text("name"), given.any("type")
-        parent, metadata = given.of(str, "parent", None), given.of(dict, "metadata", {})
-        given.finish()
+        kinds = {"as": (str, None), "name": str, "type": Any, "parent": (str, None), "metadata": (dict, {})}
+        label, name, type_, parent, metadata = taken(value, place, **kinds)
         self.table.add_column(name, type_, parent=parent, metadata=metadata)
-        return label
+        return None if label is None else str(label)
 
     def _widen_column(self, value: Any, place: str) -> None:
         path, type_, annotation = taken(value, place, path=str, type=str, annotation=(dict, None))
@@ -300,9 +285,9 @@ class DeltaHistory(History):
             self.table.write_last_checkpoint(hint_text(self.table.log.hint()))
 
     def _break(self, value: Any, place: str) -> None:
-        given = Arguments(value, place)
         labels = {label: handle.file for label, handle in self.files.items()}
-        damage(given, self.location, self.directory, lambda text: targets(text, self.location, labels, given.place))
+        found = partial(targets, root=self.location, labels=labels, place=place)
+        damage(Arguments(value, place), self.location, self.directory, found)
 
     def _time_of(self, version: int) -> int:
         """The time by which a version is found: its in-commit timestamp, else its time on disk (delta L33, L35)."""
@@ -350,10 +335,9 @@ def _positions(value: Any, place: str) -> frozenset[int]:
     """Positions of rows, in a list or as `{ranges: [[first, last], ...]}`, both included."""
     if not isinstance(value, Mapping):
         return frozenset(checked(int, p, place) for p in checked(list, value, place))
-    given = Arguments(value, place)
-    ranges = [checked(list, r, place) for r in given.of(list, "ranges")]
-    given.finish()
-    return frozenset(p for first, last in ranges for p in range(first, last + 1))
+    (ranges,) = taken(value, place, ranges=list)
+    pairs = [checked(list, pair, place) for pair in ranges]
+    return frozenset(p for first, last in pairs for p in range(first, last + 1))
 
 
 def _files(value: Any, name: str) -> dict[str, Any]:
@@ -369,7 +353,7 @@ def _numbered(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {"version": value}
 
 
-_OPERATIONS: Mapping[str, Callable[[DeltaHistory, Any, str], object]] = {
+_OPERATIONS: Mapping[str, Callable[[Any, Any, str], object]] = {
     **COLUMN_OPERATIONS,
     "append": lambda h, value, place: h._commit(_files(value, "add"), place),
     "overwrite": DeltaHistory._overwrite,
@@ -396,3 +380,4 @@ _OPERATIONS: Mapping[str, Callable[[DeltaHistory, Any, str], object]] = {
     "write-last-checkpoint": lambda h, value, place: h.table.write_last_checkpoint(checked(str, value, place)),
     "break": DeltaHistory._break,
 }
+DeltaHistory.operations = _OPERATIONS

@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import fields as dataclass_fields
 from dataclasses import replace
 from typing import Any
@@ -93,7 +93,11 @@ class DeltaWrites:
         label = given.text(kind)
         if label in self.files:
             raise RequestError(f"Invalid {given.place}: there is a file {label!r} already")
-        schema = self._file_schema(given)
+        schema = None  # of the file: by name and type, or of an older version
+        if given.has("file-schema"):
+            schema = schema_of(schema_json(given.of(dict, "file-schema")), mapped=False)
+        elif given.has("schema-at"):
+            schema = self.schema_at(given.integer("schema-at"))
         options = self._options(given, schema or self.table.schema)
         if kind == "changes":
             options["change_type"] = given.any("change-type")
@@ -111,14 +115,6 @@ class DeltaWrites:
         edit(handle.add, self.filled(changed, given.place), unset, given.place)
         return handle
 
-    def _file_schema(self, given: Arguments) -> Schema | None:
-        """The schema of the file: by name and type, or of an older version."""
-        if given.has("file-schema"):
-            return schema_of(schema_json(given.of(dict, "file-schema")), mapped=False)
-        if given.has("schema-at"):
-            return self.schema_at(given.integer("schema-at"))
-        return None
-
     def _options(self, given: Arguments, schema: Schema) -> dict[str, Any]:
         options = {name.replace("-", "_"): given.any(name) for name in sorted(_PLAIN_OPTIONS) if given.has(name)}
         if given.has("partition"):
@@ -126,19 +122,15 @@ class DeltaWrites:
             chosen = given.of(dict, "partition")
             options["partition"] = {n: stored_value(types[n], v) if n in types else v for n, v in chosen.items()}
         if given.has("path"):
-            options["path"] = self._path(given.text("path"), options)
+            options["path"] = path = given.text("path")
+            if options.get("addressing", "relative") != "relative":  # an absolute path, as in clones, without `..`
+                options["path"] = os.path.normpath(self.table.directory.absolute() / path)
         if given.has("recorded"):
             options["recorded"] = self.filled(given.text("recorded"), given.place)
         if given.has("extra"):
             extra = given.of(dict, "extra")
             options["extra"] = {name: pa.array(values) for name, values in extra.items()}
         return options
-
-    def _path(self, path: str, options: Mapping[str, Any]) -> str:
-        """A path relative to the table; absolute paths, as in clones, without `..`."""
-        if "addressing" in options and options["addressing"] != "relative":
-            return os.path.normpath(self.table.directory.absolute() / path)
-        return path
 
     def _edited(self, action: Json, given: Arguments) -> Json:
         action = json.loads(json.dumps(action))

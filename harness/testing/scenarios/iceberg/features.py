@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -74,12 +75,11 @@ def _data_codec(evidence: Evidence) -> bool:
 
 
 def _unusual_manifests(evidence: Evidence) -> bool:
-    versions = {int(evidence.metadata.get("format-version", 2))}
-    usual = {_fields(manifest_list_schema(v)) for v in versions}
-    usual_entries = {_fields(manifest_schema(v, ())) for v in versions}
-    lists = (_fields(schema) for schema, _ in evidence.list_headers)
-    entries = (_fields(schema) for schema, _ in evidence.manifest_schemas)
-    return any(f not in usual for f in lists) or any(f not in usual_entries for f in entries)
+    version = int(evidence.metadata.get("format-version", 2))
+    usual, usual_entries = _fields(manifest_list_schema(version)), _fields(manifest_schema(version, ()))
+    return any(_fields(schema) != usual for schema, _, _ in evidence.list_headers) or any(
+        _fields(schema) != usual_entries for schema, _, _ in evidence.manifest_headers
+    )
 
 
 def _rows(physical: str, file_format: str) -> list[dict[str, Any]]:
@@ -172,11 +172,6 @@ def _reads(shows: Callable[[Mapping[str, Any]], bool]) -> Proof:
     return lambda evidence: any(shows(file) for _, file in evidence.planned())
 
 
-def _row_lineage(plan: ScanPlan) -> bool:
-    wanted = any(f.name in ("_row_id", "_last_updated_sequence_number") for f in plan.columns)
-    return wanted and plan.files["first_row_id"].null_count < plan.files.num_rows
-
-
 def _scoped_delete(plan: ScanPlan) -> bool:
     places = set(plan.files["partition"].to_pylist())
     return any(d.partition is not None and places - {d.partition} for d in plan.equality_deletes)
@@ -188,20 +183,14 @@ def _several_specs(evidence: Evidence) -> bool:
     )
 
 
-def _transform(name: str) -> Proof:
-    def proof(evidence: Evidence) -> bool:
-        used = {m["partition_spec_id"] for m in evidence.manifests}
-        return any(f["transform"].partition("[")[0] == name for spec in used for f in _spec(evidence, spec))
-
-    return proof
+def _transforms(evidence: Evidence) -> set[str]:
+    """The names of the transforms of the specs that manifests were written under."""
+    used = {m["partition_spec_id"] for m in evidence.manifests}
+    return {f["transform"].partition("[")[0] for spec in used for f in _spec(evidence, spec)}
 
 
 def _ref(kind: str) -> Proof:
-    def proof(evidence: Evidence) -> bool:
-        refs = evidence.metadata.get("refs", {})
-        return any(r["type"] == kind and name != "main" for name, r in refs.items())
-
-    return proof
+    return lambda e: any(r["type"] == kind and name != "main" for name, r in e.metadata.get("refs", {}).items())
 
 
 def _expired(evidence: Evidence) -> bool:
@@ -221,8 +210,7 @@ def _version(number: int) -> Proof:
 
 
 def _schemas(evidence: Evidence) -> Iterator[tuple[dict[int, _Place], dict[int, _Place]]]:
-    places = [_places(s["fields"]) for s in evidence.metadata.get("schemas", [])]
-    yield from pairwise(places)
+    return pairwise([_places(s["fields"]) for s in evidence.metadata.get("schemas", [])])
 
 
 _Place = tuple[tuple[int, ...], int, str, Any]
@@ -302,27 +290,30 @@ def _name_mapping(evidence: Evidence) -> bool:
     )
 
 
-ICEBERG_FEATURES: dict[str, Feature] = {
-    "v1": Feature("the table has format version 1", _version(1)),
-    "v2": Feature("the table has format version 2", _version(2)),
-    "v3": Feature("the table has format version 3", _version(3)),
-    "upgraded": Feature(
+_TABLE: dict[str, tuple[str, Proof]] = {
+    "v1": ("the table has format version 1", _version(1)),
+    "v2": ("the table has format version 2", _version(2)),
+    "v3": ("the table has format version 3", _version(3)),
+    "upgraded": (
         "a manifest was written under an older format version than the table's",
         lambda e: any(
-            int(h.get("format-version", 9)) < e.metadata.get("format-version", 0) for h in e.manifest_headers
+            int(h.get("format-version", 9)) < e.metadata.get("format-version", 0) for _, _, h in e.manifest_headers
         ),
     ),
-    "position-delete": Feature(
-        "a position delete file hits a file that is read", _deletes(_hit_by("position delete file"), 1)
+    "position-delete": (
+        "a position delete file hits a file that is read",
+        _deletes(_hit_by("position delete file"), 1),
     ),
-    "deletion-vector": Feature("a deletion vector hits a file that is read", _deletes(_hit_by("deletion vector"), 1)),
-    "equality-delete": Feature(
-        "an equality delete file hits a file that is read", _deletes(lambda plan: len(plan.equality_deletes) > 0, 2)
+    "deletion-vector": ("a deletion vector hits a file that is read", _deletes(_hit_by("deletion vector"), 1)),
+    "equality-delete": (
+        "an equality delete file hits a file that is read",
+        _deletes(lambda plan: len(plan.equality_deletes) > 0, 2),
     ),
-    "sequence-boundary": Feature(
-        "an equality delete has in its scope a data file of its own sequence number", _sequence_boundary
+    "sequence-boundary": (
+        "an equality delete has in its scope a data file of its own sequence number",
+        _sequence_boundary,
     ),
-    "global-equality-delete": Feature(
+    "global-equality-delete": (
         "an equality delete without partition hits a table with partitions",
         in_plans(
             lambda p: (
@@ -330,76 +321,91 @@ ICEBERG_FEATURES: dict[str, Feature] = {
             )
         ),
     ),
-    "partition-scoped-delete": Feature(
-        "an equality delete of one partition, and files of another are read", in_plans(_scoped_delete)
+    "partition-scoped-delete": (
+        "an equality delete of one partition, and files of another are read",
+        in_plans(_scoped_delete),
     ),
-    "null-key": Feature(
+    "null-key": (
         "an equality delete file holds a null",
         in_plans(
             lambda plan: any(None in r.values() for d in plan.equality_deletes for r in _rows(d.physical, d.format))
         ),
     ),
-    "shared-delete-file": Feature(
+    "shared-delete-file": (
         "one position delete file hits several data files",
         in_plans(lambda plan: any(len(d.files) > 1 for d in plan.position_deletes)),
     ),
-    "several-delete-files": Feature("several position delete files hit one data file", in_plans(_hit_twice)),
-    "dangling-delete": Feature("a delete file is live and hits no data file that is read", _dangling_delete),
-    "multi-row-group": Feature(
+    "several-delete-files": ("several position delete files hit one data file", in_plans(_hit_twice)),
+    "dangling-delete": ("a delete file is live and hits no data file that is read", _dangling_delete),
+    "multi-row-group": (
         "a Parquet file that is read has several row groups",
         lambda e: any(footer.num_row_groups > 1 for _, footer in footers(e)),
     ),
-    "avro-file": Feature("an Avro data file is read", _reads(lambda file: file["format"] == "avro")),
-    "orc-file": Feature("an ORC data file is read", _reads(lambda file: file["format"] == "orc")),
-    "columnless-file": Feature("a file that is read has rows and no column", _reads(_is_columnless)),
-    "data-codec": Feature("a Parquet file is compressed otherwise than by zstd", _data_codec),
-    "schema-evolution": Feature("the schema changed", _evolves(*_CHANGES)),
-    "add-column": Feature("a column or nested field was added", _evolves(lambda old, new: new.keys() - old.keys())),
-    "drop-column": Feature("a column or nested field was dropped", _evolves(lambda old, new: old.keys() - new.keys())),
-    "rename-column": Feature("a column or nested field was renamed", _evolves(_renamed)),
-    "move-column": Feature("a column or nested field was moved among its siblings", _evolves(_reordered)),
-    "widen-column": Feature("a column or nested field got a wider type", _evolves(_widened)),
-    "nested-evolution": Feature("a field inside a struct, list or map changed", _evolves_inside),
-    "readded-column": Feature("a name was dropped and given to a new field", _readded),
-    "initial-default": Feature(
-        "a field has an initial default", lambda e: '"initial-default"' in json.dumps(e.metadata.get("schemas", []))
+    "avro-file": ("an Avro data file is read", _reads(lambda file: file["format"] == "avro")),
+    "orc-file": ("an ORC data file is read", _reads(lambda file: file["format"] == "orc")),
+    "columnless-file": ("a file that is read has rows and no column", _reads(_is_columnless)),
+    "data-codec": ("a Parquet file is compressed otherwise than by zstd", _data_codec),
+    "schema-evolution": ("the schema changed", _evolves(*_CHANGES)),
+    "add-column": ("a column or nested field was added", _evolves(lambda old, new: new.keys() - old.keys())),
+    "drop-column": ("a column or nested field was dropped", _evolves(lambda old, new: old.keys() - new.keys())),
+    "rename-column": ("a column or nested field was renamed", _evolves(_renamed)),
+    "move-column": ("a column or nested field was moved among its siblings", _evolves(_reordered)),
+    "widen-column": ("a column or nested field got a wider type", _evolves(_widened)),
+    "nested-evolution": ("a field inside a struct, list or map changed", _evolves_inside),
+    "readded-column": ("a name was dropped and given to a new field", _readded),
+    "initial-default": (
+        "a field has an initial default",
+        lambda e: '"initial-default"' in json.dumps(e.metadata.get("schemas", [])),
     ),
-    "name-mapping": Feature("a file without field ids is read by the table's name mapping", _name_mapping),
-    "no-field-ids": Feature(
-        "a file without field ids is read", _reads(lambda file: not _has_field_ids(file["physical"], file["format"]))
+    "name-mapping": ("a file without field ids is read by the table's name mapping", _name_mapping),
+    "no-field-ids": (
+        "a file without field ids is read",
+        _reads(lambda file: not _has_field_ids(file["physical"], file["format"])),
     ),
-    "partition-evolution": Feature("files were written under several partition specs", _several_specs),
-    **{f"transform-{name}": Feature(f"files are partitioned by {name}", _transform(name)) for name in _TRANSFORMS},
-    "branch": Feature("there is a branch beside main", _ref("branch")),
-    "tag": Feature("there is a tag", _ref("tag")),
-    "time-travel": Feature(
+    "partition-evolution": ("files were written under several partition specs", _several_specs),
+    **{
+        f"transform-{name}": (f"files are partitioned by {name}", partial(lambda n, e: n in _transforms(e), name))
+        for name in _TRANSFORMS
+    },
+    "branch": ("there is a branch beside main", _ref("branch")),
+    "tag": ("there is a tag", _ref("tag")),
+    "time-travel": (
         "a snapshot other than the current one is read",
         lambda e: any(plan.snapshot not in (None, e.metadata.get("current-snapshot-id")) for plan in e.plans),
     ),
-    "expired-snapshot": Feature("a snapshot was removed from the metadata", _expired),
-    "compaction": Feature("files were replaced, or kept an older sequence number", _compaction),
-    "row-lineage": Feature("row ids are read from files that have them", in_plans(_row_lineage)),
-    "moved-table": Feature(
+    "expired-snapshot": ("a snapshot was removed from the metadata", _expired),
+    "compaction": ("files were replaced, or kept an older sequence number", _compaction),
+    "row-lineage": (
+        "row ids are read from files that have them",
+        in_plans(
+            lambda plan: (
+                any(f.name in ("_row_id", "_last_updated_sequence_number") for f in plan.columns)
+                and plan.files["first_row_id"].null_count < plan.files.num_rows
+            )
+        ),
+    ),
+    "moved-table": (
         "the table is not where its metadata says",
         lambda e: str(e.metadata.get("location", e.built.location)).removeprefix("file://") != str(e.built.location),
     ),
-    "manifest-habits": Feature("a manifest or list has other fields or names than usual", _unusual_manifests),
-    "manifest-codec": Feature(
+    "manifest-habits": ("a manifest or list has other fields or names than usual", _unusual_manifests),
+    "manifest-codec": (
         "a manifest or list is compressed otherwise than by deflate",
-        lambda e: any(codec != "deflate" for _, codec in (*e.list_headers, *e.manifest_schemas)),
+        lambda e: any(codec != "deflate" for _, codec, _ in (*e.list_headers, *e.manifest_headers)),
     ),
-    "gzip-metadata": Feature(
+    "gzip-metadata": (
         "the metadata file is compressed",
         lambda e: e.built.metadata_path is not None and e.built.metadata_path.read_bytes()[:2] == b"\x1f\x8b",
     ),
-    "pruned-file": Feature(
+    "pruned-file": (
         "planning skips a live file, or a manifest",
         in_plans(lambda plan: len(plan.skipped) > 0 or plan.counts.manifests_skipped > 0),
     ),
-    "filter": Feature("a read has a filter", in_plans(lambda plan: plan.filter is not None)),
-    "broken": Feature(
+    "filter": ("a read has a filter", in_plans(lambda plan: plan.filter is not None)),
+    "broken": (
         "the table breaks the specification, and a read fails",
         lambda e: any(not isinstance(error, RequestError) for error in e.all_errors.values()),
     ),
 }
+ICEBERG_FEATURES = {name: Feature(meaning, proof) for name, (meaning, proof) in _TABLE.items()}
 """Features by name."""

@@ -33,7 +33,7 @@ from typing import Any
 
 from harness.errors import RequestError
 from harness.metadata.model.schema import METADATA, Field, Schema, StructType, UnknownType
-from harness.testing.scenarios.arguments import Arguments, checked, label_of, operation_of, taken
+from harness.testing.scenarios.arguments import Arguments, checked, label_of, taken
 from harness.testing.scenarios.iceberg import edits
 from harness.testing.scenarios.iceberg.writes import IcebergWrites
 from harness.testing.scenarios.model import COLUMN_OPERATIONS, History, ResolvedSelector, Selector
@@ -86,11 +86,6 @@ class IcebergHistory(History):
         self.commits: dict[str, int] = {}
 
     @property
-    def files(self) -> Mapping[str, DataFileHandle]:
-        """Data and delete files by label."""
-        return self.writes.files
-
-    @property
     def location(self) -> Path:
         """The directory where the table is now."""
         return self.table.store.directory
@@ -99,11 +94,6 @@ class IcebergHistory(History):
     def metadata_path(self) -> Path | None:
         """The newest metadata file."""
         return self.table.metadata_path
-
-    def apply(self, operation: Mapping[str, Any]) -> None:
-        """Runs one operation."""
-        name, value = operation_of(operation, _OPERATIONS, "Iceberg histories")
-        _OPERATIONS[name](self, value, f"operation {name!r}")
 
     def resolve(self, selector: Selector) -> ResolvedSelector:
         """The selector with labels replaced by snapshot ids and times; numbers stay."""
@@ -176,7 +166,11 @@ class IcebergHistory(History):
         if given.of(bool, "stage", False):
             options["branch"] = None
         if given.has("sequence-number"):
-            options["sequence_number"] = self._sequence_number(given.any("sequence-number"), place)
+            kept = given.any("sequence-number")
+            if isinstance(kept, str):
+                commit = self.table.document.snapshot(label_of(self.commits, kept, "commit", place))
+                kept = int(commit.get("sequence-number", 0))
+            options["sequence_number"] = checked(int, kept, f"{place}, key 'sequence-number'")
         removed = [label_of(self.files, name, "file", place) for name in given.texts("remove", [])]
         files = given.of(list, "add", [])
         given.finish()
@@ -187,22 +181,16 @@ class IcebergHistory(History):
                 raise RequestError(f"Invalid label {label!r} in {place}: another commit has it")
             self.commits[label] = snapshot_id
 
-    def _sequence_number(self, value: Any, place: str) -> int:
-        if isinstance(value, str):
-            snapshot = self.table.document.snapshot(label_of(self.commits, value, "commit", place))
-            return int(snapshot.get("sequence-number", 0))
-        return checked(int, value, f"{place}, key 'sequence-number'")
-
     # -- table changes -------------------------------------------------------------------------------------------------
 
     def _add_column(self, value: Any, place: str) -> None:
-        given = Arguments(value, place)
-        name, text, parent = given.text("name"), given.text("type"), given.of(str, "parent", None)
-        defaults = {key: given.any(key, None) for key in ("initial-default", "write-default")}
-        given.finish()
+        optional = (Any, None)
+        name, text, parent, *defaults = taken(
+            value, place, name=str, type=str, parent=(str, None), initial_default=optional, write_default=optional
+        )
         type_ = parse_type(text)[0]
-        natural = {k.replace("-", "_"): named(type_, stored_value(type_, v)) for k, v in defaults.items()}
-        self.table.add_column(name, text, parent=parent, **natural)
+        initial, later = (named(type_, stored_value(type_, default)) for default in defaults)
+        self.table.add_column(name, text, parent=parent, initial_default=initial, write_default=later)
 
     def _ref(self, value: Any, place: str) -> None:
         given = Arguments(value, place)
@@ -241,7 +229,7 @@ def _spec(entries: list[Any], place: str) -> list[Any]:
     return spec
 
 
-_OPERATIONS: Mapping[str, Callable[[IcebergHistory, Any, str], object]] = {
+_OPERATIONS: Mapping[str, Callable[[Any, Any, str], object]] = {
     **COLUMN_OPERATIONS,
     "append": lambda h, value, place: h._commit(_as_commit(value, place), place),
     "commit": IcebergHistory._commit,
@@ -267,3 +255,4 @@ _OPERATIONS: Mapping[str, Callable[[IcebergHistory, Any, str], object]] = {
     "edit-manifest": lambda h, value, place: edits.edit_manifest(h.table, h.files, value, place),
     "break": lambda h, value, place: edits.damage(h.table, h.files, h.commits, value, place),
 }
+IcebergHistory.operations = _OPERATIONS

@@ -66,7 +66,9 @@ class IcebergWrites:
                 self._keep(label if len(named) == 1 else f"{label}.{own}", handle, place)
             elif kind == "data" and own is not None:
                 self._keep(own, handle, place)
-            self._change_entry(handle, changes, place)
+            for name, value in changes.items():
+                is_map = name in (*_BOUNDS, *_COUNTS) and value is not None
+                handle.data_file[name] = self._by_id(handle, name, value, place) if is_map else value
             self.written.append(handle)
         return tuple(handle for _, handle in named)
 
@@ -135,22 +137,14 @@ class IcebergWrites:
         if unknown:
             keys = ", ".join(repr(k.replace("_", "-")) for k in sorted(unknown))
             raise RequestError(f"Unknown key {keys} in {given.place}")
-        if "partition" in options and options["partition"] is not None:
-            options["partition"] = self._partition(options, given.place)
+        if options.get("partition") is not None:
+            place, spec_id = given.place, options.get("spec_id", self.table.spec_id)
+            types = {f.name: f.type for f in self.table.document.partition_fields(spec_id)}
+            values = checked(dict, options["partition"], f"{place}, key 'partition'").items()
+            options["partition"] = {
+                name: stored_value(label_of(types, name, "partition field", place), value) for name, value in values
+            }
         return options
-
-    def _partition(self, options: Mapping[str, Any], place: str) -> dict[str, Any]:
-        spec_id = options.get("spec_id", self.table.spec_id)
-        fields = {f.name: f.type for f in self.table.document.partition_fields(spec_id)}
-        given = checked(dict, options["partition"], f"{place}, key 'partition'")
-        return {n: stored_value(label_of(fields, n, "partition field", place), v) for n, v in given.items()}
-
-    def _change_entry(self, handle: DataFileHandle, changes: Mapping[str, Any], place: str) -> None:
-        for name, value in changes.items():
-            if name in (*_BOUNDS, *_COUNTS) and value is not None:
-                handle.data_file[name] = self._by_id(handle, name, value, place)
-            else:
-                handle.data_file[name] = value
 
     def _by_id(self, handle: DataFileHandle, name: str, values: Any, place: str) -> Any:
         """The map of a file's entry with some values by column path changed; null takes the column out."""
