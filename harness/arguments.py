@@ -88,7 +88,8 @@ _MAPPING = ("a mapping with keys of text", _is_mapping)
 _PATH = ("a path", _is_path)
 _KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     **dict.fromkeys(("anonymise", "dialect", "engine", "format_hint", "null_as", "outside", "prune", "ref"), _TEXT),
-    **dict.fromkeys(("name", "query", "text", "token", "uri"), _TEXT),
+    **dict.fromkeys(("name", "token", "uri"), _TEXT),
+    **dict.fromkeys(("query", "text"), ("text", _is_text)),  # the parser names the place of half a character
     **dict.fromkeys(("allow_checkpoint_only", "allow_duplicate_files", "allow_out_of_range"), _FLAG),
     **dict.fromkeys(("allow_version_guess", "compact", "dry_run", "enforce_retention", "exact", "ignore_case"), _FLAG),
     **dict.fromkeys(
