@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, Protocol, TypedDict, Unpack
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from harness.arguments import checked
 from harness.engines.registry import BATCH_ROWS, Batches, duckdb_engine, find_engine, spark_engine
 from harness.errors import HarnessError, MissingFileError, RequestError, UnknownColumnError
 from harness.metadata.filters.predicate import Filter, filter_for
 from harness.metadata.model import frames
+from harness.metadata.model.arguments import checked
 from harness.metadata.model.schema import METADATA, Schema
 from harness.metadata.model.times import show_ms
 from harness.metadata.plan.scan_plan import ScanPlan

@@ -18,9 +18,9 @@ from dataclasses import field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Unpack
 
-from harness.arguments import checked
 from harness.errors import AmbiguousTableError, RequestError, TableNotFoundError, UnsupportedError, warn
 from harness.metadata.filters.predicate import Filter
+from harness.metadata.model.arguments import checked
 from harness.metadata.model.frames import described
 from harness.metadata.model.schema import Schema
 from harness.metadata.model.times import When, parse_moment

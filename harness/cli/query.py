@@ -19,7 +19,7 @@ from harness.cli.writers import write_rows
 from harness.engines.registry import find_engine
 from harness.errors import HarnessError, RequestError, TableNotFoundError
 from harness.metadata.model.times import parse_moment
-from harness.queries.locations import locations
+from harness.queries.inputs import locations
 from harness.queries.parameters import Params
 
 

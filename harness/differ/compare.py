@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import pyarrow as pa
 
-from harness.arguments import checked
 from harness.differ.buckets import partition_columns, total
 from harness.differ.by_hashes import LABELS, FoundRows, SideFailedError, by_hashes, cheaper_first, failing, sampled
 from harness.differ.canonical import SignedZeros
@@ -33,6 +32,7 @@ from harness.differ.schemas import compare_schemas
 from harness.differ.sides import HashedSide, Hashing, Side
 from harness.differ.sources import Moment, RowSource, usual_engines
 from harness.errors import RequestError, UnsupportedError
+from harness.metadata.model.arguments import checked
 from harness.snapshot import Changes, Snapshot
 from harness.table import Table
 

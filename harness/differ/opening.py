@@ -19,7 +19,6 @@ import duckdb
 import pyarrow as pa
 
 import harness.queries.sql
-from harness.arguments import check
 from harness.differ.duckdb_side import DuckDBSide, logical, open_arrow
 from harness.differ.duckdb_side import failing as failing_duckdb
 from harness.differ.relaxations import Measure, Tolerance
@@ -33,6 +32,7 @@ from harness.engines.duckdb.relations import registrar
 from harness.engines.registry import find_engine
 from harness.errors import EngineError, HarnessError, RequestError, UnsupportedError
 from harness.metadata.catalogs.resolving import is_table
+from harness.metadata.model.arguments import check
 from harness.metadata.model.schema import arrow_field
 from harness.metadata.model.times import parse_moment
 from harness.metadata.plan.scan_plan import ScanPlan

@@ -14,8 +14,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from decimal import Decimal, InvalidOperation
 
-from harness.arguments import check, checked
 from harness.errors import RequestError
+from harness.metadata.model.arguments import check, checked
 
 
 class Measure(enum.Enum):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -11,9 +13,9 @@ from harness.errors import RequestError, UnsupportedError
 from harness.metadata.model.schema import Field, OpaqueType, Schema
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.metadata.tables.reading import is_metadata_table
-from harness.queries.locations import locations
 from harness.queries.plain import Rewritten, TableReference, may_name_moments
 from harness.snapshot import Snapshot, reading
+from harness.storage.paths import SCHEME, is_local, local_path
 from harness.storage.records import dataclass
 from harness.table import Table, open_table
 
@@ -248,3 +250,37 @@ class Inputs:
         return {
             reference.view: planned(reference, self.snapshots[reference.table]) for reference in rewritten.references
         }
+
+
+# Locations of tables in a query: `FROM 'warehouse/orders'`, as DuckDB reads files by their paths.
+
+_METADATA_FILE = ".metadata.json"
+_OF_TABLES = ("_delta_log", "metadata")
+_FILE = re.compile(
+    r"[*?\[]|\.(parquet|csv|tsv|json|jsonl|ndjson|xlsx|arrow|avro|txt|db|duckdb)(\.(gz|zst|bz2))?$", re.IGNORECASE
+)
+"""Names of files, and patterns of them: DuckDB's to read."""
+_QUOTED_SLASH = re.compile(r"""['"`][^'"`]*/""")
+
+
+def is_location(name: str) -> bool:
+    """True if a table's name in a query is the directory of an Iceberg or Delta table, or a metadata file.
+
+    A URI is, unless it ends as files do that DuckDB reads; what is there is seen when it is opened.
+    """
+    path = local_path(name)
+    if name.endswith(_METADATA_FILE):
+        return not is_local(path) or os.path.isfile(path)
+    if not is_local(path):
+        return SCHEME.match(path) is not None and _FILE.search(path) is None
+    return "/" in path and any(os.path.isdir(os.path.join(path, inner)) for inner in _OF_TABLES)
+
+
+def locations(query: str, dialect: str = "duckdb") -> list[str]:
+    """The locations of tables that a query names. Raises RequestError: the query cannot be parsed."""
+    if _QUOTED_SLASH.search(query) is None:
+        return []
+    from harness.queries.rewrite import parse_statement, references
+
+    names = (reference.name[0] for reference in references(parse_statement(query, dialect)))
+    return [name for name in dict.fromkeys(names) if is_location(name)]

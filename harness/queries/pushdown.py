@@ -34,24 +34,22 @@ from harness.metadata.filters.parse import filter_of, unmoved
 from harness.metadata.filters.predicate import And, Constant, Filter, Or, Predicate, Undecided, all_of
 from harness.metadata.filters.sqltext import DAY_NS, whole_number
 from harness.metadata.model.schema import Schema
-from harness.queries.joined_sources import (
-    conditions,
-    conditions_of,
-    conjuncts,
-    is_preserved,
-    partners,
-    select_of,
-    sources_of,
-    without_dropped,
-)
 from harness.queries.outputs import (
     EqualColumns,
     OutputColumns,
     SourceColumns,
+    conditions,
+    conditions_of,
+    conjuncts,
     is_bare_star,
     is_equality,
+    is_preserved,
     keeps_rows,
+    partners,
     position_of,
+    select_of,
+    sources_of,
+    without_dropped,
 )
 
 # The moment of a query, as in `day >= current_date - 30`. A result is lazy, and its moment is a later one each time

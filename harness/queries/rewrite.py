@@ -25,7 +25,7 @@ from harness.metadata.filters.parse import reason
 from harness.metadata.filters.sqltext import quoted, refuse_half_characters, whole_number
 from harness.metadata.model.schema import METADATA, Schema
 from harness.queries import parameters
-from harness.queries.joined_sources import select_of
+from harness.queries.outputs import select_of
 from harness.queries.plain import Rewritten, TableReference
 from harness.queries.pushdown import Pushdown, names_now
 from harness.storage.records import dataclass

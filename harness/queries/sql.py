@@ -10,10 +10,10 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-from harness.arguments import checked
 from harness.engines.registry import QueryEngine, duckdb_engine, find_engine, spark_engine
 from harness.errors import HarnessError, MissingFileError, RequestError, UnsupportedError
 from harness.metadata.filters.predicate import is_decided
+from harness.metadata.model.arguments import checked
 from harness.queries.inputs import Inputs, snapshot_of
 from harness.queries.parameters import Params, by_name, numbered, unbound
 from harness.queries.plain import Rewritten, rewrite_plain
@@ -180,9 +180,10 @@ def run_query(
 
     name = find_engine(engine).name
     _check_arguments(name, connection, spark)
-    inputs = Inputs.of(numbered(query, dialect), dialect, tables, storage_options=storage_options, cache_dir=cache_dir)
+    query = numbered(query, dialect) if "?" in query else query
+    inputs = Inputs.of(query, dialect, tables, storage_options=storage_options, cache_dir=cache_dir)
     try:
-        return _result(inputs, by_name(params), dialect, name, connection, spark)
+        return _result(inputs, {} if params is None else by_name(params), dialect, name, connection, spark)
     except duckdb.ParserException as error:
         raise duckdb_engine().misparsed(inputs.query) or error from None
     except (duckdb.InvalidInputException, duckdb.BinderException, duckdb.CatalogException) as error:

@@ -11,7 +11,7 @@ import pytest
 import harness
 from harness.errors import AmbiguousTableError, HarnessWarning, StorageError, TableNotFoundError
 from harness.metadata.catalogs import pyiceberg
-from harness.queries.locations import is_location
+from harness.queries.inputs import is_location
 from harness.testing.writing.delta.builder import DeltaTable
 from harness.tools.connections.texts import locations_in
 

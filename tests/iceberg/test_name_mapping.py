@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from harness.errors import InvalidTableError
-from harness.metadata.iceberg.name_mapping import PROPERTY, table_name_mapping
+from harness.metadata.iceberg.name_mapping import parse_name_mapping
 from harness.metadata.model.file_schema import MappedName, NameMapping
 
 
@@ -24,7 +24,7 @@ def test_name_mapping_keeps_levels_aliases_and_hidden_columns_5_7() -> None:
             },
         ]
     )
-    assert table_name_mapping({PROPERTY: text}) == NameMapping(
+    assert parse_name_mapping(text) == NameMapping(
         (
             MappedName(names=("id", "record.id"), field_id=0),
             MappedName(names=("hidden",), field_id=None),
@@ -59,18 +59,17 @@ def test_name_mapping_keeps_levels_aliases_and_hidden_columns_5_7() -> None:
 )
 def test_name_mapping_refuses_what_is_ambiguous_5_7(mapping: Any, message: str) -> None:
     with pytest.raises(InvalidTableError, match=message):
-        table_name_mapping({PROPERTY: json.dumps(mapping)})
+        parse_name_mapping(json.dumps(mapping))
 
 
 def test_name_mapping_refuses_text_that_is_no_json() -> None:
     with pytest.raises(InvalidTableError) as caught:
-        table_name_mapping({PROPERTY: "[{"}, file="v1.metadata.json")
+        parse_name_mapping("[{", file="v1.metadata.json")
     assert str(caught.value) == (
         "Cannot parse name mapping: got '[{', expected a JSON list "
         "[InvalidTable; file v1.metadata.json, field schema.name-mapping.default, rule iceberg 5.7]"
     )
 
 
-def test_table_name_mapping_reads_the_property_1_30() -> None:
-    assert table_name_mapping({"write.name-mapping": "x"}) is None
-    assert table_name_mapping({"schema.name-mapping.default": "[]"}) == NameMapping(())
+def test_an_empty_mapping_names_nothing_1_30() -> None:
+    assert parse_name_mapping("[]") == NameMapping(())

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from harness.errors import InvalidTableError
-from harness.metadata.iceberg.json_doc import Json
+from harness.metadata.files.documents import Json
 from harness.metadata.iceberg.types import parse_default, parse_schema, parse_type
 from harness.metadata.model.schema import (
     BinaryType,

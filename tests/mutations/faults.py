@@ -349,7 +349,7 @@ FAULTS = (
     ),
     Fault(
         "a join by NEAREST is one without a condition",
-        "queries/joined_sources.py",
+        "queries/outputs.py",
         " or any(said for part, said in join.args.items() if part not in _JOIN)",
         "",
         test="tests/queries/test_sql_pushdown.py",

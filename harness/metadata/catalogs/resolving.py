@@ -13,10 +13,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from harness.arguments import checked
 from harness.errors import AmbiguousTableError, HarnessError, RequestError, TableNotFoundError, warn
 from harness.metadata.catalogs.catalog import Catalog, Located, Name, nearest, parse_name, walk, written
 from harness.metadata.catalogs.warehouse import open_warehouse
+from harness.metadata.model.arguments import checked
 from harness.storage.configuration import files
 from harness.storage.paths import SCHEME, is_local, local_path, shown
 from harness.storage.threads import cached_property

@@ -15,7 +15,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
 from urllib.parse import quote, urlsplit
 
-from harness.arguments import checked
 from harness.errors import IsAViewError, UnsupportedError, warn
 from harness.metadata.catalogs.catalog import Located, Name, absent, written
 from harness.metadata.catalogs.unity_rest import (
@@ -27,6 +26,7 @@ from harness.metadata.catalogs.unity_rest import (
     listed_table,
     loaded_table,
 )
+from harness.metadata.model.arguments import checked
 from harness.metadata.plan.read_options import CatalogAnswer
 from harness.storage.paths import is_local, local_path
 

@@ -15,9 +15,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from harness.arguments import check, checked
 from harness.errors import AmbiguousTableError, HarnessError, TableNotFoundError
 from harness.metadata.catalogs.catalog import Located, Name, absent, nearest, written
+from harness.metadata.model.arguments import check, checked
 from harness.storage.gate import Roots
 from harness.storage.paths import is_local, join, local_path, place, shown
 from harness.storage.stores import Storage

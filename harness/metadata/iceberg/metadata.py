@@ -14,8 +14,7 @@ from itertools import pairwise
 from typing import Any, TypeVar
 
 from harness.errors import CorruptFileError, InvalidTableError, IsAViewError, TableNotFoundError, UnsupportedError
-from harness.metadata.files.documents import check_document
-from harness.metadata.iceberg.json_doc import Json, decompress, pointer
+from harness.metadata.files.documents import Json, check_document, decompress, pointer
 from harness.metadata.iceberg.model import (
     BlobMetadata,
     LogEntry,

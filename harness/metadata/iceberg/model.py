@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import field
 
 from harness.errors import CorruptFileError, InvalidTableError
-from harness.metadata.iceberg.json_doc import Json, show
+from harness.metadata.files.documents import Json, show
 from harness.metadata.iceberg.transforms import Transform, UnknownTransform, Void, parse_transform
 from harness.metadata.model.schema import Schema
 from harness.storage.records import dataclass

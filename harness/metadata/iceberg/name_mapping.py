@@ -6,27 +6,23 @@ A mapping is applied by `harness.metadata.plan.projection.resolve`.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 
 from harness.errors import InvalidTableError
-from harness.metadata.iceberg.json_doc import Json, show
+from harness.metadata.files.documents import Json, show
 from harness.metadata.model.file_schema import MappedName, NameMapping
 
 PROPERTY = "schema.name-mapping.default"
 """The table property that holds the mapping, as JSON text."""
 
 
-def table_name_mapping(properties: Mapping[str, str], *, file: str | None = None) -> NameMapping | None:
-    """The name mapping of a table's properties; None if it has none. `file` is for messages.
+def parse_name_mapping(text: str, *, file: str | None = None) -> NameMapping:
+    """The name mapping that a table property says. `file` is for messages.
 
     A dot in a name is part of it, names are case-sensitive, 0 is an id like any other, and an entry without a field id
     hides its columns.
 
     Raises InvalidTableError: the text is no such JSON, one level has a name twice, or the whole has a field id twice.
     """
-    text = properties.get(PROPERTY)
-    if text is None:
-        return None
     try:
         return NameMapping(_level(Json(json.loads(text), file, (PROPERTY,), "iceberg 5.7"), set()))
     except (ValueError, RecursionError) as error:

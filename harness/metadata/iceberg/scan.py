@@ -20,7 +20,8 @@ from harness.metadata.iceberg.delete_scope import read_schema_first
 from harness.metadata.iceberg.file_list import list_files
 from harness.metadata.iceberg.manifests import ALL, ManifestEntry, ManifestFile, open_manifest, parse_manifest_list
 from harness.metadata.iceberg.model import Snapshot
-from harness.metadata.iceberg.name_mapping import table_name_mapping
+from harness.metadata.iceberg.name_mapping import PROPERTY as NAME_MAPPING
+from harness.metadata.iceberg.name_mapping import parse_name_mapping
 from harness.metadata.iceberg.skipping import bounds_of, projected
 from harness.metadata.iceberg.source import IcebergSelection, ScanSource
 from harness.metadata.iceberg.values import all_partition_fields
@@ -112,6 +113,7 @@ class _Scan:
         statistics = keys | (fields_of(condition.predicate) if condition is not None else frozenset())
         opened = self._open(data, condition, statistics)
         files = list_files(opened.files, deletes, source=self.source, schema=self.schema, kept=self.kept)
+        mapping = metadata.properties.get(NAME_MAPPING)
         return ScanPlan(
             table=self.source.location,
             format="iceberg",
@@ -125,7 +127,7 @@ class _Scan:
             delete_sets=files.delete_sets,
             position_deletes=files.position_deletes,
             load_positions=files.load_positions,
-            name_mapping=table_name_mapping(metadata.properties, file=metadata.file),
+            name_mapping=None if mapping is None else parse_name_mapping(mapping, file=metadata.file),
             skipped=files.skipped,
             counts=Counts(
                 manifests=len(data),
@@ -187,7 +189,7 @@ class _Scan:
                 lambda manifest: summaries.get(manifest.added_snapshot_id),
             )
             for spec in metadata.specs.values()
-            if spec.id in used
+            if spec.id in used and spec.fields  # of others there are no summaries
         }
 
     def _data_files(

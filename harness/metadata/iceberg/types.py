@@ -13,7 +13,7 @@ import struct
 from decimal import Decimal
 from typing import Any
 
-from harness.metadata.iceberg.json_doc import Json, show
+from harness.metadata.files.documents import Json, show
 from harness.metadata.model import schema as dt
 
 # Single values in Iceberg's JSON form (a field's `initial-default`) to internal values (iceberg 5.14, 5.15). Texts are

@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.arguments import checked
 from harness.engines.registry import spark_engine
 from harness.engines.spark import session as engine
 from harness.errors import RequestError
 from harness.metadata.catalogs.catalog import Catalog
 from harness.metadata.catalogs.resolving import open_catalog
 from harness.metadata.catalogs.warehouse import open_warehouse
+from harness.metadata.model.arguments import checked
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark.sql.types import StructType
 
-from harness.arguments import check
 from harness.errors import RequestError, TableNotFoundError
 from harness.metadata.catalogs.catalog import Catalog, Name, nearest, parse_name, written
 from harness.metadata.files.parquet import open_parquet
+from harness.metadata.model.arguments import check
 from harness.snapshot import Changes, Snapshot
 from harness.storage.paths import is_local, local_path
 from harness.table import Table, open_table

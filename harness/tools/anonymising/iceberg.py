@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from harness.errors import UnsupportedError
-from harness.metadata.iceberg.json_doc import Json
+from harness.metadata.files.documents import Json
 from harness.metadata.iceberg.manifests import ManifestEntry
 from harness.metadata.iceberg.model import PartitionField, TableMetadata
 from harness.metadata.iceberg.transforms import Day, Hour, Identity, Month, Truncate, Void, Year, apply, is_defined

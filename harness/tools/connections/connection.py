@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import duckdb
 import pyarrow as pa
 
-from harness.arguments import check, checked
 from harness.engines.duckdb.instance import connect as new_instance
 from harness.engines.duckdb.instance import said
 from harness.engines.registry import duckdb_engine
 from harness.errors import AmbiguousTableError, EngineError, RequestError
 from harness.metadata.catalogs.catalog import Name, parse_name, written
 from harness.metadata.catalogs.resolving import is_table
+from harness.metadata.model.arguments import check, checked
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.queries.hints import told
 from harness.queries.sql import given_up, missing_file

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
-from harness.arguments import check_options
 from harness.errors import AmbiguousTableError, HarnessError, RequestError, StorageError, TableNotFoundError
 from harness.metadata.catalogs.catalog import Catalog, Name, nearest, parse_name, walk, written
 from harness.metadata.catalogs.resolving import Together, is_table, no_catalogs, open_catalog
+from harness.metadata.model.arguments import check_options
 from harness.metadata.tables.reading import NAMES
 from harness.queries.hints import no_table
-from harness.queries.locations import is_location
+from harness.queries.inputs import is_location
 from harness.snapshot import Snapshot
 from harness.table import Table, open_table
 from harness.tools.connections.texts import in_sql

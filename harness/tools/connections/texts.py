@@ -15,7 +15,7 @@ from harness.engines.duckdb.instance import cursor
 from harness.errors import RequestError
 from harness.metadata.catalogs.catalog import Name
 from harness.metadata.filters.sqltext import quoted
-from harness.queries.locations import locations
+from harness.queries.inputs import locations
 
 _TOKEN = re.compile(
     r"""

@@ -12,8 +12,8 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 
 import harness.errors
-from harness.arguments import checked
 from harness.errors import EngineError, HarnessError, HarnessWarning, RequestError, visible, warn
+from harness.metadata.model.arguments import checked
 from harness.metadata.model.times import When
 from harness.metadata.plan.read_options import Ratified, RatifiedCommit, catalog_answer
 from harness.storage.limits import DEFAULT, Limits

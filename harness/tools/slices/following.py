@@ -14,13 +14,13 @@ from typing import Any, NoReturn
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from harness.arguments import checked
 from harness.errors import HarnessError, RequestError
 from harness.metadata.delta.table import DeltaTable
 from harness.metadata.filters import sqltext
 from harness.metadata.filters.predicate import Constant, Filter, In, disjunction
 from harness.metadata.filters.sqltext import bind_columns
 from harness.metadata.iceberg.table import IcebergTable
+from harness.metadata.model.arguments import checked
 from harness.metadata.model.schema import DecimalType, Field, IntegerType, StringType, arrow_type
 from harness.snapshot import Snapshot, reading
 from harness.table import Table, open_table

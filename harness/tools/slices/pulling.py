@@ -16,10 +16,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from harness.arguments import checked
 from harness.errors import RequestError, warn
 from harness.metadata.delta.table import DeltaTable
 from harness.metadata.iceberg.table import IcebergTable
+from harness.metadata.model.arguments import checked
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.snapshot import Snapshot, reading
 from harness.storage.paths import shown

@@ -13,11 +13,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
-from harness.arguments import check
 from harness.engines.registry import BATCH_ROWS, duckdb_engine
 from harness.errors import RequestError, UnsupportedError
 from harness.metadata.filters.predicate import Filter
 from harness.metadata.filters.sqltext import bind_columns
+from harness.metadata.model.arguments import check
 from harness.metadata.model.arrow_values import from_numpy, scalar_of, to_numpy
 from harness.metadata.model.schema import METADATA, Field, Schema
 from harness.metadata.plan.scan_plan import ScanPlan

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.metadata.iceberg.json_doc import decompress
+from harness.metadata.files.documents import decompress
 from harness.metadata.iceberg.manifests import ManifestEntry, ManifestFile
 from harness.metadata.iceberg.model import PartitionSpec, Snapshot
 from harness.metadata.iceberg.table import IcebergTable
