@@ -134,7 +134,7 @@ def test_memory():
     with pytest.raises((LimitError, EngineError)) as told:
         run("works:memory", 1 << 30, bounds=Bounds(memory_bytes=256 << 20))
     assert "MemoryError" in told.value.message
-    assert "268,435,456 bytes of memory were allowed by memory_bytes" in told.value.message
+    assert "268,435,456 bytes of memory were allowed by the option bounds.memory_bytes" in told.value.message
     assert "\n" not in str(told.value)
 
 
@@ -183,7 +183,7 @@ def test_a_worker_that_ends_otherwise(work, request_, cause, said):
 def test_where_nobody_hears_of_refused_calls_they_fail(monkeypatch):
     """As in containers whose own filter keeps the descriptor from the parent: nothing waits, and no name is told."""
     monkeypatch.setattr(refusals, "_taken", lambda process, descriptor: None)
-    with pytest.raises(EngineError, match=r"exit code 4; .* option bounds: .* Function not implemented"):
+    with pytest.raises(EngineError, match=r"exit code 4; .* option bounds.memory_bytes: .* Function not implemented"):
         run("works:unlisted", None, bounds=Bounds())
 
 

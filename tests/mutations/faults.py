@@ -916,7 +916,7 @@ FAULTS = (
         "engines/duckdb/lowering.py",
         "    scanner = Scanner.over(plan, connection, register)\n    plan = with_enough",
         "    if not columns:\n"
-        "        return Lowered(f\"FROM range({sum(plan.files.column('record_count').to_pylist())})\", columns)\n"
+        "        return LoweredQuery(f\"FROM range({sum(plan.files.column('record_count').to_pylist())})\", columns)\n"
         "    scanner = Scanner.over(plan, connection, register)\n    plan = with_enough",
         test=f"{HISTORIES}[iceberg-2]",
     ),
