@@ -197,7 +197,7 @@ class Changes:
         return self.to_batches().__arrow_c_stream__(requested_schema)
 
 
-class Read(TypedDict, total=False):
+class ReadArguments(TypedDict, total=False):
     """Arguments of `Snapshot.to_arrow`."""
 
     columns: Sequence[str] | None
@@ -430,7 +430,7 @@ class Snapshot:
             rows = find_engine(engine).to_arrow(self._first(columns, where, "limit", limit))
             return rows if limit is None else rows.slice(0, limit)  # engines may give more
 
-    def to_pandas(self, **read: Unpack[Read]) -> pd.DataFrame:
+    def to_pandas(self, **read: Unpack[ReadArguments]) -> pd.DataFrame:
         """The rows as a pandas DataFrame with Arrow dtypes, in which nothing is rounded; UUIDs are text.
 
         read: the arguments of `to_arrow`.
@@ -440,7 +440,7 @@ class Snapshot:
         """
         return frames.to_pandas(self.to_arrow(**read))
 
-    def to_polars(self, **read: Unpack[Read]) -> pl.DataFrame:
+    def to_polars(self, **read: Unpack[ReadArguments]) -> pl.DataFrame:
         """The rows as a Polars DataFrame; UUIDs are text.
 
         read: the arguments of `to_arrow`.

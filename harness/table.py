@@ -26,7 +26,7 @@ from harness.metadata.model.schema import Schema
 from harness.metadata.model.times import When, parse_moment
 from harness.metadata.plan.read_options import Prune, Ratified, ReadOptions, catalog_answer, parse_prune
 from harness.metadata.plan.scan_plan import ScanPlan
-from harness.snapshot import Changes, OpenedTable, Read, Snapshot, point_shown, reading
+from harness.snapshot import Changes, OpenedTable, ReadArguments, Snapshot, point_shown, reading
 from harness.storage.decoded import open_cache
 from harness.storage.gate import Outside, Roots
 from harness.storage.limits import DEFAULT, Limits, contained
@@ -281,15 +281,15 @@ class Table:
         """The number of rows, see `Snapshot.count`; `at` as for `head`."""
         return self.snapshot(at).count(where=where)
 
-    def to_arrow(self, *, at: When = None, **read: Unpack[Read]) -> pa.Table:
+    def to_arrow(self, *, at: When = None, **read: Unpack[ReadArguments]) -> pa.Table:
         """The rows as an Arrow table: `Snapshot.to_arrow` with its arguments; `at` as for `head`."""
         return self.snapshot(at).to_arrow(**read)
 
-    def to_pandas(self, *, at: When = None, **read: Unpack[Read]) -> pd.DataFrame:
+    def to_pandas(self, *, at: When = None, **read: Unpack[ReadArguments]) -> pd.DataFrame:
         """The rows as a pandas DataFrame, see `Snapshot.to_pandas`; `at` as for `head`."""
         return self.snapshot(at).to_pandas(**read)
 
-    def to_polars(self, *, at: When = None, **read: Unpack[Read]) -> pl.DataFrame:
+    def to_polars(self, *, at: When = None, **read: Unpack[ReadArguments]) -> pl.DataFrame:
         """The rows as a Polars DataFrame, see `Snapshot.to_polars`; `at` as for `head`."""
         return self.snapshot(at).to_polars(**read)
 

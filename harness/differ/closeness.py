@@ -27,7 +27,7 @@ _NANOS_PER_SECOND = 1_000_000_000
 
 
 class LineKind(Enum):
-    """How values are subtracted."""
+    """The ways to subtract values."""
 
     NUMBER = "number"
     WIDE = "wide"  # numbers of too many digits to be subtracted but as doubles

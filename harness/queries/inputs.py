@@ -89,7 +89,7 @@ class _OnDemand(Mapping[str, _T]):
 
     @property
     def made(self) -> Mapping[str, _T]:
-        """Those that were asked for."""
+        """The values that were asked for."""
         return self._made
 
     def __getitem__(self, name: str) -> _T:

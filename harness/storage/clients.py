@@ -261,7 +261,7 @@ class Traffic:
             self.repeated += 1
 
     def summary(self) -> str:
-        """Such as `63.8 MB of stores in 83 requests, 2 asked again`."""
+        """The traffic in words, such as `63.8 MB of stores in 83 requests, 2 asked again`."""
         plural = "" if self.requests == 1 else "s"
         repeated = f", {self.repeated} asked again" if self.repeated else ""
         return f"{self.size / 1e6:.1f} MB of stores in {self.requests} request{plural}{repeated}"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from harness.cli import interruption, main
-from harness.cli.shell.session import Inputs
+from harness.cli.shell.session import InputLines
 from harness.cli.shell.terminal_lines import completions
 from harness.testing.writing.delta.builder import DeltaTable
 
@@ -98,7 +98,7 @@ def test_tables_of_names_of_their_own(shell, lake):
 
 
 def test_inputs_are_put_together_of_lines():
-    inputs = Inputs()
+    inputs = InputLines()
     assert [inputs.add(line) for line in (".tables a", "SELECT ';", "'; SELECT 2;")] == [
         ".tables a",
         None,

@@ -9,7 +9,7 @@ import typer
 
 import harness
 from harness.cli import FAILED, interruption, options, terminal
-from harness.cli.shell.session import Inputs, Session
+from harness.cli.shell.session import InputLines, Session
 from harness.cli.shell.terminal_lines import TerminalLines
 from harness.cli.text_table import MAX_ROWS
 from harness.cli.writers import RowFormat, number_of_rows
@@ -78,7 +78,7 @@ def shell(
 def _converse(session: Session) -> None:
     """Runs inputs until the person ends. Ctrl-C ends the running input, or gives up the typed one."""
     terminal.message(f"harness {harness.__version__}: .help says what there is, .quit or Ctrl-D ends")
-    inputs = Inputs()
+    inputs = InputLines()
     with interruption.set_aside(), TerminalLines(session.connection) as lines:
         while not session.is_over:
             try:

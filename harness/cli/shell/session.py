@@ -21,7 +21,7 @@ from harness.tools.connections.connection import Connection
 from harness.tools.connections.texts import finished, in_sql, statements
 
 
-class Inputs:
+class InputLines:
     """Puts lines together to inputs: a command is a line, statements end with a semicolon. unfinished: such lines."""
 
     def __init__(self) -> None:
@@ -148,7 +148,7 @@ class Session:
 
     def run_all(self, lines: Iterable[str]) -> None:
         """Run all lines; the last statement needs no semicolon."""
-        inputs = Inputs()
+        inputs = InputLines()
         for line in lines:
             if (text := inputs.add(line)) is not None:
                 self.run(text)

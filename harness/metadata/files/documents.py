@@ -58,7 +58,7 @@ _SEPARATED = (".csv", ".tsv")
 
 
 def kind_of(head: bytes, name: str) -> str:
-    """Such as `a Parquet file`, given the first `HEAD` bytes of a file and its name."""
+    """The kind of a file, such as `a Parquet file`, by its first `HEAD` bytes and its name."""
     for magic, kind in _MAGIC:
         if head.startswith(magic):
             return kind
