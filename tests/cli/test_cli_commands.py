@@ -529,7 +529,7 @@ def test_bytes_that_are_no_text_end_no_shell(tmp_path):
         ["shell", str(tmp_path), "--format", "csv"], "utf-8:strict", b"SELECT 1 a;\n\xff;\nSELECT 2 a;\n"
     )
     assert out == "a\n1\na\n2\n"
-    assert err == "error: Invalid query: got '\\udcff', expected text [Request]\n"
+    assert err == "error: Cannot parse the query: character 1 is half of one, '\\udcff'; write it in UTF-8 [Request]\n"
 
 
 def test_a_plan_numbers_files_and_shows_days_as_dates(tmp_path, capfd):

@@ -16,9 +16,9 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from harness.errors import CorruptFileError, InvalidTableError, UnsupportedError
+from harness.errors import InvalidTableError
 from harness.metadata.files.avro_values import decode_unsigned
-from harness.storage.limits import Limits, refusal
+from harness.storage.limits import Limits
 from harness.storage.records import dataclass
 
 E = TypeVar("E", bound=enum.Enum)
@@ -344,37 +344,3 @@ def show(value: Any) -> str:
     """A JSON value, short enough for an error message."""
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
-
-
-# Metadata files as plain bytes: compression is told by the first bytes, never by the name (iceberg 1.7).
-
-
-GZIP_MAGIC = b"\x1f\x8b"
-ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
-
-
-def decompress(data: bytes, *, file: str, limits: Limits) -> bytes:
-    """The content of a metadata file: gzip and zstd (which is outside the specification) undone, else `data` itself.
-
-    Raises:
-        CorruptFileError: the compressed bytes are damaged or cut short.
-        LimitError: the content is longer than `limits.document_bytes`.
-        UnsupportedError: the file is zstd, and the installed pyarrow has no zstd.
-    """
-    most = limits.document_bytes
-    try:
-        if data.startswith(GZIP_MAGIC):
-            return all_streams(data, codec="gzip", most=most)
-        if data.startswith(ZSTD_MAGIC):
-            if not pa.Codec.is_available("zstd"):
-                message = "Cannot decompress metadata file: it is zstd, which the installed pyarrow cannot read"
-                raise UnsupportedError(message, cause="UnsupportedCodec", file=file, rule="iceberg 1.7")
-            return unzstd(data, most=most)
-        return data
-    except TooLongError as error:
-        asked = f"its {len(data):,} bytes hold {error.found:,} or more, {most:,} are allowed"
-        raise refusal("document_bytes", asked, file=file) from error
-    except (OSError, EOFError, zlib.error) as error:
-        raise CorruptFileError(
-            f"Cannot decompress metadata file: {error}", cause="CorruptMetadata", file=file, rule="iceberg 1.7"
-        ) from error

@@ -1,4 +1,7 @@
-"""The scope of deletes: which delete applies to which data file (iceberg 4.1 to 4.8, 4.14, 4.21). All of it is here.
+"""The scope of deletes: which delete applies to which data file (iceberg 4.1 to 4.8, 4.14, 4.21).
+
+This module alone decides if a delete may hit a file. `deletes` indexes the deletes of a snapshot, and finds those of a
+file by this module; there a file with a vector gets the vector alone.
 
 | delete                | partition (4.1)                               | sequence number (2.10)    | path            |
 |-----------------------|-----------------------------------------------|---------------------------|-----------------|

@@ -8,13 +8,16 @@ readable.
 from __future__ import annotations
 
 import json
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any, TypeVar
 
+import pyarrow as pa
+
 from harness.errors import CorruptFileError, InvalidTableError, IsAViewError, TableNotFoundError, UnsupportedError
-from harness.metadata.files.documents import Json, check_document, decompress, pointer
+from harness.metadata.files.documents import Json, TooLongError, all_streams, check_document, pointer, unzstd
 from harness.metadata.iceberg.model import (
     BlobMetadata,
     LogEntry,
@@ -34,7 +37,7 @@ from harness.metadata.iceberg.model import (
 from harness.metadata.iceberg.transforms import Void
 from harness.metadata.iceberg.types import parse_schema
 from harness.metadata.model.schema import Schema, check_nesting
-from harness.storage.limits import DEFAULT, Limits
+from harness.storage.limits import DEFAULT, Limits, refusal
 
 # Each parser raises InvalidTableError, naming the place, for a part that is missing or of the wrong kind.
 
@@ -365,3 +368,37 @@ def _by_id(document: Json, key: str, values: Iterable[Identified]) -> dict[int, 
         if found.setdefault(value.id, value) != value:
             raise document.error(f"Invalid {key}: id {value.id} has two meanings, expected unique ids", key=key)
     return found
+
+
+# Metadata files as plain bytes: compression is told by the first bytes, never by the name (iceberg 1.7).
+
+
+GZIP_MAGIC = b"\x1f\x8b"
+ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+
+
+def decompress(data: bytes, *, file: str, limits: Limits) -> bytes:
+    """The content of a metadata file: gzip and zstd (which is outside the specification) undone, else `data` itself.
+
+    Raises:
+        CorruptFileError: the compressed bytes are damaged or cut short.
+        LimitError: the content is longer than `limits.document_bytes`.
+        UnsupportedError: the file is zstd, and the installed pyarrow has no zstd.
+    """
+    most = limits.document_bytes
+    try:
+        if data.startswith(GZIP_MAGIC):
+            return all_streams(data, codec="gzip", most=most)
+        if data.startswith(ZSTD_MAGIC):
+            if not pa.Codec.is_available("zstd"):
+                message = "Cannot decompress metadata file: it is zstd, which the installed pyarrow cannot read"
+                raise UnsupportedError(message, cause="UnsupportedCodec", file=file, rule="iceberg 1.7")
+            return unzstd(data, most=most)
+        return data
+    except TooLongError as error:
+        asked = f"its {len(data):,} bytes hold {error.found:,} or more, {most:,} are allowed"
+        raise refusal("document_bytes", asked, file=file) from error
+    except (OSError, EOFError, zlib.error) as error:
+        raise CorruptFileError(
+            f"Cannot decompress metadata file: {error}", cause="CorruptMetadata", file=file, rule="iceberg 1.7"
+        ) from error

@@ -15,9 +15,9 @@ from datetime import datetime
 from typing import Any, Literal, TypeAlias
 
 from harness.errors import AmbiguousTableError, CorruptFileError, HarnessError, TableNotFoundError, UnsupportedError
-from harness.metadata.files.documents import HEAD, check_document, decompress, kind_of
+from harness.metadata.files.documents import HEAD, check_document, kind_of
 from harness.metadata.filters.predicate import Filter
-from harness.metadata.iceberg.metadata import parse_metadata
+from harness.metadata.iceberg.metadata import decompress, parse_metadata
 from harness.metadata.iceberg.model import BlobMetadata, PartitionField, Snapshot, SortField, TableMetadata
 from harness.metadata.iceberg.scan import plan_scan
 from harness.metadata.iceberg.source import IcebergSelection, ScanSource, default_prefixes, select

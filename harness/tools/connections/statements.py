@@ -22,7 +22,7 @@ from harness.engines.registry import duckdb_engine
 from harness.errors import AmbiguousTableError, HarnessError, RequestError, TableNotFoundError
 from harness.metadata.catalogs.catalog import Name, parse_name, written
 from harness.metadata.catalogs.resolving import Together
-from harness.metadata.filters.sqltext import quoted
+from harness.metadata.filters.sqltext import quoted, refuse_half_characters
 from harness.metadata.filters.sqltext import text as literal
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.metadata.tables.reading import NAMES, is_metadata_table
@@ -319,6 +319,7 @@ def absent(error: duckdb.Error, prepared: Prepared, tables: Tables) -> HarnessEr
 
 def _kind(text: str, connection: duckdb.DuckDBPyConnection) -> str:
     """DuckDB's type of the statement, or of the last of its parts."""
+    refuse_half_characters(text, "query")
     try:
         parts = connection.extract_statements(text)
     except duckdb.ParserException as error:

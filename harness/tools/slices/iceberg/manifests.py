@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.metadata.files.documents import decompress
 from harness.metadata.iceberg.manifests import ManifestEntry, ManifestFile
+from harness.metadata.iceberg.metadata import decompress
 from harness.metadata.iceberg.model import PartitionSpec, Snapshot
 from harness.metadata.iceberg.table import IcebergTable
 from harness.metadata.iceberg.values import partition_types
