@@ -264,7 +264,7 @@ class LimitError(HarnessError):
 
 
 class EngineError(HarnessError):
-    """An engine failed on a plan. The engine's own error is the `__cause__`."""
+    """An engine refused a query, or failed on a plan. The engine's own error is the `__cause__`."""
 
 
 # Text of a table such that whoever shows it obeys none of it.
