@@ -17,7 +17,7 @@
     ├── UnsupportedError          legal, and harness does not read it; the message names the feature
     │   └── EncryptedTableError   legal, and harness holds no key
     ├── LimitError                a file asks for more memory than it may; the message names the limit
-    └── EngineError               an engine failed while it ran a plan
+    └── EngineError               an engine refused a query, or failed while it ran a plan
 
 There are many finer causes (`CorruptManifest`, `MultipleDVs`, ...). They are the `cause` attribute, text for logs and
 tests, not classes, because a caller does the same about all causes of one class.
@@ -264,7 +264,7 @@ class LimitError(HarnessError):
 
 
 class EngineError(HarnessError):
-    """An engine failed on a plan. The engine's own error is the `__cause__`."""
+    """An engine refused a query, or failed on a plan. The engine's own error is the `__cause__`."""
 
 
 # Text of a table such that whoever shows it obeys none of it.

@@ -101,6 +101,9 @@ class OpenedTable(Protocol):
     def partitioning(self) -> list[str]:
         """The partition columns or fields of the current schema, in words."""
 
+    def recorded(self) -> dict[str, int]:
+        """The current size, as far as the metadata that was read says it: files, bytes, rows before deletes."""
+
     def describe(self) -> dict[str, Any]:
         """All that the metadata says, as plain values."""
 

@@ -23,7 +23,7 @@ from harness.metadata.filters.predicate import Filter
 from harness.metadata.model.arguments import checked
 from harness.metadata.model.frames import described
 from harness.metadata.model.schema import Schema
-from harness.metadata.model.times import When, parse_moment
+from harness.metadata.model.times import When, parse_moment, show_ms
 from harness.metadata.plan.read_options import Prune, Ratified, ReadOptions, catalog_answer, parse_prune
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.snapshot import Changes, OpenedTable, ReadArguments, Snapshot, point_shown, reading
@@ -208,14 +208,17 @@ class Table:
         return f"Table({point_shown(self.source, self.source.current, self.name)})"
 
     def _repr_html_(self) -> str:
-        """For notebooks: where the table is, its current snapshot, and the columns. Reads nothing."""
+        """For notebooks: where the table is, its current snapshot and size, and the columns. Reads nothing."""
         current = self.source.current
+        size = {f"recorded {name}": f"{number:,}" for name, number in self.source.recorded().items()}
         point = "version" if self.format == "delta" else "snapshot"
         known = {
             "name": self.name,
             "location": shown(self.location),
             "format": self.format,
             point: None if current is None else current.id,
+            "time": None if current is None or current.timestamp_ms is None else show_ms(current.timestamp_ms),
+            **size,
             "warnings": len(self.warnings) or None,
         }
         return described("Table", known, self.schema)

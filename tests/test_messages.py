@@ -465,16 +465,16 @@ def test_a_misspelt_column_of_a_query_brings_the_tables_nearest_names(tmp_path, 
 def test_a_refused_query_leaves_nothing_on_the_users_connection(delta) -> None:
     with duckdb.connect() as connection:
         connection.execute("CREATE TABLE own (x INT)")
-        with pytest.raises(duckdb.BinderException, match="Did you mean id"):
+        with pytest.raises(harness.EngineError, match="Did you mean id"):
             harness.sql("SELECT ids, x FROM t, own", connection=connection, t=str(delta.directory))
-        with pytest.raises(duckdb.BinderException, match='"x"'):
+        with pytest.raises(harness.EngineError, match='"x"'):
             harness.sql("SELECT id, xx FROM t, own", connection=connection, t=str(delta.directory))
         assert connection.execute("SHOW TABLES").fetchall() == [("own",)]
 
 
 def test_spark_suggests_among_all_columns(delta, spark) -> None:
     pytest.importorskip("pyspark")
-    with pytest.raises(duckdb.BinderException, match='"id"'):
+    with pytest.raises(harness.EngineError, match='"id"'):
         harness.sql("SELECT idd FROM t", engine="spark", spark=spark, t=str(delta.directory))
     with pytest.raises(harness.EngineError, match="`id`"):
         harness.sql("SELECT idd FROM t", engine="spark", dialect="spark", spark=spark, t=str(delta.directory))
@@ -599,3 +599,27 @@ def test_hints_of_filters_and_of_a_connections_own_tables(tmp_path) -> None:
         connection.execute("CREATE TABLE orders (x INT)")
         with pytest.raises(harness.TableNotFoundError, match="the nearest are orders"):
             harness.sql("FROM ordrs, t", connection=connection, t=t.location)
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ("SELECT nope FROM t", 'column "nope" not found'),
+        ("SELECT nowhere(id) FROM t", "Function with name nowhere does not exist"),
+        ("SELECT s + 1 FROM t", "No function matches"),
+        ("SELECT id, count(*) FROM t", "GROUP BY"),
+        ("SELECT id::NOTYPE FROM t", "NOTYPE"),
+        ("SELECT (SELECT 1, 2)", "Subquery returns 2 columns"),
+        ("FROM 'nothing-here.parquet'", "nothing-here"),
+    ],
+)
+def test_a_query_that_duckdb_refuses_is_an_engine_error_of_one_line(delta, query, message) -> None:
+    table = harness.open_table(str(delta.directory))
+    for run in (lambda: harness.sql(query, t=table), lambda: harness.connect({"t": table}).sql(query)):
+        with pytest.raises(harness.EngineError, match=message) as caught:
+            run()
+        assert str(caught.value).startswith("DuckDB cannot run the query: ")
+        assert "\n" not in str(caught.value)
+        assert "LINE" not in str(caught.value)
+        assert isinstance(caught.value.__cause__, duckdb.Error)
+        assert caught.value.__cause__.__traceback__ is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from decimal import Decimal
 from html.parser import HTMLParser
 from uuid import UUID
@@ -76,6 +77,26 @@ def test_a_table_is_described(tmp_path):
         assert "idlong" in text
     assert "files 1 read" in Parsed(table.snapshot().plan()._repr_html_()).text
     assert "no difference in 1 row" in Parsed(harness.compare(table, table)._repr_html_()).text
+
+
+def test_a_table_shows_the_size_that_its_metadata_says(tmp_path):
+    d = DeltaTable.create(tmp_path / "d", {"id": "long"})
+    for number in (1, 2):
+        d.append(d.write_data([{"id": number}]))
+    text = Parsed(harness.open_table(str(d.directory))._repr_html_()).text
+    assert "recorded files: 2" in text
+    size = sum(file.stat().st_size for file in d.directory.glob("*.parquet"))
+    assert f"recorded bytes: {size:,}" in text
+    assert "time: 2023-11-14T22:13:22.000Z" in text
+
+    totals = {"total-records": "3610", "total-data-files": "12", "total-files-size": "many"}
+    t = IcebergTable.create(tmp_path / "t", {"id": "long"})
+    t.commit(add=[t.write_data([{"id": 1}])], summary=totals)
+    table = harness.open_table(t.location)
+    shutil.rmtree(tmp_path / "t")  # nothing is read
+    text = Parsed(table._repr_html_()).text
+    assert "recorded files: 12recorded rows before deletes: 3,610" in text
+    assert "recorded bytes" not in text
 
 
 def test_wide_tables_are_cut(tmp_path):

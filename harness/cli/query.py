@@ -6,7 +6,7 @@ import contextlib
 import re
 import sys
 from collections.abc import Mapping
-from typing import Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -21,6 +21,9 @@ from harness.errors import HarnessError, RequestError, TableNotFoundError
 from harness.metadata.model.times import parse_moment
 from harness.queries.inputs import locations
 from harness.queries.parameters import Params
+
+if TYPE_CHECKING:
+    import duckdb
 
 
 @options.grouped
@@ -100,7 +103,6 @@ def run(
     params: Params = None,
 ) -> QueryRows:
     """The rows of the query, which is planned now; on DuckDB it runs when rows are read. Raises as `harness.sql`."""
-    import duckdb
     import pyarrow as pa
 
     from harness.engines.duckdb.instance import cursor
@@ -109,14 +111,11 @@ def run(
         gone = harness.queries.sql.missing_file(error, tables) if str(error).startswith("IO Error") else None
         return gone or engine_error(error)
 
-    try:
-        if engine != "duckdb":
-            found = harness.queries.sql.run_query(query, tables, params=params, engine=engine, dialect=dialect)
-            return QueryRows.of(pa.table(found))
-        result = harness.queries.sql.run_query(query, tables, params=params, dialect=dialect, connection=cursor())
-        return QueryRows(cast("duckdb.DuckDBPyRelation", result), failure)
-    except duckdb.Error as error:
-        raise failure(error) from error
+    if engine != "duckdb":
+        found = harness.queries.sql.run_query(query, tables, params=params, engine=engine, dialect=dialect)
+        return QueryRows.of(pa.table(found))
+    result = harness.queries.sql.run_query(query, tables, params=params, dialect=dialect, connection=cursor())
+    return QueryRows(cast("duckdb.DuckDBPyRelation", result), failure)
 
 
 def _params(values: list[str] | None, query: str) -> Params:
@@ -176,8 +175,6 @@ def _run_by_names(
             options=("dialect",),
         )
 
-    import duckdb
-
     from harness.engines.duckdb.instance import cursor
     from harness.metadata.catalogs.catalog import written
     from harness.queries.rewrite import parse_statement, references, refuse_writes
@@ -196,9 +193,6 @@ def _run_by_names(
         with contextlib.suppress(TableNotFoundError):  # names of no table are DuckDB's to judge
             found = connection.table(name)
             connection.register(name, found.snapshot(**moment) if isinstance(found, harness.table.Table) else found)
-    try:
-        relation = connection.sql(query, params)
-    except duckdb.Error as error:
-        raise engine_error(error) from error
+    relation = connection.sql(query, params)
     assert relation is not None, "a query has a result"
     return QueryRows(relation)

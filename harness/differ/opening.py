@@ -83,8 +83,6 @@ class Query:
             raise
         except HarnessError as error:
             return error
-        except duckdb.Error as error:
-            return EngineError(f"DuckDB cannot run the query: {' '.join(str(error).split())}")
 
     def allowances(self, columns: list[str]) -> dict[str, Tolerance]:
         """The tolerances of the last bits of the result's columns; names that two columns have, have none.

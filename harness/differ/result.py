@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from harness.differ.relaxations import NOTHING, Relaxations
-from harness.errors import HarnessError
+from harness.errors import HarnessError, visible
 
 
 class SchemaKind(enum.Enum):
@@ -157,6 +157,12 @@ def _outcome_words(side: SideInfo) -> str:
     return "gave rows" if side.rows is None else f"gave {counted(side.rows, 'row')}"
 
 
+def _side_words(side: SideInfo) -> str:
+    point = None if side.snapshot is None else f"{'version' if side.format == 'delta' else 'snapshot'} {side.snapshot}"
+    known = [side.name, side.engine, side.table, point, _outcome_words(side)]
+    return visible(", ".join(part for part in known if part))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Made:
     """The making of a report. at: in UTC, to the second. version: of harness. command: without secrets."""
@@ -258,6 +264,14 @@ class ComparisonResult:
                     (self.counting, "column", "of different schema"),
                 ]
                 return ", ".join(f"{counted(number, noun)} {what}" for number, noun, what in counts if number)
+
+    def __repr__(self) -> str:
+        return f"ComparisonResult({self.verdict.value}: {self.sentence})"
+
+    def __str__(self) -> str:
+        """The verdict and both sides; `to_text` has the differences too."""
+        sides = [f"  {word}: {_side_words(side)}" for word, side in (("left", self.left), ("right", self.right))]
+        return "\n".join([f"{self.verdict.value}: {self.sentence}", *sides, "  all of it: .to_text()"])
 
     def _repr_html_(self) -> str:
         """The page of `to_html` in a frame of its own, and its text, for notebooks."""

@@ -11,8 +11,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 
 import duckdb
 
-from harness.engines.duckdb.instance import shortened
-from harness.errors import HarnessError, TableNotFoundError
+from harness.engines.duckdb.instance import said
+from harness.errors import EngineError, HarnessError, TableNotFoundError
 from harness.metadata.catalogs.catalog import nearest, written
 from harness.metadata.model.schema import Field, Schema, StructType
 
@@ -26,10 +26,8 @@ _EXCERPT = re.compile(r"\s*LINE \d+:.*", re.DOTALL)
 """The place in the rewritten query, which nobody wrote."""
 
 
-def told(
-    error: duckdb.Error, query: str, tables: Mapping[str, Schema], own: Collection[str] = ()
-) -> duckdb.Error | HarnessError:
-    """The error about an unknown name with hints of the user's own; `error` itself where it is about another thing.
+def told(error: duckdb.Error, query: str, tables: Mapping[str, Schema], own: Collection[str] = ()) -> HarnessError:
+    """The error about a query that DuckDB refuses; about an unknown name, with hints of the user's own.
 
     Args:
         error: DuckDB's, about a query.
@@ -37,14 +35,13 @@ def told(
         tables: the tables that the query could name, with the schemas of those that it reads.
         own: tables of the user's connection.
     """
-    text = shortened(str(error))
-    said = _EXCERPT.sub("", text)
-    absent = _TABLE.search(said)
+    text = _EXCERPT.sub("", said(error))
+    absent = _TABLE.search(text)
     if isinstance(error, duckdb.CatalogException) and absent is not None:
         return no_table(absent[1], [*tables, *own])
-    found = _COLUMN.search(said)
+    found = _COLUMN.search(text)
     if not isinstance(error, duckdb.BinderException) or found is None:
-        return error if text == str(error) else type(error)(text)
+        return _refused(text)
     paths = [".".join(path) for schema in tables.values() for path in _paths(schema.fields)]
     if found["owner"] is not None:
         wanted = _after(found["owner"], query)
@@ -52,7 +49,7 @@ def told(
     else:
         wanted = found["column"] or found["of_table"]
     near = _near(wanted, paths)
-    of_duckdb = _HINT.search(said)
+    of_duckdb = _HINT.search(text)
     names = [] if of_duckdb is None else [each.strip() for each in of_duckdb[1].split(",")]
     said_already = {wanted.casefold(), *map(str.casefold, near)}
     others = [each for each in names if each.strip('"').casefold() not in said_already]
@@ -62,7 +59,11 @@ def told(
     if others:
         kind = "tables" if found["owner"] is not None else "bindings"
         hints.append(f"Candidate {kind}: {', '.join(others)}")
-    return type(error)(" ".join([_HINT.sub("", said), *hints]))
+    return _refused(" ".join([_HINT.sub("", text), *hints]))
+
+
+def _refused(reason: str) -> EngineError:
+    return EngineError(f"DuckDB cannot run the query: {reason}")
 
 
 def no_table(name: str, known: Collection[str]) -> TableNotFoundError:

@@ -144,8 +144,9 @@ def sql(
             the result cannot leave DuckDB; the message names it.
         TableNotFoundError: a name stands for no table; the message has the nearest ones.
         HarnessError: as for `Snapshot.plan`.
-        duckdb.Error: DuckDB refuses the query, such as for an unknown column. It is raised too by what fails once the
-            rows are fetched, such as for a file that is gone by now (`docs/reference/errors.md`).
+        EngineError: DuckDB refuses the query, such as for an unknown column; `__cause__` is its own error. A failure
+            once the rows are fetched, such as for a file that is gone by now, is a `duckdb.Error`
+            (`docs/reference/errors.md`).
     """
     both = [name for name in named if name in (tables or {})]
     if both:
@@ -185,14 +186,16 @@ def run_query(
     try:
         return _result(inputs, {} if params is None else by_name(params), dialect, name, connection, spark)
     except duckdb.ParserException as error:
-        raise duckdb_engine().misparsed(inputs.query) or error from None
-    except (duckdb.InvalidInputException, duckdb.BinderException, duckdb.CatalogException) as error:
+        problem = duckdb_engine().misparsed(inputs.query) or RequestError(f"Cannot parse the query: {error}")
+        raise problem from None
+    except duckdb.Error as error:
         from harness.queries import hints
 
-        if (problem := unbound(error)) is not None:
-            raise problem from None
-        own = () if connection is None else duckdb_engine().own_tables(connection)
-        raise hints.told(error, inputs.query, inputs.known(), own) from None
+        if (wrong := unbound(error)) is not None:
+            raise wrong from None
+        is_of_name = isinstance(error, duckdb.CatalogException)
+        own = duckdb_engine().own_tables(connection) if connection is not None and is_of_name else ()
+        raise hints.told(error, inputs.query, inputs.known(), own) from error.with_traceback(None)
 
 
 def _result(

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import shutil
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 import pytest
 
 import harness
-from harness.errors import AmbiguousTableError, MissingFileError, RequestError, TableNotFoundError
+from harness.errors import AmbiguousTableError, EngineError, MissingFileError, RequestError, TableNotFoundError
 from harness.testing.writing.delta.builder import DeltaTable
 from harness.testing.writing.iceberg.builder import IcebergTable
 
@@ -130,8 +130,8 @@ def test_conditions_skip_files_of_qualified_tables(con):
         ("PIVOT old.orders ON region USING count(*) ORDER BY id", RequestError, "Cannot parse the query as duckdb SQL"),
         ("SELECT 1; SELEC 2", RequestError, 'near "SELEC"'),
         (" ; -- nothing", RequestError, "the text has no statement"),
-        ("SELECT nope FROM sales.orders", duckdb.BinderException, '"region"'),
-        ("CREATE TABLE sales.new AS SELECT 1", duckdb.CatalogException, "sales"),
+        ("SELECT nope FROM sales.orders", EngineError, '"region"'),
+        ("CREATE TABLE sales.new AS SELECT 1", EngineError, "sales"),
     ],
 )
 def test_what_cannot_be_run_is_refused(con, query, error, message):
@@ -269,3 +269,15 @@ def test_a_file_that_went_since_the_table_was_planned(tmp_path):
     next((tmp_path / "t").glob("*.parquet")).unlink()
     with pytest.raises(MissingFileError, match="it was there when the table was planned, and is gone"):
         con.fetchall()
+
+
+def test_a_connection_shows_its_source_and_asks_nothing(tmp_path):
+    table = DeltaTable.create(tmp_path / "lake" / "sales" / "orders", {"id": "long"})
+    con = harness.connect(str(tmp_path / "lake"))
+    assert repr(con) == "Connection('lake')"
+    con.execute("USE sales")
+    con.register("mine", str(table.directory))
+    shutil.rmtree(tmp_path / "lake")
+    assert repr(con) == "Connection('lake', 1 table by name, within='sales')"
+    assert repr(harness.connect({"a": "nowhere/a", "b": "nowhere/b"})) == "Connection(2 tables by name)"
+    assert repr(harness.connect()) == "Connection(all configured catalogs)"

@@ -125,6 +125,16 @@ def test_wide_characters_are_aligned_by_their_cells():
     assert "         ^^^^^^" in lines
 
 
+def test_a_printed_comparison_is_its_verdict_and_its_sides():
+    assert str(CUT) == (
+        "different: 1,234 rows changed, 2 rows only on the left, 1 row only on the right, 2 columns of different schema"
+        "\n  left: orders, duckdb 2.0.0, lake/orders, snapshot 4, gave 1,000 rows"
+        "\n  right: orders, spark 4.3.0, lake/orders, snapshot 4, gave 999 rows\n  all of it: .to_text()"
+    )
+    assert str(OUTCOME).splitlines()[2].endswith(", failed with EngineError")
+    assert repr(EQUAL) == "ComparisonResult(equal: no difference in 1,000 rows)"
+
+
 @pytest.mark.parametrize("name", ALL)
 def test_lines_end_without_blanks(name):
     assert all(line == line.rstrip() for line in to_text(ALL[name]).split("\n"))

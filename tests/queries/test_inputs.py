@@ -8,13 +8,12 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 import pytest
 
 import harness
 from harness.cli import main
-from harness.errors import RequestError, UnsupportedError
+from harness.errors import EngineError, RequestError, UnsupportedError
 from harness.queries.parameters import by_name, numbered
 from harness.queries.rewrite import rewrite
 from harness.testing.writing.delta.builder import DeltaTable
@@ -186,7 +185,7 @@ def test_a_frame_of_pandas_has_no_index_and_a_wrong_frame_is_refused(bound: str)
         harness.sql("FROM f", f=[1, 2])
     with pytest.raises(RequestError, match="Table f is given twice"):
         harness.sql("FROM f", tables={"f": bound}, f=rows)
-    with pytest.raises(duckdb.BinderException, match="Did you mean id"):
+    with pytest.raises(EngineError, match="Did you mean id"):
         harness.sql("SELECT idd FROM f", f=rows)
     with pytest.raises(UnsupportedError, match="Cannot read the frame 'f' on Spark: DuckDB reads frames"):
         harness.sql("FROM t JOIN f USING (id)", engine="spark", t=bound, f=rows)

@@ -14,7 +14,7 @@ import pytest
 import harness
 from harness.engines.duckdb.instance import connect
 from harness.engines.registry import find_engine
-from harness.errors import RequestError, TableNotFoundError, UnsupportedError
+from harness.errors import EngineError, RequestError, TableNotFoundError, UnsupportedError
 from harness.testing.writing.iceberg.builder import IcebergTable
 
 T = {
@@ -357,7 +357,7 @@ def test_what_is_an_error_on_duckdb_is_no_value_on_spark(tables, spark, query):
 def test_what_duckdb_does_not_bind_is_refused_on_both(tables, query):
     pytest.importorskip("pyspark")
     for engine in ("duckdb", "spark"):
-        with pytest.raises((duckdb.Error, TableNotFoundError)):
+        with pytest.raises((EngineError, TableNotFoundError)):
             harness.sql(query, engine=engine, **tables)
 
 

@@ -139,6 +139,11 @@ class DeltaTable:
         """The partition columns."""
         return [field.name for field in self.latest.columns.partition_columns]
 
+    def recorded(self) -> dict[str, int]:
+        """The live files of the latest version and their bytes."""
+        files = self.latest.state.files
+        return {"files": files.num_rows, "bytes": pc.sum(files.column("size")).as_py() or 0}
+
     def describe(self) -> dict[str, Any]:
         """The latest version as plain values, for `harness info`."""
         state, columns = self.latest.state, self.latest.columns
@@ -162,8 +167,7 @@ class DeltaTable:
             "column_mapping_mode": columns.mode.value,
             "schema": [described(f) for f in columns.schema.fields],
             "partition_columns": self.partitioning(),
-            "files": files.num_rows,
-            "bytes": pc.sum(files.column("size")).as_py() or 0,
+            **self.recorded(),
             "files_with_deletion_vectors": files.num_rows - files.column("dv_storage_type").null_count,
             "transactions": {t.app_id: t.version for t in state.transactions.values()},
             "domains": {d.domain: d.configuration for d in state.domains.values()},

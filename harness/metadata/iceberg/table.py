@@ -325,6 +325,13 @@ class IcebergTable:
             for f, found in sources
         ]
 
+    def recorded(self) -> dict[str, int]:
+        """The totals in the current snapshot's summary, which its writer may have left out."""
+        summary = {} if self.current is None else self.current.summary
+        keys = {"files": "data-files", "bytes": "files-size", "rows before deletes": "records"}
+        said = {name: summary.get(f"total-{key}", "") for name, key in keys.items()}
+        return {name: int(text) for name, text in said.items() if re.fullmatch("[0-9]{1,19}", text)}
+
     def describe(self) -> dict[str, Any]:
         """The metadata as plain values: for `harness info`."""
         metadata = self.metadata

@@ -22,12 +22,13 @@ import pyarrow as pa
 from harness.engines.duckdb.instance import connect as new_instance
 from harness.engines.duckdb.instance import said
 from harness.engines.registry import duckdb_engine
-from harness.errors import AmbiguousTableError, EngineError, RequestError
+from harness.errors import AmbiguousTableError, EngineError, HarnessError, RequestError
 from harness.metadata.catalogs.catalog import Name, parse_name, written
 from harness.metadata.catalogs.resolving import is_table
 from harness.metadata.model.arguments import check, checked
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.queries.hints import told
+from harness.queries.parameters import unbound
 from harness.queries.sql import given_up, missing_file
 from harness.snapshot import Snapshot
 from harness.storage.threads import tracked
@@ -140,6 +141,10 @@ class Connection:
         self._rows: Rows | None = None
         self._is_lent = False
         self.arraysize = 1
+
+    def __repr__(self) -> str:
+        within = f", within={written(self.within)!r}" if self.within else ""
+        return f"Connection({self._tables.shown()}{within})"
 
     @checked
     def sql(self, query: str, parameters: object = None) -> duckdb.DuckDBPyRelation | None:
@@ -383,13 +388,19 @@ class Connection:
     def _errors(self, prepared: Prepared) -> Iterator[None]:
         try:
             yield
-        except duckdb.IOException as error:
-            raise missing_file(error, prepared.tables) or error from error
-        except (duckdb.InternalException, duckdb.FatalException) as error:
-            raise given_up(error, prepared.tables) or error from error
-        except (duckdb.CatalogException, duckdb.BinderException) as error:
+        except duckdb.Error as error:
+            match error:
+                case duckdb.IOException():
+                    found: HarnessError | None = missing_file(error, prepared.tables)
+                case duckdb.InternalException() | duckdb.FatalException():
+                    found = given_up(error, prepared.tables)
+                case duckdb.CatalogException() | duckdb.BinderException():
+                    found = absent(error, prepared, self._tables)
+                case _:
+                    found = None
             known = {name: snapshot.schema for name, snapshot in prepared.tables.items()}
-            raise absent(error, prepared, self._tables) or told(error, prepared.text, known) from error
+            found = found or unbound(error) or told(error, prepared.text, known)
+            raise found from error.with_traceback(None)
 
 
 def _statements(query: str) -> list[str]:

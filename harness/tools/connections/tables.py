@@ -55,6 +55,15 @@ class Tables:
             return tables
         return cls(catalog=open_catalog(source, storage_options=options.get("storage_options")), options=options)
 
+    def shown(self) -> str:
+        """The source in words; no catalog is asked."""
+        given = len(self.given)
+        tables = f"{given} table{'' if given == 1 else 's'} by name"
+        if self.catalog is None:
+            return tables
+        source = "all configured catalogs" if isinstance(self.catalog, Together) else repr(self.catalog.name)
+        return f"{source}, {tables}" if given else source
+
     def give(self, name: str, value: object) -> None:
         """Let a name stand for a table, in place of what it stood for.
 
