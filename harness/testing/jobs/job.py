@@ -167,6 +167,7 @@ class SparkJob:
 def _make_current(spark: SparkSession, default: JavaObject | None) -> None:
     sessions: Any = spark.sparkContext._jvm.SparkSession  # type: ignore[union-attr]
     SparkSession._instantiatedSession = spark
+    SparkSession._activeSession = spark  # PySpark's own note of it, which `createDataFrame` writes
     sessions.setActiveSession(spark._jsparkSession)
     if default is not None:
         sessions.setDefaultSession(default)
