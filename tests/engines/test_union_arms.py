@@ -22,6 +22,7 @@ from harness.engines.column_values import (
     StoredOr,
     Uniform,
     column_values,
+    conform,
     constant,
     stored_columns,
 )
@@ -290,3 +291,8 @@ SETS: dict[str, tuple[list[tuple[int, ...]], int, list[Scope]]] = {
 def test_deletes_of_a_delete_set(sets: list[tuple[int, ...]], deletes: int, expected: list[Scope]) -> None:
     plan = replace(arm().plan, delete_sets=tuple(sets), equality_deletes=tuple(range(deletes)))
     assert scopes(plan) == expected
+
+
+def test_rows_without_columns_are_counted() -> None:
+    """A plan may show no column; its rows count all the same."""
+    assert conform(pa.table({"a": [1, 2, 3]}).select([]), pa.schema([])).num_rows == 3

@@ -167,7 +167,7 @@ class ScanPlan:
 
     format: `iceberg` or `delta`. snapshot: its id or version; None for a table without one.
     schema: the table's schema as of this read.
-    columns: what the caller gets, in order: fields of `schema`, and metadata columns (`model.metadata_columns`).
+    columns: what the caller gets, in order: fields of `schema`, and metadata columns (`model.schema.METADATA`).
     filter: what rows must satisfy; engines always apply all of it. None: every row.
     files: `FILES`, one row per data file to read, in the format's order.
     delete_sets: the distinct sets of equality deletes that files have; each a tuple of indexes into
