@@ -275,7 +275,8 @@ def _rows(plan: ScanPlan, start: int, end: int, looks: Looks) -> int:
 class KeySet:
     """A set of key ids.
 
-    keys: per key the root column that holds it. names: per key, those of the fields below its root, down to the key. types: per key, its own.
+    keys: per key the root column that holds it. types: per key, its own.
+    names: per key, those of the fields below its root, down to the key; empty for a top-level column.
     """
 
     keys: tuple[dt.Field, ...]
