@@ -14,8 +14,7 @@ from typing import Any
 import pages
 import typer
 
-from harness.cli.app import application
-from harness.cli.help import FEW
+from harness.cli.app import FEW, application
 from harness.cli.options import MEANINGS, OPENING
 from harness.metadata.iceberg.summaries import CLAIMS, LIES, Lie
 from harness.queries.transpile.functions import registry
