@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import pkgutil
 import re
 import shlex
 from pathlib import Path
@@ -171,6 +172,22 @@ def navigation() -> set[str]:
 def test_every_page_is_in_the_navigation():
     there = {path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md")}
     assert there <= navigation()
+
+
+def test_objects_that_pages_document_are_there():  # the builder of the site is not among the default tests' packages
+    named = [
+        (page.name, name)
+        for page in DOCS.rglob("*.md")
+        for name in re.findall(r"(?m)^::: (\S+)$", page.read_text("utf-8"))
+    ]
+    assert len(named) > 30
+    gone = []
+    for page, name in named:
+        try:
+            pkgutil.resolve_name(name)
+        except (ImportError, AttributeError):
+            gone.append((page, name))
+    assert gone == []
 
 
 def test_files_that_pages_name_are_there():
