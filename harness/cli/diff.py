@@ -20,7 +20,7 @@ from harness.cli.diff_request import (
 )
 from harness.cli.options import names
 from harness.differ.sources import RowSource
-from harness.engines.registry import start_engines
+from harness.engines.registry import engine_names, start_engines
 from harness.metadata.model.times import parse_moment
 
 if TYPE_CHECKING:
@@ -66,7 +66,8 @@ def diff(
         typer.Option(
             "--engines",
             metavar="A,B",
-            help="Who reads left and right. [default: duckdb, and duckdb,spark for one table alone]",
+            help="Who reads left and right: duckdb, spark, polars, NAME=exec:COMMAND … "
+            "[default: duckdb, and duckdb,spark for one table alone]",
         ),
     ] = None,
     output: Annotated[
@@ -120,13 +121,14 @@ def diff(
     is_one = other is None and moments[0] == moments[1] and len(set(queries or ())) < 2
     if sources[0] is not None and other is None:
         raise typer.BadParameter(f"{location!r} is compared with nothing: name a table, file or database to its right")
+    read_by = pair_of_engines(engines, is_one_table=is_one)
     request = DiffRequest(
-        engines=pair_of_engines(engines, is_one_table=is_one),
+        engines=read_by,
         keys=names(keys, "--keys"),
         columns=names(columns, "--columns"),
         where=where,
         max_rows=max_rows,
-        relaxations=relaxing.relaxations(is_foreign=is_foreign),
+        relaxations=relaxing.relaxations(is_foreign=is_foreign or not {*read_by} <= {*engine_names()}),
         group_by=names(relaxing.group_by, "--group-by"),
         sample_keys=relaxing.sample_keys,
         schema_only=relaxing.schema_only,

@@ -103,7 +103,8 @@ class Query:
 
 
 def _version(engine: str) -> str:
-    return f"{engine} {find_engine(engine).version()}"
+    found = find_engine(engine)
+    return f"{found.name} {found.version()}"
 
 
 _ACCEPTED = (

@@ -195,6 +195,6 @@ class TestInterpreter:
 
     def test_is_missing_with_what_to_do(self, monkeypatch):
         monkeypatch.delenv("HARNESS_PYTHON_ABSENT", raising=False)
-        with pytest.raises(RequestError, match="no_such is not installed; pip install pyarrow nosuch") as caught:
+        with pytest.raises(RequestError, match="no_such is not installed; name an interpreter") as caught:
             interpreter_of(self.ABSENT, {})
         assert caught.value.cause == NOT_INSTALLED

@@ -261,7 +261,7 @@ class Worker:
             case _Silence.ENDED:
                 ending = self._process.ending()
                 self._kill()
-                raise EngineError(ending, cause=CRASHED)
+                raise EngineError(f"{self.name} {ending}", cause=CRASHED)
             case str():
                 pass
         try:
