@@ -66,9 +66,13 @@ class OtherEngine:
         refuses the table, crashes, hangs, or gives no rows that Arrow can read.
         """
         columns = tuple(field.name for field in plan.columns)
-        where = None if plan.filter is None else _plain(plan.filter)
         wanted = pa.schema([arrow_field(field) for field in plan.columns])
-        return recoded(self.worker.read(self._table(plan), columns=columns, where=where, wanted=wanted), wanted)[0]
+        rows = self.worker.read(self._table(plan), columns=columns, where=_plain(plan.filter), wanted=wanted)
+        return recoded(rows, wanted)[0]
+
+    def count(self, plan: ScanPlan) -> int:
+        """The number of rows, as the reader counts them. Raises as `to_arrow`."""
+        return self.worker.count(self._table(plan), where=_plain(plan.filter))
 
     def _table(self, plan: ScanPlan) -> TableAt:
         """The table of a plan at its snapshot. The current one is not named: some readers know no other."""
@@ -92,8 +96,10 @@ class OtherEngine:
 _SIMPLE = re.compile(r"[a-z_][a-z0-9_]*")
 
 
-def _plain(filter_: Filter) -> str:
+def _plain(filter_: Filter | None) -> str | None:
     """The filter's text, with quotes only around names that need them: few readers know quoted names."""
+    if filter_ is None:
+        return None
     try:
         tree = sqlglot.parse_one(filter_.sql, dialect="duckdb")
     except sqlglot.ParseError:
