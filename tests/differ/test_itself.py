@@ -42,7 +42,7 @@ def test_harness_agrees_with_itself(table):
     ("reader", "wrong"),
     [
         ("Right", {}),
-        ("CountsAll", {"count(*) where id = 1": "counted 4, read 1 row", "count(*) where s < 'b'": "counted 4, read 1 row"}),
+        ("CountsAll", {"count(*) where id = 1": "counted 4, read 1 row"}),
         ("SkipsTooMuch", {"id = 4, or not, or null": "1 row only on the left"}),
         ("NullIsNoMatch", {"s < 'b', or not, or null": "1 row only on the right"}),
         ("ForgetsFilter", {"s where id = 1": "3 rows only on the right"}),
