@@ -249,7 +249,7 @@ def plan(
         scan = chosen.plan(columns=names(columns, "--columns"), where=where)
         content = scan.to_dict() if form is options.Document.JSON else {}
     print_document("plan", content, form, output, text=lambda: [explained(scan.explain())])
-    terminal.finished(f"planned {scan.files.num_rows:,} files")
+    terminal.finished("planned the read")
 
 
 def explained(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Threads: locks that survive a fork, work done one ahead, queries that another thread can end, steps of the work.
+"""Threads: locks that survive a fork, work done ahead, queries that another thread can end, and steps of the work.
 
 A lock that another thread holds while the process is forked would be held for ever in the child, where that thread is
 not. So the child has new locks.
