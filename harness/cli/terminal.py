@@ -31,6 +31,7 @@ from harness.storage.threads import Phase
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions
+    from rich.control import Control
     from rich.text import Text
 
 _USAGE_ERRORS = typer.BadParameter.__bases__
@@ -265,15 +266,18 @@ def restore() -> None:
 class _Line:
     """The phases, how far they are, and the time: as much as fits into a line."""
 
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text | Control]:
         from rich.cells import cell_len
+        from rich.control import Control
+        from rich.segment import ControlType
         from rich.text import Text
 
         *longer, shortest = _said(threads.phases(), threads.clock(), threads.percent())
         said = next((text for text in longer if cell_len(text) <= options.max_width - 2), shortest)
         frames = _ASCII if options.ascii_only else _DOTS
         frame = frames[int(threads.clock() * _MOVES_A_SECOND) % len(frames)]
-        yield Text.assemble((frame, "green"), " ", said, no_wrap=True, overflow="ellipsis")
+        yield Text.assemble((frame, "green"), " ", said, no_wrap=True, overflow="ellipsis", end="")
+        yield Control(ControlType.CARRIAGE_RETURN)  # what Spark's JVM prints by itself takes the place of the line
 
 
 def _said(phases: Sequence[Phase], now: float, measured: float | None) -> list[str]:
@@ -293,7 +297,7 @@ def _said(phases: Sequence[Phase], now: float, measured: float | None) -> list[s
 def _share(phase: Phase, measured: float | None) -> float | None:
     """The part of a phase that is done; None: unknown. DuckDB says 0 where it does not know."""
     if phase.done is not None:
-        return min(phase.done / phase.total, 1.0) if (phase.total or 0) > 1 else None
+        return min(phase.done / phase.total, 1.0) if phase.total and phase.total > 1 else None
     return None if measured is None or measured < 1 else measured / 100
 
 
