@@ -15,7 +15,6 @@ from typing import Any, TypeAlias, cast
 
 import duckdb
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from harness.differ.buckets import Groups, Hash, HashTally, Load, passes, total, turns
 from harness.differ.canonical import canonical_values
@@ -27,7 +26,7 @@ from harness.differ.hashing import DuckDBValue, column_hash
 from harness.differ.printing import show
 from harness.differ.relaxations import Tolerance
 from harness.differ.result import ColumnDifference, GroupDifference
-from harness.differ.sides import HASH_PREFIX, Buckets, HashedSide, Hashing, Side, Some
+from harness.differ.sides import HASH_PREFIX, Buckets, HashedSide, Hashing, Side, Some, recorded_rows
 from harness.errors import EngineError, HarnessError, RequestError
 from harness.storage.threads import phase
 
@@ -57,11 +56,6 @@ def asking(number: int, doing: str, total: int | None = None, unit: str = "rows"
         if isinstance(error, RequestError) or error.cause == INCOMPARABLE:
             raise
         raise SideFailedError(number, error) from error
-
-
-def recorded_rows(side: Side) -> int | None:
-    """The rows of the files of a planned side, before deletes; None: the metadata does not tell."""
-    return None if side.plan is None else pc.sum(side.plan.files.column("record_count"), skip_nulls=False).as_py()
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,16 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import pyarrow as pa
 
 from harness.differ.buckets import partition_columns, total
-from harness.differ.by_hashes import (
-    LABELS,
-    FoundRows,
-    SideFailedError,
-    asking,
-    by_hashes,
-    cheaper_first,
-    recorded_rows,
-    sampled,
-)
+from harness.differ.by_hashes import LABELS, FoundRows, SideFailedError, asking, by_hashes, cheaper_first, sampled
 from harness.differ.canonical import SignedZeros
 from harness.differ.duckdb_side import ArrowSide
 from harness.differ.exact import FINDINGS, Rules
@@ -38,7 +29,7 @@ from harness.differ.relaxations import ALL_TYPE_RULES, NOTHING, Relaxations, Tol
 from harness.differ.relaxed import MOST_ROWS, paired, reconciled, relaxed
 from harness.differ.result import ComparisonResult, SideInfo
 from harness.differ.schemas import compare_schemas
-from harness.differ.sides import HashedSide, Hashing, Side
+from harness.differ.sides import HashedSide, Hashing, Side, recorded_rows
 from harness.differ.sources import Moment, RowSource, usual_engines
 from harness.errors import RequestError, UnsupportedError
 from harness.metadata.model.arguments import checked

@@ -178,7 +178,7 @@ class Phase:
         self.done: int | None = None
         self.began = clock()
 
-    def advance(self, number: int = 1) -> None:
+    def advance(self, number: int) -> None:
         """Counts what was done."""
         self.done = (self.done or 0) + number
 
