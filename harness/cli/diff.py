@@ -183,13 +183,16 @@ def diff(
         left: Table | RowSource = sources[0] or opening.open(location)
         right = left if other is None else sources[1] or opening.open(other)
         sides = (_at(left, moments[0]), _at(right, moments[1]))
-    with terminal.progress("comparing"):
+    with terminal.progress("starting engines"):
         start_engines(engine for engine, source in zip(request.engines, sources, strict=True) if source is None)
+    with terminal.progress("comparing"):
         found = request.compare(*sides) if queries is None else request.compare_queries(queries, *sides)
     for side in (found.left, found.right):
         if side.error is not None:
             side.error.respelled(options.spelled)
     write_reports(found, reports, context)
+    rows = [f"{side.rows:,}" for side in (found.left, found.right) if side.rows is not None]
+    terminal.finished(f"compared {' with '.join(dict.fromkeys(rows))} rows" if rows else "compared")
     if found.failed:
         terminal.error(f"both sides failed: {found.left.error}")
         raise typer.Exit(FAILED)

@@ -17,7 +17,7 @@ from typing import Annotated, Any, TypeAlias
 import typer
 
 import harness
-from harness.cli import results
+from harness.cli import results, terminal
 from harness.cli.options import RARE, names
 from harness.cli.untrusted import words
 from harness.differ.relaxations import Relaxations, Tolerance, TypeRule
@@ -249,5 +249,7 @@ def write_reports(found: ComparisonResult | Batch, reports: Sequence[PlacedRepor
         Report.HTML: made.to_html,
     }
     for report, path in reports:
+        with terminal.progress(f"making the {report.value} report"):
+            text = writers[report](found)
         with results.destination(path) as stream:
-            results.write_texts([writers[report](found)], stream)
+            results.write_texts([text], stream)

@@ -147,6 +147,9 @@ def pull(
             with reading_of(snapshot.source, snapshot.selection.snapshot):
                 content = asdict(make(snapshot, Path(directory), request, dry_run=dry_run))
     print_document("pulls" if follow else "pull", content, form, output)
+    pulled_ = content["tables"] if follow else [content]
+    files, size = (sum(each[name] for each in pulled_) for name in ("files", "bytes"))
+    terminal.finished(f"{'planned' if dry_run else 'pulled'} {files:,} files, {size / (1 << 20):,.1f} MiB,")
 
 
 def _key(key: str | None, file: Path | None) -> str:

@@ -26,6 +26,7 @@ from harness.metadata.filters.sqltext import quoted, text
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.snapshot import Snapshot
 from harness.storage.records import dataclass
+from harness.storage.threads import phase
 
 MOST_COLUMNS = 12
 """Columns that are read alone, and whose values make filters: the first ones of a table."""
@@ -57,13 +58,18 @@ def against_itself(snapshot: Snapshot, engine: str = "duckdb", *, max_rows: int 
         RequestError: there is no such engine. Other HarnessErrors: as reading all rows raises.
     """
     found = _Reads(snapshot, find_engine(engine))
-    whole = found.read(None, None)
+    with phase("reading all rows"):
+        whole = found.read(None, None)
     checks = _Checks(found, whole, max_rows)
-    entries = tuple(checks.entries())
+    entries: list[BatchEntry] = []
+    with phase("reading in other ways", unit="checks") as advance:
+        for entry in checks.entries():
+            entries.append(entry)
+            advance(1)
     declined = f", {counted(checks.declined, 'read')} declined" if checks.declined else ""
     label = f"{found.engine.name} {found.engine.version()}"
     title = f"{label} against itself, {counted(len(entries), 'check')} of {counted(whole.num_rows, 'row')}{declined}"
-    return Batch(title=title, sides=("all rows, then", "asked of the reader"), entries=entries)
+    return Batch(title=title, sides=("all rows, then", "asked of the reader"), entries=tuple(entries))
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ import platform
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,6 +17,7 @@ import pyarrow as pa
 
 import harness
 from harness.errors import EngineError, HarnessError, RequestError, UnsupportedError
+from harness.storage.threads import phase
 from harness.testing.conformance.judging import Strictness, described, judge, said
 from harness.testing.conformance.own import ORACLE, ArrowStream, At, AtKind, OwnReader, ReaderUnderTest, TableAt
 from harness.testing.conformance.results import (
@@ -65,7 +66,6 @@ def run(
     lists: Lists | None = None,
     keep: Path | None = None,
     missing: Mapping[str, str] | None = None,
-    progress: Callable[[str], None] = lambda _: None,
 ) -> Run:
     """Every scenario on every engine.
 
@@ -73,7 +73,6 @@ def run(
         lists: skips and expected failures; None: there are none.
         keep: where tables are built, each in a directory of its scenario's name, and stay; None: they do not stay.
         missing: engines that cannot run, by name, and why, for the reports.
-        progress: is told which scenario is next, as `3/160 iceberg/deletes/own-commit`.
 
     Raises:
         RequestError: two engines have one name, or a table that was kept is in the way.
@@ -89,17 +88,18 @@ def run(
         tested.append(_Tested(info, reader, reader.capabilities()))
     infos = {scenario.name: _info(scenario) for scenario in scenarios}
     cases: list[Case] = []
-    with _directory(keep) as directory:
-        for number, scenario in enumerate(scenarios, 1):
-            progress(f"{number}/{len(scenarios)} {scenario.name}")
+    with _directory(keep) as directory, phase("running", len(scenarios), "scenarios") as advance:
+        for scenario in scenarios:
             place = directory / scenario.name
             if place.exists():
                 raise RequestError(
                     "Cannot keep a table where something is: remove it, or name another directory", file=str(place)
                 )
-            cases += _cases(scenario, infos[scenario.name], known, place, tested)
+            with phase(scenario.name):
+                cases += _cases(scenario, infos[scenario.name], known, place, tested)
             if keep is None:
                 shutil.rmtree(place, ignore_errors=True)
+            advance(1)
     found = tuple(cases)
     return Run(
         engines=tuple(each.info for each in tested),
