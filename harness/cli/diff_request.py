@@ -101,7 +101,7 @@ class Relaxing:
     ] = None
 
     def relaxations(self, *, is_foreign: bool) -> Relaxations:
-        """The differences that pass. is_foreign: a side is a file or another database, so that rules of types hold."""
+        """The differences that pass. is_foreign: another project gives a side's rows, so that rules of types hold."""
         forbidden = set(self.strict or ())
         allowed = frozenset(rule for rule in TypeRule if not {_Strict.TYPES, _Strict[rule.name]} & forbidden)
         return Relaxations(

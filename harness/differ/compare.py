@@ -30,7 +30,7 @@ from harness.differ.relaxed import MOST_ROWS, paired, reconciled, relaxed
 from harness.differ.result import ComparisonResult, SideInfo
 from harness.differ.schemas import compare_schemas
 from harness.differ.sides import HashedSide, Hashing, Side, recorded_rows
-from harness.differ.sources import Moment, RowSource, usual_engines
+from harness.differ.sources import Moment, usual_engines
 from harness.errors import RequestError, UnsupportedError
 from harness.metadata.model.arguments import checked
 from harness.snapshot import Changes, Snapshot
@@ -301,10 +301,10 @@ class _Run:
         )
 
     def _type_rules(self) -> frozenset[TypeRule]:
-        """The rules asked for; else all of them beside a file or another database."""
+        """The rules asked for; else all of them beside rows of another project."""
         if self.rules.relaxations.types is not None:
             return self.rules.relaxations.types
-        return ALL_TYPE_RULES if any(isinstance(each.data, RowSource) for each in self.openings) else frozenset()
+        return ALL_TYPE_RULES if any(each.is_foreign for each in self.openings) else frozenset()
 
     def _small(self, sides: tuple[Side, Side], columns: Sequence[str]) -> tuple[pa.Table, pa.Table] | None:
         """All rows of both sides, if these are few; the cheaper engine is asked first."""

@@ -238,7 +238,8 @@ _MEMORY = "512MB"
 class ArrowSide:
     """Rows of an Arrow stream.
 
-    whole: all rows, where they are in memory. stored: one entry once the rows are in DuckDB.
+    whole: all rows, where they are in memory. stored: one entry once the rows are in DuckDB. plan: of the
+    table that another engine gave the rows of.
     """
 
     info: SideInfo
@@ -246,11 +247,7 @@ class ArrowSide:
     whole: pa.Table | None
     resources: ExitStack = field(repr=False)
     stored: list[DuckDBSide] = field(default_factory=list, repr=False)
-
-    @property
-    def plan(self) -> ScanPlan | None:
-        """None: Arrow data is no planned table."""
-        return None
+    plan: ScanPlan | None = field(default=None, repr=False)
 
     def head(self, columns: Sequence[str], limit: int) -> pa.Table:
         """At most `limit` rows."""
