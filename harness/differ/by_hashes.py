@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 import duckdb
 import pyarrow as pa
@@ -19,7 +19,7 @@ import pyarrow as pa
 from harness.differ.buckets import Groups, Hash, HashTally, Load, passes, total, turns
 from harness.differ.canonical import canonical_values
 from harness.differ.closeness import Line, line_of
-from harness.differ.duckdb_side import ArrowSide, DuckDBSide
+from harness.differ.duckdb_side import ArrowSide, DuckDBSide, in_engine
 from harness.differ.exact import MOST_EXAMPLES, Difference, Rules, distance, distance_text, examples
 from harness.differ.forms import INCOMPARABLE, carried, form, plain, storage_type
 from harness.differ.hashing import DuckDBValue, column_hash
@@ -131,7 +131,7 @@ def hashed(sides: tuple[Side, Side]) -> HashedSides:
     found = []
     for number, side in enumerate(sides):
         with failing(number):
-            found.append(cast(HashedSide, side.in_duckdb() if isinstance(side, ArrowSide) else side))
+            found.append(in_engine(side))
     return found[0], found[1]
 
 
@@ -145,8 +145,8 @@ def hashing_of(sides: tuple[Side, Side], columns: tuple[str, ...], rules: Rules)
 
 def cheaper_first(sides: tuple[Side, Side]) -> list[int]:
     """The numbers of the sides, that of the engine first that answers faster."""
-    costs = [0 if isinstance(side, ArrowSide) else 1 if isinstance(side, DuckDBSide) else 2 for side in sides]
-    return sorted((0, 1), key=lambda number: costs[number])
+    costs = [(not isinstance(side, ArrowSide | DuckDBSide), side.plan is not None) for side in sides]
+    return sorted((0, 1), key=costs.__getitem__)
 
 
 def _refuse_repeated(sides: HashedSides, hashing: Hashing, buckets: Sequence[Buckets]) -> None:
@@ -246,7 +246,7 @@ def sampled(
     for side, rows, own in zip(sides, drawn, hashes, strict=True):
         places = pa.array([i for i, each in enumerate(own) if each in chosen], pa.int64())
         whole = rows.select(list(hashing.columns)).take(places)
-        found.append(ArrowSide(info=side.info, schema=whole.schema, whole=whole, resources=resources))
+        found.append(ArrowSide(info=side.info, whole=whole, resources=resources))
     return found[0], found[1]
 
 

@@ -260,7 +260,7 @@ class SideOpening:
             names = [relation.columns[i] for i in places]
             types = [logical(type_, name) for name, type_ in zip(names, chosen.types, strict=False)]
         schema = pa.schema([pa.field(name, type_) for name, type_ in zip(names, types, strict=True)])
-        return DuckDBSide(info=info, relation=chosen, schema=schema, types=schema)
+        return DuckDBSide(info=info, relation=chosen, schema=schema)
 
     def _frame(self, frame: DataFrame, info: SideInfo) -> Side:
         from harness.differ.spark_side import SparkSide, failing
@@ -306,7 +306,7 @@ def _duckdb_table(plan: ScanPlan, info: SideInfo, _: SparkSession | None) -> Sid
     with failing_duckdb(info, plan):
         relation = connection.sql(query)
     schema = pa.schema([arrow_field(f) for f in plan.columns])
-    return DuckDBSide(info=info, relation=relation, schema=schema, types=schema, plan=plan, keep=connection)
+    return DuckDBSide(info=info, relation=relation, schema=schema, plan=plan, keep=connection)
 
 
 def _spark_table(plan: ScanPlan, info: SideInfo, spark: SparkSession | None) -> Side:
