@@ -16,9 +16,9 @@ from typing import TypeAlias
 import duckdb
 import pyarrow as pa
 
-from harness.differ.forms import plain
 from harness.differ.printing import show
 from harness.differ.result import GroupDifference, RowKind
+from harness.differ.schemas import plain
 from harness.differ.sides import Buckets
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.storage.threads import tracked

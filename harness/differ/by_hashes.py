@@ -21,11 +21,12 @@ from harness.differ.canonical import canonical_values
 from harness.differ.closeness import Line, line_of
 from harness.differ.duckdb_side import ArrowSide, DuckDBSide, in_engine
 from harness.differ.exact import MOST_EXAMPLES, Difference, Rules, distance, distance_text, examples
-from harness.differ.forms import INCOMPARABLE, carried, form, plain, storage_type
+from harness.differ.forms import INCOMPARABLE, carried, form, storage_type
 from harness.differ.hashing import DuckDBValue, column_hash
 from harness.differ.printing import show
 from harness.differ.relaxations import Tolerance
 from harness.differ.result import ColumnDifference, GroupDifference
+from harness.differ.schemas import plain
 from harness.differ.sides import HASH_PREFIX, Buckets, HashedSide, Hashing, Side, Some
 from harness.errors import EngineError, HarnessError, RequestError
 

@@ -14,10 +14,10 @@ from enum import Enum
 import duckdb
 import pyarrow as pa
 
-from harness.differ.forms import carried, digits_of, is_ticks, nanos
+from harness.differ.forms import carried, digits_of
 from harness.differ.hashing import DAYS
 from harness.differ.relaxations import Measure, Tolerance
-from harness.differ.schemas import normal_type
+from harness.differ.schemas import is_ticks, nanos, normal_type
 from harness.errors import RequestError
 from harness.storage.threads import tracked
 

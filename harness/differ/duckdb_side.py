@@ -14,9 +14,10 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from harness.differ.forms import carried, incomparable, plain, storage_type
+from harness.differ.forms import carried, incomparable, storage_type
 from harness.differ.hashing import DuckDBValue, child, row_hashes
 from harness.differ.result import SideInfo
+from harness.differ.schemas import plain
 from harness.differ.sides import (
     MOST_REPEATED,
     Buckets,

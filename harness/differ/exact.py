@@ -22,7 +22,6 @@ from harness.errors import RequestError
 
 MOST_EXAMPLES = 3
 """Pairs of values that are shown of a column."""
-_SECONDS = {"date": Decimal("0.001"), "other": Decimal("1e-9")}
 
 
 def examples(
@@ -56,7 +55,7 @@ def distance_text(line: Line, apart: Decimal | float) -> str:
     if line.kind is not LineKind.TICKS:
         return format(apart, "f") if isinstance(apart, Decimal) else repr(apart)
     dates = pa.types.is_date(line.left) and pa.types.is_date(line.right)
-    seconds = Decimal(apart) * _SECONDS["date" if dates else "other"]
+    seconds = Decimal(apart) * Decimal("1e-9")
     if dates and seconds % 86_400 == 0:
         return f"{seconds / 86_400:f} d"
     return f"{seconds.normalize():f} s"

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias, TypeVar, assert_never
 import pyarrow as pa
 
 from harness.differ import forms
-from harness.differ.forms import nanos
+from harness.differ.schemas import nanos
 from harness.engines.duckdb.instance import cursor
 
 # The hash of a row: two lanes of 64 bits, the same in every engine.

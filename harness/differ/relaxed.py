@@ -16,9 +16,9 @@ import pyarrow as pa
 
 from harness.differ.by_hashes import LABELS, failing
 from harness.differ.duckdb_side import ArrowSide, DuckDBSide, in_engine, logical
-from harness.differ.forms import carried, nanos, plain
+from harness.differ.forms import carried
 from harness.differ.relaxations import Relaxations
-from harness.differ.schemas import converted, normal_type
+from harness.differ.schemas import converted, nanos, normal_type, plain
 from harness.differ.sides import Side
 from harness.errors import RequestError
 from harness.metadata.filters import sqltext

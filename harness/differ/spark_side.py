@@ -19,9 +19,10 @@ from pyspark.sql import types as spark
 
 from harness.differ import forms
 from harness.differ.duckdb_side import DuckDBSide
-from harness.differ.forms import carried, incomparable, nanos
+from harness.differ.forms import carried, incomparable
 from harness.differ.hashing import NULL, SEEDS, Lane, both_lanes, is_known
 from harness.differ.result import SideInfo
+from harness.differ.schemas import nanos
 from harness.differ.sides import MOST_REPEATED, Buckets, Hashing, Some, Sums, retyped, with_hashes
 from harness.engines.spark.arrow_scan import SINGLE
 from harness.engines.spark.engine import conform
