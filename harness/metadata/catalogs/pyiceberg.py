@@ -22,9 +22,8 @@ from harness.storage import object_client
 from harness.storage.gate import metadata_root
 from harness.storage.paths import is_local, local_path, place
 
-# Properties of a catalog and of its answers, as storage options of the stores that a table is in.
-#
-# PyIceberg's names (`s3.endpoint`) become those of fsspec's file systems. Other properties are left out.
+# Properties of a catalog and of its answers, as storage options: PyIceberg's names (`s3.endpoint`) become those of
+# fsspec's file systems. Other properties are left out.
 
 
 _ADLS = "connection-string account-name account-key account-host sas-token tenant-id client-id client-secret token anon"
@@ -51,7 +50,6 @@ _EXPIRY = re.compile(
     r"s3\.session-token-expires-at-ms|gcs\.oauth2\.token-expires-at|adls\.sas-token-expires-at-ms(?:\..+)?"
 )
 _FAMILIES = {"s3": "s3", "gcs": "gcs", "abfs": "adls"}
-
 
 Properties: TypeAlias = "Callable[[str], Mapping[str, Any]]"
 """The properties of the catalog and of its answer for a path, the answer's first, for every kind of store."""
@@ -187,31 +185,26 @@ def setting(catalog: str, name: str) -> str:
 
 
 def _translated(error: Exception, catalog: str, uri: str | None) -> HarnessError:
-    names = {kind.__name__ for kind in type(error).__mro__}
-    said = _said(error)
+    names, said = {kind.__name__ for kind in type(error).__mro__}, _said(error)
+    kind: type[HarnessError] = StorageError
     if names & _DENIED or _CODES.search(str(error)):
-        return StorageError(
-            f"Cannot ask catalog {catalog}: it refuses the credentials, or they have expired ({said}); set "
-            f"{setting(catalog, 'credential')} or {setting(catalog, 'token')}, or log in anew (AWS)",
-            cause="CatalogDenied",
-        )
-    if names & _MISSING:
-        return RequestError(
-            f"Cannot ask catalog {catalog}: a package is missing ({said})", cause="CatalogClientMissing"
-        )
-    if names & _DOWN:
+        set_ = f"{setting(catalog, 'credential')} or {setting(catalog, 'token')}, or log in anew (AWS)"
+        reason = f"Cannot ask catalog {catalog}: it refuses the credentials, or they have expired ({said}); set {set_}"
+        cause = "CatalogDenied"
+    elif names & _MISSING:
+        kind, cause = RequestError, "CatalogClientMissing"
+        reason = f"Cannot ask catalog {catalog}: a package is missing ({said})"
+    elif names & _DOWN:
         at = "" if uri is None else f" at {_SECRET.sub('', uri)}"
-        return StorageError(
-            f"Cannot reach catalog {catalog}{at} ({said}); is it running, and {setting(catalog, 'uri')} right?",
-            cause="CatalogDown",
-        )
-    if names & _WRONG:
-        return RequestError(
-            f"Cannot ask catalog {catalog}: its configuration is wrong ({said}); see .pyiceberg.yaml and "
-            f"{setting(catalog, '…')}",
-            cause="CatalogMisconfigured",
-        )
-    return StorageError(f"Catalog {catalog} failed ({type(error).__name__}: {said})", cause="CatalogFailed")
+        reason = f"Cannot reach catalog {catalog}{at} ({said}); is it running, and {setting(catalog, 'uri')} right?"
+        cause = "CatalogDown"
+    elif names & _WRONG:
+        kind, cause = RequestError, "CatalogMisconfigured"
+        see = f".pyiceberg.yaml and {setting(catalog, '…')}"
+        reason = f"Cannot ask catalog {catalog}: its configuration is wrong ({said}); see {see}"
+    else:
+        reason, cause = f"Catalog {catalog} failed ({type(error).__name__}: {said})", "CatalogFailed"
+    return kind(reason, cause=cause)
 
 
 def _said(error: Exception) -> str:
@@ -247,29 +240,27 @@ class PyIcebergCatalog:
         return cls(client.name, client, {} if is_rest else client.properties)
 
     def namespaces(self, parent: Name = ()) -> tuple[Name, ...]:
-        """The namespaces directly in `parent`; none where there is no such one."""
-        with asking(self.name, self._uri, f"namespaces in {written(parent) or 'the root'}"):
-            try:
-                found = {tuple(each) for each in self.client.list_namespaces(parent)}
-            except Exception as error:
-                if type(error).__name__ not in _ABSENT:
-                    raise
-                return ()
-        depth = len(parent)
+        """The namespaces directly in `parent`; none where there is no such namespace."""
+        what, depth = f"namespaces in {written(parent) or 'the root'}", len(parent)
+        found = self._listed(what, lambda: {tuple(each) for each in self.client.list_namespaces(parent)})
         return tuple(sorted({each[: depth + 1] for each in found if len(each) > depth and each[:depth] == parent}))
 
     def tables(self, namespace: Name = ()) -> tuple[Name, ...]:
-        """The tables directly in a namespace; none where there is no such one. The root holds none."""
-        if not namespace:
-            return ()
-        with asking(self.name, self._uri, f"tables of {written(namespace)}"):
+        """The tables directly in a namespace; none where there is no such namespace. The root holds none."""
+
+        def ask() -> set[Name]:
+            return {tuple(each) for each in self.client.list_tables(namespace)} | self._delta_tables(namespace)
+
+        return tuple(sorted(self._listed(f"tables of {written(namespace)}", ask))) if namespace else ()
+
+    def _listed(self, what: str, ask: Callable[[], set[Name]]) -> set[Name]:
+        with asking(self.name, self._uri, what):
             try:
-                found = {tuple(each) for each in self.client.list_tables(namespace)} | self._delta_tables(namespace)
+                return ask()
             except Exception as error:
                 if type(error).__name__ not in _ABSENT:
                     raise
-                return ()
-        return tuple(sorted(found))
+                return set()
 
     def locate(self, name: Name) -> Located:
         """The place of a table, and the credentials that the catalog vends for it.

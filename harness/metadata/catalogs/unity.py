@@ -68,8 +68,9 @@ def lent(answer: Mapping[str, Any], location: str) -> tuple[dict[str, str], int 
         listed, longest = answer["storage-credentials"], -1
         for each in listed if isinstance(listed, list) else ():
             prefix, own = (each.get("prefix"), each.get("config")) if isinstance(each, dict) else (None, None)
-            is_known = isinstance(prefix, str) and isinstance(own, dict) and len(prefix) > longest
-            if is_known and f"{location.rstrip('/')}/".startswith(f"{prefix.rstrip('/')}/"):
+            if not isinstance(prefix, str) or not isinstance(own, dict):
+                continue
+            if len(prefix) > longest and f"{location.rstrip('/')}/".startswith(f"{prefix.rstrip('/')}/"):
                 longest, config, expires = len(prefix), own, each.get("expiration-time-ms")
     else:
         for name, fields in _OLDER.items():
