@@ -15,7 +15,6 @@ from harness.metadata.model.schema import Field, OpaqueType, StructType, Type, U
 from harness.storage.records import dataclass
 
 if TYPE_CHECKING:
-    from harness.metadata.delta.table import DeltaTable
     from harness.metadata.iceberg.table import IcebergTable
 
 
@@ -79,20 +78,13 @@ def metadata_table(table: Any, selection: Any, name: str) -> MetadataTable:
         hint = f"did you mean {near[0]}" if near else f"there are {', '.join(names)}"
         raise RequestError(f"There is no metadata table {name!r} of {table.format} tables: {hint}")
     try:
-        return _of_delta(table, selection, kind) if table.format == "delta" else _of_iceberg(table, selection, kind)
+        if table.format != "delta":
+            return _of_iceberg(table, selection, kind)
+        from harness.metadata.tables import delta
+
+        return delta.table(table, selection.snapshot, kind)
     except HarnessError as error:
         raise error.within(table=table.location, format=table.format) from error.__cause__
-
-
-def _of_delta(table: DeltaTable, selection: Any, kind: str) -> MetadataTable:
-    from harness.metadata.tables import delta
-
-    snapshot = selection.snapshot
-    if kind == "files":
-        return MetadataTable(delta.files_schema(snapshot), lambda _: delta.files(snapshot))
-    if kind == "partitions":
-        return MetadataTable(delta.partitions_schema(snapshot), lambda _: delta.partitions(snapshot))
-    return MetadataTable(delta.VERSIONS, lambda _: delta.versions(table))
 
 
 def _of_iceberg(table: IcebergTable, selection: Any, kind: str) -> MetadataTable:
