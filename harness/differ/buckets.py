@@ -135,7 +135,7 @@ _MOST_COUNTED = 100_000
 """Groups that are told apart; more are no answer for a person, and could be as many as rows."""
 _KINDS = {"both": RowKind.CHANGED, "left": RowKind.ONLY_LEFT, "right": RowKind.ONLY_RIGHT}
 
-Load: TypeAlias = Callable[[duckdb.DuckDBPyConnection, str, int, pa.Table, Sequence[str]], None]
+Load: TypeAlias = Callable[[str, int, pa.Table, Sequence[str]], None]
 
 
 def partition_columns(plan: ScanPlan) -> tuple[str, ...]:
@@ -158,7 +158,7 @@ class Groups:
             wanted = pa.table(connection.sql(f"SELECT a, b FROM d WHERE kind IN ({kinds})"))
             if not wanted.num_rows:
                 continue
-            load(connection, label, number, wanted, self.columns)
+            load(label, number, wanted, self.columns)
             names = [f"c{i}" for i in range(len(self.columns))]
             listed = ", ".join(names)
             once = f"SELECT DISTINCT ON (k1, k2) * FROM {label}"

@@ -70,7 +70,15 @@ def _cast(side: Side, casts: Mapping[str, str], label: str, resources: ExitStack
     texts, types = {}, {}
     for name, type_ in casts.items():
         i, place = side.schema.get_field_index(name), f"the {label} side's column {name!r}"
-        wanted, own = _type(type_, name), plain(side.schema.field(i).type)
+        own = plain(side.schema.field(i).type)
+        try:
+            wanted: Any = duckdb.sqltype(type_)
+        except duckdb.Error:
+            raise RequestError(
+                f"Cannot cast {name!r} to {type_!r}: DuckDB has no such type; take one such as BIGINT, DOUBLE, "
+                "VARCHAR, DATE, TIMESTAMP or DECIMAL(18, 2)",
+                field=name,
+            ) from None
         texts[i] = partial(_cast_text, stored=side.relation.types[i], type_=own, wanted=wanted, place=place)
         types[i] = logical(wanted, name)
     return side.with_columns(texts, types)
@@ -78,17 +86,6 @@ def _cast(side: Side, casts: Mapping[str, str], label: str, resources: ExitStack
 
 _ALL = 2**31 - 1
 """The most rows that Spark gives."""
-
-
-def _type(text: str, column: str) -> Any:
-    try:
-        return duckdb.sqltype(text)
-    except duckdb.Error:
-        raise RequestError(
-            f"Cannot cast {column!r} to {text!r}: DuckDB has no such type; take one such as BIGINT, DOUBLE, VARCHAR, "
-            "DATE, TIMESTAMP or DECIMAL(18, 2)",
-            field=column,
-        ) from None
 
 
 def _cast_text(text: str, stored: Any, type_: pa.DataType, wanted: Any, place: str) -> str:
