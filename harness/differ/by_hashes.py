@@ -22,7 +22,7 @@ from harness.differ.closeness import Line, line_of
 from harness.differ.duckdb_side import ArrowSide, DuckDBSide, in_engine
 from harness.differ.exact import MOST_EXAMPLES, Difference, Rules, distance, distance_text, examples
 from harness.differ.forms import INCOMPARABLE, carried, form, storage_type
-from harness.differ.hashing import DuckDBValue, column_hash
+from harness.differ.hashing import DuckDBValue, hash_of
 from harness.differ.printing import show
 from harness.differ.relaxations import Tolerance
 from harness.differ.result import ColumnDifference, GroupDifference
@@ -334,12 +334,10 @@ class Review:
         """Tells whether the column differs (`d`), or would but for its tolerance (`p`); nulls; the distance."""
         types = [side.schema.field(name).type for side in self.sides]
         texts = [f"{label}.c{i}" for label in "lr"]
-        hashes = [
-            column_hash(
-                DuckDBValue(text, connection.table(label).types[i + 2], plain(type_), self.hashing.form_of(name))
-            )
-            for label, text, type_ in zip("lr", texts, types, strict=True)
-        ]
+        form, hashes = self.hashing.form_of(name), []
+        for label, text, type_ in zip("lr", texts, types, strict=True):
+            stored = connection.table(label).types[i + 2]
+            hashes.append(hash_of(DuckDBValue(text, stored, plain(type_), form), 0))
         unequal = f"({hashes[0]} <> {hashes[1]})"
         tolerance = self.tolerances.get(name)
         passed = "FALSE"

@@ -66,7 +66,7 @@ _PLAIN = {
     "null": pa.null(),
 }
 _LOSSY = re.compile(r"UUID|HUGEINT|ENUM|\[\d+\]")
-"""The types in a nested type that Arrow does not get whole; a field's name may look like one, which changes nothing."""
+"""Types that Arrow does not get whole. A field's name may look like one: the cast changes nothing then."""
 
 
 def logical(stored: Any, column: str) -> pa.DataType:
@@ -87,35 +87,25 @@ def logical(stored: Any, column: str) -> pa.DataType:
             raise incomparable(f"DuckDB's column {column!r}", stored, column=column)
 
 
-def shown(text: str, stored: Any, depth: int = 0) -> str:
+def shown(text: str, stored: Any) -> str:
     """An expression for the value that Arrow gets whole whatever the connection's settings."""
+    return f"CAST({text} AS {_shown_type(stored)})" if _LOSSY.search(str(stored)) else text
+
+
+def _shown_type(stored: Any) -> str:
     match stored.id:
         case "uuid":
-            return f"CAST({text} AS BLOB)"
+            return "BLOB"
         case "hugeint" | "uhugeint" | "enum":
-            return f"CAST({text} AS VARCHAR)"
-        case "list" | "array" | "map" | "struct" if _LOSSY.search(str(stored)):
-            return f"CASE WHEN {text} IS NULL THEN NULL ELSE {_shown_parts(text, stored, depth)} END"
-        case _:
-            return text
-
-
-def _shown_parts(text: str, stored: Any, depth: int) -> str:
-    item = f"x{depth}"
-    match stored.id:
+            return "VARCHAR"
+        case "list" | "array":
+            return f"{_shown_type(child(stored, 0))}[]"
         case "map":
-            key = shown(f"{item}.key", child(stored, 0), depth + 1)
-            value = shown(f"{item}.value", child(stored, 1), depth + 1)
-            entry = f"struct_pack(key := {key}, value := {value})"
-            return f"map_from_entries(list_transform(map_entries({text}), lambda {item}: {entry}))"
+            return f"MAP({_shown_type(child(stored, 0))}, {_shown_type(child(stored, 1))})"
         case "struct":
-            parts = {
-                name: shown(f"struct_extract_at({text}, {place})", part, depth)
-                for place, (name, part) in enumerate(stored.children, 1)
-            }
-            return sqltext.struct(parts)
+            return f"STRUCT({', '.join(f'{sqltext.name(name)} {_shown_type(part)}' for name, part in stored.children)})"
         case _:
-            return f"list_transform({text}, lambda {item}: {shown(item, child(stored, 0), depth + 1)})"
+            return str(stored)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,14 +20,12 @@ from harness.errors import UnsupportedError
 from harness.metadata.model.arrow_values import children_of, is_rebuilt, with_children
 
 
-@dataclass(frozen=True, slots=True)
-class Nothing:
-    """All values are null on both sides."""
+class Simple(Enum):
+    """Forms without parameters."""
 
-
-@dataclass(frozen=True, slots=True)
-class Whole:
-    """An integer or boolean, by its 64 bits."""
+    NOTHING = "all values are null on both sides"
+    WHOLE = "an integer or boolean, by its 64 bits"
+    BYTES = "text, bytes or a UUID, by bytes"
 
 
 class Digits(Enum):
@@ -66,11 +64,6 @@ class Float:
 
 
 @dataclass(frozen=True, slots=True)
-class Bytes:
-    """Text, bytes or a UUID, by bytes."""
-
-
-@dataclass(frozen=True, slots=True)
 class StructFields:
     """A struct, by the names of its fields, sorted."""
 
@@ -92,7 +85,7 @@ class Entries:
     value: HashForm
 
 
-HashForm: TypeAlias = Nothing | Whole | Number | Ticks | Float | Bytes | StructFields | Items | Entries
+HashForm: TypeAlias = Simple | Number | Ticks | Float | StructFields | Items | Entries
 
 _INTEGER_DIGITS = {8: 3, 16: 5, 32: 10, 64: 20}
 INCOMPARABLE = "IncomparableType"
@@ -108,15 +101,15 @@ def form(left: pa.DataType, right: pa.DataType, *, signed_zeros: SignedZeros = "
     kind = pa.types
     a, b = (b if kind.is_null(a) else a), (a if kind.is_null(b) else b)
     if kind.is_null(a):
-        return Nothing()
+        return Simple.NOTHING
     if kind.is_boolean(a):
-        return Whole()
+        return Simple.WHOLE
     if kind.is_integer(a) or kind.is_decimal(a):
         return _number(a, b)
     if kind.is_floating(a):
         return Float(signed_zeros)
     if is_text(a) or is_binary(a):
-        return Bytes()
+        return Simple.BYTES
     if is_ticks(a):
         units = nanos(a), nanos(b)
         return Ticks(max(units), units[0] != units[1])
@@ -148,7 +141,7 @@ def large(type_: pa.DataType) -> UnsupportedError:
 
 def _number(a: pa.DataType, b: pa.DataType) -> HashForm:
     if pa.types.is_integer(a) and pa.types.is_integer(b) and (pa.types.is_uint64(a) == pa.types.is_uint64(b)):
-        return Whole()
+        return Simple.WHOLE
     sizes = [digits_of(type_) for type_ in (a, b)]
     scale = max(scale for _, scale in sizes)
     width = max(whole for whole, _ in sizes) + scale

@@ -46,30 +46,21 @@ class SparkValue:
     form: forms.HashForm
 
 
-def row_hash_columns(values: Sequence[SparkValue], gateway: Gateway) -> tuple[Column, Column]:
-    """Both lanes of the hash of a row, as the bigints of the same bits."""
-
-    def chain(hashes: Sequence[Column], lane: Lane) -> Column:
-        return reduce(lambda linked, value: _call(gateway, "link", linked, value), hashes, _constant(SEEDS[lane]))
-
-    return both_lanes(lambda lane: [_hash(value, lane, gateway) for value in values], chain)
-
-
 def _hash(value: SparkValue, lane: Lane, gateway: Gateway) -> Column:
-    if isinstance(value.stored, spark.NullType) or isinstance(value.form, forms.Nothing):
+    if isinstance(value.stored, spark.NullType) or value.form is forms.Simple.NOTHING:
         return _constant(NULL)
     return functions.coalesce(_not_null(value, lane, gateway), _constant(NULL))
 
 
 def _not_null(value: SparkValue, lane: Lane, gateway: Gateway) -> Column:
     match value.form, value.stored:
-        case forms.Whole(), _:
+        case forms.Simple.WHOLE, _:
             return _call(gateway, "whole", value.column)
         case forms.Ticks(split=False), _ if _divisor(value.stored, value.logical) == 1:
             return _call(gateway, "whole", value.column)
         case forms.Float(signed_zeros=zeros), _:
             return _call(gateway, "real" if zeros == "distinct" else "realWithOneZero", value.column)
-        case forms.Bytes(), spark.StringType() | spark.BinaryType() if not _is_uuid(value.logical):
+        case forms.Simple.BYTES, spark.StringType() | spark.BinaryType() if not _is_uuid(value.logical):
             return _call(gateway, "secondOfBytes" if lane else "firstOfBytes", value.column)
         case forms.Number(scale=scale, digits=forms.Digits.NARROW), spark.DecimalType():
             return _call(gateway, "narrow", value.column, functions.lit(scale))
@@ -83,9 +74,9 @@ def _described(form: forms.HashForm, stored: spark.DataType, logical: pa.DataTyp
     if isinstance(stored, spark.NullType):
         return "N"
     match form:
-        case forms.Nothing():
+        case forms.Simple.NOTHING:
             return "N"
-        case forms.Whole():
+        case forms.Simple.WHOLE:
             return "W"
         case forms.Float(signed_zeros=zeros):
             return "F" if zeros == "distinct" else "Z"
@@ -93,7 +84,7 @@ def _described(form: forms.HashForm, stored: spark.DataType, logical: pa.DataTyp
             return f"D{scale},{_DIGITS[digits]};"
         case forms.Ticks(base=base, split=split):
             return f"T{_divisor(stored, logical)},{base // nanos(logical) if split else 0};"
-        case forms.Bytes():
+        case forms.Simple.BYTES:
             return "U" if _is_uuid(logical) else "B" if isinstance(stored, spark.BinaryType) else "S"
         case forms.Items(element=element):
             assert isinstance(stored, spark.ArrayType)
@@ -239,10 +230,15 @@ class SparkSide:
         if not has_gateway(session) or not is_known():
             return hashed_by_duckdb(self.frame, self.schema, hashing, keep=keep)
         gateway = Gateway.of(session)
-        lanes = hashing.lanes(
-            lambda columns: row_hash_columns([self._value(name, hashing) for name in columns], gateway)
-        )
-        outputs = [lane.alias(name) for name, lane in lanes.items()]
+
+        def chain(hashes: Sequence[Column], lane: Lane) -> Column:
+            return reduce(lambda linked, value: _call(gateway, "link", linked, value), hashes, _constant(SEEDS[lane]))
+
+        def row_hashes(columns: Sequence[str]) -> tuple[Column, Column]:
+            values = [self._value(name, hashing) for name in columns]
+            return both_lanes(lambda lane: [_hash(value, lane, gateway) for value in values], chain)
+
+        outputs = [lane.alias(name) for name, lane in hashing.lanes(row_hashes).items()]
         return self.frame.select(*(["*"] if keep else []), *outputs)
 
     def _value(self, name: str, hashing: Hashing) -> SparkValue:
