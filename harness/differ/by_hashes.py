@@ -97,15 +97,15 @@ def by_hashes(given: tuple[Side, Side], columns: tuple[str, ...], rules: Rules) 
         hashes = both(sides, partial(_hashes_in, some, hashing))
         tally.count(*hashes, partial(review.judge, some))
     further = review.example_keys()
-    alone = (tally.left, tally.right)
+    alone, changed = (tally.shown["left"], tally.shown["right"]), tally.shown["both"]
     fetched = [
-        _fetched(number, side, hashing, [*dict.fromkeys([*tally.both, *alone[number], *further])])
+        _fetched(number, side, hashing, [*dict.fromkeys([*changed, *alone[number], *further])])
         for number, side in enumerate(sides)
     ]
-    left, right = (_only(rows, hashing, {*tally.both, *own}) for rows, own in zip(fetched, alone, strict=True))
+    left, right = (_only(rows, hashing, {*changed, *own}) for rows, own in zip(fetched, alone, strict=True))
     difference = rules.difference(left, right, columns)
     by_value = (difference.only_left, difference.only_right, difference.changed)
-    by_hash = (len(tally.left), len(tally.right), len(tally.both))
+    by_hash = (len(alone[0]), len(alone[1]), len(changed))
     assert by_value == by_hash, f"rows differ by hash but not by value: {by_hash} by hash, {by_value} by value"
     difference = _counted(difference, tally, (left, right), hashing)
     if hashing.keys:
@@ -187,16 +187,16 @@ def _counted(
     if not hashing.keys:
         hashes = [_hashes(table, hashing) for table in shown]
         counts = [
-            tally.right[hashes[1][right or 0]] if left is None else tally.left[hashes[0][left]]
+            tally.shown["right"][hashes[1][right or 0]] if left is None else tally.shown["left"][hashes[0][left]]
             for left, right in zip(difference.left_examples, difference.right_examples, strict=True)
         ]
         rows = tuple(replace(row, count=count) for row, count in zip(rows, counts, strict=True))
     return replace(
         difference,
         rows=rows,
-        only_left=tally.only_left,
-        only_right=tally.only_right,
-        changed=tally.changed,
+        only_left=tally.rows["left"],
+        only_right=tally.rows["right"],
+        changed=tally.rows["both"],
         truncated=len(difference.rows) < tally.kinds,
     )
 

@@ -95,8 +95,10 @@ def _counted(sides: _Sides, most: int) -> Difference:
     lefts = {row: count for row, count in surplus.items() if count > 0}
     rights = {row: -count for row, count in surplus.items() if count < 0}
     shares = _shares([len(lefts), len(rights)], most)
-    left_places = _places(sides.left_rows, _first(lefts, shares[0]))
-    right_places = _places(sides.right_rows, _first(rights, shares[1]))
+    first_left = {row: i for i, row in reversed([*enumerate(sides.left_rows)]) if row in lefts}
+    first_right = {row: i for i, row in reversed([*enumerate(sides.right_rows)]) if row in rights}
+    left_places = [first_left[row] for row in _first(lefts, shares[0])]
+    right_places = [first_right[row] for row in _first(rights, shares[1])]
     partners = sides.partners(left_places, right_places)
     found = [_DifferingRow(RowKind.ONLY_LEFT, i, None, lefts[sides.left_rows[i]]) for i in left_places]
     found += [_DifferingRow(RowKind.ONLY_RIGHT, None, j, rights[sides.right_rows[j]]) for j in right_places]
@@ -274,17 +276,6 @@ def _shares(numbers: Sequence[int], most: int) -> list[int]:
 def _first(rows: Collection[CanonicalRow], most: int) -> list[CanonicalRow]:
     """The first rows by value."""
     return heapq.nsmallest(most, rows, key=order_key)
-
-
-def _places(rows: Sequence[CanonicalRow], wanted: Sequence[CanonicalRow]) -> list[int]:
-    """The index of the first row that equals each wanted row."""
-    places: dict[CanonicalRow, int] = {}
-    missing = set(wanted)
-    for i, row in enumerate(rows):
-        if row in missing:
-            missing.remove(row)
-            places[row] = i
-    return [places[row] for row in wanted]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

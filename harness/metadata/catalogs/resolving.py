@@ -21,7 +21,7 @@ from harness.storage.configuration import files
 from harness.storage.paths import SCHEME, is_local, local_path, shown
 from harness.storage.threads import cached_property
 
-# Catalogs by the names that a user gave them: in harness's own configuration, and in PyIceberg's.
+# Catalogs by the names of a user's configuration, harness's own or PyIceberg's.
 #
 #     [tool.harness.catalogs.prod]
 #     type = "unity"
@@ -38,15 +38,13 @@ _KEYS: Mapping[str, Mapping[str, type]] = {
     "warehouse": {"location": str, "storage-options": dict},
 }
 _CAUSE = "CatalogMisconfigured"
+_TWICE = "Cannot tell which catalog is {}: {} have it; rename one"
 _NEEDED = {"unity": "uri", "warehouse": "location"}
 
 
 @dataclass(frozen=True, slots=True)
 class Configured:
-    """A catalog that has a name. warehouse: where its tables are, if said. open: makes it.
-
-    kind: such as unity, rest or sql; None: a class of the user's, or nobody can tell.
-    """
+    """A catalog that has a name. kind: such as unity, rest or sql, if known. warehouse: of its tables, if said."""
 
     name: str
     kind: str | None
@@ -64,14 +62,14 @@ def configured() -> dict[str, Configured]:
         for text, said in file.section("catalogs", cause=_CAUSE).items():
             name, catalog = text.lower(), _catalog(text.lower(), said, file.path, is_own=file.is_own)
             if name in found and "unity" in (catalog.kind, found[name].kind):  # or a stranger's server gets the token
-                raise _twice(name, "your own configuration and the project's")
+                raise RequestError(_TWICE.format(name, "your own configuration and the project's"), cause=_CAUSE)
             found[name] = catalog
     from harness.metadata.catalogs import pyiceberg as of
 
     if of.is_installed():
         for name, properties in of.configured().items():
             if name in found:
-                raise _twice(name, "harness's configuration and PyIceberg's")
+                raise RequestError(_TWICE.format(name, "harness's configuration and PyIceberg's"), cause=_CAUSE)
             opening = partial(of.open_configured, name, properties)
             found[name] = Configured(name, of.kind(properties), properties.get("warehouse"), opening)
     return found
@@ -119,13 +117,8 @@ def _variable(name: str) -> str:
     return f"HARNESS_CATALOG__{name.upper().replace('-', '_')}__TOKEN"
 
 
-def _twice(name: str, who: str) -> RequestError:
-    return RequestError(f"Cannot tell which catalog is {name}: {who} have it; rename one", cause=_CAUSE)
-
-
 def _invalid(file: Path, field_: str, reason: str) -> RequestError:
-    message = f"Invalid configuration: {reason}"
-    return RequestError(message, cause=_CAUSE, file=str(file), field=field_)
+    return RequestError(f"Invalid configuration: {reason}", cause=_CAUSE, file=str(file), field=field_)
 
 
 # All catalogs that are configured as one, in which the first part of a name is the catalog's: `prod.sales.orders`.
@@ -151,12 +144,12 @@ class Together:
         if not parent:
             return tuple((name,) for name in sorted(self.configured))
         catalog = self._catalog(parent[0])
-        return () if catalog is None else _below(parent[0], catalog.namespaces(parent[1:]))
+        return () if catalog is None else tuple((parent[0], *name) for name in catalog.namespaces(parent[1:]))
 
     def tables(self, namespace: Name = ()) -> tuple[Name, ...]:
         """The tables directly in a namespace; the root holds none."""
         catalog = self._catalog(namespace[0]) if namespace else None
-        return () if catalog is None else _below(namespace[0], catalog.tables(namespace[1:]))
+        return () if catalog is None else tuple((namespace[0], *name) for name in catalog.tables(namespace[1:]))
 
     def locate(self, name: Name) -> Located:
         """The place of a table.
@@ -190,10 +183,6 @@ class Together:
         if key not in self._opened and key in self.configured:
             self._opened[key] = self.configured[key].open()
         return self._opened.get(key)
-
-
-def _below(catalog: str, names: tuple[Name, ...]) -> tuple[Name, ...]:
-    return tuple((catalog, *name) for name in names)
 
 
 # Tables that other libraries opened: PyIceberg's `Table`, deltalake's `DeltaTable`. Neither is imported to see it.
@@ -242,8 +231,8 @@ def is_of(given: object, package: str, name: str) -> bool:
 def find(location: str, catalog: Catalog | str | None) -> Located:
     """The place of a table by its name.
 
-    location: the name, with the catalog's before it if `catalog` is None.
-    catalog: as for `open_catalog`; None: the name says, or only one configured catalog has it.
+    location: the name, with the catalog's before it if `catalog` is None. catalog: as for `open_catalog`; None: the
+    name says, or a single configured catalog has it.
 
     Raises:
         RequestError: the name is none, or there is no such catalog.
@@ -312,11 +301,11 @@ def no_catalogs() -> str:
 
 @checked
 def open_catalog(catalog: Catalog | str, *, storage_options: Mapping[str, Any] | None = None) -> Catalog:
-    """A catalog, by whatever a user calls it.
+    """The catalog that a user names.
 
     Args:
-        catalog: the name of one that is configured, for harness or for PyIceberg; the location of a warehouse
-            directory; a catalog, of harness or of PyIceberg.
+        catalog: the name of a catalog that is configured for harness or PyIceberg; the location of a warehouse
+            directory; a catalog of harness or PyIceberg.
         storage_options: for a warehouse directory.
 
     Raises:
@@ -328,9 +317,18 @@ def open_catalog(catalog: Catalog | str, *, storage_options: Mapping[str, Any] |
         if SCHEME.match(catalog) or "/" in catalog or os.path.isdir(catalog):
             return open_warehouse(catalog, storage_options=storage_options)
         known = configured()
-        if catalog.lower() not in known:
-            raise _unknown(catalog, tuple((each,) for each in known))
-        return known[catalog.lower()].open()
+        if catalog.lower() in known:
+            return known[catalog.lower()].open()
+        from harness.metadata.catalogs import pyiceberg as of
+
+        if not (known or of.is_installed()):
+            of.configured()  # says what is missing
+        names = [(each,) for each in sorted(known)]
+        near = nearest((catalog,), names)
+        which = "the nearest that are configured are" if near else "configured are"
+        which = f"{which} {', '.join(map(written, near or names))}" if names else no_catalogs()
+        message = f"Cannot find catalog {catalog!r}: there is no such directory, and {which}"
+        raise RequestError(message, cause="UnknownCatalog", options=("catalog",))
     if isinstance(catalog, Catalog):
         return catalog
     if is_of(catalog, "pyiceberg", "Catalog"):
@@ -342,16 +340,3 @@ def open_catalog(catalog: Catalog | str, *, storage_options: Mapping[str, Any] |
         "harness.open_warehouse(…) or a catalog of PyIceberg",
         options=("catalog",),
     )
-
-
-def _unknown(name: str, known: tuple[Name, ...]) -> RequestError:
-    from harness.metadata.catalogs import pyiceberg as of
-
-    if not (known or of.is_installed()):
-        of.configured()  # says what is missing
-    if near := nearest((name,), known):
-        which = f"the nearest that are configured are {', '.join(map(written, near))}"
-    else:
-        which = f"configured are {', '.join(map(written, sorted(known)))}" if known else no_catalogs()
-    message = f"Cannot find catalog {name!r}: there is no such directory, and {which}"
-    return RequestError(message, cause="UnknownCatalog", options=("catalog",))
