@@ -205,7 +205,12 @@ class SideOpening:
             plan = self._plan(data)
             try:
                 if self.engine == "duckdb":
-                    return _duckdb_table(plan, info)
+                    connection = cursor()
+                    query = numbered(lower(plan, connection, registrar(connection), Use.ONCE), plan)
+                    with failing_duckdb(info, plan):
+                        relation = connection.sql(query)
+                    schema = pa.schema([arrow_field(f) for f in plan.columns])
+                    return DuckDBSide(info=info, relation=relation, schema=schema, plan=plan, keep=connection)
                 if self.engine == "spark":
                     return _spark_table(plan, info, self.spark)
                 rows = find_engine(self.engine).to_arrow(plan)
@@ -299,15 +304,6 @@ def is_frame(data: object) -> TypeGuard[DataFrame]:
     return any(
         kind.__module__.startswith("pyspark.sql") and kind.__name__ == "DataFrame" for kind in type(data).__mro__
     )
-
-
-def _duckdb_table(plan: ScanPlan, info: SideInfo) -> Side:
-    connection = cursor()
-    query = numbered(lower(plan, connection, registrar(connection), Use.ONCE), plan)
-    with failing_duckdb(info, plan):
-        relation = connection.sql(query)
-    schema = pa.schema([arrow_field(f) for f in plan.columns])
-    return DuckDBSide(info=info, relation=relation, schema=schema, plan=plan, keep=connection)
 
 
 def _spark_table(plan: ScanPlan, info: SideInfo, spark: SparkSession | None) -> Side:

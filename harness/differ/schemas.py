@@ -1,7 +1,7 @@
 """The differences of two Arrow schemas, and the columns in which rows can be compared.
 
-Types are compared by what they hold, not by how Arrow lays it out: a large, viewed, dictionary- or run-end-encoded
-string is a string, a decimal has no width, every list is a list, a time zone only says that values are instants.
+Types are compared by their values, not by Arrow's layout: a large, viewed, dictionary- or run-end-encoded string is a
+string, a decimal has no width, every list is a list, a time zone only says that values are instants.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ def compare_schemas(
 ) -> tuple[tuple[SchemaDifference, ...], tuple[str, ...]]:
     """The differences, and the columns in which rows can be compared, both in the left side's order.
 
-    Columns are paired by name, case and all. A column is compared unless it, or a part of it, is only on one side or
+    Columns are paired by name, case and all. A column is compared unless a part of it is only on one side, or
     incomparable. Parts are named by path: fields by name, `element` of a list, `key` and `value` of a map.
 
-    rules: which differences of types do not count; they are reported with the rule's name.
+    rules: differences of types that do not count; they are reported with the rule's name.
 
     Raises RequestError: two columns or fields have one name; UnsupportedError: a column holds a union.
     """
@@ -173,14 +173,10 @@ def _check(side: str, path: str, fields: Sequence[pa.Field]) -> None:
             _check(side, where, [type_.value_field.with_name("element")])
 
 
-def _column(path: str, left: pa.Field, right: pa.Field, rules: TypeRules) -> Iterator[SchemaDifference]:
-    if left.nullable != right.nullable:
-        words = ["nullable" if field.nullable else "not nullable" for field in (left, right)]
-        yield SchemaDifference(path, SchemaKind.NULLABLE, *words)
-    yield from _types(path, left, right, rules)
-
-
 def _types(path: str, left: pa.Field, right: pa.Field, rules: TypeRules) -> Iterator[SchemaDifference]:
+    if left.nullable != right.nullable:
+        both = ["nullable" if field.nullable else "not nullable" for field in (left, right)]
+        yield SchemaDifference(path, SchemaKind.NULLABLE, *both)
     a, b = normal_type(left.type), normal_type(right.type)
     kind = pa.types
     inner = rules - {TypeRule.ROUNDING, TypeRule.TRUTH}
@@ -188,9 +184,9 @@ def _types(path: str, left: pa.Field, right: pa.Field, rules: TypeRules) -> Iter
         yield from _parts(f"{path}.", a, b, inner)
     elif kind.is_map(a) and kind.is_map(b):
         yield from _types(f"{path}.key", a.key_field, b.key_field, inner)
-        yield from _column(f"{path}.value", a.item_field, b.item_field, inner)
+        yield from _types(f"{path}.value", a.item_field, b.item_field, inner)
     elif kind.is_list(a) and kind.is_list(b):
-        yield from _column(f"{path}.element", a.value_field, b.value_field, inner)
+        yield from _types(f"{path}.element", a.value_field, b.value_field, inner)
     elif not a.equals(b):
         rule = _rule(a, b)
         if rule is not None and rule in rules:
@@ -232,7 +228,7 @@ def _parts(
     lefts, rights = ({field.name: field for field in side} for side in (left, right))
     for name, field in lefts.items():
         if name in rights:
-            yield from _column(f"{prefix}{name}", field, rights[name], rules)
+            yield from _types(f"{prefix}{name}", field, rights[name], rules)
         else:
             yield SchemaDifference(f"{prefix}{name}", SchemaKind.ONLY_LEFT, str(field.type), None)
     for name, field in rights.items():

@@ -1,7 +1,4 @@
-"""A catalog of PyIceberg as a catalog of harness. PyIceberg finds tables, and reading stays harness's.
-
-`harness.metadata.catalogs.pyiceberg_answers` has the answers of each kind of catalog.
-"""
+"""A catalog of PyIceberg as a catalog of harness. PyIceberg finds tables, and harness reads them."""
 
 from __future__ import annotations
 
@@ -41,7 +38,7 @@ _KNOWN = {
     "gcs": {"oauth2.token": "token", "project-id": "project", "service.host": "endpoint_url"},
     "adls": {name: name.replace("-", "_") for name in _ADLS.split()},
 }
-"""PyIceberg's names behind the kind of store, and those of fsspec's file systems; dots lead into a mapping."""
+"""By kind of store, PyIceberg's names without it, and those of fsspec's file systems; dots lead into a mapping."""
 _OF_CLIENT = ("region", "access-key-id", "secret-access-key", "session-token", "profile-name")
 _PATH_STYLE = "s3.path-style-access"
 """Java's name for the opposite of `s3.force-virtual-addressing`."""
@@ -56,10 +53,7 @@ Properties: TypeAlias = "Callable[[str], Mapping[str, Any]]"
 
 
 def store_options(properties: Properties, location: str, places: Iterable[str] = ()) -> dict[str, Any]:
-    """The options for the store of a table and, under their names, for those of other places.
-
-    places: elsewhere, where files of the table may be.
-    """
+    """The options for the store of a table and, under their names, for the stores of its other places."""
     options = options_of(properties(location), location)
     home = place(location).store
     others = {place(path).store: path for path in places if not is_local(local_path(path))}
@@ -78,20 +72,6 @@ def vended_for(path: str, vended: Mapping[str, Mapping[str, Any]]) -> Mapping[st
         if path.startswith(prefix) and ("://" not in prefix or place(prefix).store in stores)
     ]
     return vended[max(fitting, key=len)] if fitting else {}
-
-
-def _named_endpoints(properties: Properties, said: Mapping[str, Any], paths: Iterable[str]) -> dict[str, str]:
-    """The address that a catalog's server names, by store. said: the properties that the user said."""
-    found: dict[str, str] = {}
-    for store, path in {place(path).store: path for path in paths}.items():
-        if store.partition("://")[0] in _FAMILIES:
-            address, own = (
-                object_client.endpoint(store, object_client.given_options(store, options_of(each, path)))
-                for each in (properties(path), said)
-            )
-            if address is not None and address != own:
-                found[store] = address
-    return found
 
 
 def options_of(properties: Mapping[str, Any], location: str) -> dict[str, Any]:
@@ -142,7 +122,7 @@ def expires_ms(properties: Mapping[str, Any]) -> int | None:
     return min((int(time) for time in times if time.isdecimal()), default=None)
 
 
-# Failures of a question to a catalog, each in one line that says what to set.
+# Failures of a question to a catalog, each a line with the setting to change.
 
 
 # Classes of PyIceberg, requests, botocore, SQLAlchemy and Thrift: by name, so that none of them is imported for it.
@@ -164,9 +144,9 @@ _LOG = logging.getLogger("harness.catalogs")
 
 @contextmanager
 def asking(catalog: str, uri: str | None, what: str) -> Iterator[None]:
-    """A context for every question to a catalog. what: the question, for the log.
+    """The context of a question to a catalog. what: the question, for the log.
 
-    Raises RequestError where the configuration is wrong or a package is missing, StorageError for all else.
+    Raises RequestError: the configuration is wrong, or a package is missing; StorageError: all else.
     """
     start = time.monotonic()
     try:
@@ -226,7 +206,7 @@ _ABSENT = {"NoSuchTableError", "NoSuchNamespaceError", "NoSuchIdentifierError", 
 class PyIcebergCatalog:
     """Finds tables through a `pyiceberg.catalog.Catalog`, Delta tables of Glue and Hive among them.
 
-    said: the properties that the user configured; others are those that its server has the client take.
+    said: the properties that the user configured; all others come from the server.
     """
 
     name: str
@@ -266,8 +246,8 @@ class PyIcebergCatalog:
         """The place of a table, and the credentials that the catalog vends for it.
 
         Raises:
-            TableNotFoundError: there is no table of that name; the message has the nearest names.
-            IsAViewError: it is a view's.
+            TableNotFoundError: the name is no table's; the message has the nearest names.
+            IsAViewError: the name is a view's.
             UnsupportedError: the table is neither Iceberg nor Delta.
             StorageError: the catalog does not answer, or refuses the credentials.
         """
@@ -322,6 +302,15 @@ def located(catalog: PyIcebergCatalog, name: Name, found: Answer) -> Located:
         said = catalog.said  # profiles of this machine count where the user said them
         return {key: v for key, v in every.items() if not key.endswith(".profile-name") or v == said.get(key)}
 
+    endpoints: dict[str, str] = {}
+    for store, path in {place(path).store: path for path in (*found.places, location, home)}.items():
+        if store.partition("://")[0] in _FAMILIES:
+            address, said = (
+                object_client.endpoint(store, object_client.given_options(store, options_of(each, path)))
+                for each in (properties(path), catalog.said)
+            )
+            if address is not None and address != said:
+                endpoints[store] = address
     own = {**found.properties, **vended_for(home, found.vended)}
     ends = min((end for each in ({}, *found.vended.values()) if (end := expires_ms({**own, **each}))), default=None)
     return Located(
@@ -331,7 +320,7 @@ def located(catalog: PyIcebergCatalog, name: Name, found: Answer) -> Located:
         metadata_location=metadata,
         format=found.format,
         storage_options=store_options(properties, home, (location, *found.places)),
-        endpoints=_named_endpoints(properties, catalog.said, (*found.places, location, home)),
+        endpoints=endpoints,
         expires_ms=ends,
         renew=None if ends is None else lambda: catalog.locate(name),
     )

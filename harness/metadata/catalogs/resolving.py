@@ -126,10 +126,7 @@ def _invalid(file: Path, field_: str, reason: str) -> RequestError:
 
 @dataclass(frozen=True)
 class Together:
-    """The catalogs that are configured when a name first needs one, see `harness.metadata.catalogs.catalog.Catalog`.
-
-    Each is opened when it is first asked, and stays open.
-    """
+    """All configured catalogs, each opened when it is first asked; see `harness.metadata.catalogs.catalog.Catalog`."""
 
     name: str = ""
     _opened: dict[str, Catalog] = field(default_factory=dict, repr=False, compare=False)
@@ -152,10 +149,7 @@ class Together:
         return () if catalog is None else tuple((namespace[0], *name) for name in catalog.tables(namespace[1:]))
 
     def locate(self, name: Name) -> Located:
-        """The place of a table.
-
-        Raises TableNotFoundError: the name is none of a catalog's, or the catalog has no such table.
-        """
+        """The place of a table. Raises TableNotFoundError: no catalog has the name, or not the table."""
         catalog = self._catalog(name[0]) if len(name) > 1 else None
         if catalog is None:
             raise TableNotFoundError(
@@ -164,7 +158,7 @@ class Together:
         return catalog.locate(name[1:])
 
     def unsaid(self) -> tuple[str, ...]:
-        """The catalogs that a name may be of which says none: PyIceberg's default one, else all."""
+        """The catalogs of names without a catalog: PyIceberg's default, else all."""
         from harness.metadata.catalogs import pyiceberg as of
 
         default = of.default_name()
@@ -197,9 +191,9 @@ def is_table(given: object) -> bool:
 
 
 def located(given: Any) -> Located:
-    """The place of a table of another library, at the version that it is at.
+    """The place of a table of another library, at its version.
 
-    Raises UnsupportedError where the table does not say, RequestError for other objects.
+    Raises UnsupportedError: the table does not say its place; RequestError: no such object.
     """
     if is_of(given, "pyiceberg", "Table"):
         from harness.metadata.catalogs.pyiceberg import PyIcebergCatalog
@@ -260,7 +254,7 @@ def find(location: str, catalog: Catalog | str | None) -> Located:
 
 
 def _held(catalogs: Mapping[str, Configured], name: Name, tried: str) -> Located:
-    """A table by a name that says no catalog: the one that has it."""
+    """The table of a name without a catalog."""
     found: dict[str, Located] = {}
     for key, each in catalogs.items():
         try:
