@@ -19,15 +19,13 @@ import pyarrow as pa
 from harness.differ.buckets import Groups, Hash, HashTally, Load, passes, total, turns
 from harness.differ.canonical import canonical_values
 from harness.differ.closeness import Line, line_of
-from harness.differ.duckdb_side import ArrowSide, DuckDBSide, in_engine
 from harness.differ.exact import MOST_EXAMPLES, Difference, Rules, distance, distance_text, examples
-from harness.differ.forms import INCOMPARABLE, carried, form, storage_type
-from harness.differ.hashing import DuckDBValue, hash_of
+from harness.differ.hashing import INCOMPARABLE, DuckDBValue, carried, form, hash_of, storage_type
 from harness.differ.printing import show
 from harness.differ.relaxations import Tolerance
 from harness.differ.result import ColumnDifference, GroupDifference
 from harness.differ.schemas import plain
-from harness.differ.sides import HASH_PREFIX, Buckets, HashedSide, Hashing, Side, Some
+from harness.differ.sides import HASH_PREFIX, ArrowSide, Buckets, DuckDBSide, HashedSide, Hashing, Side, Some, in_engine
 from harness.errors import EngineError, HarnessError, RequestError
 
 LABELS = ("left", "right")

@@ -1,4 +1,4 @@
-"""Distances of two values, as DuckDB expressions over Arrow data that `harness.differ.forms` carries.
+"""Distances of two values, as DuckDB expressions over Arrow data that `harness.differ.hashing` carries.
 
 Numbers are subtracted exactly as decimals, floats as doubles, times as whole nanoseconds. Relative tolerances are
 judged in doubles. Neither null, NaN nor an infinity is close to anything.
@@ -14,8 +14,7 @@ from enum import Enum
 import duckdb
 import pyarrow as pa
 
-from harness.differ.forms import carried, digits_of
-from harness.differ.hashing import DAYS
+from harness.differ.hashing import DAYS, carried, digits_of
 from harness.differ.relaxations import Measure, Tolerance
 from harness.differ.schemas import is_ticks, nanos, normal_type
 from harness.errors import RequestError

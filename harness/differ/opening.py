@@ -18,11 +18,10 @@ import duckdb
 import pyarrow as pa
 
 import harness.queries.sql
-from harness.differ.duckdb_side import DuckDBSide, logical, open_arrow
-from harness.differ.duckdb_side import failing as failing_duckdb
 from harness.differ.relaxations import Measure, Tolerance
 from harness.differ.result import SideInfo
-from harness.differ.sides import Side
+from harness.differ.sides import DuckDBSide, Side, logical, open_arrow
+from harness.differ.sides import failing as failing_duckdb
 from harness.differ.source_reading import check_there, rows_of
 from harness.differ.sources import Moment, RowSource
 from harness.engines.duckdb.instance import cursor

@@ -15,11 +15,10 @@ import duckdb
 import pyarrow as pa
 
 from harness.differ.by_hashes import LABELS, failing
-from harness.differ.duckdb_side import ArrowSide, DuckDBSide, in_engine, logical
-from harness.differ.forms import carried
+from harness.differ.hashing import carried
 from harness.differ.relaxations import Relaxations
 from harness.differ.schemas import converted, nanos, normal_type, plain
-from harness.differ.sides import Side
+from harness.differ.sides import ArrowSide, DuckDBSide, Side, in_engine, logical
 from harness.errors import RequestError
 from harness.metadata.filters import sqltext
 from harness.storage.threads import tracked

@@ -17,13 +17,11 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, functions
 from pyspark.sql import types as spark
 
-from harness.differ import forms
-from harness.differ.duckdb_side import DuckDBSide
-from harness.differ.forms import carried, incomparable
-from harness.differ.hashing import NULL, SEEDS, Lane, both_lanes, is_known
+from harness.differ import hashing as forms
+from harness.differ.hashing import NULL, SEEDS, Lane, both_lanes, carried, incomparable, is_known
 from harness.differ.result import SideInfo
 from harness.differ.schemas import nanos
-from harness.differ.sides import MOST_REPEATED, Buckets, Hashing, Some, Sums, retyped, with_hashes
+from harness.differ.sides import MOST_REPEATED, Buckets, DuckDBSide, Hashing, Some, Sums, retyped, with_hashes
 from harness.engines.spark.arrow_scan import SINGLE
 from harness.engines.spark.engine import conform
 from harness.engines.spark.executor_python import engine_error, prepare
