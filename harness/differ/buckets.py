@@ -1,8 +1,8 @@
 """Finds the differing rows of two large sides by their hashes.
 
-Both sides sum their rows' hashes per bucket. Buckets whose sums agree hold the same rows. Hashes of the others are
-fetched, some millions at a time, and counted: a hash that is left over on a side differs. So counts are exact whatever
-is shown, and memory depends on the hashes in one go, not on the number of rows.
+Both sides sum their rows' hashes per bucket. Buckets whose sums agree hold the same rows. Hashes of the other buckets
+are fetched, some millions at a time, and counted: a hash that is left over on a side differs. So counts are exact, and
+memory does not depend on the number of rows.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from harness.metadata.plan.scan_plan import ScanPlan
 from harness.storage.threads import tracked
 
 MOST_AT_ONCE = 8_000_000
-"""Hashes that are looked at in one go, of both sides together."""
+"""Hashes of both sides that are looked at in one go."""
 MOST_KEYS = 4_000_000
 """Keys that an engine groups in one go, and holds all of."""
 _MEMORY = "800MB"
@@ -122,7 +122,7 @@ def total(buckets: Buckets) -> int:
 MOST_GROUPS = 20
 """Groups that a report shows."""
 _MOST_COUNTED = 100_000
-"""Groups that are told apart; more are no answer for a person, and could be as many as rows."""
+"""Groups that are told apart; they could be as many as rows."""
 _KINDS = {"both": RowKind.CHANGED, "left": RowKind.ONLY_LEFT, "right": RowKind.ONLY_RIGHT}
 
 Load: TypeAlias = Callable[[str, int, pa.Table, Sequence[str]], None]

@@ -45,7 +45,7 @@ class SideFailedError(Exception):
 
 @contextmanager
 def failing(number: int) -> Iterator[None]:
-    """Tells a side's failure from a wrong request and from incomparable values."""
+    """Turns an error into the side's failure, but for wrong requests and incomparable values."""
     try:
         yield
     except HarnessError as error:
@@ -128,13 +128,13 @@ def hashing_of(sides: tuple[Side, Side], columns: tuple[str, ...], rules: Rules)
 
 
 def cheaper_first(sides: tuple[Side, Side]) -> list[int]:
-    """The numbers of the sides, that of the engine first that answers faster."""
+    """The numbers of the sides, the faster engine's first."""
     costs = [(not isinstance(side, ArrowSide | DuckDBSide), side.plan is not None) for side in sides]
     return sorted((0, 1), key=costs.__getitem__)
 
 
 def _refuse_repeated(sides: HashedSides, hashing: Hashing, buckets: Sequence[Buckets]) -> None:
-    """Asks the cheaper engine about all of its keys, the other one only where the sides differ."""
+    """Asks the cheaper engine about all keys, the other engine only where the sides differ."""
     cheap, other = cheaper_first(sides)
     differing = {b: sums for b, sums in buckets[other].items() if sums != buckets[cheap].get(b)}
     for number, asked in ((cheap, buckets[cheap]), (other, differing)):
@@ -258,7 +258,7 @@ class ColumnTotals:
         self.keys = [*self.keys, *((each["a"], each["b"]) for each in keys or ())][:MOST_EXAMPLES]
 
     def examples(self) -> list[Hash]:
-        """The keys of rows to show, first of the one whose values lie furthest apart."""
+        """The keys of rows to show; the row whose values lie furthest apart comes first."""
         first = [] if self.furthest_key is None else [self.furthest_key]
         return list(dict.fromkeys([*first, *self.keys]))[:MOST_EXAMPLES]
 
@@ -329,7 +329,7 @@ class Review:
                 self.totals.setdefault(name, ColumnTotals()).add(counts, furthest, key, keys)
 
     def _column(self, connection: duckdb.DuckDBPyConnection, i: int, name: str) -> str:
-        """Tells whether the column differs (`d`), or would but for its tolerance (`p`); nulls; the distance."""
+        """SQL: the column differs (`d`), or would but for its tolerance (`p`), is null left or right; the distance."""
         types = [side.schema.field(name).type for side in self.sides]
         texts = [f"{label}.c{i}" for label in "lr"]
         form, hashes = self.hashing.form_of(name), []

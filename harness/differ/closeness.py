@@ -45,7 +45,7 @@ class Line:
 
     @staticmethod
     def of(left: pa.DataType, right: pa.DataType) -> Line | None:
-        """The line of two types that are comparable; None: their values are none that can be subtracted."""
+        """The line of two types that are comparable; None: their values cannot be subtracted."""
         a, b = normal_type(left), normal_type(right)
         kind = pa.types
         if kind.is_floating(a) and kind.is_floating(b):
@@ -59,13 +59,13 @@ class Line:
         return None
 
     def distance(self, left: str, right: str) -> str:
-        """A DOUBLE: how far two values lie apart; null where one is null or not finite."""
+        """The distance of two values, a DOUBLE; null beside a null or a value that is not finite."""
         a, b = self._value(left, self.left), self._value(right, self.right)
         apart = f"CAST(abs({a} - {b}) AS DOUBLE)"
         return f"CASE WHEN isfinite({a}) AND isfinite({b}) THEN {apart} END" if self._is_double else apart
 
     def within(self, tolerance: Tolerance, left: str, right: str) -> str:
-        """Tells whether two values are within a checked tolerance; false where one is null or not finite."""
+        """The condition that two values are within a checked tolerance; false beside a null or infinity."""
         a, b = self._value(left, self.left), self._value(right, self.right)
         amount = tolerance.amount
         match tolerance.measure:
@@ -150,10 +150,7 @@ def close_pairs(
 
 
 def line_of(column: str, left: pa.DataType, right: pa.DataType, tolerance: Tolerance) -> Line:
-    """The line of a column that has a tolerance.
-
-    Raises RequestError: its values cannot be subtracted, or not as the tolerance says.
-    """
+    """The line of a column with a tolerance. Raises RequestError: the tolerance does not fit the column's values."""
     line = Line.of(left, right)
     if line is None:
         raise RequestError(

@@ -67,10 +67,9 @@ _MOST_PAIRS = 250_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """The differences of the rows of two tables.
+    """The differences of the rows of two tables, in the fields of `ComparisonResult`; rows of a kind ascend.
 
-    The fields of `ComparisonResult` of the same names; rows of a kind are in the order of their values. left_examples,
-    right_examples: for each of `rows`, the index of one such row in the left and the right table; None: there is none.
+    left_examples, right_examples: for each of `rows`, the index of such a row in either table; None: there is none.
     """
 
     rows: tuple[RowDifference, ...] = ()
@@ -135,7 +134,7 @@ def _paired(sides: _Sides, rules: Rules) -> Difference:
 
 @dataclass(frozen=True, slots=True)
 class _DifferingRow:
-    """A differing row: where one such row is on each side, and how often it is too many."""
+    """A differing row: its index on each side, and how often the row is too many."""
 
     kind: RowKind
     left: int | None
@@ -201,7 +200,7 @@ class _Sides:
     def partners(self, lefts: Sequence[int], rights: Sequence[int]) -> dict[int, int]:
         """The place of the most alike row of the other side, by place in `lefts` followed by `rights`.
 
-        Of equally alike rows those come first that share the columns further left, where keys tend to be.
+        Of equally alike rows, those that share columns further left come first: keys tend to be there.
         """
         if len(lefts) * len(rights) > _MOST_PAIRS:
             return {}
@@ -266,7 +265,7 @@ def _by_key(side: str, table: pa.Table, rules: Rules) -> dict[CanonicalRow, int]
 
 
 def _shares(numbers: Sequence[int], most: int) -> list[int]:
-    """The number of each kind to show: alike, as far as there are so many, and never more than `most` in all."""
+    """The number of each kind to show: alike if there are so many, and at most `most` in all."""
     shares = [0] * len(numbers)
     for left, i in enumerate(sorted(range(len(numbers)), key=numbers.__getitem__)):
         shares[i] = min(numbers[i], (most - sum(shares)) // (len(numbers) - left))

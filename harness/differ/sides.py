@@ -48,8 +48,8 @@ HASH_PREFIX = "\0"
 class Hashing:
     """The hashes to make, the same for both sides.
 
-    columns: the compared columns. forms: what of each is hashed. keys: some of the columns; with keys, a row's bucket
-    is that of its keys, so that both rows of a key are in one.
+    columns: the compared columns. forms: of each column. keys: some of the columns; they number the bucket then, so
+    that both rows of a key share a bucket.
     """
 
     columns: tuple[str, ...]
@@ -64,7 +64,7 @@ class Hashing:
 
     @property
     def grouped_by(self) -> tuple[str, str]:
-        """The lanes that rows are paired by; the first one also numbers the bucket."""
+        """The lanes that rows are paired by; the first lane also numbers the bucket."""
         return ("k1", "k2") if self.keys else ("h1", "h2")
 
     def lanes(self, row_hashes: Callable[[Sequence[str]], tuple[_T, _T]]) -> dict[str, _T]:
@@ -78,7 +78,7 @@ class Hashing:
         return f"({self.grouped_by[0]} & {(1 << self.bits) - 1})"
 
     def is_in(self, buckets: Sequence[int]) -> str:
-        """A condition on rows in the SQL of either engine: their bucket is one of these, which ascend."""
+        """The condition that a row's bucket is among these, which ascend, in the SQL of either engine."""
         if buckets[-1] - buckets[0] == len(buckets) - 1:
             return f"{self.bucket} BETWEEN {buckets[0]} AND {buckets[-1]}"
         return f"{self.bucket} IN ({', '.join(map(str, buckets))})"
@@ -101,9 +101,9 @@ Buckets: TypeAlias = Mapping[int, Sums]
 
 @dataclass(frozen=True, slots=True)
 class Some:
-    """Rows to fetch. wanted: values of `Hashing.grouped_by[0]`; None: all. buckets: those that hold them, ascending.
+    """Rows to fetch. wanted: values of `Hashing.grouped_by[0]`; None: all. buckets: theirs, ascending.
 
-    rows: how many rows the buckets hold on the side.
+    rows: the number of the side's rows in the buckets.
     """
 
     wanted: pa.ChunkedArray | None
@@ -112,7 +112,7 @@ class Some:
 
     @property
     def few(self) -> pa.ChunkedArray | None:
-        """The wanted hashes; None: so much of the buckets is wanted that all of it is fetched at least as fast."""
+        """The wanted hashes; None: to fetch all of the buckets is at least as fast."""
         return None if self.wanted is None or len(self.wanted) * 8 > self.rows else self.wanted
 
 
@@ -358,9 +358,9 @@ def in_engine(side: Side) -> HashedSide:
 def open_arrow(
     data: Any, info: SideInfo, places: Callable[[Sequence[str]], list[int]], limit: int, resources: ExitStack
 ) -> ArrowSide | DuckDBSide:
-    """The side of an Arrow stream; one that is longer than `limit` rows and no table in memory is put aside on disk.
+    """The side of an Arrow stream. A stream of more than `limit` rows that is no table is put aside on disk.
 
-    Raises UnsupportedError: a long stream has a type that DuckDB cannot hold; EngineError: it breaks; or as `places`.
+    Raises UnsupportedError: DuckDB cannot hold a type of it; EngineError: the stream breaks; or as `places`.
     """
     if isinstance(data, pa.Table):
         return ArrowSide(info=info, whole=data.select(places(data.column_names)), resources=resources)

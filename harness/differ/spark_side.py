@@ -27,7 +27,6 @@ from harness.engines.spark.engine import conform
 from harness.engines.spark.executor_python import engine_error, prepare
 from harness.engines.spark.gateway import Gateway, has_gateway
 from harness.engines.spark.types import ARROW_METADATA
-from harness.errors import EngineError
 from harness.metadata.plan.scan_plan import ScanPlan
 
 _CLASS = "RowHash"
@@ -145,9 +144,6 @@ def hashed_by_duckdb(frame: DataFrame, schema: pa.Schema, hashing: Hashing, *, k
 
 
 _WORKER = SideInfo(name="", engine="")
-_HALF = 32
-_MOST_ROWS = 1 << 31
-"""Rows of a bucket whose hashes' halves surely sum up within 64 bits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -252,30 +248,16 @@ class SparkSide:
 
 
 def _grouped(bucketed: DataFrame) -> Buckets:
-    """The sums by bucket `b`, without Java."""
-    low = (1 << _HALF) - 1
-    halves = [
-        functions.sum(half).alias(f"{lane}_{i}")
-        for lane in ("h1", "h2")
-        for i, half in enumerate(
-            (functions.col(lane).bitwiseAND(low), functions.shiftrightunsigned(functions.col(lane), _HALF))
-        )
-    ]
-    found = bucketed.groupBy("b").agg(functions.count(functions.lit(1)).alias("n"), *halves).toArrow()
-    buckets = {}
-    for bucket, rows, *sums in zip(*(column.to_pylist() for column in found.columns), strict=True):
-        if rows >= _MOST_ROWS:
-            raise EngineError(f"Cannot sum the hashes of {rows} rows in one bucket: too many rows are alike")
-        buckets[bucket] = Sums(rows, sums[0] + (sums[1] << _HALF), sums[2] + (sums[3] << _HALF))
-    return buckets
+    """The sums by bucket `b`, without Java: exact, as decimals of the unsigned hashes."""
+    sums = [f"sum(CAST({lane} AS DECIMAL(20, 0)) + IF({lane} < 0, {1 << 64}, 0))" for lane in ("h1", "h2")]
+    found = bucketed.groupBy("b").agg(*map(functions.expr, ("count(*)", *sums))).toArrow()
+    columns = [column.to_pylist() for column in found.columns]
+    return {b: Sums(n, int(first), int(second)) for b, n, first, second in zip(*columns, strict=True)}
 
 
 def _unsigned(hashes: pa.Table) -> pa.Table:
     """Spark's bigints as the 64 bits that they are."""
-    columns = [
-        pa.chunked_array([chunk.view(pa.uint64()) for chunk in column.chunks], pa.uint64()) for column in hashes.columns
-    ]
-    return pa.table(columns, names=hashes.column_names)
+    return hashes.cast(pa.schema([(name, pa.uint64()) for name in hashes.column_names]), safe=False)
 
 
 @contextmanager
