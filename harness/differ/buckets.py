@@ -58,7 +58,8 @@ class HashTally:
         review: looks at the table `d` of differing hashes (`kind`, the hash `a`, `b`, the count `n`), and may delete
             from it.
         """
-        with tempfile.TemporaryDirectory(prefix="harness-compare-") as folder, ExitStack() as resources:
+        with ExitStack() as resources:
+            folder = resources.enter_context(tempfile.TemporaryDirectory(prefix="harness-compare-"))
             connection = tracked(duckdb.connect(config={"memory_limit": _MEMORY, "temp_directory": folder}))
             resources.callback(connection.close)
             connection.execute("SET preserve_insertion_order = false")

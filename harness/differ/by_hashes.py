@@ -35,7 +35,7 @@ _T = TypeVar("_T")
 
 
 class SideFailedError(Exception):
-    """The failure of a side. number: 0 for the left side, 1 for the right one."""
+    """The failure of a side. number: 0 is the left side, 1 the right side."""
 
     def __init__(self, number: int, error: HarnessError) -> None:
         super().__init__(number, error)

@@ -7,6 +7,7 @@ judged in doubles. Neither null, NaN nor an infinity is close to anything.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Decimal, localcontext
 from enum import Enum
@@ -140,12 +141,9 @@ def close_pairs(
     for i, name in enumerate(names):
         line = line_of(name, left.schema.field(name).type, right.schema.field(name).type, tolerances[name])
         texts.append(line.within(tolerances[name], f"l{i}", f"r{i}"))
-    connection = tracked(duckdb.connect())
-    try:
+    with closing(tracked(duckdb.connect())) as connection:
         connection.register("pairs", both)
         found = pa.table(connection.sql(f"SELECT {', '.join(texts)} FROM pairs ORDER BY place"))
-    finally:
-        connection.close()
     return {name: found.column(i).to_pylist() for i, name in enumerate(names)}
 
 

@@ -37,7 +37,7 @@ def examples(
 
 
 def distance(left: Hashable, right: Hashable) -> Decimal | float | None:
-    """The distance of two canonical values; None: one is null or not finite."""
+    """The distance of two canonical values; None beside a null or a value that is not finite."""
     match left, right:
         case ((float() | "-0.0"), (float() | "-0.0")):
             apart = abs(float(left) - float(right))
@@ -62,7 +62,7 @@ def distance_text(line: Line, apart: Decimal | float) -> str:
 
 
 _MOST_PAIRS = 250_000
-"""The most pairs of rows that are looked at for alike ones; beyond that, rows have no partners."""
+"""The most pairs of rows that are searched for alike rows; rows of more pairs have no partners."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +88,7 @@ FINDINGS = ("only_left", "only_right", "changed", "truncated", "allowed", "by_co
 
 
 def _counted(sides: _Sides, most: int) -> Difference:
-    """Rows that one table has more often than the other. A row only on one side may have a partner on the other."""
+    """Rows that a table has more often than the other table. They may have partners there, which are alike."""
     surplus = Counter(sides.left_rows)
     surplus.subtract(sides.right_rows)
     lefts = {row: count for row, count in surplus.items() if count > 0}
@@ -107,7 +107,7 @@ def _counted(sides: _Sides, most: int) -> Difference:
 
 
 def _paired(sides: _Sides, rules: Rules) -> Difference:
-    """Keys that only one table has, and rows whose other columns differ. A null in a key equals a null."""
+    """Keys of a single table, and rows whose other columns differ. A null in a key equals a null."""
     left_keys = _by_key("left", sides.left, rules)
     right_keys = _by_key("right", sides.right, rules)
     shared = left_keys.keys() & right_keys.keys()
@@ -250,7 +250,7 @@ class _Sides:
 
 
 def _by_key(side: str, table: pa.Table, rules: Rules) -> dict[CanonicalRow, int]:
-    """Index of the one row of each key."""
+    """The index of each key's row. Raises RequestError: several rows have a key."""
     rows = canonical_rows(table, rules.keys, signed_zeros=rules.signed_zeros)
     places = {row: i for i, row in enumerate(rows)}
     if len(places) < len(rows):

@@ -61,7 +61,7 @@ class Ticks:
 
 @dataclass(frozen=True, slots=True)
 class Float:
-    """A float, by the bits of the double of the same value; all NaNs are one."""
+    """A float, by the bits of the double of the same value; all NaNs are equal."""
 
     signed_zeros: SignedZeros
 
@@ -138,7 +138,7 @@ def incomparable(what: str, type_: object, *, column: str | None = None) -> Unsu
 
 
 def large(type_: pa.DataType) -> UnsupportedError:
-    """The error for a type whose values are compared one by one only."""
+    """The error for a type whose values no engine hashes."""
     return incomparable("large inputs by values", type_)
 
 

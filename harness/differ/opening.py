@@ -51,7 +51,7 @@ class Query:
     Columns whose last bits depend on the engine, such as averages, are compared within the allowance that follows from
     the text (`docs/reference/allowances.md`); the report says which, and why.
 
-    text: one statement that only reads. tables: by the names in the text; a location is opened. dialect: as for
+    text: a statement that only reads. tables: by the names in the text; a location is opened. dialect: as for
     `harness.sql`.
     """
 
@@ -229,7 +229,7 @@ class SideOpening:
         return self.query.allowances(list(self.data.columns))
 
     def places(self, names: Sequence[str]) -> list[int]:
-        """The places of the wanted columns among `names`. Raises RequestError: one is missing, or there twice."""
+        """The places of the wanted columns among `names`. Raises RequestError: a column is missing, or there twice."""
         folded = list(map(self.fold, names))
         if self.columns is None:
             return [place for place, name in enumerate(folded) if name not in self.exclude]

@@ -178,7 +178,7 @@ class Relaxations:
         return replace(self, rename=rename, tolerance=tolerance, cast=cast)
 
     def with_floats(self, floats: Sequence[str], columns: Sequence[str]) -> Relaxations:
-        """These relaxations with a tolerance for each column of floats, where one is for all. columns: all columns."""
+        """These relaxations with the tolerance for all floats given to each column of floats. columns: all columns."""
         if FLOATS not in self.tolerance or FLOATS in columns:
             return self
         tolerances = self.tolerances
@@ -186,7 +186,7 @@ class Relaxations:
         return replace(self, tolerance={**dict.fromkeys(floats, general), **tolerances})
 
     def own_name(self, column: str, side: int) -> str:
-        """The side's name of a column that reports call `column`; 0 is the left side, 1 the right one."""
+        """The side's name of a column that reports call `column`; 0 is the left side, 1 the right side."""
         if not side:
             return column
         return next((b for a, b in self.rename.items() if self.fold(a) == self.fold(column)), column)

@@ -6,7 +6,7 @@ A side that is changed is no planned table any more, as its values are not those
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -183,17 +183,13 @@ def paired(
 
 
 def _placed(rows: pa.Table, exact: Sequence[str], close: Collection[str]) -> pa.Table:
-    """The rows with their places among those that agree in all exact columns, by the values of the close ones."""
+    """The rows with their places among those that agree in all exact columns, by the values of the close columns."""
     texts = {name: f"c{i}" for i, name in enumerate(rows.column_names)}
     partition = f"PARTITION BY {', '.join(texts[name] for name in exact)} " if exact else ""
     order = ", ".join(texts[name] for name in rows.column_names if name in close)
-    connection = tracked(duckdb.connect())
-    try:
+    with closing(tracked(duckdb.connect())) as connection:
         held = carried(rows).append_column("row_number", pa.array(range(rows.num_rows), pa.int64()))
         connection.register("rows", held)
-        places = connection.sql(
-            f'SELECT row_number() OVER ({partition}ORDER BY {order}) AS p FROM rows ORDER BY "row_number"'
-        )
-        return rows.append_column(PLACE, pa.table(places).column(0))
-    finally:
-        connection.close()
+        numbered = f"row_number() OVER ({partition}ORDER BY {order})"
+        places = pa.table(connection.sql(f'SELECT {numbered} AS p FROM rows ORDER BY "row_number"'))
+    return rows.append_column(PLACE, places.column(0))

@@ -136,9 +136,9 @@ def is_hugeint(type_: pa.DataType) -> bool:
 
 
 def converted(type_: pa.DataType, other: pa.DataType) -> pa.DataType | None:
-    """The type to which values are converted before they are compared with another type's; None: they stay.
+    """The type to which values are converted before a comparison with another type's; None: they stay.
 
-    Numbers that every engine can round to a float, beside one; booleans beside integers.
+    Numbers that every engine can round become floats beside floats, booleans become integers beside integers.
     """
     kind = pa.types
     own, beside = normal_type(type_), normal_type(other)

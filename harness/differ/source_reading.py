@@ -29,7 +29,7 @@ _KEPT = 10
 def read_as(text: str, column: str, type_: pa.DataType) -> str:
     """The text as a value of a type. A text of no such value is an error that names the column and the text.
 
-    Of types that text does not stand for (nested ones, bytes), it stays text.
+    Text stays text beside types that it does not stand for: nested types and bytes.
     """
     type_, kind = normal_type(type_), pa.types
     if kind.is_integer(type_):

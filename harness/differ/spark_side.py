@@ -156,12 +156,12 @@ class SparkSide:
     plan: ScanPlan | None = None
 
     def head(self, columns: Sequence[str], limit: int) -> pa.Table:
-        """As `DuckDBSide.head`."""
+        """See `DuckDBSide.head`."""
         with failing(self.info):
             return self._conform(self.frame.select(*self._shown(columns)).limit(limit).toArrow(), columns)
 
     def buckets(self, hashing: Hashing) -> Buckets:
-        """As `DuckDBSide.buckets`."""
+        """See `DuckDBSide.buckets`."""
         session = self.frame.sparkSession
         with failing(self.info):
             hashed = self._hashed(hashing)
@@ -177,12 +177,12 @@ class SparkSide:
         }
 
     def hashes(self, hashing: Hashing, buckets: Sequence[int]) -> pa.Table:
-        """As `DuckDBSide.hashes`."""
+        """See `DuckDBSide.hashes`."""
         with failing(self.info):
             return _unsigned(self._hashed(hashing).filter(hashing.is_in(buckets)).toArrow())
 
     def rows(self, hashing: Hashing, wanted: pa.Array) -> pa.Table:
-        """As `DuckDBSide.rows`."""
+        """See `DuckDBSide.rows`."""
         signed = pa.array(wanted, pa.uint64()).view(pa.int64()).to_pylist()
         with failing(self.info):
             hashed = self._hashed(hashing, keep=True)
@@ -192,7 +192,7 @@ class SparkSide:
         return with_hashes(rows, _unsigned(found.select(hashing.names)))
 
     def matching(self, hashing: Hashing, some: Some, columns: Sequence[str]) -> Iterator[pa.Table]:
-        """As `DuckDBSide.matching`."""
+        """See `DuckDBSide.matching`."""
         lane = hashing.grouped_by[0]
         with failing(self.info):
             kept = self._hashed(hashing, keep=True).filter(hashing.is_in(some.buckets))
@@ -205,7 +205,7 @@ class SparkSide:
         yield with_hashes(rows, _unsigned(found.select(hashing.grouped_by)))
 
     def repeated(self, hashing: Hashing, buckets: Sequence[int]) -> pa.Table:
-        """As `DuckDBSide.repeated`."""
+        """See `DuckDBSide.repeated`."""
         with failing(self.info):
             kept = self._hashed(hashing).filter(hashing.is_in(buckets))
             grouped = kept.groupBy("k1", "k2").agg(functions.count(functions.lit(1)).alias("n"))
@@ -213,7 +213,7 @@ class SparkSide:
         return _unsigned(found.select(["k1", "k2"])).append_column("n", found.column("n"))
 
     def with_columns(self, texts: Mapping[int, Callable[[str], str]], types: Mapping[int, pa.DataType]) -> SparkSide:
-        """As `DuckDBSide.with_columns`."""
+        """See `DuckDBSide.with_columns`."""
         chosen = [f"{texts.get(i, str)(name)} AS {name}" for i, name in enumerate(self.frame.columns)]
         schema = retyped(self.schema, types)
         return replace(self, frame=self.frame.selectExpr(*chosen), schema=schema, plan=None)

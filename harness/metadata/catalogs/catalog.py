@@ -101,7 +101,7 @@ class Located:
     def lent(self, own: Mapping[str, Any], roots: Iterable[str]) -> dict[str, Any]:
         """The storage options for the table's store, and for the stores that the user allows to read.
 
-        own: the caller's, which go before the catalog's. roots: what the caller allows to read.
+        own: the caller's, which go before the catalog's. roots: of the paths that the caller allows to read.
 
         Raises RequestError: the address of a store is the server's, and nobody says credentials for it; or an option of
         the store is none.
@@ -181,7 +181,7 @@ def absent_namespace(catalog: Catalog, namespace: Name) -> TableNotFoundError | 
     """The error about the outermost namespace that a catalog does not have; None: it has all."""
     for depth in range(1, len(namespace) + 1):
         inner = catalog.namespaces(namespace[: depth - 1])
-        # A catalog may list none of the outer namespaces of one that holds tables.
+        # A catalog may list no outer namespaces of a namespace that holds tables.
         if namespace[:depth] not in inner and not (depth == len(namespace) and catalog.tables(namespace)):
             return _missing(catalog, "namespace", namespace[:depth], inner)
     return None
