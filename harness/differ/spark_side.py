@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
-from pyspark.sql import Column, DataFrame, functions
+from pyspark.sql import Column, DataFrame, SparkSession, functions
 from pyspark.sql import types as spark
 
 from harness.differ import hashing as forms
@@ -23,10 +23,15 @@ from harness.differ.result import SideInfo
 from harness.differ.schemas import nanos
 from harness.differ.sides import MOST_REPEATED, Buckets, DuckDBSide, Hashing, Some, Sums, retyped, with_hashes
 from harness.engines.spark.arrow_scan import SINGLE
+from harness.engines.spark.connect import reader_of
 from harness.engines.spark.engine import conform
 from harness.engines.spark.executor_python import engine_error, prepare
 from harness.engines.spark.gateway import Gateway, has_gateway
+from harness.engines.spark.lowering import lower
+from harness.engines.spark.session import spark_session
 from harness.engines.spark.types import ARROW_METADATA
+from harness.errors import EngineError
+from harness.metadata.model.schema import arrow_field
 from harness.metadata.plan.scan_plan import ScanPlan
 
 _CLASS = "RowHash"
@@ -258,6 +263,35 @@ def _grouped(bucketed: DataFrame) -> Buckets:
 def _unsigned(hashes: pa.Table) -> pa.Table:
     """Spark's bigints as the 64 bits that they are."""
     return hashes.cast(pa.schema([(name, pa.uint64()) for name in hashes.column_names]), safe=False)
+
+
+def of_frame(frame: DataFrame, info: SideInfo, places: Callable[[Sequence[str]], list[int]]) -> SparkSide:
+    """The side of a user's frame. places: of the wanted columns among all, in the order wanted."""
+    _check_running(frame.sparkSession)
+    with failing(info):
+        wanted = places(frame.columns)
+        numbered = frame.toDF(*[f"c{i}" for i in range(len(frame.columns))])
+        chosen = numbered.select(*[numbered[f"c{i}"].alias(f"c{n}") for n, i in enumerate(wanted)])
+        schema = pa.schema([logical(frame.schema.fields[i]) for i in wanted])
+    return SparkSide(info=info, frame=chosen, schema=schema)
+
+
+def of_plan(plan: ScanPlan, info: SideInfo, session: SparkSession | None) -> SparkSide:
+    """The side of a planned table; in a session of harness's own, if none is given."""
+    session = spark_session() if session is None else session
+    _check_running(session)
+    reader = reader_of(session)
+    with failing(info):
+        rows = lower(plan, reader)
+        frame = reader.expose(rows.select(*[rows[f"c{i}"] for i in range(len(plan.columns))]))
+    return SparkSide(info=info, frame=frame, schema=pa.schema([arrow_field(f) for f in plan.columns]), plan=plan)
+
+
+def _check_running(session: SparkSession) -> None:
+    """A stopped session fails in many words."""
+    context = getattr(session, "_sc", None)
+    if context is not None and context._jsc is None:
+        raise EngineError("Spark failed: its session was stopped")
 
 
 @contextmanager
