@@ -226,7 +226,13 @@ class _Sides:
         differs = (False,) * len(self.columns)
         if left is not None and right is not None:
             differs = self.differs(left, right)
-        texts = [self._texts(name, left, right, d) for name, d in zip(self.columns, differs, strict=True)]
+        texts = []
+        for name, is_other in zip(self.columns, differs, strict=True):
+            a, b = self.left.column(name), self.right.column(name)
+            if is_other and left is not None and right is not None:
+                texts.append(show_pair(a, left, b, right))
+            else:
+                texts.append(("" if left is None else show(a, left), "" if right is None else show(b, right)))
         return RowDifference(
             kind=one.kind,
             left=None if one.left is None else tuple(text for text, _ in texts),
@@ -241,12 +247,6 @@ class _Sides:
         unequal = tuple(a != b for a, b in zip(self.left_rows[left], self.right_rows[right], strict=True))
         passed = self.passed.get((left, right))
         return unequal if passed is None else tuple(u and not p for u, p in zip(unequal, passed, strict=True))
-
-    def _texts(self, name: str, left: int | None, right: int | None, differs: bool) -> tuple[str, str]:
-        a, b = self.left.column(name), self.right.column(name)
-        if differs and left is not None and right is not None:
-            return show_pair(a, left, b, right)
-        return "" if left is None else show(a, left), "" if right is None else show(b, right)
 
 
 def _by_key(side: str, table: pa.Table, rules: Rules) -> dict[CanonicalRow, int]:
