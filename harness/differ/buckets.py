@@ -157,7 +157,12 @@ class Groups:
                 f"SELECT {listed}, d.kind, sum(d.n)::BIGINT AS n FROM ({once}) x JOIN d ON d.a = x.k1 AND d.b = x.k2 "
                 f"WHERE d.kind IN ({kinds}) GROUP BY {listed}, d.kind ORDER BY n DESC LIMIT {_MOST_COUNTED}"
             )
-            self._add(pa.table(connection.sql(grouped)), self.schemas[number])
+            found = pa.table(connection.sql(grouped))
+            types = [plain(self.schemas[number].field(name).type) for name in self.columns]
+            shown = [found.column(i).cast(type_) for i, type_ in enumerate(types)]
+            counted = zip(found.column("kind").to_pylist(), found.column("n").to_pylist(), strict=True)
+            for place, (kind, rows) in enumerate(counted):
+                self.counts[tuple(show(column, place) for column in shown)][_KINDS[kind]] += rows
 
     def found(self) -> tuple[GroupDifference, ...]:
         """The groups with most differing rows, those first."""
@@ -171,9 +176,3 @@ class Groups:
             )
             for values, counts in ranked[:MOST_GROUPS]
         )
-
-    def _add(self, grouped: pa.Table, schema: pa.Schema) -> None:
-        shown = [grouped.column(i).cast(plain(schema.field(name).type)) for i, name in enumerate(self.columns)]
-        kinds, numbers = grouped.column("kind").to_pylist(), grouped.column("n").to_pylist()
-        for place, (kind, number) in enumerate(zip(kinds, numbers, strict=True)):
-            self.counts[tuple(show(column, place) for column in shown)][_KINDS[kind]] += number

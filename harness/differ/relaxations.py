@@ -61,12 +61,8 @@ class Tolerance:
 
     def __str__(self) -> str:
         amount = format(self.amount.normalize(), "f" if abs(self.amount.adjusted()) < _PLAIN_DIGITS else "e")
-        words = {
-            Measure.ABSOLUTE: amount,
-            Measure.RELATIVE: f"{amount} of the value",
-            Measure.ULPS: f"{amount} ulps",
-            Measure.SECONDS: f"{amount} s",
-        }[self.measure]
+        units = {Measure.RELATIVE: " of the value", Measure.ULPS: " ulps", Measure.SECONDS: " s"}
+        words = amount + units.get(self.measure, "")
         return f"{words}, because {self.reason}" if self.reason else words
 
 

@@ -21,6 +21,7 @@ Name: TypeAlias = tuple[str, ...]
 """The parts of a table's or namespace's name, outermost first; without the catalog's own. Empty: the root."""
 
 _PART = re.compile(r'"((?:[^"]|"")+)"|([^".]+)')
+_NAME = re.compile(rf"(?:{_PART.pattern})(?:\.(?:{_PART.pattern}))*")
 _BARE = re.compile(r"[^\W\d][\w$-]*")
 _NEAR = 3
 
@@ -34,17 +35,9 @@ def parse_name(text: str | Name) -> Name:
         raise RequestError(f"Invalid name {text!r:.80}: expected text such as sales.orders")
     if isinstance(text, tuple):
         return text
-    parts: list[str] = []
-    position = 0
-    while position < len(text) or not parts:
-        found = _PART.match(text, position)
-        if found is None or text[found.end() : found.end() + 1] not in ("", "."):
-            raise RequestError(f"Invalid name {text!r}: expected parts with dots between, such as sales.orders")
-        parts.append(found[2] or found[1].replace('""', '"'))
-        position = found.end() + 1
-    if text.endswith("."):
-        raise RequestError(f"Invalid name {text!r}: it ends with a dot")
-    return tuple(parts)
+    if not _NAME.fullmatch(text):
+        raise RequestError(f"Invalid name {text!r}: expected parts with dots between, such as sales.orders")
+    return tuple(bare or quoted.replace('""', '"') for quoted, bare in _PART.findall(text))
 
 
 def written(name: Name) -> str:
