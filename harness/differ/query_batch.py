@@ -1,7 +1,6 @@
 """Many queries, each run on two sides and compared: the check of a migration.
 
-A column whose last bits depend on the engine is compared within its allowance (`harness.queries.allowances`), and the
-entry says so.
+A column whose last bits depend on the engine is compared within its allowance (`harness.queries.allowances`).
 """
 
 from __future__ import annotations

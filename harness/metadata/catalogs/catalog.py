@@ -152,7 +152,11 @@ class Catalog(Protocol):
         """The tables directly in a namespace, whole names, sorted."""
 
     def locate(self, name: Name) -> Located:
-        """The place of a table."""
+        """The place of a table, and the credentials that the catalog vends for its store.
+
+        Raises TableNotFoundError: the message has the nearest names; IsAViewError: the name is a view's;
+        AmbiguousTableError: several tables have it; UnsupportedError: the table's format is not read.
+        """
 
 
 def walk(catalog: Catalog, namespace: Name = ()) -> Iterator[Name]:

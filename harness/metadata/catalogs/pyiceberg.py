@@ -243,14 +243,7 @@ class PyIcebergCatalog:
                 return set()
 
     def locate(self, name: Name) -> Located:
-        """The place of a table, and the credentials that the catalog vends for it.
-
-        Raises:
-            TableNotFoundError: the name is no table's; the message has the nearest names.
-            IsAViewError: the name is a view's.
-            UnsupportedError: the table is neither Iceberg nor Delta.
-            StorageError: the catalog does not answer, or refuses the credentials.
-        """
+        """The place of a table, and the credentials that the catalog vends for it."""
         if len(name) < 2:
             inner = ", ".join(written((self.name, *each)) for each in self.namespaces()[:_SHOWN]) or "none"
             raise TableNotFoundError(

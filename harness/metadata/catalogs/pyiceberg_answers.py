@@ -36,10 +36,8 @@ class Answer:
 def answer(catalog: Any, name: Name) -> Answer:
     """The answer of a catalog of PyIceberg about a table.
 
-    Raises:
-        IsAViewError: the name is a view's.
-        UnsupportedError: the table is of another format, or the catalog does not say where it is.
-        Exception: whatever its client raises; NoSuchTableError of PyIceberg's if there is no table.
+    Raises IsAViewError: the name is a view's; UnsupportedError: the table is of another format, or has no place;
+    Exception: the client's, such as PyIceberg's NoSuchTableError.
     """
     kinds = {kind.__name__ for kind in type(catalog).__mro__}
     if "RestCatalog" in kinds:

@@ -1,4 +1,4 @@
-"""Resolves the names that users give to tables and catalogs.
+"""Resolves the names of tables and catalogs.
 
 A dotted name such as `prod.sales.orders` is, in this order: a path that exists, a table of the configured catalog
 `prod`, or a table of the only configured catalog that holds it.
@@ -228,11 +228,8 @@ def find(location: str, catalog: Catalog | str | None) -> Located:
     location: the name, with the catalog's before it if `catalog` is None. catalog: as for `open_catalog`; None: the
     name says, or a single configured catalog has it.
 
-    Raises:
-        RequestError: the name is none, or there is no such catalog.
-        TableNotFoundError: no catalog has it; the message has the nearest names.
-        AmbiguousTableError: several catalogs have it.
-        StorageError: a catalog does not answer.
+    Raises RequestError: the name is invalid, or there is no such catalog; TableNotFoundError: no catalog has it;
+    AmbiguousTableError: several catalogs have it; StorageError: a catalog does not answer.
     """
     if catalog is not None:
         return open_catalog(catalog).locate(parse_name(location))
@@ -302,10 +299,8 @@ def open_catalog(catalog: Catalog | str, *, storage_options: Mapping[str, Any] |
             directory; a catalog of harness or PyIceberg.
         storage_options: for a warehouse directory.
 
-    Raises:
-        RequestError: there is no such catalog, or it is configured wrongly.
-        TableNotFoundError: there is no such directory.
-        StorageError: the catalog does not answer.
+    Raises RequestError: there is no such catalog, or its configuration is wrong; TableNotFoundError: there is no such
+    directory; StorageError: the catalog does not answer.
     """
     if isinstance(catalog, str):
         if SCHEME.match(catalog) or "/" in catalog or os.path.isdir(catalog):

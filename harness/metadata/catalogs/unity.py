@@ -130,7 +130,7 @@ def open_unity(
 class Unity:
     """A Unity Catalog server, see `harness.metadata.catalogs.catalog.Catalog`.
 
-    prefix: the first parts of all names. versions: by catalog, whether the server was found to have specification 1.0.
+    prefix: the first parts of all names. versions: by catalog, whether the server has specification 1.0.
     """
 
     name: str
@@ -159,13 +159,7 @@ class Unity:
         return tuple((*namespace, part) for part in found)
 
     def locate(self, name: Name) -> Located:
-        """The place of a table, its commits if the catalog manages it, and credentials for its store.
-
-        Raises:
-            TableNotFoundError: the catalog does not have it; IsAViewError: it is a view.
-            UnsupportedError: it is no Delta table.
-            StorageError: the server does not answer, or not as it must.
-        """
+        """The place of a table, its commits if the catalog manages it, and credentials for its store."""
         whole = (*self.prefix, *name)
         if len(whole) != len(_PARTS):
             raise absent(self, name)

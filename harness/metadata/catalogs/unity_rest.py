@@ -76,9 +76,8 @@ class Server:
     ) -> dict[str, Any]:
         """The object that the server answers.
 
-        Raises:
-            Refused: the status is 400, 404 or 501.
-            StorageError: the server does not answer with JSON, or does not let the caller in.
+        Raises Refused: the status is 400, 404 or 501; StorageError: the server does not answer with JSON, or
+        refuses the caller.
         """
         for seconds in (*_WAITS, None):
             start = time.monotonic()

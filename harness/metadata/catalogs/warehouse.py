@@ -45,9 +45,7 @@ def open_warehouse(
         name: the catalog's name; None: the directory's.
         storage_options: as for `open_table`, also of its tables.
 
-    Raises:
-        TableNotFoundError: there is no such directory.
-        StorageError: storage failed.
+    Raises TableNotFoundError: there is no such directory; StorageError: storage failed.
     """
     check({"warehouse": location})
     location, options = os.fspath(location), dict(storage_options or {})
@@ -122,12 +120,7 @@ class Warehouse:
         return tuple(sorted({(*namespace, folder) for folder in self._inside(namespace, are_tables=True)}))
 
     def locate(self, name: Name) -> Located:
-        """The place of a table.
-
-        Raises:
-            TableNotFoundError: the name is no table's; the message has the nearest names.
-            AmbiguousTableError: both `sales` and `sales.db` have it.
-        """
+        """The place of a table. A name is ambiguous if both `sales` and `sales.db` have the table."""
         places = [join(path, name[-1]) for path in self._directories(name[:-1])] if name and _is_part(name[-1]) else []
         found = {path: kind for path in places if (kind := self._format(path)) is not None}
         if not found:

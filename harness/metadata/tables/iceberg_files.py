@@ -138,11 +138,9 @@ _RECORDED = {SIZES, "sort_order_id", "split_offsets"}
 
 @dataclass(frozen=True, kw_only=True)
 class SnapshotFiles:
-    """The files of one snapshot.
+    """The files of manifests, in their order.
 
-    source: of the table, with the partition specs of all manifests.
-    schema: of the read, for the types of partition values.
-    manifests: of the snapshot, in order.
+    source: of the table, with the partition specs of all manifests. schema: of the read, for types of partition values.
     """
 
     source: ScanSource
