@@ -22,7 +22,6 @@ from harness.errors import RequestError
 
 MOST_EXAMPLES = 3
 """Pairs of values that are shown of a column."""
-_SECONDS = {"date": Decimal("0.001"), "other": Decimal("1e-9")}
 
 
 def examples(
@@ -38,7 +37,7 @@ def examples(
 
 
 def distance(left: Hashable, right: Hashable) -> Decimal | float | None:
-    """The distance of two canonical values; None: one is null or not finite."""
+    """The distance of two canonical values; None beside a null or a value that is not finite."""
     match left, right:
         case ((float() | "-0.0"), (float() | "-0.0")):
             apart = abs(float(left) - float(right))
@@ -56,22 +55,21 @@ def distance_text(line: Line, apart: Decimal | float) -> str:
     if line.kind is not LineKind.TICKS:
         return format(apart, "f") if isinstance(apart, Decimal) else repr(apart)
     dates = pa.types.is_date(line.left) and pa.types.is_date(line.right)
-    seconds = Decimal(apart) * _SECONDS["date" if dates else "other"]
+    seconds = Decimal(apart) * Decimal("1e-9")
     if dates and seconds % 86_400 == 0:
         return f"{seconds / 86_400:f} d"
     return f"{seconds.normalize():f} s"
 
 
 _MOST_PAIRS = 250_000
-"""The most pairs of rows that are looked at for alike ones; beyond that, rows have no partners."""
+"""The most pairs of rows that are searched for alike rows; rows of more pairs have no partners."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """The differences of the rows of two tables.
+    """The differences of the rows of two tables, in the fields of `ComparisonResult`; rows of a kind ascend.
 
-    The fields of `ComparisonResult` of the same names; rows of a kind are in the order of their values. left_examples,
-    right_examples: for each of `rows`, the index of one such row in the left and the right table; None: there is none.
+    left_examples, right_examples: for each of `rows`, the index of such a row in either table; None: there is none.
     """
 
     rows: tuple[RowDifference, ...] = ()
@@ -90,14 +88,16 @@ FINDINGS = ("only_left", "only_right", "changed", "truncated", "allowed", "by_co
 
 
 def _counted(sides: _Sides, most: int) -> Difference:
-    """Rows that one table has more often than the other. A row only on one side may have a partner on the other."""
+    """Rows that a table has more often than the other table. They may have partners there, which are alike."""
     surplus = Counter(sides.left_rows)
     surplus.subtract(sides.right_rows)
     lefts = {row: count for row, count in surplus.items() if count > 0}
     rights = {row: -count for row, count in surplus.items() if count < 0}
     shares = _shares([len(lefts), len(rights)], most)
-    left_places = _places(sides.left_rows, _first(lefts, shares[0]))
-    right_places = _places(sides.right_rows, _first(rights, shares[1]))
+    first_left = {row: i for i, row in reversed([*enumerate(sides.left_rows)]) if row in lefts}
+    first_right = {row: i for i, row in reversed([*enumerate(sides.right_rows)]) if row in rights}
+    left_places = [first_left[row] for row in _first(lefts, shares[0])]
+    right_places = [first_right[row] for row in _first(rights, shares[1])]
     partners = sides.partners(left_places, right_places)
     found = [_DifferingRow(RowKind.ONLY_LEFT, i, None, lefts[sides.left_rows[i]]) for i in left_places]
     found += [_DifferingRow(RowKind.ONLY_RIGHT, None, j, rights[sides.right_rows[j]]) for j in right_places]
@@ -107,7 +107,7 @@ def _counted(sides: _Sides, most: int) -> Difference:
 
 
 def _paired(sides: _Sides, rules: Rules) -> Difference:
-    """Keys that only one table has, and rows whose other columns differ. A null in a key equals a null."""
+    """Keys of a single table, and rows whose other columns differ. A null in a key equals a null."""
     left_keys = _by_key("left", sides.left, rules)
     right_keys = _by_key("right", sides.right, rules)
     shared = left_keys.keys() & right_keys.keys()
@@ -134,7 +134,7 @@ def _paired(sides: _Sides, rules: Rules) -> Difference:
 
 @dataclass(frozen=True, slots=True)
 class _DifferingRow:
-    """A differing row: where one such row is on each side, and how often it is too many."""
+    """A differing row: its index on each side, and how often the row is too many."""
 
     kind: RowKind
     left: int | None
@@ -200,7 +200,7 @@ class _Sides:
     def partners(self, lefts: Sequence[int], rights: Sequence[int]) -> dict[int, int]:
         """The place of the most alike row of the other side, by place in `lefts` followed by `rights`.
 
-        Of equally alike rows those come first that share the columns further left, where keys tend to be.
+        Of equally alike rows, those that share columns further left come first: keys tend to be there.
         """
         if len(lefts) * len(rights) > _MOST_PAIRS:
             return {}
@@ -226,7 +226,13 @@ class _Sides:
         differs = (False,) * len(self.columns)
         if left is not None and right is not None:
             differs = self.differs(left, right)
-        texts = [self._texts(name, left, right, d) for name, d in zip(self.columns, differs, strict=True)]
+        texts = []
+        for name, is_other in zip(self.columns, differs, strict=True):
+            a, b = self.left.column(name), self.right.column(name)
+            if is_other and left is not None and right is not None:
+                texts.append(show_pair(a, left, b, right))
+            else:
+                texts.append(("" if left is None else show(a, left), "" if right is None else show(b, right)))
         return RowDifference(
             kind=one.kind,
             left=None if one.left is None else tuple(text for text, _ in texts),
@@ -242,15 +248,9 @@ class _Sides:
         passed = self.passed.get((left, right))
         return unequal if passed is None else tuple(u and not p for u, p in zip(unequal, passed, strict=True))
 
-    def _texts(self, name: str, left: int | None, right: int | None, differs: bool) -> tuple[str, str]:
-        a, b = self.left.column(name), self.right.column(name)
-        if differs and left is not None and right is not None:
-            return show_pair(a, left, b, right)
-        return "" if left is None else show(a, left), "" if right is None else show(b, right)
-
 
 def _by_key(side: str, table: pa.Table, rules: Rules) -> dict[CanonicalRow, int]:
-    """Index of the one row of each key."""
+    """The index of each key's row. Raises RequestError: several rows have a key."""
     rows = canonical_rows(table, rules.keys, signed_zeros=rules.signed_zeros)
     places = {row: i for i, row in enumerate(rows)}
     if len(places) < len(rows):
@@ -265,7 +265,7 @@ def _by_key(side: str, table: pa.Table, rules: Rules) -> dict[CanonicalRow, int]
 
 
 def _shares(numbers: Sequence[int], most: int) -> list[int]:
-    """The number of each kind to show: alike, as far as there are so many, and never more than `most` in all."""
+    """The number of each kind to show: alike if there are so many, and at most `most` in all."""
     shares = [0] * len(numbers)
     for left, i in enumerate(sorted(range(len(numbers)), key=numbers.__getitem__)):
         shares[i] = min(numbers[i], (most - sum(shares)) // (len(numbers) - left))
@@ -275,17 +275,6 @@ def _shares(numbers: Sequence[int], most: int) -> list[int]:
 def _first(rows: Collection[CanonicalRow], most: int) -> list[CanonicalRow]:
     """The first rows by value."""
     return heapq.nsmallest(most, rows, key=order_key)
-
-
-def _places(rows: Sequence[CanonicalRow], wanted: Sequence[CanonicalRow]) -> list[int]:
-    """The index of the first row that equals each wanted row."""
-    places: dict[CanonicalRow, int] = {}
-    missing = set(wanted)
-    for i, row in enumerate(rows):
-        if row in missing:
-            missing.remove(row)
-            places[row] = i
-    return [places[row] for row in wanted]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""The history of a table: what each snapshot or version added and removed, as its writer recorded it."""
+"""The history of a table: the rows and files that each snapshot or version added and removed, by its writer."""
 
 from __future__ import annotations
 
@@ -24,9 +24,7 @@ COUNTS = ("rows_added", "rows_removed", "files_added", "files_removed", "bytes_a
 def history(table: Any) -> list[dict[str, Any]]:
     """The snapshots or versions of an opened table, the newest first: id, timestamp_ms, operation, writer and `COUNTS`.
 
-    None is unknown. An Iceberg table's have the branches and tags that point to them besides.
-
-    Raises HarnessError: a commit cannot be read.
+    None is unknown. Snapshots of Iceberg have their branches and tags too. Raises HarnessError: a commit is unreadable.
     """
     try:
         if table.format != "delta":
@@ -61,16 +59,13 @@ def _snapshot(table: IcebergTable, snapshot: Snapshot) -> dict[str, Any]:
 
 
 def _counts(snapshot: Snapshot, parent: Snapshot | None) -> Iterator[int | None]:
-    def moved(kind: str) -> tuple[int | None, int | None]:
-        return _moved(kind, snapshot, parent)
-
-    rows, lost = moved("records")
+    rows, lost = _moved("records", snapshot, parent)
     for kind in ("position-deletes", "equality-deletes"):
-        added, removed = moved(kind)
+        added, removed = _moved(kind, snapshot, parent)
         if kind == "equality-deletes" and (added, removed) != (0, 0):
             lost = None  # rows that are equal to a deleted key: nobody has counted them
         lost = None if lost is None or added is None or removed is None else max(lost + added - removed, 0)
-    yield from (rows, lost, *moved("data-files"), *moved("files-size"))
+    yield from (rows, lost, *_moved("data-files", snapshot, parent), *_moved("files-size", snapshot, parent))
 
 
 def _moved(kind: str, snapshot: Snapshot, parent: Snapshot | None) -> tuple[int | None, int | None]:
