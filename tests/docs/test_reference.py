@@ -69,6 +69,19 @@ def test_links_of_rules_lead_to_the_section_that_they_name(page):
         assert known or anchor == words, f"{rule}: {address}"
 
 
+@pytest.mark.parametrize("page", ["iceberg", "delta", "frontier"])
+def test_links_of_rules_lead_to_sections_that_the_specifications_have(page):
+    """The file names a page of a specification, the commit that its headings were read from, and their anchors."""
+    known = json.loads((pages.ROOT / "tests/docs/specifications.json").read_text("utf-8"))
+    lost = [
+        (rule, address)
+        for rule, name, address in links(page)
+        for document, _, anchor in [address.partition("#")]
+        if name != "proposed" and anchor not in ["", *known[document]["anchors"]]
+    ]
+    assert lost == []
+
+
 def links(page: str) -> list[tuple[str, str, str]]:
     """The links in the sources of the rules of a page: rule, section, address."""
     text = (DOCS / f"rules/{page}.md").read_text("utf-8")
