@@ -8,6 +8,14 @@ for (const link of document.querySelectorAll(".md-nav--secondary .md-nav__link")
     link.textContent = text;
   }
 }
+// The link of such a heading is the anchor that errors name.
+for (const anchor of document.querySelectorAll("h3 > a[id]:first-child")) {
+  anchor.parentElement.querySelector(".headerlink").setAttribute("href", `#${anchor.id}`);
+}
+// Of many headings "On this page" shows the topics, and those below the topic that is read.
+for (const list of document.querySelectorAll(".md-nav--secondary")) {
+  list.classList.toggle("topics", list.querySelectorAll("li").length > 60);
+}
 
 // Copied from a console are the commands: no prompt, and nothing that a command prints.
 for (const code of document.querySelectorAll(".highlight code")) {

@@ -121,6 +121,18 @@ def _releases(lie: Lie) -> str:
     return lie.writer if lie.until is None else f"{lie.writer} before {lie.until[0]}.{lie.until[1]}"
 
 
+def with_topics(page: str) -> str:
+    """A page of rules with its table of topics: each with the numbers of its rules, as links."""
+    text = ["| Topic | Rules |", "|---|---|"]
+    for section in re.split(r"(?m)^## ", page)[1:]:
+        topic, _, rest = section.partition("\n")
+        found = re.findall(r'(?m)^### <a id="([^"]+)"></a>\w+ ([^:]+): ', rest)
+        if found:
+            place = re.sub(r"[^\w -]", "", topic.lower()).replace(" ", "-")
+            text.append(f"| [{topic}](#{place}) | {' '.join(f'[{name}](#{anchor})' for anchor, name in found)} |")
+    return _between(page, "topics", "\n".join(text))
+
+
 def with_reasons(page: str) -> str:
     """The first page with its table of other readers, from the page of the matrix."""
     lines = (pages.ROOT / "docs/matrix.md").read_text("utf-8").splitlines()

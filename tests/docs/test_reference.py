@@ -39,6 +39,13 @@ def test_the_page_of_functions_has_the_table_of_the_code():
     assert tables.with_functions(page) == page, "python tests/docs/refresh.py writes it"
 
 
+@pytest.mark.parametrize("name", ["iceberg", "delta", "frontier"])
+def test_the_pages_of_rules_have_a_table_of_their_topics(name):
+    page = (DOCS / f"rules/{name}.md").read_text("utf-8")
+    assert "\n| Topic | Rules |\n" in page
+    assert tables.with_topics(page) == page, "python tests/docs/refresh.py writes it"
+
+
 def test_the_first_page_has_the_numbers_of_the_matrix():
     page = (DOCS / "index.md").read_text("utf-8")
     assert "| PyIceberg (" in page

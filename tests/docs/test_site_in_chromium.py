@@ -160,6 +160,26 @@ def test_the_matrix_has_colours_a_legend_above_and_heads_that_stay(answer):
     assert answer("matrix", body) == {"legend": True, "scrolled": 600, "head": True, "first": True, "colours": 4}
 
 
+def test_the_address_of_a_rule_shows_its_heading_below_the_bar(answer):
+    body = """
+      location.hash = "#iceberg-4.18";
+      await new Promise((done) => setTimeout(done, 500));
+      const heading = document.getElementById("iceberg-4.18").parentElement;
+      const shown = [...document.querySelectorAll(".md-nav--secondary li a[href]")].filter((link) => link.offsetHeight);
+      return {
+        below: heading.getBoundingClientRect().top - document.querySelector(".md-header").getBoundingClientRect().bottom,
+        link: heading.querySelector(".headerlink").getAttribute("href"),
+        rules: shown.map((link) => link.textContent.trim().split(":")[0]).filter((name) => name.startsWith("iceberg")),
+        topics: shown.length,
+      }"""
+    found = answer("rules/iceberg", body)
+    assert 0 <= found["below"] < 100
+    assert found["link"] == "#iceberg-4.18"
+    assert "iceberg 4.18" in found["rules"]
+    assert len(found["rules"]) < 10
+    assert found["topics"] < 40
+
+
 @pytest.mark.parametrize("words", FOUND)
 def test_the_search_from_a_disk_finds_first(answer, site, words):
     body = f"""
