@@ -17,6 +17,16 @@ for (const list of document.querySelectorAll(".md-nav--secondary")) {
   list.classList.toggle("topics", list.querySelectorAll("li").length > 60);
 }
 
+// A number sign in what a command prints is no prompt of root, and the rest of its line no command.
+for (const sign of document.querySelectorAll(".highlight .gp")) {
+  if (sign.textContent.trim() !== "#") continue;
+  const line = document.createElement("span");
+  line.className = "go";
+  sign.before(line);
+  for (let node = sign; node && !line.textContent.includes("\n"); node = line.nextSibling) line.append(node);
+  line.textContent = line.textContent; // without the colours of a command
+}
+
 // Copied from a console are the commands: no prompt, and nothing that a command prints.
 for (const code of document.querySelectorAll(".highlight code")) {
   const commands = [];
