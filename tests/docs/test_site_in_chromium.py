@@ -30,6 +30,8 @@ FOUND = {
     "deletes": "concepts.html#deletes",
     "S3 credentials": "how-to/object-stores.html#credentials-and-authentication",
     "delete": "concepts.html#deletes",
+    "deletion vector": "concepts.html#deletion-vectors",
+    "unity catalog": "how-to/unity-catalog.html",
     "authentication": "how-to/object-stores.html#credentials-and-authentication",
 }
 
