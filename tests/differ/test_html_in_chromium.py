@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from html.parser import HTMLParser
 
 import pytest
-from comparing import ALL, CHANGED, EQUAL, KEYED, UNKEYED, with_value
+from comparing import ALL, CHANGED, EQUAL, FAILED, KEYED, UNKEYED, with_value
 
 from harness.differ.reports import batch, html
 from harness.differ.reports.html import to_html
@@ -223,3 +223,14 @@ def test_a_link_to_a_comparison_opens_it(browser):
     assert 'href="#entry-1"' in page
     opened = [browser.open(page, address)[0].count("<details open") for address in ("", "#entry-1")]
     assert opened == [1, 2]
+
+
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("page", [KEYED, UNKEYED, FAILED, BATCH], ids=["keyed", "unkeyed", "errors", "many"])
+def test_axe_finds_nothing_serious(browser, page, dark):
+    assert browser.serious(batch.to_html(page) if page is BATCH else to_html(page), dark=dark) == []
+
+
+def test_axe_would_notice(browser):
+    page = to_html(KEYED).replace("<main>", '<main><p style="color: #eee; background: #fff">pale</p>')
+    assert [rule for rule, _ in browser.serious(page, dark=False)] == ["color-contrast"]
