@@ -11,10 +11,11 @@ from dataclasses import dataclass, field, replace
 from html.parser import HTMLParser
 
 import pytest
-from comparing import ALL, CHANGED, EQUAL, KEYED, UNKEYED, with_value
+from comparing import ALL, CHANGED, EQUAL, FAILED, KEYED, UNKEYED, with_value
 
-from harness.differ.reports import html
+from harness.differ.reports import batch, html
 from harness.differ.reports.html import to_html
+from harness.differ.result import Batch, BatchEntry, BatchOutcome
 
 pytestmark = pytest.mark.browser
 
@@ -196,3 +197,40 @@ def test_on_paper_the_sign_shows_and_wide_tables_end_at_the_edge(browser, monkey
     root, sign = "page.documentElement", "page.defaultView.getComputedStyle(page.querySelector('h1 .sign'))"
     assert browser.measured(page, 700, f"{root}.scrollWidth - {root}.clientWidth") == 0
     assert browser.measured(page, 700, f"{sign}.backgroundColor") == "rgba(0, 0, 0, 0)"
+
+
+BATCH = Batch(
+    title="left and right",
+    sides=("left", "right"),
+    entries=tuple(
+        BatchEntry(name=name, outcome=BatchOutcome.DIFFERENT, message="the sides differ in " * 9, report="wide " * 99)
+        for name in ("sales.customers", "sales.orders")
+    ),
+)
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+def test_the_page_of_many_comparisons_fits_its_window_and_breaks_no_name(browser, width):
+    root = "page.documentElement"
+    page = batch.to_html(BATCH)
+    assert browser.measured(page, width, f"{root}.scrollWidth - {root}.clientWidth") == 0
+    lines = "[...page.querySelectorAll('.batch th code')].map((name) => name.getClientRects().length)"
+    assert browser.measured(page, width, lines) == [1, 1]
+
+
+def test_a_link_to_a_comparison_opens_it(browser):
+    page = batch.to_html(BATCH)
+    assert 'href="#entry-1"' in page
+    opened = [browser.open(page, address)[0].count("<details open") for address in ("", "#entry-1")]
+    assert opened == [1, 2]
+
+
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("page", [KEYED, UNKEYED, FAILED, BATCH], ids=["keyed", "unkeyed", "errors", "many"])
+def test_axe_finds_nothing_serious(browser, page, dark):
+    assert browser.serious(batch.to_html(page) if page is BATCH else to_html(page), dark=dark) == []
+
+
+def test_axe_would_notice(browser):
+    page = to_html(KEYED).replace("<main>", '<main><p style="color: #eee; background: #fff">pale</p>')
+    assert [rule for rule, _ in browser.serious(page, dark=False)] == ["color-contrast"]

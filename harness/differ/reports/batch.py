@@ -136,9 +136,9 @@ def _details(entries: Sequence[BatchEntry]) -> Iterator[str]:
     is_open = " open"
     for number, entry in enumerate(entries):
         if _has_details(entry):
-            yield f'<details id="entry-{number}"{is_open}>'
+            yield f"<details{is_open}>"  # browsers open it for a link to what is inside
             yield f"<summary><code>{escaped(entry.name)}</code> {escaped(entry.message)}</summary>"
-            yield f"{preformatted(entry.report or '')}</details>"
+            yield f'<div id="entry-{number}">{preformatted(entry.report or "")}</div></details>'
             is_open = ""
 
 

@@ -56,15 +56,15 @@ def to_json(comparison: ComparisonResult) -> str:
 
 def _side(side: SideInfo) -> dict[str, Any]:
     exact = side.snapshot is None or -_EXACT <= side.snapshot <= _EXACT
+    error = side.error
     return {
         "name": side.name,
         "engine": side.engine,
         "table": side.table,
         "snapshot": side.snapshot if exact else str(side.snapshot),
         "rows": side.rows,
-        "error": None
-        if side.error is None
-        else {"class": type(side.error).__name__, "cause": side.error.cause, "message": str(side.error)},
+        "error": error
+        and {"class": type(error).__name__, "cause": error.cause, "rule": error.rule, "message": str(error)},
     }
 
 
