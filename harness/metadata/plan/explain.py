@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from harness.errors import without_secrets
+from harness.errors import size_text, without_secrets
 from harness.metadata.plan.scan_plan import SkippedFiles
 from harness.storage.paths import shown
 
@@ -91,7 +91,7 @@ def as_text(plan: ScanPlan) -> str:
         f"files {known['files_read']} read, {known['files_skipped']} skipped{f' ({by_reason})' if by_reason else ''} "
         f"of {known['files_considered']}{f'; manifests {read} read, {passed} skipped' if read or passed else ''}",
         f"rows {'unknown' if rows is None else f'{rows:,}'} before deletes, "
-        f"{'unknown' if size is None else f'{size:,}'} bytes",
+        f"{'unknown bytes' if size is None else size_text(size)}",
         f"deletes {known['position_deletes']} positional on {known['files_with_deleted_positions']} files, "
         f"{known['equality_deletes']} equality on {known['files_with_equality_deletes']} files",
     ]
@@ -125,7 +125,11 @@ def _file(plan: ScanPlan, row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _file_line(plan: ScanPlan, row: dict[str, Any]) -> str:
-    notes = [f"{row['record_count']} rows", f"{row['size']} bytes", row["format"]]
+    notes = [
+        f"{row['record_count']} rows",
+        "unknown bytes" if row["size"] is None else size_text(row["size"]),
+        row["format"],
+    ]
     if row["sequence_number"] is not None:
         notes.append(f"sequence number {row['sequence_number']}")
     partition = plan.partitions[row["partition"]]
