@@ -245,7 +245,7 @@ def plan(
         chosen = opening.open(location).snapshot(**moment)
         scan = chosen.plan(columns=names(columns, "--columns"), where=where)
         content = scan.to_dict() if form is options.Document.JSON else {}
-    print_document("plan", content, form, output, text=lambda: [explained(scan.explain())])
+    print_document("plan", content, form, output, text=lambda: [explained(scan.explain(results.width_for(output)))])
 
 
 def explained(text: str) -> str:

@@ -114,14 +114,29 @@ def write_texts(texts: Iterable[str], stream: ByteStream) -> None:
         stream.write(shown(text).encode("utf-8", "backslashreplace"))
 
 
-_STYLES = (
-    (re.compile(r"different:|failed:|(left|right) failed:| +-( [\d,]+x)?  |≠ |! |FAIL|ERROR|XPASS"), "red"),
-    (re.compile(r"equal:| +\+( [\d,]+x)?  |= "), "green"),
-    (
-        re.compile(r" +~  | +!  |\? |≈ |warning:|deletes |.*, deleted positions|.*  (deletion vector|position delete)"),
-        "yellow",
-    ),
-    (re.compile(r" +(left|right): |.*  by (partition|statistics)$|UNSUPPORTED"), "dim"),
+_STYLES = tuple(
+    (re.compile("|".join(patterns)), style)
+    for style, patterns in {
+        "red": (
+            r"different(:| outcome:)",
+            "could not",
+            r"(left|right) failed:",
+            r" +-( [\d,]+x)?  ",
+            "≠ ",
+            "! ",
+            "FAIL|ERROR|XPASS",
+        ),
+        "green": ("equal:", r" +\+( [\d,]+x)?  ", "= "),
+        "yellow": (
+            " +[~!]  ",
+            r"[?≈] ",
+            "warning:",
+            "deletes ",
+            r"  #\d+ .*  (positions|equality #)",
+            ".*  (deletion vector|position delete file) ",
+        ),
+        "dim": (" +(left|right): ", "  (?! *#).*  (partition|statistics)$", "UNSUPPORTED"),
+    }.items()
 )
 """The styles of lines on a terminal, by how they begin: differences, deletes, skipped files."""
 
