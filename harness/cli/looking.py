@@ -20,6 +20,8 @@ from harness.metadata.plan.explain import totals
 from harness.storage.paths import shown
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from harness.metadata.plan.scan_plan import ScanPlan
     from harness.table import Table
 
@@ -245,12 +247,12 @@ def plan(
         chosen = opening.open(location).snapshot(**moment)
         scan = chosen.plan(columns=names(columns, "--columns"), where=where)
         content = scan.to_dict() if form is options.Document.JSON else {}
-    print_document("plan", content, form, output, text=lambda: [explained(scan.explain(results.width_for(output)))])
+    print_document("plan", content, form, output, text=lambda: [explained(scan, output)])
 
 
-def explained(text: str) -> str:
-    """The text of `ScanPlan.explain()` for a terminal, with the table's control characters escaped."""
-    return visible_lines(text.rstrip("\n")) + "\n"
+def explained(plan: ScanPlan, output: Path | None = None) -> str:
+    """A plan for a person, as wide as the terminal, with the table's control characters escaped."""
+    return visible_lines(plan.explain(width=results.width_for(output)).rstrip("\n")) + "\n"
 
 
 @options.grouped

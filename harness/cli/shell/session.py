@@ -72,8 +72,7 @@ def _plan(session: Session, argument: str) -> None:
     query = argument or session.last_statement
     if query is None:
         raise RequestError("Cannot show a plan: there was no query yet; say one, .plan SELECT …")
-    width = results.width_for(None)
-    parts = [f"{visible(name)}:\n{explained(plan.explain(width))}" for name, plan in session.connection.plans(query)]
+    parts = [f"{visible(name)}:\n{explained(plan)}" for name, plan in session.connection.plans(query)]
     results.print_result("\n".join(parts) or "The query reads no table of the catalog.\n")
 
 

@@ -181,7 +181,7 @@ class _Layout:
 
     def notes(self, width: int | None) -> Iterator[str]:
         for place, directory in self.directories.items():
-            note = f"({visible(self.columns[place].name)}: {_CUT} is {directory})"
+            note = f"({visible(self.columns[place].name)}: below {directory})"
             yield note if width is None else cut(note, width)
         if self.left_out and width is not None:
             count = len(self.left_out)

@@ -224,7 +224,7 @@ class ScanPlan:
         """For notebooks: what `explain` says."""
         return preformatted(self.explain())
 
-    def explain(self, width: int | None = None) -> str:
+    def explain(self, *, width: int | None = None) -> str:
         """The plan for a person: files read and skipped and by what, deletes, rows, bytes.
 
         width: of tables at most, in cells; None: as wide as they are.
