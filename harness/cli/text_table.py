@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import chain
-from typing import Any
 
 import pyarrow as pa
 
 from harness.cli.rows import QueryRows
 from harness.cli.values import cell, is_nested
 from harness.errors import json_lines
-from harness.metadata.model.text_tables import Column, Style, table_lines, unstyled
+from harness.metadata.model.text_tables import Style, column_of, table_lines, unstyled
 
 MAX_ROWS = 40
 """Rows of a query that are shown by default."""
@@ -34,7 +33,7 @@ def text_lines(
         option: what sets `max_rows`, as the person says it.
     """
     rows = rows.as_arrow()
-    columns = [_column(name, type_) for name, type_ in rows.columns]
+    columns = [column_of(name, type_) for name, type_ in rows.columns]
     if max_rows is None:
         yield from (f"{line}\n" for line in table_lines(columns, _texts(rows), width=width, style=style))
         return
@@ -68,38 +67,3 @@ def _texts(rows: QueryRows) -> Iterator[list[tuple[str | None, ...]]]:
             escaped = json_lines if is_nested(type_) else str
             columns.append([None if text is None else escaped(text) for text in column.to_pylist()])
         yield list(zip(*columns, strict=True))
-
-
-_NUMBERS = {
-    *(
-        "tinyint",
-        "smallint",
-        "integer",
-        "bigint",
-        "hugeint",
-        "utinyint",
-        "usmallint",
-        "uinteger",
-        "ubigint",
-        "uhugeint",
-    ),
-    *("float", "double", "decimal"),
-}
-_WHOLE = {*_NUMBERS, "boolean", "date", "uuid", "interval"}
-
-
-def _column(name: str, type_: Any) -> Column:
-    kind = type_.id
-    is_whole = kind in _WHOLE or kind.startswith(("time", "timestamp"))
-    return Column(name, _type_name(type_), is_whole=is_whole, to_right=kind in _NUMBERS)
-
-
-def _type_name(type_: Any) -> str:
-    """The type in a word, as SQL has it; of a list, with that of its items."""
-    match type_.id:
-        case "list" | "array":
-            return f"{_type_name(dict(type_.children)['child'])}[]"
-        case "struct" | "map" | "union" | "tuple" | "enum":
-            return str(type_.id)
-        case _:
-            return str(type_).lower().replace(" with time zone", "tz")

@@ -12,14 +12,16 @@ not all columns fit, those are left out first that hold one value in all rows, t
 
 from __future__ import annotations
 
+import shutil
 import textwrap
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import repeat
 from os.path import commonprefix
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from harness.errors import html_text, visible
+from harness.metadata.model.times import show_ms
 from harness.storage.records import dataclass
 
 NULL = "NULL"
@@ -215,18 +217,73 @@ def _total(widths: Sequence[int]) -> int:
     return sum(widths) + len(_GAP) * (len(widths) - 1)
 
 
+_NUMBERS = {
+    *(
+        "tinyint",
+        "smallint",
+        "integer",
+        "bigint",
+        "hugeint",
+        "utinyint",
+        "usmallint",
+        "uinteger",
+        "ubigint",
+        "uhugeint",
+    ),
+    *("float", "double", "decimal"),
+}
+_WHOLE = {*_NUMBERS, "boolean", "date", "uuid", "interval"}
+
+
+def column_of(name: str, type_: Any) -> Column:
+    """The column of a DuckDBPyType."""
+    kind = type_.id
+    is_whole = kind in _WHOLE or kind.startswith(("time", "timestamp"))
+    return Column(name, _type_name(type_), is_whole=is_whole, to_right=kind in _NUMBERS)
+
+
+def _type_name(type_: Any) -> str:
+    """The type in a word, as SQL has it; of a list, with that of its items."""
+    match type_.id:
+        case "list" | "array":
+            return f"{_type_name(dict(type_.children)['child'])}[]"
+        case "struct" | "map" | "union" | "tuple" | "enum":
+            return str(type_.id)
+        case _:
+            return str(type_).lower().replace(" with time zone", "tz")
+
+
 def html_table(columns: Sequence[Column], rows: Iterable[Row]) -> str:
     """The table as HTML, for notebooks."""
-    heads = "".join(
-        f"<th>{html_text(c.name)}{c.type and f'<br><small>{html_text(c.type)}</small>'}</th>" for c in columns
-    )
-    sides = [' style="text-align:right"' if column.to_right else ' style="text-align:left"' for column in columns]
-    lines = "".join(
-        f"<tr>{''.join(f'<td{side}>{_html_cell(text)}</td>' for text, side in zip(row, sides, strict=True))}</tr>"
-        for row in rows
-    )
-    return f"<table><thead><tr>{heads}</tr></thead><tbody>{lines}</tbody></table>"
+    heads = [f"<tr>{''.join(f'<th>{html_text(column.name)}</th>' for column in columns)}</tr>"]
+    if any(column.type for column in columns):
+        heads.append(f"<tr>{''.join(f'<td><code>{html_text(column.type)}</code></td>' for column in columns)}</tr>")
+    lines = (f"<tr>{''.join(f'<td>{_html_cell(text)}</td>' for text in row)}</tr>" for row in rows)
+    return f"<table>{''.join(heads)}{''.join(lines)}</table>"
 
 
 def _html_cell(text: str | None) -> str:
-    return f"<i>{NULL}</i>" if text is None else html_text(text)
+    return f"<code>{NULL}</code>" if text is None else html_text(text)
+
+
+class Listing(list[dict[str, Any]]):
+    """Plain values, which print themselves as a table, and are one in notebooks."""
+
+    def __str__(self) -> str:
+        return "\n".join(table_lines(*self._shown(), width=shutil.get_terminal_size().columns))
+
+    def _repr_html_(self) -> str:
+        columns, (rows,) = self._shown()
+        return html_table(columns, rows)
+
+    def _shown(self) -> tuple[list[Column], list[list[list[str | None]]]]:
+        names = list(dict.fromkeys(name for row in self for name in row))
+        numeric = [all(isinstance(row.get(name), int | None) for row in self) for name in names]
+        columns = [Column(n.removesuffix("_ms"), is_whole=w, to_right=w) for n, w in zip(names, numeric, strict=True)]
+        return columns, [[[_listed(name, row.get(name)) for name in names] for row in self]]
+
+
+def _listed(name: str, value: Any) -> str | None:
+    if name == "timestamp_ms" and value is not None:
+        return show_ms(value)
+    return None if value is None else str(value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ import pyarrow as pa
 from harness.errors import HarnessError, RequestError, UnknownColumnError
 from harness.metadata.model.arrow_values import array_of, children_of, from_numpy, nested_type, to_numpy, with_children
 from harness.metadata.model.schema import Field, IntegerType, OpaqueType, StructType, Type, UuidType, arrow_type
+from harness.metadata.model.text_tables import Column, column_of, html_table, table_lines
 from harness.storage.records import dataclass
 
 if TYPE_CHECKING:
@@ -40,7 +42,7 @@ def is_metadata_table(table_format: str, name: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class MetadataTable:
-    """A metadata table that is not read yet.
+    """A metadata table that is not read yet. Printed, or at the end of a cell, it reads and shows its first rows.
 
     schema: its columns. read: gives the table, perhaps with nulls in columns that are not asked for.
     """
@@ -62,6 +64,28 @@ class MetadataTable:
                     f"Unknown column {name!r}: there are {', '.join(self.schema.names)}", field=name
                 )
         return self.read(frozenset(names)).select(names)
+
+    def __str__(self) -> str:
+        columns, rows, note = self._shown()
+        return "\n".join([*table_lines(columns, [rows], width=shutil.get_terminal_size().columns), *note])
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        columns, rows, note = self._shown()
+        return f"<div>{html_table(columns, rows)}{''.join(f'<p>{line}</p>' for line in note)}</div>"
+
+    def _shown(self) -> tuple[list[Column], list[tuple[str | None, ...]], list[str]]:
+        from harness.engines.duckdb.instance import cursor
+
+        table = self.to_arrow()
+        relation = cursor().from_arrow(in_words(table)).limit(_SHOWN)
+        note = [f"({_SHOWN} of {table.num_rows:,} rows; to_arrow() has all)"] if table.num_rows > _SHOWN else []
+        columns = [column_of(name, type_) for name, type_ in zip(relation.columns, relation.types, strict=True)]
+        return columns, relation.project("CAST(COLUMNS(*) AS VARCHAR)").fetchall(), note
+
+
+_SHOWN = 40
 
 
 def metadata_table(table: Any, selection: Any, name: str) -> MetadataTable:
