@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from harness.cli import options, results, terminal, untrusted, writers
-from harness.cli.document import listed, plain, print_document
+from harness.cli.document import plain, print_document
 from harness.cli.options import names
 from harness.cli.rows import QueryRows
-from harness.cli.text_table import MAX_ROWS
-from harness.cli.writers import write_rows
+from harness.cli.writers import MAX_ROWS, write_rows
 from harness.errors import HarnessError, size_text, visible_lines
 from harness.metadata.model.schema import described
+from harness.metadata.model.text_tables import record_lines
 from harness.metadata.model.times import parse_moment, show_ms
 from harness.metadata.plan.explain import totals
 from harness.storage.paths import shown
@@ -217,7 +217,7 @@ def history(
         table = opening.open(location)
         found = history_of(table.source)
     known = [{key: "unknown" if value is None else value for key, value in plain(entry).items()} for entry in found]
-    lines = [f"{line}\n" for line in listed(known, width=results.width_for(output))] if known else []
+    lines = [f"{line}\n" for line in record_lines(known, width=results.width_for(output))] if known else []
     print_document("history", {"format": table.format, "history": found}, form, output, text=lambda: lines)
 
 
