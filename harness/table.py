@@ -18,7 +18,7 @@ from dataclasses import field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Unpack
 
-from harness.errors import AmbiguousTableError, RequestError, TableNotFoundError, UnsupportedError, warn
+from harness.errors import AmbiguousTableError, RequestError, TableNotFoundError, UnsupportedError, size_text, warn
 from harness.metadata.filters.predicate import Filter
 from harness.metadata.model.arguments import checked
 from harness.metadata.model.frames import described
@@ -212,7 +212,10 @@ class Table:
     def _repr_html_(self) -> str:
         """For notebooks: where the table is, its current snapshot and size, and the columns. Reads nothing."""
         current = self.source.current
-        size = {f"recorded {name}": f"{number:,}" for name, number in self.source.recorded().items()}
+        size = {
+            f"recorded {name}": size_text(number) if name == "bytes" else f"{number:,}"
+            for name, number in self.source.recorded().items()
+        }
         point = "version" if self.format == "delta" else "snapshot"
         known = {
             "name": self.name,
