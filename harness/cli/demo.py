@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from harness.testing.demo import DemoTable
 
 
-_WIDTH = 100
+_WIDTH = 80
 _SUMMARY = ("files", "rows", "deletes")
 """Lines of a plan, without those of each file."""
 _EXAMPLES = {
