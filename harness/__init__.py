@@ -57,6 +57,7 @@ from harness.errors import (
 
 if TYPE_CHECKING:
     from harness.differ.compare import compare
+    from harness.differ.itself import against_itself
     from harness.differ.opening import Query
     from harness.differ.relaxations import Relaxations, Tolerance
     from harness.differ.result import ComparisonResult
@@ -113,6 +114,7 @@ __all__ = [
     "UnknownColumnError",
     "UnsupportedError",
     "__version__",
+    "against_itself",
     "attach",
     "compare",
     "connect",
@@ -146,6 +148,7 @@ _LAZY = {
     "Table": "table",
     "Tolerance": "differ.relaxations",
     "attach": "tools.connections.connection",
+    "against_itself": "differ.itself",
     "compare": "differ.compare",
     "open_catalog": "metadata.catalogs.resolving",
     "connect": "tools.connections.connection",

@@ -101,6 +101,7 @@ def _run(arguments: list[str] | None, interruption: Interruption) -> int:
     from harness.cli.app import command
 
     terminal.fill_closed_streams()
+    terminal.begin()
     # Not app(): that would install an excepthook for the whole process. And not in Typer's standalone mode, which
     # prints what is wrong with arguments as it is.
     with terminal.warnings_as_lines(), terminal.logs_as_lines(interruption):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+import harness
 from harness.cli import DIFFERENT, FAILED, options, results, terminal, untrusted
 from harness.cli.diff_many import Many, QueryDialect, compare_files, compare_namespaces, finish, namespace
 from harness.cli.diff_request import (
@@ -20,7 +21,7 @@ from harness.cli.diff_request import (
 )
 from harness.cli.options import names
 from harness.differ.sources import RowSource
-from harness.engines.registry import start_engines
+from harness.engines.registry import engine_names, start_engines
 from harness.metadata.model.times import parse_moment
 
 if TYPE_CHECKING:
@@ -66,7 +67,8 @@ def diff(
         typer.Option(
             "--engines",
             metavar="A,B",
-            help="Who reads left and right. [default: duckdb, and duckdb,spark for one table alone]",
+            help="Who reads left and right: duckdb, spark, polars, NAME=exec:COMMAND … "
+            "[default: duckdb, and duckdb,spark for one table alone]",
         ),
     ] = None,
     output: Annotated[
@@ -79,6 +81,13 @@ def diff(
         list[Report] | None,
         typer.Option("--format", metavar="FORMAT", help="text, json, junit or html. Repeatable."),
     ] = None,
+    against_itself: Annotated[
+        bool,
+        typer.Option(
+            "--against-itself",
+            help="Read one table by one engine in many ways that must agree: filters, columns, counts.",
+        ),
+    ] = False,
     max_rows: Annotated[
         int, typer.Option("--max-rows", metavar="N", min=0, help="Show so many differing rows; all are counted.")
     ] = 100,
@@ -88,7 +97,7 @@ def diff(
     many: Many,
     opening: options.OpeningOptions,
 ) -> None:
-    """Compare the rows of two tables, files or snapshots. A table alone is read by two engines.
+    """Compare the rows of two tables, files, snapshots or engines.
 
     Examples:
         harness diff warehouse/orders staging/orders --keys id
@@ -120,13 +129,33 @@ def diff(
     is_one = other is None and moments[0] == moments[1] and len(set(queries or ())) < 2
     if sources[0] is not None and other is None:
         raise typer.BadParameter(f"{location!r} is compared with nothing: name a table, file or database to its right")
+    read_by = pair_of_engines(engines, is_one_table=is_one and not against_itself)
+    if against_itself:
+        if (
+            read_by[0] != read_by[1]
+            or other is not None
+            or sources[0] is not None
+            or queries
+            or keys
+            or columns
+            or where
+        ):
+            raise typer.BadParameter(
+                "--against-itself takes one table and one engine: --engines polars; --at and --max-rows go with it"
+            )
+        with terminal.progress("comparing"):
+            snapshot = opening.open(location).snapshot(**moments[0])
+            start_engines(read_by[:1])
+            batch = harness.against_itself(snapshot, read_by[0], max_rows=max_rows)
+        finish(batch, reports, context)
+        return
     request = DiffRequest(
-        engines=pair_of_engines(engines, is_one_table=is_one),
+        engines=read_by,
         keys=names(keys, "--keys"),
         columns=names(columns, "--columns"),
         where=where,
         max_rows=max_rows,
-        relaxations=relaxing.relaxations(is_foreign=is_foreign),
+        relaxations=relaxing.relaxations(is_foreign=is_foreign or not {*read_by} <= {*engine_names()}),
         group_by=names(relaxing.group_by, "--group-by"),
         sample_keys=relaxing.sample_keys,
         schema_only=relaxing.schema_only,
@@ -154,13 +183,16 @@ def diff(
         left: Table | RowSource = sources[0] or opening.open(location)
         right = left if other is None else sources[1] or opening.open(other)
         sides = (_at(left, moments[0]), _at(right, moments[1]))
-    with terminal.progress("comparing"):
+    with terminal.progress("starting engines"):
         start_engines(engine for engine, source in zip(request.engines, sources, strict=True) if source is None)
+    with terminal.progress("comparing"):
         found = request.compare(*sides) if queries is None else request.compare_queries(queries, *sides)
     for side in (found.left, found.right):
         if side.error is not None:
             side.error.respelled(options.spelled)
     write_reports(found, reports, context)
+    rows = [f"{side.rows:,}" for side in (found.left, found.right) if side.rows is not None]
+    terminal.finished(f"compared {' with '.join(dict.fromkeys(rows))} rows" if rows else "compared")
     if found.failed:
         terminal.error(f"both sides failed: {found.left.error}")
         raise typer.Exit(FAILED)

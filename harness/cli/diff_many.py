@@ -26,6 +26,7 @@ from harness.engines.registry import start_engines
 from harness.errors import HarnessError, RequestError
 from harness.metadata.catalogs.catalog import Catalog, Name, parse_name, walk, written
 from harness.metadata.catalogs.resolving import configured, open_catalog
+from harness.storage.threads import phase
 
 if TYPE_CHECKING:
     from harness.snapshot import Snapshot
@@ -153,6 +154,7 @@ class _Progress:
 def finish(batch: Batch, reports: Sequence[PlacedReport], context: typer.Context) -> None:
     """Writes the reports, and ends: 0 if all are equal, 1 if one is different, 2 if one could not be compared."""
     write_reports(batch, reports, context)
+    terminal.finished(f"compared {batch.title}")
     if batch.count(BatchOutcome.DIFFERENT):
         raise typer.Exit(DIFFERENT)
     if not batch.equal:
@@ -265,9 +267,11 @@ def compare_files(
     start_engines(pair_)
     run = QueryRun(engines=pair_, tables=tables, dialect=many.dialect.value, max_rows=max_rows)
     entries = []
-    for number, query in enumerate(queries, 1):
-        with terminal.progress(f"comparing {number}/{len(queries)} {query.name}"):
-            entries.append(run.entry(query))
+    with terminal.progress("comparing", len(queries), "queries") as advance:
+        for query in queries:
+            with phase(query.name):
+                entries.append(run.entry(query))
+            advance(1)
     title = f"{len(queries)} queries" if len(queries) > 1 else "1 query"
     return Batch(title=f"{title} on {pair_[0]} and {pair_[1]}", sides=pair_, entries=tuple(entries))
 
@@ -280,24 +284,30 @@ def compare_namespaces(
     left, right = sides
     progress, entries = _Progress(resume, repr(request)), []
     named = sorted(left.tables.keys() | right.tables.keys())
-    for number, name in enumerate(named, 1):
-        lacking = [side.label for side in sides if name not in side.tables]
-        if lacking:
-            message = f"{lacking[0]} has no such table"
-            entries.append(BatchEntry(name=name, outcome=BatchOutcome.DIFFERENT, message=message))
-            continue
-        with terminal.progress(f"comparing {number}/{len(named)} {name}"):
-            try:
-                tables = [
-                    harness.open_table(written(side.tables[name]), catalog=side.catalog, **arguments).snapshot()
-                    for side in sides
-                ]
-            except HarnessError as error:
-                entries.append(BatchEntry(name=name, outcome=BatchOutcome.FAILED, message=str(error)))
-                continue
-            state = " ".join(f"{each.source.location}@{each.id}" for each in tables)
-            entries.append(progress.entry(name, state, partial(_compared, name, request, *tables)))
+    with terminal.progress("comparing", len(named), "tables") as advance:
+        for name in named:
+            with phase(name):
+                entries.append(_of_name(name, sides, request, progress, arguments))
+            advance(1)
     return Batch(title=f"{left.label} and {right.label}", sides=(left.label, right.label), entries=tuple(entries))
+
+
+def _of_name(
+    name: str, sides: Sequence[_Namespace], request: DiffRequest, progress: _Progress, arguments: dict[str, Any]
+) -> BatchEntry:
+    """The entry of the tables of a name."""
+    lacking = [side.label for side in sides if name not in side.tables]
+    if lacking:
+        return BatchEntry(name=name, outcome=BatchOutcome.DIFFERENT, message=f"{lacking[0]} has no such table")
+    try:
+        tables = [
+            harness.open_table(written(side.tables[name]), catalog=side.catalog, **arguments).snapshot()
+            for side in sides
+        ]
+    except HarnessError as error:
+        return BatchEntry(name=name, outcome=BatchOutcome.FAILED, message=str(error))
+    state = " ".join(f"{each.source.location}@{each.id}" for each in tables)
+    return progress.entry(name, state, partial(_compared, name, request, *tables))
 
 
 def _compared(name: str, request: DiffRequest, left: Snapshot, right: Snapshot) -> BatchEntry:

@@ -17,7 +17,7 @@ from typing import Annotated, Any, TypeAlias
 import typer
 
 import harness
-from harness.cli import results
+from harness.cli import results, terminal
 from harness.cli.options import RARE, names
 from harness.cli.untrusted import words
 from harness.differ.relaxations import Relaxations, Tolerance, TypeRule
@@ -101,7 +101,7 @@ class Relaxing:
     ] = None
 
     def relaxations(self, *, is_foreign: bool) -> Relaxations:
-        """The differences that pass. is_foreign: a side is a file or another database, so that rules of types hold."""
+        """The differences that pass. is_foreign: another project gives a side's rows, so that rules of types hold."""
         forbidden = set(self.strict or ())
         allowed = frozenset(rule for rule in TypeRule if not {_Strict.TYPES, _Strict[rule.name]} & forbidden)
         return Relaxations(
@@ -251,10 +251,11 @@ def write_reports(found: ComparisonResult | Batch, reports: Sequence[PlacedRepor
     }
     for report, path in reports:
         width = results.width_for(path)
-        if report is Report.TEXT and width is not None and isinstance(found, ComparisonResult):
-            text = to_text(found, width)
-        else:
-            text = writers[report](found)
+        with terminal.progress(f"making the {report.value} report"):
+            if report is Report.TEXT and width is not None and isinstance(found, ComparisonResult):
+                text = to_text(found, width)
+            else:
+                text = writers[report](found)
         with results.destination(path) as stream:
             write = results.write_lines if report is Report.TEXT else results.write_texts
             write([text], stream)

@@ -110,6 +110,9 @@ class Interruption:
                 if first is None:
                     first = time.monotonic()
                 elif time.monotonic() - first > _SECOND_S:
+                    from harness.cli.terminal import restore
+
+                    restore()
                     os._exit(130)
                 self.ask()
             with contextlib.suppress(OSError):  # only now: it counts as asked at every moment

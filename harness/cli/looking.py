@@ -51,6 +51,7 @@ def info(
         table = opening.open(location)
         content = table.describe() if full or form is options.Document.JSON else _brief(table)
     print_document("info", content, form, output)
+    terminal.finished("read the metadata")
 
 
 def _brief(table: Table) -> dict[str, Any]:
@@ -139,6 +140,7 @@ def head(
         rows = QueryRows(engine.relation(plan, cursor()).limit(number), lambda error: engine.engine_error(error, plan))
     with results.destination(output) as stream, terminal.progress_until_written("reading", stream):
         write_rows(rows, form, stream, max_rows=None)
+    terminal.finished("read the rows")
 
 
 @options.grouped
@@ -165,6 +167,7 @@ def count(
     with terminal.progress("counting"):
         rows = opening.open(location).snapshot(**moment).count(where=where)
     print_document("count", {"rows": rows}, form, output, text=lambda: [f"{rows}\n"])
+    terminal.finished(f"counted {rows:,} rows")
 
 
 @options.grouped
@@ -248,6 +251,7 @@ def plan(
         scan = chosen.plan(columns=names(columns, "--columns"), where=where)
         content = scan.to_dict() if form is options.Document.JSON else {}
     print_document("plan", content, form, output, text=lambda: [explained(scan, output)])
+    terminal.finished("planned the read")
 
 
 def explained(plan: ScanPlan, output: Path | None = None) -> str:

@@ -92,6 +92,7 @@ def sql(
         terminal.progress_until_written("running the query", stream),
     ):
         write_rows(rows, form, stream, max_rows=shown)
+    terminal.finished("ran the query")
 
 
 def run(

@@ -40,11 +40,11 @@ _FILE = "the output file"
 class ByteStream:
     """A stream of bytes whose errors name it. A reader that has gone away stays a BrokenPipeError.
 
-    failed: whether it had one. before: is called before each write.
+    file: None: standard output. failed: whether it had one. before: is called before each write.
     """
 
     def __init__(self, stream: BinaryIO, name: str, file: Path | None = None) -> None:
-        self._stream, self._name, self._file = stream, name, file
+        self._stream, self._name, self.file = stream, name, file
         self.failed = False
         self.before: Callable[[], None] | None = None
 
@@ -60,7 +60,7 @@ class ByteStream:
 
     def _do(self, action: Callable[..., object], *arguments: Any) -> None:
         try:
-            with _named(self._name, self._file):
+            with _named(self._name, self.file):
                 action(*arguments)
         except (BrokenPipeError, RequestError):
             self.failed = True  # for good: the rest of its buffer can go nowhere

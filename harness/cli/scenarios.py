@@ -86,15 +86,17 @@ def build(
     directory = Path(target).absolute()
     scenarios = chosen(patterns, None)
     cases = []
-    with results.made_in(directory):
+    with results.made_in(directory), terminal.progress("building", len(scenarios), "scenarios") as advance:
         for scenario in scenarios:
             place = directory / scenario.name
             if place.exists():
                 raise RequestError(f"{place} is there already: give another directory, or remove it")
             built = build_scenario(scenario, place)
             cases.append((built, write_expected(built, place)))
+            advance(1)
         write_index(cases, directory)
     results.print_result("".join(f"{visible(str(case))}\n" for _, case in cases))
+    terminal.finished(f"built {len(cases):,} scenarios")
 
 
 def chosen(globs: Sequence[str] | None, features: Sequence[str] | None) -> list[Scenario]:
@@ -234,14 +236,8 @@ def run(
     with ExitStack() as resources:
         with terminal.progress("starting engines"):
             ready, missing = _opened(names(engines, "--engines"), places, resources)
-        found = run_suite(
-            scenarios,
-            ready,
-            lists=lists,
-            keep=keep,
-            missing=missing,
-            progress=resources.enter_context(terminal.progress("running")),
-        )
+        with terminal.progress("scenarios"):
+            found = run_suite(scenarios, ready, lists=lists, keep=keep, missing=missing)
     writers = {
         _RunReport.TEXT: text.to_text,
         _RunReport.JSON: json_report.to_json,
@@ -254,6 +250,7 @@ def run(
         with results.destination(path) as stream:
             write = results.write_lines if report is _RunReport.TEXT else results.write_texts
             write([writers[report](found)], stream)
+    terminal.finished(f"ran {len(scenarios):,} scenarios on {', '.join(each.name for each in found.engines)}")
     passed = found.passed_strictly() if strict else found.passed()
     if not (passed or exit_zero):
         raise typer.Exit(DIFFERENT)

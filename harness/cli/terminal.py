@@ -12,10 +12,11 @@ import io
 import logging
 import os
 import re
+import stat
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
@@ -23,12 +24,14 @@ import typer
 
 from harness.cli.results import ByteStream, forget
 from harness.errors import HarnessWarning, visible, visible_lines
+from harness.storage import threads
 from harness.storage.clients import TRAFFIC
 from harness.storage.records import dataclass
-from harness.storage.threads import WATCHED, percent
+from harness.storage.threads import Phase
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, ConsoleOptions
+    from rich.control import Control
     from rich.text import Text
 
 _USAGE_ERRORS = typer.BadParameter.__bases__
@@ -36,9 +39,10 @@ _USAGE_ERRORS = typer.BadParameter.__bases__
 
 
 def _console() -> Console:
+    """The one of the line that moves, which stays below what is printed; else a new one: stderr may be another."""
     from rich.console import Console
 
-    return Console(stderr=True, highlight=False, soft_wrap=True)  # made anew: stderr may have been replaced
+    return _command.live or Console(stderr=True, highlight=False, soft_wrap=True)
 
 
 def message(text: str) -> None:
@@ -176,42 +180,152 @@ class _LogLines(logging.Handler):
             _print(_one_line(f"{record.name}: {record.getMessage()}"))
 
 
-@contextlib.contextmanager
-def progress(text: str) -> Iterator[Callable[[str], None]]:
-    """While the block runs, shows `text`, the last step that the function was called with, the percentage that is done
-    where it is known, and the amount read of stores. Only if stderr is a terminal: rich takes 0.03 s to import."""
-    console = _console() if sys.stderr.isatty() else None
-    if console is None or not console.is_terminal:
-        yield lambda step: None
-        return
-    WATCHED.set()
-    with console.status(_Reading(text)) as status:
-        yield lambda step: status.update(_Reading(f"{text} {visible(step)}"))
+def _one_line(text: str) -> str:
+    return visible(" ".join(text.split()))
+
+
+# Progress: the last line says what is done, how far it is and how long it took. Other lines are printed above it.
 
 
 @dataclass(slots=True)
-class _Reading:
-    """A step, and how far it is, which is asked at each showing."""
+class _Command:
+    """The running command.
 
-    text: str
-    _before: str = field(default_factory=lambda: TRAFFIC.summary())  # noqa: PLW0108  # tests replace it
+    began: by `threads.clock`. traffic: of stores before. live: prints the line that moves, while there is one.
+    """
 
-    def __rich__(self) -> Text:
-        from rich.text import Text
+    began: float = field(default_factory=lambda: threads.clock())  # noqa: PLW0108  # tests replace it
+    traffic: str = field(default_factory=lambda: TRAFFIC.summary())  # noqa: PLW0108  # tests replace it
+    live: Console | None = None
 
-        done, now = percent(), TRAFFIC.summary()
-        notes = [*([] if done is None else [f"{done:.0f} %"]), *([] if now == self._before else [now])]
-        return Text(f"{self.text} ({', '.join(notes)})" if notes else self.text)
+
+_command = _Command()
+_MOVES_A_SECOND = 10
+_DOTS, _ASCII = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏", "-\\|/"
+
+
+def begin() -> None:
+    """Lets the time of a command begin."""
+    global _command  # noqa: PLW0603
+    _command = _Command()
+
+
+@contextlib.contextmanager
+def progress(text: str, total: int | None = None, unit: str = "rows") -> Iterator[Callable[[int], None]]:
+    """While the block runs, shows the phase `text`, those within (`harness.storage.threads.phase`), and the time.
+
+    Only where stderr is a terminal that can redraw a line, and without NO_COLOR: rich takes 0.03 s to import.
+    """
+    is_wanted = _command.live is None and sys.stderr.isatty() and not os.environ.get("NO_COLOR")
+    console = _console() if is_wanted else None
+    if console is None or not console.is_interactive:
+        with threads.phase(text, total, unit) as advance:
+            yield advance
+        return
+    from rich.live import Live
+
+    threads.WATCHED.set()
+    _command.live = console
+    try:
+        shown = Live(_Line(), console=console, refresh_per_second=_MOVES_A_SECOND, transient=True)
+        with threads.phase(text, total, unit) as advance, shown:
+            yield advance
+    finally:
+        _command.live = None
 
 
 @contextlib.contextmanager
 def progress_until_written(text: str, stream: ByteStream) -> Iterator[None]:
-    """Shows progress as `progress` does, until something is written to the stream."""
+    """Shows progress as `progress` does; of standard output, until something is written to it."""
     with contextlib.ExitStack() as shown:
         shown.enter_context(progress(text))
-        stream.before = shown.close
+        if stream.file is None:
+            stream.before = shown.close
         yield
 
 
-def _one_line(text: str) -> str:
-    return visible(" ".join(text.split()))
+def finished(done: str) -> None:
+    """Says on a terminal what was done and how long the command took, if over a second; not if stdout is a pipe.
+
+    done: in the past tense, such as `counted 20 rows`.
+    """
+    seconds, is_piped = threads.clock() - _command.began, False
+    with contextlib.suppress(OSError, ValueError, AttributeError):  # stdout may be closed, or have no descriptor
+        is_piped = stat.S_ISFIFO(os.fstat(sys.stdout.fileno()).st_mode)
+    if seconds >= 1 and sys.stderr.isatty() and not is_piped:  # what reads the pipe may have the terminal
+        message(f"{done} in {_duration(seconds, digits=1)}")
+
+
+def restore() -> None:
+    """Takes the line that moves from the terminal, as the process ends at once."""
+    if _command.live is not None:
+        with contextlib.suppress(OSError):
+            os.write(2, b"\r\x1b[2K\x1b[?25h")
+
+
+class _Line:
+    """The phases, how far they are, and the time: as much as fits into a line."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text | Control]:
+        from rich.cells import cell_len
+        from rich.control import Control
+        from rich.segment import ControlType
+        from rich.text import Text
+
+        *longer, shortest = _said(threads.phases(), threads.clock(), threads.percent())
+        said = next((text for text in longer if cell_len(text) <= options.max_width - 2), shortest)
+        frames = _ASCII if options.ascii_only else _DOTS
+        frame = frames[int(threads.clock() * _MOVES_A_SECOND) % len(frames)]
+        yield Text.assemble((frame, "green"), " ", said, no_wrap=True, overflow="ellipsis", end="")
+        yield Control(ControlType.CARRIAGE_RETURN)  # what Spark's JVM prints by itself takes the place of the line
+
+
+def _said(phases: Sequence[Phase], now: float, measured: float | None) -> list[str]:
+    """The state of the work in ever fewer words. measured: the percentage of DuckDB's queries, of the last phase."""
+    shares = [_share(each, measured if each is phases[-1] else None) for each in phases]
+    *above, last = [_described(each, share) for each, share in zip(phases, shares, strict=True)]
+    counted = [text for each, text in zip(phases, above, strict=False) if each.done is not None]
+    brief = _described(phases[-1], shares[-1], brief=True)
+    seconds, left, traffic = now - _command.began, _left(phases, shares, now), TRAFFIC.summary()
+    times = [*([_duration(seconds)] if seconds >= 1 else []), *([] if left is None else [f"{_duration(left)} left"])]
+    notes = [*times, *([] if traffic == _command.traffic else [traffic])]
+    texts = ([*above, last], [*above, last], [*counted, last], [*counted, brief], counted[:1] or [brief])
+    noted = [f" ({', '.join(some)})" if some else "" for some in (notes, times)]
+    return [": ".join(text) + noted[min(place, 1)] for place, text in enumerate(texts)]
+
+
+def _share(phase: Phase, measured: float | None) -> float | None:
+    """The part of a phase that is done; None: unknown. DuckDB says 0 where it does not know."""
+    if phase.done is not None:
+        return min(phase.done / phase.total, 1.0) if phase.total and phase.total > 1 else None
+    return None if measured is None or measured < 1 else measured / 100
+
+
+def _described(phase: Phase, share: float | None, *, brief: bool = False) -> str:
+    """A phase, and how far it is, such as `reading footers, 500 of 2,000 files, 25 %`. brief: without the numbers."""
+    is_bytes, known = phase.unit == "bytes", [each for each in (phase.done, phase.total) if each is not None]
+    numbers = " of ".join(f"{each / (1 << 20):,.1f}" if is_bytes else f"{each:,}" for each in known)
+    is_alone = brief or not known or phase.total in (0, 1)  # "1 of 1 manifests" says nothing
+    amount = [] if is_alone else [f"{numbers} {'MiB' if is_bytes else phase.unit}"]
+    return ", ".join([visible(phase.name), *amount, *([] if share is None else [f"{100 * share:.0f} %"])])
+
+
+_SOON_S, _LITTLE = 2.0, 0.01
+"""The seconds and the part of a phase from which on the rest can be told."""
+
+
+def _left(phases: Sequence[Phase], shares: Sequence[float | None], now: float) -> float | None:
+    """The seconds that the outermost phase of which a part is done still takes; None: unknown."""
+    for phase, share in zip(phases, shares, strict=True):
+        took = now - phase.began
+        if share is not None and _LITTLE <= share < 1 and took >= _SOON_S:
+            return max(took * (1 - share) / share, 1.0)
+    return None
+
+
+def _duration(seconds: float, *, digits: int = 0) -> str:
+    """Seconds in words, such as `12 s`, `2 min 5 s` and `1 h 2 min`."""
+    if seconds < 59.5:
+        return f"{seconds:.{digits}f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"

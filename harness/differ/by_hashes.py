@@ -26,8 +26,9 @@ from harness.differ.hashing import DuckDBValue, column_hash
 from harness.differ.printing import show
 from harness.differ.relaxations import Tolerance
 from harness.differ.result import ColumnDifference, GroupDifference
-from harness.differ.sides import HASH_PREFIX, Buckets, HashedSide, Hashing, Side, Some
+from harness.differ.sides import HASH_PREFIX, Buckets, HashedSide, Hashing, Side, Some, recorded_rows
 from harness.errors import EngineError, HarnessError, RequestError
+from harness.storage.threads import phase
 
 LABELS = ("left", "right")
 HashedSides: TypeAlias = tuple[HashedSide, HashedSide]
@@ -43,10 +44,14 @@ class SideFailedError(Exception):
 
 
 @contextmanager
-def failing(number: int) -> Iterator[None]:
-    """Tells a side's failure from a wrong request and from incomparable values."""
+def asking(number: int, doing: str, total: int | None = None, unit: str = "rows") -> Iterator[Callable[[int], None]]:
+    """A phase with a side alone. Tells its failure from a wrong request and from incomparable values.
+
+    number: 0 for the left side, 1 for the right one. doing: in words, such as `hashing the {} side`.
+    """
     try:
-        yield
+        with phase(doing.format(LABELS[number]), total, unit) as advance:
+            yield advance
     except HarnessError as error:
         if isinstance(error, RequestError) or error.cause == INCOMPARABLE:
             raise
@@ -77,7 +82,7 @@ def by_hashes(given: tuple[Side, Side], columns: tuple[str, ...], rules: Rules) 
     hashing = hashing_of(sides, columns, rules)
     buckets = []
     for number, side in enumerate(sides):
-        with failing(number):
+        with asking(number, "hashing the {} side", recorded_rows(side)):
             buckets.append(side.buckets(hashing))
     if hashing.keys:
         _refuse_repeated(sides, hashing, buckets)
@@ -85,20 +90,11 @@ def by_hashes(given: tuple[Side, Side], columns: tuple[str, ...], rules: Rules) 
     schemas = (sides[0].schema, sides[1].schema)
     groups = Groups(rules.group_by, schemas) if rules.group_by else None
     review = Review(hashing, schemas, rules.relaxations.tolerances, groups)
-    for some in passes(buckets[0], buckets[1]):
-        hashes = []
-        for number, side in enumerate(sides):
-            with failing(number):
-                hashes.append(side.hashes(hashing, some))
-
-        def fetch(
-            number: int, wanted: pa.Table, columns: Sequence[str], some: tuple[int, ...] = some
-        ) -> Iterator[pa.Table]:
-            rows = sum(buckets[number][b].rows for b in some if b in buckets[number])
-            with failing(number):
-                yield from sides[number].matching(hashing, Some(wanted.column("a"), some, rows), columns)
-
-        tally.count(hashes[0], hashes[1], partial(review.judge, fetch=fetch))
+    parts = list(passes(buckets[0], buckets[1]))
+    with phase("differing buckets", len(parts), "parts") as advance:
+        for some in parts:
+            _tally(tally, review, sides, hashing, some, buckets)
+            advance(1)
     further = review.example_keys()
     fetched = [
         _fetched(number, side, hashing, [*dict.fromkeys([*tally.both, *alone, *further])])
@@ -126,11 +122,33 @@ def by_hashes(given: tuple[Side, Side], columns: tuple[str, ...], rules: Rules) 
     )
 
 
+def _tally(
+    tally: HashTally,
+    review: Review,
+    sides: HashedSides,
+    hashing: Hashing,
+    some: tuple[int, ...],
+    buckets: Sequence[Buckets],
+) -> None:
+    """Adds the differences of some buckets."""
+    hashes = []
+    for number, side in enumerate(sides):
+        with asking(number, "fetching hashes of the {} side", recorded_rows(side)):
+            hashes.append(side.hashes(hashing, some))
+
+    def fetch(number: int, wanted: pa.Table, columns: Sequence[str]) -> Iterator[pa.Table]:
+        rows = sum(buckets[number][b].rows for b in some if b in buckets[number])
+        with asking(number, "fetching differing rows of the {} side", recorded_rows(sides[number])):
+            yield from sides[number].matching(hashing, Some(wanted.column("a"), some, rows), columns)
+
+    tally.count(hashes[0], hashes[1], partial(review.judge, fetch=fetch))
+
+
 def hashed(sides: tuple[Side, Side]) -> HashedSides:
     """The sides in engines that hash their rows. Raises SideFailedError: a side fails."""
     found = []
     for number, side in enumerate(sides):
-        with failing(number):
+        with asking(number, "taking over the {} side"):
             found.append(cast(HashedSide, side.in_duckdb() if isinstance(side, ArrowSide) else side))
     return found[0], found[1]
 
@@ -154,24 +172,28 @@ def _refuse_repeated(sides: HashedSides, hashing: Hashing, buckets: Sequence[Buc
     cheap, other = cheaper_first(sides)
     differing = {b: sums for b, sums in buckets[other].items() if sums != buckets[cheap].get(b)}
     for number, asked in ((cheap, buckets[cheap]), (other, differing)):
-        for some in turns((b, sums.rows) for b, sums in sorted(asked.items())):
-            with failing(number):
+        parts = list(turns((b, sums.rows) for b, sums in sorted(asked.items())))
+        with asking(number, "looking for repeated keys on the {} side", len(parts), "parts") as advance:
+            for some in parts:
                 repeated = sides[number].repeated(hashing, some)
-                if not repeated.num_rows:
-                    continue
-                first = sides[number].rows(hashing, repeated.column("k1").slice(0, 1))
-            text = ", ".join(f"{name} = {show(first.column(name), 0)}" for name in hashing.keys)
-            raise RequestError(
-                f"Cannot pair rows by {', '.join(map(repr, hashing.keys))}: the {LABELS[number]} side has "
-                f"{repeated.column('n')[0]} rows with {text}; add columns to the key, or compare without keys"
-            )
+                if repeated.num_rows:
+                    first = sides[number].rows(hashing, repeated.column("k1").slice(0, 1))
+                    break
+                advance(1)
+            else:
+                continue
+        text = ", ".join(f"{name} = {show(first.column(name), 0)}" for name in hashing.keys)
+        raise RequestError(
+            f"Cannot pair rows by {', '.join(map(repr, hashing.keys))}: the {LABELS[number]} side has "
+            f"{repeated.column('n')[0]} rows with {text}; add columns to the key, or compare without keys"
+        )
 
 
 def _fetched(number: int, side: HashedSide, hashing: Hashing, wanted: Sequence[Hash]) -> pa.Table:
     """A row of each of the wanted hashes, with its hashes."""
     if not wanted:
         return _empty(side, hashing, hashing.names)
-    with failing(number):
+    with asking(number, "fetching rows of the {} side to show", recorded_rows(side)):
         found = side.rows(hashing, pa.array(sorted({first for first, _ in wanted}), pa.uint64()))
         rows = _only(found, hashing, set(wanted))
         if rows.num_rows != len(wanted):
@@ -229,14 +251,14 @@ def sampled(
     sides = hashed(given)
     hashing = hashing_of(sides, columns, rules)
     place = cheaper_first(sides)[0]
-    with failing(place):
+    with asking(place, "hashing keys of the {} side", recorded_rows(sides[place])):
         keys = replace(hashing, columns=hashing.keys, forms=tuple(map(hashing.form_of, hashing.keys)))
         rows = total(sides[place].buckets(keys))
     share = min(1.0, (_MARGIN * number + 100) / max(1, rows))
     buckets = range(int(share * (1 << _BITS)))
     drawn = []
     for place, side in enumerate(sides):
-        with failing(place):
+        with asking(place, "fetching a sample of the {} side", recorded_rows(side)):
             wanted = Some(None, buckets, 0)
             parts = list(side.matching(replace(hashing, bits=_BITS), wanted, hashing.columns))
             drawn.append(pa.concat_tables(parts) if parts else _empty(side, hashing, hashing.grouped_by))

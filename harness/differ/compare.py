@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import pyarrow as pa
 
 from harness.differ.buckets import partition_columns, total
-from harness.differ.by_hashes import LABELS, FoundRows, SideFailedError, by_hashes, cheaper_first, failing, sampled
+from harness.differ.by_hashes import LABELS, FoundRows, SideFailedError, asking, by_hashes, cheaper_first, sampled
 from harness.differ.canonical import SignedZeros
 from harness.differ.duckdb_side import ArrowSide
 from harness.differ.exact import FINDINGS, Rules
@@ -29,11 +29,12 @@ from harness.differ.relaxations import ALL_TYPE_RULES, NOTHING, Relaxations, Tol
 from harness.differ.relaxed import MOST_ROWS, paired, reconciled, relaxed
 from harness.differ.result import ComparisonResult, SideInfo
 from harness.differ.schemas import compare_schemas
-from harness.differ.sides import HashedSide, Hashing, Side
-from harness.differ.sources import Moment, RowSource, usual_engines
+from harness.differ.sides import HashedSide, Hashing, Side, recorded_rows
+from harness.differ.sources import Moment, usual_engines
 from harness.errors import RequestError, UnsupportedError
 from harness.metadata.model.arguments import checked
 from harness.snapshot import Changes, Snapshot
+from harness.storage.threads import phase
 from harness.table import Table
 
 if TYPE_CHECKING:
@@ -170,7 +171,7 @@ class _Run:
         return (other, typed) if first else (typed, other)
 
     def _open(self, number: int, like: Mapping[str, pa.DataType] | None = None) -> Side:
-        with failing(number):
+        with asking(number, "opening the {} side"):
             side = self.openings[number].open(self.rules.few, self.resources, like)
         if side.plan is not None:
             self._partitions[number] = partition_columns(side.plan)
@@ -213,7 +214,8 @@ class _Run:
         if small is None:
             found = by_hashes(sides, columns, grouped)
         else:
-            found = FoundRows((small[0].num_rows, small[1].num_rows), rules.difference(*small, columns), small)
+            with phase("comparing rows"):
+                found = FoundRows((small[0].num_rows, small[1].num_rows), rules.difference(*small, columns), small)
             differing = found.difference
             if grouped.group_by and (differing.only_left or differing.only_right or differing.changed):
                 found = self._grouped(found, sides, columns, grouped)
@@ -221,7 +223,8 @@ class _Run:
         plans, rows = (sides[0].plan, sides[1].plan), found.difference.rows
         if rows and plans != (None, None):
             zeros = rules.signed_zeros
-            rows = with_origins(found.difference, found.shown, columns, plans, keys=rules.keys, signed_zeros=zeros)
+            with phase("finding the files of differing rows"):
+                rows = with_origins(found.difference, found.shown, columns, plans, keys=rules.keys, signed_zeros=zeros)
         return replace(
             whole,
             left=infos[0],
@@ -273,7 +276,7 @@ class _Run:
             return found
         heads = []
         for number, side in enumerate(sides):
-            with failing(number):
+            with asking(number, "fetching rows of the {} side", recorded_rows(side)):
                 heads.append(side.head(found.columns, MOST_ROWS))
         pairs = paired(heads[0], heads[1], allowed)
         if pairs is None:
@@ -298,10 +301,10 @@ class _Run:
         )
 
     def _type_rules(self) -> frozenset[TypeRule]:
-        """The rules asked for; else all of them beside a file or another database."""
+        """The rules asked for; else all of them beside rows of another project."""
         if self.rules.relaxations.types is not None:
             return self.rules.relaxations.types
-        return ALL_TYPE_RULES if any(isinstance(each.data, RowSource) for each in self.openings) else frozenset()
+        return ALL_TYPE_RULES if any(each.is_foreign for each in self.openings) else frozenset()
 
     def _small(self, sides: tuple[Side, Side], columns: Sequence[str]) -> tuple[pa.Table, pa.Table] | None:
         """All rows of both sides, if these are few; the cheaper engine is asked first."""
@@ -310,7 +313,7 @@ class _Run:
             side = sides[number]
             if side.plan is not None and side.plan.filter is None and _many(side, self.rules.few):
                 return None
-            with failing(number):
+            with asking(number, "fetching rows of the {} side"):
                 heads[number] = side.head(columns, self.rules.few + 1)
             if heads[number].num_rows > self.rules.few:
                 return None
@@ -323,7 +326,7 @@ class _Run:
         number = 1 - failed.number
         try:
             side = self._open(number) if sides is None else sides[number]
-            with failing(number):
+            with asking(number, "counting rows of the {} side", recorded_rows(side)):
                 infos[number] = replace(side.info, rows=_count(side, self.rules.few))
         except SideFailedError as other:
             infos[number] = replace(self.openings[number].info, error=other.error)
@@ -413,8 +416,7 @@ def _many(side: Side, few: int) -> bool:
     assert side.plan is not None
     if side.plan.equality_deletes or side.plan.position_deletes:
         return False
-    counts = side.plan.files.column("record_count").to_pylist()
-    return None not in counts and sum(counts) > few
+    return (recorded_rows(side) or 0) > few
 
 
 def _floats(sides: tuple[Side, Side], columns: Sequence[str]) -> tuple[str, ...]:

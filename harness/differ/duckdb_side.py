@@ -22,7 +22,7 @@ from harness.engines.duckdb.failures import engine_error
 from harness.errors import EngineError
 from harness.metadata.filters import sqltext
 from harness.metadata.plan.scan_plan import ScanPlan
-from harness.storage.threads import tracked
+from harness.storage.threads import phase, tracked
 
 _PLAIN = {
     "boolean": pa.bool_(),
@@ -238,7 +238,8 @@ _MEMORY = "512MB"
 class ArrowSide:
     """Rows of an Arrow stream.
 
-    whole: all rows, where they are in memory. stored: one entry once the rows are in DuckDB.
+    whole: all rows, where they are in memory. stored: one entry once the rows are in DuckDB. plan: of the
+    table that another engine gave the rows of.
     """
 
     info: SideInfo
@@ -246,11 +247,7 @@ class ArrowSide:
     whole: pa.Table | None
     resources: ExitStack = field(repr=False)
     stored: list[DuckDBSide] = field(default_factory=list, repr=False)
-
-    @property
-    def plan(self) -> ScanPlan | None:
-        """None: Arrow data is no planned table."""
-        return None
+    plan: ScanPlan | None = field(default=None, repr=False)
 
     def head(self, columns: Sequence[str], limit: int) -> pa.Table:
         """At most `limit` rows."""
@@ -310,8 +307,9 @@ def _put_aside(batches: Iterator[pa.RecordBatch], side: ArrowSide) -> duckdb.Duc
     def stored() -> Iterator[pa.RecordBatch]:
         for batch in batches:
             yield from carried(pa.Table.from_batches([batch])).to_batches()
+            advance(batch.num_rows)
 
-    with failing(side.info):
+    with failing(side.info), phase("putting rows aside") as advance:
         connection = tracked(duckdb.connect(str(folder / "rows.duckdb"), config={"memory_limit": _MEMORY}))
         side.resources.callback(connection.close)
         connection.execute("SET preserve_insertion_order = false")

@@ -11,7 +11,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, TypeGuard
 
@@ -29,7 +29,7 @@ from harness.differ.sources import Moment, RowSource
 from harness.engines.duckdb.instance import cursor
 from harness.engines.duckdb.lowering import Use, lower, numbered
 from harness.engines.duckdb.relations import registrar
-from harness.engines.registry import find_engine
+from harness.engines.registry import engine_names, find_engine
 from harness.errors import EngineError, HarnessError, RequestError, UnsupportedError
 from harness.metadata.catalogs.resolving import is_table
 from harness.metadata.model.arguments import check
@@ -103,7 +103,8 @@ class Query:
 
 
 def _version(engine: str) -> str:
-    return f"{engine} {find_engine(engine).version()}"
+    found = find_engine(engine)
+    return f"{found.name} {found.version()}"
 
 
 _ACCEPTED = (
@@ -159,6 +160,12 @@ class SideOpening:
         return not isinstance(self.data, RowSource) or self.data.has_types
 
     @property
+    def is_foreign(self) -> bool:
+        """Tells whether another project gives the rows, in types of its own: a file, a database, or a reader."""
+        planned = isinstance(self.data, Table | Snapshot | Changes)
+        return isinstance(self.data, RowSource) or (planned and self.engine not in engine_names())
+
+    @property
     def info(self) -> SideInfo:
         """The side, before anything was read."""
         data = self.data
@@ -205,10 +212,11 @@ class SideOpening:
         if isinstance(data, Table | Snapshot | Changes):
             plan = self._plan(data)
             try:
-                if (side := _SIDES.get(self.engine)) is not None:
-                    return side(plan, info, self.spark)
+                if (planned := _SIDES.get(self.engine)) is not None:
+                    return planned(plan, info, self.spark)
                 rows = find_engine(self.engine).to_arrow(plan)
-                return open_arrow(rows, info, lambda names: list(range(len(names))), limit, resources)
+                side = open_arrow(rows, info, lambda names: list(range(len(names))), limit, resources)
+                return replace(side, plan=plan)
             except HarnessError as error:
                 raise error.within(table=plan.table, snapshot=plan.snapshot, format=plan.format) from None
         if isinstance(data, duckdb.DuckDBPyRelation):

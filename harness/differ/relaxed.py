@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 import duckdb
 import pyarrow as pa
 
-from harness.differ.by_hashes import LABELS, failing
+from harness.differ.by_hashes import LABELS, asking
 from harness.differ.duckdb_side import ArrowSide, DuckDBSide, logical
 from harness.differ.forms import carried, nanos
 from harness.differ.relaxations import Relaxations
@@ -41,7 +41,7 @@ def relaxed(sides: tuple[Side, Side], relaxations: Relaxations, resources: ExitS
             raise RequestError(f"Cannot rename {name!r}: the left side has no such column", field=name)
     found = []
     for number, side in enumerate(sides):
-        with failing(number):
+        with asking(number, "fitting columns of the {} side"):
             if number and relaxations.rename:
                 side = _renamed(side, {own: name for name, own in relaxations.rename.items()})
             if relaxations.cast:

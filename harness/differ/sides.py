@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeAlias, TypeVar
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from harness.differ.forms import HashForm
 from harness.differ.result import SideInfo
@@ -116,6 +117,11 @@ class Side(Protocol):
 
     def head(self, columns: Sequence[str], limit: int) -> pa.Table:
         """At most `limit` rows of some columns; all of them, if fewer."""
+
+
+def recorded_rows(side: Side) -> int | None:
+    """The rows of the files of a planned side, before deletes; None: the metadata does not tell."""
+    return None if side.plan is None else pc.sum(side.plan.files.column("record_count"), skip_nulls=False).as_py()
 
 
 class HashedSide(Side, Protocol):

@@ -29,6 +29,7 @@ from harness.storage.limits import contained
 from harness.storage.paths import is_local
 from harness.storage.records import dataclass
 from harness.storage.stores import Storage
+from harness.storage.threads import phase
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -109,8 +110,12 @@ def look_at(look: Callable[[T], R], files: Sequence[T], physical: Iterable[str])
     """Looks at each file, in order; at remote ones together, because each look waits. physical: the files' paths."""
     if all(map(is_local, physical)):
         return [look(file) for file in files]
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        return list(pool.map(look, files))
+    found = []
+    with phase("looking at files", len(files), "files") as advance, ThreadPoolExecutor(_AT_ONCE) as pool:
+        for result in pool.map(look, files):
+            found.append(result)
+            advance(1)
+    return found
 
 
 # A stored file as a stream that libraries can seek in, so that they read the end of a file without the rest.

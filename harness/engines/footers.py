@@ -35,6 +35,7 @@ from harness.metadata.model.file_schema import PhysicalField, PhysicalSchema, wa
 from harness.storage.paths import is_local
 from harness.storage.records import dataclass
 from harness.storage.stores import Storage
+from harness.storage.threads import phase
 
 # What ails Parquet files that DuckDB fails on before any row of them is read.
 
@@ -195,17 +196,19 @@ def _tails(files: DuckDBFiles, physical: Sequence[str], are_images: bool) -> dic
     known: dict[bytes, None] = {}
     if not are_images:
         _check_others(files, [path for path in physical if not files.storage.reads_ends(path)])
-    for path, end in _ends(files, physical):
-        if tail_length(end) > len(end):
-            end = files.storage.end(path, tail_length(end))
-        _check_claims(path, end)
-        tail = parse_tail(end, known)
-        if not are_images:
-            _check_counts(files, path, end, tail)
-        if tail is not None:
-            tails[path] = tail
-            if len(known) < _MOST_TRIED:
-                known[tail.schema] = None
+    with phase("reading footers", len(physical), "files") as advance:
+        for path, end in _ends(files, physical):
+            if tail_length(end) > len(end):
+                end = files.storage.end(path, tail_length(end))
+            _check_claims(path, end)
+            tail = parse_tail(end, known)
+            if not are_images:
+                _check_counts(files, path, end, tail)
+            if tail is not None:
+                tails[path] = tail
+                if len(known) < _MOST_TRIED:
+                    known[tail.schema] = None
+            advance(1)
     return tails
 
 

@@ -1,7 +1,8 @@
 """Engines as the rest of harness sees them: their protocols, and how one is found by name.
 
 Harness's own engines are in a table here. Every other package registers one by an entry point of the group
-`harness.engines`, whose object keeps the protocol `Engine`. An engine is imported when it is first asked for, so that
+`harness.engines`, whose object keeps the protocol `Engine`. All other names are readers of other projects, which plan
+for themselves (`harness.testing.conformance.other_engine`). An engine is imported when it is first asked for, so that
 opening a table loads neither DuckDB nor Spark. Whoever calls an engine imports this module, and no engine.
 """
 
@@ -99,7 +100,7 @@ _REQUIRED = ("name", "version", "to_arrow")
 
 
 def find_engine(name: str) -> Engine:
-    """The engine of that name, harness's own or registered by a package.
+    """The engine of that name, harness's own or registered by a package; else a reader of another project.
 
     Raises RequestError: there is no such engine, or what it needs is not installed.
     """
@@ -111,7 +112,7 @@ def find_engine(name: str) -> Engine:
         return cast(Engine, importlib.import_module(module))
     registered = registered_engines()
     if name not in registered:
-        raise RequestError(f"Unknown engine {name!r}: there are {', '.join([*_BUILT_IN, *registered])}")
+        return cast(Engine, importlib.import_module(_OTHERS).other_engine(name))
     try:
         engine = registered[name].load()
     except (ImportError, AttributeError) as error:
@@ -130,7 +131,7 @@ def start_engines(names: Iterable[str]) -> None:
 
 
 def engine_names() -> tuple[str, ...]:
-    """The names that `find_engine` knows, whether or not what they need is installed. Loads none of them."""
+    """The engines that run plans, whether or not what they need is installed. Loads none of them."""
     return (*_BUILT_IN, *registered_engines())
 
 
@@ -158,6 +159,8 @@ _BUILT_IN = {
     "oracle": ("harness.testing.oracle.engine.reading", "pyarrow", "pyarrow"),
 }
 """Per engine: the module that keeps the protocol, the package that it runs on, and what to install."""
+_OTHERS = "harness.testing.conformance.other_engine"
+"""The module that knows all further engines. Only an engine's name leads to it, as to the modules above."""
 
 
 # Rows as a stream of Arrow batches, for tables that are larger than memory.

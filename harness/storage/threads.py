@@ -1,4 +1,4 @@
-"""Threads: locks that survive a fork, work done one ahead, and queries that another thread can end.
+"""Threads: locks that survive a fork, work done ahead, queries that another thread can end, and steps of the work.
 
 A lock that another thread holds while the process is forked would be held for ever in the child, where that thread is
 not. So the child has new locks.
@@ -10,6 +10,7 @@ import itertools
 import os
 import sys
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -18,8 +19,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from weakref import WeakSet
 
 __all__ = [
-    "WATCHED", "Lock", "cached_property", "interrupt_all", "interruptions", "measured", "one_ahead", "percent",
-    "read_ahead", "tracked",
+    "WATCHED", "Lock", "Phase", "cached_property", "clock", "interrupt_all", "interruptions", "one_ahead",
+    "percent", "phase", "phases", "read_ahead", "tracked",
 ]  # fmt: skip
 
 
@@ -157,29 +158,65 @@ def interruptions() -> int:
     return len(_asked)
 
 
-# The part of the work that is done, for whoever shows it to a person who waits.
+# The steps of the work, for whoever shows them to a person who waits.
 
 
 WATCHED = threading.Event()
-"""Set once somebody wants to know how far queries are: connections that are made from then on can tell."""
-_parts: list[Callable[[], float]] = []
+"""Set once somebody wants to know how far the work is: queries of connections that are made from then on can tell."""
+clock = time.monotonic
+
+
+class Phase:
+    """A step of the work.
+
+    total: the number of `unit` in all; None: unknown. done: the number so far; None: nobody counted yet. began: the
+    time of `clock`.
+    """
+
+    def __init__(self, name: str, total: int | None, unit: str) -> None:
+        self.name, self.total, self.unit = name, total, unit
+        self.done: int | None = None
+        self.began = clock()
+
+    def advance(self, number: int) -> None:
+        """Counts what was done."""
+        self.done = (self.done or 0) + number
+
+
+_phases: list[Phase] = []
 
 
 @contextmanager
-def measured(part: Callable[[], float]) -> Iterator[None]:
-    """Surrounds work of which `part` gives the part that is done, from 0 to 1."""
-    _parts.append(part)
+def phase(name: str, total: int | None = None, unit: str = "rows") -> Iterator[Callable[[int], None]]:
+    """Surrounds a step of the work; the function counts what was done. Nothing is kept unless somebody watches.
+
+    name: in words, such as `reading manifests`. unit: in the plural; a total of `bytes` is shown in larger ones.
+    """
+    if not WATCHED.is_set():
+        yield _ignored
+        return
+    found = Phase(name, total, unit)
+    _phases.append(found)
     try:
-        yield
+        yield found.advance
     finally:
-        _parts.remove(part)
+        _phases.remove(found)
+
+
+def _ignored(number: int) -> None:
+    """Counts nothing."""
+
+
+def phases() -> tuple[Phase, ...]:
+    """The running phases, the outermost first."""
+    return tuple(_phases)
 
 
 def percent() -> float | None:
-    """The percentage of the running work that is done, of the least advanced if there are several; None: unknown."""
-    found = [100 * part() for part in list(_parts)]
+    """The percentage of DuckDB's running queries that is done, of the least advanced; None: unknown."""
     with _tracking:
         connections = list(_connections)
+    found: list[float] = []
     for connection in connections:
         with suppress(Exception):  # a session of Spark has no such method, and a connection may be closed by now
             found.append(connection.query_progress())  # type: ignore[attr-defined]

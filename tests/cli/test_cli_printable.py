@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import os
@@ -16,6 +17,7 @@ import harness
 from harness.cli import main, results, terminal
 from harness.cli.writers import RowFormat
 from harness.errors import HarnessWarning, InvalidTableError
+from harness.storage.threads import phase
 from harness.testing.writing.delta.builder import DeltaTable
 from harness.testing.writing.iceberg.builder import IcebergTable
 
@@ -171,13 +173,21 @@ def test_every_format_of_rows_is_tried_above():
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="its terminals are no files")
-def test_progress_names_its_step_without_obeying_it(monkeypatch):
+def test_progress_names_its_phases_without_obeying_them(monkeypatch):
     parent, child = pty.openpty()
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.delenv("NO_COLOR", raising=False)
     with open(child, "w", encoding="utf-8") as end:
         monkeypatch.setattr(sys, "stderr", end)
-        with terminal.progress("running") as step:
-            step(f"[bold]{EVIL}")
-        shown = os.read(parent, 100_000).decode(errors="replace")
+        with terminal.progress(f"[bold]{EVIL}"), phase(f"[bold]{EVIL}"):
+            terminal.message("a line is drawn below")
+    data = b""
+    with contextlib.suppress(OSError):  # as nobody writes any more
+        while part := os.read(parent, 100_000):
+            data += part
     os.close(parent)
+    shown = data.decode(errors="replace")
     assert "\x9b" not in shown
     assert "\u202e" not in shown
+    assert shown.count("[bold]a\\x1b[31m") >= 3  # both while the line was printed, the outer one in the end

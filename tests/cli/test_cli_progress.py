@@ -1,28 +1,32 @@
-"""What stands on a terminal while a command waits: what it does, and how much of stores came for it."""
+"""The line that moves on a terminal while a command waits: what is done, how far it is, and how long it took."""
 
 from __future__ import annotations
 
 import contextlib
 import io
+import itertools
+import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from rich.control import Control
 
-import harness
-from harness.cli import terminal
+from harness.cli import main, terminal
 from harness.engines.duckdb import instance
+from harness.errors import warn
 from harness.storage import threads
 from harness.storage.clients import Traffic
-from harness.storage.stores import Storage
+from harness.storage.threads import Phase
 from harness.testing.writing.delta.builder import DeltaTable
-from harness.tools.slices import place
+
+ROWS = 60_000
+"""More than a comparison fetches, so that sides are hashed."""
 
 
 @pytest.fixture
@@ -35,25 +39,244 @@ def traffic(monkeypatch: pytest.MonkeyPatch) -> Traffic:
 
 
 @pytest.fixture(autouse=True)
-def unwatched() -> Iterator[None]:
+def unwatched(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.delenv("NO_COLOR", raising=False)
     yield
     threads.WATCHED.clear()
 
 
 class Terminal(io.StringIO):
+    """A terminal, and what is done on it at each phase."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = 0.0
+
     def isatty(self) -> bool:
         return True
 
+    def lines(self) -> list[str]:
+        """The different states of the line that moves, one after the other."""
+        drawn = re.findall(r"[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏]\S* ([^\x1b\r\n]*)", re.sub(r"\x1b\[[\d;]*m", "", self.getvalue()))
+        return [line for line, _ in itertools.groupby(drawn)]
+
+    def screen(self) -> list[str]:
+        """The lines that stand on it in the end."""
+        lines, row = [""], 0
+        for sign in re.findall(r"\x1b\[[?\d;]*[A-Za-z]|\r|\n|[^\x1b\r\n]+", self.getvalue()):
+            if sign == "\n":
+                row += 1
+                lines += [""] * (row == len(lines))
+            elif sign == "\x1b[1A":
+                row -= 1
+            elif sign == "\x1b[2K":
+                lines[row] = ""
+            elif sign[0] not in "\x1b\r":
+                lines[row] += sign
+        return lines
+
 
 @pytest.fixture
-def shown(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
+def shown(monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    """A terminal on which the line is drawn as each phase begins and ends; its clock stands still."""
     made = Terminal()
     for name, value in {"TERM": "xterm", "COLUMNS": "200"}.items():
         monkeypatch.setenv(name, value)
+    monkeypatch.setattr(threads, "clock", lambda: made.now)
+    monkeypatch.setattr(threads, "percent", lambda: None)  # of queries, which take their own time
+    monkeypatch.setattr(threads, "_phases", Drawn())
     return made
 
 
-@pytest.mark.parametrize("steps", [[], ["s", "t"]])
+class Drawn(list[Phase]):
+    """The running phases."""
+
+    def __init__(self, began: Callable[[Phase], object] = lambda _: None) -> None:
+        super().__init__()
+        self.began = began
+
+    def append(self, phase: Phase) -> None:
+        super().append(phase)
+        self.began(phase)
+        redraw()
+
+    def remove(self, phase: Phase) -> None:
+        redraw()
+        super().remove(phase)
+
+
+def redraw() -> None:
+    if terminal._command.live is not None:
+        terminal._command.live.print(Control())
+
+
+def run(shown: Terminal, monkeypatch: pytest.MonkeyPatch, *words: object) -> int:
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "stderr", shown)
+        return main([str(word) for word in words])
+
+
+def is_in_order(wanted: list[str], found: list[str]) -> bool:
+    rest = iter(found)
+    return all(line in rest for line in wanted)
+
+
+def table_of(directory: Path, ids: list[range]) -> Path:
+    """A table with a file of rows for each range."""
+    table = DeltaTable.create(directory, {"id": "long", "n": "long"})
+    for each in ids:
+        table.append(table.write_data(pa.table({"id": list(each), "n": [i % 7 for i in each]})))
+    return directory
+
+
+@pytest.mark.filterwarnings("always::harness.errors.HarnessWarning")
+def test_a_comparison_tells_its_phases_and_keeps_warnings_above(
+    tmp_path: Path, shown: Terminal, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    left = table_of(tmp_path / "left", [range(40_000), range(40_000, ROWS)])
+    right = table_of(tmp_path / "right", [range(ROWS - 1)])
+
+    def began(phase: Phase) -> None:
+        if phase.name.startswith("hashing the left"):
+            warn("the left side is odd")
+        if phase.name == "making the text report":
+            shown.now = 12.34
+
+    monkeypatch.setattr(threads, "_phases", Drawn(began))
+    assert run(shown, monkeypatch, "diff", left, right, "--keys", "id") == 1
+    wanted = [
+        "reading metadata",
+        "reading metadata: reading commits, 3 of 3 commits, 100 %",  # the first makes the table
+        "starting engines",
+        "comparing: opening the left side",
+        "comparing: opening the left side: reading footers, 2 of 2 files, 100 %",
+        "comparing: opening the right side",
+        "comparing: hashing the left side, 60,000 rows",
+        "comparing: hashing the right side, 59,999 rows",
+        "comparing: looking for repeated keys on the left side",
+        "comparing: differing buckets: fetching hashes of the right side, 59,999 rows",
+        "comparing: fetching rows of the left side to show, 60,000 rows",
+        "comparing: finding the files of differing rows",
+        "making the text report (12 s)",
+    ]
+    assert is_in_order(wanted, shown.lines()), shown.lines()
+    assert [line for line in shown.screen() if line] == [
+        "warning: the left side is odd",
+        "compared 60,000 with 59,999 rows in 12.3 s",
+    ]
+    assert shown.getvalue().count("\x1b[?25l") == shown.getvalue().count("\x1b[?25h")  # the cursor is there again
+    assert "1 row only on the left" in capsys.readouterr().out
+
+
+def test_a_copy_counts_the_bytes(tmp_path: Path, shown: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = DeltaTable.create(tmp_path / "t", {"b": "binary"})
+    table.append(*(table.write_data(pa.table({"b": [os.urandom(1 << 20)]})) for _ in range(3)))
+    assert run(shown, monkeypatch, "pull", table.directory, tmp_path / "slice") == 0
+    # Three files of random bytes, with some hundred bytes of Parquet around each MiB.
+    wanted = ["planning", "copying: fetching files, 3.0 MiB", "copying: fetching files, 3.0 of 3.0 MiB, 100 %"]
+    assert is_in_order([*wanted, "copying: writing the slice"], shown.lines()), shown.lines()
+
+
+def test_a_query_tells_its_phases(tmp_path: Path, shown: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = table_of(tmp_path / "t", [range(10)] * 3)
+
+    def began(phase: Phase) -> None:
+        shown.now += 1 if phase.name == "running the query" else 0
+
+    monkeypatch.setattr(threads, "_phases", Drawn(began))
+    query = f"SELECT count(*) FROM '{table}' WHERE n > 0"
+    assert run(shown, monkeypatch, "sql", query, "--output", tmp_path / "rows.csv") == 0
+    wanted = ["reading metadata: reading commits, 4 of 4 commits, 100 %", "planning", "running the query (1 s)"]
+    assert is_in_order(wanted, shown.lines()), shown.lines()
+    assert [line for line in shown.screen() if line] == ["ran the query in 1.0 s"]
+
+
+def test_scenarios_are_counted(shown: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = ["delta/deletion-vectors/inline", "iceberg/deletes/branch-deletes"]
+    assert run(shown, monkeypatch, "scenarios", "run", *names, "--engines", "oracle") == 0
+    second = "scenarios: running, 1 of 2 scenarios, 50 %: iceberg/deletes/branch-deletes"
+    assert is_in_order([second, "scenarios: running, 2 of 2 scenarios, 100 %"], shown.lines()), shown.lines()
+
+
+@pytest.mark.parametrize("variables", [{"NO_COLOR": "1"}, {"TERM": "dumb"}, None])
+def test_nothing_moves_for_a_pipe_and_where_nothing_may(
+    variables: dict[str, str] | None, tmp_path: Path, shown: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in (variables or {}).items():
+        monkeypatch.setenv(name, value)
+    piped = io.StringIO()
+    table = table_of(tmp_path / "t", [range(3)])
+    shown.now = -5.0
+    clock = itertools.chain([0.0], itertools.repeat(5.0))
+    monkeypatch.setattr(threads, "clock", lambda: next(clock))
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "stderr", shown if variables else piped)
+        assert main(["count", str(table)]) == 0
+    assert not threads.WATCHED.is_set()
+    assert shown.getvalue() == ("counted 3 rows in 5.0 s\n" if variables else "")
+    assert piped.getvalue() == ""
+
+
+TABLES = ("comparing", 10, "tables")
+FILES = ("reading footers", 2_000, "files")
+HASHING = ("hashing the left side", 20_000_000, "rows")
+COPYING = ("fetching files", 361 << 20, "bytes")
+
+
+@pytest.mark.parametrize(
+    ("phases", "done", "measured", "width", "words"),
+    [
+        ([FILES], [], None, 80, "reading footers, 2,000 files (10 s)"),
+        ([FILES], [500], None, 80, "reading footers, 500 of 2,000 files, 25 % (10 s, 30 s left)"),
+        ([COPYING], [], None, 80, "fetching files, 361.0 MiB (10 s)"),
+        ([COPYING], [120 << 20], None, 80, "fetching files, 120.0 of 361.0 MiB, 33 % (10 s, 20 s left)"),
+        ([HASHING], [], 40.0, 80, "hashing the left side, 20,000,000 rows, 40 % (10 s, 15 s left)"),
+        ([HASHING], [], 0.0, 80, "hashing the left side, 20,000,000 rows (10 s)"),  # DuckDB does not know
+        ([("writing", 1, "files")], [1], None, 80, "writing (10 s)"),
+        ([("putting aside", None, "rows")], [1_200], None, 80, "putting aside, 1,200 rows (10 s)"),
+        ([TABLES], [1], None, 80, "comparing, 1 of 10 tables, 10 % (10 s, 1 min 30 s left)"),
+        (
+            [TABLES, HASHING],
+            [1],
+            40.0,
+            120,
+            "comparing, 1 of 10 tables, 10 %: hashing the left side, 20,000,000 rows, 40 % (10 s, 1 min 30 s left)",
+        ),
+        # Of both, the numbers of the inner one go first, then all of it.
+        (
+            [TABLES, HASHING],
+            [1],
+            40.0,
+            100,
+            "comparing, 1 of 10 tables, 10 %: hashing the left side, 40 % (10 s, 1 min 30 s left)",
+        ),
+        ([TABLES, HASHING], [1], 40.0, 80, "comparing, 1 of 10 tables, 10 % (10 s, 1 min 30 s left)"),
+        ([HASHING], [], 40.0, 30, "hashing the left side, 40 %…"),
+    ],
+)
+def test_a_line_says_as_much_as_fits(
+    shown: Terminal,
+    monkeypatch: pytest.MonkeyPatch,
+    phases: list[tuple[str, int | None, str]],
+    done: list[int],
+    measured: float | None,
+    width: int,
+    words: str,
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    monkeypatch.setattr(sys, "stderr", shown)
+    monkeypatch.setattr(threads, "percent", lambda: measured)
+    terminal.begin()
+    with contextlib.ExitStack() as running:
+        advances = [running.enter_context(terminal.progress(*phases[0]))]
+        advances += [running.enter_context(threads.phase(*each)) for each in phases[1:]]
+        for advance, number in zip(advances, done, strict=False):
+            advance(number)
+        shown.now = 10.0
+        redraw()
+        assert shown.lines()[-1] == words
+
+
 @pytest.mark.parametrize(
     ("sizes", "repeated", "words"),
     [
@@ -63,57 +286,32 @@ def shown(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
         ([200_000, 0], 2, "reading t (1.1 MiB of stores in 3 requests, 2 asked again)"),
     ],
 )
-def test_a_spinner_says_the_bytes(
-    traffic: Traffic,
-    monkeypatch: pytest.MonkeyPatch,
-    shown: io.StringIO,
-    steps: list[str],
-    sizes: list[int],
-    repeated: int,
-    words: str,
+def test_a_line_says_the_traffic_with_stores(
+    traffic: Traffic, monkeypatch: pytest.MonkeyPatch, shown: Terminal, sizes: list[int], repeated: int, words: str
 ) -> None:
     monkeypatch.setattr(sys, "stderr", shown)  # here: pytest sets its own before each test's body
-    with terminal.progress("reading" if steps else "reading t") as step:
-        for each in steps:
-            step(each)
+    terminal.begin()
+    with terminal.progress("reading t"):
         for size in sizes:
             traffic.add(size)
         for _ in range(repeated):
             traffic.repeat()
-    assert last_line(shown) == words
+    assert shown.lines()[-1] == words
 
 
-def last_line(shown: io.StringIO) -> str:
-    """A spinner is drawn once more when it ends, whatever the clock did."""
-    return re.sub(r"\x1b\[[?\d]*[A-Za-z]|\r", "", shown.getvalue()).splitlines()[-1][2:]
-
-
-@pytest.mark.parametrize(
-    ("parts", "words"),
-    [
-        ([0.0], "copying (0 %, 1.4 MiB of stores in 2 requests)"),
-        ([0.376], "copying (38 %, 1.4 MiB of stores in 2 requests)"),
-        ([1.0, 0.5], "copying (50 %, 1.4 MiB of stores in 2 requests)"),  # the least advanced
-        ([-0.01, 1.5], "copying (1.4 MiB of stores in 2 requests)"),  # neither says anything
-    ],
-)
-def test_a_spinner_says_the_percentage(
-    traffic: Traffic, monkeypatch: pytest.MonkeyPatch, shown: io.StringIO, parts: list[float], words: str
-) -> None:
+def test_an_interrupted_command_leaves_no_line(shown: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stderr", shown)
-    with contextlib.ExitStack() as measured:
-        for part in parts:
-            measured.enter_context(threads.measured(lambda part=part: part))
-        with terminal.progress("copying"):
-            traffic.add(500_000)
-            assert threads.WATCHED.is_set()
-    assert last_line(shown) == words
-
-
-def test_nothing_is_measured_for_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "stderr", io.StringIO())
-    with terminal.progress("reading"):
-        assert not threads.WATCHED.is_set()
+    written: list[tuple[int, bytes]] = []
+    monkeypatch.setattr(os, "write", lambda number, data: written.append((number, data)))
+    terminal.restore()
+    with contextlib.suppress(KeyboardInterrupt), terminal.progress("reading"):
+        terminal.restore()
+        raise KeyboardInterrupt
+    terminal.restore()
+    assert written == [(2, b"\r\x1b[2K\x1b[?25h")]  # while there was one
+    assert not any(shown.screen())
+    assert shown.getvalue().rindex("\x1b[?25h") > shown.getvalue().rindex("\x1b[?25l")
+    assert threads.phases() == ()
 
 
 @pytest.mark.parametrize("watched", [True, False])
@@ -133,21 +331,3 @@ def test_a_query_says_how_far_it_is_and_prints_nothing(
     with pytest.raises(duckdb.Error, match="configuration"):
         own.execute("SET threads = 1")
     assert capfd.readouterr() == ("", "")
-
-
-def test_a_copy_says_how_far_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    table = DeltaTable.create(tmp_path / "t", {"id": "long"})
-    table.append(*(table.write_data([{"id": i} for i in range(20)]) for _ in range(3)))
-    seen: list[float | None] = []
-    read = Storage.read
-
-    def reading(self: Storage, path: str, **part: Any) -> bytes:
-        if path.endswith(".parquet"):
-            seen.append(threads.percent())
-        return read(self, path, **part)
-
-    monkeypatch.setattr(place, "_AT_ONCE", 1)
-    monkeypatch.setattr(Storage, "read", reading)
-    harness.pull(str(table.directory), tmp_path / "slice")
-    assert [round(share) for share in seen if share is not None] == [0, 33, 67]
-    assert threads.percent() is None

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from harness.errors import EngineError, RequestError, UnsupportedError
-from harness.testing.conformance.finding import Places, open_engine
+from harness.testing.conformance.finding import SERVER, Places, open_engine
 from harness.testing.conformance.own import At, TableAt
 from harness.testing.conformance.readers import OtherReader, interpreter_of
 from harness.testing.conformance.workers import (
@@ -41,7 +41,7 @@ def script(tmp_path):
     def worker(text, limit=60.0):
         path = tmp_path / "script.py"
         path.write_text(text, "utf-8")
-        made = Worker("scripted", [sys.executable, str(path)], time_limit_s=limit)
+        made = Worker("scripted", [sys.executable, str(SERVER), str(path)], time_limit_s=limit)
         made_workers.append(made)
         return made
 
@@ -158,7 +158,7 @@ def test_an_interpreter_without_pyarrow_is_told_before_any_read(tmp_path):
     """Else its failure to hand over rows would look like the refusal of a broken table."""
     (tmp_path / "pyarrow.py").write_text("raise ImportError", "utf-8")
     (tmp_path / "script.py").write_text("def version(): return '2'", "utf-8")
-    command = [sys.executable, str(tmp_path / "script.py")]
+    command = [sys.executable, str(SERVER), str(tmp_path / "script.py")]
     with pytest.raises(RequestError, match="lacks pyarrow") as caught:
         Worker("mine", command, time_limit_s=1, environment={"PYTHONPATH": str(tmp_path)})
     assert caught.value.cause == NOT_INSTALLED
@@ -195,6 +195,6 @@ class TestInterpreter:
 
     def test_is_missing_with_what_to_do(self, monkeypatch):
         monkeypatch.delenv("HARNESS_PYTHON_ABSENT", raising=False)
-        with pytest.raises(RequestError, match="no_such is not installed; pip install pyarrow nosuch") as caught:
+        with pytest.raises(RequestError, match="no_such is not installed; name an interpreter") as caught:
             interpreter_of(self.ABSENT, {})
         assert caught.value.cause == NOT_INSTALLED

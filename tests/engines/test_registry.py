@@ -41,7 +41,7 @@ def test_a_package_registers_an_engine_and_takes_no_name_of_harness() -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("none", "Unknown engine 'none': there are duckdb, spark, oracle, bare, fake, gone"),
+        ("none", "Unknown engine 'none': did you mean gone?"),
         ("gone", "Cannot use the engine gone: No module named 'no_such_module'"),
         ("bare", "Cannot use the engine bare: fake_engine:bare has no version or to_arrow"),
     ],

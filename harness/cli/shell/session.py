@@ -168,6 +168,7 @@ class Session:
     def _run(self, statement: str) -> None:
         self.last_statement = statement
         began = time.perf_counter()
+        terminal.begin()
         try:
             with terminal.progress("planning"):
                 relation = self.connection.sql(statement)

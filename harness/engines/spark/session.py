@@ -24,7 +24,7 @@ from harness.engines.spark.java_runtime import check_java, coordinates
 from harness.errors import EngineError, RequestError
 from harness.metadata.model.file_schema import PhysicalField, walk_stored
 from harness.metadata.model.schema import Field, StructType, TimestampType, Type, children
-from harness.storage.threads import tracked
+from harness.storage.threads import phase, tracked
 
 if TYPE_CHECKING:  # where there is no pyspark, `spark_session` says so
     from pyspark.sql import SparkSession
@@ -145,7 +145,7 @@ def _start(app_name: str, master: str, wanted: Mapping[str, str]) -> SparkSessio
     builder = SparkSession.builder.appName(app_name).master(master)
     for key, value in settings.items():
         builder = builder.config(key, value)
-    with _environment(settings), _signal_handler():
+    with _environment(settings), _signal_handler(), phase("starting Spark"):
         try:
             session = builder.getOrCreate()
         except Exception as error:  # pyspark has no common base of what starting raises

@@ -31,6 +31,7 @@ from harness.storage.limits import DEFAULT, Limits
 from harness.storage.paths import join
 from harness.storage.records import dataclass
 from harness.storage.stores import Storage
+from harness.storage.threads import phase
 
 # Z85, the text form of bytes in deletion vector descriptors: five characters stand for four bytes.
 #
@@ -260,8 +261,10 @@ class _Loader:
                 stored[self.locator.path_map.physical(path)].append(ordinal)
             except HarnessError as error:
                 raise error.within(file=target.path) from error.__cause__
-        for path, members in stored.items():
-            self._load_file(path, members)
+        with phase("reading deletes", len(stored), "files") as advance:
+            for path, members in stored.items():
+                self._load_file(path, members)
+                advance(1)
 
     def _load_file(self, path: str, ordinals: Sequence[int]) -> None:
         """Reads the vectors of one file, in one go."""

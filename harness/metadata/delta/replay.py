@@ -43,6 +43,7 @@ from harness.storage.gate import IRREGULAR
 from harness.storage.limits import Limits, contained
 from harness.storage.records import dataclass
 from harness.storage.stores import Storage
+from harness.storage.threads import phase
 
 if TYPE_CHECKING:
     from harness.metadata.delta.checkpoint_files import Statistics
@@ -149,7 +150,8 @@ def _load(
     if segment.checkpoint is not None:
         from harness.metadata.delta.checkpoints import read_base
 
-        segment, base = read_base(segment, storage, locator, statistics, cache)
+        with phase("reading the checkpoint"):
+            segment, base = read_base(segment, storage, locator, statistics, cache)
     replay = _Replay(
         limits=storage.limits,
         adds=_Pending(ADDS, locator, with_stats=statistics != "none"),
@@ -159,9 +161,11 @@ def _load(
         replay.protocol, replay.metadata = base.protocol, base.metadata
         replay.base, replay.statistics = base.adds, base.statistics
         replay.latest(base.transactions, base.domains)
-    for number, (file, version, data) in enumerate(_read_steps(segment, storage, locator.root)):
-        with contained(file=file):
-            replay.step(data, file=file, version=version, number=number)
+    with phase("reading commits", len(segment.steps), "commits") as advance:
+        for number, (file, version, data) in enumerate(_read_steps(segment, storage, locator.root)):
+            with contained(file=file):
+                replay.step(data, file=file, version=version, number=number)
+            advance(1)
     state = replay.state(segment.version, segment.warnings, locator.root.path)
     require_readable(state.files.column("key"), locator.root, storage)
     return state

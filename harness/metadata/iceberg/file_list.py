@@ -37,6 +37,7 @@ from harness.metadata.plan.scan_plan import (
     SkippedFiles,
 )
 from harness.storage.records import dataclass
+from harness.storage.threads import phase
 
 _MANY = 20_000
 _BOUND_CHECKS = 200_000
@@ -235,8 +236,9 @@ class _Scopes:
             self._numbers.setdefault((), 0)
             return from_numpy(np.zeros(len(files), dtype=np.int32))
         hits = [sets[code] for code in codes.tolist()]
-        for place, narrowed in self._narrowed(files, hits):
-            hits[place] = narrowed
+        with phase("finding the deletes of files"):
+            for place, narrowed in self._narrowed(files, hits):
+                hits[place] = narrowed
         known: dict[int, int] = {}  # by identity: files with the same deletes share one tuple, which may be long
         for deletes in hits:
             if id(deletes) not in known:

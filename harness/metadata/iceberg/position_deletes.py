@@ -40,6 +40,7 @@ from harness.storage.limits import DEFAULT, Limits, contained
 from harness.storage.paths import PathMap
 from harness.storage.records import dataclass
 from harness.storage.stores import Storage
+from harness.storage.threads import phase
 
 # Puffin files, for deletion vectors. A vector is found by the offset and size in its manifest entry, never by listing
 # blobs: blobs of vectors that no longer count stay in their file (iceberg 4.17). So the footer is not read.
@@ -241,8 +242,11 @@ class _Loader:
 
     def load(self, ordinals: Sequence[int]) -> Mapping[int, BitMap64]:
         try:
-            deletes = self.targets.with_positions
-            found = {i: self._positions(deletes[i]) for i in ordinals if i in deletes}
+            deletes, found = self.targets.with_positions, {}
+            with phase("reading deletes", len(ordinals), "files") as advance:
+                for i in ordinals:
+                    found[i] = self._positions(deletes[i]) if i in deletes else None
+                    advance(1)
         except HarnessError as error:
             error.within(table=self.table)
             raise

@@ -32,7 +32,7 @@ from harness.storage.gate import is_name
 from harness.storage.paths import PathMap, absolute, is_local, join, local_path, shown, slashed
 from harness.storage.records import dataclass
 from harness.storage.stores import FileVersion, Storage
-from harness.storage.threads import read_ahead
+from harness.storage.threads import phase, read_ahead
 
 MOST_BYTES = 256 << 10
 """Manifests of stores up to this length are kept as they are: a request takes longer than decoding them."""
@@ -91,8 +91,15 @@ class ScanSource:
         """
         waits = any(not is_local(self.path_map.physical(manifest.path)) for manifest in manifests[:1])
         wanted = [manifest for manifest in manifests if not unless(manifest)] if waits else ()
-        with read_ahead(self._manifest, wanted) as read:
-            yield read
+        number = len(wanted if waits else manifests)
+        with phase("reading manifests", number, "manifests") as advance, read_ahead(self._manifest, wanted) as read:
+
+            def counted(manifest: ManifestFile) -> bytes:
+                data = read(manifest)
+                advance(1)
+                return data
+
+            yield counted
 
     def _manifest(self, manifest: ManifestFile) -> bytes:
         cache, physical = self.options.cache, self.path_map.physical(manifest.path)

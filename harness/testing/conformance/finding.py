@@ -1,10 +1,12 @@
-"""Engines by name: harness's own, other projects' readers, entry points, and `module:attribute`."""
+"""Engines by name: harness's own, readers of other projects, entry points, `module:attribute`, `NAME=exec:COMMAND`."""
 
 from __future__ import annotations
 
 import difflib
 import importlib.metadata
 import os
+import re
+import shlex
 import sys
 from collections.abc import Mapping
 from contextlib import ExitStack
@@ -20,7 +22,11 @@ from harness.testing.conformance.workers import NOT_INSTALLED, Worker
 GROUP = "harness.readers"
 """Of the entry points by which packages register readers for the suite; engines that run plans have their own."""
 TIME_LIMIT_S = 60.0
+SERVER = Path(__file__).with_name("worker.py")
+"""The script that serves a reader in Python, in the reader's interpreter."""
 _PLUGIN = Path(__file__).with_name("plugin_worker.py")
+_PROGRAM = re.compile(r"(?:(?P<name>[^=:]+)=)?exec:(?P<command>.*\S.*)", re.DOTALL)
+"""A reader that is a program: the name that reports give it, and its command line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +51,7 @@ def known_engines() -> tuple[str, ...]:
 def check_names(names: Mapping[str, object]) -> None:
     """Refuses names that no engine has. Raises RequestError if there is none; the message names the nearest."""
     for name in names:
-        if name not in known_engines() and ":" not in name:
+        if name not in known_engines() and ":" not in name:  # a module's attribute, or a program
             raise _unknown(name)
 
 
@@ -64,13 +70,17 @@ def open_engine(name: str, places: Places, resources: ExitStack) -> ReaderUnderT
             raise RequestError(error.message, cause=NOT_INSTALLED) from error
         return OwnReader(name, places.tables)
     environment = {}
-    if name in READERS:
-        command = [interpreter_of(READERS[name], places.pythons), str(SCRIPT), name]
+    program = _PROGRAM.fullmatch(name)
+    if program is not None:
+        command = shlex.split(program["command"])
+        name = program["name"] or Path(command[0]).stem
+    elif name in READERS:
+        command = [interpreter_of(READERS[name], places.pythons), str(SERVER), str(SCRIPT), name]
     else:
         target = name if ":" in name else _entry_points().get(name)
         if target is None:
             raise _unknown(name)
-        command = [places.pythons.get(name, sys.executable), str(_PLUGIN), target]
+        command = [places.pythons.get(name, sys.executable), str(SERVER), str(_PLUGIN), target]
         # The worker finds what this process finds, and what lies in the working directory.
         environment["PYTHONPATH"] = os.pathsep.join([each or os.getcwd() for each in sys.path] + [os.getcwd()])
     worker = Worker(name, command, time_limit_s=places.time_limit_s, environment=environment)
@@ -85,5 +95,6 @@ def _entry_points() -> dict[str, str]:
 def _unknown(name: str) -> RequestError:
     known = known_engines()
     near = difflib.get_close_matches(name, known, n=1)
-    hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}, or MODULE:ATTRIBUTE"
+    forms = "MODULE:ATTRIBUTE, or NAME=exec:COMMAND"
+    hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}, {forms}"
     return RequestError(f"Unknown engine {name!r}: {hint}")

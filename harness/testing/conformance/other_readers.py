@@ -31,8 +31,10 @@ class SparkRefusal(Exception):
 
 
 _Columns: TypeAlias = "tuple[str, ...] | None"
-_Reader: TypeAlias = "tuple[str, Callable[[SimpleNamespace, _Columns, str | None], Any]]"
-"""An engine, imported: its version with that of what reads its files, and the function that gives rows."""
+_Read: TypeAlias = "Callable[[SimpleNamespace, _Columns, str | None], Any]"
+_Count: TypeAlias = "Callable[[SimpleNamespace, str | None], int]"
+_Reader: TypeAlias = "tuple[str, _Read, _Count]"
+"""An engine, imported: its version with that of what reads its files, and the functions that give rows and a count."""
 
 
 def _pyiceberg() -> _Reader:
@@ -43,7 +45,7 @@ def _pyiceberg() -> _Reader:
     from pyiceberg.expressions.parser import parse
     from pyiceberg.table import StaticTable
 
-    def read(table: SimpleNamespace, columns: _Columns, where: str | None) -> Any:
+    def scan(table: SimpleNamespace, where: str | None) -> Any:
         _check_format(table, "iceberg", "PyIceberg")
         opened = StaticTable.from_metadata(table.metadata_path)
         try:
@@ -58,45 +60,59 @@ def _pyiceberg() -> _Reader:
             snapshot_id = int(found.snapshot_id)
         elif at is not None:
             snapshot_id = int(at.value)
-        scan = opened.scan(row_filter=condition, snapshot_id=snapshot_id)
-        if columns is not None:
-            scan = scan.select(*columns)
-        rows = scan.to_arrow()
-        return rows if columns is None else rows.select(list(columns))
+        return opened.scan(row_filter=condition, snapshot_id=snapshot_id)
 
-    return f"{pyiceberg.__version__}, pyarrow {pa.__version__}", read
+    def read(table: SimpleNamespace, columns: _Columns, where: str | None) -> Any:
+        found = scan(table, where)
+        return found.to_arrow() if columns is None else found.select(*columns).to_arrow().select(list(columns))
+
+    def count(table: SimpleNamespace, where: str | None) -> int:
+        return int(scan(table, where).count())
+
+    return f"{pyiceberg.__version__}, pyarrow {pa.__version__}", read, count
 
 
 def _deltalake() -> _Reader:
     """delta-rs: a query that DataFusion runs inside deltalake."""
     import deltalake
 
-    def read(table: SimpleNamespace, columns: _Columns, where: str | None) -> Any:
+    def query(table: SimpleNamespace, text: str) -> Any:
         _check_format(table, "delta", "delta-rs")
         version = _at("delta-rs", table).get("version")
         opened = deltalake.DeltaTable(table.location, version=version if isinstance(version, int) else None)
         if isinstance(version, datetime):
             opened.load_as_version(version)
-        return deltalake.QueryBuilder().register("t", opened).execute(_select("t", columns, where))
+        return deltalake.QueryBuilder().register("t", opened).execute(text)
 
-    return str(deltalake.__version__), read
+    def read(table: SimpleNamespace, columns: _Columns, where: str | None) -> Any:
+        return query(table, _select("t", columns, where))
+
+    def count(table: SimpleNamespace, where: str | None) -> int:
+        return int(query(table, _counting("t", where)).read_all().column(0)[0].as_py())
+
+    return str(deltalake.__version__), read, count
 
 
 def _polars() -> _Reader:
     """Polars: its own reader for Iceberg, and deltalake's log with its own reader for Delta."""
     import polars as pl
 
-    def read(table: SimpleNamespace, columns: _Columns, where: str | None) -> Any:
+    def scan(table: SimpleNamespace, where: str | None) -> Any:
         frame: Any
         if table.format == "delta":
             frame = pl.scan_delta(table.location, **_at("Polars", table))
         else:
             frame = pl.scan_iceberg(table.metadata_path, reader_override="native", **_at("Polars", table))
-        if where is not None:
-            frame = frame.filter(pl.sql_expr(where))
+        return frame if where is None else frame.filter(pl.sql_expr(where))
+
+    def read(table: SimpleNamespace, columns: _Columns, where: str | None) -> Any:
+        frame = scan(table, where)
         return (frame if columns is None else frame.select(list(columns))).collect()
 
-    return str(pl.__version__), read
+    def count(table: SimpleNamespace, where: str | None) -> int:
+        return int(scan(table, where).select(pl.len()).collect().item())
+
+    return str(pl.__version__), read, count
 
 
 def _daft() -> _Reader:
@@ -112,18 +128,23 @@ def _daft() -> _Reader:
             raise ValueError(f"There is no branch or tag {table.at.value}")
         return {found.snapshot_ref_type.value: table.at.value}
 
-    def read(table: SimpleNamespace, columns: _Columns, where: str | None) -> Any:
+    def scan(table: SimpleNamespace, where: str | None) -> Any:
         frame: Any
         if table.format == "iceberg":
             is_ref = table.at is not None and table.at.kind == "ref"
             frame = daft.read_iceberg(table.metadata_path, **(of_ref(table) if is_ref else _at("Daft", table)))
         else:
             frame = daft.read_deltalake(table.location, **_at("Daft", table))
-        if where is not None:
-            frame = frame.where(daft.sql_expr(where))
+        return frame if where is None else frame.where(daft.sql_expr(where))
+
+    def read(table: SimpleNamespace, columns: _Columns, where: str | None) -> Any:
+        frame = scan(table, where)
         return (frame if columns is None else frame.select(*columns)).to_arrow()
 
-    return str(daft.__version__), read
+    def count(table: SimpleNamespace, where: str | None) -> int:
+        return int(scan(table, where).count_rows())
+
+    return str(daft.__version__), read, count
 
 
 def _moment(milliseconds: int) -> datetime:
@@ -157,17 +178,22 @@ def _duckdb(format: str, extensions: tuple[str, ...]) -> _Reader:
         (file,) = Path(str(package.__file__)).parent.rglob(f"{name}.duckdb_extension")
         files.append(str(file))
 
-    def read(table: SimpleNamespace, columns: _Columns, where: str | None) -> Any:
+    def query(table: SimpleNamespace, select: Callable[[str], str]) -> Any:
         _check_format(table, format, f"The extension {format}")
         place = table.metadata_path if format == "iceberg" else table.location
         connection = duckdb.connect()
         for file in files:
             connection.load_extension(file)
         text = "'" + place.replace("'", "''") + "'"
-        scan = f"{format}_scan({text}{_scan_at(format, table.at)})"
-        return connection.sql(_select(scan, columns, where)).to_arrow_table()
+        return connection.sql(select(f"{format}_scan({text}{_scan_at(format, table.at)})")).to_arrow_table()
 
-    return f"{duckdb.__version__}, extension {installed(f'duckdb-extension-{format}')}", read
+    def read(table: SimpleNamespace, columns: _Columns, where: str | None) -> Any:
+        return query(table, lambda scan: _select(scan, columns, where))
+
+    def count(table: SimpleNamespace, where: str | None) -> int:
+        return int(query(table, lambda scan: _counting(scan, where)).column(0)[0].as_py())
+
+    return f"{duckdb.__version__}, extension {installed(f'duckdb-extension-{format}')}", read, count
 
 
 def _scan_at(format: str, at: SimpleNamespace | None) -> str:
@@ -193,6 +219,10 @@ def _check_format(table: SimpleNamespace, format: str, engine: str) -> None:
 def _select(source: str, columns: tuple[str, ...] | None, where: str | None) -> str:
     shown = "*" if columns is None else ", ".join('"' + name.replace('"', '""') + '"' for name in columns)
     return f"SELECT {shown} FROM {source}" + ("" if where is None else f" WHERE {where}")
+
+
+def _counting(source: str, where: str | None) -> str:
+    return f"SELECT count(*) FROM {source}" + ("" if where is None else f" WHERE {where}")
 
 
 # The reference implementations' own readers for Spark. Their jars, pinned in `reference.json`, are fetched when Spark
@@ -231,6 +261,15 @@ class SparkReference:
 
     def read(self, table: SimpleNamespace, *, columns: tuple[str, ...] | None, where: str | None) -> Any:
         """The rows, of Iceberg from the metadata file, of Delta from the table's folder."""
+        return self._run(table, columns, where, lambda frame: frame.toArrow())
+
+    def count(self, table: SimpleNamespace, *, where: str | None) -> int:
+        """The number of rows."""
+        return int(self._run(table, None, where, lambda frame: frame.count()))
+
+    def _run(
+        self, table: SimpleNamespace, columns: _Columns, where: str | None, action: Callable[[DataFrame], Any]
+    ) -> Any:
         from py4j.protocol import Py4JJavaError
 
         if table.format != self._format:
@@ -247,7 +286,7 @@ class SparkReference:
             frame = _filtered(frame, where)
             if columns is not None:
                 frame = frame.select(*[f"`{name.replace('`', '``')}`" for name in columns])
-            return frame.toArrow()
+            return action(frame)
         except Py4JJavaError as error:
             thrown = error.java_exception
             while (cause := thrown.getCause()) is not None:  # the exception of Java that began it
@@ -307,7 +346,11 @@ def beside(spark: SparkSession, format: str) -> SparkSession:
 
 def _spark(format: str) -> _Reader:
     reader = SparkReference(format)
-    return reader.version(), lambda table, columns, where: reader.read(table, columns=columns, where=where)
+    return (
+        reader.version(),
+        lambda table, columns, where: reader.read(table, columns=columns, where=where),
+        lambda table, where: reader.count(table, where=where),
+    )
 
 
 _READERS: Mapping[str, Callable[[], _Reader]] = {
@@ -322,7 +365,7 @@ _READERS: Mapping[str, Callable[[], _Reader]] = {
 }
 
 if __name__ == "harness_worker":
-    _said, read = _READERS[sys.argv[1]]()
+    _said, read, count = _READERS[sys.argv[1]]()
 
     def version() -> str:
         """The engine's version."""

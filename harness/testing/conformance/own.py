@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeAlias, get_args
+from typing import Literal, Protocol, TypeAlias, get_args, runtime_checkable
 
 import pyarrow as pa
 
@@ -102,6 +102,22 @@ class ReaderUnderTest(Protocol):
             Unsupported, NotImplementedError: the engine does not do this. UNSUPPORTED, with the message.
             Any other Exception: the engine refuses to read: right if the table is broken, else ERROR.
         """
+
+
+@runtime_checkable
+class Counting(Protocol):
+    """A reader that counts rows too. The suite asks it for the count of each read of all columns."""
+
+    def count(self, table: TableAt, *, where: str | None) -> int:
+        """The number of rows. Arguments and errors as of `ReaderUnderTest.read`."""
+
+
+@runtime_checkable
+class ChangeReader(Protocol):
+    """A reader of Delta's change data feed."""
+
+    def changes(self, table: TableAt, first: int, last: int, *, columns: tuple[str, ...] | None) -> ArrowStream:
+        """The changes of versions `first` to `last`, both included. Columns and errors as of `ReaderUnderTest.read`."""
 
 
 ORACLE = "oracle"

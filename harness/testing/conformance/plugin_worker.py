@@ -5,9 +5,10 @@ from __future__ import annotations
 import difflib
 import importlib
 import sys
+from functools import partial
 from types import SimpleNamespace
 
-from harness.testing.conformance.own import ArrowStream, At, ReaderUnderTest, TableAt
+from harness.testing.conformance.own import ArrowStream, At, ChangeReader, Counting, ReaderUnderTest, TableAt
 
 
 def load(target: str) -> ReaderUnderTest:
@@ -43,8 +44,27 @@ def capabilities() -> frozenset[str] | None:
     return _ENGINE.capabilities()
 
 
+def _wanted(table: SimpleNamespace) -> TableAt:
+    at = None if table.at is None else At(table.at.kind, table.at.value)
+    return TableAt(format=table.format, location=table.location, metadata_path=table.metadata_path, at=at)
+
+
 def read(table: SimpleNamespace, *, columns: tuple[str, ...] | None, where: str | None) -> ArrowStream:
     """The rows that the engine reads."""
-    at = None if table.at is None else At(table.at.kind, table.at.value)
-    wanted = TableAt(format=table.format, location=table.location, metadata_path=table.metadata_path, at=at)
-    return _ENGINE.read(wanted, columns=columns, where=where)
+    return _ENGINE.read(_wanted(table), columns=columns, where=where)
+
+
+def _count(engine: Counting, table: SimpleNamespace, *, where: str | None) -> int:
+    return engine.count(_wanted(table), where=where)
+
+
+def _changes(
+    engine: ChangeReader, table: SimpleNamespace, first: int, last: int, *, columns: tuple[str, ...] | None
+) -> ArrowStream:
+    return engine.changes(_wanted(table), first, last, columns=columns)
+
+
+if isinstance(_ENGINE, Counting):
+    count = partial(_count, _ENGINE)
+if isinstance(_ENGINE, ChangeReader):
+    changes = partial(_changes, _ENGINE)

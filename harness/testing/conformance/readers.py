@@ -1,8 +1,9 @@
 """Other projects' readers, each a script in an interpreter of its own, and the making of those interpreters.
 
-`python -m harness.testing.conformance.readers DIR` makes a virtual environment DIR/NAME for each reader that has none
-yet, installs what the reader needs (pip asks the package index that it is set up for), and prints `NAME=PATH` lines for
-`harness scenarios run --python`. A reader that cannot be installed is told on standard error and left out.
+`python -m harness.testing.conformance.readers DIR [NAME ...]` makes a virtual environment DIR/NAME for each reader that
+has none yet, or for the named ones, installs what the reader needs (pip asks the package index that it is set up for),
+and prints `NAME=PATH` lines for `harness scenarios run --python`. The variable HARNESS_READERS=DIR makes them known to
+every command. A reader that cannot be installed is told on standard error and left out.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ READERS: Mapping[str, OtherReader] = {reader.name: reader for reader in _ALL}
 
 
 def interpreter_of(reader: OtherReader, pythons: Mapping[str, str]) -> str:
-    """The Python that runs a reader: the one given, HARNESS_PYTHON_<NAME>, or this one if it has the modules.
+    """The Python that runs a reader: the one given, HARNESS_PYTHON_<NAME>, one in HARNESS_READERS, or this one.
 
     Raises:
         RequestError: there is none; of cause `NOT_INSTALLED`.
@@ -70,15 +71,21 @@ def interpreter_of(reader: OtherReader, pythons: Mapping[str, str]) -> str:
     given = pythons.get(reader.name) or os.environ.get(variable)
     if given:
         return given
+    made = _python(Path(os.environ.get("HARNESS_READERS", "")) / reader.name)
+    if "HARNESS_READERS" in os.environ and made.is_file():
+        return str(made)
     lacking = [name for name in reader.modules if importlib.util.find_spec(name) is None]
     if lacking:
         raise RequestError(
-            f"Cannot use the engine {reader.name}: {', '.join(lacking)} is not installed; "
-            f"pip install pyarrow {reader.install}, or name an interpreter that has it by --python {reader.name}=PATH "
-            f"or {variable}",
+            f"Cannot use the engine {reader.name}: {', '.join(lacking)} is not installed; name an interpreter that has "
+            f"it by {variable}, or make one: python -m {__name__} DIR {reader.name}, and set HARNESS_READERS=DIR",
             cause=NOT_INSTALLED,
         )
     return sys.executable
+
+
+def _python(environment: Path) -> Path:
+    return environment / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 
 
 def interpreters(directory: Path, readers: Mapping[str, OtherReader]) -> dict[str, Path]:
@@ -86,7 +93,7 @@ def interpreters(directory: Path, readers: Mapping[str, OtherReader]) -> dict[st
     found = {}
     for reader in readers.values():
         place = directory.resolve() / reader.name
-        python = place / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+        python = _python(place)
         done = place / "installed.txt"
         if not (done.is_file() and done.read_text("utf-8") == reader.install):
             venv.create(place, with_pip=True, clear=True)
@@ -100,5 +107,6 @@ def interpreters(directory: Path, readers: Mapping[str, OtherReader]) -> dict[st
 
 
 if __name__ == "__main__":
-    for _name, _python in interpreters(Path(sys.argv[1]), READERS).items():
-        print(f"{_name}={_python}")
+    _directory, *_names = sys.argv[1:]
+    _made = interpreters(Path(_directory), {name: READERS[name] for name in _names or READERS})
+    print(*(f"{name}={path}" for name, path in _made.items()), sep="\n")

@@ -7,16 +7,17 @@ import platform
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import get_args
 
 import pyarrow as pa
 
 import harness
-from harness.errors import HarnessError, RequestError, UnsupportedError
+from harness.errors import EngineError, HarnessError, RequestError, UnsupportedError
+from harness.storage.threads import phase
 from harness.testing.conformance.judging import Strictness, described, judge, said
 from harness.testing.conformance.own import ORACLE, ArrowStream, At, AtKind, OwnReader, ReaderUnderTest, TableAt
 from harness.testing.conformance.results import (
@@ -31,6 +32,7 @@ from harness.testing.conformance.results import (
     first_match,
     of_checks,
 )
+from harness.testing.conformance.workers import Worker
 from harness.testing.scenarios.building import build
 from harness.testing.scenarios.evidence import evidence_of
 from harness.testing.scenarios.features import MEANINGS, missing_features
@@ -64,7 +66,6 @@ def run(
     lists: Lists | None = None,
     keep: Path | None = None,
     missing: Mapping[str, str] | None = None,
-    progress: Callable[[str], None] = lambda _: None,
 ) -> Run:
     """Every scenario on every engine.
 
@@ -72,7 +73,6 @@ def run(
         lists: skips and expected failures; None: there are none.
         keep: where tables are built, each in a directory of its scenario's name, and stay; None: they do not stay.
         missing: engines that cannot run, by name, and why, for the reports.
-        progress: is told which scenario is next, as `3/160 iceberg/deletes/own-commit`.
 
     Raises:
         RequestError: two engines have one name, or a table that was kept is in the way.
@@ -88,17 +88,18 @@ def run(
         tested.append(_Tested(info, reader, reader.capabilities()))
     infos = {scenario.name: _info(scenario) for scenario in scenarios}
     cases: list[Case] = []
-    with _directory(keep) as directory:
-        for number, scenario in enumerate(scenarios, 1):
-            progress(f"{number}/{len(scenarios)} {scenario.name}")
+    with _directory(keep) as directory, phase("running", len(scenarios), "scenarios") as advance:
+        for scenario in scenarios:
             place = directory / scenario.name
             if place.exists():
                 raise RequestError(
                     "Cannot keep a table where something is: remove it, or name another directory", file=str(place)
                 )
-            cases += _cases(scenario, infos[scenario.name], known, place, tested)
+            with phase(scenario.name):
+                cases += _cases(scenario, infos[scenario.name], known, place, tested)
             if keep is None:
                 shutil.rmtree(place, ignore_errors=True)
+            advance(1)
     found = tuple(cases)
     return Run(
         engines=tuple(each.info for each in tested),
@@ -187,7 +188,33 @@ def _checks(engine: _Tested, built: Built) -> Iterator[Check]:
             result = rows if isinstance(rows, pa.Table) else pa.RecordBatchReader.from_stream(rows).read_all()
         except Exception as error:  # whatever an engine raises is its answer
             result = error
-        yield judge(each, result, measure, engine.info.name, time.monotonic() - started)
+        check = judge(each, result, measure, engine.info.name, time.monotonic() - started)
+        yield _counted(check, reader, built, each) if isinstance(reader, Worker) else check
+
+
+def _counted(check: Check, reader: Worker, built: Built, expectation: ResolvedExpectation) -> Check:
+    """The check of a read that is right, or that the engine has no operation for, with the engine's own count judged.
+
+    An engine may count by the metadata alone, and forget deletes that it applies to rows.
+    """
+    expected, has_rows = expectation.expected, reader.offers("read")
+    if not reader.offers("count") or expectation.opening or expectation.at.changes is not None:
+        return check
+    if has_rows and (check.outcome is not Outcome.PASS or not isinstance(expected, pa.Table)):
+        return check
+    try:
+        count = reader.count(table_at(built, expectation), where=expectation.where)
+    except (EngineError, UnsupportedError) as error:
+        if not has_rows:
+            return judge(expectation, error, Strictness.FOREIGN, reader.name)
+        is_declined = isinstance(error, UnsupportedError)
+        return check if is_declined else replace(check, outcome=Outcome.ERROR, message=f"count(*): {said(error)}")
+    if not isinstance(expected, pa.Table):
+        return judge(expectation, pa.table({"": pa.nulls(count)}), Strictness.FOREIGN, reader.name)
+    if count == expected.num_rows:
+        return replace(check, outcome=Outcome.PASS, message=check.message if has_rows else f"counted {count:,}")
+    message = f"count(*) is {count:,}, and the rows are {expected.num_rows:,}"
+    return replace(check, outcome=Outcome.FAIL, message=message)
 
 
 def _rows(reader: ReaderUnderTest | OwnReader, built: Built, expectation: ResolvedExpectation) -> ArrowStream:
@@ -196,9 +223,17 @@ def _rows(reader: ReaderUnderTest | OwnReader, built: Built, expectation: Resolv
         return own
     if expectation.opening:
         raise UnsupportedError("reads by a catalog's answer are asked of harness's own engines only")
+    table, columns, where = table_at(built, expectation), expectation.columns, expectation.where
+    wanted = expectation.expected.schema if isinstance(expectation.expected, pa.Table) else None
     if expectation.at.changes is not None:
-        raise UnsupportedError("reads of change data are asked of harness's own engines only")
-    return reader.read(table_at(built, expectation), columns=expectation.columns, where=expectation.where)
+        if not isinstance(reader, Worker) or where is not None:
+            raise UnsupportedError("filtered reads of change data are asked of harness's own engines only")
+        changes: ArrowStream = reader.changes(table, *expectation.at.changes, columns=columns, wanted=wanted)
+        return changes
+    if isinstance(reader, Worker):
+        rows: ArrowStream = reader.read(table, columns=columns, where=where, wanted=wanted)
+        return rows
+    return reader.read(table, columns=columns, where=where)
 
 
 def table_at(built: Built, expectation: ResolvedExpectation) -> TableAt:

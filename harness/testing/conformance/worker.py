@@ -4,23 +4,17 @@ Run by its path, `python worker.py SCRIPT [ARGUMENT ...]`; it imports nothing of
 The interpreter must have pyarrow, in any version: it carries the rows. SCRIPT is a plain Python file with:
 
     version() -> str                     raises ImportError where the engine is not installed
-    capabilities() -> iterable | None    optional; features that it claims, None: all
-    NAME                                 optional; what reports call it
     read(table, columns, where)          rows: anything with `__arrow_c_stream__`, or the path of an Arrow IPC stream or
                                          file that it wrote
+    count(table, where) -> int           optional; the number of rows, as the engine counts them
+    changes(table, first, last, columns) optional; rows, as `read`
+    capabilities() -> iterable | None    optional; features that it claims, None: all
+    NAME, HOMEPAGE                       optional; the name in reports, and an address
 
 `table` has the attributes of `harness.testing.conformance.own.TableAt`: format, location, metadata_path, and at,
 which is None or has kind and value. An exception called Unsupported or UnsupportedError (of any origin, such as
 SCRIPT itself), or NotImplementedError, says that the engine does not do this; any other one is the engine's own
-refusal. ARGUMENTs are in `sys.argv[1:]`.
-
-Requests come as JSON lines on standard input, one answer to each goes to standard output:
-
-    {"op": "hello"}                                   {"name": null, "version": "1.2", "capabilities": null}  or
-                                                      {"missing": "why"}
-    {"op": "read", "table": {...}, "columns": [...],  {"rows": path}  or  {"unsupported": "why"}  or
-     "where": "...", "output": path}                  {"error": class, "message": "why", "panic": false}
-
+refusal. ARGUMENTs are in `sys.argv[1:]`. `harness.testing.conformance.protocol` says what travels between both ends.
 What the engine itself prints goes to standard error.
 """
 
@@ -48,7 +42,7 @@ def main() -> None:
     engine: dict[str, Any] = {}
     for line in requests:
         request = json.loads(line)
-        answer = _hello(engine) if request["op"] == "hello" else _read(engine, request)
+        answer = _hello(engine) if request["op"] == "hello" else {"id": request["id"], **_answer(engine, request)}
         answers.write(json.dumps(answer) + "\n")
         answers.flush()
 
@@ -61,20 +55,35 @@ def _hello(engine: dict[str, Any]) -> dict[str, Any]:
     try:
         engine.update(runpy.run_path(sys.argv[0], run_name="harness_worker"))
         claimed = engine["capabilities"]() if "capabilities" in engine else None
-        claims = None if claimed is None else sorted(claimed)
-        return {"name": engine.get("NAME"), "version": str(engine["version"]()), "capabilities": claims}
+        return {
+            "protocol": 1,
+            "name": engine.get("NAME"),
+            "version": str(engine["version"]()),
+            "language": "Python",
+            "homepage": engine.get("HOMEPAGE", ""),
+            "rows": "arrow",
+            "ops": [operation for operation in ("read", "count", "changes") if operation in engine],
+            "features": None if claimed is None else sorted(claimed),
+            "filters": True,
+        }
     except ImportError as error:
         return {"missing": str(error)}
     except Exception as error:
         return {"missing": f"{type(error).__name__}: {error}"}
 
 
-def _read(engine: dict[str, Any], request: dict[str, Any]) -> dict[str, Any]:
+def _answer(engine: dict[str, Any], request: dict[str, Any]) -> dict[str, Any]:
     at = request["table"]["at"]
     table = SimpleNamespace(**{**request["table"], "at": None if at is None else SimpleNamespace(**at)})
-    columns = None if request["columns"] is None else tuple(request["columns"])
+    chosen = request.get("columns")
+    columns = None if chosen is None else tuple(chosen)
     try:
-        rows = engine["read"](table, columns=columns, where=request["where"])
+        if request["op"] == "count":
+            return {"count": int(engine["count"](table, where=request["where"]))}
+        if request["op"] == "changes":
+            rows = engine["changes"](table, request["from"], request["to"], columns=columns)
+        else:
+            rows = engine["read"](table, columns=columns, where=request["where"])
         return {"rows": _written(rows, request["output"])}
     except Exception as error:
         if _DECLINES.intersection(kind.__name__ for kind in type(error).__mro__):

@@ -1,7 +1,8 @@
 """Engines in processes of their own: started once, asked many times, killed at their time limit, started again after.
 
-The other end is `harness.testing.conformance.worker`, which says what travels between them. A worker that crashes,
-hangs or answers nonsense is an `EngineError` whose `cause` is one of `BROKEN`; what the engine itself says never is.
+`harness.testing.conformance.protocol` says what travels between them, and `worker` is the other end for readers in
+Python. A worker that crashes, hangs or breaks the protocol is an `EngineError` whose `cause` is one of `BROKEN`; the
+engine's own words never are.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ import pyarrow as pa
 
 from harness.errors import EngineError, RequestError, UnsupportedError
 from harness.testing.conformance.own import TableAt
+from harness.testing.conformance.protocol import PROTOCOL, fault, json_lines_table, predicate
 
 _TAIL_BYTES = 4000
 _TAIL_LINES = 3
@@ -128,30 +130,29 @@ NOT_INSTALLED = "NotInstalled"
 """Cause of a RequestError: there is no interpreter that has the engine."""
 START_LIMIT_S = 60.0
 """Seconds in which a worker must have imported its engine, unless a read may take even longer."""
-_SERVER = Path(__file__).with_name("worker.py")
 
 
 class Worker:
-    """An engine in another process; a `ReaderUnderTest`.
+    """An engine in another process, which speaks `harness.testing.conformance.protocol`; a `ReaderUnderTest`.
 
     Args:
-        name: the engine's, unless the script says NAME.
-        command: interpreter, script and arguments, without `worker.py` between them.
+        name: the engine's, unless its answer to `hello` has one.
+        command: the program and its arguments.
         time_limit_s: seconds that one read may take.
         environment: variables to set besides those of this process.
 
     Raises:
-        RequestError: the interpreter does not start, or says that the engine is not there; of cause `NOT_INSTALLED`.
-        EngineError: it crashes, or does not get ready in time.
+        RequestError: the program does not start, or says that the engine is not there; of cause `NOT_INSTALLED`.
+        EngineError: it crashes, breaks the protocol, or does not get ready in time.
     """
 
     def __init__(
         self, name: str, command: Sequence[str], *, time_limit_s: float, environment: Mapping[str, str] | None = None
     ) -> None:
         self.name = name
-        self._command = [command[0], str(_SERVER), *command[1:]]
+        self._command = command
         self._limit = time_limit_s
-        # The script's own directory stays off the path: a neighbour of it may be called like a package.
+        # A script's own directory stays off the path of Python: a neighbour of it may be called like a package.
         self._environment = {**os.environ, "PYTHONSAFEPATH": "1", **(environment or {})}
         self._directory = tempfile.TemporaryDirectory(prefix="harness-worker-", ignore_cleanup_errors=True)
         self._numbers = itertools.count(1)
@@ -169,41 +170,51 @@ class Worker:
 
     def capabilities(self) -> frozenset[str] | None:
         """The features that the engine claims."""
-        claimed = self._hello.get("capabilities")
+        claimed = self._hello.get("features")
         return None if claimed is None else frozenset(claimed)
 
-    def read(self, table: TableAt, *, columns: tuple[str, ...] | None, where: str | None) -> pa.Table:
-        """The rows.
+    def offers(self, operation: str) -> bool:
+        """Tells whether the engine has an operation of the protocol: `read`, `count` or `changes`."""
+        return operation in self._hello.get("ops", ["read"])
+
+    def read(
+        self,
+        table: TableAt,
+        *,
+        columns: tuple[str, ...] | None,
+        where: str | None,
+        wanted: pa.Schema | None = None,
+    ) -> pa.Table:
+        """The rows. wanted: the types of columns, for rows that come as JSON.
 
         Raises:
             UnsupportedError: the engine declines.
             EngineError: it refuses, `cause` being the class of what it raised; or as `BROKEN` says.
         """
-        if self._process is None:
-            try:
-                self._start()
-            except RequestError as error:  # it did start before
-                raise EngineError(f"The worker does not start again: {error.message}", cause=CRASHED) from error
-        output = Path(self._directory.name) / f"{next(self._numbers)}.arrow"
-        wanted = dataclasses.asdict(table)
-        request = {"op": "read", "table": wanted, "columns": columns, "where": where, "output": str(output)}
-        answer = self._ask(request, self._limit)
-        match answer:
-            case {"rows": str(path)}:
-                return self._rows(Path(path))
-            case {"unsupported": str(message)}:
-                raise UnsupportedError(message)
-            case {"error": str(kind), "message": str(message), "panic": False}:
-                raise EngineError(message, cause=kind)
-            case {"error": str(kind), "message": str(message)}:
-                raise EngineError(f"The engine panicked: {kind}: {message}", cause=CRASHED)
-            case _:
-                raise EngineError(f"The worker of {self.name} answers {answer!r}", cause=NONSENSE)
+        asked = {"table": dataclasses.asdict(table), "columns": columns, **self._filter(where)}
+        return self._rows({"op": "read", **asked}, wanted)
+
+    def count(self, table: TableAt, *, where: str | None) -> int:
+        """The number of rows, as the engine counts them. Raises as `read`."""
+        answer = self._asked({"op": "count", "table": dataclasses.asdict(table), **self._filter(where)})
+        return int(answer["count"])
+
+    def changes(
+        self, table: TableAt, first: int, last: int, *, columns: tuple[str, ...] | None, wanted: pa.Schema | None = None
+    ) -> pa.Table:
+        """The changes of Delta's versions `first` to `last`, both included. Raises as `read`."""
+        asked = {"table": dataclasses.asdict(table), "from": first, "to": last, "columns": columns}
+        return self._rows({"op": "changes", **asked}, wanted)
 
     def close(self) -> None:
         """End the process and remove what it wrote."""
         self._kill()
         self._directory.cleanup()
+
+    def _filter(self, where: str | None) -> dict[str, Any]:
+        if where is not None and not self._hello.get("filters", True):
+            raise UnsupportedError(f"{self.name} takes no filters")
+        return {"where": where, "predicate": predicate(where)}
 
     def _start(self) -> Mapping[str, Any]:
         try:
@@ -213,14 +224,32 @@ class Worker:
                 f"Cannot use the engine {self.name}: {self._command[0]} does not start: {error.strerror}",
                 cause=NOT_INSTALLED,
             ) from error
-        answer = self._ask({"op": "hello"}, max(START_LIMIT_S, self._limit))
-        if "version" not in answer:
+        answer = self._ask({"op": "hello", "protocol": PROTOCOL}, max(START_LIMIT_S, self._limit))
+        if "missing" in answer:
             self._kill()
             raise RequestError(
-                f"Cannot use the engine {self.name} in {self._command[0]}: {answer.get('missing', answer)}",
-                cause=NOT_INSTALLED,
+                f"Cannot use the engine {self.name} in {self._command[0]}: {answer['missing']}", cause=NOT_INSTALLED
             )
         return answer
+
+    def _asked(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The answer to a request, unless the engine declines or refuses."""
+        if not self.offers(operation := request["op"]):
+            raise UnsupportedError(f"{self.name} does not offer {operation}")
+        if self._process is None:
+            try:
+                self._start()
+            except RequestError as error:  # it did start before
+                raise EngineError(f"The worker does not start again: {error.message}", cause=CRASHED) from error
+        match answer := self._ask({"id": next(self._numbers), **request}, self._limit):
+            case {"unsupported": str(message)}:
+                raise UnsupportedError(message)
+            case {"error": str(kind), "message": str(message)} if answer.get("panic"):
+                raise EngineError(f"The engine panicked: {kind}: {message}", cause=CRASHED)
+            case {"error": str(kind), "message": str(message)}:
+                raise EngineError(message.partition("Stack Trace")[0].rstrip(), cause=kind)
+            case _:
+                return answer
 
     def _ask(self, request: Mapping[str, Any], limit_s: float) -> dict[str, Any]:
         assert self._process is not None
@@ -232,22 +261,30 @@ class Worker:
             case _Silence.ENDED:
                 ending = self._process.ending()
                 self._kill()
-                raise EngineError(ending, cause=CRASHED)
+                raise EngineError(f"{self.name} {ending}", cause=CRASHED)
             case str():
                 pass
-        with contextlib.suppress(ValueError):
+        try:
             answer = json.loads(line)
-            if isinstance(answer, dict):
-                return answer
+            wrong = fault(answer, f"{request['op']} answer")
+        except (ValueError, RecursionError):
+            answer, wrong = None, f"the answer is {line.rstrip()[:200]!r}, not JSON"
+        if wrong is None and isinstance(answer, dict) and answer.get("id", request.get("id")) == request.get("id"):
+            return answer
         self._kill()
-        raise EngineError(f"The worker of {self.name} answers {line.rstrip()[:200]!r}, not an object", cause=NONSENSE)
+        wrong = wrong or f"the answer has the id {answer['id']}, the request {request['id']}"
+        raise EngineError(f"{self.name} breaks the protocol: {wrong}", cause=NONSENSE)
 
-    def _rows(self, path: Path) -> pa.Table:
+    def _rows(self, request: Mapping[str, Any], wanted: pa.Schema | None) -> pa.Table:
+        output = Path(self._directory.name) / "rows"
+        path = Path(self._asked({**request, "output": str(output)})["rows"])
         try:
             data = path.read_bytes()
+            if self._hello.get("rows") == "jsonl":
+                return json_lines_table(data.decode(), wanted)
             opener = pa.ipc.open_file if data.startswith(b"ARROW1") else pa.ipc.open_stream
             return opener(pa.py_buffer(data)).read_all()
-        except (OSError, pa.ArrowException) as error:
+        except (OSError, ValueError, TypeError, KeyError, ArithmeticError, pa.ArrowException) as error:
             raise EngineError(f"The rows that {self.name} wrote cannot be read: {error}", cause=NONSENSE) from error
         finally:
             path.unlink(missing_ok=True)

@@ -13,7 +13,7 @@ import os
 import re
 import shutil
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -23,7 +23,7 @@ from typing import Any
 from harness.errors import RequestError, StorageError
 from harness.storage.paths import shown
 from harness.storage.stores import Storage
-from harness.storage.threads import measured
+from harness.storage.threads import phase
 from harness.testing.writing.places import inside
 
 NOTE = "_harness_slice.json"
@@ -275,8 +275,9 @@ def fetch(files: Sequence[SourceFile], storage: Storage, place: SlicePlace, *, m
             present[file.target] = found
         else:
             missing.append(file)
-    work = _Work(storage, place, max_bytes, sum(file.size or 0 for file in missing))
-    with measured(work.part), ThreadPoolExecutor(_AT_ONCE) as pool:
+    size = sum(file.size or 0 for file in missing)
+    with phase("fetching files", size, "bytes") as advance, ThreadPoolExecutor(_AT_ONCE) as pool:
+        work = _Work(storage, place, max_bytes, advance)
         running = [pool.submit(work.fetch, file) for file in missing]
         done, _ = wait(running, return_when=FIRST_EXCEPTION)
         if any(future.exception() is not None for future in done):
@@ -297,17 +298,15 @@ class _StoppedError(Exception):
 class _Work:
     """State that the threads share."""
 
-    def __init__(self, storage: Storage, place: SlicePlace, max_bytes: int | None, total: int) -> None:
+    def __init__(
+        self, storage: Storage, place: SlicePlace, max_bytes: int | None, advance: Callable[[int], None]
+    ) -> None:
         self.stopped = threading.Event()
         self._storage = storage
         self._place = place
         self._left = max_bytes
-        self._total, self._done = total, 0
+        self._advance = advance
         self._lock = threading.Lock()
-
-    def part(self) -> float:
-        """The part of the bytes, as they are recorded, that are there."""
-        return min(self._done / self._total, 1.0) if self._total else 0.0
 
     def fetch(self, file: SourceFile) -> FetchedFile:
         size = self._storage.size(file.physical)
@@ -332,7 +331,7 @@ class _Work:
                     digest.update(piece)
                     out.write(piece)
                     with self._lock:
-                        self._done += length
+                        self._advance(length)
             os.replace(part, target)
         fetched = FetchedFile(source=shown(file.physical), target=file.target, size=size, sha256=digest.hexdigest())
         journal = self._place.journal

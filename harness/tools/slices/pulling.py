@@ -24,6 +24,7 @@ from harness.metadata.plan.scan_plan import ScanPlan
 from harness.snapshot import Snapshot, reading
 from harness.storage.paths import shown
 from harness.storage.stores import Storage
+from harness.storage.threads import phase
 from harness.table import Table, open_table
 from harness.tools.slices.place import FetchedFile, SlicePlace, SourceFile, discard_stale, fetch
 from harness.tools.slices.request import KeptRows, SliceRequest, kept_rows
@@ -159,7 +160,8 @@ def make(
     if not refreshed:
         place.check()
     if request.cuts_rows:
-        planned = planned.with_rows(kept_rows(planned.plans(), request))
+        with phase("choosing rows"):
+            planned = planned.with_rows(kept_rows(planned.plans(), request))
     files, storage = planned.files(), planned.storage
     size = sum(storage.size(file.physical) if file.size is None else file.size for file in files)
     size += planned.rewritten_bytes()
@@ -190,7 +192,8 @@ def make(
     }
     place.begin(origin, refresh=refreshed > 0)
     fetched = fetch(files, storage, place, max_bytes=request.max_bytes)
-    notes = planned.write(place, fetched.files)
+    with phase("writing the slice"):
+        notes = planned.write(place, fetched.files)
     sentence = None if storage.roots is None else storage.roots.told()
     if sentence is not None:
         warn(f"Table {shown(snapshot.source.location)}: {sentence}")

@@ -17,6 +17,7 @@ from harness.metadata.delta.types import materialized_columns
 from harness.metadata.model.schema import Field
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.storage.stores import Storage
+from harness.storage.threads import phase
 from harness.testing.writing.delta.checkpoint import CheckpointOptions, hint_text, write_checkpoint
 from harness.testing.writing.delta.log import LogState
 from harness.testing.writing.delta.values import encoded_path, json_text
@@ -157,14 +158,16 @@ class _DeltaSlice:
                 statistics=file_statistics,
                 mask=self.request.mask(),
             )
-            for path, ordinal in ordinals(plan).items():
-                if path in found or path not in self.contents.kept:
-                    continue
-                original = place.file(self._fetched_as(path))
-                target = place.file(self.placed_as(path))
-                rows = None if self.rows is None else self.rows[path]
-                with writing(target):
-                    found[path] = rewriter.settle(ordinal, original, target, rows)
+            with phase("rewriting files", plan.files.num_rows, "files") as advance:
+                for path, ordinal in ordinals(plan).items():
+                    advance(1)
+                    if path in found or path not in self.contents.kept:
+                        continue
+                    original = place.file(self._fetched_as(path))
+                    target = place.file(self.placed_as(path))
+                    rows = None if self.rows is None else self.rows[path]
+                    with writing(target):
+                        found[path] = rewriter.settle(ordinal, original, target, rows)
         return found
 
     def _moved_vectors(self, place: SlicePlace, settled: Mapping[str, Settled]) -> Vectors | None:

@@ -21,6 +21,7 @@ from harness.metadata.model.schema import METADATA, Field
 from harness.metadata.plan.projection import find_stored
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.storage.stores import Storage
+from harness.storage.threads import phase
 from harness.testing.writing.iceberg.files import (
     FileOptions,
     deletion_vector,
@@ -327,15 +328,17 @@ class _IcebergSlice:
                 statistics=_statistics,
                 mask=self.request.mask(),
             )
-            for physical, ordinal in ordinals(plan).items():
-                path = plan.files.column("path")[ordinal].as_py()
-                if path in found or (self.rows is not None and physical not in self.rows):
-                    continue
-                original = place.file(self._fetched_as(path, Content.DATA))
-                target = place.file(self._placed_as(path, Content.DATA))
-                rows = None if self.rows is None else self.rows[physical]
-                with writing(target):
-                    found[path] = rewriter.settle(ordinal, original, target, rows)
+            with phase("rewriting files", plan.files.num_rows, "files") as advance:
+                for physical, ordinal in ordinals(plan).items():
+                    advance(1)
+                    path = plan.files.column("path")[ordinal].as_py()
+                    if path in found or (self.rows is not None and physical not in self.rows):
+                        continue
+                    original = place.file(self._fetched_as(path, Content.DATA))
+                    target = place.file(self._placed_as(path, Content.DATA))
+                    rows = None if self.rows is None else self.rows[physical]
+                    with writing(target):
+                        found[path] = rewriter.settle(ordinal, original, target, rows)
         return found
 
     def _copied_deletes(self) -> tuple[Content, ...]:

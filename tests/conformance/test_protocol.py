@@ -1,0 +1,198 @@
+"""The protocol of readers: its schema, the rows as JSON, filters as JSON, and whole programs that speak it."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import shutil
+import subprocess
+import sys
+from contextlib import ExitStack
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from harness.cli import main
+from harness.errors import EngineError, UnsupportedError
+from harness.testing.conformance.finding import Places, open_engine
+from harness.testing.conformance.own import TableAt
+from harness.testing.conformance.protocol import fault, json_lines_table, predicate, schema
+from harness.testing.conformance.workers import NONSENSE
+
+PROGRAMS = Path(__file__).parent / "programs"
+AT = {"format": "delta", "location": "/t", "metadata_path": None, "at": None}
+
+
+@pytest.mark.parametrize(
+    ("kind", "message", "wrong"),
+    [
+        ("hello request", {"op": "hello", "protocol": 1}, None),
+        ("hello request", {"op": "hello", "protocol": 2}, "'protocol' of the request is 2, not 1"),
+        ("hello answer", {"version": "1"}, None),
+        ("hello answer", {"missing": "no module"}, None),
+        ("hello answer", {"version": 1}, "'version' of the answer is 1, not string"),
+        ("hello answer", {"version": "1", "ops": ["write"]}, 'item 1, is "write", not "read" or "count" or "changes"'),
+        ("hello answer", {"version": "1", "row": "arrow"}, "a key 'row', which the protocol does not know"),
+        ("hello answer", ["version"], "the answer is [\"version\"], not object"),
+        ("count request", {"id": 1, "op": "count", "table": AT, "where": None, "predicate": None}, None),
+        ("count request", {"id": 1, "op": "count", "table": {**AT, "at": {"kind": "tag", "value": 1}}, "where": None,
+                           "predicate": None}, "'kind' of 'at' of 'table' of the request is \"tag\""),
+        ("count answer", {"id": 1, "count": 3}, None),
+        ("count answer", {"id": 1, "count": True}, "'count' of the answer is true, not integer"),
+        ("count answer", {"id": 1, "unsupported": "no"}, None),
+        ("read answer", {"id": 1, "rows": "/r"}, None),
+        ("read answer", {"id": 1, "error": "corrupt", "message": "why", "panic": False}, None),
+        ("read answer", {"id": 1, "error": "corrupt"}, "the answer has no 'message'"),
+        ("changes answer", {"rows": "/r"}, "the answer has no 'id'"),
+    ],
+)  # fmt: skip
+def test_messages_are_held_to_the_schema(kind, message, wrong):
+    found = fault(message, kind)
+    assert found is None if wrong is None else wrong in str(found)
+
+
+def test_the_schema_uses_the_keywords_that_are_looked_at():
+    known = {"$ref", "anyOf", "enum", "type", "required", "properties", "additionalProperties", "items"}
+
+    def rules(rule):
+        yield rule
+        parts = [*rule.get("anyOf", ()), *rule.get("properties", {}).values(), *filter(None, [rule.get("items")])]
+        for part in parts:
+            yield from rules(part)
+
+    found = [rule for definition in schema()["$defs"].values() for rule in rules(definition)]
+    assert {keyword for rule in found for keyword in rule} == known
+    assert all(rule["additionalProperties"] is False for rule in found if "properties" in rule)
+
+
+MICROS = pa.timestamp("us", "UTC")
+
+
+@pytest.mark.parametrize(
+    ("type_", "written", "value"),
+    [
+        pytest.param(pa.int64(), 2**62 + 1, 2**62 + 1, id="long"),
+        pytest.param(pa.decimal128(9, 2), "-9.90", Decimal("-9.90"), id="decimal"),
+        pytest.param(pa.float64(), "-Infinity", float("-inf"), id="infinity"),
+        pytest.param(pa.date32(), -1, datetime.date(1969, 12, 31), id="date"),
+        pytest.param(MICROS, 1_000_000, datetime.datetime(1970, 1, 1, 0, 0, 1, tzinfo=datetime.UTC), id="timestamptz"),
+        pytest.param(pa.binary(), "00ff", b"\x00\xff", id="binary"),
+        pytest.param(pa.struct({"a": pa.int32(), "b": pa.binary()}), {"a": None, "b": "01"}, {"a": None, "b": b"\1"},
+                     id="struct"),
+        pytest.param(pa.map_(pa.string(), pa.list_(pa.int32())), [["k", [1, None]]], [("k", [1, None])], id="map"),
+    ],
+)  # fmt: skip
+def test_rows_of_json_have_the_wanted_types(type_, written, value):
+    text = json.dumps({"c": written}) + "\n" + json.dumps({"c": None}) + "\n"
+    table = json_lines_table(text, pa.schema([("c", type_)]))
+    assert table.schema.field("c").type == type_
+    assert table.column("c").to_pylist() == [value, None]
+
+
+def test_a_row_that_lacks_a_column_is_no_row_with_a_null():
+    with pytest.raises(ValueError, match="has no 'b', which another row has"):
+        json_lines_table('{"a": 1, "b": 2}\n{"a": 1}', None)
+
+
+@pytest.mark.parametrize(
+    ("where", "wanted"),
+    [
+        (None, None),
+        ("3 < id", {"type": "gt", "term": "id", "value": 3}),
+        ("a.b = -1.5", {"type": "eq", "term": "a.b", "value": -1.5}),
+        ("d >= DATE '2024-01-31'", {"type": "gt-eq", "term": "d", "value": "2024-01-31"}),
+        ("x NOT IN ('a')", {"type": "not", "child": {"type": "in", "term": "x", "values": ["a"]}}),
+        ("x IS NULL OR flag = true", {"type": "or", "left": {"type": "is-null", "term": "x"},
+                                      "right": {"type": "eq", "term": "flag", "value": True}}),
+        ("isnan(x)", None),
+        ("a = b", None),
+        ("t = TIMESTAMP '2024-01-31 00:00:00'", None),
+        ("id + 1 = 2", None),
+    ],
+)  # fmt: skip
+def test_a_filter_is_json_too_where_json_can_say_it(where, wanted):
+    assert predicate(where) == wanted
+
+
+@pytest.fixture
+def opened():
+    with ExitStack() as resources:
+        yield lambda command: open_engine(f"mine=exec:{command}", Places(time_limit_s=60), resources)
+
+
+def answering(tmp_path, **answers):
+    """A program that answers `hello` and `read` so, whatever is asked."""
+    path = tmp_path / "program.py"
+    path.write_text(
+        "import json, sys\n"
+        f"answers = {answers!r}\n"
+        "for line in sys.stdin:\n"
+        "    print(answers[json.loads(line)['op']], flush=True)\n",
+        "utf-8",
+    )
+    return f"{sys.executable} {path}"
+
+
+READ = TableAt(format="delta", location="/t")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        pytest.param("{", "mine breaks the protocol: the answer is '{', not JSON", id="no-json"),
+        pytest.param('{"id": 7, "rows": "x"}', "the answer has the id 7, the request 1", id="another-request"),
+        pytest.param('{"id": 1, "row": "x"}', "mine breaks the protocol: ", id="unknown-key"),
+        pytest.param('{"id": 1, "rows": "/no/such/file"}', "The rows that mine wrote cannot be read", id="no-rows"),
+    ],
+)
+def test_what_breaks_the_protocol_is_no_answer_of_the_reader(opened, tmp_path, answer, message):
+    worker = opened(answering(tmp_path, hello='{"version": "1"}', read=answer))
+    with pytest.raises(EngineError, match=message.replace("{", r"\{")) as caught:
+        worker.read(READ, columns=None, where=None)
+    assert caught.value.cause == NONSENSE
+
+
+@pytest.mark.slow
+def test_a_reader_is_not_asked_for_what_it_does_not_offer(opened, tmp_path):
+    worker = opened(answering(tmp_path, hello='{"version": "1", "filters": false, "ops": ["read"]}'))
+    with pytest.raises(UnsupportedError, match="mine takes no filters"):
+        worker.read(READ, columns=None, where="id = 1")
+    with pytest.raises(UnsupportedError, match="mine does not offer count"):
+        worker.count(READ, where=None)
+
+
+def run(capsys, program, *scenarios):
+    """Outcomes by scenario of a run on a program."""
+    main(["scenarios", "run", *scenarios, "--engines", f"mine=exec:{program}", "--format", "json", "--exit-zero"])
+    document = json.loads(capsys.readouterr().out)
+    return {case["scenario"].rpartition("/")[2]: case["outcome"] for case in document["cases"]}
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::harness.HarnessWarning")
+def test_the_reader_of_the_page_reads_tables(capsys):
+    wanted = {
+        "ten-and-more-versions": "PASS",
+        "gap-refused": "UNSUPPORTED",
+        "missing-data-file-refused": "PASS",  # it fails to open the file, as it must
+    }
+    assert (
+        run(capsys, f"{sys.executable} {PROGRAMS / 'simple.py'}", *(f"delta/log/{name}" for name in wanted)) == wanted
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::harness.HarnessWarning")
+@pytest.mark.skipif(shutil.which("go") is None, reason="Go is not installed")
+def test_the_program_in_go_counts(capsys, tmp_path):
+    program = tmp_path / "counter"
+    subprocess.run(["go", "build", "-o", program, PROGRAMS / "counter.go"], check=True, timeout=300)
+    wanted = {
+        "ten-and-more-versions": "PASS",
+        "gap-refused": "UNSUPPORTED",
+        "missing-data-file-refused": "FAIL",  # it looks at no data file
+    }
+    assert run(capsys, program, *(f"delta/log/{name}" for name in wanted)) == wanted
