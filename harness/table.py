@@ -18,7 +18,7 @@ from dataclasses import field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Unpack
 
-from harness.errors import AmbiguousTableError, RequestError, TableNotFoundError, UnsupportedError, warn
+from harness.errors import AmbiguousTableError, RequestError, TableNotFoundError, UnsupportedError, size_text, warn
 from harness.metadata.filters.predicate import Filter
 from harness.metadata.model.arguments import checked
 from harness.metadata.model.frames import described
@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 
     from harness.metadata.catalogs.catalog import Catalog, Located
     from harness.metadata.delta.change_range import ChangeRequest
+    from harness.metadata.model.text_tables import Listing
+    from harness.metadata.tables.reading import MetadataTable
     from harness.storage.configuration import Renewal
 
 _FORMATS = ("iceberg", "delta")
@@ -210,7 +212,10 @@ class Table:
     def _repr_html_(self) -> str:
         """For notebooks: where the table is, its current snapshot and size, and the columns. Reads nothing."""
         current = self.source.current
-        size = {f"recorded {name}": f"{number:,}" for name, number in self.source.recorded().items()}
+        size = {
+            f"recorded {name}": size_text(number) if name == "bytes" else f"{number:,}"
+            for name, number in self.source.recorded().items()
+        }
         point = "version" if self.format == "delta" else "snapshot"
         known = {
             "name": self.name,
@@ -243,10 +248,15 @@ class Table:
         """Oddities of the table that are harmless to a reader, one sentence each."""
         return self.source.warnings
 
-    def snapshots(self) -> list[dict[str, Any]]:
-        """All snapshots as plain values: id, parent_id, timestamp_ms, operation and what the format says besides."""
+    def snapshots(self) -> Listing:
+        """All snapshots as plain values: id, parent_id, timestamp_ms, operation and what the format says besides.
+
+        The list prints itself as a table.
+        """
+        from harness.metadata.model.text_tables import Listing
+
         with reading(self.source, None):
-            return self.source.snapshots()
+            return Listing(self.source.snapshots())
 
     def refs(self) -> dict[str, dict[str, Any]]:
         """Branches and tags by name, as plain values."""
@@ -266,6 +276,10 @@ class Table:
             As `Snapshot.metadata`.
         """
         return self.snapshot().metadata(name, columns)
+
+    def metadata_table(self, name: str) -> MetadataTable:
+        """A metadata table of the current snapshot that is not read yet, and shows itself as a table."""
+        return self.snapshot().metadata_table(name)
 
     @checked
     def head(
