@@ -8,18 +8,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from harness.cli import options, results, terminal, untrusted, writers
-from harness.cli.document import aligned, plain, print_document
+from harness.cli.document import aligned, plain, print_document, text_document
 from harness.cli.options import names
 from harness.cli.rows import QueryRows
 from harness.cli.text_table import MAX_ROWS
 from harness.cli.writers import write_rows
 from harness.errors import HarnessError, visible_lines
+from harness.metadata.model.drawing import section
 from harness.metadata.model.schema import described
 from harness.metadata.model.times import parse_moment, show_ms
 from harness.metadata.plan.explain import totals
+from harness.metadata.plan.layout import layout
 from harness.storage.paths import shown
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from harness.metadata.plan.scan_plan import ScanPlan
     from harness.table import Table
 
@@ -47,25 +51,29 @@ def info(
         return
     with terminal.progress("reading metadata"):
         table = opening.open(location)
-        content = table.describe() if full or form is options.Document.JSON else _brief(table)
-    print_document("info", content, form, output)
+        is_whole = full or form is options.Document.JSON
+        content, plan = (table.describe(), None) if is_whole else _brief(table)
+        picture = [] if plan is None else section(layout(plan), **results.room(output))
+    text = None if is_whole else lambda: [*text_document(content), *(f"{line}\n" for line in picture)]
+    print_document("info", content, form, output, text=text)
 
 
-def _brief(table: Table) -> dict[str, Any]:
-    """The facts that people ask for first, in the order in which they are printed."""
+def _brief(table: Table) -> tuple[dict[str, Any], ScanPlan | None]:
+    """The facts that people ask for first, in the order in which they are printed, and the plan that some are from."""
     from harness.metadata.tables.history import newest
 
     last = newest(table.source)
     kind = "version" if table.format == "delta" else "snapshot"
     time = "unknown time" if last is None or last["timestamp_ms"] is None else show_ms(last["timestamp_ms"])
     writer = f" by {last['writer']}" if last is not None and last["writer"] else ""
+    plan = None
     try:
         plan = table.snapshot().plan(columns=())
     except HarnessError as error:
         counted = {"rows": f"unknown: {error.message}"} | dict.fromkeys(("files", "bytes", "deletes"), "unknown")
     else:
         counted = _counted(plan)
-    return {
+    content = {
         "format": table.format,
         "location": shown(table.location),
         kind: "none" if last is None else last["id"],
@@ -76,6 +84,7 @@ def _brief(table: Table) -> dict[str, Any]:
         **({"branches and tags": list(table.refs())} if table.refs() else {}),
         **({"warnings": list(table.warnings)} if table.warnings else {}),
     }
+    return content, plan
 
 
 def _counted(plan: ScanPlan) -> dict[str, str]:
@@ -245,12 +254,12 @@ def plan(
         chosen = opening.open(location).snapshot(**moment)
         scan = chosen.plan(columns=names(columns, "--columns"), where=where)
         content = scan.to_dict() if form is options.Document.JSON else {}
-    print_document("plan", content, form, output, text=lambda: [explained(scan.explain())])
+    print_document("plan", content, form, output, text=lambda: [explained(scan, output)])
 
 
-def explained(text: str) -> str:
-    """The text of `ScanPlan.explain()` for a terminal, with the table's control characters escaped."""
-    return visible_lines(text.rstrip("\n")) + "\n"
+def explained(plan: ScanPlan, output: Path | None = None) -> str:
+    """A plan for a person, as wide as the terminal, with the table's control characters escaped."""
+    return visible_lines(plan.explain(**results.room(output)).rstrip("\n")) + "\n"
 
 
 @options.grouped

@@ -10,12 +10,13 @@ import contextlib
 import enum
 import errno
 import os
+import shutil
 import stat
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO, TextIO, TypeAlias, TypeVar
+from typing import Annotated, Any, BinaryIO, TextIO, TypeAlias, TypedDict, TypeVar
 
 import typer
 
@@ -114,6 +115,21 @@ def write_texts(texts: Iterable[str], stream: ByteStream) -> None:
 def is_terminal_output() -> bool:
     """Tells whether stdout is a terminal."""
     return sys.stdout is not None and sys.stdout.isatty()
+
+
+class Room(TypedDict):
+    """The width of lines, in cells, and whether they may hold ASCII alone."""
+
+    width: int
+    in_ascii: bool
+
+
+def room(output: Path | None = None) -> Room:
+    """The room for pictures on a terminal, or in what is not one, such as a file."""
+    is_terminal = output is None and is_terminal_output()
+    encoding = (getattr(sys.stdout, "encoding", None) or "utf-8").lower() if is_terminal else "utf-8"
+    width = shutil.get_terminal_size().columns if is_terminal else 80
+    return {"width": width, "in_ascii": not encoding.startswith("utf")}
 
 
 @contextlib.contextmanager

@@ -88,11 +88,17 @@ def test_info_is_short_first(tmp_path: Path, capfd: pytest.CaptureFixture[str]) 
             ),
             *("columns: 2", "partitioning: bucket[4](id), at", "last commit: 2023-11-14T22:13:22.000Z, delete by x"),
             "branches and tags: main",
+            "layout: 1 partition, 4 rows, 1 row deleted",
+            f"  id_bucket=0, at='x'  {'█' * 13}{'▒' * 4}  4 rows  25 % deleted, equality deletes",
+            "  █ read  ▒ deleted",
         ],
         str(dlt.directory): [
             *("format: delta", f"location: {dlt.directory}", "version: 2", "rows: 999", "files: 1"),
             *(f"bytes: {sizes[1]:,}", "deletes: 1 of positions in 1 of the files", "columns: 2", "partitioning: p"),
             "last commit: 2023-11-14T22:13:22.000Z, DELETE by harness",
+            "layout: 1 partition, 1,000 rows, 1 row deleted",
+            f"  p='a'  {'█' * 43}▒  1,000 rows  < 1 % deleted",
+            "  █ read  ▒ deleted",
         ],
     }
     for location, lines in expected.items():

@@ -72,7 +72,7 @@ def _plan(session: Session, argument: str) -> None:
     query = argument or session.last_statement
     if query is None:
         raise RequestError("Cannot show a plan: there was no query yet; say one, .plan SELECT …")
-    parts = [f"{visible(name)}:\n{explained(plan.explain())}" for name, plan in session.connection.plans(query)]
+    parts = [f"{visible(name)}:\n{explained(plan)}" for name, plan in session.connection.plans(query)]
     results.print_result("\n".join(parts) or "The query reads no table of the catalog.\n")
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import enum
 import heapq
+import textwrap
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -93,21 +94,22 @@ def cells(text: str) -> int:
     return sum(0 if c in none else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
 
 
-def cut(text: str, width: int, sign: str = "…") -> str:
-    """`text` on one line of printable characters, in at most `width` cells."""
+def cut(text: str, width: int, sign: str = "…", *, tail: int = 0) -> str:
+    """`text` on one line of printable characters, in at most `width` cells, the last `tail` of them from its end."""
     text = visible(text)
     if cells(text) <= width:
         return text
-    while text and cells(text) + cells(sign) > width:
-        text = text[:-1]
-    return f"{text}{sign}"
+    head, end = text, text[len(text) - tail :]
+    while head and cells(head) + cells(sign) + cells(end) > width:
+        head = head[:-1]
+    return f"{head}{sign}{end}"
 
 
 # As text.
 
 
 _GAP = "  "
-_SHORTEST, _LONGEST = 10, 60
+_SHORTEST, _LONGEST = 8, 60
 """Cells of a whole bar."""
 
 
@@ -116,7 +118,8 @@ def as_text(drawing: Drawing, width: int, *, in_ascii: bool = False) -> Iterator
     sign = "..." if in_ascii else "…"
     values = [visible(bar.value) for bar in drawing.bars]
     widest = width - _SHORTEST - 2 * len(_GAP) - max(map(cells, values), default=0)
-    labels = [cut(bar.label, min(width // 3, widest), sign) for bar in drawing.bars]
+    widest = min(width // 3, widest)
+    labels = [cut(bar.label, widest, sign, tail=widest // 3) for bar in drawing.bars]
     remarks = [drawing.remark(bar) for bar in drawing.bars]
     own = [max(map(cells, column), default=0) for column in (labels, values, remarks)]
     length = max(_SHORTEST, min(_LONGEST, width - sum(own) - 3 * len(_GAP)))
@@ -130,6 +133,14 @@ def as_text(drawing: Drawing, width: int, *, in_ascii: bool = False) -> Iterator
         yield _GAP.join((*parts, cut(remark, left, sign) if left > len(sign) else "")).rstrip()
     signs = [f"{kind.plain if in_ascii else kind.block} {kind.word}" for kind in drawing.legend()]
     yield _GAP.join(signs)
+
+
+def section(drawing: Drawing, width: int, *, in_ascii: bool = False) -> list[str]:
+    """The lines of `as_text`, indented below title and note; none without a bar."""
+    if not drawing.bars:
+        return []
+    heading = textwrap.wrap(visible(f"{drawing.title}: {drawing.note}"), width, subsequent_indent=_GAP)
+    return [*heading, *(_GAP + line for line in as_text(drawing, width - len(_GAP), in_ascii=in_ascii))]
 
 
 def _padded(text: str, width: int) -> str:
@@ -174,7 +185,7 @@ def as_svg(drawing: Drawing) -> str:
         value, remark = visible(bar.value), drawing.remark(bar)
         below = y if is_beside else y + 29  # where label and value have no room in one line
         elements.append(f"<g><title>{html_text(', '.join(filter(None, (bar.label, value, remark))))}</title>")
-        elements.append(_text("0", y, cut(bar.label, _LINE)))
+        elements.append(_text("0", y, cut(bar.label, _LINE, tail=_LINE // 3)))
         elements.append(_text("100%", below, value, ' text-anchor="end"'))
         x = 0
         for kind, size in _lengths(bar, drawing.scale, _UNITS, least=_THINNEST):

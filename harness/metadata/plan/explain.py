@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from harness.errors import without_secrets
@@ -76,8 +76,8 @@ def totals(plan: ScanPlan) -> dict[str, Any]:
     }
 
 
-def as_text(plan: ScanPlan) -> str:
-    """The plan for a person: totals, then files, skips and deletes, the first twenty of each."""
+def as_text(plan: ScanPlan, picture: Sequence[str] = ()) -> str:
+    """The plan for a person: totals, the lines of a picture; then files, skips, deletes, the first twenty of each."""
     known = totals(plan)
     rows, size = known["records_before_deletes"], known["bytes"]
     by_reason = ", ".join(f"{n} by {reason}" for reason, n in known["skipped_by"].items())
@@ -96,6 +96,7 @@ def as_text(plan: ScanPlan) -> str:
         f"{known['equality_deletes']} equality on {known['files_with_equality_deletes']} files",
     ]
     lines += [f"trusted {', '.join(plan.trusted)}"] if plan.trusted else []
+    lines += picture
     lines += _section(
         "read",
         [f"#{n}  {_file_line(plan, row)}" for n, row in enumerate(plan.files.to_pylist()[:_SHOWN_FILES])],

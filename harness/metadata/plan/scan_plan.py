@@ -221,14 +221,25 @@ class ScanPlan:
         return f"ScanPlan({shown(self.table)!r}, format={self.format!r}, {name}={self.snapshot}, {counts})"
 
     def _repr_html_(self) -> str:
-        """For notebooks: what `explain` says."""
-        return preformatted(self.explain())
-
-    def explain(self) -> str:
-        """The plan for a person: files read and skipped and by what, deletes, rows, bytes."""
+        """For notebooks: the picture of partitions or files, and what `explain` says."""
+        from harness.metadata.model.drawing import as_html
         from harness.metadata.plan import explain as plan_report
+        from harness.metadata.plan.layout import layout
 
-        return plan_report.as_text(self)
+        picture = layout(self)
+        return (as_html(picture) if picture.bars else "") + preformatted(plan_report.as_text(self))
+
+    def explain(self, *, width: int = 80, in_ascii: bool = False) -> str:
+        """The plan for a person: files read and skipped and by what, deletes, rows, bytes.
+
+        A bar per partition, or per file of an unpartitioned table, shows the rows read, deleted and skipped; the
+        largest of them if there are many. width: of these bars with their texts at most, in cells of a terminal.
+        """
+        from harness.metadata.model.drawing import section
+        from harness.metadata.plan import explain as plan_report
+        from harness.metadata.plan.layout import layout
+
+        return plan_report.as_text(self, section(layout(self), width, in_ascii=in_ascii))
 
     def to_dict(self) -> dict[str, Any]:
         """The whole plan as plain values, for JSON; stored-form values as they are (bytes included)."""
@@ -257,16 +268,21 @@ _REASONS: dict[int, Literal["partition", "statistics"]] = {BY_PARTITION: "partit
 class SkippedFiles(Sequence[SkippedFile]):
     """Files left out.
 
-    verdicts: on each. load: their path, record_count (null: unknown), size and physical path, as columns; asked once.
+    verdicts: on each. load: their path, record_count (null: unknown), size, physical path and the number of their
+        partition, as columns; asked once.
+    partitions: by number, those of the plan first; asked after `load`.
     """
 
     verdicts: Verdicts
     load: Callable[[], pa.Table]
+    partitions: Callable[[], tuple[Partition, ...]]
 
     @staticmethod
-    def of(verdicts: Verdicts, load: Callable[[], pa.Table]) -> SkippedFiles:
+    def of(
+        verdicts: Verdicts, load: Callable[[], pa.Table], partitions: Callable[[], tuple[Partition, ...]]
+    ) -> SkippedFiles:
         """The same, with what `load` gives kept once somebody has looked."""
-        return SkippedFiles(verdicts, cache(load))
+        return SkippedFiles(verdicts, cache(load), partitions)
 
     def reasons(self) -> dict[str, int]:
         """Counts of skipped files by reason, without a look at any file."""
@@ -296,7 +312,7 @@ class SkippedFiles(Sequence[SkippedFile]):
         places = range(len(self))[index]
         if isinstance(places, range):
             own = np.array(places, dtype=np.int64)
-            return SkippedFiles.of(self.verdicts[own], lambda: self.load().take(from_numpy(own)))
+            return SkippedFiles.of(self.verdicts[own], lambda: self.load().take(from_numpy(own)), self.partitions)
         return next(iter(self[places : places + 1]))
 
 
