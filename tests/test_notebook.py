@@ -19,7 +19,7 @@ TAGS = {"div", "p", "b", "ul", "li", "code", "table", "tr", "th", "td", "pre"}
 DRAWN = {"svg", "g", "title", "text", "rect"}
 DRAWN_WITH = {
     *("class", "xmlns", "role", "aria-label", "x", "y", "width", "height"),
-    *("fill", "font-family", "font-size", "text-anchor"),
+    *("fill", "fill-opacity", "font-family", "font-size", "text-anchor"),
 }
 
 

@@ -13,15 +13,17 @@ from harness.cli.options import names
 from harness.cli.rows import QueryRows
 from harness.cli.text_table import MAX_ROWS
 from harness.cli.writers import write_rows
-from harness.errors import HarnessError, visible_lines
-from harness.metadata.model.drawing import section
+from harness.errors import HarnessError, html_text, visible_lines
+from harness.metadata.model.drawing import Drawing, Kind, as_html, legend_text, section, strip
+from harness.metadata.model.frames import preformatted
 from harness.metadata.model.schema import described
 from harness.metadata.model.times import parse_moment, show_ms
-from harness.metadata.plan.explain import totals
+from harness.metadata.plan.explain import as_text, totals
 from harness.metadata.plan.layout import layout
 from harness.storage.paths import shown
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     from harness.metadata.plan.scan_plan import ScanPlan
@@ -34,7 +36,7 @@ def info(
     full: Annotated[
         bool, typer.Option("--full", help="Print all that the metadata says, as --format json does.")
     ] = False,
-    format_: options.Format = None,
+    format_: options.PictureFormat = None,
     output: results.Output = None,
     *,
     context: typer.Context,
@@ -46,16 +48,32 @@ def info(
         harness info warehouse/orders
         harness info prod.sales.orders --full
     """
-    form = results.form(format_, output, options.Document)
+    form = results.form(format_, output, options.Pictured)
     if untrusted.ran(context, [location], opening.roots(), form, output):
         return
     with terminal.progress("reading metadata"):
         table = opening.open(location)
-        is_whole = full or form is options.Document.JSON
+        is_whole = full or form is options.Pictured.JSON
         content, plan = (table.describe(), None) if is_whole else _brief(table)
-        picture = [] if plan is None else section(layout(plan), **results.room(output))
-    text = None if is_whole else lambda: [*text_document(content), *(f"{line}\n" for line in picture)]
-    print_document("info", content, form, output, text=text)
+    picture = None if plan is None else layout(plan)
+    if form is options.Pictured.HTML:
+        _write_page("info", location, picture, text_document(content), output)
+        return
+    below = [] if picture is None else section(picture, **results.room(output))
+    text = lambda: [*text_document(content), *(f"{line}\n" for line in below)]  # noqa: E731
+    print_document("info", content, options.Document(form.value), output, text=text)
+
+
+def _write_page(kind: str, location: str, picture: Drawing | None, text: Iterable[str], output: Path | None) -> None:
+    """Writes a page with the picture above the text."""
+    from harness.differ.reports.html import asset, document
+
+    drawn = [as_html(picture)] if picture is not None and picture.bars else []
+    region = f'<div class="scroll" tabindex="0" role="region" aria-label="{kind}">'
+    title = f"harness {kind} {shown(location)}"
+    body = ["<main>", f"<h1>{html_text(title)}</h1>", *drawn, f"{region}{preformatted(''.join(text))}</div>", "</main>"]
+    with results.destination(output) as stream:
+        results.write_texts([document(title, body, style=asset("harness.differ.reports", "report.css"))], stream)
 
 
 def _brief(table: Table) -> tuple[dict[str, Any], ScanPlan | None]:
@@ -203,7 +221,7 @@ def schema(
 @options.grouped
 def history(
     location: options.Location,
-    format_: options.Format = None,
+    format_: options.PictureFormat = None,
     output: results.Output = None,
     *,
     context: typer.Context,
@@ -215,17 +233,31 @@ def history(
         harness history warehouse/orders
         harness history prod.sales.orders --output history.json
     """
-    form = results.form(format_, output, options.Document)
+    form = results.form(format_, output, options.Pictured)
     if untrusted.ran(context, [location], opening.roots(), form, output):
         return
+    from harness.metadata.tables.history import MOST_BARS, drawn
     from harness.metadata.tables.history import history as history_of
 
     with terminal.progress("reading metadata"):
         table = opening.open(location)
         found = history_of(table.source)
     known = [{key: "unknown" if value is None else value for key, value in plain(entry).items()} for entry in found]
+    if form is options.Pictured.TEXT:
+        picture, in_ascii = drawn(found, len(found)), results.room(output)["in_ascii"]
+        heading = legend_text((Kind.ADDED, Kind.REMOVED), in_ascii=in_ascii)
+        bars = [strip(bar, picture.scale, len(heading), in_ascii=in_ascii) for bar in picture.bars]
+        first = ("id", "timestamp_ms", "operation")
+        known = [
+            {**{name: entry[name] for name in first}, heading: bar, **entry}
+            for entry, bar in zip(known, bars, strict=True)
+        ]
     lines = [line.rstrip() + "\n" for line in aligned(known)] if known else []
-    print_document("history", {"format": table.format, "history": found}, form, output, text=lambda: lines)
+    if form is options.Pictured.HTML:
+        _write_page("history", location, drawn(found, MOST_BARS), lines, output)
+        return
+    content = {"format": table.format, "history": found}
+    print_document("history", content, options.Document(form.value), output, text=lambda: lines)
 
 
 @options.grouped
@@ -234,7 +266,7 @@ def plan(
     where: options.Where = None,
     columns: options.Columns = None,
     at: options.At = None,
-    format_: options.Format = None,
+    format_: options.PictureFormat = None,
     output: results.Output = None,
     *,
     context: typer.Context,
@@ -246,15 +278,18 @@ def plan(
         harness plan warehouse/orders --where "day = DATE '2024-01-31'"
         harness plan warehouse/orders --columns id,total
     """
-    form = results.form(format_, output, options.Document)
+    form = results.form(format_, output, options.Pictured)
     if untrusted.ran(context, [location], opening.roots(), form, output):
         return
     moment = parse_moment(at)
     with terminal.progress("planning"):
         chosen = opening.open(location).snapshot(**moment)
         scan = chosen.plan(columns=names(columns, "--columns"), where=where)
-        content = scan.to_dict() if form is options.Document.JSON else {}
-    print_document("plan", content, form, output, text=lambda: [explained(scan, output)])
+        content = scan.to_dict() if form is options.Pictured.JSON else {}
+    if form is options.Pictured.HTML:
+        _write_page("plan", location, layout(scan), [as_text(scan)], output)
+        return
+    print_document("plan", content, options.Document(form.value), output, text=lambda: [explained(scan, output)])
 
 
 def explained(plan: ScanPlan, output: Path | None = None) -> str:

@@ -16,7 +16,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO, TextIO, TypeAlias, TypedDict, TypeVar
+from typing import Annotated, Any, BinaryIO, TextIO, TypeAlias, TypeVar
 
 import typer
 
@@ -117,19 +117,12 @@ def is_terminal_output() -> bool:
     return sys.stdout is not None and sys.stdout.isatty()
 
 
-class Room(TypedDict):
-    """The width of lines, in cells, and whether they may hold ASCII alone."""
-
-    width: int
-    in_ascii: bool
-
-
-def room(output: Path | None = None) -> Room:
-    """The room for pictures on a terminal, or in what is not one, such as a file."""
-    is_terminal = output is None and is_terminal_output()
-    encoding = (getattr(sys.stdout, "encoding", None) or "utf-8").lower() if is_terminal else "utf-8"
-    width = shutil.get_terminal_size().columns if is_terminal else 80
-    return {"width": width, "in_ascii": not encoding.startswith("utf")}
+def room(output: Path | None = None) -> dict[str, Any]:
+    """The `width` of pictures on a terminal or in a file, in cells, and whether they are drawn `in_ascii`."""
+    if output is not None or not is_terminal_output():
+        return {"width": 80, "in_ascii": False}
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    return {"width": shutil.get_terminal_size().columns, "in_ascii": not encoding.lower().startswith("utf")}
 
 
 @contextlib.contextmanager

@@ -10,7 +10,7 @@ import enum
 import heapq
 import textwrap
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -125,14 +125,21 @@ def as_text(drawing: Drawing, width: int, *, in_ascii: bool = False) -> Iterator
     length = max(_SHORTEST, min(_LONGEST, width - sum(own) - 3 * len(_GAP)))
     left = width - own[0] - own[1] - length - 3 * len(_GAP)
     for bar, label, value, remark in zip(drawing.bars, labels, values, remarks, strict=True):
-        drawn = "".join(
-            (kind.plain if in_ascii else kind.block) * size
-            for kind, size in _lengths(bar, drawing.scale, length, least=1)
-        )
+        drawn = strip(bar, drawing.scale, length, in_ascii=in_ascii)
         parts = (_padded(label, own[0]), drawn.ljust(length), " " * (own[1] - cells(value)) + value)
         yield _GAP.join((*parts, cut(remark, left, sign) if left > len(sign) else "")).rstrip()
-    signs = [f"{kind.plain if in_ascii else kind.block} {kind.word}" for kind in drawing.legend()]
-    yield _GAP.join(signs)
+    yield legend_text(drawing.legend(), in_ascii=in_ascii)
+
+
+def legend_text(kinds: Iterable[Kind], *, in_ascii: bool = False) -> str:
+    """The characters of kinds, with their words."""
+    return _GAP.join(f"{kind.plain if in_ascii else kind.block} {kind.word}" for kind in kinds)
+
+
+def strip(bar: Bar, scale: int, length: int, *, in_ascii: bool = False) -> str:
+    """A bar alone. length: of a bar of the size `scale`, in cells."""
+    lengths = _lengths(bar, scale, length, least=1)
+    return "".join((kind.plain if in_ascii else kind.block) * size for kind, size in lengths)
 
 
 def section(drawing: Drawing, width: int, *, in_ascii: bool = False) -> list[str]:
@@ -187,10 +194,10 @@ def as_svg(drawing: Drawing) -> str:
         elements.append(f"<g><title>{html_text(', '.join(filter(None, (bar.label, value, remark))))}</title>")
         elements.append(_text("0", y, cut(bar.label, _LINE, tail=_LINE // 3)))
         elements.append(_text("100%", below, value, ' text-anchor="end"'))
-        x = 0
+        x, place = 0, f'y="{y + 5}" height="10"'
+        elements.append(f'<rect x="0" width="100%" {place} fill-opacity="0.08"/>')
         for kind, size in _lengths(bar, drawing.scale, _UNITS, least=_THINNEST):
-            place = f'x="{x / 10:g}%" y="{y + 5}" width="{size / 10:g}%" height="10"'
-            elements.append(f'<rect {place} fill="{kind.colour}"/>')
+            elements.append(f'<rect x="{x / 10:g}%" width="{size / 10:g}%" {place} fill="{kind.colour}"/>')
             x += size
         y += 29
         if remark:
