@@ -36,12 +36,12 @@ def test_an_iceberg_table(tmp_path):
     picture = drawn(found, 3)
     assert picture.note == "3 snapshots, 2023-11-14 22:13:21 to 2023-11-14 22:13:28"  # each change takes a second
     assert picture.bars == (
-        bar("2023-11-14 22:13:28 delete", 0, 3, "-3 rows", "ref main, -1 files"),
-        bar("2023-11-14 22:13:27 append", 2, 0, "+2 rows", f"{', '.join(found[1]['schema_changes'])}, +2 files"),
-        bar("2023-11-14 22:13:21 append", 4, 0, "+4 rows", "ref v1, +1 files"),
+        bar("2023-11-14 22:13:28 delete", 0, 3, "-3 rows", "ref main, files -1"),
+        bar("2023-11-14 22:13:27 append", 2, 0, "+2 rows", f"{', '.join(found[1]['schema_changes'])}, files +2"),
+        bar("2023-11-14 22:13:21 append", 4, 0, "+4 rows", "ref v1, files +1"),
     )
     assert drawn(found, 2).bars[1:] == (
-        bar("2 earlier", 6, 0, "+6 rows", "4 changes of the schema, +3 files", is_rest=True),
+        bar("2 earlier", 6, 0, "+6 rows", "4 changes of the schema, files +3", is_rest=True),
     )
     assert "<svg" in found._repr_html_()
     assert "2023-11-14 22:13:27 append" in str(found)
@@ -63,7 +63,7 @@ def test_changes_of_a_delta_table(tmp_path, mapping):
     )
     assert [entry["schema_changes"] for entry in found] == expected
     assert drawn(found[::-1], 9).bars[0] == bar(
-        f"{len(found) - 1} 2023-11-14 22:13:2{len(found) - 1} WRITE", 1, 0, "+1 rows", "+1 files"
+        f"{len(found) - 1} 2023-11-14 22:13:2{len(found) - 1} WRITE", 1, 0, "+1 rows", "files +1"
     )
 
 
