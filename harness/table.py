@@ -228,16 +228,15 @@ class Table:
         return described("Table", known, self.schema) + self._picture()
 
     def _picture(self) -> str:
+        if self.format != "delta":
+            return self.history()._repr_html_()
         from harness.metadata.model.drawing import as_html
         from harness.metadata.plan.layout import layout
 
-        if self.format != "delta":
-            return self.history()._repr_html_()
         try:
-            picture = layout(self.snapshot().plan(columns=()))
+            return as_html(layout(self.snapshot().plan(columns=())))
         except HarnessError:  # statistics in a checkpoint that has gone
             return ""
-        return as_html(picture) if picture.bars else ""
 
     @property
     def location(self) -> str:

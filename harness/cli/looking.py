@@ -68,10 +68,10 @@ def _write_page(kind: str, location: str, picture: Drawing | None, text: Iterabl
     """Writes a page with the picture above the text."""
     from harness.differ.reports.html import asset, document
 
-    drawn = [as_html(picture)] if picture is not None and picture.bars else []
+    drawn = "" if picture is None else as_html(picture)
     region = f'<div class="scroll" tabindex="0" role="region" aria-label="{kind}">'
     title = f"harness {kind} {shown(location)}"
-    body = ["<main>", f"<h1>{html_text(title)}</h1>", *drawn, f"{region}{preformatted(''.join(text))}</div>", "</main>"]
+    body = ["<main>", f"<h1>{html_text(title)}</h1>", drawn, f"{region}{preformatted(''.join(text))}</div>", "</main>"]
     with results.destination(output) as stream:
         results.write_texts([document(title, body, style=asset("harness.differ.reports", "report.css"))], stream)
 

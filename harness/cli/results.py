@@ -10,6 +10,7 @@ import contextlib
 import enum
 import errno
 import os
+import re
 import shutil
 import stat
 import sys
@@ -105,11 +106,23 @@ def print_result(*texts: str) -> None:
 def write_texts(texts: Iterable[str], stream: ByteStream) -> None:
     """Texts to `stream` as UTF-8; what UTF-8 cannot hold (undecodable bytes of a path) as a backslash escape.
 
-    A terminal gets what is unprintable escaped too: only there, because CSV must hold values as they are.
+    A terminal gets what is unprintable escaped too, and pictures in colour: only there, because CSV must hold values as
+    they are.
     """
-    shown = visible_lines if stream.isatty() else str
+    shown = _for_terminal if stream.isatty() else str
     for text in texts:
         stream.write(shown(text).encode("utf-8", "backslashreplace"))
+
+
+_COLOURS = {"▒": "31", "░": "2"}
+"""The codes of what bars have deleted and skipped: red and dim."""
+
+
+def _for_terminal(text: str) -> str:
+    text = visible_lines(text)
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        return text
+    return re.sub(r"▒+|░+", lambda run: f"\x1b[{_COLOURS[run[0][0]]}m{run[0]}\x1b[0m", text)
 
 
 def is_terminal_output() -> bool:

@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from harness.metadata.model.drawing import Bar, Drawing, Kind, as_html, as_svg, as_text, cells, largest
+from harness.metadata.model.drawing import Bar, Drawing, Kind, as_html, as_svg, as_text, cells
 
 EVIL = "</text><script>alert(1)</script>\x1b[31m\u202e&\"'"
 
@@ -62,11 +62,6 @@ def test_a_long_rest_leaves_the_others_their_length():
     lines = list(as_text(drawn(bar("a", (Kind.READ, 10)), bar("b", (Kind.READ, 5)), rest), 44))
     assert [line.count("█") for line in lines] == [16, 8, 14, 1]  # the legend is the last
     assert lines[2].endswith("█░░    not to scale")
-
-
-def test_the_largest_are_told_from_the_rest():
-    assert largest([3, 1, 4, 1, 5], int, 5) == ([3, 1, 4, 1, 5], [])
-    assert largest([3, 1, 4, 1, 5], int, 4) == ([3, 4, 5], [1, 1])
 
 
 @pytest.mark.parametrize("width", [60, 80, 200])

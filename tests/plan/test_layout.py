@@ -143,10 +143,9 @@ def test_deletes_that_lie_in_several_partitions_are_told_and_not_drawn(empty):
     assert drawing.bars[2].parts[:2] == ((Kind.READ, 0), (Kind.DELETED, 10))
 
 
-def test_bytes_and_files_stand_for_unknown_rows(empty):
-    assert [each.value for each in layout(of_partitions(empty, [1, None])).bars] == ["1.0 MiB", "1.0 MiB"]
-    drawing = layout(of_partitions(empty, [1, None], sizes=[7, None]))
-    assert [each.value for each in drawing.bars] == ["1 file", "1 file"]
+def test_bytes_stand_for_unknown_rows(empty):
+    drawing = layout(of_partitions(empty, [1, None, 3], sizes=[1 << 20, 3 << 19, None]))
+    assert [each.value for each in drawing.bars] == ["1.0 MiB", "1.5 MiB", "0.0 MiB"]
 
 
 def test_numbers_are_ordered_and_lies_drawn(empty):

@@ -229,7 +229,7 @@ class _Scan:
             load_positions=load_positions,
             name_mapping=None,
             skipped=skipped,
-            counts=Counts(files=state.files.num_rows, files_skipped=state.files.num_rows - len(kept)),
+            counts=Counts(files=state.files.num_rows),
             storage=self.source.storage,
             warnings=self.snapshot.feature_warnings,
             trusted=trusted_of_files(skipped, condition),

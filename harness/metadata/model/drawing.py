@@ -7,16 +7,12 @@ so a picture needs no style, which a host or a content security policy might tak
 from __future__ import annotations
 
 import enum
-import heapq
 import textwrap
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TypeVar
 
 from harness.errors import html_text, visible
-
-T = TypeVar("T")
 
 
 class Kind(enum.Enum):
@@ -73,17 +69,6 @@ class Drawing:
         """The kinds that are drawn."""
         used = {kind for bar in self.bars for kind, size in bar.parts if size}
         return tuple(kind for kind in Kind if kind in used)
-
-
-def largest(items: Sequence[T], size: Callable[[T], float], most: int) -> tuple[list[T], list[T]]:
-    """The largest items, and the rest, both in the given order; with a rest they are one fewer than `most`."""
-    if len(items) <= most:
-        return list(items), []
-    chosen = set(heapq.nlargest(most - 1, range(len(items)), key=lambda place: size(items[place])))
-    return (
-        [item for place, item in enumerate(items) if place in chosen],
-        [item for place, item in enumerate(items) if place not in chosen],
-    )
 
 
 def cells(text: str) -> int:
@@ -179,7 +164,9 @@ _CELL = 7
 
 
 def as_html(drawing: Drawing) -> str:
-    """A fragment: the title and the note, which wrap, and the picture, as wide as its place."""
+    """A fragment: the title and the note, which wrap, and the picture, as wide as its place; empty without a bar."""
+    if not drawing.bars:
+        return ""
     note = f": {html_text(drawing.note)}" if drawing.note else ""
     return f"<div><p><b>{html_text(drawing.title)}</b>{note}</p>{as_svg(drawing)}</div>"
 

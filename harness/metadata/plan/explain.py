@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from harness.errors import without_secrets
+from harness.metadata.model import drawing
+from harness.metadata.model.frames import preformatted
+from harness.metadata.plan.layout import layout
 from harness.metadata.plan.scan_plan import SkippedFiles
 from harness.storage.paths import shown
 
@@ -76,8 +79,16 @@ def totals(plan: ScanPlan) -> dict[str, Any]:
     }
 
 
-def as_text(plan: ScanPlan, picture: Sequence[str] = ()) -> str:
-    """The plan for a person: totals, the lines of a picture; then files, skips, deletes, the first twenty of each."""
+def as_html(plan: ScanPlan) -> str:
+    """The picture of partitions or files, and the plan as text, for notebooks."""
+    return drawing.as_html(layout(plan)) + preformatted(as_text(plan))
+
+
+def as_text(plan: ScanPlan, *, width: int | None = None, in_ascii: bool = False) -> str:
+    """The plan for a person: totals, then files, skips and deletes, the first twenty of each.
+
+    width: of the picture behind the totals; None: there is none.
+    """
     known = totals(plan)
     rows, size = known["records_before_deletes"], known["bytes"]
     by_reason = ", ".join(f"{n} by {reason}" for reason, n in known["skipped_by"].items())
@@ -96,7 +107,7 @@ def as_text(plan: ScanPlan, picture: Sequence[str] = ()) -> str:
         f"{known['equality_deletes']} equality on {known['files_with_equality_deletes']} files",
     ]
     lines += [f"trusted {', '.join(plan.trusted)}"] if plan.trusted else []
-    lines += picture
+    lines += [] if width is None else drawing.section(layout(plan), width, in_ascii=in_ascii)
     lines += _section(
         "read",
         [f"#{n}  {_file_line(plan, row)}" for n, row in enumerate(plan.files.to_pylist()[:_SHOWN_FILES])],

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from harness.errors import without_secrets
 from harness.metadata.model.arrow_values import to_numpy
-from harness.metadata.model.drawing import Bar, Drawing, Kind, largest
+from harness.metadata.model.drawing import Bar, Drawing, Kind
 from harness.metadata.plan.scan_plan import BY_PARTITION, BY_STATISTICS, KEPT, ScanPlan, SkippedFiles
 
 MOST_BARS = 12
@@ -24,19 +24,19 @@ _MOST_ROWS = 1 << 53
 def layout(plan: ScanPlan) -> Drawing:
     """The partitions or files of a plan, the largest of them if there are many.
 
-    Bars are as long as the recorded rows. Where a file has none recorded, bytes stand for rows, and files for bytes.
+    Bars are as long as the recorded rows, and as the bytes where a file has no recorded rows.
     Deleted rows are those of position deletes whose files all lie in one bar; remarks tell of other deletes.
     """
     files = _files(plan)
     sizes = np.bincount(files.groups, weights=files.amounts)
-    drawn, rest = largest(range(len(sizes)), sizes.tolist().__getitem__, MOST_BARS)
+    order = np.argsort(-sizes, kind="stable").tolist()
+    drawn = order if len(order) <= MOST_BARS else order[: MOST_BARS - 1]
     labels = {group: files.label(group) for group in drawn}
-    if files.noun == "partition":
-        drawn.sort(key=lambda group: _natural(labels[group]))
+    drawn.sort(key=(lambda group: _natural(labels[group])) if files.noun == "partition" else None)
     bars = [files.bar(labels[group], files.groups == group) for group in drawn]
-    if rest:
-        others = np.isin(files.groups, drawn, invert=True)
-        bars.append(files.bar(f"{len(rest):,} more {files.noun}s", others, is_rest=True))
+    if left := len(order) - len(drawn):
+        rest = np.isin(files.groups, drawn, invert=True)
+        bars.append(files.bar(f"{left:,} more {files.noun}s", rest, is_rest=True))
     passed = plan.counts.manifests_skipped
     note = f"{_counted(len(sizes), files.noun)}, {files.sentence()}"
     note += f", not drawn: files of {_counted(passed, 'skipped manifest')}" if passed else ""
@@ -53,7 +53,7 @@ class _Files:
     """The files of a plan, those to read and those skipped, as columns.
 
     noun: of a group, `partition` or `file`. texts: of each group, its partition or the path of its file.
-    unit: of amounts and deleted, `row`, `byte` or `file`.
+    unit: of amounts and deleted, `row` or `byte`.
     groups, amounts, verdicts: of each file. deleted: of the amounts.
     has_positions, has_equality: tell whether deletes hit the file that are not counted.
     """
@@ -132,14 +132,13 @@ def _files(plan: ScanPlan) -> _Files:
         place_of[list(labels)] = [places[text] for text in labels.values()]
         groups = place_of[numbers]
     counts, sizes = files.column("record_count"), files.column("size")
-    unit, known = ("row", counts) if not counts.null_count else ("byte", sizes)
-    amounts = np.clip(to_numpy(known), 0, _MOST_ROWS) if not known.null_count else np.ones(len(groups), dtype=np.int64)
+    unit, known = ("byte", sizes.fill_null(0)) if counts.null_count else ("row", counts)
     return _Files(
         noun="partition" if is_partitioned else "file",
         texts=texts,
-        unit="file" if known.null_count else unit,
+        unit=unit,
         groups=groups,
-        amounts=amounts,
+        amounts=np.clip(to_numpy(known), 0, _MOST_ROWS),
         verdicts=verdicts,
         **_deletes(plan, groups, counted=unit == "row"),
     )

@@ -32,7 +32,6 @@ from harness.metadata.filters.predicate import Filter
 from harness.metadata.model.arrow_values import array_of, from_numpy, scalar_of, to_numpy
 from harness.metadata.model.column_stats import ColumnBounds
 from harness.metadata.model.file_schema import NameMapping
-from harness.metadata.model.frames import preformatted
 from harness.metadata.model.schema import Field, Schema, Type, value_text
 from harness.metadata.plan.projection import ColumnLookup
 from harness.storage.gate import Roots, Verdict
@@ -155,7 +154,6 @@ class Counts:
     manifests: int = 0
     manifests_skipped: int = 0
     files: int = 0
-    files_skipped: int = 0
 
 
 PositionLoader = Callable[[Sequence[int]], Mapping[int, BitMap64]]
@@ -222,12 +220,9 @@ class ScanPlan:
 
     def _repr_html_(self) -> str:
         """For notebooks: the picture of partitions or files, and what `explain` says."""
-        from harness.metadata.model.drawing import as_html
         from harness.metadata.plan import explain as plan_report
-        from harness.metadata.plan.layout import layout
 
-        picture = layout(self)
-        return (as_html(picture) if picture.bars else "") + preformatted(plan_report.as_text(self))
+        return plan_report.as_html(self)
 
     def explain(self, *, width: int = 80, in_ascii: bool = False) -> str:
         """The plan for a person: files read and skipped and by what, deletes, rows, bytes.
@@ -235,11 +230,9 @@ class ScanPlan:
         A bar per partition, or per file of an unpartitioned table, shows the rows read, deleted and skipped; the
         largest of them if there are many. width: of these bars with their texts at most, in cells of a terminal.
         """
-        from harness.metadata.model.drawing import section
         from harness.metadata.plan import explain as plan_report
-        from harness.metadata.plan.layout import layout
 
-        return plan_report.as_text(self, section(layout(self), width, in_ascii=in_ascii))
+        return plan_report.as_text(self, width=width, in_ascii=in_ascii)
 
     def to_dict(self) -> dict[str, Any]:
         """The whole plan as plain values, for JSON; stored-form values as they are (bytes included)."""

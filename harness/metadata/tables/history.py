@@ -252,11 +252,8 @@ class History(Sequence[dict[str, Any]]):
         return self.entries[index]
 
     def __repr__(self) -> str:
-        return f"History({len(self)} entries)"
-
-    def __str__(self) -> str:
-        return "\n".join(section(drawn(self.entries, MOST_BARS), 80))
+        return "\n".join(section(drawn(self.entries, MOST_BARS), 80)) or "no history"
 
     def _repr_html_(self) -> str:
         """For notebooks: the picture, which tells of the newest."""
-        return as_html(drawn(self.entries, MOST_BARS)) if self.entries else ""
+        return as_html(drawn(self.entries, MOST_BARS))
