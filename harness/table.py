@@ -43,7 +43,9 @@ if TYPE_CHECKING:
 
     from harness.metadata.catalogs.catalog import Catalog, Located
     from harness.metadata.delta.change_range import ChangeRequest
+    from harness.metadata.model.text_tables import Listing
     from harness.metadata.tables.history import History
+    from harness.metadata.tables.reading import MetadataTable
     from harness.storage.configuration import Renewal
 
 _FORMATS = ("iceberg", "delta")
@@ -228,11 +230,12 @@ class Table:
         return described("Table", known, self.schema) + self._picture()
 
     def _picture(self) -> str:
-        if self.format != "delta":
-            return self.history()._repr_html_()
         from harness.metadata.model.drawing import as_html
         from harness.metadata.plan.layout import layout
+        from harness.metadata.tables.history import MOST_BARS, drawn
 
+        if self.format != "delta":
+            return as_html(drawn(self.history(), MOST_BARS))
         try:
             return as_html(layout(self.snapshot().plan(columns=())))
         except HarnessError:  # statistics in a checkpoint that has gone
@@ -258,10 +261,15 @@ class Table:
         """Oddities of the table that are harmless to a reader, one sentence each."""
         return self.source.warnings
 
-    def snapshots(self) -> list[dict[str, Any]]:
-        """All snapshots as plain values: id, parent_id, timestamp_ms, operation and what the format says besides."""
+    def snapshots(self) -> Listing:
+        """All snapshots as plain values: id, parent_id, timestamp_ms, operation and what the format says besides.
+
+        The list prints itself as a table.
+        """
+        from harness.metadata.model.text_tables import Listing
+
         with reading(self.source, None):
-            return self.source.snapshots()
+            return Listing(self.source.snapshots())
 
     def history(self) -> History:
         """The snapshots or versions, the newest first: rows, files and bytes added and removed, and changes of columns.
@@ -270,7 +278,7 @@ class Table:
         """
         from harness.metadata.tables.history import History, history
 
-        return History(tuple(history(self.source)))
+        return History(history(self.source))
 
     def refs(self) -> dict[str, dict[str, Any]]:
         """Branches and tags by name, as plain values."""
@@ -290,6 +298,10 @@ class Table:
             As `Snapshot.metadata`.
         """
         return self.snapshot().metadata(name, columns)
+
+    def metadata_table(self, name: str) -> MetadataTable:
+        """A metadata table of the current snapshot that is not read yet, and shows itself as a table."""
+        return self.snapshot().metadata_table(name)
 
     @checked
     def head(

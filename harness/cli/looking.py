@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from harness.cli import options, results, terminal, untrusted, writers
-from harness.cli.document import aligned, plain, print_document, text_document
+from harness.cli.document import listed, plain, print_document, text_document
 from harness.cli.options import names
 from harness.cli.rows import QueryRows
 from harness.cli.text_table import MAX_ROWS
 from harness.cli.writers import write_rows
-from harness.errors import HarnessError, html_text, visible_lines
+from harness.errors import HarnessError, html_text, size_text, visible_lines
 from harness.metadata.model.drawing import Drawing, Kind, as_html, legend_text, section, strip
 from harness.metadata.model.frames import preformatted
 from harness.metadata.model.schema import described
@@ -59,7 +59,7 @@ def info(
     if form is options.Pictured.HTML:
         _write_page("info", location, picture, text_document(content), output)
         return
-    below = [] if picture is None else section(picture, **results.room(output))
+    below = [] if picture is None else section(picture, results.width_for(output), in_ascii=results.is_ascii(output))
     text = lambda: [*text_document(content), *(f"{line}\n" for line in below)]  # noqa: E731
     print_document("info", content, options.Document(form.value), output, text=text)
 
@@ -125,7 +125,7 @@ def _counted(plan: ScanPlan) -> dict[str, str]:
     return {
         "rows": "unknown" if rows is None else live,
         "files": f"{plan.files.num_rows:,}",
-        "bytes": "unknown" if size is None else f"{size:,}",
+        "bytes": "unknown" if size is None else size_text(size),
         "deletes": ", ".join(deletes) or "none",
     }
 
@@ -244,7 +244,7 @@ def history(
         found = history_of(table.source)
     known = [{key: "unknown" if value is None else value for key, value in plain(entry).items()} for entry in found]
     if form is options.Pictured.TEXT:
-        picture, in_ascii = drawn(found, len(found)), results.room(output)["in_ascii"]
+        picture, in_ascii = drawn(found, len(found)), results.is_ascii(output)
         heading = legend_text((Kind.ADDED, Kind.REMOVED), in_ascii=in_ascii)
         bars = [strip(bar, picture.scale, len(heading), in_ascii=in_ascii) for bar in picture.bars]
         first = ("id", "timestamp_ms", "operation")
@@ -252,7 +252,8 @@ def history(
             {**{name: entry[name] for name in first}, heading: bar, **entry}
             for entry, bar in zip(known, bars, strict=True)
         ]
-    lines = [line.rstrip() + "\n" for line in aligned(known)] if known else []
+    width = results.width_for(output) if form is options.Pictured.TEXT else None
+    lines = [f"{line}\n" for line in listed(known, width=width)] if known else []
     if form is options.Pictured.HTML:
         _write_page("history", location, drawn(found, MOST_BARS), lines, output)
         return
@@ -294,7 +295,8 @@ def plan(
 
 def explained(plan: ScanPlan, output: Path | None = None) -> str:
     """A plan for a person, as wide as the terminal, with the table's control characters escaped."""
-    return visible_lines(plan.explain(**results.room(output)).rstrip("\n")) + "\n"
+    text = plan.explain(width=results.width_for(output), in_ascii=results.is_ascii(output))
+    return visible_lines(text.rstrip("\n")) + "\n"
 
 
 @options.grouped
@@ -330,8 +332,11 @@ def metadata(
     most = writers.number_of_rows(max_rows)
     if untrusted.ran(context, [location], opening.roots(), form, output):
         return
+    from harness.metadata.tables.reading import in_words
+
     with terminal.progress("reading metadata"):
         snapshot = opening.open(location).snapshot(**moment)
-        found = QueryRows.of(snapshot.metadata(name, names(columns, "--columns")))
+        found = snapshot.metadata(name, names(columns, "--columns"))
+        rows = QueryRows.of(in_words(found) if form is writers.RowFormat.TEXT else found)
     with results.destination(output) as stream:
-        write_rows(found, form, stream, max_rows=most)
+        write_rows(rows, form, stream, max_rows=most)

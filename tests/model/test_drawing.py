@@ -6,7 +6,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from harness.metadata.model.drawing import Bar, Drawing, Kind, as_html, as_svg, as_text, cells
+from harness.metadata.model.drawing import Bar, Drawing, Kind, as_html, as_svg, as_text
+from harness.metadata.model.text_tables import cell_width
 
 EVIL = "</text><script>alert(1)</script>\x1b[31m\u202e&\"'"
 
@@ -69,7 +70,7 @@ def test_a_long_rest_leaves_the_others_their_length():
 def test_no_line_is_wider_than_its_place(label, width):
     picture = drawn(bar(label, (Kind.READ, 7), (Kind.DELETED, 1), value="1,000,000,000 rows", remark="y" * 300))
     for line in as_text(picture, width):
-        assert cells(line) <= width
+        assert cell_width(line) <= width
         assert line.isprintable()
 
 

@@ -9,8 +9,9 @@ import pyarrow as pa
 import pytest
 
 import harness
-from harness.metadata.model.drawing import Bar, Kind, as_html, as_svg, cells, section
+from harness.metadata.model.drawing import Bar, Kind, as_html, as_svg, section
 from harness.metadata.model.schema import DateType
+from harness.metadata.model.text_tables import cell_width
 from harness.metadata.plan.layout import layout
 from harness.metadata.plan.scan_plan import FILES, Partition, PositionDelete, ScanPlan
 from harness.testing.writing.delta.builder import DeltaTable
@@ -125,7 +126,7 @@ def test_the_largest_are_drawn_and_the_rest_is_one_bar(empty, number, drawn):
     for width in (80, 200):
         lines = section(drawing, width)
         assert len(lines) == drawn + 2
-        assert max(map(cells, lines)) <= width
+        assert max(map(cell_width, lines)) <= width
     assert len(ElementTree.fromstring(as_svg(drawing)).findall("{*}g")) == drawn
 
 
@@ -145,7 +146,7 @@ def test_deletes_that_lie_in_several_partitions_are_told_and_not_drawn(empty):
 
 def test_bytes_stand_for_unknown_rows(empty):
     drawing = layout(of_partitions(empty, [1, None, 3], sizes=[1 << 20, 3 << 19, None]))
-    assert [each.value for each in drawing.bars] == ["1.0 MiB", "1.5 MiB", "0.0 MiB"]
+    assert [each.value for each in drawing.bars] == ["1.0 MiB", "1.5 MiB", "0 bytes"]
 
 
 def test_numbers_are_ordered_and_lies_drawn(empty):

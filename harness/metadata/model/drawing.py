@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import enum
 import textwrap
-import unicodedata
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from harness.errors import html_text, visible
+from harness.metadata.model.text_tables import cell_width
 
 
 class Kind(enum.Enum):
@@ -71,21 +71,13 @@ class Drawing:
         return tuple(kind for kind in Kind if kind in used)
 
 
-def cells(text: str) -> int:
-    """Cells of a terminal: two for a wide character, none for one that combines with its neighbours or joins them."""
-    if text.isascii():
-        return len(text)
-    none = {c for c in set(text) if unicodedata.category(c) in ("Mn", "Me", "Cf")}
-    return sum(0 if c in none else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
-
-
 def cut(text: str, width: int, sign: str = "…", *, tail: int = 0) -> str:
     """`text` on one line of printable characters, in at most `width` cells, the last `tail` of them from its end."""
     text = visible(text)
-    if cells(text) <= width:
+    if cell_width(text) <= width:
         return text
     head, end = text, text[len(text) - tail :]
-    while head and cells(head) + cells(sign) + cells(end) > width:
+    while head and cell_width(head) + cell_width(sign) + cell_width(end) > width:
         head = head[:-1]
     return f"{head}{sign}{end}"
 
@@ -102,16 +94,16 @@ def as_text(drawing: Drawing, width: int, *, in_ascii: bool = False) -> Iterator
     """A line per bar, then the legend; the title is left to the caller. width: of a line at most, in cells."""
     sign = "..." if in_ascii else "…"
     values = [visible(bar.value) for bar in drawing.bars]
-    widest = width - _SHORTEST - 2 * len(_GAP) - max(map(cells, values), default=0)
+    widest = width - _SHORTEST - 2 * len(_GAP) - max(map(cell_width, values), default=0)
     widest = min(width // 3, widest)
     labels = [cut(bar.label, widest, sign, tail=widest // 3) for bar in drawing.bars]
     remarks = [drawing.remark(bar) for bar in drawing.bars]
-    own = [max(map(cells, column), default=0) for column in (labels, values, remarks)]
+    own = [max(map(cell_width, column), default=0) for column in (labels, values, remarks)]
     length = max(_SHORTEST, min(_LONGEST, width - sum(own) - 3 * len(_GAP)))
     left = width - own[0] - own[1] - length - 3 * len(_GAP)
     for bar, label, value, remark in zip(drawing.bars, labels, values, remarks, strict=True):
         drawn = strip(bar, drawing.scale, length, in_ascii=in_ascii)
-        parts = (_padded(label, own[0]), drawn.ljust(length), " " * (own[1] - cells(value)) + value)
+        parts = (_padded(label, own[0]), drawn.ljust(length), " " * (own[1] - cell_width(value)) + value)
         yield _GAP.join((*parts, cut(remark, left, sign) if left > len(sign) else "")).rstrip()
     yield legend_text(drawing.legend(), in_ascii=in_ascii)
 
@@ -127,16 +119,17 @@ def strip(bar: Bar, scale: int, length: int, *, in_ascii: bool = False) -> str:
     return "".join((kind.plain if in_ascii else kind.block) * size for kind, size in lengths)
 
 
-def section(drawing: Drawing, width: int, *, in_ascii: bool = False) -> list[str]:
-    """The lines of `as_text`, indented below title and note; none without a bar."""
+def section(drawing: Drawing, width: int | None, *, in_ascii: bool = False) -> list[str]:
+    """The lines of `as_text`, indented below title and note; none without a bar. width: None is 80."""
     if not drawing.bars:
         return []
+    width = width or 80
     heading = textwrap.wrap(visible(f"{drawing.title}: {drawing.note}"), width, subsequent_indent=_GAP)
     return [*heading, *(_GAP + line for line in as_text(drawing, width - len(_GAP), in_ascii=in_ascii))]
 
 
 def _padded(text: str, width: int) -> str:
-    return text + " " * (width - cells(text))
+    return text + " " * (width - cell_width(text))
 
 
 def _lengths(bar: Bar, scale: int, length: int, *, least: int) -> list[tuple[Kind, int]]:
@@ -174,7 +167,7 @@ def as_html(drawing: Drawing) -> str:
 def as_svg(drawing: Drawing) -> str:
     """The bars and the legend as one SVG element."""
     y, elements = 14, list[str]()
-    is_beside = all(cells(visible(b.label)) + 2 + cells(visible(b.value)) <= _LINE for b in drawing.bars)
+    is_beside = all(cell_width(visible(b.label)) + 2 + cell_width(visible(b.value)) <= _LINE for b in drawing.bars)
     for bar in drawing.bars:
         value, remark = visible(bar.value), drawing.remark(bar)
         below = y if is_beside else y + 29  # where label and value have no room in one line
@@ -188,7 +181,7 @@ def as_svg(drawing: Drawing) -> str:
             x += size
         y += 29
         if remark:
-            left = _LINE if is_beside else _LINE - 2 - cells(value)
+            left = _LINE if is_beside else _LINE - 2 - cell_width(value)
             elements.append(_text("0", y, cut(remark, left), ' font-size="12"'))
         elements.append("</g>")
         y += 24 if remark or not is_beside else 9
@@ -208,4 +201,4 @@ def _legend(drawing: Drawing, y: int) -> Iterator[str]:
     for kind in drawing.legend():
         yield f'<rect x="{x}" y="{y - 9}" width="10" height="10" fill="{kind.colour}"/>'
         yield _text(str(x + 15), y, kind.word)
-        x += 15 + _CELL * (cells(kind.word) + 2)
+        x += 15 + _CELL * (cell_width(kind.word) + 2)

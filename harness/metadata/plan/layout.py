@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from harness.errors import without_secrets
+from harness.errors import size_text, without_secrets
 from harness.metadata.model.arrow_values import to_numpy
 from harness.metadata.model.drawing import Bar, Drawing, Kind
 from harness.metadata.plan.scan_plan import BY_PARTITION, BY_STATISTICS, KEPT, ScanPlan, SkippedFiles
@@ -104,7 +104,7 @@ class _Files:
         return read, min(deleted, read), skipped
 
     def _amount(self, number: int) -> str:
-        return f"{number / 2**20:,.1f} MiB" if self.unit == "byte" else _counted(number, self.unit)
+        return size_text(number) if self.unit == "byte" else _counted(number, self.unit)
 
 
 def _counted(number: int, noun: str) -> str:

@@ -224,15 +224,18 @@ class ScanPlan:
 
         return plan_report.as_html(self)
 
-    def explain(self, *, width: int = 80, in_ascii: bool = False) -> str:
+    def explain(self, *, width: int | None = None, in_ascii: bool = False) -> str:
         """The plan for a person: files read and skipped and by what, deletes, rows, bytes.
 
         A bar per partition, or per file of an unpartitioned table, shows the rows read, deleted and skipped; the
-        largest of them if there are many. width: of these bars with their texts at most, in cells of a terminal.
+        largest of them if there are many. width: of tables and bars at most, in cells; None: tables are as wide as they
+        are. in_ascii: draws bars without characters of other encodings.
         """
+        from harness.metadata.model.drawing import section
         from harness.metadata.plan import explain as plan_report
+        from harness.metadata.plan.layout import layout
 
-        return plan_report.as_text(self, width=width, in_ascii=in_ascii)
+        return plan_report.as_text(self, width, section(layout(self), width, in_ascii=in_ascii))
 
     def to_dict(self) -> dict[str, Any]:
         """The whole plan as plain values, for JSON; stored-form values as they are (bytes included)."""

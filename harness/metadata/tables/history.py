@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from harness.errors import HarnessError
-from harness.metadata.model.drawing import Bar, Drawing, Kind, as_html, section
+from harness.metadata.model.drawing import Bar, Drawing, Kind, as_html
+from harness.metadata.model.text_tables import Listing
 from harness.metadata.model.times import show_ms
 
 if TYPE_CHECKING:
@@ -239,21 +240,8 @@ def _time(entry: Mapping[str, Any]) -> str:
     return "unknown time" if time is None else show_ms(time).partition(".")[0].replace("T", " ")
 
 
-@dataclass(frozen=True, slots=True)
-class History(Sequence[dict[str, Any]]):
-    """The snapshots or versions of a table, the newest first, see `history`; as a picture in a notebook."""
-
-    entries: tuple[dict[str, Any], ...]
-
-    def __len__(self) -> int:
-        return len(self.entries)
-
-    def __getitem__(self, index: Any) -> Any:
-        return self.entries[index]
-
-    def __repr__(self) -> str:
-        return "\n".join(section(drawn(self.entries, MOST_BARS), 80)) or "no history"
+class History(Listing):
+    """The snapshots or versions of a table, the newest first, see `history`; a table, with a picture in notebooks."""
 
     def _repr_html_(self) -> str:
-        """For notebooks: the picture, which tells of the newest."""
-        return as_html(drawn(self.entries, MOST_BARS))
+        return as_html(drawn(self, MOST_BARS)) + super()._repr_html_()
