@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from harness.cli import options, results, terminal, untrusted, writers
-from harness.cli.document import listed, plain, print_document, text_document
+from harness.cli.document import plain, print_document, text_document
 from harness.cli.options import names
 from harness.cli.rows import QueryRows
-from harness.cli.text_table import MAX_ROWS
-from harness.cli.writers import write_rows
+from harness.cli.writers import MAX_ROWS, write_rows
 from harness.errors import HarnessError, html_text, size_text, visible_lines
 from harness.metadata.model.drawing import Drawing, Kind, as_html, legend_text, section, strip
 from harness.metadata.model.frames import preformatted
 from harness.metadata.model.schema import described
+from harness.metadata.model.text_tables import record_lines
 from harness.metadata.model.times import parse_moment, show_ms
 from harness.metadata.plan.explain import as_text, totals
 from harness.metadata.plan.layout import layout
@@ -253,7 +253,7 @@ def history(
             for entry, bar in zip(known, bars, strict=True)
         ]
     width = results.width_for(output) if form is options.Pictured.TEXT else None
-    lines = [f"{line}\n" for line in listed(known, width=width)] if known else []
+    lines = [f"{line}\n" for line in record_lines(known, width=width)] if known else []
     if form is options.Pictured.HTML:
         _write_page("history", location, drawn(found, MOST_BARS), lines, output)
         return
