@@ -72,8 +72,8 @@ def with_origins(
         warnings.simplefilter("ignore", HarnessWarning)  # the comparison has read the tables, and warned
         lookup = _Lookup(tuple(columns), tuple(keys), signed_zeros)
         counts = [row.count for row in difference.rows]
-        lefts = lookup.origins(counts, rows[0], difference.left_examples, plans)
-        rights = lookup.origins(counts, rows[1], difference.right_examples, plans[::-1])
+        lefts = lookup.origins(counts, rows[0], [r.left for r in difference.differing[: len(counts)]], plans)
+        rights = lookup.origins(counts, rows[1], [r.right for r in difference.differing[: len(counts)]], plans[::-1])
     return tuple(
         replace(row, left_origins=lefts.get(i, ()), right_origins=rights.get(i, ()))
         for i, row in enumerate(difference.rows)
