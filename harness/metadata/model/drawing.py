@@ -1,0 +1,206 @@
+"""Pictures of labelled bars from one model: lines of text for terminals, SVG for pages and notebooks.
+
+Words say all that a colour says. Colours are readable on light and dark pages, and texts have the colour of the page,
+so a picture needs no style, which a host or a content security policy might take away. No text of a table is markup.
+"""
+
+from __future__ import annotations
+
+import enum
+import heapq
+import unicodedata
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from harness.errors import html_text, visible
+
+T = TypeVar("T")
+
+
+class Kind(enum.Enum):
+    """Kinds of parts of a bar: the word, its character in text and in ASCII, and its colour in SVG."""
+
+    READ = ("read", "█", "#", "#3b82c4")
+    DELETED = ("deleted", "▒", "x", "#d0605e")
+    SKIPPED = ("skipped", "░", ".", "#8b929b")
+    ADDED = ("added", "█", "+", "#3b82c4")
+    REMOVED = ("removed", "▒", "-", "#d0605e")
+
+    def __init__(self, word: str, block: str, plain: str, colour: str) -> None:
+        self.word, self.block, self.plain, self.colour = word, block, plain, colour
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bar:
+    """A bar. label, value, remark: any text.
+
+    parts: kinds and sizes, in the order drawn; a size of 0 is not drawn.
+    is_rest: the bar stands for many that are not drawn; it does not make the others shorter, and may be cut.
+    """
+
+    label: str
+    parts: tuple[tuple[Kind, int], ...]
+    value: str = ""
+    remark: str = ""
+    is_rest: bool = False
+
+    @property
+    def size(self) -> int:
+        """The sizes of all parts together."""
+        return sum(size for _, size in self.parts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drawing:
+    """Bars on one scale under a title. note: a sentence about all of them."""
+
+    title: str
+    bars: tuple[Bar, ...]
+    note: str = ""
+
+    @property
+    def scale(self) -> int:
+        """The size of a bar of full length."""
+        return max((bar.size for bar in self.bars if not bar.is_rest), default=0) or 1
+
+    def remark(self, bar: Bar) -> str:
+        """The remark of a bar."""
+        return ", ".join(filter(None, (bar.remark, "not to scale" if bar.size > self.scale else "")))
+
+    def legend(self) -> tuple[Kind, ...]:
+        """The kinds that are drawn."""
+        used = {kind for bar in self.bars for kind, size in bar.parts if size}
+        return tuple(kind for kind in Kind if kind in used)
+
+
+def largest(items: Sequence[T], size: Callable[[T], float], most: int) -> tuple[list[T], list[T]]:
+    """The largest items, and the rest, both in the given order; with a rest they are one fewer than `most`."""
+    if len(items) <= most:
+        return list(items), []
+    chosen = set(heapq.nlargest(most - 1, range(len(items)), key=lambda place: size(items[place])))
+    return (
+        [item for place, item in enumerate(items) if place in chosen],
+        [item for place, item in enumerate(items) if place not in chosen],
+    )
+
+
+def cells(text: str) -> int:
+    """Cells of a terminal: two for a wide character, none for one that combines with its neighbours or joins them."""
+    if text.isascii():
+        return len(text)
+    none = {c for c in set(text) if unicodedata.category(c) in ("Mn", "Me", "Cf")}
+    return sum(0 if c in none else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
+
+
+def cut(text: str, width: int, sign: str = "…") -> str:
+    """`text` on one line of printable characters, in at most `width` cells."""
+    text = visible(text)
+    if cells(text) <= width:
+        return text
+    while text and cells(text) + cells(sign) > width:
+        text = text[:-1]
+    return f"{text}{sign}"
+
+
+# As text.
+
+
+_GAP = "  "
+_SHORTEST, _LONGEST = 10, 60
+"""Cells of a whole bar."""
+
+
+def as_text(drawing: Drawing, width: int, *, in_ascii: bool = False) -> Iterator[str]:
+    """A line per bar, then the legend; the title is left to the caller. width: of a line at most, in cells."""
+    sign = "..." if in_ascii else "…"
+    values = [visible(bar.value) for bar in drawing.bars]
+    widest = width - _SHORTEST - 2 * len(_GAP) - max(map(cells, values), default=0)
+    labels = [cut(bar.label, min(width // 3, widest), sign) for bar in drawing.bars]
+    remarks = [drawing.remark(bar) for bar in drawing.bars]
+    own = [max(map(cells, column), default=0) for column in (labels, values, remarks)]
+    length = max(_SHORTEST, min(_LONGEST, width - sum(own) - 3 * len(_GAP)))
+    left = width - own[0] - own[1] - length - 3 * len(_GAP)
+    for bar, label, value, remark in zip(drawing.bars, labels, values, remarks, strict=True):
+        drawn = "".join(
+            (kind.plain if in_ascii else kind.block) * size
+            for kind, size in _lengths(bar, drawing.scale, length, least=1)
+        )
+        parts = (_padded(label, own[0]), drawn.ljust(length), " " * (own[1] - cells(value)) + value)
+        yield _GAP.join((*parts, cut(remark, left, sign) if left > len(sign) else "")).rstrip()
+    signs = [f"{kind.plain if in_ascii else kind.block} {kind.word}" for kind in drawing.legend()]
+    yield _GAP.join(signs)
+
+
+def _padded(text: str, width: int) -> str:
+    return text + " " * (width - cells(text))
+
+
+def _lengths(bar: Bar, scale: int, length: int, *, least: int) -> list[tuple[Kind, int]]:
+    """The lengths of a bar's parts, where `scale` is `length`: no part is shorter than `least`."""
+    parts = [(kind, size) for kind, size in bar.parts if size > 0]
+    if not parts:
+        return []
+    whole = max(length * min(bar.size, scale) // scale, least * len(parts))
+    free = whole - least * len(parts)
+    lengths = [least + free * size // bar.size for _, size in parts]
+    longest = max(range(len(parts)), key=lambda place: parts[place][1])
+    lengths[longest] += whole - sum(lengths)
+    return [(kind, size) for (kind, _), size in zip(parts, lengths, strict=True)]
+
+
+# As SVG. Lengths are percentages, so that the picture has the width of its place and its texts keep their size.
+
+
+_UNITS, _THINNEST = 1000, 6
+"""Parts of the whole width that lengths are told in, and the least length."""
+_LINE = 46
+"""Cells of a line that are there on a phone."""
+_CELL = 7
+"""The width of a cell, in pixels."""
+
+
+def as_html(drawing: Drawing) -> str:
+    """A fragment: the title and the note, which wrap, and the picture, as wide as its place."""
+    note = f": {html_text(drawing.note)}" if drawing.note else ""
+    return f"<div><p><b>{html_text(drawing.title)}</b>{note}</p>{as_svg(drawing)}</div>"
+
+
+def as_svg(drawing: Drawing) -> str:
+    """The bars and the legend as one SVG element."""
+    y, elements = 14, list[str]()
+    is_beside = all(cells(visible(b.label)) + 2 + cells(visible(b.value)) <= _LINE for b in drawing.bars)
+    for bar in drawing.bars:
+        value, remark = visible(bar.value), drawing.remark(bar)
+        below = y if is_beside else y + 29  # where label and value have no room in one line
+        elements.append(f"<g><title>{html_text(', '.join(filter(None, (bar.label, value, remark))))}</title>")
+        elements.append(_text("0", y, cut(bar.label, _LINE)))
+        elements.append(_text("100%", below, value, ' text-anchor="end"'))
+        x = 0
+        for kind, size in _lengths(bar, drawing.scale, _UNITS, least=_THINNEST):
+            place = f'x="{x / 10:g}%" y="{y + 5}" width="{size / 10:g}%" height="10"'
+            elements.append(f'<rect {place} fill="{kind.colour}"/>')
+            x += size
+        y += 29
+        if remark:
+            left = _LINE if is_beside else _LINE - 2 - cells(value)
+            elements.append(_text("0", y, cut(remark, left), ' font-size="12"'))
+        elements.append("</g>")
+        y += 24 if remark or not is_beside else 9
+    elements += _legend(drawing, y)
+    title = html_text(f"{drawing.title}: {drawing.note}" if drawing.note else drawing.title)
+    look = f'width="100%" height="{y + 8}" fill="currentColor" font-family="system-ui, sans-serif" font-size="13"'
+    head = f'<svg class="picture" xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{title}" {look}>'
+    return "".join([head, *elements, "</svg>"])
+
+
+def _text(x: str, y: int, text: str, more: str = "") -> str:
+    return f'<text x="{x}" y="{y}"{more}>{html_text(text)}</text>'
+
+
+def _legend(drawing: Drawing, y: int) -> Iterator[str]:
+    x = 0
+    for kind in drawing.legend():
+        yield f'<rect x="{x}" y="{y - 9}" width="10" height="10" fill="{kind.colour}"/>'
+        yield _text(str(x + 15), y, kind.word)
+        x += 15 + _CELL * (cells(kind.word) + 2)
