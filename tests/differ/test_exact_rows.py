@@ -179,7 +179,9 @@ def test_multiset_difference_is_that_of_counters(left, right):
     fewer = difference_of(arrow(left), arrow(right), list("abcd"), max_rows=2)
     assert sorted(fewer.differing, key=repr) == sorted(difference.differing, key=repr)
     for kind, rows, expected in ((LEFT, left, a - b), (RIGHT, right, b - a)):
-        held = [(each.left if kind is LEFT else each.right, each.count) for each in fewer.differing if each.kind is kind]
+        held = [
+            (each.left if kind is LEFT else each.right, each.count) for each in fewer.differing if each.kind is kind
+        ]
         assert {tuple(map(plain, rows[i])): count for i, count in held} == expected
     assert (difference.only_left, difference.only_right) == ((a - b).total(), (b - a).total())
 

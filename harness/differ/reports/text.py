@@ -15,10 +15,10 @@ value. Long values are cut where they agree, and the report says so.
 from __future__ import annotations
 
 import itertools
-import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from harness.differ.reports.where import where_lines
 from harness.differ.result import (
     ColumnDifference,
     ComparisonResult,
@@ -28,6 +28,7 @@ from harness.differ.result import (
     counted,
 )
 from harness.errors import visible
+from harness.metadata.model.drawing import cells as width_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,23 +132,6 @@ def column_table(comparison: ComparisonResult, *, most: int | None = None) -> Re
     )
 
 
-def group_table(comparison: ComparisonResult) -> ReportTable | None:
-    """The groups with differing rows; None: nobody asked, or there is none."""
-    if not comparison.by_group:
-        return None
-    more = comparison.groups - len(comparison.by_group)
-    title = f"by {', '.join(comparison.grouped_by)} ({counted(comparison.groups, 'group')} with differences"
-    title += f", {len(comparison.by_group):,} shown)" if more else ")"
-    kinds = ["changed", "only_left", "only_right"] if comparison.keys else ["only_left", "only_right"]
-    width = len(comparison.grouped_by)
-    return ReportTable(
-        title,
-        (*comparison.grouped_by, *(kind.replace("_", " ") for kind in kinds)),
-        tuple((*group.values, *(f"{getattr(group, kind):,}" for kind in kinds)) for group in comparison.by_group),
-        frozenset(range(width, width + len(kinds))),
-    )
-
-
 def _cells_of(column: ColumnDifference) -> tuple[str, ...]:
     numbers = (column.rows, column.allowed, column.left_nulls, column.right_nulls)
     rows, allowed, left, right = (f"{number:,}" if number else "" for number in numbers)
@@ -175,8 +159,8 @@ def to_text(comparison: ComparisonResult) -> str:
         ],
         ["let pass", *(f"  {visible(line)}" for line in relaxed)] if relaxed else [],
         [*_schema(comparison)],
+        [*where_lines(comparison)],
         [*_totals(column_table(comparison, most=_MOST_COLUMNS))],
-        [*_totals(group_table(comparison))],
         [*_rows(comparison)],
     ]
     text = "\n\n".join("\n".join(line.rstrip() for line in part) for part in parts if part)
@@ -188,7 +172,7 @@ def _sides(comparison: ComparisonResult) -> Iterator[str]:
     for word, side in (("left", comparison.left), ("right", comparison.right)):
         rows = "" if side.rows is None else counted(side.rows, "row")
         place = [] if side.table is None else [side.table]
-        place += [] if side.snapshot is None else [f"snapshot {side.snapshot}"]
+        place += [] if side.point is None else [side.point]
         size = rows if side.error is None else "failed"
         cells.append((word, side.name, ", ".join([side.engine, *place]), size))
     yield from _table(cells, right=(False, False, False, True))
@@ -236,7 +220,7 @@ def _shown(comparison: ComparisonResult) -> Iterator[str]:
     rows = pair_rows(comparison)
     header = ["", *map(visible, comparison.columns)]
     lines = [line for row in rows for line in _lines(row)]
-    widths = [max(map(_width, column)) for column in zip(header, *lines, strict=True)]
+    widths = [max(map(width_of, column)) for column in zip(header, *lines, strict=True)]
     if sum(widths) + 2 * len(widths) <= _WIDEST_LINE:
         yield from _grid(rows, header, widths)
     else:
@@ -254,7 +238,7 @@ def _grid(rows: Sequence[RowPairing], header: list[str], widths: list[int]) -> I
             yield "  " + _aligned(line, widths)
         if any(row.marked) and row.kind is not RowKind.CHANGED:
             both = zip(*_lines(row), strict=True)
-            carets = ["^" * max(map(_width, pair)) for pair in both][1:]
+            carets = ["^" * max(map(width_of, pair)) for pair in both][1:]
             yield "  " + _aligned(["", *(c if m else "" for c, m in zip(carets, row.marked, strict=True))], widths)
         yield from (f"{' ' * (widths[0] + 4)}{side}: {text}" for side, text in origin_texts(row))
 
@@ -330,21 +314,13 @@ def origin_texts(row: RowPairing) -> Iterator[tuple[str, str]]:
 
 def _table(lines: Iterable[Sequence[str]], right: Sequence[bool] | None = None) -> Iterator[str]:
     cells = [[visible(cell) for cell in line] for line in lines]
-    widths = [max(map(_width, column)) for column in zip(*cells, strict=True)]
+    widths = [max(map(width_of, column)) for column in zip(*cells, strict=True)]
     return (_aligned(line, widths, right) for line in cells)
 
 
 def _aligned(cells: Sequence[str], widths: Sequence[int], right: Sequence[bool] | None = None) -> str:
     parts = []
     for number, (cell, width) in enumerate(zip(cells, widths, strict=True)):
-        padding = " " * (width - _width(cell))
+        padding = " " * (width - width_of(cell))
         parts.append(padding + cell if right is not None and right[number] else cell + padding)
     return "  ".join(parts)
-
-
-def _width(text: str) -> int:
-    """Cells of a terminal: two for a wide character, none for one that combines with its neighbours or joins them."""
-    if text.isascii():
-        return len(text)
-    none = {c for c in set(text) if unicodedata.category(c) in ("Mn", "Me", "Cf")}
-    return sum(0 if c in none else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
