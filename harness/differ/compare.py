@@ -31,7 +31,7 @@ from harness.differ.result import ComparisonResult, SideInfo
 from harness.differ.schemas import compare_schemas
 from harness.differ.sides import HashedSide, Hashing, Side
 from harness.differ.sources import Moment, RowSource, usual_engines
-from harness.differ.spread import by_key
+from harness.differ.spread import by_key, evenly
 from harness.errors import RequestError, UnsupportedError
 from harness.metadata.model.arguments import checked
 from harness.snapshot import Changes, Snapshot
@@ -227,7 +227,9 @@ class _Run:
                 found.difference, found.shown, columns, plans, keys=rules.keys, signed_zeros=zeros
             )
         if found.difference.differing and rules.keys:
-            ranges = by_key(found.difference.differing, found.shown, rules.keys[0], is_whole=small is not None)
+            counted = evenly(found.difference, len(found.difference.differing))
+            known = [found.difference.differing[i] for i in counted]
+            ranges = by_key(known, found.shown, rules.keys[0], is_whole=small is not None)
         return replace(
             whole,
             left=infos[0],

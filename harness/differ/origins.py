@@ -7,7 +7,6 @@ other side. Costs a read of the compared columns per side, whatever the number o
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,10 +16,10 @@ import duckdb
 import pyarrow as pa
 
 from harness.differ.canonical import CanonicalRow, SignedZeros, canonical_rows
-from harness.differ.exact import Difference
+from harness.differ.exact import Difference, DifferingRow
 from harness.differ.result import Origin, RowDifference, Spread
 from harness.differ.schemas import normal_type
-from harness.differ.spread import by_file
+from harness.differ.spread import by_file, evenly
 from harness.engines.column_values import conform
 from harness.engines.duckdb.failures import engine_error
 from harness.engines.duckdb.instance import cursor
@@ -75,18 +74,16 @@ def with_origins(
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", HarnessWarning)  # the comparison has read the tables, and warned
-        lookup = _Lookup(tuple(columns), tuple(keys), signed_zeros)
-        shown, further = len(difference.rows), difference.differing[len(difference.rows) :]
-        most = max(1, min(_MOST_LOCATED, _MOST_VALUES // max(1, len(columns))) - shown)
-        located = (*difference.differing[:shown], *further[:: max(1, math.ceil(len(further) / most))])
-        counts = [row.count for row in located]
-        lefts = lookup.origins(counts, rows[0], [row.left for row in located], plans, shown)
-        rights = lookup.origins(counts, rows[1], [row.right for row in located], plans[::-1], shown)
+        lookup = _Lookup(tuple(columns), tuple(keys), signed_zeros, len(difference.rows))
+        counted = evenly(difference, min(_MOST_LOCATED, _MOST_VALUES // max(1, len(columns))))
+        located = {i: difference.differing[i] for i in sorted({*range(len(difference.rows)), *counted})}
+        lefts = lookup.origins(located, rows[0], {i: row.left for i, row in located.items()}, plans)
+        rights = lookup.origins(located, rows[1], {i: row.right for i, row in located.items()}, plans[::-1])
     found = tuple(
         replace(row, left_origins=lefts.get(i, ()), right_origins=rights.get(i, ()))
         for i, row in enumerate(difference.rows)
     )
-    return found, by_file(located, lefts, rights)
+    return found, by_file({i: located[i] for i in counted}, lefts, rights)
 
 
 def hidden_places(plan: ScanPlan, places: Iterable[RowPlace]) -> dict[RowPlace, tuple[str, ...]]:
@@ -184,33 +181,34 @@ class _Lookup:
     columns: tuple[str, ...]
     keys: tuple[str, ...]
     signed_zeros: SignedZeros
+    shown: int
+    """Rows with lower numbers are looked for in the deletes of the other side, which costs reads."""
 
     def origins(
         self,
-        counts: Sequence[int],
+        differing: Mapping[int, DifferingRow],
         rows: pa.Table,
-        examples: Sequence[int | None],
+        places: Mapping[int, int | None],
         plans: tuple[ScanPlan | None, ScanPlan | None],
-        shown: int,
     ) -> dict[int, tuple[Origin, ...]]:
-        """The origins of the differing rows of a side, by number of the row. plans: of the side, and of the other one.
+        """The origins of differing rows of a side, by number of the row. plans: of the side, and of the other one.
 
-        examples: for each differing row its index in `rows`, or None. shown: so many of them are looked for in the
-        deletes of the other side, which costs reads.
+        places: the index of each differing row in `rows`, or None.
         """
         own, other = plans
-        wanted = {number: index for number, index in enumerate(examples) if index is not None}
+        wanted = {number: index for number, index in places.items() if index is not None}
         if own is None or not wanted:
             return {}
         candidates = self._candidates(own, rows.take(pa.array(list(wanted.values()), pa.int64())))
         if candidates is None:
-            return {} if len(examples) <= shown else self.origins(counts, rows, examples[:shown], plans, shown)
+            fewer = {number: index for number, index in wanted.items() if number < self.shown}
+            return {} if len(fewer) == len(wanted) else self.origins(differing, rows, fewer, plans)
         by_number = dict(zip(wanted, candidates, strict=True))
         elsewhere: dict[RowPlace, tuple[str, ...]] = {}
         whole = set[str]()
         if other is not None:
-            places = {each.place for number, found in by_number.items() if number < shown for each in found}
-            elsewhere = hidden_places(other, sorted(places))
+            held = {each.place for number, found in by_number.items() if number < self.shown for each in found}
+            elsewhere = hidden_places(other, sorted(held))
             files = zip(
                 *(other.files.column(n).to_pylist() for n in ("path", "has_positions", "delete_set")), strict=True
             )
@@ -225,7 +223,7 @@ class _Lookup:
         return {
             number: tuple(
                 Origin(file=c.place[0], position=c.place[1], hidden_by=elsewhere.get(c.place, ()))
-                for c in sorted(found, key=rank)[: min(counts[number], MOST_ORIGINS)]
+                for c in sorted(found, key=rank)[: min(differing[number].count, MOST_ORIGINS)]
             )
             for number, found in by_number.items()
         }

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from decimal import Context, Decimal
 from fractions import Fraction
 from itertools import pairwise
@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from harness.differ.canonical import NEGATIVE_ZERO, canonical_values, order_key
 from harness.differ.closeness import Line, LineKind
-from harness.differ.exact import DifferingRow
+from harness.differ.exact import Difference, DifferingRow
 from harness.differ.forms import digits_of
 from harness.differ.printing import show, show_values
 from harness.differ.result import GroupDifference, Origin, RowKind, Spread
@@ -37,7 +37,27 @@ _Ranges: TypeAlias = tuple[list[str], Callable[[Any], int]]
 """The names of ranges, and the number of the range that a value lies in."""
 
 
-def by_key(differing: Sequence[DifferingRow], tables: tuple[pa.Table, pa.Table], key: str, *, is_whole: bool) -> Spread:
+def evenly(difference: Difference, most: int) -> list[int]:
+    """The numbers of at most about so many of `Difference.differing`, of each kind the same share of all such rows.
+
+    Of large sides some rows of each kind are known. Without this, a rare kind would look like a frequent one.
+    """
+    totals = (difference.changed, difference.only_left, difference.only_right)
+    kinds = [
+        ([i for i, row in enumerate(difference.differing) if row.kind is kind], total)
+        for kind, total in zip((RowKind.CHANGED, RowKind.ONLY_LEFT, RowKind.ONLY_RIGHT), totals, strict=True)
+    ]
+    known = [(sum(difference.differing[i].count for i in rows) / total, rows) for rows, total in kinds if rows]
+    least = min((share for share, _ in known), default=1.0)
+    wanted = sum(least / share * len(rows) for share, rows in known)
+    chosen = []
+    for share, rows in known:
+        number = max(1, round(least / share * len(rows) * min(1.0, most / wanted)))
+        chosen += [rows[i * len(rows) // number] for i in range(number)]
+    return chosen
+
+
+def by_key(differing: Iterable[DifferingRow], tables: tuple[pa.Table, pa.Table], key: str, *, is_whole: bool) -> Spread:
     """The differing rows by ranges of a key, and apart from these by values without a place among the others.
 
     tables: the rows of both sides. is_whole: `tables` holds all rows, and the ranges lie between the keys of all.
@@ -78,16 +98,18 @@ def by_key(differing: Sequence[DifferingRow], tables: tuple[pa.Table, pa.Table],
 
 
 def by_file(
-    differing: Sequence[DifferingRow], lefts: Mapping[int, Sequence[Origin]], rights: Mapping[int, Sequence[Origin]]
+    differing: Mapping[int, DifferingRow],
+    lefts: Mapping[int, Sequence[Origin]],
+    rights: Mapping[int, Sequence[Origin]],
 ) -> Spread | None:
     """The differing rows by data file; None: of none it is known. A changed row counts once in each of its files.
 
-    lefts, rights: the origins on a side by number of the row.
+    differing: by number. lefts, rights: the origins on a side by number of the row.
     """
     counts: defaultdict[str, Counter[RowKind]] = defaultdict(Counter)
     sides: defaultdict[str, set[str]] = defaultdict(set)
     rows = 0
-    for number, row in enumerate(differing):
+    for number, row in differing.items():
         files = []
         for side, origins in (("left", lefts.get(number, ())), ("right", rights.get(number, ()))):
             files += [origin.file for origin in origins]

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from html.parser import HTMLParser
 
 import pytest
-from comparing import ALL, CHANGED, EQUAL, KEYED, UNKEYED, with_value
+from comparing import ALL, CHANGED, EQUAL, KEYED, PLACED, UNKEYED, with_value
 
 from harness.differ.reports import html
 from harness.differ.reports.html import to_html
@@ -184,6 +184,16 @@ def test_long_values_keep_the_table_narrow_and_keys_stay_in_sight(browser):
 def test_no_page_is_wider_than_its_window(browser, name, width):
     root = "page.documentElement"
     assert browser.measured(to_html(ALL[name]), width, f"{root}.scrollWidth - {root}.clientWidth") == 0
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+def test_pictures_end_inside_their_boxes(browser, width):
+    right = "%s.getBoundingClientRect().right"
+    beyond = f"{right % 'each'} - {right % 'each.ownerSVGElement'}"
+    page = to_html(PLACED)
+    assert browser.measured(page, width, "page.querySelectorAll('figure svg').length") == 4
+    all_ = f"[...page.querySelectorAll('text, rect')].map((each) => {beyond})"
+    assert browser.measured(page, width, f"Math.max(...{all_})") <= 1
 
 
 def test_on_paper_the_sign_shows_and_wide_tables_end_at_the_edge(browser, monkeypatch):

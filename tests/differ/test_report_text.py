@@ -164,7 +164,7 @@ def test_columns_and_groups_come_before_rows():
     text = to_text(found)
     assert (
         "by day (all 4 differing rows, 1 more not shown)\n"
-        "  2024-06-01  ████████████████████████░░░░░░░░  4  3 changed, 1 only right\n"
+        "  2024-06-01  ████████████████████████████░░░░░░░░░░  4  3 changed, 1 only right\n"
         "  █ changed  ░ only on the right\n"
         "\n"
         "columns (2 of 3 differ)\n" in text

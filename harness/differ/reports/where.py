@@ -17,7 +17,7 @@ from harness.metadata.model.frames import preformatted
 _WIDTH = 80
 """Cells of a line of text."""
 _MOST_BARS, _FEW_RANGES = 20, 8
-_PATH_IN_TEXT, _PATH_IN_SVG = 26, 40
+_PATH_IN_TEXT, _PATH_IN_SVG, _DIRECTORY = 26, 40, 70
 """Characters of a path that are shown, the last ones, because these tell files apart."""
 
 
@@ -25,8 +25,9 @@ def where_lines(comparison: ComparisonResult, most: int = _MOST_BARS) -> Iterato
     """The pictures as lines of text, of at most 80 cells. most: bars of a picture; ranges of a key are all drawn."""
     for number, drawing in enumerate(_drawings(comparison, most, _PATH_IN_TEXT)):
         yield from [""] * (number > 0)
-        title = textwrap.wrap(visible(f"{drawing.title} ({drawing.note})"), _WIDTH, subsequent_indent="  ")
-        yield from (cut(line, _WIDTH) for line in title)
+        title = visible(f"{drawing.title} ({drawing.note})")
+        lines = textwrap.wrap(title, _WIDTH, subsequent_indent="  ", break_on_hyphens=False)
+        yield from (cut(line, _WIDTH) for line in lines)
         *lines, last = (f"  {line}" for line in as_text(drawing, _WIDTH - 2))
         yield from lines
         if drawing.is_row or len(drawing.legend()) > 1:
@@ -109,7 +110,7 @@ def _files(comparison: ComparisonResult, most: int, path: int) -> Drawing | None
     directories = zip(*(place.values[1].split("/")[:-1] for place in shown), strict=False)
     above = "/".join(names[0] for names in takewhile(lambda names: len(set(names)) == 1, directories))
     start = len(above) + 1 if above else 0
-    note = [_looked_at(comparison, found.rows), *([f"below {_tail(above, path)}"] if above else [])]
+    note = [_looked_at(comparison, found.rows), *([f"below {_tail(above, _DIRECTORY)}"] if above else [])]
     return Drawing(
         title="by file",
         note=_note(note, found.total - len(shown)),
