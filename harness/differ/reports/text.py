@@ -15,6 +15,7 @@ value. Long values are cut where they agree, and the report says so.
 from __future__ import annotations
 
 import itertools
+import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -28,7 +29,6 @@ from harness.differ.result import (
     counted,
 )
 from harness.errors import visible
-from harness.metadata.model.drawing import cells as width_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -220,7 +220,7 @@ def _shown(comparison: ComparisonResult) -> Iterator[str]:
     rows = pair_rows(comparison)
     header = ["", *map(visible, comparison.columns)]
     lines = [line for row in rows for line in _lines(row)]
-    widths = [max(map(width_of, column)) for column in zip(header, *lines, strict=True)]
+    widths = [max(map(_width, column)) for column in zip(header, *lines, strict=True)]
     if sum(widths) + 2 * len(widths) <= _WIDEST_LINE:
         yield from _grid(rows, header, widths)
     else:
@@ -238,7 +238,7 @@ def _grid(rows: Sequence[RowPairing], header: list[str], widths: list[int]) -> I
             yield "  " + _aligned(line, widths)
         if any(row.marked) and row.kind is not RowKind.CHANGED:
             both = zip(*_lines(row), strict=True)
-            carets = ["^" * max(map(width_of, pair)) for pair in both][1:]
+            carets = ["^" * max(map(_width, pair)) for pair in both][1:]
             yield "  " + _aligned(["", *(c if m else "" for c, m in zip(carets, row.marked, strict=True))], widths)
         yield from (f"{' ' * (widths[0] + 4)}{side}: {text}" for side, text in origin_texts(row))
 
@@ -314,13 +314,21 @@ def origin_texts(row: RowPairing) -> Iterator[tuple[str, str]]:
 
 def _table(lines: Iterable[Sequence[str]], right: Sequence[bool] | None = None) -> Iterator[str]:
     cells = [[visible(cell) for cell in line] for line in lines]
-    widths = [max(map(width_of, column)) for column in zip(*cells, strict=True)]
+    widths = [max(map(_width, column)) for column in zip(*cells, strict=True)]
     return (_aligned(line, widths, right) for line in cells)
 
 
 def _aligned(cells: Sequence[str], widths: Sequence[int], right: Sequence[bool] | None = None) -> str:
     parts = []
     for number, (cell, width) in enumerate(zip(cells, widths, strict=True)):
-        padding = " " * (width - width_of(cell))
+        padding = " " * (width - _width(cell))
         parts.append(padding + cell if right is not None and right[number] else cell + padding)
     return "  ".join(parts)
+
+
+def _width(text: str) -> int:
+    """Cells of a terminal: two for a wide character, none for one that combines with its neighbours or joins them."""
+    if text.isascii():
+        return len(text)
+    none = {c for c in set(text) if unicodedata.category(c) in ("Mn", "Me", "Cf")}
+    return sum(0 if c in none else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
