@@ -302,6 +302,18 @@ def visible_lines(text: str) -> str:
     return "\n".join(map(visible, text.split("\n")))
 
 
+def size_text(size: int) -> str:
+    """A number of bytes for people: `812 bytes`, `72.1 KiB`, `63.8 MiB`."""
+    if size < 1024:
+        return f"{size} byte{'' if size == 1 else 's'}"
+    number: float = size
+    for unit in ("KiB", "MiB", "GiB"):
+        number /= 1024
+        if number < 1000:
+            return f"{number:.1f} {unit}"
+    return f"{number / 1024:,.1f} TiB"
+
+
 def html_text(value: object) -> str:
     """Any value as the text of an HTML element or attribute, on one line."""
     return html.escape(visible(str(value)))

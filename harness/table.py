@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 
     from harness.metadata.catalogs.catalog import Catalog, Located
     from harness.metadata.delta.change_range import ChangeRequest
+    from harness.metadata.model.text_tables import Listing
+    from harness.metadata.tables.reading import MetadataTable
     from harness.storage.configuration import Renewal
 
 _FORMATS = ("iceberg", "delta")
@@ -243,10 +245,15 @@ class Table:
         """Oddities of the table that are harmless to a reader, one sentence each."""
         return self.source.warnings
 
-    def snapshots(self) -> list[dict[str, Any]]:
-        """All snapshots as plain values: id, parent_id, timestamp_ms, operation and what the format says besides."""
+    def snapshots(self) -> Listing:
+        """All snapshots as plain values: id, parent_id, timestamp_ms, operation and what the format says besides.
+
+        The list prints itself as a table.
+        """
+        from harness.metadata.model.text_tables import Listing
+
         with reading(self.source, None):
-            return self.source.snapshots()
+            return Listing(self.source.snapshots())
 
     def refs(self) -> dict[str, dict[str, Any]]:
         """Branches and tags by name, as plain values."""
@@ -266,6 +273,10 @@ class Table:
             As `Snapshot.metadata`.
         """
         return self.snapshot().metadata(name, columns)
+
+    def metadata_table(self, name: str) -> MetadataTable:
+        """A metadata table of the current snapshot that is not read yet, and shows itself as a table."""
+        return self.snapshot().metadata_table(name)
 
     @checked
     def head(

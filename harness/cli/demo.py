@@ -74,7 +74,7 @@ def _show(demo_table: DemoTable) -> bool:
     where, selected = _EXAMPLES[name]
     grouped = f"FROM {name} GROUP BY ALL ORDER BY ALL"
     table = harness.open_table(location)
-    summary, _, rest = explained(table.snapshot().plan(where=where).explain()).partition("read:\n")
+    summary, _, rest = explained(table.snapshot().plan(where=where)).partition("read:\n")
     results.print_result(
         *(f"# {line}\n" for line in textwrap.wrap(f"{name}: {demo_table.shows}", _WIDTH - 2)),
         f"\n$ harness plan {_quoted(location)} --where {_quoted(where)}\n",

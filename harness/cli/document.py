@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rich.cells import cell_len
 
 from harness.cli import results
 from harness.cli.options import Document
-from harness.errors import json_text, visible
+from harness.errors import json_text, size_text, visible
+from harness.metadata.model.text_tables import Column, table_lines
 
 EXACT = 2**53
 """The largest integer up to which JSON readers round none."""
@@ -34,9 +34,10 @@ def print_document(
     if format_ is Document.JSON:
         texts: Iterable[str] = [json_document(kind, content)]
     else:
-        texts = text_document(content) if text is None else text()
+        texts = text_document(content, results.width_for(output)) if text is None else text()
     with results.destination(output) as stream:
-        results.write_texts(texts, stream)
+        write = results.write_texts if format_ is Document.JSON else results.write_lines
+        write(texts, stream)
 
 
 def json_document(kind: str, content: Mapping[str, Any]) -> str:
@@ -49,24 +50,24 @@ def json_document(kind: str, content: Mapping[str, Any]) -> str:
     return json_text(document, indent=2) + "\n"
 
 
-def text_document(content: Mapping[str, Any]) -> Iterator[str]:
-    """Lines for a person: `key: value`, nested mappings indented, lists of mappings as aligned tables.
+def text_document(content: Mapping[str, Any], width: int | None = None) -> Iterator[str]:
+    """Lines for a person: `key: value`, nested mappings indented, lists of mappings as tables of that width.
 
     Points in time, which are milliseconds since 1970 in `content`, are shown as ISO 8601.
     """
-    yield from (line.rstrip() + "\n" for line in _mapping(plain(content), ""))
+    yield from (line.rstrip() + "\n" for line in _mapping(plain(content), "", width))
 
 
-def _mapping(content: Mapping[str, Any], indent: str) -> Iterator[str]:
+def _mapping(content: Mapping[str, Any], indent: str, width: int | None) -> Iterator[str]:
     for key, value in content.items():
         label = f"{indent}{_label(key)}:"
         match value:
             case dict() if value:
                 yield label
-                yield from _mapping(value, indent + "  ")
+                yield from _mapping(value, indent + "  ", width)
             case [dict(), *_]:
                 yield label
-                yield from aligned(value, indent + "  ")
+                yield from listed(value, indent + "  ", width)
             case [*sentences] if any(isinstance(item, str) and " " in item for item in sentences):
                 yield label
                 yield from (f"{indent}  {_one_line(item)}" for item in sentences)
@@ -74,27 +75,28 @@ def _mapping(content: Mapping[str, Any], indent: str) -> Iterator[str]:
                 yield f"{label} {_cell(key, value)}"
 
 
-def aligned(rows: Sequence[Mapping[str, Any]], indent: str = "") -> Iterator[str]:
+def listed(rows: Sequence[Mapping[str, Any]], indent: str = "", width: int | None = None) -> Iterator[str]:
     """Rows as a table without the columns that are empty everywhere. A row's own tables stand under the row."""
-    names = dict.fromkeys(name for row in rows for name in row)
-    values = {name: [row.get(name) for row in rows] for name in names}
-    shown = [
-        name
+    values = {name: [row.get(name) for row in rows] for name in dict.fromkeys(name for row in rows for name in row)}
+    shown = {
+        name: column
         for name, column in values.items()
         if any(value not in (None, [], {}) for value in column) and not any(map(_is_table, column))
+    }
+    columns = [
+        Column(_label(name), is_whole=is_number, to_right=is_number and not name.endswith(_TIMES))
+        for name, column in shown.items()
+        for is_number in [all(isinstance(value, int | None) and not isinstance(value, bool) for value in column)]
     ]
-    lines = [[_label(name) for name in shown], *([_cell(name, row.get(name)) for name in shown] for row in rows)]
-    widths = [max(map(cell_len, column)) for column in zip(*lines, strict=True)]
-    header, *rest = (
-        indent + "  ".join(cell + " " * (width - cell_len(cell)) for cell, width in zip(line, widths, strict=True))
-        for line in lines
-    )
-    yield header
-    for row, line in zip(rows, rest, strict=True):
-        yield line
+    cells = [[_cell(name, row.get(name)) for name in shown] for row in rows]
+    lines = table_lines(columns, [cells], width=None if width is None else width - len(indent))
+    yield indent + next(lines)
+    for row, line in zip(rows, lines):  # noqa: B905  # notes follow
+        yield indent + line
         for value in row.values():
             if _is_table(value):
-                yield from aligned(value, indent + "    ")
+                yield from listed(value, indent + "    ", width)
+    yield from (indent + note for note in lines)
 
 
 def _is_table(value: Any) -> bool:
@@ -111,6 +113,8 @@ def _label(key: str) -> str:
 def _cell(key: str, value: Any) -> str:
     if key.endswith(_TIMES) and isinstance(value, int):
         return f"{np.datetime64(value, 'ms')}Z"
+    if "bytes" in key.split("_") and isinstance(value, int):
+        return size_text(value)
     return _one_line(value)
 
 

@@ -8,18 +8,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from harness.cli import options, results, terminal, untrusted, writers
-from harness.cli.document import aligned, plain, print_document
+from harness.cli.document import listed, plain, print_document
 from harness.cli.options import names
 from harness.cli.rows import QueryRows
 from harness.cli.text_table import MAX_ROWS
 from harness.cli.writers import write_rows
-from harness.errors import HarnessError, visible_lines
+from harness.errors import HarnessError, size_text, visible_lines
 from harness.metadata.model.schema import described
 from harness.metadata.model.times import parse_moment, show_ms
 from harness.metadata.plan.explain import totals
 from harness.storage.paths import shown
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from harness.metadata.plan.scan_plan import ScanPlan
     from harness.table import Table
 
@@ -98,7 +100,7 @@ def _counted(plan: ScanPlan) -> dict[str, str]:
     return {
         "rows": "unknown" if rows is None else live,
         "files": f"{plan.files.num_rows:,}",
-        "bytes": "unknown" if size is None else f"{size:,}",
+        "bytes": "unknown" if size is None else size_text(size),
         "deletes": ", ".join(deletes) or "none",
     }
 
@@ -215,7 +217,7 @@ def history(
         table = opening.open(location)
         found = history_of(table.source)
     known = [{key: "unknown" if value is None else value for key, value in plain(entry).items()} for entry in found]
-    lines = [line.rstrip() + "\n" for line in aligned(known)] if known else []
+    lines = [f"{line}\n" for line in listed(known, width=results.width_for(output))] if known else []
     print_document("history", {"format": table.format, "history": found}, form, output, text=lambda: lines)
 
 
@@ -245,12 +247,12 @@ def plan(
         chosen = opening.open(location).snapshot(**moment)
         scan = chosen.plan(columns=names(columns, "--columns"), where=where)
         content = scan.to_dict() if form is options.Document.JSON else {}
-    print_document("plan", content, form, output, text=lambda: [explained(scan.explain())])
+    print_document("plan", content, form, output, text=lambda: [explained(scan, output)])
 
 
-def explained(text: str) -> str:
-    """The text of `ScanPlan.explain()` for a terminal, with the table's control characters escaped."""
-    return visible_lines(text.rstrip("\n")) + "\n"
+def explained(plan: ScanPlan, output: Path | None = None) -> str:
+    """A plan for a person, as wide as the terminal, with the table's control characters escaped."""
+    return visible_lines(plan.explain(width=results.width_for(output)).rstrip("\n")) + "\n"
 
 
 @options.grouped
@@ -286,8 +288,11 @@ def metadata(
     most = writers.number_of_rows(max_rows)
     if untrusted.ran(context, [location], opening.roots(), form, output):
         return
+    from harness.metadata.tables.reading import in_words
+
     with terminal.progress("reading metadata"):
         snapshot = opening.open(location).snapshot(**moment)
-        found = QueryRows.of(snapshot.metadata(name, names(columns, "--columns")))
+        found = snapshot.metadata(name, names(columns, "--columns"))
+        rows = QueryRows.of(in_words(found) if form is writers.RowFormat.TEXT else found)
     with results.destination(output) as stream:
-        write_rows(found, form, stream, max_rows=most)
+        write_rows(rows, form, stream, max_rows=most)

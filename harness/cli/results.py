@@ -10,6 +10,8 @@ import contextlib
 import enum
 import errno
 import os
+import re
+import shutil
 import stat
 import sys
 import tempfile
@@ -21,6 +23,7 @@ import typer
 
 from harness.cli import interruption
 from harness.errors import RequestError, visible_lines
+from harness.metadata.model.text_tables import Style, folded, unstyled
 
 
 def forget(stream: TextIO) -> None:
@@ -96,9 +99,9 @@ def destination(path: Path | None) -> Iterator[ByteStream]:
 
 
 def print_result(*texts: str) -> None:
-    """Writes texts to stdout as UTF-8."""
+    """Writes texts for people to stdout as UTF-8."""
     with result_stream() as stream:
-        write_texts(texts, stream)
+        write_lines(texts, stream)
 
 
 def write_texts(texts: Iterable[str], stream: ByteStream) -> None:
@@ -109,6 +112,74 @@ def write_texts(texts: Iterable[str], stream: ByteStream) -> None:
     shown = visible_lines if stream.isatty() else str
     for text in texts:
         stream.write(shown(text).encode("utf-8", "backslashreplace"))
+
+
+_STYLES = tuple(
+    (re.compile("|".join(patterns)), style)
+    for style, patterns in {
+        "red": (
+            r"different(:| outcome:)",
+            "could not",
+            r"(left|right) failed:",
+            r" +-( [\d,]+x)?  ",
+            "≠ ",
+            "! ",
+            "FAIL|ERROR|XPASS",
+        ),
+        "green": ("equal:", r" +\+( [\d,]+x)?  ", "= "),
+        "yellow": (
+            " +[~!]  ",
+            r"[?≈] ",
+            "warning:",
+            "deletes ",
+            r"  #\d+ .*  (positions|equality #)",
+            ".*  (deletion vector|position delete file) ",
+        ),
+        "dim": (" +(left|right): ", "  (?! *#).*  (partition|statistics)$", "UNSUPPORTED"),
+    }.items()
+)
+"""The styles of lines on a terminal, by how they begin: differences, deletes, skipped files."""
+
+
+def write_lines(texts: Iterable[str], stream: ByteStream) -> None:
+    """Texts for people, as `write_texts`; on a terminal folded between words, with the style of each line."""
+    width, style = text_width(stream), style_of(stream)
+    if width is None:
+        write_texts(texts, stream)
+        return
+    for text in texts:
+        for line in visible_lines(text).splitlines(keepends=True):
+            name = next((name for pattern, name in _STYLES if pattern.match(line)), None)
+            folds = folded(line, width)
+            write_styled([folds if name is None else style(folds.rstrip("\n"), name) + "\n"], stream)
+
+
+def write_styled(texts: Iterable[str], stream: ByteStream) -> None:
+    """Texts that are printable but for line feeds and codes of `style_of`."""
+    for text in texts:
+        stream.write(text.encode("utf-8", "backslashreplace"))
+
+
+def text_width(stream: ByteStream) -> int | None:
+    """The cells of a line of the terminal; None: it is none, and lines are as long as they are."""
+    return shutil.get_terminal_size().columns if stream.isatty() else None
+
+
+def width_for(output: Path | None) -> int | None:
+    """The width of text for that `--output`, as `text_width`."""
+    return shutil.get_terminal_size().columns if output is None and is_terminal_output() else None
+
+
+def style_of(stream: ByteStream) -> Style:
+    """The function that gives a text a style of rich; the text stays as it is off a terminal, and with NO_COLOR."""
+    if stream.isatty():
+        from rich.console import Console  # takes 0.03 s to import
+        from rich.style import Style as RichStyle
+
+        console = Console()
+        if console.color_system is not None and not console.no_color:
+            return lambda text, name: RichStyle.parse(name).render(text)
+    return unstyled
 
 
 def is_terminal_output() -> bool:

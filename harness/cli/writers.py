@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import enum
 import io
-import shutil
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
@@ -140,8 +139,9 @@ def write_rows(
         case RowFormat.TEXT if [name for name, _ in rows.columns] == _EXPLAINED:
             write_texts(_explained(rows), stream)
         case RowFormat.TEXT:
-            width = shutil.get_terminal_size().columns if stream.isatty() else None
-            write_texts(text_lines(rows, max_rows=max_rows, width=width, option=option), stream)
+            width, style = results.text_width(stream), results.style_of(stream)
+            lines = text_lines(rows, max_rows=max_rows, width=width, style=style, option=option)
+            results.write_styled(lines, stream)
         case RowFormat.CSV:
             _write_csv(rows, stream)
         case RowFormat.JSON:

@@ -31,6 +31,7 @@ from harness.differ.canonical import canonical_values, grouped, order_key, unwra
 from harness.differ.schemas import is_binary, is_hugeint, is_text
 from harness.errors import JOINER, visible
 from harness.metadata.model.arrow_values import children_of, elements_of, is_list
+from harness.metadata.model.times import year_month_day
 
 ArrowColumn: TypeAlias = pa.Array | pa.ChunkedArray
 
@@ -40,8 +41,6 @@ _HEAD, _TAIL = 100, 60
 _BEFORE, _AFTER = 60, 140
 _DIGITS = {"s": 0, "ms": 3, "us": 6, "ns": 9}
 _SECONDS_PER_DAY = 86_400
-_DAYS_PER_ERA = 146_097
-"""Days in 400 years of the Gregorian calendar."""
 
 
 def show(column: ArrowColumn, place: int) -> str:
@@ -177,15 +176,7 @@ def _bytes(value: bytes) -> str:
 
 def _date(days: int) -> str:
     """Days since 1970-01-01 in the proleptic Gregorian calendar, in any year."""
-    # Years here begin with March, so that a leap day is the last day of its year; an era is 400 of them.
-    era, day_of_era = divmod(days + 719_468, _DAYS_PER_ERA)
-    leap_days = day_of_era // 1_460 - day_of_era // 36_524 + day_of_era // 146_096
-    year_of_era = (day_of_era - leap_days) // 365
-    day_of_year = day_of_era - (365 * year_of_era + year_of_era // 4 - year_of_era // 100)
-    shifted = (5 * day_of_year + 2) // 153
-    day = day_of_year - (153 * shifted + 2) // 5 + 1
-    month = shifted + 3 if shifted < 10 else shifted - 9
-    year = 400 * era + year_of_era + (month <= 2)
+    year, month, day = year_month_day(days)
     sign = "-" if year < 0 else "+" if year > 9999 else ""
     return f"{sign}{abs(year):04d}-{month:02d}-{day:02d}"
 

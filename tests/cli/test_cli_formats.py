@@ -28,8 +28,16 @@ def table(tmp_path, monkeypatch) -> str:
         (["sql", "SELECT 1 AS n"], "o.ndjson", lambda file: json.loads(file.read_text()) == {"n": 1}),
         (["sql", "SELECT 1 AS n"], "o.parquet", lambda file: pyarrow.parquet.read_table(file).num_rows == 1),
         (["sql", "SELECT 1 AS n"], "o.arrow", lambda file: pyarrow.ipc.open_stream(file).read_all().num_rows == 1),
-        (["sql", "SELECT 1 AS n"], "o", lambda file: file.read_text().startswith("n\n-\n1\n")),
-        (["sql", "SELECT 1 AS n"], "o.txt", lambda file: file.read_text().startswith("n\n-\n1\n")),
+        (
+            ["sql", "SELECT 1 AS n"],
+            "o",
+            lambda file: file.read_text().startswith("      n\ninteger\n-------\n      1\n"),
+        ),
+        (
+            ["sql", "SELECT 1 AS n"],
+            "o.txt",
+            lambda file: file.read_text().startswith("      n\ninteger\n-------\n      1\n"),
+        ),
         (["sql", "SELECT 1 AS n", "--format", "csv"], "o.gone", lambda file: file.read_text() == "n\n1\n"),
         (["metadata", "t", "versions"], "o.parquet", lambda file: pyarrow.parquet.read_table(file).num_rows == 2),
         (["plan", "t"], "o.json", lambda file: json.loads(file.read_text())["kind"] == "plan"),

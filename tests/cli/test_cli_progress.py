@@ -58,9 +58,9 @@ def shown(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
     ("sizes", "repeated", "words"),
     [
         ([], 0, "reading t"),  # what came before says nothing
-        ([500_000], 0, "reading t (1.5 MB of stores in 2 requests)"),
-        ([], 1, "reading t (1.0 MB of stores in 1 request, 1 asked again)"),
-        ([200_000, 0], 2, "reading t (1.2 MB of stores in 3 requests, 2 asked again)"),
+        ([500_000], 0, "reading t (1.4 MiB of stores in 2 requests)"),
+        ([], 1, "reading t (976.6 KiB of stores in 1 request, 1 asked again)"),
+        ([200_000, 0], 2, "reading t (1.1 MiB of stores in 3 requests, 2 asked again)"),
     ],
 )
 def test_a_spinner_says_the_bytes(
@@ -91,10 +91,10 @@ def last_line(shown: io.StringIO) -> str:
 @pytest.mark.parametrize(
     ("parts", "words"),
     [
-        ([0.0], "copying (0 %, 1.5 MB of stores in 2 requests)"),
-        ([0.376], "copying (38 %, 1.5 MB of stores in 2 requests)"),
-        ([1.0, 0.5], "copying (50 %, 1.5 MB of stores in 2 requests)"),  # the least advanced
-        ([-0.01, 1.5], "copying (1.5 MB of stores in 2 requests)"),  # neither says anything
+        ([0.0], "copying (0 %, 1.4 MiB of stores in 2 requests)"),
+        ([0.376], "copying (38 %, 1.4 MiB of stores in 2 requests)"),
+        ([1.0, 0.5], "copying (50 %, 1.4 MiB of stores in 2 requests)"),  # the least advanced
+        ([-0.01, 1.5], "copying (1.4 MiB of stores in 2 requests)"),  # neither says anything
     ],
 )
 def test_a_spinner_says_the_percentage(

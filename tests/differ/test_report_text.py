@@ -167,7 +167,7 @@ def test_columns_and_groups_come_before_rows():
         "  2024-06-01  ████████████████████████████░░░░░░░░░░  4  3 changed, 1 only right\n"
         "  █ changed  ░ only on the right\n"
         "\n"
-        "columns (2 of 3 differ)\n" in text
+        "columns (2 of 3 differ)\n" in to_text(found, 80)
     )
     assert "let pass\n  tolerance of total: 0.01\n  3 rows within tolerances, which is no difference\n" in text
     assert (

@@ -271,9 +271,10 @@ def test_no_line_is_wide_and_no_text_is_markup(value: str) -> None:
         by_key=Spread(places=(GroupDifference(values=(value,), changed=1),) * 20, rows=20, total=20),
         by_file=Spread(places=(place,), rows=1, total=9),
     )
-    for line in (*where_lines(found), *where_lines(PLACED), *where_lines(PLACED, most=1)):
-        assert cells(line) <= 80, line
-        assert line.isprintable()
+    for width in (60, 80, 200):
+        for line in (*where_lines(found, width=width), *where_lines(PLACED, width=width)):
+            assert cells(line) <= width, line
+            assert line.isprintable()
     page = "".join(where_html(found))
     pictures = re.findall(r"<svg .*?</svg>", page)
     assert len(pictures) == 4

@@ -43,7 +43,7 @@ def shell(
     *,
     opening: options.OpeningOptions,
 ) -> None:
-    """Run statements as they are typed, or from standard input, on the tables of a catalog, or of all.
+    """Run statements as they are typed, or are piped in. They have the tables of a catalog, or of all.
 
     Examples:
         harness shell warehouse

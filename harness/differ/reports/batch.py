@@ -13,6 +13,7 @@ from harness.differ.result import Batch, BatchEntry, BatchOutcome
 from harness.errors import html_text as escaped
 from harness.errors import json_text, visible
 from harness.metadata.model.frames import preformatted
+from harness.metadata.model.text_tables import aligned
 
 FORMAT = 1
 _LOOKS = {
@@ -33,12 +34,13 @@ def _ranked(batch: Batch) -> list[BatchEntry]:
 def to_text(batch: Batch) -> str:
     """A line for each comparison, different ones first, then the reports of these."""
     lines = [summary(batch), ""]
-    width = max((len(visible(entry.name)) for entry in batch.entries), default=0)
+    cells = []
     for entry in _ranked(batch):
         parts = (("left", entry.left_seconds), ("right", entry.right_seconds))
         times = ", ".join(f"{side} {seconds:.2f} s" for side, seconds in parts if seconds is not None)
-        said = f"{visible(entry.message)}{f'  ({times})' if times else ''}"
-        lines.append(f"{_LOOKS[entry.outcome][0]} {visible(entry.name).ljust(width)}  {entry.outcome.value}: {said}")
+        said = f"{entry.message}{f'  ({times})' if times else ''}"
+        cells.append((f"{_LOOKS[entry.outcome][0]} {entry.name}", f"{entry.outcome.value}: {said}"))
+    lines += aligned(cells)
     for entry in batch.entries:
         if entry.outcome is BatchOutcome.DIFFERENT and entry.report is not None:
             lines += ["", f"── {visible(entry.name)}", "", entry.report.rstrip("\n")]

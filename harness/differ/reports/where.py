@@ -14,21 +14,23 @@ from harness.errors import html_text, visible
 from harness.metadata.model.drawing import Bar, Drawing, Kind, as_svg, as_text, cut
 from harness.metadata.model.frames import preformatted
 
-_WIDTH = 80
-"""Cells of a line of text."""
 _MOST_BARS, _FEW_RANGES = 20, 8
-_PATH_IN_TEXT, _PATH_IN_SVG, _DIRECTORY = 26, 40, 70
+_PATH_IN_SVG, _DIRECTORY = 40, 70
 """Characters of a path that are shown, the last ones, because these tell files apart."""
 
 
-def where_lines(comparison: ComparisonResult, most: int = _MOST_BARS) -> Iterator[str]:
-    """The pictures as lines of text, of at most 80 cells. most: bars of a picture; ranges of a key are all drawn."""
-    for number, drawing in enumerate(_drawings(comparison, most, _PATH_IN_TEXT)):
+def where_lines(comparison: ComparisonResult, *, most: int = _MOST_BARS, width: int = 80) -> Iterator[str]:
+    """The pictures as lines of text.
+
+    most: bars of a picture; ranges of a key are all drawn. width: of a line at most, in cells, and at least 60.
+    """
+    width = max(width, 60)
+    for number, drawing in enumerate(_drawings(comparison, most, (width - 2) // 3)):
         yield from [""] * (number > 0)
         title = visible(f"{drawing.title} ({drawing.note})")
-        lines = textwrap.wrap(title, _WIDTH, subsequent_indent="  ", break_on_hyphens=False)
-        yield from (cut(line, _WIDTH) for line in lines)
-        *lines, last = (f"  {line}" for line in as_text(drawing, _WIDTH - 2))
+        lines = textwrap.wrap(title, width, subsequent_indent="  ", break_on_hyphens=False)
+        yield from (cut(line, width) for line in lines)
+        *lines, last = (f"  {line}" for line in as_text(drawing, width - 2))
         yield from lines
         if drawing.is_row or len(drawing.legend()) > 1:
             yield last

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import compress
 from typing import TYPE_CHECKING, Any
 
-from harness.errors import without_secrets
+from harness.errors import size_text, without_secrets
+from harness.metadata.model.text_tables import Column, table_lines
 from harness.metadata.plan.scan_plan import SkippedFiles
 from harness.storage.paths import shown
 
@@ -14,6 +16,11 @@ if TYPE_CHECKING:
     from harness.metadata.plan.scan_plan import ScanPlan
 
 _SHOWN_FILES = 20
+_READ = ("#", "file", "rows", "size", "deletes", "partition", "sequence", "format")
+_SKIPPED = ("file", "rows", "size", "by")
+_POSITIONS = ("file", "kind", "positions", "offset", "of")
+_EQUALITY = ("#", "file", "keys", "sequence", "partition")
+_NUMERIC = ("rows", "size", "sequence", "positions", "offset")
 
 
 def as_dict(plan: ScanPlan) -> dict[str, Any]:
@@ -76,8 +83,11 @@ def totals(plan: ScanPlan) -> dict[str, Any]:
     }
 
 
-def as_text(plan: ScanPlan) -> str:
-    """The plan for a person: totals, then files, skips and deletes, the first twenty of each."""
+def as_text(plan: ScanPlan, width: int | None = None) -> str:
+    """The plan for a person: totals, then tables of files, skips and deletes, the first twenty of each.
+
+    width: of tables at most, in cells.
+    """
     known = totals(plan)
     rows, size = known["records_before_deletes"], known["bytes"]
     by_reason = ", ".join(f"{n} by {reason}" for reason, n in known["skipped_by"].items())
@@ -91,29 +101,31 @@ def as_text(plan: ScanPlan) -> str:
         f"files {known['files_read']} read, {known['files_skipped']} skipped{f' ({by_reason})' if by_reason else ''} "
         f"of {known['files_considered']}{f'; manifests {read} read, {passed} skipped' if read or passed else ''}",
         f"rows {'unknown' if rows is None else f'{rows:,}'} before deletes, "
-        f"{'unknown' if size is None else f'{size:,}'} bytes",
+        f"{'unknown bytes' if size is None else size_text(size)}",
         f"deletes {known['position_deletes']} positional on {known['files_with_deleted_positions']} files, "
         f"{known['equality_deletes']} equality on {known['files_with_equality_deletes']} files",
     ]
     lines += [f"trusted {', '.join(plan.trusted)}"] if plan.trusted else []
-    lines += _section(
-        "read",
-        [f"#{n}  {_file_line(plan, row)}" for n, row in enumerate(plan.files.to_pylist()[:_SHOWN_FILES])],
-        plan.files.num_rows,
-    )
-    lines += _section("skipped", [f"{s.path}  by {s.reason}" for s in plan.skipped[:_SHOWN_FILES]], len(plan.skipped))
+    read_ = [_file_cells(plan, n, row) for n, row in enumerate(plan.files.to_pylist()[:_SHOWN_FILES])]
+    lines += _section("read", _READ, read_, plan.files.num_rows, width)
+    skipped = [(s.path, _known(s.record_count), _size(s.size), s.reason) for s in plan.skipped[:_SHOWN_FILES]]
+    lines += _section("skipped", _SKIPPED, skipped, len(plan.skipped), width)
     positional = [
-        f"{d.path}  {d.kind}{f' at {d.offset}' if d.offset is not None else ''}, "
-        f"{'?' if d.record_count is None else d.record_count} positions of file {_numbers(d.files)}"
+        (d.path, d.kind, _known(d.record_count), "" if d.offset is None else f"{d.offset}", _numbers(d.files))
         for d in plan.position_deletes[:_SHOWN_FILES]
     ]
-    lines += _section("deleted positions", positional, len(plan.position_deletes))
+    lines += _section("deleted positions", _POSITIONS, positional, len(plan.position_deletes), width)
     equality = [
-        f"#{n}  {d.path}  keys {', '.join(f.name for f in d.keys)}, sequence number {d.sequence_number}, "
-        f"{'all partitions' if d.partition is None else plan.partitions[d.partition]}"
+        (
+            f"#{n}",
+            d.path,
+            ", ".join(f.name for f in d.keys),
+            f"{d.sequence_number}",
+            "all" if d.partition is None else f"{plan.partitions[d.partition]}",
+        )
         for n, d in enumerate(plan.equality_deletes[:_SHOWN_FILES])
     ]
-    lines += _section("equality deletes", equality, len(plan.equality_deletes))
+    lines += _section("equality deletes", _EQUALITY, equality, len(plan.equality_deletes), width)
     lines += [f"warning: {warning}" for warning in plan.warnings]
     return without_secrets("\n".join(lines))
 
@@ -124,18 +136,28 @@ def _file(plan: ScanPlan, row: dict[str, Any]) -> dict[str, Any]:
     return {**row, "physical": shown(row["physical"]), "partition": partition.named(), "equality_deletes": list(scope)}
 
 
-def _file_line(plan: ScanPlan, row: dict[str, Any]) -> str:
-    notes = [f"{row['record_count']} rows", f"{row['size']} bytes", row["format"]]
-    if row["sequence_number"] is not None:
-        notes.append(f"sequence number {row['sequence_number']}")
-    partition = plan.partitions[row["partition"]]
-    if partition.values:
-        notes.append(f"partition {partition}")
-    if row["has_positions"]:
-        notes.append("deleted positions")
-    if plan.delete_sets[row["delete_set"]]:
-        notes.append(f"equality deletes {_numbers(plan.delete_sets[row['delete_set']])}")
-    return f"{row['path']}  {', '.join(notes)}"
+def _file_cells(plan: ScanPlan, number: int, row: dict[str, Any]) -> tuple[str, ...]:
+    partition, equality = plan.partitions[row["partition"]], plan.delete_sets[row["delete_set"]]
+    deletes = ["positions"] if row["has_positions"] else []
+    deletes += [f"equality {_numbers(equality)}"] if equality else []
+    return (
+        f"#{number}",
+        row["path"],
+        _known(row["record_count"]),
+        _size(row["size"]),
+        ", ".join(deletes),
+        f"{partition}" if partition.values else "",
+        "" if row["sequence_number"] is None else f"{row['sequence_number']}",
+        row["format"],
+    )
+
+
+def _known(number: int | None) -> str:
+    return "?" if number is None else f"{number:,}"
+
+
+def _size(size: int | None) -> str:
+    return "?" if size is None else size_text(size)
 
 
 def _numbers(places: Iterable[int]) -> str:
@@ -143,8 +165,15 @@ def _numbers(places: Iterable[int]) -> str:
     return ", ".join(f"#{place}" for place in places)
 
 
-def _section(title: str, lines: list[str], total: int) -> list[str]:
-    if not lines:
+def _section(
+    title: str, names: Sequence[str], rows: Sequence[Sequence[str]], total: int, width: int | None
+) -> list[str]:
+    """A table without the columns that are empty."""
+    if not rows:
         return []
-    more = [f"  … and {total - len(lines)} more"] if total > len(lines) else []
+    filled = [any(column) for column in zip(*rows, strict=True)]
+    columns = [Column(n, is_whole=n in _NUMERIC, to_right=n in _NUMERIC) for n in compress(names, filled)]
+    cells = [tuple(compress(row, filled)) for row in rows]
+    more = [f"  … and {total - len(rows):,} more"] if total > len(rows) else []
+    lines = table_lines(columns, [cells], width=None if width is None else width - 2)
     return [f"{title}:", *(f"  {line}" for line in lines), *more]

@@ -224,11 +224,14 @@ class ScanPlan:
         """For notebooks: what `explain` says."""
         return preformatted(self.explain())
 
-    def explain(self) -> str:
-        """The plan for a person: files read and skipped and by what, deletes, rows, bytes."""
+    def explain(self, *, width: int | None = None) -> str:
+        """The plan for a person: files read and skipped and by what, deletes, rows, bytes.
+
+        width: of tables at most, in cells; None: as wide as they are.
+        """
         from harness.metadata.plan import explain as plan_report
 
-        return plan_report.as_text(self)
+        return plan_report.as_text(self, width)
 
     def to_dict(self) -> dict[str, Any]:
         """The whole plan as plain values, for JSON; stored-form values as they are (bytes included)."""

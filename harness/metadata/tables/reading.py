@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
@@ -10,8 +11,9 @@ import numpy as np
 import pyarrow as pa
 
 from harness.errors import HarnessError, RequestError, UnknownColumnError
-from harness.metadata.model.arrow_values import array_of, from_numpy, to_numpy
-from harness.metadata.model.schema import Field, OpaqueType, StructType, Type, UuidType, arrow_type
+from harness.metadata.model.arrow_values import array_of, children_of, from_numpy, nested_type, to_numpy, with_children
+from harness.metadata.model.schema import Field, IntegerType, OpaqueType, StructType, Type, UuidType, arrow_type
+from harness.metadata.model.text_tables import Column, column_of, html_table, table_lines
 from harness.storage.records import dataclass
 
 if TYPE_CHECKING:
@@ -40,7 +42,7 @@ def is_metadata_table(table_format: str, name: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class MetadataTable:
-    """A metadata table that is not read yet.
+    """A metadata table that is not read yet. Printed, or at the end of a cell, it reads and shows its first rows.
 
     schema: its columns. read: gives the table, perhaps with nulls in columns that are not asked for.
     """
@@ -62,6 +64,28 @@ class MetadataTable:
                     f"Unknown column {name!r}: there are {', '.join(self.schema.names)}", field=name
                 )
         return self.read(frozenset(names)).select(names)
+
+    def __str__(self) -> str:
+        columns, rows, note = self._shown()
+        return "\n".join([*table_lines(columns, [rows], width=shutil.get_terminal_size().columns), *note])
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        columns, rows, note = self._shown()
+        return f"<div>{html_table(columns, rows)}{''.join(f'<p>{line}</p>' for line in note)}</div>"
+
+    def _shown(self) -> tuple[list[Column], list[tuple[str | None, ...]], list[str]]:
+        from harness.engines.duckdb.instance import cursor
+
+        table = self.to_arrow()
+        relation = cursor().from_arrow(in_words(table)).limit(_SHOWN)
+        note = [f"({_SHOWN} of {table.num_rows:,} rows; to_arrow() has all)"] if table.num_rows > _SHOWN else []
+        columns = [column_of(name, type_) for name, type_ in zip(relation.columns, relation.types, strict=True)]
+        return columns, relation.project("CAST(COLUMNS(*) AS VARCHAR)").fetchall(), note
+
+
+_SHOWN = 40
 
 
 def metadata_table(table: Any, selection: Any, name: str) -> MetadataTable:
@@ -197,14 +221,41 @@ def tuple_struct(fields: Sequence[Field]) -> StructType | None:
 
 
 def partition_column(type_: StructType | None) -> dict[str, pa.DataType]:
-    """The name and type of the column of partition tuples; no column for None."""
-    return {} if type_ is None else {"partition": arrow_type(type_)}
+    """The name and type of the column of partition tuples; no column for None. Fields that count tell their unit."""
+    return {} if type_ is None else {"partition": pa.struct(_tuple_fields(type_))}
+
+
+def _tuple_fields(type_: StructType) -> list[pa.Field]:
+    units = [f.type.unit if isinstance(f.type, IntegerType) else "" for f in type_.fields]
+    fields = zip(arrow_type(type_), units, strict=True)
+    return [field.with_metadata({_UNIT: unit}) if unit else field for field, unit in fields]
+
+
+_UNIT = b"unit"
+
+
+def in_words(rows: pa.Table) -> pa.Table:
+    """The rows for people: partition values that count months or hours as `2024-03` and `2024-03-01T05`."""
+    columns = [
+        _in_words(column.combine_chunks(), field) for column, field in zip(rows.columns, rows.schema, strict=True)
+    ]
+    return pa.table(columns, names=rows.column_names)
+
+
+def _in_words(array: pa.Array, field: pa.Field) -> pa.Array:
+    if (unit := (field.metadata or {}).get(_UNIT)) is not None:
+        texts = [None if value is None else str(np.datetime64(value, unit.decode())) for value in array.to_pylist()]
+        return array_of(texts, TEXT)
+    if not pa.types.is_struct(array.type):
+        return array
+    children = [_in_words(child, part) for child, part in zip(children_of(array), array.type, strict=True)]
+    return with_children(array, children, nested_type(array.type, [child.type for child in children]))
 
 
 def tuples_of(tuples: Sequence[Mapping[int, Any]], type_: StructType) -> pa.Array:
     """Partition tuples (internal values by field id) as structs; a field that a tuple has not is null."""
     arrays = [values_of([values.get(f.id) for values in tuples], f.type) for f in type_.fields]
-    return pa.StructArray.from_arrays(arrays, fields=list(arrow_type(type_)))
+    return pa.StructArray.from_arrays(arrays, fields=_tuple_fields(type_))
 
 
 def map_of(keys: Sequence[int], columns: Sequence[pa.Array], type_: pa.DataType) -> pa.Array:

@@ -14,13 +14,12 @@ Verified is the share of all reads that were held against what they must give.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-
-from rich.cells import cell_len
+from collections.abc import Iterator
 
 from harness.differ.reports.text import to_text as comparison_text
 from harness.differ.result import counted
 from harness.errors import visible
+from harness.metadata.model.text_tables import aligned
 from harness.testing.conformance.results import Case, Check, Outcome, Run
 
 # Words that the reports of a run share.
@@ -120,21 +119,8 @@ def _engines(run: Run) -> list[str]:
     for engine in run.engines:
         own = run.counts(engine)
         numbers = [f"{own[outcome]:,}" for outcome in shown]
-        lines.append([visible(f"{engine.name} {engine.version}"), *numbers, str(run.share(engine))])
-    return list(_aligned(lines))
-
-
-def _aligned(lines: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Cells in columns; all but the first and the last to the right."""
-    widths = [max(map(cell_len, column)) for column in zip(*lines, strict=True)]
-    last = len(widths) - 1
-    for line in lines:
-        padded = [" " * (width - cell_len(cell)) for cell, width in zip(line, widths, strict=True)]
-        cells = [
-            cell + space if number in (0, last) else space + cell
-            for number, (cell, space) in enumerate(zip(line, padded, strict=True))
-        ]
-        yield "  ".join(cells)
+        lines.append([f"{engine.name} {engine.version}", *numbers, str(run.share(engine))])
+    return list(aligned(lines, [False, *(True for _ in shown), False]))
 
 
 def _remarks(run: Run) -> list[str]:
