@@ -217,6 +217,7 @@ def test_the_share_of_each_column() -> None:
         "by column (of 40 changed rows)",
         "  total   " + "█" * 54 + "  100 %  40 rows",
         "  region  " + "█" * 13 + " " * 41 + "   25 %  10 rows",
+        "  █ changed",
     ]
     alike = replace(UNKEYED, by_column=(ColumnDifference(column="region", rows=1),))
     assert next(where_lines(alike)) == "by column (of 1 pair of alike rows)"
@@ -229,7 +230,7 @@ def test_a_row_of_ranges_is_a_line_for_each_kind() -> None:
         keys=["id"],
     )
     # 41 numbers in 20 ranges: the first has 3, the others 2
-    assert list(where_lines(found))[3:] == [
+    assert list(where_lines(found))[4:] == [
         "by id (all 7 differing rows, between the first and last of both sides)",
         "  changed            ██▃▃" + "·" * 36 + "  4",
         "  only on the left   " + "·" * 18 + "▃▃▃▃" + "·" * 18 + "  2",
@@ -246,17 +247,19 @@ def test_pictures_of_few_and_many_rows(number: int) -> None:
         assert (lines, list(where_html(found))) == ([], [])
         assert next(where_lines(replace(found, rows=()))) == "by column (of 1 changed row)"
         return
-    assert lines[:4] == [
+    assert lines[:5] == [
         "by column (of 30 changed rows)" if number == 30 else "by column (of 10,000 changed rows)",
         lines[1],
+        "  █ changed",
         "",
         f"by id (all {number:,} differing rows, between the first and last of both sides)",
     ]
     first = {30: "██" + "·" * 38, 10_000: "█" * 40}[number]
-    assert lines[4] == f"  changed  {first}  {number:,}"
+    assert lines[5] == f"  changed  {first}  {number:,}"
     groups = {30: 10, 10_000: 345}[number]  # 20 are shown
-    assert lines[7] == f"by day (all {number:,} differing rows, {groups} more not shown)"
-    assert len(lines) == 28
+    assert lines[8] == f"by day (all {number:,} differing rows, {groups} more not shown)"
+    assert len(lines) == 30
+    assert lines[-1] == "  █ changed"
 
 
 @pytest.mark.parametrize("value", ["day=2024-01-01", "x" * 300, "世界" * 90, EVIL])

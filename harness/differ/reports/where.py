@@ -30,10 +30,7 @@ def where_lines(comparison: ComparisonResult, *, most: int = _MOST_BARS, width: 
         title = visible(f"{drawing.title} ({drawing.note})")
         lines = textwrap.wrap(title, width, subsequent_indent="  ", break_on_hyphens=False)
         yield from (cut(line, width) for line in lines)
-        *lines, last = (f"  {line}" for line in as_text(drawing, width - 2))
-        yield from lines
-        if drawing.is_row or len(drawing.legend()) > 1:
-            yield last
+        yield from (f"  {line}" for line in as_text(drawing, width - 2))
 
 
 def where_html(comparison: ComparisonResult) -> Iterator[str]:
@@ -87,7 +84,7 @@ def _key(comparison: ComparisonResult) -> Drawing | None:
     return Drawing(
         title=f"by {comparison.keys[0]}",
         note=", ".join((_looked_at(comparison, found.rows), between)),
-        bars=tuple(_bar(place, place.values[0]) for place in found.places),
+        bars=_bars(found.places, [place.values[0] for place in found.places]),
         is_row=len(found.places) > _FEW_RANGES,
     )
 
@@ -99,7 +96,7 @@ def _groups(comparison: ComparisonResult, most: int) -> Drawing | None:
     return Drawing(
         title=f"by {', '.join(comparison.grouped_by)}",
         note=_note([_looked_at(comparison, comparison.differing)], comparison.groups - len(found)),
-        bars=tuple(_bar(group, ", ".join(group.values)) for group in found),
+        bars=_bars(found, [", ".join(group.values) for group in found]),
     )
 
 
@@ -116,7 +113,7 @@ def _files(comparison: ComparisonResult, most: int, path: int) -> Drawing | None
     return Drawing(
         title="by file",
         note=_note(note, found.total - len(shown)),
-        bars=tuple(_bar(place, _tail(place.values[1][start:], path), place.values[0]) for place in shown),
+        bars=_bars(shown, [_tail(p.values[1][start:], path) for p in shown], [p.values[0] for p in shown]),
     )
 
 
@@ -130,21 +127,21 @@ def _note(parts: Sequence[str], more: int) -> str:
     return ", ".join([*parts, *([f"{more:,} more not shown"] if more > 0 else [])])
 
 
-def _bar(place: GroupDifference, label: str, side: str = "") -> Bar:
-    """A bar with its kinds in words. side: of a file."""
-    kinds = {
-        Kind.CHANGED: (place.changed, "changed"),
-        Kind.ONLY_LEFT: (place.only_left, "only left"),
-        Kind.ONLY_RIGHT: (place.only_right, "only right"),
-    }
-    there = [(number, word) for number, word in kinds.values() if number]
-    words = ", ".join(word if len(there) == 1 else f"{number:,} {word}" for number, word in there)
-    return Bar(
-        label=label,
-        parts=tuple((kind, number) for kind, (number, _) in kinds.items()),
-        value=f"{sum(number for number, _ in there):,}",
-        remark=f"{side}: {words}" if side and place.changed else words,
-    )
+def _bars(places: Sequence[GroupDifference], labels: Sequence[str], sides: Sequence[str] = ()) -> tuple[Bar, ...]:
+    """A bar for each place, with its kinds in words where there are several. sides: of files with changed rows."""
+    kinds = {Kind.CHANGED: "changed", Kind.ONLY_LEFT: "only_left", Kind.ONLY_RIGHT: "only_right"}
+    sizes = [{kind: getattr(place, name) for kind, name in kinds.items()} for place in places]
+    drawn = {kind for own in sizes for kind, size in own.items() if size}
+    bars = []
+    for own, label, side in zip(sizes, labels, sides or [""] * len(labels), strict=True):
+        there = {kind: size for kind, size in own.items() if size}
+        words = [kinds[kind].replace("_", " ") for kind in there]
+        if len(there) > 1:
+            words = [f"{size:,} {word}" for size, word in zip(there.values(), words, strict=True)]
+        told = [side if own[Kind.CHANGED] else "", ", ".join(words) if len(drawn) > 1 else ""]
+        value = f"{sum(own.values()):,}"
+        bars.append(Bar(label=label, parts=tuple(own.items()), value=value, remark=": ".join(filter(None, told))))
+    return tuple(bars)
 
 
 def _tail(path: str, most: int) -> str:
