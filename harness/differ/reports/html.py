@@ -153,7 +153,7 @@ def _totals(table: ReportTable | None) -> Iterator[str]:
         return
     heading = escaped(table.title[:1].upper() + table.title[1:])
     yield f'<section aria-labelledby="columns"><h2 id="columns">{heading}</h2>'
-    yield '<div class="scroll" tabindex="0" role="region" aria-labelledby="columns"><table class="totals">'
+    yield '<div class="scroll" tabindex="0" role="group" aria-labelledby="columns"><table class="totals">'
     places = [' class="number"' if i in table.numbers else "" for i in range(len(table.names))]
     cells = "".join(f'<th scope="col"{c}>{escaped(n)}</th>' for n, c in zip(table.names, places, strict=True))
     yield f"<thead><tr>{cells}</tr></thead><tbody>"
@@ -199,7 +199,8 @@ def _sides(comparison: ComparisonResult) -> Iterator[str]:
 def _schema(comparison: ComparisonResult) -> Iterator[str]:
     if not comparison.schema:
         return
-    yield '<section aria-labelledby="schema"><h2 id="schema">Schema</h2><div class="scroll"><table class="schema">'
+    yield '<section aria-labelledby="schema"><h2 id="schema">Schema</h2>'
+    yield '<div class="scroll" tabindex="0" role="group" aria-labelledby="schema"><table class="schema">'
     yield '<thead><tr><td></td><th scope="col">column</th><th scope="col">left</th><th scope="col">right</th>'
     yield '<th scope="col">what</th></tr></thead><tbody>'
     for difference in comparison.schema:
@@ -238,7 +239,7 @@ def _shown(comparison: ComparisonResult, rows: tuple[RowPairing, ...]) -> Iterat
     if any(row.kind is None for row in rows):
         yield "<p>Without keys, rows that share at least half of the values face each other: alike, not equal.</p>"
     yield from _filter(rows, split)
-    yield '<div class="scroll" tabindex="0" role="region" aria-labelledby="rows"><table class="rows">'
+    yield '<div class="scroll" tabindex="0" role="group" aria-labelledby="rows"><table class="rows">'
     yield from _head(comparison, split)
     for row in rows:
         yield from _row(row, comparison, split)
