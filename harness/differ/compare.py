@@ -31,6 +31,7 @@ from harness.differ.result import ComparisonResult, SideInfo
 from harness.differ.schemas import compare_schemas
 from harness.differ.sides import HashedSide, Hashing, Side
 from harness.differ.sources import Moment, RowSource, usual_engines
+from harness.differ.spread import by_key, evenly
 from harness.errors import RequestError, UnsupportedError
 from harness.metadata.model.arguments import checked
 from harness.snapshot import Changes, Snapshot
@@ -219,9 +220,16 @@ class _Run:
                 found = self._grouped(found, sides, columns, grouped)
         infos = [replace(side.info, rows=rows) for side, rows in zip(sides, found.rows, strict=True)]
         plans, rows = (sides[0].plan, sides[1].plan), found.difference.rows
+        files = ranges = None
         if rows and plans != (None, None):
             zeros = rules.signed_zeros
-            rows = with_origins(found.difference, found.shown, columns, plans, keys=rules.keys, signed_zeros=zeros)
+            rows, files = with_origins(
+                found.difference, found.shown, columns, plans, keys=rules.keys, signed_zeros=zeros
+            )
+        if found.difference.differing and rules.keys:
+            counted = evenly(found.difference, len(found.difference.differing))
+            known = [found.difference.differing[i] for i in counted]
+            ranges = by_key(known, found.shown, rules.keys[0], is_whole=small is not None)
         return replace(
             whole,
             left=infos[0],
@@ -230,6 +238,8 @@ class _Run:
             grouped_by=grouped.group_by if found.by_group else rules.group_by,
             by_group=found.by_group,
             groups=found.groups,
+            by_key=ranges,
+            by_file=files,
             sampled=rules.sample_keys,
             **{name: getattr(found.difference, name) for name in FINDINGS},
         )

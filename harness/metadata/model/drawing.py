@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from harness.errors import html_text, visible
@@ -23,6 +23,9 @@ class Kind(enum.Enum):
     SKIPPED = ("skipped", "░", ".", "#8b929b")
     ADDED = ("added", "█", "+", "#3b82c4")
     REMOVED = ("removed", "▒", "-", "#d0605e")
+    CHANGED = ("changed", "█", "~", "#c08a1e")
+    ONLY_LEFT = ("only on the left", "▒", "-", "#d0605e")
+    ONLY_RIGHT = ("only on the right", "░", "+", "#3f9b58")
 
     def __init__(self, word: str, block: str, plain: str, colour: str) -> None:
         self.word, self.block, self.plain, self.colour = word, block, plain, colour
@@ -50,16 +53,21 @@ class Bar:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drawing:
-    """Bars on one scale under a title. note: a sentence about all of them."""
+    """Bars on one scale under a title. note: a sentence about all of them. whole: what all are shares of, if any.
+
+    is_row: the bars are many neighbours, such as ranges, and are drawn upright.
+    """
 
     title: str
     bars: tuple[Bar, ...]
     note: str = ""
+    whole: int = 0
+    is_row: bool = False
 
     @property
     def scale(self) -> int:
         """The size of a bar of full length."""
-        return max((bar.size for bar in self.bars if not bar.is_rest), default=0) or 1
+        return self.whole or max((bar.size for bar in self.bars if not bar.is_rest), default=0) or 1
 
     def remark(self, bar: Bar) -> str:
         """The remark of a bar."""
@@ -91,7 +99,13 @@ _SHORTEST, _LONGEST = 8, 60
 
 
 def as_text(drawing: Drawing, width: int, *, in_ascii: bool = False) -> Iterator[str]:
-    """A line per bar, then the legend; the title is left to the caller. width: of a line at most, in cells."""
+    """A line per bar, then the legend; the title is left to the caller. width: of a line at most, in cells.
+
+    Upright bars have a line per kind, because a character has no room for several, and then the first and last label.
+    """
+    if drawing.is_row:
+        yield from _text_row(drawing, width)
+        return
     sign = "..." if in_ascii else "…"
     values = [visible(bar.value) for bar in drawing.bars]
     widest = width - _SHORTEST - 2 * len(_GAP) - max(map(cell_width, values), default=0)
@@ -166,6 +180,8 @@ def as_html(drawing: Drawing) -> str:
 
 def as_svg(drawing: Drawing) -> str:
     """The bars and the legend as one SVG element."""
+    if drawing.is_row:
+        return _svg_row(drawing)
     y, elements = 14, list[str]()
     is_beside = all(cell_width(visible(b.label)) + 2 + cell_width(visible(b.value)) <= _LINE for b in drawing.bars)
     for bar in drawing.bars:
@@ -185,11 +201,15 @@ def as_svg(drawing: Drawing) -> str:
             elements.append(_text("0", y, cut(remark, left), ' font-size="12"'))
         elements.append("</g>")
         y += 24 if remark or not is_beside else 9
-    elements += _legend(drawing, y)
+    return _svg(drawing, elements, y)
+
+
+def _svg(drawing: Drawing, elements: Sequence[str], y: int) -> str:
+    """The element with the legend at a height."""
     title = html_text(f"{drawing.title}: {drawing.note}" if drawing.note else drawing.title)
     look = f'width="100%" height="{y + 8}" fill="currentColor" font-family="system-ui, sans-serif" font-size="13"'
     head = f'<svg class="picture" xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{title}" {look}>'
-    return "".join([head, *elements, "</svg>"])
+    return "".join([head, *elements, *_legend(drawing, y), "</svg>"])
 
 
 def _text(x: str, y: int, text: str, more: str = "") -> str:
@@ -202,3 +222,41 @@ def _legend(drawing: Drawing, y: int) -> Iterator[str]:
         yield f'<rect x="{x}" y="{y - 9}" width="10" height="10" fill="{kind.colour}"/>'
         yield _text(str(x + 15), y, kind.word)
         x += 15 + _CELL * (cell_width(kind.word) + 2)
+
+
+# Upright bars.
+
+
+_LEVELS, _NOTHING = "▁▂▃▄▅▆▇█", "·"
+_WIDE, _HIGH = 2, 90
+"""The width of a bar in cells, and its height in pixels."""
+
+
+def _text_row(drawing: Drawing, width: int) -> Iterator[str]:
+    shown = _WIDE * len(drawing.bars)
+    own = max((cell_width(kind.word) for kind in drawing.legend()), default=0)
+    for kind in drawing.legend():
+        sizes = [dict(bar.parts).get(kind, 0) for bar in drawing.bars]
+        levels = [_LEVELS[-(-len(_LEVELS) * size // drawing.scale) - 1] if size else _NOTHING for size in sizes]
+        drawn = "".join(level * _WIDE for level in levels)
+        yield cut(_GAP.join((_padded(kind.word, own), drawn, f"{sum(sizes):,}")), width)
+    first, last = (cut(drawing.bars[place].label, shown // 2 - 1) for place in (0, -1))
+    yield cut(_GAP.join((" " * own, _padded(first, shown - cell_width(last)) + last)), width)
+
+
+def _svg_row(drawing: Drawing) -> str:
+    elements, wide = [_text("0", 12, f"{drawing.scale:,}", ' font-size="12"')], 100 / len(drawing.bars)
+    base = 20 + _HIGH
+    for place, bar in enumerate(drawing.bars):
+        told = ", ".join(filter(None, (bar.label, visible(bar.value), bar.remark)))
+        elements.append(f"<g><title>{html_text(told)}</title>")
+        y = base
+        for kind, high in _lengths(bar, drawing.scale, _HIGH, least=2):
+            y -= high
+            where = f'x="{place * wide + wide / 10:g}%" y="{y}" width="{wide * 0.8:g}%" height="{high}"'
+            elements.append(f'<rect {where} fill="{kind.colour}"/>')
+        elements.append("</g>")
+    elements.append(f'<rect x="0" y="{base}" width="100%" height="1" fill="currentColor"/>')
+    elements.append(_text("0", base + 17, cut(drawing.bars[0].label, _LINE // 2)))
+    elements.append(_text("100%", base + 17, cut(drawing.bars[-1].label, _LINE // 2), ' text-anchor="end"'))
+    return _svg(drawing, elements, base + 42)
