@@ -18,7 +18,15 @@ from dataclasses import field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Unpack
 
-from harness.errors import AmbiguousTableError, HarnessError, RequestError, TableNotFoundError, UnsupportedError, warn
+from harness.errors import (
+    AmbiguousTableError,
+    HarnessError,
+    RequestError,
+    TableNotFoundError,
+    UnsupportedError,
+    size_text,
+    warn,
+)
 from harness.metadata.filters.predicate import Filter
 from harness.metadata.model.arguments import checked
 from harness.metadata.model.frames import described
@@ -216,7 +224,10 @@ class Table:
         The picture is of what is at hand: the snapshots of an Iceberg table, the partitions or files of a Delta table.
         """
         current = self.source.current
-        size = {f"recorded {name}": f"{number:,}" for name, number in self.source.recorded().items()}
+        size = {
+            f"recorded {name}": size_text(number) if name == "bytes" else f"{number:,}"
+            for name, number in self.source.recorded().items()
+        }
         point = "version" if self.format == "delta" else "snapshot"
         known = {
             "name": self.name,

@@ -123,6 +123,7 @@ _STYLES = {
     "dim": re.compile(r" +(left|right): |  (?! *#).*  (partition|statistics)$|UNSUPPORTED"),
 }
 """Lines on a terminal by how they begin, and their styles: differences, deletes, skipped files."""
+_CODES = {"red": 31, "green": 32, "yellow": 33, "dim": 2}
 
 
 def write_lines(texts: Iterable[str], stream: ByteStream) -> None:
@@ -145,15 +146,10 @@ def width_for(output: Path | None) -> int | None:
 
 
 def style_of(stream: ByteStream) -> Style:
-    """The function that gives a text a style of rich; the text stays as it is off a terminal, and with NO_COLOR."""
-    if stream.isatty():
-        from rich.console import Console  # takes 0.03 s to import
-        from rich.style import Style as RichStyle
-
-        console = Console()
-        if console.color_system is not None and not console.no_color:
-            return lambda text, name: RichStyle.parse(name).render(text)
-    return unstyled
+    """The function that gives a text its style; texts stay as they are off a terminal, and with NO_COLOR."""
+    if not stream.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        return unstyled
+    return lambda text, name: f"\x1b[{_CODES[name]}m{text}\x1b[0m"
 
 
 def is_terminal_output() -> bool:

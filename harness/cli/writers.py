@@ -186,7 +186,8 @@ def write_rows(
     """Writes all rows while they are read; as text at most `max_rows`, which `option` sets, if that is not None."""
     match row_format:
         case RowFormat.TEXT if [name for name, _ in rows.columns] == _EXPLAINED:
-            write_texts(_explained(rows), stream)
+            for batch in rows.batches():  # which has lines of its own
+                write_texts((visible_lines(text).rstrip("\n") + "\n" for text in batch[1].to_pylist()), stream)
         case RowFormat.TEXT:
             width = shutil.get_terminal_size().columns if stream.isatty() else None
             style = results.style_of(stream)
@@ -205,12 +206,6 @@ def write_rows(
             with pa.ipc.new_stream(_Sink(stream), schema) as writer:
                 for batch in batches:
                     writer.write_batch(batch)
-
-
-def _explained(rows: QueryRows) -> Iterator[str]:
-    """The text of EXPLAIN, which has lines of its own."""
-    for batch in rows.batches():
-        yield from (visible_lines(text).rstrip("\n") + "\n" for text in batch[1].to_pylist())
 
 
 def _write_parquet(rows: QueryRows, stream: ByteStream) -> None:

@@ -20,7 +20,7 @@ import re
 import struct
 import unicodedata
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -100,7 +100,8 @@ def show_values(array: pa.Array) -> list[str]:
         keys, values = children_of(array)
         order = map(order_key, canonical_values(keys))
         entries = list(zip(order, show_values(keys), show_values(values), strict=True))
-        return ["NULL" if row is None else _map(row) for row in grouped(entries, array)]
+        found = (None if row is None else sorted(row, key=lambda entry: entry[0]) for row in grouped(entries, array))
+        return ["NULL" if row is None else f"map{{{', '.join(f'{k}: {v}' for _, k, v in row)}}}" for row in found]
     if is_list(type_):
         texts = show_values(elements_of(array))
         return ["NULL" if row is None else f"[{', '.join(row)}]" for row in grouped(texts, array)]
@@ -108,10 +109,6 @@ def show_values(array: pa.Array) -> list[str]:
         return _floats(array)
     write = _writer(type_)
     return ["NULL" if value is None else write(value) for value in _plain(array)]
-
-
-def _map(entries: Sequence[tuple[Any, str, str]]) -> str:
-    return f"map{{{', '.join(f'{key}: {value}' for _, key, value in sorted(entries, key=lambda entry: entry[0]))}}}"
 
 
 def _text(column: ArrowColumn, place: int) -> str:

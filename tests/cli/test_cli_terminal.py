@@ -108,7 +108,6 @@ def test_partition_values_are_shown_as_people_write_them(lake, capfd):
 def test_colours_are_those_of_a_terminal(lake, terminal, capfd, command, painted, no_colour):
     terminal.chdir(lake)
     terminal.setenv("TERM", "xterm")
-    terminal.setenv("FORCE_COLOR", "1")  # for rich, which asks the captured stdout
     terminal.setenv("COLUMNS", "200")
     if not no_colour:
         terminal.delenv("NO_COLOR")

@@ -286,10 +286,10 @@ class Schema:
     def __str__(self) -> str:
         from harness.metadata.model.text_tables import aligned  # a read needs none
 
-        lines = [
-            ("  " * (len(path) - 1) + f.name, _word(f.type), "required" if f.required else "nullable")
-            for path, f in self.walk()
-        ]
+        lines = []
+        for path, f in self.walk():
+            word = str(f.type).partition("<")[0] if children(f.type) else str(f.type)
+            lines.append(("  " * (len(path) - 1) + f.name, word, "required" if f.required else "nullable"))
         return "\n".join(aligned(lines))
 
     __repr__ = __str__
@@ -326,11 +326,6 @@ def children(type_: Type) -> tuple[Field, ...]:
             return (key, value)
         case _:
             return ()
-
-
-def _word(type_: Type) -> str:
-    """The type without the types of its parts."""
-    return str(type_).partition("<")[0] if children(type_) else str(type_)
 
 
 def described(field_: Field) -> dict[str, Any]:
