@@ -13,14 +13,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
 from harness.differ.buckets import partition_columns, total
 from harness.differ.by_hashes import LABELS, FoundRows, SideFailedError, by_hashes, cheaper_first, failing, sampled
 from harness.differ.canonical import SignedZeros
-from harness.differ.duckdb_side import ArrowSide
+from harness.differ.duckdb_side import ArrowSide, in_engine
 from harness.differ.exact import FINDINGS, Rules
 from harness.differ.forms import form
 from harness.differ.opening import Query, SideOpening, opened
@@ -29,7 +29,7 @@ from harness.differ.relaxations import ALL_TYPE_RULES, NOTHING, Relaxations, Tol
 from harness.differ.relaxed import MOST_ROWS, paired, reconciled, relaxed
 from harness.differ.result import ComparisonResult, SideInfo
 from harness.differ.schemas import compare_schemas
-from harness.differ.sides import HashedSide, Hashing, Side
+from harness.differ.sides import Hashing, Side
 from harness.differ.sources import Moment, RowSource, usual_engines
 from harness.differ.spread import by_key, evenly
 from harness.errors import RequestError, UnsupportedError
@@ -247,7 +247,7 @@ class _Run:
     def _grouped(self, found: FoundRows, sides: tuple[Side, Side], columns: tuple[str, ...], rules: Rules) -> FoundRows:
         """The differences of rows in memory, and how many rows differ in each group."""
         first, second = (
-            ArrowSide(info=side.info, schema=rows.schema, whole=rows, resources=self.resources)
+            ArrowSide(info=side.info, whole=rows, resources=self.resources)
             for side, rows in zip(sides, found.shown, strict=True)
         )
         try:
@@ -443,5 +443,4 @@ def _count(side: Side, few: int) -> int:
             forms[name] = form(type_, type_)
         except UnsupportedError:
             continue
-    own = side.in_duckdb() if isinstance(side, ArrowSide) else cast(HashedSide, side)
-    return total(own.buckets(Hashing(columns=tuple(forms), forms=tuple(forms.values()))))
+    return total(in_engine(side).buckets(Hashing(columns=tuple(forms), forms=tuple(forms.values()))))

@@ -80,8 +80,8 @@ def only_left(keys: pa.Array | list[Any], among: pa.Array | None = None) -> Spre
         ([1.5], {"from 1.5": 1}),
         ([date(2024, 1, 1), date(2024, 2, 9)], {"2024-01-01 to 2024-01-02": 1, "2024-02-08 to 2024-02-09": 1}),
         (
-            [datetime(2024, 1, 1, 5), datetime(2024, 2, 9, 7)],
-            {"2024-01-01 to 2024-01-02": 1, "2024-02-08 to 2024-02-09": 1},
+            [datetime(2024, 1, 1, 5), datetime(2024, 2, 9, 7)],  # whole days
+            {"from 2024-01-01 00:00:00": 1, "from 2024-02-08 00:00:00": 1},
         ),
         (
             pa.array([0, 39 * 3600], pa.timestamp("s", "Europe/Berlin")),

@@ -1,4 +1,4 @@
-"""The history of a table: what each snapshot or version added and removed, as its writer recorded it."""
+"""The history of a table: the rows and files that each snapshot or version added and removed, by its writer."""
 
 from __future__ import annotations
 
@@ -24,9 +24,7 @@ COUNTS = ("rows_added", "rows_removed", "files_added", "files_removed", "bytes_a
 def history(table: Any) -> list[dict[str, Any]]:
     """The snapshots or versions of an opened table, the newest first: id, timestamp_ms, operation, writer and `COUNTS`.
 
-    None is unknown. An Iceberg table's have the branches and tags that point to them besides.
-
-    Raises HarnessError: a commit cannot be read.
+    None is unknown. Snapshots of Iceberg have their branches and tags too. Raises HarnessError: a commit is unreadable.
     """
     try:
         if table.format != "delta":
