@@ -304,14 +304,10 @@ def visible_lines(text: str) -> str:
 
 def size_text(size: int) -> str:
     """A number of bytes for people: `812 bytes`, `72.1 KiB`, `63.8 MiB`."""
-    if size < 1024:
+    power = min(max(size.bit_length() - 1, 0) // 10, 4)
+    if power == 0:
         return f"{size} byte{'' if size == 1 else 's'}"
-    number: float = size
-    for unit in ("KiB", "MiB", "GiB"):
-        number /= 1024
-        if number < 1000:
-            return f"{number:.1f} {unit}"
-    return f"{number / 1024:,.1f} TiB"
+    return f"{size / 1024**power:,.1f} {'KMGT'[power - 1]}iB"
 
 
 def html_text(value: object) -> str:

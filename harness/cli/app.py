@@ -154,10 +154,10 @@ def _global_options(
 
 
 _SECTIONS = {
-    "Look at a table": ("info", "head", "count", "schema", "history", "list", "metadata", "plan"),
-    "Query and compare": ("sql", "shell", "diff"),
-    "Test": ("pull", "scenarios", "demo"),
-    "Find out": ("doctor", "rule", "cache"),
+    "Look at a table": "info head count schema history list metadata plan",
+    "Query and compare": "sql shell diff",
+    "Test": "pull scenarios demo",
+    "Find out": "doctor rule cache",
 }
 """The commands by what they are for."""
 
@@ -166,9 +166,9 @@ class _GroupedCommands(TyperGroup):
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Writes the summaries of the commands by what these are for."""
         for title, names in _SECTIONS.items():
-            summaries = {name: self.commands[name].get_short_help_str(limit=80) for name in names}
             with formatter.section(title):
-                formatter.write_dl([(f"{name:<9}", summary) for name, summary in summaries.items()])
+                short = {name: self.commands[name].get_short_help_str(limit=80) for name in names.split()}
+                formatter.write_dl([(f"{name:<9}", text) for name, text in short.items()])
 
 
 FEW = 3

@@ -15,7 +15,7 @@ import harness
 from harness.cli import results, terminal
 from harness.cli.looking import explained
 from harness.cli.query import run
-from harness.cli.text_table import text_lines
+from harness.cli.writers import text_lines
 from harness.errors import RequestError
 
 if TYPE_CHECKING:

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from harness.cli import results
 from harness.cli.options import Document
-from harness.errors import json_text, size_text, visible
-from harness.metadata.model.text_tables import Column, table_lines
+from harness.errors import json_text
+from harness.metadata.model.text_tables import label, record_lines, value_text
 
 EXACT = 2**53
 """The largest integer up to which JSON readers round none."""
@@ -60,76 +58,19 @@ def text_document(content: Mapping[str, Any], width: int | None = None) -> Itera
 
 def _mapping(content: Mapping[str, Any], indent: str, width: int | None) -> Iterator[str]:
     for key, value in content.items():
-        label = f"{indent}{_label(key)}:"
+        title = f"{indent}{label(key)}:"
         match value:
             case dict() if value:
-                yield label
+                yield title
                 yield from _mapping(value, indent + "  ", width)
             case [dict(), *_]:
-                yield label
-                yield from listed(value, indent + "  ", width)
+                yield title
+                yield from record_lines(value, indent + "  ", width)
             case [*sentences] if any(isinstance(item, str) and " " in item for item in sentences):
-                yield label
-                yield from (f"{indent}  {_one_line(item)}" for item in sentences)
+                yield title
+                yield from (f"{indent}  {value_text('', item)}" for item in sentences)
             case _:
-                yield f"{label} {_cell(key, value)}"
-
-
-def listed(rows: Sequence[Mapping[str, Any]], indent: str = "", width: int | None = None) -> Iterator[str]:
-    """Rows as a table without the columns that are empty everywhere. A row's own tables stand under the row."""
-    values = {name: [row.get(name) for row in rows] for name in dict.fromkeys(name for row in rows for name in row)}
-    shown = {
-        name: column
-        for name, column in values.items()
-        if any(value not in (None, [], {}) for value in column) and not any(map(_is_table, column))
-    }
-    columns = [
-        Column(_label(name), is_whole=is_number, to_right=is_number and not name.endswith(_TIMES))
-        for name, column in shown.items()
-        for is_number in [all(isinstance(value, int | None) and not isinstance(value, bool) for value in column)]
-    ]
-    cells = [[_cell(name, row.get(name)) for name in shown] for row in rows]
-    lines = table_lines(columns, [cells], width=None if width is None else width - len(indent))
-    yield indent + next(lines)
-    for row, line in zip(rows, lines):  # noqa: B905  # notes follow
-        yield indent + line
-        for value in row.values():
-            if _is_table(value):
-                yield from listed(value, indent + "    ", width)
-    yield from (indent + note for note in lines)
-
-
-def _is_table(value: Any) -> bool:
-    return isinstance(value, list) and len(value) > 0 and all(isinstance(item, dict) for item in value)
-
-
-_TIMES = ("timestamp_ms", "updated_ms")
-
-
-def _label(key: str) -> str:
-    return visible(key.removesuffix("_ms") if key.endswith(_TIMES) else key)
-
-
-def _cell(key: str, value: Any) -> str:
-    if key.endswith(_TIMES) and isinstance(value, int):
-        return f"{np.datetime64(value, 'ms')}Z"
-    if "bytes" in key.split("_") and isinstance(value, int):
-        return size_text(value)
-    return _one_line(value)
-
-
-def _one_line(value: Any) -> str:
-    match value:
-        case None | []:
-            return "-"
-        case dict() if not value:  # the pattern {} is any mapping
-            return "-"
-        case list() if not any(isinstance(item, list | dict) for item in value):
-            return ", ".join(_one_line(item) for item in value)
-        case dict():
-            return ", ".join(f"{visible(key)}={_one_line(item)}" for key, item in value.items())
-        case _:
-            return visible(text_of(value) or "")
+                yield f"{title} {value_text(key, value)}"
 
 
 def plain(value: Any) -> Any:
@@ -157,10 +98,3 @@ def plain(value: Any) -> Any:
             return [plain(item) for item in value]
         case _:
             return str(value)
-
-
-def text_of(value: Any) -> str | None:
-    """A JSON value as one text, None for null: strings bare, the rest as compact JSON."""
-    if value is None or isinstance(value, str):
-        return value
-    return json_text(value, separators=(",", ":"))

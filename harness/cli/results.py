@@ -22,7 +22,7 @@ from typing import Annotated, Any, BinaryIO, TextIO, TypeAlias, TypeVar
 import typer
 
 from harness.cli import interruption
-from harness.errors import RequestError, visible_lines
+from harness.errors import RequestError, visible, visible_lines
 from harness.metadata.model.text_tables import Style, folded, unstyled
 
 
@@ -114,59 +114,33 @@ def write_texts(texts: Iterable[str], stream: ByteStream) -> None:
         stream.write(shown(text).encode("utf-8", "backslashreplace"))
 
 
-_STYLES = tuple(
-    (re.compile("|".join(patterns)), style)
-    for style, patterns in {
-        "red": (
-            r"different(:| outcome:)",
-            "could not",
-            r"(left|right) failed:",
-            r" +-( [\d,]+x)?  ",
-            "≠ ",
-            "! ",
-            "FAIL|ERROR|XPASS",
-        ),
-        "green": ("equal:", r" +\+( [\d,]+x)?  ", "= "),
-        "yellow": (
-            " +[~!]  ",
-            r"[?≈] ",
-            "warning:",
-            "deletes ",
-            r"  #\d+ .*  (positions|equality #)",
-            ".*  (deletion vector|position delete file) ",
-        ),
-        "dim": (" +(left|right): ", "  (?! *#).*  (partition|statistics)$", "UNSUPPORTED"),
-    }.items()
-)
-"""The styles of lines on a terminal, by how they begin: differences, deletes, skipped files."""
+_STYLES = {
+    "red": re.compile(r"different|could not|(left|right) failed:| +-( [\d,]+x)?  |≠ |! |FAIL|ERROR|XPASS"),
+    "green": re.compile(r"equal:| +\+( [\d,]+x)?  |= "),
+    "yellow": re.compile(
+        r" +[~!]  |[?≈] |warning:|deletes |  #\d+ .*  (positions|equality #)|  .*  (deletion|position d)"
+    ),
+    "dim": re.compile(r" +(left|right): |  (?! *#).*  (partition|statistics)$|UNSUPPORTED"),
+}
+"""Lines on a terminal by how they begin, and their styles: differences, deletes, skipped files."""
 
 
 def write_lines(texts: Iterable[str], stream: ByteStream) -> None:
     """Texts for people, as `write_texts`; on a terminal folded between words, with the style of each line."""
-    width, style = text_width(stream), style_of(stream)
-    if width is None:
+    if not stream.isatty():
         write_texts(texts, stream)
         return
-    for text in texts:
-        for line in visible_lines(text).splitlines(keepends=True):
-            name = next((name for pattern, name in _STYLES if pattern.match(line)), None)
-            folds = folded(line, width)
-            write_styled([folds if name is None else style(folds.rstrip("\n"), name) + "\n"], stream)
-
-
-def write_styled(texts: Iterable[str], stream: ByteStream) -> None:
-    """Texts that are printable but for line feeds and codes of `style_of`."""
-    for text in texts:
-        stream.write(text.encode("utf-8", "backslashreplace"))
-
-
-def text_width(stream: ByteStream) -> int | None:
-    """The cells of a line of the terminal; None: it is none, and lines are as long as they are."""
-    return shutil.get_terminal_size().columns if stream.isatty() else None
+    style, width = style_of(stream), shutil.get_terminal_size().columns
+    whole = "".join(texts)
+    for line in whole.removesuffix("\n").split("\n") if whole else ():
+        text = folded(visible(line), width)
+        name = next((name for name, pattern in _STYLES.items() if pattern.match(line)), None)
+        bars = re.sub("▒+|░+", lambda run: style(run[0], "red" if run[0][0] == "▒" else "dim"), text)
+        stream.write((bars if name is None else style(text, name)).encode() + b"\n")
 
 
 def width_for(output: Path | None) -> int | None:
-    """The width of text for that `--output`, as `text_width`."""
+    """The cells of a line of text; None: it is not for a terminal, and lines are as long as they are."""
     return shutil.get_terminal_size().columns if output is None and is_terminal_output() else None
 
 
@@ -185,6 +159,12 @@ def style_of(stream: ByteStream) -> Style:
 def is_terminal_output() -> bool:
     """Tells whether stdout is a terminal."""
     return sys.stdout is not None and sys.stdout.isatty()
+
+
+def is_ascii(output: Path | None) -> bool:
+    """Tells whether pictures for that `--output` are for a terminal without other characters."""
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    return output is None and is_terminal_output() and not encoding.lower().startswith("utf")
 
 
 @contextlib.contextmanager

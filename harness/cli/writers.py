@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import enum
 import io
-from collections.abc import Iterator
+import shutil
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
@@ -26,12 +27,60 @@ import typer
 from harness.cli import results
 from harness.cli.results import ByteStream, form, write_texts
 from harness.cli.rows import QueryRows
-from harness.cli.text_table import MAX_ROWS, text_lines
-from harness.cli.values import cell, csv_quoted, json_object, json_value
+from harness.cli.values import cell, csv_quoted, is_nested, json_object, json_value
 from harness.errors import RequestError, json_lines, json_text, visible_lines
+from harness.metadata.model.text_tables import Style, column_of, table_lines, unstyled
 
+MAX_ROWS = 40
+"""Rows of a query that are shown as text by default."""
 FORMAT = 1
 """The number of the JSON document. It changes when a key changes its meaning or goes."""
+
+
+# The first rows as columns of text, as wide as the terminal.
+
+
+def text_lines(
+    rows: QueryRows,
+    *,
+    max_rows: int | None = None,
+    width: int | None = None,
+    style: Style = unstyled,
+    option: str = "--max-rows",
+) -> Iterator[str]:
+    """Names, types, a rule, a line per row, and the count of rows not shown.
+
+    Args:
+        rows: all are read, also those that are not shown, because they are counted.
+        max_rows: how many are shown; None: all, and widths come from the first batch.
+        width: of a line at most, in cells; None: as long as it is.
+        option: what sets `max_rows`, as the person says it.
+    """
+    rows, total = rows.as_arrow(), 0
+    columns = [column_of(name, type_) for name, type_ in rows.columns]
+    cells: Iterable[list[tuple[str | None, ...]]] = _cells(rows)
+    if max_rows is not None:
+        shown = []
+        for batch in rows.batches():
+            if total < max_rows:
+                shown.append(batch[: max_rows - total])
+            total += batch.num_rows
+        texts = _cells(QueryRows.of(pa.Table.from_batches(shown))) if shown else ()
+        cells = [list(chain.from_iterable(texts))]
+    yield from (f"{line}\n" for line in table_lines(columns, cells, width=width, style=style))
+    if max_rows is not None and total > max_rows:
+        yield f"({max_rows:,} of {total:,} rows; {option} all shows all)\n"
+
+
+def _cells(rows: QueryRows) -> Iterator[list[tuple[str | None, ...]]]:
+    """The cells of the rows, batch by batch."""
+    types = [type_ for _, type_ in rows.columns]
+    for batch in rows.selected(*(cell(f"#{place}", type_) for place, type_ in enumerate(types, 1))).batches():
+        columns = []
+        for column, type_ in zip(batch.columns, types, strict=True):
+            escaped = json_lines if is_nested(type_) else str
+            columns.append([None if text is None else escaped(text) for text in column.to_pylist()])
+        yield list(zip(*columns, strict=True))
 
 
 # DuckDB puts the lines of CSV and JSON together, and hands over their bytes.
@@ -139,9 +188,10 @@ def write_rows(
         case RowFormat.TEXT if [name for name, _ in rows.columns] == _EXPLAINED:
             write_texts(_explained(rows), stream)
         case RowFormat.TEXT:
-            width, style = results.text_width(stream), results.style_of(stream)
-            lines = text_lines(rows, max_rows=max_rows, width=width, style=style, option=option)
-            results.write_styled(lines, stream)
+            width = shutil.get_terminal_size().columns if stream.isatty() else None
+            style = results.style_of(stream)
+            for line in text_lines(rows, max_rows=max_rows, width=width, style=style, option=option):
+                stream.write(line.encode())
         case RowFormat.CSV:
             _write_csv(rows, stream)
         case RowFormat.JSON:

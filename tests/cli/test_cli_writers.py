@@ -10,8 +10,7 @@ import pytest
 
 from harness.cli.query import run
 from harness.cli.rows import QueryRows
-from harness.cli.text_table import text_lines
-from harness.cli.writers import RowFormat, write_rows
+from harness.cli.writers import RowFormat, text_lines, write_rows
 from harness.errors import RequestError
 from harness.metadata.model.text_tables import cell_width
 

@@ -21,7 +21,7 @@ from harness.differ.exact import Difference, DifferingRow
 from harness.differ.reports.where import where_html, where_lines
 from harness.differ.result import ColumnDifference, ComparisonResult, GroupDifference, RowKind, Spread
 from harness.differ.spread import by_key, evenly
-from harness.metadata.model.drawing import cells
+from harness.metadata.model.text_tables import cell_width
 from harness.testing.writing.iceberg.builder import IcebergTable
 
 pytestmark = pytest.mark.usefixtures("one_duckdb")
@@ -276,7 +276,7 @@ def test_no_line_is_wide_and_no_text_is_markup(value: str) -> None:
     )
     for width in (60, 80, 200):
         for line in (*where_lines(found, width=width), *where_lines(PLACED, width=width)):
-            assert cells(line) <= width, line
+            assert cell_width(line) <= width, line
             assert line.isprintable()
     page = "".join(where_html(found))
     pictures = re.findall(r"<svg .*?</svg>", page)

@@ -6,7 +6,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from harness.metadata.model.drawing import Bar, Drawing, Kind, as_html, as_svg, as_text, cells, largest
+from harness.metadata.model.drawing import Bar, Drawing, Kind, as_html, as_svg, as_text
+from harness.metadata.model.text_tables import cell_width
 
 EVIL = "</text><script>alert(1)</script>\x1b[31m\u202e&\"'"
 
@@ -64,17 +65,12 @@ def test_a_long_rest_leaves_the_others_their_length():
     assert lines[2].endswith("█░░    not to scale")
 
 
-def test_the_largest_are_told_from_the_rest():
-    assert largest([3, 1, 4, 1, 5], int, 5) == ([3, 1, 4, 1, 5], [])
-    assert largest([3, 1, 4, 1, 5], int, 4) == ([3, 4, 5], [1, 1])
-
-
 @pytest.mark.parametrize("width", [60, 80, 200])
 @pytest.mark.parametrize("label", ["day=2024-01-01", "x" * 300, "世界" * 90, EVIL])
 def test_no_line_is_wider_than_its_place(label, width):
     picture = drawn(bar(label, (Kind.READ, 7), (Kind.DELETED, 1), value="1,000,000,000 rows", remark="y" * 300))
     for line in as_text(picture, width):
-        assert cells(line) <= width
+        assert cell_width(line) <= width
         assert line.isprintable()
 
 

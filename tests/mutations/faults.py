@@ -767,9 +767,9 @@ FAULTS = (
     ),
     Fault(
         "rows that text does not show are not counted",
-        "cli/text_table.py",
-        "more += sum(batch.num_rows for batch in rest)",
-        "more += 0",
+        "cli/writers.py",
+        "total += batch.num_rows",
+        "total = min(total + batch.num_rows, max_rows)",
         test="tests/cli/test_cli_writers.py",
     ),
     Fault(

@@ -232,7 +232,7 @@ def _shown(comparison: ComparisonResult, width: int) -> Iterator[str]:
     else:
         for number, row in enumerate(rows, 1):
             yield from _record(number, row, comparison, widest)
-    if any(len(visible(value)) > widest for row in rows for value in (*(row.left or ()), *(row.right or ()))):
+    if any(cell_width(visible(value)) > widest for row in rows for value in (*(row.left or ()), *(row.right or ()))):
         yield f"values longer than {widest} characters are cut (…); the JSON report shows more of them"
 
 
@@ -303,9 +303,10 @@ def _cells(row: RowPairing, widest: int) -> tuple[list[str], list[str]]:
 
 
 def _excerpt(text: str, difference: int, widest: int) -> str:
-    """At most so many characters of `text`, with those at `difference` among them."""
-    if len(text) <= widest:
+    """At most so many cells of `text`, with those at `difference` among them."""
+    if (cells := cell_width(text)) <= widest:
         return text
+    widest = widest if cells == len(text) else widest // 2
     start = max(0, min(difference - _BEFORE_DIFFERENCE, len(text) - widest))
     before, after = ("…" if start else ""), ("…" if start + widest < len(text) else "")
     return before + text[start + len(before) : start + widest - len(after)] + after

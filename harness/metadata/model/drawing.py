@@ -7,15 +7,12 @@ so a picture needs no style, which a host or a content security policy might tak
 from __future__ import annotations
 
 import enum
-import heapq
-import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+import textwrap
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TypeVar
 
 from harness.errors import html_text, visible
-
-T = TypeVar("T")
+from harness.metadata.model.text_tables import cell_width
 
 
 class Kind(enum.Enum):
@@ -82,40 +79,22 @@ class Drawing:
         return tuple(kind for kind in Kind if kind in used)
 
 
-def largest(items: Sequence[T], size: Callable[[T], float], most: int) -> tuple[list[T], list[T]]:
-    """The largest items, and the rest, both in the given order; with a rest they are one fewer than `most`."""
-    if len(items) <= most:
-        return list(items), []
-    chosen = set(heapq.nlargest(most - 1, range(len(items)), key=lambda place: size(items[place])))
-    return (
-        [item for place, item in enumerate(items) if place in chosen],
-        [item for place, item in enumerate(items) if place not in chosen],
-    )
-
-
-def cells(text: str) -> int:
-    """Cells of a terminal: two for a wide character, none for one that combines with its neighbours or joins them."""
-    if text.isascii():
-        return len(text)
-    none = {c for c in set(text) if unicodedata.category(c) in ("Mn", "Me", "Cf")}
-    return sum(0 if c in none else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
-
-
-def cut(text: str, width: int, sign: str = "…") -> str:
-    """`text` on one line of printable characters, in at most `width` cells."""
+def cut(text: str, width: int, sign: str = "…", *, tail: int = 0) -> str:
+    """`text` on one line of printable characters, in at most `width` cells, the last `tail` of them from its end."""
     text = visible(text)
-    if cells(text) <= width:
+    if cell_width(text) <= width:
         return text
-    while text and cells(text) + cells(sign) > width:
-        text = text[:-1]
-    return f"{text}{sign}"
+    head, end = text, text[len(text) - tail :]
+    while head and cell_width(head) + cell_width(sign) + cell_width(end) > width:
+        head = head[:-1]
+    return f"{head}{sign}{end}"
 
 
 # As text.
 
 
 _GAP = "  "
-_SHORTEST, _LONGEST = 10, 60
+_SHORTEST, _LONGEST = 8, 60
 """Cells of a whole bar."""
 
 
@@ -129,25 +108,42 @@ def as_text(drawing: Drawing, width: int, *, in_ascii: bool = False) -> Iterator
         return
     sign = "..." if in_ascii else "…"
     values = [visible(bar.value) for bar in drawing.bars]
-    widest = width - _SHORTEST - 2 * len(_GAP) - max(map(cells, values), default=0)
-    labels = [cut(bar.label, min(width // 3, widest), sign) for bar in drawing.bars]
+    widest = width - _SHORTEST - 2 * len(_GAP) - max(map(cell_width, values), default=0)
+    widest = min(width // 3, widest)
+    labels = [cut(bar.label, widest, sign, tail=widest // 3) for bar in drawing.bars]
     remarks = [drawing.remark(bar) for bar in drawing.bars]
-    own = [max(map(cells, column), default=0) for column in (labels, values, remarks)]
+    own = [max(map(cell_width, column), default=0) for column in (labels, values, remarks)]
     length = max(_SHORTEST, min(_LONGEST, width - sum(own) - 3 * len(_GAP)))
     left = width - own[0] - own[1] - length - 3 * len(_GAP)
     for bar, label, value, remark in zip(drawing.bars, labels, values, remarks, strict=True):
-        drawn = "".join(
-            (kind.plain if in_ascii else kind.block) * size
-            for kind, size in _lengths(bar, drawing.scale, length, least=1)
-        )
-        parts = (_padded(label, own[0]), drawn.ljust(length), " " * (own[1] - cells(value)) + value)
+        drawn = strip(bar, drawing.scale, length, in_ascii=in_ascii)
+        parts = (_padded(label, own[0]), drawn.ljust(length), " " * (own[1] - cell_width(value)) + value)
         yield _GAP.join((*parts, cut(remark, left, sign) if left > len(sign) else "")).rstrip()
-    signs = [f"{kind.plain if in_ascii else kind.block} {kind.word}" for kind in drawing.legend()]
-    yield _GAP.join(signs)
+    yield legend_text(drawing.legend(), in_ascii=in_ascii)
+
+
+def legend_text(kinds: Iterable[Kind], *, in_ascii: bool = False) -> str:
+    """The characters of kinds, with their words."""
+    return _GAP.join(f"{kind.plain if in_ascii else kind.block} {kind.word}" for kind in kinds)
+
+
+def strip(bar: Bar, scale: int, length: int, *, in_ascii: bool = False) -> str:
+    """A bar alone. length: of a bar of the size `scale`, in cells."""
+    lengths = _lengths(bar, scale, length, least=1)
+    return "".join((kind.plain if in_ascii else kind.block) * size for kind, size in lengths)
+
+
+def section(drawing: Drawing, width: int | None, *, in_ascii: bool = False) -> list[str]:
+    """The lines of `as_text`, indented below title and note; none without a bar. width: None is 80."""
+    if not drawing.bars:
+        return []
+    width = width or 80
+    heading = textwrap.wrap(visible(f"{drawing.title}: {drawing.note}"), width, subsequent_indent=_GAP)
+    return [*heading, *(_GAP + line for line in as_text(drawing, width - len(_GAP), in_ascii=in_ascii))]
 
 
 def _padded(text: str, width: int) -> str:
-    return text + " " * (width - cells(text))
+    return text + " " * (width - cell_width(text))
 
 
 def _lengths(bar: Bar, scale: int, length: int, *, least: int) -> list[tuple[Kind, int]]:
@@ -175,7 +171,9 @@ _CELL = 7
 
 
 def as_html(drawing: Drawing) -> str:
-    """A fragment: the title and the note, which wrap, and the picture, as wide as its place."""
+    """A fragment: the title and the note, which wrap, and the picture, as wide as its place; empty without a bar."""
+    if not drawing.bars:
+        return ""
     note = f": {html_text(drawing.note)}" if drawing.note else ""
     return f"<div><p><b>{html_text(drawing.title)}</b>{note}</p>{as_svg(drawing)}</div>"
 
@@ -185,28 +183,28 @@ def as_svg(drawing: Drawing) -> str:
     if drawing.is_row:
         return _svg_row(drawing)
     y, elements = 14, list[str]()
-    is_beside = all(cells(visible(b.label)) + 2 + cells(visible(b.value)) <= _LINE for b in drawing.bars)
+    is_beside = all(cell_width(visible(b.label)) + 2 + cell_width(visible(b.value)) <= _LINE for b in drawing.bars)
     for bar in drawing.bars:
         value, remark = visible(bar.value), drawing.remark(bar)
         below = y if is_beside else y + 29  # where label and value have no room in one line
         elements.append(f"<g><title>{html_text(', '.join(filter(None, (bar.label, value, remark))))}</title>")
-        elements.append(_text("0", y, cut(bar.label, _LINE)))
+        elements.append(_text("0", y, cut(bar.label, _LINE, tail=_LINE // 3)))
         elements.append(_text("100%", below, value, ' text-anchor="end"'))
-        x = 0
+        x, place = 0, f'y="{y + 5}" height="10"'
+        elements.append(f'<rect x="0" width="100%" {place} fill-opacity="0.08"/>')
         for kind, size in _lengths(bar, drawing.scale, _UNITS, least=_THINNEST):
-            place = f'x="{x / 10:g}%" y="{y + 5}" width="{size / 10:g}%" height="10"'
-            elements.append(f'<rect {place} fill="{kind.colour}"/>')
+            elements.append(f'<rect x="{x / 10:g}%" width="{size / 10:g}%" {place} fill="{kind.colour}"/>')
             x += size
         y += 29
         if remark:
-            left = _LINE if is_beside else _LINE - 2 - cells(value)
+            left = _LINE if is_beside else _LINE - 2 - cell_width(value)
             elements.append(_text("0", y, cut(remark, left), ' font-size="12"'))
         elements.append("</g>")
         y += 24 if remark or not is_beside else 9
     return _svg(drawing, elements, y)
 
 
-def _svg(drawing: Drawing, elements: Sequence[str], y: int) -> str:
+def _svg(drawing: Drawing, elements: list[str], y: int) -> str:
     """The element with the legend at a height."""
     title = html_text(f"{drawing.title}: {drawing.note}" if drawing.note else drawing.title)
     look = f'width="100%" height="{y + 8}" fill="currentColor" font-family="system-ui, sans-serif" font-size="13"'
@@ -223,7 +221,7 @@ def _legend(drawing: Drawing, y: int) -> Iterator[str]:
     for kind in drawing.legend():
         yield f'<rect x="{x}" y="{y - 9}" width="10" height="10" fill="{kind.colour}"/>'
         yield _text(str(x + 15), y, kind.word)
-        x += 15 + _CELL * (cells(kind.word) + 2)
+        x += 15 + _CELL * (cell_width(kind.word) + 2)
 
 
 # Upright bars.
@@ -236,14 +234,14 @@ _WIDE, _HIGH = 2, 90
 
 def _text_row(drawing: Drawing, width: int) -> Iterator[str]:
     shown = _WIDE * len(drawing.bars)
-    own = max((cells(kind.word) for kind in drawing.legend()), default=0)
+    own = max((cell_width(kind.word) for kind in drawing.legend()), default=0)
     for kind in drawing.legend():
         sizes = [dict(bar.parts).get(kind, 0) for bar in drawing.bars]
         levels = [_LEVELS[-(-len(_LEVELS) * size // drawing.scale) - 1] if size else _NOTHING for size in sizes]
         drawn = "".join(level * _WIDE for level in levels)
         yield cut(_GAP.join((_padded(kind.word, own), drawn, f"{sum(sizes):,}")), width)
     first, last = (cut(drawing.bars[place].label, shown // 2 - 1) for place in (0, -1))
-    yield cut(_GAP.join((" " * own, _padded(first, shown - cells(last)) + last)), width)
+    yield cut(_GAP.join((" " * own, _padded(first, shown - cell_width(last)) + last)), width)
 
 
 def _svg_row(drawing: Drawing) -> str:

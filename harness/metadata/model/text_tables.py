@@ -15,22 +15,19 @@ from __future__ import annotations
 import shutil
 import textwrap
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import repeat
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from os.path import commonprefix
 from typing import Any, TypeAlias
 
-from harness.errors import html_text, visible
-from harness.metadata.model.times import show_ms
+import numpy as np
+
+from harness.errors import html_text, json_text, size_text, visible
 from harness.storage.records import dataclass
 
-NULL = "NULL"
-_CUT, _GAP = "…", "  "
-_NARROWEST = 8
-"""The cells of a column of texts that are left at least."""
-_SHORTEST_DIRECTORY = 8
-"""Characters that a common directory must have to be told once, below the table."""
-_MOST_NAMES = 30
+_NULL, _CUT, _GAP = "NULL", "…", "  "
+_NARROWEST, _SHORTEST_DIRECTORY, _MOST_NAMES = 8, 8, 30
+"""Cells of a cut text; of a directory that is told once; names of columns that are left out."""
 
 Style: TypeAlias = Callable[[str, str], str]
 """Gives a text with the codes of a style, such as `dim`."""
@@ -52,6 +49,24 @@ class Column:
     to_right: bool = False
 
 
+def column_of(name: str, type_: Any) -> Column:
+    """The column of a DuckDBPyType."""
+    is_number = type_.id.endswith(("int", "integer", "float", "double", "decimal"))
+    is_whole = is_number or type_.id.startswith(("date", "time", "interval", "boolean", "uuid"))
+    return Column(name, _type_name(type_), is_whole=is_whole, to_right=is_number)
+
+
+def _type_name(type_: Any) -> str:
+    """The type in a word, as SQL has it; of a list, with that of its items."""
+    match type_.id:
+        case "list" | "array":
+            return f"{_type_name(dict(type_.children)['child'])}[]"
+        case "struct" | "map" | "union" | "tuple" | "enum":
+            return str(type_.id)
+        case _:
+            return str(type_).lower().replace(" with time zone", "tz")
+
+
 def cell_width(text: str) -> int:
     """Cells of a terminal: two for a wide character, none for one that combines with its neighbours or joins them."""
     if text.isascii():
@@ -64,14 +79,13 @@ def cut(text: str, width: int) -> str:
     """At most so many cells of a text: its start, or the end of a path."""
     if cell_width(text) <= width:
         return text
-    is_path = "/" in text and " " not in text
+    step = -1 if "/" in text and " " not in text else 1
     kept = ""
-    for character in reversed(text) if is_path else text:
-        longer = character + kept if is_path else kept + character
-        if cell_width(longer) >= width:
+    for character in text[::step]:
+        if cell_width(kept + character) >= width:
             break
-        kept = longer
-    return _CUT + kept if is_path else kept + _CUT
+        kept += character
+    return (kept + _CUT)[::step]
 
 
 def folded(text: str, width: int) -> str:
@@ -99,11 +113,7 @@ def _padded(text: str, width: int, to_right: bool) -> str:
 
 
 def table_lines(
-    columns: Sequence[Column],
-    batches: Iterable[Sequence[Row]],
-    *,
-    width: int | None = None,
-    style: Style = unstyled,
+    columns: Sequence[Column], batches: Iterable[Sequence[Row]], *, width: int | None = None, style: Style = unstyled
 ) -> Iterator[str]:
     """Names, types and a rule where there are types, a line per row, then notes on the columns that do not fit.
 
@@ -111,179 +121,161 @@ def table_lines(
         batches: rows; widths are those of the first batch. None is a null.
         width: of a line at most, in cells; None: as long as it is.
     """
-    layout: _Layout | None = None
-    for rows in batches:
-        if layout is None:
-            layout = _Layout.of(columns, rows, width)
-            yield from layout.head(style)
-        yield from (layout.line(row, style) for row in rows)
-    if layout is None:
-        layout = _Layout.of(columns, (), width)
-        yield from layout.head(style)
-    yield from layout.notes(width)
+    rest = iter(batches)
+    first = next(rest, ())
+    layout = _Layout(columns, first, width)
+    yield layout.line([column.name for column in columns])
+    if any(column.type for column in columns):
+        yield style(layout.line([column.type for column in columns]), "dim")
+        yield _GAP.join("-" * layout.widths[place] for place in layout.shown)
+    for row in chain(first, chain.from_iterable(rest)):
+        yield layout.line(row, style)
+    yield from layout.notes
 
 
-@dataclass(frozen=True, slots=True)
 class _Layout:
-    """The shown columns, by their places among all; what is cut off their cells; and what stands below the rows."""
+    """The places of the shown columns, the widths of all, and what stands below the rows."""
 
-    columns: Sequence[Column]
-    shown: Sequence[int]
-    widths: Sequence[int]
-    directories: dict[int, str]
-    left_out: Sequence[str]
-
-    @staticmethod
-    def of(columns: Sequence[Column], rows: Sequence[Row], width: int | None) -> _Layout:
-        heads = [max(cell_width(visible(c.name)), len(c.type)) for c in columns]
-        cells = [[_cell(row[place]) for row in rows] for place in range(len(columns))]
-        wide = [max([head, *map(cell_width, texts)]) for head, texts in zip(heads, cells, strict=True)]
-        everything = range(len(columns))
-        if width is None or _total(wide) <= width:
-            return _Layout(columns, everything, wide, {}, ())
-        directories = {}
-        for place in everything:
-            directory = _directory([text for text in cells[place] if text != NULL])
-            if not columns[place].is_whole and len(directory) >= _SHORTEST_DIRECTORY:
-                directories[place] = directory
-                wide[place] = max(heads[place], wide[place] - cell_width(directory) + 1)
+    def __init__(self, columns: Sequence[Column], rows: Sequence[Row], width: int | None) -> None:
+        self.columns, self.shown, self.notes = columns, list(range(len(columns))), list[str]()
+        self.directories = [""] * len(columns)
+        cells = [[_cell(row[place]) for row in rows] for place in self.shown]
+        heads = [max(cell_width(visible(column.name)), len(column.type)) for column in columns]
+        self.widths = [max([head, *map(cell_width, texts)]) for head, texts in zip(heads, cells, strict=True)]
+        if width is None or self._total(self.shown) <= width:
+            return
+        whole = self.widths
         most = max(_NARROWEST, width * 3 // 4)
-        needed = [w if column.is_whole else min(w, most) for w, column in zip(wide, columns, strict=True)]
-        same = {place for place in everything if len(rows) > 1 and len(set(cells[place])) == 1}
-        chosen: list[int] = []
-        for place in sorted(everything, key=lambda place: place in same):
-            if not chosen or _total([needed[i] for i in (*chosen, place)]) <= width:
-                chosen.append(place)
-        chosen.sort()
-        for place in chosen:
-            room = width - _total([needed[i] for i in chosen])
-            needed[place] = min(wide[place], needed[place] + max(room, 0))
-        left_out = [
+        for place, column in enumerate(columns):
+            if not column.is_whole:
+                directory = self.directories[place] = _directory([text for text in cells[place] if text != _NULL])
+                whole[place] = max(heads[place], whole[place] - max(cell_width(directory) - 1, 0))
+        self.widths = [w if column.is_whole else min(w, most) for w, column in zip(whole, columns, strict=True)]
+        same = {place for place in self.shown if len(rows) > 1 and len(set(cells[place])) == 1}
+        places, self.shown = sorted(self.shown, key=same.__contains__), []
+        for place in places:
+            if not self.shown or self._total([*self.shown, place]) <= width:
+                self.shown.append(place)
+        self.shown.sort()
+        for place in self.shown:
+            room = max(width - self._total(self.shown), 0)
+            self.widths[place] = min(whole[place], self.widths[place] + room)
+            if self.directories[place]:
+                self.notes.append(cut(f"({visible(columns[place].name)}: below {self.directories[place]})", width))
+        names = [
             visible(column.name) + (f" = {cut(cells[place][0], _NARROWEST * 2)}" if place in same else "")
             for place, column in enumerate(columns)
-            if place not in chosen
+            if place not in self.shown
         ]
-        directories = {place: directory for place, directory in directories.items() if place in chosen}
-        if len(chosen) == 1 and not columns[chosen[0]].is_whole:
-            needed[chosen[0]] = min(needed[chosen[0]], width)
-        return _Layout(columns, chosen, [needed[i] for i in chosen], directories, left_out)
+        if names:
+            told = ", ".join(names[:_MOST_NAMES]) + (", …" if len(names) > _MOST_NAMES else "")
+            note = f"({len(names):,} more column{'s' * (len(names) > 1)}: {told})"
+            self.notes += folded(note, width).split("\n")
 
-    def head(self, style: Style) -> Iterator[str]:
-        yield self._joined([visible(self.columns[place].name) for place in self.shown])
-        if any(column.type for column in self.columns):
-            yield style(self._joined([self.columns[place].type for place in self.shown]), "dim")
-            yield _GAP.join("-" * width for width in self.widths)
+    def _total(self, places: Sequence[int]) -> int:
+        return sum(self.widths[place] for place in places) + len(_GAP) * (len(places) - 1)
 
-    def line(self, row: Row, style: Style) -> str:
-        cells = []
-        for place in self.shown:
-            text, directory = _cell(row[place]), self.directories.get(place)
-            cells.append(_CUT + text.removeprefix(directory) if directory and row[place] is not None else text)
-        return self._joined(cells, [style if row[place] is None else unstyled for place in self.shown])
-
-    def notes(self, width: int | None) -> Iterator[str]:
-        for place, directory in self.directories.items():
-            note = f"({visible(self.columns[place].name)}: below {directory})"
-            yield note if width is None else cut(note, width)
-        if self.left_out and width is not None:
-            count = len(self.left_out)
-            names = ", ".join(self.left_out[:_MOST_NAMES]) + (", …" if count > _MOST_NAMES else "")
-            yield from folded(f"({count:,} more column{'s' * (count > 1)}: {names})", width).split("\n")
-
-    def _joined(self, cells: Sequence[str], styles: Iterable[Style] = repeat(unstyled)) -> str:
+    def line(self, row: Row, style: Style = unstyled) -> str:
         parts = []
-        for text, width, place, style in zip(cells, self.widths, self.shown, styles, strict=False):
-            column = self.columns[place]
-            fitting = text if column.is_whole else cut(text, width)
-            parts.append(style(_padded(fitting, width, column.to_right), "dim"))
+        for place in self.shown:
+            text, directory, column = _cell(row[place]), self.directories[place], self.columns[place]
+            if directory and text.startswith(directory):
+                text = _CUT + text.removeprefix(directory)
+            text = text if column.is_whole else cut(text, self.widths[place])
+            text = _padded(text, self.widths[place], column.to_right)
+            parts.append(style(text, "dim") if row[place] is None else text)
         return _GAP.join(parts).rstrip()
 
 
 def _cell(text: str | None) -> str:
     """A cell on one line. A text that is called NULL has quotes."""
     if text is None:
-        return NULL
-    return visible(f'"{text}"' if text.strip('"') == NULL else text)
+        return _NULL
+    return visible(f'"{text}"' if text.strip('"') == _NULL else text)
 
 
 def _directory(texts: Sequence[str]) -> str:
-    """The directory in which all paths lie; empty where a text is no path."""
+    """The directory in which all paths lie; empty where a text is no path, or it is short."""
     if not texts or any(" " in text for text in texts):
         return ""
-    return commonprefix(texts).rpartition("/")[0]  # noqa: RUF071  # the rest of a name goes
-
-
-def _total(widths: Sequence[int]) -> int:
-    return sum(widths) + len(_GAP) * (len(widths) - 1)
-
-
-_NUMBERS = {
-    *(
-        "tinyint",
-        "smallint",
-        "integer",
-        "bigint",
-        "hugeint",
-        "utinyint",
-        "usmallint",
-        "uinteger",
-        "ubigint",
-        "uhugeint",
-    ),
-    *("float", "double", "decimal"),
-}
-_WHOLE = {*_NUMBERS, "boolean", "date", "uuid", "interval"}
-
-
-def column_of(name: str, type_: Any) -> Column:
-    """The column of a DuckDBPyType."""
-    kind = type_.id
-    is_whole = kind in _WHOLE or kind.startswith(("time", "timestamp"))
-    return Column(name, _type_name(type_), is_whole=is_whole, to_right=kind in _NUMBERS)
-
-
-def _type_name(type_: Any) -> str:
-    """The type in a word, as SQL has it; of a list, with that of its items."""
-    match type_.id:
-        case "list" | "array":
-            return f"{_type_name(dict(type_.children)['child'])}[]"
-        case "struct" | "map" | "union" | "tuple" | "enum":
-            return str(type_.id)
-        case _:
-            return str(type_).lower().replace(" with time zone", "tz")
+    found = commonprefix(texts).rpartition("/")[0]  # noqa: RUF071  # the rest of a name goes
+    return found if len(found) >= _SHORTEST_DIRECTORY else ""
 
 
 def html_table(columns: Sequence[Column], rows: Iterable[Row]) -> str:
     """The table as HTML, for notebooks."""
-    heads = [f"<tr>{''.join(f'<th>{html_text(column.name)}</th>' for column in columns)}</tr>"]
+    heads = ["<th>{}</th>".format("</th><th>".join(html_text(column.name) for column in columns))]
     if any(column.type for column in columns):
-        heads.append(f"<tr>{''.join(f'<td><code>{html_text(column.type)}</code></td>' for column in columns)}</tr>")
-    lines = (f"<tr>{''.join(f'<td>{_html_cell(text)}</td>' for text in row)}</tr>" for row in rows)
-    return f"<table>{''.join(heads)}{''.join(lines)}</table>"
+        heads.append("".join(f"<td><code>{html_text(column.type)}</code></td>" for column in columns))
+    null = f"<code>{_NULL}</code>"
+    lines = ("".join(f"<td>{null if text is None else html_text(text)}</td>" for text in row) for row in rows)
+    return f"<table><tr>{'</tr><tr>'.join([*heads, *lines])}</tr></table>"
 
 
-def _html_cell(text: str | None) -> str:
-    return f"<code>{NULL}</code>" if text is None else html_text(text)
+# Plain values by name: points in time are milliseconds since 1970 there, and sizes are bytes.
+
+
+_TIMES = ("timestamp_ms", "updated_ms")
+
+
+def label(key: str) -> str:
+    """The name of a value for people."""
+    return visible(key.removesuffix("_ms") if key.endswith(_TIMES) else key)
+
+
+def value_text(key: str, value: Any) -> str:
+    """A value on one line; times as ISO 8601."""
+    match value:
+        case int() if key.endswith(_TIMES):
+            return f"{np.datetime64(value, 'ms')}Z"
+        case int() if not {"bytes", "size", "most"}.isdisjoint(key.split("_")):
+            return size_text(value)
+        case None | []:
+            return "-"
+        case dict() if not value:  # the pattern {} is any mapping
+            return "-"
+        case list() if not any(isinstance(item, list | dict) for item in value):
+            return ", ".join(value_text("", item) for item in value)
+        case dict():
+            return ", ".join(f"{visible(name)}={value_text('', item)}" for name, item in value.items())
+        case _:
+            return visible(value if isinstance(value, str) else json_text(value, separators=(",", ":")))
+
+
+def _records(rows: Sequence[Mapping[str, Any]]) -> tuple[list[Column], list[list[str]]]:
+    columns, names = [], []
+    for name in dict.fromkeys(name for row in rows for name in row):
+        values = [row.get(name) for row in rows]
+        if any(value not in (None, [], {}, "") for value in values) and not any(map(_is_table, values)):
+            is_number = all(isinstance(value, int | None) and not isinstance(value, bool) for value in values)
+            is_whole = is_number or not any(isinstance(value, str | list | dict) for value in values)
+            columns.append(Column(label(name), is_whole=is_whole, to_right=is_number and not name.endswith(_TIMES)))
+            names.append(name)
+    return columns, [[value_text(name, row.get(name)) for name in names] for row in rows]
+
+
+def record_lines(rows: Sequence[Mapping[str, Any]], indent: str = "", width: int | None = None) -> Iterator[str]:
+    """Rows as a table without the columns that are empty everywhere. A row's own tables stand under the row."""
+    columns, cells = _records(rows)
+    lines = table_lines(columns, [cells], width=None if width is None else width - len(indent))
+    yield indent + next(lines)
+    for row, line in zip(rows, lines):  # noqa: B905  # notes follow
+        yield indent + line
+        for value in row.values():
+            if _is_table(value):
+                yield from record_lines(value, indent + "    ", width)
+    yield from (indent + note for note in lines)
+
+
+def _is_table(value: Any) -> bool:
+    return isinstance(value, list) and len(value) > 0 and all(isinstance(item, dict) for item in value)
 
 
 class Listing(list[dict[str, Any]]):
-    """Plain values, which print themselves as a table, and are one in notebooks."""
+    """Plain values that print themselves as a table, and are one in notebooks."""
 
     def __str__(self) -> str:
-        return "\n".join(table_lines(*self._shown(), width=shutil.get_terminal_size().columns))
+        return "\n".join(record_lines(self, width=shutil.get_terminal_size().columns))
 
     def _repr_html_(self) -> str:
-        columns, (rows,) = self._shown()
-        return html_table(columns, rows)
-
-    def _shown(self) -> tuple[list[Column], list[list[list[str | None]]]]:
-        names = list(dict.fromkeys(name for row in self for name in row))
-        numeric = [all(isinstance(row.get(name), int | None) for row in self) for name in names]
-        columns = [Column(n.removesuffix("_ms"), is_whole=w, to_right=w) for n, w in zip(names, numeric, strict=True)]
-        return columns, [[[_listed(name, row.get(name)) for name in names] for row in self]]
-
-
-def _listed(name: str, value: Any) -> str | None:
-    if name == "timestamp_ms" and value is not None:
-        return show_ms(value)
-    return None if value is None else str(value)
+        return html_table(*_records(self))

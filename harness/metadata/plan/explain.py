@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from itertools import compress
 from typing import TYPE_CHECKING, Any
 
 from harness.errors import size_text, without_secrets
-from harness.metadata.model.text_tables import Column, table_lines
+from harness.metadata.model import drawing
+from harness.metadata.model.frames import preformatted
+from harness.metadata.model.text_tables import record_lines
+from harness.metadata.plan.layout import layout
 from harness.metadata.plan.scan_plan import SkippedFiles
 from harness.storage.paths import shown
 
@@ -16,11 +18,6 @@ if TYPE_CHECKING:
     from harness.metadata.plan.scan_plan import ScanPlan
 
 _SHOWN_FILES = 20
-_READ = ("#", "file", "rows", "size", "deletes", "partition", "sequence", "format")
-_SKIPPED = ("file", "rows", "size", "by")
-_POSITIONS = ("file", "kind", "positions", "offset", "of")
-_EQUALITY = ("#", "file", "keys", "sequence", "partition")
-_NUMERIC = ("rows", "size", "sequence", "positions", "offset")
 
 
 def as_dict(plan: ScanPlan) -> dict[str, Any]:
@@ -83,10 +80,15 @@ def totals(plan: ScanPlan) -> dict[str, Any]:
     }
 
 
-def as_text(plan: ScanPlan, width: int | None = None) -> str:
-    """The plan for a person: totals, then tables of files, skips and deletes, the first twenty of each.
+def as_html(plan: ScanPlan) -> str:
+    """The picture of partitions or files, and the plan as text, for notebooks."""
+    return drawing.as_html(layout(plan)) + preformatted(as_text(plan))
 
-    width: of tables at most, in cells.
+
+def as_text(plan: ScanPlan, width: int | None = None, picture: Sequence[str] = ()) -> str:
+    """The plan for a person: totals and a picture, then tables of files, skips and deletes, the first twenty of each.
+
+    width: of tables at most, in cells. picture: its lines.
     """
     known = totals(plan)
     rows, size = known["records_before_deletes"], known["bytes"]
@@ -106,26 +108,26 @@ def as_text(plan: ScanPlan, width: int | None = None) -> str:
         f"{known['equality_deletes']} equality on {known['files_with_equality_deletes']} files",
     ]
     lines += [f"trusted {', '.join(plan.trusted)}"] if plan.trusted else []
-    read_ = [_file_cells(plan, n, row) for n, row in enumerate(plan.files.to_pylist()[:_SHOWN_FILES])]
-    lines += _section("read", _READ, read_, plan.files.num_rows, width)
-    skipped = [(s.path, _known(s.record_count), _size(s.size), s.reason) for s in plan.skipped[:_SHOWN_FILES]]
-    lines += _section("skipped", _SKIPPED, skipped, len(plan.skipped), width)
+    lines += picture
+    read_ = [_read_file(plan, n, row) for n, row in enumerate(plan.files.to_pylist()[:_SHOWN_FILES])]
+    lines += _section("read", read_, plan.files.num_rows, width)
+    skipped = [
+        {"file": s.path, "rows": s.record_count, "bytes": s.size, "by": s.reason} for s in plan.skipped[:_SHOWN_FILES]
+    ]
+    lines += _section("skipped", skipped, len(plan.skipped), width)
     positional = [
-        (d.path, d.kind, _known(d.record_count), "" if d.offset is None else f"{d.offset}", _numbers(d.files))
+        {"file": d.path, "kind": d.kind, "positions": d.record_count, "offset": d.offset, "of": _numbers(d.files)}
         for d in plan.position_deletes[:_SHOWN_FILES]
     ]
-    lines += _section("deleted positions", _POSITIONS, positional, len(plan.position_deletes), width)
+    lines += _section("deleted positions", positional, len(plan.position_deletes), width)
     equality = [
-        (
-            f"#{n}",
-            d.path,
-            ", ".join(f.name for f in d.keys),
-            f"{d.sequence_number}",
-            "all" if d.partition is None else f"{plan.partitions[d.partition]}",
-        )
+        {
+            **{"#": f"#{n}", "file": d.path, "keys": [f.name for f in d.keys], "sequence": d.sequence_number},
+            "partition": "all" if d.partition is None else str(plan.partitions[d.partition]),
+        }
         for n, d in enumerate(plan.equality_deletes[:_SHOWN_FILES])
     ]
-    lines += _section("equality deletes", _EQUALITY, equality, len(plan.equality_deletes), width)
+    lines += _section("equality deletes", equality, len(plan.equality_deletes), width)
     lines += [f"warning: {warning}" for warning in plan.warnings]
     return without_secrets("\n".join(lines))
 
@@ -136,28 +138,16 @@ def _file(plan: ScanPlan, row: dict[str, Any]) -> dict[str, Any]:
     return {**row, "physical": shown(row["physical"]), "partition": partition.named(), "equality_deletes": list(scope)}
 
 
-def _file_cells(plan: ScanPlan, number: int, row: dict[str, Any]) -> tuple[str, ...]:
+def _read_file(plan: ScanPlan, number: int, row: dict[str, Any]) -> dict[str, Any]:
     partition, equality = plan.partitions[row["partition"]], plan.delete_sets[row["delete_set"]]
     deletes = ["positions"] if row["has_positions"] else []
     deletes += [f"equality {_numbers(equality)}"] if equality else []
-    return (
-        f"#{number}",
-        row["path"],
-        _known(row["record_count"]),
-        _size(row["size"]),
-        ", ".join(deletes),
-        f"{partition}" if partition.values else "",
-        "" if row["sequence_number"] is None else f"{row['sequence_number']}",
-        row["format"],
-    )
-
-
-def _known(number: int | None) -> str:
-    return "?" if number is None else f"{number:,}"
-
-
-def _size(size: int | None) -> str:
-    return "?" if size is None else size_text(size)
+    return {
+        **{"#": f"#{number}", "file": row["path"], "rows": row["record_count"], "bytes": row["size"]},
+        "deletes": ", ".join(deletes),
+        "partition": str(partition) if partition.values else "",
+        **{"sequence": row["sequence_number"], "format": row["format"]},
+    }
 
 
 def _numbers(places: Iterable[int]) -> str:
@@ -165,15 +155,6 @@ def _numbers(places: Iterable[int]) -> str:
     return ", ".join(f"#{place}" for place in places)
 
 
-def _section(
-    title: str, names: Sequence[str], rows: Sequence[Sequence[str]], total: int, width: int | None
-) -> list[str]:
-    """A table without the columns that are empty."""
-    if not rows:
-        return []
-    filled = [any(column) for column in zip(*rows, strict=True)]
-    columns = [Column(n, is_whole=n in _NUMERIC, to_right=n in _NUMERIC) for n in compress(names, filled)]
-    cells = [tuple(compress(row, filled)) for row in rows]
+def _section(title: str, rows: list[dict[str, Any]], total: int, width: int | None) -> list[str]:
     more = [f"  … and {total - len(rows):,} more"] if total > len(rows) else []
-    lines = table_lines(columns, [cells], width=None if width is None else width - 2)
-    return [f"{title}:", *(f"  {line}" for line in lines), *more]
+    return [f"{title}:", *record_lines(rows, "  ", width), *more] if rows else []

@@ -65,23 +65,21 @@ class MetadataTable:
         return self.read(frozenset(names)).select(names)
 
     def __str__(self) -> str:
-        columns, rows, note = self._shown()
-        return "\n".join([*table_lines(columns, [rows], width=shutil.get_terminal_size().columns), *note])
-
-    __repr__ = __str__
+        columns, rows, notes = self._shown()
+        return "\n".join([*table_lines(columns, [rows], width=shutil.get_terminal_size().columns), *notes])
 
     def _repr_html_(self) -> str:
-        columns, rows, note = self._shown()
-        return f"<div>{html_table(columns, rows)}{''.join(f'<p>{line}</p>' for line in note)}</div>"
+        columns, rows, notes = self._shown()
+        return html_table(columns, rows) + "".join(f"<p>{note}</p>" for note in notes)
 
     def _shown(self) -> tuple[list[Column], list[tuple[str | None, ...]], list[str]]:
         from harness.engines.duckdb.instance import cursor
 
         table = self.to_arrow()
         relation = cursor().from_arrow(in_words(table)).limit(_SHOWN)
-        note = [f"({_SHOWN} of {table.num_rows:,} rows; to_arrow() has all)"] if table.num_rows > _SHOWN else []
-        columns = [column_of(name, type_) for name, type_ in zip(relation.columns, relation.types, strict=True)]
-        return columns, relation.project("CAST(COLUMNS(*) AS VARCHAR)").fetchall(), note
+        notes = [f"({_SHOWN} of {table.num_rows:,} rows; to_arrow() has all)"] if table.num_rows > _SHOWN else []
+        columns = list(map(column_of, relation.columns, relation.types))
+        return columns, relation.project("CAST(COLUMNS(*) AS VARCHAR)").fetchall(), notes
 
 
 _SHOWN = 40
