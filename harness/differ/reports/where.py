@@ -5,13 +5,12 @@ Each is drawn as text and as SVG from one model. A picture of fewer rows than di
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
 
 from harness.differ.result import ComparisonResult, GroupDifference, counted
-from harness.errors import html_text, visible
-from harness.metadata.model.drawing import Bar, Drawing, Kind, as_svg, as_text, cut
+from harness.errors import html_text
+from harness.metadata.model.drawing import Bar, Drawing, Kind, as_svg, section
 from harness.metadata.model.frames import preformatted
 
 _MOST_BARS, _FEW_RANGES = 20, 8
@@ -23,13 +22,9 @@ def where_lines(comparison: ComparisonResult, *, most: int = _MOST_BARS, width: 
 
     most: bars of a picture; ranges of a key are all drawn. width: of a line at most, in cells, and at least 60.
     """
-    width = max(width, 60)
     for number, drawing in enumerate(_drawings(comparison, most)):
         yield from [""] * (number > 0)
-        title = visible(f"{drawing.title} ({drawing.note})")
-        lines = textwrap.wrap(title, width, subsequent_indent="  ", break_on_hyphens=False)
-        yield from (cut(line, width) for line in lines)
-        yield from (f"  {line}" for line in as_text(drawing, width - 2))
+        yield from section(drawing, max(width, 60))
 
 
 def where_html(comparison: ComparisonResult) -> Iterator[str]:

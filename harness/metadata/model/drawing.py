@@ -139,6 +139,7 @@ def section(drawing: Drawing, width: int | None, *, in_ascii: bool = False) -> l
         return []
     width = width or 80
     heading = textwrap.wrap(visible(f"{drawing.title}: {drawing.note}"), width, subsequent_indent=_GAP)
+    heading = [cut(line, width) for line in heading]  # of wide characters
     return [*heading, *(_GAP + line for line in as_text(drawing, width - len(_GAP), in_ascii=in_ascii))]
 
 
