@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from decimal import Context, Decimal
 from fractions import Fraction
 from itertools import pairwise
@@ -53,21 +53,22 @@ def evenly(difference: Difference, most: int) -> list[int]:
     return chosen
 
 
-def by_key(differing: Iterable[DifferingRow], tables: tuple[pa.Table, pa.Table], key: str, *, is_whole: bool) -> Spread:
+def by_key(difference: Difference, tables: tuple[pa.Table, pa.Table], key: str, *, is_whole: bool) -> Spread:
     """The differing rows by ranges of a key, then by NULL, NaN and infinities.
 
     tables: the rows of both sides. is_whole: `tables` holds all rows, and the ranges lie between the keys of all.
     """
     columns = [canonical_values(table.column(key)) for table in tables]
     counts: defaultdict[Any, Counter[RowKind]] = defaultdict(Counter)
-    for row in differing:
+    for row in map(difference.differing.__getitem__, evenly(difference, len(difference.differing))):
         value = columns[1][row.right or 0] if row.left is None else columns[0][row.left]
         counts[0.0 if value == NEGATIVE_ZERO else value][row.kind] += row.count
     spanned = {value for column in columns for value in column} if is_whole else set(counts)
     line = Line.of(*(table.schema.field(key).type for table in tables))
     if line is None or pa.types.is_time(line.left) or pa.types.is_duration(line.left):
         placed = spanned - {None}
-        labels, number = _in_order(placed, lambda value: _shown(value, columns, tables, key))
+        where = {v: (table, i) for table, column in zip(tables, columns, strict=True) for i, v in enumerate(column)}
+        labels, number = _in_order(placed, lambda value: show(where[value][0].column(key), where[value][1]))
     else:
         placed = {value for value in spanned if isinstance(value, int | float | Decimal) and math.isfinite(value)}
         labels, number = _on_line(placed, line) if placed else ([], lambda _: 0)
@@ -80,11 +81,6 @@ def by_key(differing: Iterable[DifferingRow], tables: tuple[pa.Table, pa.Table],
     rows = sum(kinds.total() for kinds in counts.values())
     found = tuple(_place((label,), kinds) for label, kinds in places)
     return Spread(places=found, rows=rows, total=len(found), is_whole=is_whole)
-
-
-def _shown(value: Hashable, columns: Sequence[list[Hashable]], tables: tuple[pa.Table, pa.Table], key: str) -> str:
-    side = 0 if value in columns[0] else 1
-    return show(tables[side].column(key), columns[side].index(value))
 
 
 def by_file(
@@ -100,8 +96,8 @@ def by_file(
     sides: defaultdict[str, set[str]] = defaultdict(set)
     rows = 0
     for number, row in differing.items():
-        pairs = [("left", origin.file) for origin in lefts.get(number, ())]
-        pairs += [("right", origin.file) for origin in rights.get(number, ())]
+        origins = (("left", lefts.get(number, ())), ("right", rights.get(number, ())))
+        pairs = [(side, origin.file) for side, found in origins for origin in found]
         files = [file for _, file in pairs]
         for file in set(files) if row.kind is RowKind.CHANGED else files:
             counts[file][row.kind] += 1

@@ -63,9 +63,9 @@ def test_ranges_have_equal_width_between_the_keys_of_both_sides() -> None:
 def only_left(keys: pa.Array | list[Any], among: pa.Array | None = None) -> Spread:
     """The rows of some keys, all of which are only on the left. among: the keys of all rows; None: these are all."""
     array = pa.array(keys)
-    rows = [DifferingRow(LEFT, i, None) for i in range(len(array))]
+    rows = tuple(DifferingRow(LEFT, i, None) for i in range(len(array)))
     tables = (pa.table({"k": array}), pa.table({"k": array[:0] if among is None else among.cast(array.type)}))
-    return by_key(rows, tables, "k", is_whole=True)
+    return by_key(Difference(differing=rows, only_left=len(rows)), tables, "k", is_whole=True)
 
 
 @pytest.mark.parametrize(
