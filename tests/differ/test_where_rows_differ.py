@@ -209,14 +209,14 @@ def test_the_share_of_each_column() -> None:
         rows=(),
         by_column=(
             ColumnDifference(column="region", rows=10),
-            ColumnDifference(column="total", rows=40),
+            ColumnDifference(column="total", rows=30),
             ColumnDifference(column="x", rows=0, allowed=3),
         ),
     )
     assert list(where_lines(found)) == [
         "by column: of 40 changed rows",
-        "  total   " + "█" * 54 + "  100 %  40 rows",
-        "  region  " + "█" * 13 + " " * 41 + "   25 %  10 rows",
+        "  total   " + "█" * 41 + " " * 14 + "  75 %  30 rows",
+        "  region  " + "█" * 13 + " " * 42 + "  25 %  10 rows",
         "  █ changed",
     ]
     alike = replace(UNKEYED, by_column=(ColumnDifference(column="region", rows=1),))
