@@ -69,9 +69,9 @@ def _write_page(kind: str, location: str, picture: Drawing | None, text: Iterabl
     from harness.differ.reports.html import asset, document
 
     drawn = "" if picture is None else as_html(picture)
-    region = f'<div class="scroll" tabindex="0" role="region" aria-label="{kind}">'
+    told = f'<div class="scroll">{preformatted("".join(text))}</div>'
     title = f"harness {kind} {shown(location)}"
-    body = ["<main>", f"<h1>{html_text(title)}</h1>", drawn, f"{region}{preformatted(''.join(text))}</div>", "</main>"]
+    body = ["<main>", f"<h1>{html_text(title)}</h1>", drawn, told, "</main>"]
     with results.destination(output) as stream:
         results.write_texts([document(title, body, style=asset("harness.differ.reports", "report.css"))], stream)
 

@@ -71,6 +71,15 @@ def test_vectors_and_partitions_of_a_delta_table(tmp_path):
     assert layout(of(t.directory, WHERE)).bars[1] == bar("p='c'", 0, 0, 10, "skipped by partition")
 
 
+def test_vectors_of_a_change_feed_are_told_and_not_drawn(tmp_path):
+    t = DeltaTable.create(tmp_path / "t", {"id": "long", "p": "string"})
+    t.set_configuration({"delta.enableChangeDataFeed": "true"})
+    t.append(file := t.write_data(rows("x", *range(10)), path="a.parquet"))
+    t.delete(file, [1, 2])
+    plan = harness.open_table(str(t.directory)).changes(3, 3).plan
+    assert layout(plan).bars == (bar("a.parquet", 10, 0, 0, "position deletes"),)
+
+
 def test_an_unpartitioned_table_has_a_bar_per_file(tmp_path):
     t = DeltaTable.create(tmp_path / "t", {"id": "long", "p": "string"})
     t.append(t.write_data(rows("x", 1, 2), path="one.parquet"), t.write_data(rows("x", 9), path="two.parquet"))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from harness.errors import html_text, visible
@@ -94,8 +94,8 @@ def cut(text: str, width: int, sign: str = "…", *, tail: int = 0) -> str:
 
 
 _GAP = "  "
-_SHORTEST, _LONGEST = 8, 60
-"""Cells of a whole bar."""
+_SHORTEST, _ENOUGH, _LONGEST = 8, 24, 60
+"""Cells of a whole bar: the fewest, those for which labels are cut, and the most."""
 
 
 def as_text(drawing: Drawing, width: int, *, in_ascii: bool = False) -> Iterator[str]:
@@ -107,13 +107,13 @@ def as_text(drawing: Drawing, width: int, *, in_ascii: bool = False) -> Iterator
         yield from _text_row(drawing, width)
         return
     sign = "..." if in_ascii else "…"
-    values = [visible(bar.value) for bar in drawing.bars]
-    widest = width - _SHORTEST - 2 * len(_GAP) - max(map(cell_width, values), default=0)
-    widest = min(width // 3, widest)
+    values, remarks = [visible(bar.value) for bar in drawing.bars], [drawing.remark(bar) for bar in drawing.bars]
+    told = max(map(cell_width, values), default=0)
+    free = width - told - max(map(cell_width, remarks), default=0) - 3 * len(_GAP)
+    widest = max(min(width // 3, width - _SHORTEST - 2 * len(_GAP) - told), free - _ENOUGH)
     labels = [cut(bar.label, widest, sign, tail=widest // 3) for bar in drawing.bars]
-    remarks = [drawing.remark(bar) for bar in drawing.bars]
-    own = [max(map(cell_width, column), default=0) for column in (labels, values, remarks)]
-    length = max(_SHORTEST, min(_LONGEST, width - sum(own) - 3 * len(_GAP)))
+    own = [max(map(cell_width, labels), default=0), told]
+    length = max(_SHORTEST, min(_LONGEST, free - own[0]))
     left = width - own[0] - own[1] - length - 3 * len(_GAP)
     for bar, label, value, remark in zip(drawing.bars, labels, values, remarks, strict=True):
         drawn = strip(bar, drawing.scale, length, in_ascii=in_ascii)

@@ -140,7 +140,8 @@ def _files(plan: ScanPlan) -> _Files:
         groups=groups,
         amounts=np.clip(to_numpy(known), 0, _MOST_ROWS),
         verdicts=verdicts,
-        **_deletes(plan, groups, counted=unit == "row"),
+        # The vectors of a change feed say which rows have changed.
+        **_deletes(plan, groups, counted=unit == "row" and "_change_type" not in {f.name for f in plan.schema.fields}),
     )
 
 

@@ -226,7 +226,7 @@ def _bar(entry: Mapping[str, Any], unit: str) -> Bar:
     )
     refs = [f"ref {name}" for name in entry.get("refs", ())]
     version = "" if "refs" in entry else str(entry.get("id", ""))
-    remarks = [*entry["schema_changes"], *refs, *([f"files {files}"] if files and unit != "files" else [])]
+    remarks = [*refs, *entry["schema_changes"], *([f"files {files}"] if files and unit != "files" else [])]
     return Bar(
         label=" ".join(filter(None, (version, _time(entry), entry.get("operation")))),
         parts=tuple((kind, entry[f"{unit}_{kind.word}"] or 0) for kind in (Kind.ADDED, Kind.REMOVED)),
