@@ -14,10 +14,10 @@ from enum import Enum
 import duckdb
 import pyarrow as pa
 
-from harness.differ.forms import carried, digits_of, is_ticks, nanos
+from harness.differ.forms import carried, digits_of
 from harness.differ.hashing import DAYS
 from harness.differ.relaxations import Measure, Tolerance
-from harness.differ.schemas import normal_type
+from harness.differ.schemas import is_ticks, nanos, normal_type
 from harness.errors import RequestError
 from harness.storage.threads import tracked
 
@@ -61,13 +61,13 @@ class Line:
 
     def distance(self, left: str, right: str) -> str:
         """A DOUBLE: how far two values lie apart; null where one is null or not finite."""
-        a, b = self._values(left, right)
+        a, b = self._value(left, self.left), self._value(right, self.right)
         apart = f"CAST(abs({a} - {b}) AS DOUBLE)"
         return f"CASE WHEN isfinite({a}) AND isfinite({b}) THEN {apart} END" if self._is_double else apart
 
     def within(self, tolerance: Tolerance, left: str, right: str) -> str:
         """Tells whether two values are within a checked tolerance; false where one is null or not finite."""
-        a, b = self._values(left, right)
+        a, b = self._value(left, self.left), self._value(right, self.right)
         amount = tolerance.amount
         match tolerance.measure:
             case Measure.ABSOLUTE if self.kind is LineKind.NUMBER:
@@ -89,9 +89,6 @@ class Line:
     @property
     def _is_double(self) -> bool:
         return self.kind in (LineKind.FLOAT, LineKind.WIDE)
-
-    def _values(self, left: str, right: str) -> tuple[str, str]:
-        return self._value(left, self.left), self._value(right, self.right)
 
     def _value(self, text: str, type_: pa.DataType) -> str:
         match self.kind:

@@ -13,14 +13,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
 from harness.differ.buckets import partition_columns, total
 from harness.differ.by_hashes import LABELS, FoundRows, SideFailedError, by_hashes, cheaper_first, failing, sampled
 from harness.differ.canonical import SignedZeros
-from harness.differ.duckdb_side import ArrowSide
+from harness.differ.duckdb_side import ArrowSide, in_engine
 from harness.differ.exact import FINDINGS, Rules
 from harness.differ.forms import form
 from harness.differ.opening import Query, SideOpening, opened
@@ -29,9 +29,9 @@ from harness.differ.relaxations import ALL_TYPE_RULES, NOTHING, Relaxations, Tol
 from harness.differ.relaxed import MOST_ROWS, paired, reconciled, relaxed
 from harness.differ.result import ComparisonResult, SideInfo
 from harness.differ.schemas import compare_schemas
-from harness.differ.sides import HashedSide, Hashing, Side
+from harness.differ.sides import Hashing, Side
 from harness.differ.sources import Moment, RowSource, usual_engines
-from harness.differ.spread import by_key, evenly
+from harness.differ.spread import by_key
 from harness.errors import RequestError, UnsupportedError
 from harness.metadata.model.arguments import checked
 from harness.snapshot import Changes, Snapshot
@@ -215,21 +215,15 @@ class _Run:
             found = by_hashes(sides, columns, grouped)
         else:
             found = FoundRows((small[0].num_rows, small[1].num_rows), rules.difference(*small, columns), small)
-            differing = found.difference
-            if grouped.group_by and (differing.only_left or differing.only_right or differing.changed):
+            if grouped.group_by and found.difference.differing:
                 found = self._grouped(found, sides, columns, grouped)
+        difference, shown, keys = found.difference, found.shown, rules.keys
         infos = [replace(side.info, rows=rows) for side, rows in zip(sides, found.rows, strict=True)]
-        plans, rows = (sides[0].plan, sides[1].plan), found.difference.rows
-        files = ranges = None
+        plans, rows, files = (sides[0].plan, sides[1].plan), difference.rows, None
         if rows and plans != (None, None):
             zeros = rules.signed_zeros
-            rows, files = with_origins(
-                found.difference, found.shown, columns, plans, keys=rules.keys, signed_zeros=zeros
-            )
-        if found.difference.differing and rules.keys:
-            counted = evenly(found.difference, len(found.difference.differing))
-            known = [found.difference.differing[i] for i in counted]
-            ranges = by_key(known, found.shown, rules.keys[0], is_whole=small is not None)
+            rows, files = with_origins(difference, shown, columns, plans, keys=keys, signed_zeros=zeros)
+        is_known = bool(keys and difference.differing)
         return replace(
             whole,
             left=infos[0],
@@ -238,16 +232,16 @@ class _Run:
             grouped_by=grouped.group_by if found.by_group else rules.group_by,
             by_group=found.by_group,
             groups=found.groups,
-            by_key=ranges,
+            by_key=by_key(difference, shown, keys[0], is_whole=small is not None) if is_known else None,
             by_file=files,
             sampled=rules.sample_keys,
-            **{name: getattr(found.difference, name) for name in FINDINGS},
+            **{name: getattr(difference, name) for name in FINDINGS},
         )
 
     def _grouped(self, found: FoundRows, sides: tuple[Side, Side], columns: tuple[str, ...], rules: Rules) -> FoundRows:
         """The differences of rows in memory, and how many rows differ in each group."""
         first, second = (
-            ArrowSide(info=side.info, schema=rows.schema, whole=rows, resources=self.resources)
+            ArrowSide(info=side.info, whole=rows, resources=self.resources)
             for side, rows in zip(sides, found.shown, strict=True)
         )
         try:
@@ -318,8 +312,11 @@ class _Run:
         heads: dict[int, pa.Table] = {}
         for number in cheaper_first(sides):
             side = sides[number]
-            if side.plan is not None and side.plan.filter is None and _many(side, self.rules.few):
-                return None
+            if side.plan is not None and side.plan.filter is None:
+                deletes = side.plan.equality_deletes or side.plan.position_deletes
+                counts = side.plan.files.column("record_count").to_pylist()
+                if not deletes and None not in counts and sum(counts) > self.rules.few:
+                    return None
             with failing(number):
                 heads[number] = side.head(columns, self.rules.few + 1)
             if heads[number].num_rows > self.rules.few:
@@ -418,15 +415,6 @@ def _check_keys(keys: Sequence[str], columns: Sequence[str], sides: tuple[Side, 
             raise RequestError(f"Cannot pair rows by {key!r}: its types {types} cannot be compared", field=key)
 
 
-def _many(side: Side, few: int) -> bool:
-    """Tells whether a planned table surely has too many rows to fetch, whatever its deletes."""
-    assert side.plan is not None
-    if side.plan.equality_deletes or side.plan.position_deletes:
-        return False
-    counts = side.plan.files.column("record_count").to_pylist()
-    return None not in counts and sum(counts) > few
-
-
 def _floats(sides: tuple[Side, Side], columns: Sequence[str]) -> tuple[str, ...]:
     """The columns that hold floats on both sides."""
     return tuple(n for n in columns if all(pa.types.is_floating(side.schema.field(n).type) for side in sides))
@@ -443,5 +431,4 @@ def _count(side: Side, few: int) -> int:
             forms[name] = form(type_, type_)
         except UnsupportedError:
             continue
-    own = side.in_duckdb() if isinstance(side, ArrowSide) else cast(HashedSide, side)
-    return total(own.buckets(Hashing(columns=tuple(forms), forms=tuple(forms.values()))))
+    return total(in_engine(side).buckets(Hashing(columns=tuple(forms), forms=tuple(forms.values()))))

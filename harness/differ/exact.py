@@ -22,7 +22,6 @@ from harness.errors import RequestError
 
 MOST_EXAMPLES = 3
 """Pairs of values that are shown of a column."""
-_SECONDS = {"date": Decimal("0.001"), "other": Decimal("1e-9")}
 
 
 def examples(
@@ -56,7 +55,7 @@ def distance_text(line: Line, apart: Decimal | float) -> str:
     if line.kind is not LineKind.TICKS:
         return format(apart, "f") if isinstance(apart, Decimal) else repr(apart)
     dates = pa.types.is_date(line.left) and pa.types.is_date(line.right)
-    seconds = Decimal(apart) * _SECONDS["date" if dates else "other"]
+    seconds = Decimal(apart) * Decimal("1e-9")
     if dates and seconds % 86_400 == 0:
         return f"{seconds / 86_400:f} d"
     return f"{seconds.normalize():f} s"
@@ -108,14 +107,17 @@ def _counted(sides: _Sides, most: int) -> Difference:
     lefts = {row: count for row, count in surplus.items() if count > 0}
     rights = {row: -count for row, count in surplus.items() if count < 0}
     shares = _shares([len(lefts), len(rights)], most)
-    left_places = _places(sides.left_rows, _shown_first(lefts, shares[0]))
-    right_places = _places(sides.right_rows, _shown_first(rights, shares[1]))
-    shown = (left_places[: shares[0]], right_places[: shares[1]])
-    partners = sides.partners(*shown)
+    first_left = {row: i for i, row in reversed([*enumerate(sides.left_rows)]) if row in lefts}
+    first_right = {row: i for i, row in reversed([*enumerate(sides.right_rows)]) if row in rights}
     found = [
-        [DifferingRow(RowKind.ONLY_LEFT, i, None, lefts[sides.left_rows[i]]) for i in left_places],
-        [DifferingRow(RowKind.ONLY_RIGHT, None, j, rights[sides.right_rows[j]]) for j in right_places],
+        [DifferingRow(RowKind.ONLY_LEFT, first_left[row], None, lefts[row]) for row in _shown_first(lefts, shares[0])],
+        [
+            DifferingRow(RowKind.ONLY_RIGHT, None, first_right[row], rights[row])
+            for row in _shown_first(rights, shares[1])
+        ],
     ]
+    shown = ([each.left or 0 for each in found[0][: shares[0]]], [each.right or 0 for each in found[1][: shares[1]]])
+    partners = sides.partners(*shown)
     alike = [(shown[0][a], shown[1][b - shares[0]]) for a, b in partners.items() if a < b]
     counts = {"only_left": sum(lefts.values()), "only_right": sum(rights.values())}
     return sides.difference(found, shares, alike, partners, counts)
@@ -287,17 +289,6 @@ def _first(rows: Collection[CanonicalRow], most: int) -> list[CanonicalRow]:
 def _shown_first(rows: Collection[CanonicalRow], most: int) -> list[CanonicalRow]:
     """All rows, the first ones by value before the others."""
     return list(dict.fromkeys([*_first(rows, most), *rows]))
-
-
-def _places(rows: Sequence[CanonicalRow], wanted: Sequence[CanonicalRow]) -> list[int]:
-    """The index of the first row that equals each wanted row."""
-    places: dict[CanonicalRow, int] = {}
-    missing = set(wanted)
-    for i, row in enumerate(rows):
-        if row in missing:
-            missing.remove(row)
-            places[row] = i
-    return [places[row] for row in wanted]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

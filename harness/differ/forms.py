@@ -15,19 +15,17 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from harness.differ.canonical import SignedZeros, unwrapped
-from harness.differ.schemas import is_binary, is_hugeint, is_text, normal_type
+from harness.differ.schemas import is_binary, is_hugeint, is_text, is_ticks, nanos, normal_type, plain, remade
 from harness.errors import UnsupportedError
-from harness.metadata.model.arrow_values import children_of, is_list, is_rebuilt, with_children
+from harness.metadata.model.arrow_values import children_of, is_rebuilt, with_children
 
 
-@dataclass(frozen=True, slots=True)
-class Nothing:
-    """All values are null on both sides."""
+class Simple(Enum):
+    """Forms without parameters."""
 
-
-@dataclass(frozen=True, slots=True)
-class Whole:
-    """An integer or boolean, by its 64 bits."""
+    NOTHING = "all values are null on both sides"
+    WHOLE = "an integer or boolean, by its 64 bits"
+    BYTES = "text, bytes or a UUID, by bytes"
 
 
 class Digits(Enum):
@@ -66,11 +64,6 @@ class Float:
 
 
 @dataclass(frozen=True, slots=True)
-class Bytes:
-    """Text, bytes or a UUID, by bytes."""
-
-
-@dataclass(frozen=True, slots=True)
 class StructFields:
     """A struct, by the names of its fields, sorted."""
 
@@ -92,11 +85,9 @@ class Entries:
     value: HashForm
 
 
-HashForm: TypeAlias = Nothing | Whole | Number | Ticks | Float | Bytes | StructFields | Items | Entries
+HashForm: TypeAlias = Simple | Number | Ticks | Float | StructFields | Items | Entries
 
-_UNITS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 _INTEGER_DIGITS = {8: 3, 16: 5, 32: 10, 64: 20}
-DAY = 86_400_000_000_000
 INCOMPARABLE = "IncomparableType"
 """The cause of errors that are no failure of the side that has such a column."""
 
@@ -106,19 +97,19 @@ def form(left: pa.DataType, right: pa.DataType, *, signed_zeros: SignedZeros = "
 
     Raises UnsupportedError: values of the type can be compared in small numbers only.
     """
-    a, b = (_plain(normal_type(type_)) for type_ in (left, right))
+    a, b = (normal_type(plain(normal_type(type_))) for type_ in (left, right))
     kind = pa.types
     a, b = (b if kind.is_null(a) else a), (a if kind.is_null(b) else b)
     if kind.is_null(a):
-        return Nothing()
+        return Simple.NOTHING
     if kind.is_boolean(a):
-        return Whole()
+        return Simple.WHOLE
     if kind.is_integer(a) or kind.is_decimal(a):
         return _number(a, b)
     if kind.is_floating(a):
         return Float(signed_zeros)
     if is_text(a) or is_binary(a):
-        return Bytes()
+        return Simple.BYTES
     if is_ticks(a):
         units = nanos(a), nanos(b)
         return Ticks(max(units), units[0] != units[1])
@@ -148,27 +139,9 @@ def large(type_: pa.DataType) -> UnsupportedError:
     return incomparable("large inputs by values", type_)
 
 
-def nanos(type_: pa.DataType) -> int:
-    """The unit of a date, time, timestamp or duration, in nanoseconds."""
-    if pa.types.is_date32(type_):
-        return DAY
-    return _UNITS["ms" if pa.types.is_date64(type_) else type_.unit]
-
-
-def is_ticks(type_: pa.DataType) -> bool:
-    """Tells whether values count a unit of time."""
-    kind = pa.types
-    return bool(kind.is_date(type_) or kind.is_time(type_) or kind.is_timestamp(type_) or kind.is_duration(type_))
-
-
-def _plain(type_: pa.DataType) -> pa.DataType:
-    """A normal type without an extension that other writers keep to themselves."""
-    return _plain(normal_type(type_.storage_type)) if isinstance(type_, pa.BaseExtensionType) else type_
-
-
 def _number(a: pa.DataType, b: pa.DataType) -> HashForm:
     if pa.types.is_integer(a) and pa.types.is_integer(b) and (pa.types.is_uint64(a) == pa.types.is_uint64(b)):
-        return Whole()
+        return Simple.WHOLE
     sizes = [digits_of(type_) for type_ in (a, b)]
     scale = max(scale for _, scale in sizes)
     width = max(whole for whole, _ in sizes) + scale
@@ -193,21 +166,21 @@ _INTEGERS = (pa.types.is_date64, pa.types.is_time64, pa.types.is_timestamp, pa.t
 
 def storage_type(type_: pa.DataType) -> pa.DataType:
     """The type in which DuckDB gets values of `type_`. Raises UnsupportedError: it has none."""
+    return remade(type_, _storage)
+
+
+def _storage(type_: pa.DataType) -> pa.DataType:
     kind = pa.types
+    if kind.is_union(type_) or kind.is_interval(type_) or is_hugeint(type_):
+        raise large(type_)
     if isinstance(type_, pa.BaseExtensionType):
-        if is_hugeint(type_):
-            raise large(type_)
-        return storage_type(pa.bool_() if type_.extension_name == "arrow.bool8" else type_.storage_type)
-    if kind.is_dictionary(type_) or kind.is_run_end_encoded(type_):
-        return storage_type(type_.value_type)
+        return storage_type(type_.storage_type)
     if any(test(type_) for test in _INTEGERS):
         return pa.int64()
     if kind.is_time32(type_):
         return pa.int32()
     if kind.is_float16(type_):
         return pa.float32()
-    if is_text(type_):
-        return pa.string()
     if is_binary(type_):
         return pa.binary()
     if kind.is_decimal(type_):
@@ -215,15 +188,7 @@ def storage_type(type_: pa.DataType) -> pa.DataType:
         if precision > 38:
             raise large(type_)
         return pa.decimal128(precision, max(type_.scale, 0))
-    if kind.is_struct(type_):
-        return pa.struct([pa.field(f.name, storage_type(f.type)) for f in type_])
-    if kind.is_map(type_):
-        return pa.map_(storage_type(type_.key_type), storage_type(type_.item_type))
-    if is_list(type_):
-        return pa.list_(pa.field("element", storage_type(type_.value_type)))
-    if kind.is_union(type_) or kind.is_interval(type_):
-        raise large(type_)
-    return type_
+    return pa.string() if is_text(type_) else type_
 
 
 def carried(rows: pa.Table) -> pa.Table:
@@ -233,28 +198,6 @@ def carried(rows: pa.Table) -> pa.Table:
         for column in rows.columns
     ]
     return pa.table(columns, schema=pa.schema([(f"c{i}", column.type) for i, column in enumerate(columns)]))
-
-
-def plain(type_: pa.DataType) -> pa.DataType:
-    """The type in which values of `type_` are shown: the same values without their encoding."""
-    kind = pa.types
-    if kind.is_dictionary(type_) or kind.is_run_end_encoded(type_):
-        return plain(type_.value_type)
-    if isinstance(type_, pa.UuidType):
-        return type_
-    if isinstance(type_, pa.BaseExtensionType):
-        return plain(pa.bool_() if type_.extension_name == "arrow.bool8" else type_.storage_type)
-    if kind.is_struct(type_):
-        return pa.struct([pa.field(f.name, plain(f.type)) for f in type_])
-    if kind.is_map(type_):
-        return pa.map_(plain(type_.key_type), plain(type_.item_type))
-    if is_list(type_):
-        return pa.list_(pa.field("element", plain(type_.value_type)))
-    if is_text(type_):
-        return pa.string()
-    if kind.is_large_binary(type_) or kind.is_binary_view(type_):
-        return pa.binary()
-    return type_
 
 
 def _carried(array: pa.Array) -> pa.Array:

@@ -1,4 +1,4 @@
-"""Hashes as DuckDB expressions: `harness.differ.hashing`, for values in any of DuckDB's types."""
+"""Hashes as DuckDB expressions, for values in any of DuckDB's types."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias, TypeVar, assert_never
 import pyarrow as pa
 
 from harness.differ import forms
-from harness.differ.forms import nanos
+from harness.differ.schemas import nanos
 from harness.engines.duckdb.instance import cursor
 
 # The hash of a row: two lanes of 64 bits, the same in every engine.
@@ -110,8 +110,7 @@ DAYS = "({} - DATE '1970-01-01')"
 class DuckDBValue:
     """A value to hash.
 
-    text: its expression. stored: its DuckDB type. logical: its meaning, where the stored type is an integer that
-    counts a unit of time. form: the part that is hashed.
+    text: its expression. stored: its DuckDB type. logical: its meaning, where an integer counts a unit of time.
     """
 
     text: str
@@ -123,7 +122,7 @@ class DuckDBValue:
 
 def row_hashes(values: Sequence[DuckDBValue]) -> tuple[str, str]:
     """Both lanes of the hash of a row, as unsigned 64-bit expressions."""
-    return both_lanes(lambda lane: [_hash(value, lane) for value in values], _chain)
+    return both_lanes(lambda lane: [hash_of(value, lane) for value in values], _chain)
 
 
 def both_lanes(hashes_of: Callable[[Lane], Sequence[_T]], chain: Callable[[Sequence[_T], Lane], _T]) -> tuple[_T, _T]:
@@ -136,11 +135,6 @@ def both_lanes(hashes_of: Callable[[Lane], Sequence[_T]], chain: Callable[[Seque
     return lanes[0], lanes[1]
 
 
-def column_hash(value: DuckDBValue) -> str:
-    """The first lane of the hash of one value."""
-    return _hash(value, 0)
-
-
 def _chain(hashes: Sequence[str], lane: Lane) -> str:
     linked = f"{SEEDS[lane]}::UBIGINT"
     for value in hashes:
@@ -148,14 +142,15 @@ def _chain(hashes: Sequence[str], lane: Lane) -> str:
     return linked
 
 
-def _hash(value: DuckDBValue, lane: Lane) -> str:
+def hash_of(value: DuckDBValue, lane: Lane) -> str:
+    """A lane of the hash of a value."""
     if value.stored.id == "null":
         return _NULL
     text = value.text
     match value.form:
-        case forms.Nothing():
+        case forms.Simple.NOTHING:
             return _NULL
-        case forms.Whole():
+        case forms.Simple.WHOLE:
             return f"hash({text})" if value.stored.id in ("bigint", "ubigint") else f"hash(CAST({text} AS BIGINT))"
         case forms.Number(scale=scale, digits=digits):
             return _number(value, scale, digits, lane)
@@ -168,7 +163,7 @@ def _hash(value: DuckDBValue, lane: Lane) -> str:
             number = f"CAST({text} AS DOUBLE)"
             zero = f"WHEN {number} = 0 THEN 0 " if zeros == "equal" else ""
             return f"hash(CASE WHEN isnan({number}) THEN {_NAN} {zero}ELSE CAST(CAST({number} AS BIT) AS BIGINT) END)"
-        case forms.Bytes():
+        case forms.Simple.BYTES:
             return _bytes(value, lane)
         case forms.StructFields() | forms.Items() | forms.Entries():
             return f"CASE WHEN {text} IS NULL THEN {_NULL} ELSE {_nested(value, lane)} END"
@@ -188,7 +183,8 @@ def _number(value: DuckDBValue, scale: int, digits: forms.Digits, lane: Lane) ->
                 rest = f"CAST({value.text} - trunc({value.text}) AS DECIMAL(38, {scale}))"
             else:
                 whole, rest = f"CAST({value.text} AS HUGEINT)", f"CAST(0 AS DECIMAL(38, {scale}))"
-            chain = _chain([_hugeint(whole, lane), _wide(rest, lane)], lane)
+            signed = f"CASE WHEN {whole} = {_LEAST} THEN {_LEAST} ELSE -{whole} END" if lane else whole
+            chain = _chain([f"hash({signed})", _wide(rest, lane)], lane)
             return f"CASE WHEN {value.text} IS NULL THEN {_NULL} ELSE {chain} END"
         case other:
             assert_never(other)
@@ -196,10 +192,6 @@ def _number(value: DuckDBValue, scale: int, digits: forms.Digits, lane: Lane) ->
 
 def _wide(text: str, lane: Lane) -> str:
     return f"hash(-{text})" if lane else f"hash({text})"
-
-
-def _hugeint(text: str, lane: Lane) -> str:
-    return f"hash(CASE WHEN {text} = {_LEAST} THEN {_LEAST} ELSE -{text} END)" if lane else f"hash({text})"
 
 
 def _split_ticks(value: DuckDBValue, base: int, lane: Lane) -> str:
@@ -254,11 +246,11 @@ def _nested(value: DuckDBValue, lane: Lane) -> str:
             for name, form in fields:
                 place = value.logical.get_field_index(name)
                 access, type_ = f"struct_extract_at({text}, {place + 1})", value.logical.field(place).type
-                hashes.append(_hash(DuckDBValue(access, child(value.stored, place), type_, form, value.depth), lane))
+                hashes.append(hash_of(DuckDBValue(access, child(value.stored, place), type_, form, value.depth), lane))
             return _chain(hashes, lane)
         case forms.Items(element=element):
             part = DuckDBValue(item, child(value.stored, 0), value.logical.value_type, element, value.depth + 1)
-            each = f"list_transform({text}, lambda {item}: {_hash(part, lane)})"
+            each = f"list_transform({text}, lambda {item}: {hash_of(part, lane)})"
             folded = f"list_reduce({each}, lambda a, b: hash(xor(a, b)), {SEEDS[lane]}::UBIGINT)"
             return f"hash(xor({folded}, hash(CAST(len({text}) AS BIGINT))))"
         case forms.Entries(key=key, value=held):
@@ -266,7 +258,7 @@ def _nested(value: DuckDBValue, lane: Lane) -> str:
                 DuckDBValue(f"{item}.key", child(value.stored, 0), value.logical.key_type, key, value.depth + 1),
                 DuckDBValue(f"{item}.value", child(value.stored, 1), value.logical.item_type, held, value.depth + 1),
             ]
-            entry = _chain([_hash(part, lane) for part in parts], lane)
+            entry = _chain([hash_of(part, lane) for part in parts], lane)
             summed = f"list_sum(list_transform(map_entries({text}), lambda {item}: {entry}))"
             low = f"CAST(coalesce({summed}, 0) & {_LOW} AS UBIGINT)"
             return _chain([f"hash({low})", f"hash(CAST(cardinality({text}) AS BIGINT))"], lane)

@@ -1,8 +1,7 @@
 """Makes sides of a comparison from the objects that a user hands in.
 
-Accepted are planned tables (`Table`, `Snapshot`, `Changes`), a `Query` over some, a DuckDB relation, a Spark DataFrame,
-and whatever exports an Arrow stream: pyarrow, polars, pandas. A user's connection or session is asked, never set up: no
-setting of it changes, and none has a say in what is compared.
+Accepted are planned tables (`Table`, `Snapshot`, `Changes`), a `Query`, a DuckDB relation, a Spark DataFrame, and Arrow
+streams of pyarrow, polars or pandas. No setting of a user's connection or session changes, or has a say in the result.
 """
 
 from __future__ import annotations
@@ -53,8 +52,8 @@ class Query:
     Columns whose last bits depend on the engine, such as averages, are compared within the allowance that follows from
     the text (`docs/reference/allowances.md`); the report says which, and why.
 
-    text: one statement that only reads. tables: what its names stand for: a table, a snapshot, or a location. dialect:
-    sqlglot's name of the text's dialect; as for `harness.sql`.
+    text: one statement that only reads. tables: by the names in the text; a location is opened. dialect: as for
+    `harness.sql`.
     """
 
     text: str
@@ -70,7 +69,7 @@ class Query:
         return f"query on {', '.join(self.tables)}" if self.tables else "query"
 
     def run(self, engine: str, spark: SparkSession | None) -> object:
-        """The result, not read yet; or the error of an engine that cannot run it, which is that side's outcome.
+        """The result, not read yet; or the error of the engine, which is the side's outcome.
 
         Raises RequestError, UnsupportedError: the query is refused, which is no difference.
         """
@@ -116,10 +115,9 @@ _ACCEPTED = (
 class SideOpening:
     """The data of a side, and how it is read.
 
-    data: the user's object. label: `left` or `right`, for messages. name: what the user calls it; None: what it
-    is. engine: reads a planned table. where: filters a planned table. spark: the session for a planned table on Spark.
-    exclude: folded names of columns to leave out, where the side has them. fold: gives one form to names that are
-    the same. query: whose result `data` is, or the error that it met.
+    data: the user's object. label: `left` or `right`, for messages. name: the user's. engine, where, spark: of a
+    planned table: its reader, its filter, and the session on Spark. exclude: folded names of columns to leave out.
+    fold: gives equal names one form. query: `data` is its result, or its error.
     """
 
     data: object
@@ -135,20 +133,15 @@ class SideOpening:
 
     def check(self) -> None:
         """Refuses objects that no side can be made of, and files that are not there."""
-        if isinstance(self.data, Table | Snapshot | Changes):
+        is_planned = isinstance(self.data, Table | Snapshot | Changes)
+        if is_planned:
             find_engine(self.engine)
         if self.where is not None and not isinstance(self.data, Table | Snapshot):
             message = f"Cannot filter the {self.label} side: where= is for tables and snapshots"
             raise RequestError(message, options=("where",))
         if isinstance(self.data, RowSource):
             check_there(self.data)
-        elif not (
-            isinstance(self.data, Table | Snapshot | Changes | HarnessError)
-            or self.query is not None
-            or isinstance(self.data, duckdb.DuckDBPyRelation)
-            or is_frame(self.data)
-            or hasattr(self.data, "__arrow_c_stream__")
-        ):
+        elif not is_planned and self._unplanned() is None:
             raise RequestError(
                 f"Cannot compare the {self.label} side, of type {type(self.data).__name__}: expected {_ACCEPTED}"
             )
@@ -177,25 +170,31 @@ class SideOpening:
                 snapshot=snapshot,
                 format=format_,
             )
-        kind = type(data)
-        name, engine = f"{kind.__module__.partition('.')[0]} {kind.__name__}", f"arrow {pa.__version__}"
-        if isinstance(data, HarnessError):
-            name, engine = "query", _version(self.engine)
-        elif isinstance(data, RowSource):
-            name, engine = data.name, f"duckdb {duckdb.__version__}, {data.kind.value}"
-        elif isinstance(data, duckdb.DuckDBPyRelation):
-            name, engine = "DuckDB relation", f"duckdb {duckdb.__version__}"
-        elif is_frame(data):
-            name, engine = "Spark DataFrame", _version("spark")
+        name, engine = self._unplanned() or ("", "")
         return SideInfo(name=self.name or name, engine=engine)
 
+    def _unplanned(self) -> tuple[str, str] | None:
+        """Name and engine of an object that is no planned table; None: no side can be made of it."""
+        data, kind = self.data, type(self.data)
+        if isinstance(data, HarnessError):
+            return "query", _version(self.engine)
+        if isinstance(data, RowSource):
+            return data.name, f"duckdb {duckdb.__version__}, {data.kind.value}"
+        if isinstance(data, duckdb.DuckDBPyRelation):
+            return "DuckDB relation", f"duckdb {duckdb.__version__}"
+        if is_frame(data):
+            return "Spark DataFrame", _version("spark")
+        if self.query is None and not hasattr(data, "__arrow_c_stream__"):
+            return None
+        return f"{kind.__module__.partition('.')[0]} {kind.__name__}", f"arrow {pa.__version__}"
+
     def open(self, limit: int, resources: ExitStack, like: Mapping[str, pa.DataType] | None = None) -> Side:
-        """The side. Reads nothing but metadata, and of an Arrow stream that can be read once, all of it.
+        """The side. Reads metadata only, but all of an Arrow stream.
 
-        limit: how many rows of a stream to hold in memory; more are put aside on disk. resources: closed when the
-        comparison is over. like: types of the other side's columns by name, for a source whose columns are text.
+        limit: rows of a stream to hold in memory; more are put aside on disk. resources: closed after the comparison.
+        like: types of the other side's columns by name, for a source whose columns are text.
 
-        Raises RequestError: it lacks a column, or has one twice; HarnessError: the side fails.
+        Raises RequestError: a column is missing, or there twice; HarnessError: the side fails.
         """
         data, info = self.data, self.info
         if isinstance(data, HarnessError):
@@ -205,8 +204,15 @@ class SideOpening:
         if isinstance(data, Table | Snapshot | Changes):
             plan = self._plan(data)
             try:
-                if (side := _SIDES.get(self.engine)) is not None:
-                    return side(plan, info, self.spark)
+                if self.engine == "duckdb":
+                    connection = cursor()
+                    query = numbered(lower(plan, connection, registrar(connection), Use.ONCE), plan)
+                    with failing_duckdb(info, plan):
+                        relation = connection.sql(query)
+                    schema = pa.schema([arrow_field(f) for f in plan.columns])
+                    return DuckDBSide(info=info, relation=relation, schema=schema, plan=plan, keep=connection)
+                if self.engine == "spark":
+                    return _spark_table(plan, info, self.spark)
                 rows = find_engine(self.engine).to_arrow(plan)
                 return open_arrow(rows, info, lambda names: list(range(len(names))), limit, resources)
             except HarnessError as error:
@@ -260,7 +266,7 @@ class SideOpening:
             names = [relation.columns[i] for i in places]
             types = [logical(type_, name) for name, type_ in zip(names, chosen.types, strict=False)]
         schema = pa.schema([pa.field(name, type_) for name, type_ in zip(names, types, strict=True)])
-        return DuckDBSide(info=info, relation=chosen, schema=schema, types=schema)
+        return DuckDBSide(info=info, relation=chosen, schema=schema)
 
     def _frame(self, frame: DataFrame, info: SideInfo) -> Side:
         from harness.differ.spark_side import SparkSide, failing
@@ -276,10 +282,10 @@ class SideOpening:
 
 
 def opened(data: object, at: Moment | None = None) -> object:
-    """The file, database or table that a location or name stands for, at a moment; a table of another library as one
-    of ours, at the version that it is at; all else as it is.
+    """The file, database or table of a location or name, at a moment; other objects as they are.
 
-    Raises RequestError: a moment of anything but a table; other HarnessErrors: as `open_table`.
+    A table of another library becomes a table at its version. Raises RequestError: a moment of anything but a table;
+    other HarnessErrors: as `open_table`.
     """
     if isinstance(data, str | os.PathLike):
         data = RowSource.parse(str(data)) or open_table(data)
@@ -300,15 +306,6 @@ def is_frame(data: object) -> TypeGuard[DataFrame]:
     )
 
 
-def _duckdb_table(plan: ScanPlan, info: SideInfo, _: SparkSession | None) -> Side:
-    connection = cursor()
-    query = numbered(lower(plan, connection, registrar(connection), Use.ONCE), plan)
-    with failing_duckdb(info, plan):
-        relation = connection.sql(query)
-    schema = pa.schema([arrow_field(f) for f in plan.columns])
-    return DuckDBSide(info=info, relation=relation, schema=schema, types=schema, plan=plan, keep=connection)
-
-
 def _spark_table(plan: ScanPlan, info: SideInfo, spark: SparkSession | None) -> Side:
     from harness.differ.spark_side import SparkSide, failing
     from harness.engines.spark.connect import reader_of
@@ -322,13 +319,6 @@ def _spark_table(plan: ScanPlan, info: SideInfo, spark: SparkSession | None) -> 
         rows = lower_on_spark(plan, reader)
         frame = reader.expose(rows.select(*[rows[f"c{i}"] for i in range(len(plan.columns))]))
     return SparkSide(info=info, frame=frame, schema=pa.schema([arrow_field(f) for f in plan.columns]), plan=plan)
-
-
-_SIDES: dict[str, Callable[[ScanPlan, SideInfo, SparkSession | None], Side]] = {
-    "duckdb": _duckdb_table,
-    "spark": _spark_table,
-}
-"""By name of an engine: how it compares a table where it lies. The rows of every other engine are compared as Arrow."""
 
 
 def _check_running(session: Any) -> None:

@@ -179,11 +179,6 @@ def _outcome_words(side: SideInfo) -> str:
     return "gave rows" if side.rows is None else f"gave {counted(side.rows, 'row')}"
 
 
-def _side_words(side: SideInfo) -> str:
-    known = [side.name, side.engine, side.table, side.point, _outcome_words(side)]
-    return visible(", ".join(part for part in known if part))
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Made:
     """The making of a report. at: in UTC, to the second. version: of harness. command: without secrets."""
@@ -296,7 +291,10 @@ class ComparisonResult:
         """The verdict, both sides, and where rows differ; `to_text` has the rows too."""
         from harness.differ.reports.where import where_lines
 
-        sides = [f"  {word}: {_side_words(side)}" for word, side in (("left", self.left), ("right", self.right))]
+        sides = []
+        for word, side in (("left", self.left), ("right", self.right)):
+            known = filter(None, (side.name, side.engine, side.table, side.point, _outcome_words(side)))
+            sides.append(visible(f"  {word}: {', '.join(known)}"))
         where = [*where_lines(self, most=5)]
         framed = ["", *where, ""] if where else []
         return "\n".join([f"{self.verdict.value}: {self.sentence}", *sides, *framed, "  all of it: .to_text()"])

@@ -1,21 +1,26 @@
-"""The side of a comparison, whatever engine its rows are in.
+"""The sides of a comparison, and the questions to them.
 
-A side shows some of its rows exactly, and summarises all of them by their hashes, inside its engine:
-`harness.differ.duckdb_side` and `harness.differ.spark_side` do it.
+A side shows some of its rows exactly, and sums up all of them by their hashes, inside its engine. The methods of
+`DuckDBSide` and `SparkSide` have the same names, and give the same. A HarnessError of theirs is the side's failure.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
 
 import pyarrow as pa
 
 from harness.differ.forms import HashForm
-from harness.differ.result import SideInfo
-from harness.metadata.plan.scan_plan import ScanPlan
 
+if TYPE_CHECKING:
+    from harness.differ.duckdb_side import ArrowSide, DuckDBSide
+    from harness.differ.spark_side import SparkSide
+
+HashedSide: TypeAlias = "DuckDBSide | SparkSide"
+"""A side whose engine hashes its rows."""
+Side: TypeAlias = "ArrowSide | DuckDBSide | SparkSide"
 _T = TypeVar("_T")
 BITS = 12
 """The bits of a hash that number a row's bucket: few rows share a bucket, and all sums can be fetched."""
@@ -53,11 +58,16 @@ class Hashing:
         hashed = (self.columns, self.keys) if self.keys else (self.columns,)
         return dict(zip(self.names, (lane for columns in hashed for lane in row_hashes(columns)), strict=True))
 
-    def bucket_condition(self, bucket: str, buckets: Sequence[int]) -> str:
-        """SQL of either engine for "the expression `bucket` is one of some buckets", which ascend."""
+    @property
+    def bucket(self) -> str:
+        """The number of a row's bucket, in the SQL of either engine."""
+        return f"({self.grouped_by[0]} & {(1 << self.bits) - 1})"
+
+    def is_in(self, buckets: Sequence[int]) -> str:
+        """A condition on rows in the SQL of either engine: their bucket is one of these, which ascend."""
         if buckets[-1] - buckets[0] == len(buckets) - 1:
-            return f"{bucket} BETWEEN {buckets[0]} AND {buckets[-1]}"
-        return f"{bucket} IN ({', '.join(map(str, buckets))})"
+            return f"{self.bucket} BETWEEN {buckets[0]} AND {buckets[-1]}"
+        return f"{self.bucket} IN ({', '.join(map(str, buckets))})"
 
     def form_of(self, column: str) -> HashForm:
         """The form of a column."""
@@ -99,42 +109,6 @@ def with_hashes(rows: pa.Table, hashes: pa.Table) -> pa.Table:
     return rows
 
 
-class Side(Protocol):
-    """A side of a comparison. A HarnessError that a method raises is the side's failure."""
-
-    @property
-    def info(self) -> SideInfo:
-        """Name, engine and table; rows are not counted yet."""
-
-    @property
-    def schema(self) -> pa.Schema:
-        """Names and logical types of the columns."""
-
-    @property
-    def plan(self) -> ScanPlan | None:
-        """The plan that is read, where the side is a planned table."""
-
-    def head(self, columns: Sequence[str], limit: int) -> pa.Table:
-        """At most `limit` rows of some columns; all of them, if fewer."""
-
-
-class HashedSide(Side, Protocol):
-    """A side whose engine hashes its rows."""
-
-    def buckets(self, hashing: Hashing) -> Buckets:
-        """All rows, summed by bucket; empty buckets are left out."""
-
-    def hashes(self, hashing: Hashing, buckets: Sequence[int]) -> pa.Table:
-        """The hashes of the rows of some buckets, ascending, as uint64 columns named `hashing.names`."""
-
-    def rows(self, hashing: Hashing, wanted: pa.Array) -> pa.Table:
-        """Rows whose `hashing.grouped_by[0]` is wanted, one of each hash.
-
-        Columns: the compared columns under their names, then the hashes under theirs after `HASH_PREFIX`.
-        """
-
-    def matching(self, hashing: Hashing, some: Some, columns: Sequence[str]) -> Iterator[pa.Table]:
-        """At least the rows whose hashes are wanted, in parts: some of the columns, then hashes, as `rows` has them."""
-
-    def repeated(self, hashing: Hashing, buckets: Sequence[int]) -> pa.Table:
-        """Some of the keys that several rows of some buckets, ascending, have: `k1`, `k2`, and in `n` how many rows."""
+def retyped(schema: pa.Schema, types: Mapping[int, pa.DataType]) -> pa.Schema:
+    """The schema with other types of columns by place."""
+    return pa.schema([field.with_type(types.get(i, field.type)) for i, field in enumerate(schema)])

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from decimal import Context, Decimal
 from fractions import Fraction
 from itertools import pairwise
@@ -28,11 +28,8 @@ MOST_RANGES = 20
 """Ranges of a key."""
 MOST_FILES = 20
 """Data files that a report names."""
-_EXACT = Context(prec=100)
 _NANOS = 10**9
 _DAY = 86_400
-_SECONDS = (_DAY, 3_600, 60)
-"""Widths that those of ranges of times are multiples of; shorter ones are multiples of a second."""
 _Ranges: TypeAlias = tuple[list[str], Callable[[Any], int]]
 """The names of ranges, and the number of the range that a value lies in."""
 
@@ -42,12 +39,11 @@ def evenly(difference: Difference, most: int) -> list[int]:
 
     Of large sides some rows of each kind are known. Without this, a rare kind would look like a frequent one.
     """
-    totals = (difference.changed, difference.only_left, difference.only_right)
-    kinds = [
-        ([i for i, row in enumerate(difference.differing) if row.kind is kind], total)
-        for kind, total in zip((RowKind.CHANGED, RowKind.ONLY_LEFT, RowKind.ONLY_RIGHT), totals, strict=True)
-    ]
-    known = [(sum(difference.differing[i].count for i in rows) / total, rows) for rows, total in kinds if rows]
+    known = []
+    for kind in RowKind:
+        if rows := [number for number, row in enumerate(difference.differing) if row.kind is kind]:
+            held = sum(difference.differing[number].count for number in rows)
+            known.append((held / getattr(difference, kind.name.lower()), rows))
     least = min((share for share, _ in known), default=1.0)
     wanted = sum(least / share * len(rows) for share, rows in known)
     chosen = []
@@ -57,44 +53,34 @@ def evenly(difference: Difference, most: int) -> list[int]:
     return chosen
 
 
-def by_key(differing: Iterable[DifferingRow], tables: tuple[pa.Table, pa.Table], key: str, *, is_whole: bool) -> Spread:
-    """The differing rows by ranges of a key, and apart from these by values without a place among the others.
+def by_key(difference: Difference, tables: tuple[pa.Table, pa.Table], key: str, *, is_whole: bool) -> Spread:
+    """The differing rows by ranges of a key, then by NULL, NaN and infinities.
 
     tables: the rows of both sides. is_whole: `tables` holds all rows, and the ranges lie between the keys of all.
     """
     columns = [canonical_values(table.column(key)) for table in tables]
-
-    def write(value: Hashable) -> str:
-        side = 0 if value in columns[0] else 1
-        return show(tables[side].column(key), columns[side].index(value))
-
-    counts: defaultdict[Hashable, Counter[RowKind]] = defaultdict(Counter)
-    for row in differing:
+    counts: defaultdict[Any, Counter[RowKind]] = defaultdict(Counter)
+    for row in map(difference.differing.__getitem__, evenly(difference, len(difference.differing))):
         value = columns[1][row.right or 0] if row.left is None else columns[0][row.left]
         counts[0.0 if value == NEGATIVE_ZERO else value][row.kind] += row.count
     spanned = {value for column in columns for value in column} if is_whole else set(counts)
     line = Line.of(*(table.schema.field(key).type for table in tables))
-    placed: set[Any]
     if line is None or pa.types.is_time(line.left) or pa.types.is_duration(line.left):
         placed = spanned - {None}
-        labels, number = _in_order(placed, write)
+        where = {v: (table, i) for table, column in zip(tables, columns, strict=True) for i, v in enumerate(column)}
+        labels, number = _in_order(placed, lambda value: show(where[value][0].column(key), where[value][1]))
     else:
-        placed = {value for value in spanned if _is_finite(value)}
-        labels, number = _on_line(placed, line)
-    ranges = [Counter[RowKind]() for _ in labels]
-    apart: list[tuple[str, Counter[RowKind]]] = []
+        placed = {value for value in spanned if isinstance(value, int | float | Decimal) and math.isfinite(value)}
+        labels, number = _on_line(placed, line) if placed else ([], lambda _: 0)
+    places = [(label, Counter[RowKind]()) for label in labels]
     for value, kinds in counts.items():
         if value in placed:
-            ranges[number(value)].update(kinds)
+            places[number(value)][1].update(kinds)
         else:
-            apart.append(("NULL" if value is None else str(value), kinds))
-    places = (*zip(labels, ranges, strict=True), *apart)
-    return Spread(
-        places=tuple(_place((label,), kinds) for label, kinds in places),
-        rows=sum(kinds.total() for kinds in counts.values()),
-        total=len(places),
-        is_whole=is_whole,
-    )
+            places.append(("NULL" if value is None else str(value), kinds))
+    rows = sum(kinds.total() for kinds in counts.values())
+    found = tuple(_place((label,), kinds) for label, kinds in places)
+    return Spread(places=found, rows=rows, total=len(found), is_whole=is_whole)
 
 
 def by_file(
@@ -110,79 +96,64 @@ def by_file(
     sides: defaultdict[str, set[str]] = defaultdict(set)
     rows = 0
     for number, row in differing.items():
-        files = []
-        for side, origins in (("left", lefts.get(number, ())), ("right", rights.get(number, ()))):
-            files += [origin.file for origin in origins]
-            for origin in origins:
-                sides[origin.file].add(side)
-        rows += min(len(files), row.count)
+        origins = (("left", lefts.get(number, ())), ("right", rights.get(number, ())))
+        pairs = [(side, origin.file) for side, found in origins for origin in found]
+        files = [file for _, file in pairs]
         for file in set(files) if row.kind is RowKind.CHANGED else files:
             counts[file][row.kind] += 1
+        for side, file in pairs:
+            sides[file].add(side)
+        rows += min(len(files), row.count)
     ranked = sorted(counts, key=lambda file: (-counts[file].total(), file))
     places = [_place(("both" if len(sides[f]) > 1 else min(sides[f]), f), counts[f]) for f in ranked[:MOST_FILES]]
     return Spread(places=tuple(places), rows=rows, total=len(ranked)) if ranked else None
 
 
 def _place(values: tuple[str, ...], kinds: Counter[RowKind]) -> GroupDifference:
-    return GroupDifference(
-        values=values,
-        changed=kinds[RowKind.CHANGED],
-        only_left=kinds[RowKind.ONLY_LEFT],
-        only_right=kinds[RowKind.ONLY_RIGHT],
-    )
-
-
-def _is_finite(value: Hashable) -> bool:
-    return isinstance(value, int | Decimal) or (isinstance(value, float) and math.isfinite(value))
+    return GroupDifference(values=values, **{kind.name.lower(): number for kind, number in kinds.items()})
 
 
 def _on_line(values: Collection[Any], line: Line) -> _Ranges:
     """Ranges of equal width between the smallest and the largest number, date or time."""
-    if not values:
-        return [], lambda _: 0
-    first, last = min(values), max(values)
+    first, last = Fraction(min(values)), Fraction(max(values))
     if line.kind is LineKind.FLOAT:
         bins = MOST_RANGES if first < last else 1
-        width = (Fraction(last) - Fraction(first)) / bins
+        width = (last - first) / bins or Fraction(1)
         labels = [f"from {float(first + i * width):.6g}" for i in range(bins)]
-        return labels, lambda value: min(int((Fraction(value) - Fraction(first)) / width), bins - 1) if width else 0
+        return labels, lambda value: min(int((Fraction(value) - first) / width), bins - 1)
     step, write = _steps(line, first, last)
-    first, last = (math.floor(Fraction(value) / step) for value in (first, last))
-    bins = min(MOST_RANGES, last - first + 1)
-    starts = [first - -i * (last - first + 1) // bins for i in range(bins + 1)]  # rounded up
-    labels = [write(a, b - 1) for a, b in pairwise(starts)]
-    return labels, lambda value: bisect_right(starts, math.floor(Fraction(value) / step)) - 1
+    low, high = first // step, last // step + 1
+    bins = min(MOST_RANGES, high - low)
+    starts = [low - -i * (high - low) // bins for i in range(bins + 1)]  # rounded up
+    labels = [write(start, end - 1) for start, end in pairwise(starts)]
+    return labels, lambda value: bisect_right(starts, Fraction(value) // step) - 1
 
 
-def _steps(line: Line, first: Any, last: Any) -> tuple[Fraction, Callable[[int, int], str]]:
-    """The width that those of ranges are multiples of, and the words for the range from one multiple to another."""
-    if line.kind is not LineKind.TICKS:
-        scale = max(digits_of(type_)[1] for type_ in (line.left, line.right))
-        return Fraction(1, 10**scale), lambda *ends: _range(*(f"{Decimal(e).scaleb(-scale, _EXACT):f}" for e in ends))
-    if pa.types.is_date(line.left):
-        return Fraction(_DAY * 1_000), _days  # a canonical date is in milliseconds, a time in nanoseconds
-    seconds = next((each for each in _SECONDS if (last - first) // (each * _NANOS) >= MOST_RANGES), 1)
-    zone = line.left.tz
-
-    def since(start: int, _: int) -> str:
-        return f"from {show_values(pa.array([start * seconds], pa.timestamp('s', zone and 'UTC')))[0]}"
-
-    return Fraction(seconds * _NANOS), _days if seconds == _DAY else since
-
-
-def _days(first: int, last: int) -> str:
-    return _range(*show_values(pa.array([first, last], pa.date32())))
-
-
-def _range(first: str, last: str) -> str:
-    return first if first == last else f"{first} to {last}"
+def _steps(line: Line, first: Fraction, last: Fraction) -> tuple[Fraction, Callable[[int, int], str]]:
+    """The step that ranges consist of, and the words for the range from one step to another."""
+    days = pa.date32()
+    match line.kind:
+        case LineKind.TICKS if pa.types.is_date(line.left):
+            return Fraction(_DAY * _NANOS), lambda *ends: " to ".join(dict.fromkeys(show_values(pa.array(ends, days))))
+        case LineKind.TICKS:
+            seconds = next((s for s in (_DAY, 3_600, 60) if last - first >= MOST_RANGES * s * _NANOS), 1)
+            times = pa.timestamp("s", line.left.tz and "UTC")
+            return Fraction(
+                seconds * _NANOS
+            ), lambda start, _: f"from {show_values(pa.array([start * seconds], times))[0]}"
+        case _:
+            scale = max(digits_of(type_)[1] for type_ in (line.left, line.right))
+            numbers = Context(prec=100)
+            return Fraction(1, 10**scale), lambda *ends: " to ".join(
+                dict.fromkeys(f"{Decimal(end).scaleb(-scale, numbers):f}" for end in ends)
+            )
 
 
 def _in_order(values: Collection[Any], write: Callable[[Any], str]) -> _Ranges:
     """Ranges of equally many values, as far as they can be."""
-    ordered = sorted(map(order_key, values))
+    ordered = sorted(values, key=order_key)
     bins = min(MOST_RANGES, len(ordered))
-    starts = [ordered[i * len(ordered) // bins] for i in range(bins)]
-    by_order = {order_key(value): value for value in values}
+    firsts = [ordered[i * len(ordered) // bins] for i in range(bins)]
+    starts = [order_key(first) for first in firsts]
     every = "" if bins == len(ordered) else "from "
-    return [every + write(by_order[start]) for start in starts], lambda v: bisect_right(starts, order_key(v)) - 1
+    return [every + write(first) for first in firsts], lambda value: bisect_right(starts, order_key(value)) - 1

@@ -163,7 +163,7 @@ def test_columns_and_groups_come_before_rows():
     )
     text = to_text(found)
     assert (
-        "by day (all 4 differing rows, 1 more not shown)\n"
+        "by day: all 4 differing rows, 1 more not shown\n"
         "  2024-06-01  ████████████████████████████░░░░░░░░░░  4  3 changed, 1 only right\n"
         "  █ changed  ░ only on the right\n"
         "\n"

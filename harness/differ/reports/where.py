@@ -5,18 +5,16 @@ Each is drawn as text and as SVG from one model. A picture of fewer rows than di
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
 
 from harness.differ.result import ComparisonResult, GroupDifference, counted
-from harness.errors import html_text, visible
-from harness.metadata.model.drawing import Bar, Drawing, Kind, as_svg, as_text, cut
+from harness.errors import html_text
+from harness.metadata.model.drawing import Bar, Drawing, Kind, as_svg, section
 from harness.metadata.model.frames import preformatted
 
 _MOST_BARS, _FEW_RANGES = 20, 8
-_PATH_IN_SVG, _DIRECTORY = 40, 70
-"""Characters of a path that are shown, the last ones, because these tell files apart."""
+_FIELDS = {Kind.CHANGED: "changed", Kind.ONLY_LEFT: "only_left", Kind.ONLY_RIGHT: "only_right"}
 
 
 def where_lines(comparison: ComparisonResult, *, most: int = _MOST_BARS, width: int = 80) -> Iterator[str]:
@@ -24,18 +22,14 @@ def where_lines(comparison: ComparisonResult, *, most: int = _MOST_BARS, width: 
 
     most: bars of a picture; ranges of a key are all drawn. width: of a line at most, in cells, and at least 60.
     """
-    width = max(width, 60)
-    for number, drawing in enumerate(_drawings(comparison, most, (width - 2) // 3)):
+    for number, drawing in enumerate(_drawings(comparison, most)):
         yield from [""] * (number > 0)
-        title = visible(f"{drawing.title} ({drawing.note})")
-        lines = textwrap.wrap(title, width, subsequent_indent="  ", break_on_hyphens=False)
-        yield from (cut(line, width) for line in lines)
-        yield from (f"  {line}" for line in as_text(drawing, width - 2))
+        yield from section(drawing, max(width, 60))
 
 
 def where_html(comparison: ComparisonResult) -> Iterator[str]:
     """A section of a page; nothing where no row differs."""
-    found = _drawings(comparison, _MOST_BARS, _PATH_IN_SVG)
+    found = _drawings(comparison, _MOST_BARS)
     if not found:
         return
     yield '<section aria-labelledby="where"><h2 id="where">Where rows differ</h2><div class="pictures">'
@@ -48,11 +42,11 @@ def where_html(comparison: ComparisonResult) -> Iterator[str]:
     yield "</details></section>"
 
 
-def _drawings(comparison: ComparisonResult, most: int, path: int) -> list[Drawing]:
+def _drawings(comparison: ComparisonResult, most: int) -> list[Drawing]:
     """The pictures for which something is known; none of a single row, which says it all where it is shown."""
     if comparison.differing == 1 and comparison.rows:
         return []
-    found = (_columns(comparison, most), _key(comparison), _groups(comparison, most), _files(comparison, most, path))
+    found = (_columns(comparison, most), _key(comparison), _groups(comparison, most), _files(comparison, most))
     return [each for each in found if each is not None]
 
 
@@ -62,17 +56,12 @@ def _columns(comparison: ComparisonResult, most: int) -> Drawing | None:
     found = sorted((each for each in comparison.by_column if each.rows), key=lambda each: -each.rows)
     if not found or not pairs:
         return None
-    bars = [
-        Bar(
-            label=each.column,
-            parts=((Kind.CHANGED, each.rows),),
-            value=f"{100 * each.rows / pairs:.3g} %",
-            remark=counted(each.rows, "row"),
-        )
-        for each in found[:most]
-    ]
-    rows = counted(pairs, "changed row") if comparison.keys else counted(pairs, "pair") + " of alike rows"
-    return Drawing(title="by column", bars=tuple(bars), note=_note([f"of {rows}"], len(found) - most), whole=pairs)
+    bars = tuple(
+        Bar(label=each.column, parts=((Kind.CHANGED, each.rows),), value=share, remark=counted(each.rows, "row"))
+        for each, share in ((each, f"{100 * each.rows / pairs:.3g} %") for each in found[:most])
+    )
+    rows = counted(pairs, "changed row") if comparison.keys else f"{counted(pairs, 'pair')} of alike rows"
+    return Drawing(title="by column", bars=bars, note=_note(f"of {rows}", more=len(found) - most), whole=pairs)
 
 
 def _key(comparison: ComparisonResult) -> Drawing | None:
@@ -81,26 +70,19 @@ def _key(comparison: ComparisonResult) -> Drawing | None:
     if found is None or (len(found.places) <= _FEW_RANGES and comparison.grouped_by == comparison.keys[:1]):
         return None
     between = f"between the first and last of {'both sides' if found.is_whole else 'these'}"
-    return Drawing(
-        title=f"by {comparison.keys[0]}",
-        note=", ".join((_looked_at(comparison, found.rows), between)),
-        bars=_bars(found.places, [place.values[0] for place in found.places]),
-        is_row=len(found.places) > _FEW_RANGES,
-    )
+    note = _note(_looked_at(comparison, found.rows), between)
+    bars = _bars(found.places, [place.values[0] for place in found.places])
+    return Drawing(title=f"by {comparison.keys[0]}", note=note, bars=bars, is_row=len(bars) > _FEW_RANGES)
 
 
 def _groups(comparison: ComparisonResult, most: int) -> Drawing | None:
     found = comparison.by_group[:most]
-    if not found:
-        return None
-    return Drawing(
-        title=f"by {', '.join(comparison.grouped_by)}",
-        note=_note([_looked_at(comparison, comparison.differing)], comparison.groups - len(found)),
-        bars=_bars(found, [", ".join(group.values) for group in found]),
-    )
+    note = _note(_looked_at(comparison, comparison.differing), more=comparison.groups - len(found))
+    bars = _bars(found, [", ".join(group.values) for group in found])
+    return Drawing(title=f"by {', '.join(comparison.grouped_by)}", note=note, bars=bars) if found else None
 
 
-def _files(comparison: ComparisonResult, most: int, path: int) -> Drawing | None:
+def _files(comparison: ComparisonResult, most: int) -> Drawing | None:
     """Data files, without the directory that all of them are in, which is said beside."""
     found = comparison.by_file
     if found is None:
@@ -109,12 +91,9 @@ def _files(comparison: ComparisonResult, most: int, path: int) -> Drawing | None
     directories = zip(*(place.values[1].split("/")[:-1] for place in shown), strict=False)
     above = "/".join(names[0] for names in takewhile(lambda names: len(set(names)) == 1, directories))
     start = len(above) + 1 if above else 0
-    note = [_looked_at(comparison, found.rows), *([f"below {_tail(above, _DIRECTORY)}"] if above else [])]
-    return Drawing(
-        title="by file",
-        note=_note(note, found.total - len(shown)),
-        bars=_bars(shown, [_tail(p.values[1][start:], path) for p in shown], [p.values[0] for p in shown]),
-    )
+    note = _note(_looked_at(comparison, found.rows), f"below {above}" if above else "", more=found.total - len(shown))
+    bars = _bars(shown, [place.values[1][start:] for place in shown], [place.values[0] for place in shown])
+    return Drawing(title="by file", note=note, bars=bars)
 
 
 def _looked_at(comparison: ComparisonResult, rows: int) -> str:
@@ -123,27 +102,18 @@ def _looked_at(comparison: ComparisonResult, rows: int) -> str:
     return f"all {rows:,} differing rows" if rows > 1 else "the differing row"
 
 
-def _note(parts: Sequence[str], more: int) -> str:
-    return ", ".join([*parts, *([f"{more:,} more not shown"] if more > 0 else [])])
+def _note(*parts: str, more: int = 0) -> str:
+    return ", ".join(filter(None, (*parts, f"{more:,} more not shown" if more > 0 else "")))
 
 
 def _bars(places: Sequence[GroupDifference], labels: Sequence[str], sides: Sequence[str] = ()) -> tuple[Bar, ...]:
     """A bar for each place, with its kinds in words where there are several. sides: of files with changed rows."""
-    kinds = {Kind.CHANGED: "changed", Kind.ONLY_LEFT: "only_left", Kind.ONLY_RIGHT: "only_right"}
-    sizes = [{kind: getattr(place, name) for kind, name in kinds.items()} for place in places]
-    drawn = {kind for own in sizes for kind, size in own.items() if size}
     bars = []
-    for own, label, side in zip(sizes, labels, sides or [""] * len(labels), strict=True):
-        there = {kind: size for kind, size in own.items() if size}
-        words = [kinds[kind].replace("_", " ") for kind in there]
-        if len(there) > 1:
-            words = [f"{size:,} {word}" for size, word in zip(there.values(), words, strict=True)]
-        told = [side if own[Kind.CHANGED] else "", ", ".join(words) if len(drawn) > 1 else ""]
-        value = f"{sum(own.values()):,}"
-        bars.append(Bar(label=label, parts=tuple(own.items()), value=value, remark=": ".join(filter(None, told))))
+    sizes = [[(kind, getattr(place, field)) for kind, field in _FIELDS.items()] for place in places]
+    is_mixed = len({kind for parts in sizes for kind, size in parts if size}) > 1
+    for parts, label, side in zip(sizes, labels, sides or [""] * len(labels), strict=True):
+        there = [(f"{size:,} ", _FIELDS[kind].replace("_", " ")) for kind, size in parts if size and is_mixed]
+        words = ", ".join(f"{number if len(there) > 1 else ''}{word}" for number, word in there)
+        told = ": ".join(filter(None, (side if parts[0][1] else "", words)))
+        bars.append(Bar(label=label, parts=tuple(parts), value=f"{sum(size for _, size in parts):,}", remark=told))
     return tuple(bars)
-
-
-def _tail(path: str, most: int) -> str:
-    path = visible(path)
-    return path if len(path) <= most else f"…{path[1 - most :]}"

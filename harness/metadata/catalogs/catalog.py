@@ -1,4 +1,4 @@
-"""Catalogs as harness sees them: names, and for each name where its table is and how it may be read."""
+"""Catalogs as harness sees them: names, and the place of the table of each name."""
 
 from __future__ import annotations
 
@@ -63,22 +63,18 @@ def nearest(name: Name, known: Iterable[Name]) -> tuple[Name, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Located:
-    """A catalog's answer about one table.
+    """A catalog's answer about a table.
 
-    name: the table's, in the catalog.
-    location: the table's directory, a local path or a URI.
-    metadata_location: the metadata file that is the current one, of an Iceberg table; None: `location` tells.
-    version: what its current one is taken to be, of a Delta table; None: the latest.
-    format: `iceberg` or `delta`; None: `location` tells.
-    storage_options: how its store is reached, as for `harness.open_table`; credentials that the catalog vends are here.
-        Those under the name of another store go there only where the user allows to read it.
-    endpoints: by store, the address that the catalog's server names: credentials that this machine has besides are not
-        sent there.
-    within: a directory that the user named, and the table's is found in it; where a link leads out of it, that is held
-        against the roots. None: the user did not.
-    expires_ms: when those end, milliseconds since 1970-01-01 UTC; None: they do not, or nobody says.
-    renew: asks the catalog anew for `storage_options` and `expires_ms`; None: they are not the catalog's.
-    options: further arguments of `harness.open_table` that follow from the answer.
+    name: in the catalog. location: the table's directory, a local path or a URI.
+    metadata_location: the current metadata file of an Iceberg table; None: `location` tells.
+    version: the current version of a Delta table; None: the latest. format: `iceberg` or `delta`, if it is known.
+    storage_options: as for `harness.open_table`, with the credentials that the catalog vends. Options under the name of
+        another store go there only where the user allows to read it.
+    endpoints: by store, the address that the catalog's server names; this machine's own credentials do not go there.
+    within: the user's directory that the table was found in; links out of it are held against the roots.
+    expires_ms: the end of the credentials, milliseconds since 1970-01-01 UTC; None: never, or not known.
+    renew: asks the catalog anew for `storage_options` and `expires_ms`.
+    options: further arguments of `harness.open_table`.
     """
 
     catalog: str
@@ -103,13 +99,12 @@ class Located:
         return written((self.catalog, *self.name))
 
     def lent(self, own: Mapping[str, Any], roots: Iterable[str]) -> dict[str, Any]:
-        """The storage options for the table's store, and for those that the user allows to read.
+        """The storage options for the table's store, and for the stores that the user allows to read.
 
-        own: the caller's, which go before the catalog's. roots: those that the caller allows.
+        own: the caller's, which go before the catalog's. roots: what the caller allows to read.
 
-        Raises:
-            RequestError: the address of a store is the server's, and neither it nor the caller says credentials for it;
-                or an option of that store is none.
+        Raises RequestError: the address of a store is the server's, and nobody says credentials for it; or an option of
+        the store is none.
         """
         stores = {place(root).store for root in roots}
         given = {key: value for key, value in self.storage_options.items() if "://" not in key or key in stores}
@@ -134,25 +129,23 @@ class Located:
         return found
 
     def renewal(self, own: Mapping[str, Any], roots: Iterable[str]) -> Renewal | None:
-        """Asks the catalog for storage options when these end; None: they do not. `own`, `roots`: as for `lent`."""
+        """The renewal of storage options that end; None: they do not end. `own`, `roots`: as for `lent`."""
         from harness.storage.configuration import Renewal
+
+        def lent(answer: Located) -> Lent:
+            return answer.lent(own, roots), answer.expires_ms
 
         renew = self.renew
         if renew is None or self.expires_ms is None:
             return None
-
-        def ask() -> Lent:
-            answer = renew()
-            return answer.lent(own, roots), answer.expires_ms
-
-        return Renewal(self.lent(own, roots), self.expires_ms, ask)
+        return Renewal(self.lent(own, roots), self.expires_ms, lambda: lent(renew()))
 
 
 @runtime_checkable
 class Catalog(Protocol):
-    """Finds tables by name. Each question is asked of the catalog when it is put: nothing is remembered.
+    """Finds tables by name. Nothing is remembered.
 
-    All raise StorageError where the catalog does not answer, and TableNotFoundError for what it does not have.
+    All raise StorageError where the catalog does not answer, and TableNotFoundError for names that it does not have.
     """
 
     @property
@@ -195,7 +188,7 @@ def absent_namespace(catalog: Catalog, namespace: Name) -> TableNotFoundError | 
 
 
 def _missing(catalog: Catalog, what: str, name: Name, known: tuple[Name, ...] | None) -> TableNotFoundError:
-    """known: what the catalog has; None: it does not list it."""
+    """known: the names that the catalog has; None: it lists none."""
     hint = "it does not list what it has"
     if known is not None:
         near = nearest(name, known) or known[:3]

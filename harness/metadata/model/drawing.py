@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from harness.errors import html_text, visible
@@ -139,6 +139,7 @@ def section(drawing: Drawing, width: int | None, *, in_ascii: bool = False) -> l
         return []
     width = width or 80
     heading = textwrap.wrap(visible(f"{drawing.title}: {drawing.note}"), width, subsequent_indent=_GAP)
+    heading = [cut(line, width) for line in heading]  # of wide characters
     return [*heading, *(_GAP + line for line in as_text(drawing, width - len(_GAP), in_ascii=in_ascii))]
 
 
@@ -204,7 +205,7 @@ def as_svg(drawing: Drawing) -> str:
     return _svg(drawing, elements, y)
 
 
-def _svg(drawing: Drawing, elements: Sequence[str], y: int) -> str:
+def _svg(drawing: Drawing, elements: list[str], y: int) -> str:
     """The element with the legend at a height."""
     title = html_text(f"{drawing.title}: {drawing.note}" if drawing.note else drawing.title)
     look = f'width="100%" height="{y + 8}" fill="currentColor" font-family="system-ui, sans-serif" font-size="13"'

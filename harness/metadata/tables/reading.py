@@ -17,7 +17,6 @@ from harness.metadata.model.text_tables import Column, column_of, html_table, ta
 from harness.storage.records import dataclass
 
 if TYPE_CHECKING:
-    from harness.metadata.delta.table import DeltaTable
     from harness.metadata.iceberg.table import IcebergTable
 
 
@@ -101,74 +100,38 @@ def metadata_table(table: Any, selection: Any, name: str) -> MetadataTable:
         hint = f"did you mean {near[0]}" if near else f"there are {', '.join(names)}"
         raise RequestError(f"There is no metadata table {name!r} of {table.format} tables: {hint}")
     try:
-        return _of_delta(table, selection, kind) if table.format == "delta" else _of_iceberg(table, selection, kind)
+        if table.format != "delta":
+            return _of_iceberg(table, selection, kind)
+        from harness.metadata.tables import delta
+
+        return delta.table(table, selection.snapshot, kind)
     except HarnessError as error:
         raise error.within(table=table.location, format=table.format) from error.__cause__
 
 
-def _of_delta(table: DeltaTable, selection: Any, kind: str) -> MetadataTable:
-    from harness.metadata.tables import delta
-
-    snapshot = selection.snapshot
-    match kind:
-        case "files":
-            return MetadataTable(delta.files_schema(snapshot), lambda _: delta.files(snapshot))
-        case "partitions":
-            return MetadataTable(delta.partitions_schema(snapshot), lambda _: delta.partitions(snapshot))
-        case _:
-            return MetadataTable(delta.VERSIONS, lambda _: delta.versions(table))
-
-
 def _of_iceberg(table: IcebergTable, selection: Any, kind: str) -> MetadataTable:
-    from harness.metadata.tables import iceberg_log as log
-
-    metadata = table.metadata
-    match kind:
-        case "snapshots":
-            return MetadataTable(log.SNAPSHOTS, lambda _: log.snapshots(metadata))
-        case "history":
-            return MetadataTable(log.HISTORY, lambda _: log.history(metadata))
-        case "refs":
-            return MetadataTable(log.REFS, lambda _: log.refs(metadata))
-        case "metadata_log_entries":
-            return MetadataTable(log.METADATA_LOG, lambda _: log.metadata_log(metadata, table.metadata_path))
-        case _:
-            return _of_manifests(table, selection, kind)
-
-
-def _of_manifests(table: IcebergTable, selection: Any, kind: str) -> MetadataTable:
-    """The table of the manifests of the snapshot, or with `all_` of all snapshots, each once."""
+    """A table of the metadata file, or of manifests: of the snapshot, or with `all_` of all snapshots, each once."""
     from harness.metadata.iceberg.delete_scope import read_schema_first
     from harness.metadata.iceberg.scan import manifests_of, with_specs_of
     from harness.metadata.tables import iceberg_log as log
     from harness.metadata.tables.iceberg_files import SnapshotFiles
-    from harness.metadata.tables.iceberg_positions import positions_schema
 
-    schemas = read_schema_first(table.metadata.schemas, selection.schema)
-    if kind.startswith("all_"):
-        lists = {each.id: manifests_of(table.source, each) for each in table.metadata.snapshots.values()}
-        if kind == "all_manifests":
-            return MetadataTable(log.ALL_MANIFESTS, lambda _: log.all_manifests(lists, table.metadata, schemas))
-        manifests = list({each.path: each for found in lists.values() for each in found}.values())
-        kind = kind.removeprefix("all_")
-    else:
-        manifests = [] if selection.snapshot is None else manifests_of(table.source, selection.snapshot)
+    metadata, source = table.metadata, table.source
+    if kind in log.OF_METADATA:
+        schema, rows = log.OF_METADATA[kind]
+        return MetadataTable(schema, lambda _: table_of(schema, rows(metadata, table.metadata_path)))
+    schemas = read_schema_first(metadata.schemas, selection.schema)
+    is_all, kind = kind.startswith("all_"), kind.removeprefix("all_")
+    snapshots = list(metadata.snapshots.values()) if is_all else [selection.snapshot] if selection.snapshot else []
+    lists = {each.id: manifests_of(source, each) for each in snapshots}
     if kind == "manifests":
-        return MetadataTable(log.MANIFESTS, lambda _: log.manifests(manifests, table.metadata, schemas))
-    source = with_specs_of(manifests, table.source)
-    found = SnapshotFiles(source=source, schema=selection.schema, manifests=manifests)
-    match kind:
-        case "entries":
-            return MetadataTable(found.entries_schema(), lambda columns: found.entries(columns=columns))
-        case "partitions":
-            return MetadataTable(found.partitions_schema(), lambda columns: found.partitions(columns=columns))
-        case "position_deletes":
-            return MetadataTable(positions_schema(found.partition), lambda _: found.position_deletes())
-        case _:
-            data, deletes = kind != "delete_files", kind != "data_files"
-            return MetadataTable(
-                found.files_schema(), lambda columns: found.files(data=data, deletes=deletes, columns=columns)
-            )
+        schema = log.ALL_MANIFESTS if is_all else log.MANIFESTS
+        return MetadataTable(schema, lambda _: log.manifests(lists, metadata, schemas))
+    manifests = [each for found in lists.values() for each in found]
+    if is_all:
+        manifests = list({each.path: each for each in manifests}.values())
+    source = with_specs_of(manifests, source)
+    return SnapshotFiles(source=source, schema=selection.schema, manifests=manifests).table(kind)
 
 
 # Columns of metadata tables, made of Python values or of other columns.
