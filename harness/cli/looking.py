@@ -59,8 +59,9 @@ def info(
     if form is options.Pictured.HTML:
         _write_page("info", location, picture, text_document(content), output)
         return
-    below = [] if picture is None else section(picture, results.width_for(output), in_ascii=results.is_ascii(output))
-    text = lambda: [*text_document(content), *(f"{line}\n" for line in below)]  # noqa: E731
+    width = results.width_for(output)
+    below = [] if picture is None else section(picture, width, in_ascii=results.is_ascii(output))
+    text = lambda: [*text_document(content, width), *(f"{line}\n" for line in below)]  # noqa: E731
     print_document("info", content, options.Document(form.value), output, text=text)
 
 

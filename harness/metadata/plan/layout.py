@@ -16,7 +16,7 @@ from harness.metadata.model.arrow_values import to_numpy
 from harness.metadata.model.drawing import Bar, Drawing, Kind
 from harness.metadata.plan.scan_plan import BY_PARTITION, BY_STATISTICS, KEPT, ScanPlan, SkippedFiles
 
-MOST_BARS = 12
+_MOST_BARS = 12
 _MOST_ROWS = 1 << 53
 """Sums up to there are exact in floats. No file has as many rows, whatever the metadata says."""
 
@@ -30,7 +30,7 @@ def layout(plan: ScanPlan) -> Drawing:
     files = _files(plan)
     sizes = np.bincount(files.groups, weights=files.amounts)
     order = np.argsort(-sizes, kind="stable").tolist()
-    drawn = order if len(order) <= MOST_BARS else order[: MOST_BARS - 1]
+    drawn = order if len(order) <= _MOST_BARS else order[: _MOST_BARS - 1]
     labels = {group: files.label(group) for group in drawn}
     drawn.sort(key=(lambda group: _natural(labels[group])) if files.noun == "partition" else None)
     bars = [files.bar(labels[group], files.groups == group) for group in drawn]
