@@ -58,11 +58,11 @@ def info(
     picture = None if plan is None else layout(plan)
     if form is options.Pictured.HTML:
         _write_page("info", location, picture, text_document(content), output)
-        return
-    width = results.width_for(output)
-    below = [] if picture is None else section(picture, width, in_ascii=results.is_ascii(output))
-    text = lambda: [*text_document(content, width), *(f"{line}\n" for line in below)]  # noqa: E731
-    print_document("info", content, options.Document(form.value), output, text=text)
+    else:
+        width = results.width_for(output)
+        below = [] if picture is None else section(picture, width, in_ascii=results.is_ascii(output))
+        text = lambda: [*text_document(content, width), *(f"{line}\n" for line in below)]  # noqa: E731
+        print_document("info", content, options.Document(form.value), output, text=text)
 
 
 def _write_page(kind: str, location: str, picture: Drawing | None, text: Iterable[str], output: Path | None) -> None:
@@ -257,9 +257,9 @@ def history(
     lines = [f"{line}\n" for line in record_lines(known, width=width)] if known else []
     if form is options.Pictured.HTML:
         _write_page("history", location, drawn(found, MOST_BARS), lines, output)
-        return
-    content = {"format": table.format, "history": found}
-    print_document("history", content, options.Document(form.value), output, text=lambda: lines)
+    else:
+        content = {"format": table.format, "history": found}
+        print_document("history", content, options.Document(form.value), output, text=lambda: lines)
 
 
 @options.grouped
@@ -290,8 +290,8 @@ def plan(
         content = scan.to_dict() if form is options.Pictured.JSON else {}
     if form is options.Pictured.HTML:
         _write_page("plan", location, layout(scan), [as_text(scan)], output)
-        return
-    print_document("plan", content, options.Document(form.value), output, text=lambda: [explained(scan, output)])
+    else:
+        print_document("plan", content, options.Document(form.value), output, text=lambda: [explained(scan, output)])
 
 
 def explained(plan: ScanPlan, output: Path | None = None) -> str:
