@@ -56,8 +56,8 @@ def text_lines(
         width: of a line at most, in cells; None: as long as it is.
         option: what sets `max_rows`, as the person says it.
     """
-    rows, total = rows.as_arrow(), 0
     columns = [column_of(name, type_) for name, type_ in rows.columns]
+    rows, total = rows.as_arrow(), 0
     cells: Iterable[list[tuple[str | None, ...]]] = _cells(rows)
     if max_rows is not None:
         shown = []
