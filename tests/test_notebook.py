@@ -16,6 +16,11 @@ from harness.testing.writing.iceberg.builder import IcebergTable
 
 EVIL = "</pre><script>alert(1)</script><i a='\"&lt;\x1b\u202e"
 TAGS = {"div", "p", "b", "ul", "li", "code", "table", "tr", "th", "td", "pre"}
+DRAWN = {"svg", "g", "title", "text", "rect"}
+DRAWN_WITH = {
+    *("class", "xmlns", "role", "aria-label", "x", "y", "width", "height"),
+    *("fill", "fill-opacity", "font-family", "font-size", "text-anchor"),
+}
 
 
 class Parsed(HTMLParser):
@@ -57,8 +62,10 @@ def test_no_text_of_a_table_is_markup(tables):
         fragment = thing._repr_html_()
         parsed = Parsed(fragment)
         frames = [dict(attrs) for tag, attrs in parsed.tags if tag == "iframe"]
-        assert {tag for tag, _ in parsed.tags} <= TAGS | ({"iframe", "details", "summary"} if frames else set())
-        assert all(attrs == [] for tag, attrs in parsed.tags if tag != "iframe")
+        assert {tag for tag, _ in parsed.tags} <= TAGS | DRAWN | ({"iframe", "details", "summary"} if frames else set())
+        assert all(attrs == [] for tag, attrs in parsed.tags if tag not in {"iframe", "pre"} | DRAWN)
+        assert all(attrs == [("tabindex", "0")] for tag, attrs in parsed.tags if tag == "pre")
+        assert {name for tag, attrs in parsed.tags if tag in DRAWN for name, _ in attrs} <= DRAWN_WITH
         assert all(frame["sandbox"] == "allow-scripts" for frame in frames)
         assert [frame["srcdoc"] for frame in frames] == ([thing.to_html()] if frames else [])
         assert parsed.open == []

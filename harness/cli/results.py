@@ -136,7 +136,8 @@ def write_lines(texts: Iterable[str], stream: ByteStream) -> None:
     for line in whole.removesuffix("\n").split("\n") if whole else ():
         text = folded(visible(line), width)
         name = next((name for name, pattern in _STYLES.items() if pattern.match(line)), None)
-        stream.write((text if name is None else style(text, name)).encode() + b"\n")
+        bars = re.sub("▒+|░+", lambda run: style(run[0], "red" if run[0][0] == "▒" else "dim"), text)
+        stream.write((bars if name is None else style(text, name)).encode() + b"\n")
 
 
 def width_for(output: Path | None) -> int | None:
@@ -154,6 +155,12 @@ def style_of(stream: ByteStream) -> Style:
 def is_terminal_output() -> bool:
     """Tells whether stdout is a terminal."""
     return sys.stdout is not None and sys.stdout.isatty()
+
+
+def is_ascii(output: Path | None) -> bool:
+    """Tells whether pictures for that `--output` are for a terminal without other characters."""
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    return output is None and is_terminal_output() and not encoding.lower().startswith("utf")
 
 
 @contextlib.contextmanager

@@ -204,17 +204,21 @@ def _counted(
     difference: Difference, tally: HashTally, shown: tuple[pa.Table, pa.Table], hashing: Hashing
 ) -> Difference:
     """The difference of a row of each hash, as that of all rows of these hashes."""
-    rows = difference.rows
+    rows, differing = difference.rows, difference.differing
     if not hashing.keys:
         hashes = [_hashes(table, hashing) for table in shown]
         counts = [
-            tally.shown["right"][hashes[1][right or 0]] if left is None else tally.shown["left"][hashes[0][left]]
-            for left, right in zip(difference.left_examples, difference.right_examples, strict=True)
+            tally.shown["right"][hashes[1][row.right or 0]]
+            if row.left is None
+            else tally.shown["left"][hashes[0][row.left]]
+            for row in differing
         ]
-        rows = tuple(replace(row, count=count) for row, count in zip(rows, counts, strict=True))
+        differing = tuple(replace(row, count=count) for row, count in zip(differing, counts, strict=True))
+        rows = tuple(replace(row, count=count) for row, count in zip(rows, counts, strict=False))
     return replace(
         difference,
         rows=rows,
+        differing=differing,
         only_left=tally.rows["left"],
         only_right=tally.rows["right"],
         changed=tally.rows["both"],

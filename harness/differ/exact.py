@@ -65,16 +65,29 @@ _MOST_PAIRS = 250_000
 """The most pairs of rows that are searched for alike rows; rows of more pairs have no partners."""
 
 
+@dataclass(frozen=True, slots=True)
+class DifferingRow:
+    """A differing row: its index in the left and the right table, None: it has no such row; how often it is too many.
+
+    Of a row that occurs several times the index is that of the first.
+    """
+
+    kind: RowKind
+    left: int | None
+    right: int | None
+    count: int = 1
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """The differences of the rows of two tables, in the fields of `ComparisonResult`; rows of a kind ascend.
+    """The differences of the rows of two tables.
 
-    left_examples, right_examples: for each of `rows`, the index of such a row in either table; None: there is none.
+    The fields of `ComparisonResult` of the same names; rows of a kind are in the order of their values. differing: all
+    rows that differ, those of `rows` first and in their order.
     """
 
     rows: tuple[RowDifference, ...] = ()
-    left_examples: tuple[int | None, ...] = ()
-    right_examples: tuple[int | None, ...] = ()
+    differing: tuple[DifferingRow, ...] = ()
     only_left: int = 0
     only_right: int = 0
     changed: int = 0
@@ -96,25 +109,28 @@ def _counted(sides: _Sides, most: int) -> Difference:
     shares = _shares([len(lefts), len(rights)], most)
     first_left = {row: i for i, row in reversed([*enumerate(sides.left_rows)]) if row in lefts}
     first_right = {row: i for i, row in reversed([*enumerate(sides.right_rows)]) if row in rights}
-    left_places = [first_left[row] for row in _first(lefts, shares[0])]
-    right_places = [first_right[row] for row in _first(rights, shares[1])]
-    partners = sides.partners(left_places, right_places)
-    found = [_DifferingRow(RowKind.ONLY_LEFT, i, None, lefts[sides.left_rows[i]]) for i in left_places]
-    found += [_DifferingRow(RowKind.ONLY_RIGHT, None, j, rights[sides.right_rows[j]]) for j in right_places]
-    alike = [(found[a].left or 0, found[b].right or 0) for a, b in partners.items() if a < b]
+    found = [
+        [DifferingRow(RowKind.ONLY_LEFT, first_left[row], None, lefts[row]) for row in _shown_first(lefts, shares[0])],
+        [
+            DifferingRow(RowKind.ONLY_RIGHT, None, first_right[row], rights[row])
+            for row in _shown_first(rights, shares[1])
+        ],
+    ]
+    shown = ([each.left or 0 for each in found[0][: shares[0]]], [each.right or 0 for each in found[1][: shares[1]]])
+    partners = sides.partners(*shown)
+    alike = [(shown[0][a], shown[1][b - shares[0]]) for a, b in partners.items() if a < b]
     counts = {"only_left": sum(lefts.values()), "only_right": sum(rights.values())}
-    return sides.difference(found, len(lefts) + len(rights), alike, partners, counts)
+    return sides.difference(found, shares, alike, partners, counts)
 
 
 def _paired(sides: _Sides, rules: Rules) -> Difference:
     """Keys of a single table, and rows whose other columns differ. A null in a key equals a null."""
     left_keys = _by_key("left", sides.left, rules)
     right_keys = _by_key("right", sides.right, rules)
-    shared = left_keys.keys() & right_keys.keys()
     unequal = {
-        key: (left_keys[key], right_keys[key])
-        for key in shared
-        if sides.left_rows[left_keys[key]] != sides.right_rows[right_keys[key]]
+        key: (i, right_keys[key])
+        for key, i in left_keys.items()
+        if key in right_keys and sides.left_rows[i] != sides.right_rows[right_keys[key]]
     }
     pairs = list(unequal.values())
     if tolerances := rules.relaxations.tolerances:
@@ -122,24 +138,16 @@ def _paired(sides: _Sides, rules: Rules) -> Difference:
         passed = zip(*(close.get(name, never) for name in sides.columns), strict=True)
         sides = replace(sides, passed=dict(zip(pairs, passed, strict=True)))
     changed = [key for key, pair in unequal.items() if any(sides.differs(*pair))]
-    only_left = [key for key in left_keys if key not in shared]
-    only_right = [key for key in right_keys if key not in shared]
-    shares = _shares([len(changed), len(only_left), len(only_right)], rules.max_rows)
-    found = [_DifferingRow(RowKind.CHANGED, left_keys[key], right_keys[key]) for key in _first(changed, shares[0])]
-    found += [_DifferingRow(RowKind.ONLY_LEFT, left_keys[key], None) for key in _first(only_left, shares[1])]
-    found += [_DifferingRow(RowKind.ONLY_RIGHT, None, right_keys[key]) for key in _first(only_right, shares[2])]
+    only_left = [key for key in left_keys if key not in right_keys]
+    only_right = [key for key in right_keys if key not in left_keys]
+    kinds = {RowKind.CHANGED: changed, RowKind.ONLY_LEFT: only_left, RowKind.ONLY_RIGHT: only_right}
+    shares = _shares([*map(len, kinds.values())], rules.max_rows)
+    found = [
+        [DifferingRow(kind, left_keys.get(key), right_keys.get(key)) for key in _shown_first(keys, share)]
+        for (kind, keys), share in zip(kinds.items(), shares, strict=True)
+    ]
     counts = {"only_left": len(only_left), "only_right": len(only_right), "changed": len(changed)}
-    return sides.difference(found, sum(counts.values()), pairs, {}, counts | {"allowed": len(unequal) - len(changed)})
-
-
-@dataclass(frozen=True, slots=True)
-class _DifferingRow:
-    """A differing row: its index on each side, and how often the row is too many."""
-
-    kind: RowKind
-    left: int | None
-    right: int | None
-    count: int = 1
+    return sides.difference(found, shares, pairs, {}, counts | {"allowed": len(unequal) - len(changed)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,18 +163,19 @@ class _Sides:
 
     def difference(
         self,
-        found: Sequence[_DifferingRow],
-        kinds: int,
+        found: Sequence[Sequence[DifferingRow]],
+        shares: Sequence[int],
         pairs: Sequence[tuple[int, int]],
         partners: Mapping[int, int],
         counts: Mapping[str, int],
     ) -> Difference:
-        """The difference that shows the found rows, of so many kinds. pairs: those whose columns are compared."""
+        """The difference that shows so many of the rows of each kind. pairs: those whose columns are compared."""
+        shown = [row for rows, share in zip(found, shares, strict=True) for row in rows[:share]]
+        rest = [row for rows, share in zip(found, shares, strict=True) for row in rows[share:]]
         return Difference(
-            rows=tuple(self.row(one, found, partners.get(number)) for number, one in enumerate(found)),
-            left_examples=tuple(one.left for one in found),
-            right_examples=tuple(one.right for one in found),
-            truncated=len(found) < kinds,
+            rows=tuple(self.row(one, shown, partners.get(number)) for number, one in enumerate(shown)),
+            differing=(*shown, *rest),
+            truncated=bool(rest),
             by_column=self.by_column(pairs),
             **counts,
         )
@@ -217,7 +226,7 @@ class _Sides:
                 partners[a], partners[b] = b, a
         return partners
 
-    def row(self, one: _DifferingRow, found: Sequence[_DifferingRow], partner: int | None) -> RowDifference:
+    def row(self, one: DifferingRow, found: Sequence[DifferingRow], partner: int | None) -> RowDifference:
         """The row, printed so that its differences from the other half, or from the partner, are seen."""
         left, right = one.left, one.right
         if partner is not None:
@@ -275,6 +284,11 @@ def _shares(numbers: Sequence[int], most: int) -> list[int]:
 def _first(rows: Collection[CanonicalRow], most: int) -> list[CanonicalRow]:
     """The first rows by value."""
     return heapq.nsmallest(most, rows, key=order_key)
+
+
+def _shown_first(rows: Collection[CanonicalRow], most: int) -> list[CanonicalRow]:
+    """All rows, the first ones by value before the others."""
+    return list(dict.fromkeys([*_first(rows, most), *rows]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,7 +25,7 @@ from harness.testing.writing.iceberg.builder import IcebergTable
 
 
 class StandInPlan:
-    def explain(self, *, width: int | None) -> str:
+    def explain(self, *, width: int | None, in_ascii: bool) -> str:
         return "1 file read, 1 skipped"
 
     def to_dict(self) -> dict:

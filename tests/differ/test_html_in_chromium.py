@@ -6,16 +6,19 @@ Skipped where no Chromium or Chrome is found on PATH.
 from __future__ import annotations
 
 import http.server
+import importlib.util
+import re
 import threading
 from dataclasses import dataclass, field, replace
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
-from comparing import ALL, CHANGED, EQUAL, FAILED, KEYED, UNKEYED, with_value
+from comparing import ALL, CHANGED, EQUAL, FAILED, KEYED, PLACED, UNKEYED, with_value
 
 from harness.differ.reports import batch, html
 from harness.differ.reports.html import to_html
-from harness.differ.result import Batch, BatchEntry, BatchOutcome
+from harness.differ.result import Batch, BatchEntry, BatchOutcome, entry_of
 
 pytestmark = pytest.mark.browser
 
@@ -185,6 +188,37 @@ def test_long_values_keep_the_table_narrow_and_keys_stay_in_sight(browser):
 def test_no_page_is_wider_than_its_window(browser, name, width):
     root = "page.documentElement"
     assert browser.measured(to_html(ALL[name]), width, f"{root}.scrollWidth - {root}.clientWidth") == 0
+
+
+@pytest.mark.parametrize("scheme", ["0", "1"], ids=["dark", "light"])
+@pytest.mark.parametrize("name", ["comparison", "batch"])
+def test_axe_finds_nothing(browser, name, scheme):
+    known = importlib.util.find_spec("axe_core_python")
+    if known is None or known.origin is None:
+        pytest.skip("axe is not installed: pip install axe-core-python")
+    entries = (entry_of("placed", PLACED), entry_of("equal", EQUAL))
+    page = (
+        to_html(PLACED) if name == "comparison" else batch.to_html(Batch(title="t", sides=("a", "b"), entries=entries))
+    )
+    page = re.sub('<meta http-equiv="Content-Security-Policy"[^>]*>', "", page)  # which would keep axe out
+    axe = Path(known.origin).with_name("axe.min.js").as_uri()
+    told = "document.title = '«' + JSON.stringify(found.violations.map((each) => [each.id, each.nodes[0].html])) + '»'"
+    page = page.replace(
+        "</body>", f"<script src='{axe}'></script><script>axe.run().then((found) => {told})</script></body>"
+    )
+    options = ("--dump-dom", "--window-size=390,900", f"--blink-settings=preferredColorScheme={scheme}")
+    document, _ = browser.open(page, "", *options)
+    assert re.search("«(.*)»", document)[1] == "[]"
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+def test_pictures_end_inside_their_boxes(browser, width):
+    right = "%s.getBoundingClientRect().right"
+    beyond = f"{right % 'each'} - {right % 'each.ownerSVGElement'}"
+    page = to_html(PLACED)
+    assert browser.measured(page, width, "page.querySelectorAll('figure svg').length") == 4
+    all_ = f"[...page.querySelectorAll('text, rect')].map((each) => {beyond})"
+    assert browser.measured(page, width, f"Math.max(...{all_})") <= 1
 
 
 def test_on_paper_the_sign_shows_and_wide_tables_end_at_the_edge(browser, monkeypatch):

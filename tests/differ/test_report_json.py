@@ -66,6 +66,8 @@ def test_all_that_the_comparison_holds():
         "grouped_by": [],
         "groups": 0,
         "by_group": [],
+        "by_key": None,
+        "by_file": None,
         "rows": [
             {
                 "kind": "changed",

@@ -118,7 +118,8 @@ def _table(entries: Sequence[BatchEntry], sides: tuple[str, str]) -> Iterator[st
     """All comparisons; without columns of seconds where none were measured."""
     timed = any(each is not None for entry in entries for each in (entry.left_seconds, entry.right_seconds))
     heads = "".join(f'<th scope="col" class="number">{escaped(side)}, s</th>' for side in sides) if timed else ""
-    yield '<section aria-labelledby="all"><h2 id="all">Comparisons</h2><div class="scroll"><table class="batch">'
+    yield '<section aria-labelledby="all"><h2 id="all">Comparisons</h2>'
+    yield '<div class="scroll" tabindex="0" role="group" aria-labelledby="all"><table class="batch">'
     yield '<thead><tr><td></td><th scope="col">name</th><th scope="col">outcome</th><th scope="col">finding</th>'
     yield f"{heads}</tr></thead><tbody>"
     for number, entry in enumerate(entries):

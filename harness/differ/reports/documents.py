@@ -49,6 +49,8 @@ def to_json(comparison: ComparisonResult) -> str:
         "grouped_by": comparison.grouped_by,
         "groups": comparison.groups,
         "by_group": [asdict(group) for group in comparison.by_group],
+        "by_key": comparison.by_key and asdict(comparison.by_key),
+        "by_file": comparison.by_file and asdict(comparison.by_file),
         "rows": [{**asdict(row), "kind": row.kind.name.lower()} for row in comparison.rows],
     }
     return json_text(document, indent=2) + "\n"

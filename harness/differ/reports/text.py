@@ -18,6 +18,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from harness.differ.reports.where import where_lines
 from harness.differ.result import (
     ColumnDifference,
     ComparisonResult,
@@ -131,23 +132,6 @@ def column_table(comparison: ComparisonResult, *, most: int | None = None) -> Re
     )
 
 
-def group_table(comparison: ComparisonResult) -> ReportTable | None:
-    """The groups with differing rows; None: nobody asked, or there is none."""
-    if not comparison.by_group:
-        return None
-    more = comparison.groups - len(comparison.by_group)
-    title = f"by {', '.join(comparison.grouped_by)} ({counted(comparison.groups, 'group')} with differences"
-    title += f", {len(comparison.by_group):,} shown)" if more else ")"
-    kinds = ["changed", "only_left", "only_right"] if comparison.keys else ["only_left", "only_right"]
-    width = len(comparison.grouped_by)
-    return ReportTable(
-        title,
-        (*comparison.grouped_by, *(kind.replace("_", " ") for kind in kinds)),
-        tuple((*group.values, *(f"{getattr(group, kind):,}" for kind in kinds)) for group in comparison.by_group),
-        frozenset(range(width, width + len(kinds))),
-    )
-
-
 def _cells_of(column: ColumnDifference) -> tuple[str, ...]:
     numbers = (column.rows, column.allowed, column.left_nulls, column.right_nulls)
     rows, allowed, left, right = (f"{number:,}" if number else "" for number in numbers)
@@ -179,8 +163,8 @@ def to_text(comparison: ComparisonResult, width: int = _WIDEST_LINE) -> str:
         ],
         ["let pass", *(f"  {visible(line)}" for line in relaxed)] if relaxed else [],
         [*_schema(comparison)],
+        [*where_lines(comparison, width=width)],
         [*_totals(column_table(comparison, most=_MOST_COLUMNS), width)],
-        [*_totals(group_table(comparison), width)],
         [*_rows(comparison, width)],
     ]
     text = "\n\n".join("\n".join(line.rstrip() for line in part) for part in parts if part)
@@ -192,7 +176,7 @@ def _sides(comparison: ComparisonResult) -> Iterator[str]:
     for word, side in (("left", comparison.left), ("right", comparison.right)):
         rows = "" if side.rows is None else counted(side.rows, "row")
         place = [] if side.table is None else [side.table]
-        place += [] if side.snapshot is None else [f"snapshot {side.snapshot}"]
+        place += [] if side.point is None else [side.point]
         size = rows if side.error is None else "failed"
         cells.append((word, side.name, ", ".join([side.engine, *place]), size))
     yield from aligned(cells, (False, False, False, True))

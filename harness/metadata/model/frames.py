@@ -105,4 +105,4 @@ def described(title: str, facts: Mapping[str, object], schema: Schema) -> str:
 
 def preformatted(text: str) -> str:
     """A report in plain text, line by line."""
-    return f"<pre>{html_lines(text)}</pre>"
+    return f'<pre tabindex="0">{html_lines(text)}</pre>'

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from harness.errors import size_text, without_secrets
+from harness.metadata.model import drawing
+from harness.metadata.model.frames import preformatted
 from harness.metadata.model.text_tables import record_lines
+from harness.metadata.plan.layout import layout
 from harness.metadata.plan.scan_plan import SkippedFiles
 from harness.storage.paths import shown
 
@@ -77,10 +80,15 @@ def totals(plan: ScanPlan) -> dict[str, Any]:
     }
 
 
-def as_text(plan: ScanPlan, width: int | None = None) -> str:
-    """The plan for a person: totals, then tables of files, skips and deletes, the first twenty of each.
+def as_html(plan: ScanPlan) -> str:
+    """The picture of partitions or files, and the plan as text, for notebooks."""
+    return drawing.as_html(layout(plan)) + preformatted(as_text(plan))
 
-    width: of tables at most, in cells.
+
+def as_text(plan: ScanPlan, width: int | None = None, picture: Sequence[str] = ()) -> str:
+    """The plan for a person: totals and a picture, then tables of files, skips and deletes, the first twenty of each.
+
+    width: of tables at most, in cells. picture: its lines.
     """
     known = totals(plan)
     rows, size = known["records_before_deletes"], known["bytes"]
@@ -100,6 +108,7 @@ def as_text(plan: ScanPlan, width: int | None = None) -> str:
         f"{known['equality_deletes']} equality on {known['files_with_equality_deletes']} files",
     ]
     lines += [f"trusted {', '.join(plan.trusted)}"] if plan.trusted else []
+    lines += picture
     read_ = [_read_file(plan, n, row) for n, row in enumerate(plan.files.to_pylist()[:_SHOWN_FILES])]
     lines += _section("read", read_, plan.files.num_rows, width)
     skipped = [
