@@ -1,8 +1,8 @@
 """Finds the differing rows of two large sides by their hashes.
 
-Both sides sum their rows' hashes per bucket. Buckets whose sums agree hold the same rows. Hashes of the others are
-fetched, some millions at a time, and counted: a hash that is left over on a side differs. So counts are exact whatever
-is shown, and memory depends on the hashes in one go, not on the number of rows.
+Both sides sum their rows' hashes per bucket. Buckets whose sums agree hold the same rows. Hashes of the other buckets
+are fetched, some millions at a time, and counted: a hash that is left over on a side differs. So counts are exact, and
+memory does not depend on the number of rows.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from harness.metadata.plan.scan_plan import ScanPlan
 from harness.storage.threads import tracked
 
 MOST_AT_ONCE = 8_000_000
-"""Hashes that are looked at in one go, of both sides together."""
+"""Hashes of both sides that are looked at in one go."""
 MOST_KEYS = 4_000_000
 """Keys that an engine groups in one go, and holds all of."""
 _MEMORY = "800MB"
@@ -58,7 +58,8 @@ class HashTally:
         review: looks at the table `d` of differing hashes (`kind`, the hash `a`, `b`, the count `n`), and may delete
             from it.
         """
-        with tempfile.TemporaryDirectory(prefix="harness-compare-") as folder, ExitStack() as resources:
+        with ExitStack() as resources:
+            folder = resources.enter_context(tempfile.TemporaryDirectory(prefix="harness-compare-"))
             connection = tracked(duckdb.connect(config={"memory_limit": _MEMORY, "temp_directory": folder}))
             resources.callback(connection.close)
             connection.execute("SET preserve_insertion_order = false")
@@ -122,7 +123,7 @@ def total(buckets: Buckets) -> int:
 MOST_GROUPS = 20
 """Groups that a report shows."""
 _MOST_COUNTED = 100_000
-"""Groups that are told apart; more are no answer for a person, and could be as many as rows."""
+"""Groups that are told apart; they could be as many as rows."""
 _KINDS = {"both": RowKind.CHANGED, "left": RowKind.ONLY_LEFT, "right": RowKind.ONLY_RIGHT}
 
 Load: TypeAlias = Callable[[str, int, pa.Table, Sequence[str]], None]
@@ -156,7 +157,12 @@ class Groups:
                 f"SELECT {listed}, d.kind, sum(d.n)::BIGINT AS n FROM ({once}) x JOIN d ON d.a = x.k1 AND d.b = x.k2 "
                 f"WHERE d.kind IN ({kinds}) GROUP BY {listed}, d.kind ORDER BY n DESC LIMIT {_MOST_COUNTED}"
             )
-            self._add(pa.table(connection.sql(grouped)), self.schemas[number])
+            found = pa.table(connection.sql(grouped))
+            types = [plain(self.schemas[number].field(name).type) for name in self.columns]
+            shown = [found.column(i).cast(type_) for i, type_ in enumerate(types)]
+            counted = zip(found.column("kind").to_pylist(), found.column("n").to_pylist(), strict=True)
+            for place, (kind, rows) in enumerate(counted):
+                self.counts[tuple(show(column, place) for column in shown)][_KINDS[kind]] += rows
 
     def found(self) -> tuple[GroupDifference, ...]:
         """The groups with most differing rows, those first."""
@@ -170,9 +176,3 @@ class Groups:
             )
             for values, counts in ranked[:MOST_GROUPS]
         )
-
-    def _add(self, grouped: pa.Table, schema: pa.Schema) -> None:
-        shown = [grouped.column(i).cast(plain(schema.field(name).type)) for i, name in enumerate(self.columns)]
-        kinds, numbers = grouped.column("kind").to_pylist(), grouped.column("n").to_pylist()
-        for place, (kind, number) in enumerate(zip(kinds, numbers, strict=True)):
-            self.counts[tuple(show(column, place) for column in shown)][_KINDS[kind]] += number

@@ -19,15 +19,13 @@ import pyarrow as pa
 from harness.differ.buckets import Groups, Hash, HashTally, Load, passes, total, turns
 from harness.differ.canonical import canonical_values
 from harness.differ.closeness import Line, line_of
-from harness.differ.duckdb_side import ArrowSide, DuckDBSide, in_engine
 from harness.differ.exact import MOST_EXAMPLES, Difference, Rules, distance, distance_text, examples
-from harness.differ.forms import INCOMPARABLE, carried, form, storage_type
-from harness.differ.hashing import DuckDBValue, hash_of
+from harness.differ.hashing import INCOMPARABLE, DuckDBValue, carried, form, hash_of, storage_type
 from harness.differ.printing import show
 from harness.differ.relaxations import Tolerance
 from harness.differ.result import ColumnDifference, GroupDifference
 from harness.differ.schemas import plain
-from harness.differ.sides import HASH_PREFIX, Buckets, HashedSide, Hashing, Side, Some
+from harness.differ.sides import HASH_PREFIX, ArrowSide, Buckets, DuckDBSide, HashedSide, Hashing, Side, Some, in_engine
 from harness.errors import EngineError, HarnessError, RequestError
 
 LABELS = ("left", "right")
@@ -37,7 +35,7 @@ _T = TypeVar("_T")
 
 
 class SideFailedError(Exception):
-    """The failure of a side. number: 0 for the left side, 1 for the right one."""
+    """The failure of a side. number: 0 is the left side, 1 the right side."""
 
     def __init__(self, number: int, error: HarnessError) -> None:
         super().__init__(number, error)
@@ -47,7 +45,7 @@ class SideFailedError(Exception):
 
 @contextmanager
 def failing(number: int) -> Iterator[None]:
-    """Tells a side's failure from a wrong request and from incomparable values."""
+    """Turns an error into the side's failure, but for wrong requests and incomparable values."""
     try:
         yield
     except HarnessError as error:
@@ -130,13 +128,13 @@ def hashing_of(sides: tuple[Side, Side], columns: tuple[str, ...], rules: Rules)
 
 
 def cheaper_first(sides: tuple[Side, Side]) -> list[int]:
-    """The numbers of the sides, that of the engine first that answers faster."""
+    """The numbers of the sides, the faster engine's first."""
     costs = [(not isinstance(side, ArrowSide | DuckDBSide), side.plan is not None) for side in sides]
     return sorted((0, 1), key=costs.__getitem__)
 
 
 def _refuse_repeated(sides: HashedSides, hashing: Hashing, buckets: Sequence[Buckets]) -> None:
-    """Asks the cheaper engine about all of its keys, the other one only where the sides differ."""
+    """Asks the cheaper engine about all keys, the other engine only where the sides differ."""
     cheap, other = cheaper_first(sides)
     differing = {b: sums for b, sums in buckets[other].items() if sums != buckets[cheap].get(b)}
     for number, asked in ((cheap, buckets[cheap]), (other, differing)):
@@ -264,7 +262,7 @@ class ColumnTotals:
         self.keys = [*self.keys, *((each["a"], each["b"]) for each in keys or ())][:MOST_EXAMPLES]
 
     def examples(self) -> list[Hash]:
-        """The keys of rows to show, first of the one whose values lie furthest apart."""
+        """The keys of rows to show; the row whose values lie furthest apart comes first."""
         first = [] if self.furthest_key is None else [self.furthest_key]
         return list(dict.fromkeys([*first, *self.keys]))[:MOST_EXAMPLES]
 
@@ -335,7 +333,7 @@ class Review:
                 self.totals.setdefault(name, ColumnTotals()).add(counts, furthest, key, keys)
 
     def _column(self, connection: duckdb.DuckDBPyConnection, i: int, name: str) -> str:
-        """Tells whether the column differs (`d`), or would but for its tolerance (`p`); nulls; the distance."""
+        """SQL: the column differs (`d`), or would but for its tolerance (`p`), is null left or right; the distance."""
         types = [side.schema.field(name).type for side in self.sides]
         texts = [f"{label}.c{i}" for label in "lr"]
         form, hashes = self.hashing.form_of(name), []

@@ -13,7 +13,7 @@
     list                        tuple
     map                         tuple of (key, value), sorted
 
-Values say nothing of their types: only columns that `harness.differ.schemas` finds comparable may be compared.
+Only columns that `harness.differ.schemas` finds comparable may be compared: values say nothing of their types.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def canonical_values(array: pa.Array | pa.ChunkedArray, *, signed_zeros: SignedZ
 
 
 def order_key(value: Hashable) -> tuple[Any, ...]:
-    """A key to sort canonical values of one column, or rows of them: nulls first, -0.0 below 0.0, NaN last."""
+    """A key to sort canonical values of a column, or rows of them: nulls first, -0.0 below 0.0, NaN last."""
     match value:
         case None:
             return (0,)

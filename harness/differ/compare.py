@@ -20,16 +20,15 @@ import pyarrow as pa
 from harness.differ.buckets import partition_columns, total
 from harness.differ.by_hashes import LABELS, FoundRows, SideFailedError, by_hashes, cheaper_first, failing, sampled
 from harness.differ.canonical import SignedZeros
-from harness.differ.duckdb_side import ArrowSide, in_engine
 from harness.differ.exact import FINDINGS, Rules
-from harness.differ.forms import form
+from harness.differ.hashing import form
 from harness.differ.opening import Query, SideOpening, opened
 from harness.differ.origins import with_origins
 from harness.differ.relaxations import ALL_TYPE_RULES, NOTHING, Relaxations, Tolerance, TypeRule
 from harness.differ.relaxed import MOST_ROWS, paired, reconciled, relaxed
 from harness.differ.result import ComparisonResult, SideInfo
 from harness.differ.schemas import compare_schemas
-from harness.differ.sides import Hashing, Side
+from harness.differ.sides import ArrowSide, Hashing, Side, in_engine
 from harness.differ.sources import Moment, RowSource, usual_engines
 from harness.differ.spread import by_key
 from harness.errors import RequestError, UnsupportedError

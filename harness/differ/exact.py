@@ -37,7 +37,7 @@ def examples(
 
 
 def distance(left: Hashable, right: Hashable) -> Decimal | float | None:
-    """The distance of two canonical values; None: one is null or not finite."""
+    """The distance of two canonical values; None beside a null or a value that is not finite."""
     match left, right:
         case ((float() | "-0.0"), (float() | "-0.0")):
             apart = abs(float(left) - float(right))
@@ -62,7 +62,7 @@ def distance_text(line: Line, apart: Decimal | float) -> str:
 
 
 _MOST_PAIRS = 250_000
-"""The most pairs of rows that are looked at for alike ones; beyond that, rows have no partners."""
+"""The most pairs of rows that are searched for alike rows; rows of more pairs have no partners."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class DifferingRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """The differences of the rows of two tables.
+    """The differences of the rows of two tables, in the fields of `ComparisonResult`; rows of a kind ascend.
 
     The fields of `ComparisonResult` of the same names; rows of a kind are in the order of their values. differing: all
     rows that differ, those of `rows` first and in their order.
@@ -101,7 +101,7 @@ FINDINGS = ("only_left", "only_right", "changed", "truncated", "allowed", "by_co
 
 
 def _counted(sides: _Sides, most: int) -> Difference:
-    """Rows that one table has more often than the other. A row only on one side may have a partner on the other."""
+    """Rows that a table has more often than the other table. They may have partners there, which are alike."""
     surplus = Counter(sides.left_rows)
     surplus.subtract(sides.right_rows)
     lefts = {row: count for row, count in surplus.items() if count > 0}
@@ -124,7 +124,7 @@ def _counted(sides: _Sides, most: int) -> Difference:
 
 
 def _paired(sides: _Sides, rules: Rules) -> Difference:
-    """Keys that only one table has, and rows whose other columns differ. A null in a key equals a null."""
+    """Keys of a single table, and rows whose other columns differ. A null in a key equals a null."""
     left_keys = _by_key("left", sides.left, rules)
     right_keys = _by_key("right", sides.right, rules)
     unequal = {
@@ -209,7 +209,7 @@ class _Sides:
     def partners(self, lefts: Sequence[int], rights: Sequence[int]) -> dict[int, int]:
         """The place of the most alike row of the other side, by place in `lefts` followed by `rights`.
 
-        Of equally alike rows those come first that share the columns further left, where keys tend to be.
+        Of equally alike rows, those that share columns further left come first: keys tend to be there.
         """
         if len(lefts) * len(rights) > _MOST_PAIRS:
             return {}
@@ -235,7 +235,13 @@ class _Sides:
         differs = (False,) * len(self.columns)
         if left is not None and right is not None:
             differs = self.differs(left, right)
-        texts = [self._texts(name, left, right, d) for name, d in zip(self.columns, differs, strict=True)]
+        texts = []
+        for name, is_other in zip(self.columns, differs, strict=True):
+            a, b = self.left.column(name), self.right.column(name)
+            if is_other and left is not None and right is not None:
+                texts.append(show_pair(a, left, b, right))
+            else:
+                texts.append(("" if left is None else show(a, left), "" if right is None else show(b, right)))
         return RowDifference(
             kind=one.kind,
             left=None if one.left is None else tuple(text for text, _ in texts),
@@ -251,15 +257,9 @@ class _Sides:
         passed = self.passed.get((left, right))
         return unequal if passed is None else tuple(u and not p for u, p in zip(unequal, passed, strict=True))
 
-    def _texts(self, name: str, left: int | None, right: int | None, differs: bool) -> tuple[str, str]:
-        a, b = self.left.column(name), self.right.column(name)
-        if differs and left is not None and right is not None:
-            return show_pair(a, left, b, right)
-        return "" if left is None else show(a, left), "" if right is None else show(b, right)
-
 
 def _by_key(side: str, table: pa.Table, rules: Rules) -> dict[CanonicalRow, int]:
-    """Index of the one row of each key."""
+    """The index of each key's row. Raises RequestError: several rows have a key."""
     rows = canonical_rows(table, rules.keys, signed_zeros=rules.signed_zeros)
     places = {row: i for i, row in enumerate(rows)}
     if len(places) < len(rows):
@@ -274,7 +274,7 @@ def _by_key(side: str, table: pa.Table, rules: Rules) -> dict[CanonicalRow, int]
 
 
 def _shares(numbers: Sequence[int], most: int) -> list[int]:
-    """The number of each kind to show: alike, as far as there are so many, and never more than `most` in all."""
+    """The number of each kind to show: alike if there are so many, and at most `most` in all."""
     shares = [0] * len(numbers)
     for left, i in enumerate(sorted(range(len(numbers)), key=numbers.__getitem__)):
         shares[i] = min(numbers[i], (most - sum(shares)) // (len(numbers) - left))

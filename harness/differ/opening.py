@@ -12,24 +12,23 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, TypeGuard
 
 import duckdb
 import pyarrow as pa
 
 import harness.queries.sql
-from harness.differ.duckdb_side import DuckDBSide, logical, open_arrow
-from harness.differ.duckdb_side import failing as failing_duckdb
 from harness.differ.relaxations import Measure, Tolerance
 from harness.differ.result import SideInfo
-from harness.differ.sides import Side
+from harness.differ.sides import DuckDBSide, Side, logical, open_arrow
+from harness.differ.sides import failing as failing_duckdb
 from harness.differ.source_reading import check_there, rows_of
 from harness.differ.sources import Moment, RowSource
 from harness.engines.duckdb.instance import cursor
 from harness.engines.duckdb.lowering import Use, lower, numbered
 from harness.engines.duckdb.relations import registrar
 from harness.engines.registry import find_engine
-from harness.errors import EngineError, HarnessError, RequestError, UnsupportedError
+from harness.errors import HarnessError, RequestError, UnsupportedError
 from harness.metadata.catalogs.resolving import is_table
 from harness.metadata.model.arguments import check
 from harness.metadata.model.schema import arrow_field
@@ -52,7 +51,7 @@ class Query:
     Columns whose last bits depend on the engine, such as averages, are compared within the allowance that follows from
     the text (`docs/reference/allowances.md`); the report says which, and why.
 
-    text: one statement that only reads. tables: by the names in the text; a location is opened. dialect: as for
+    text: a statement that only reads. tables: by the names in the text; a location is opened. dialect: as for
     `harness.sql`.
     """
 
@@ -155,23 +154,17 @@ class SideOpening:
     def info(self) -> SideInfo:
         """The side, before anything was read."""
         data = self.data
-        if isinstance(data, Table | Snapshot | Changes):
-            if isinstance(data, Changes):
-                table, snapshot, own = data.plan.table, data.plan.snapshot, None
-                format_: str = data.plan.format
-            else:
-                read = data.snapshot() if isinstance(data, Table) else data
-                table, snapshot, own, format_ = read.source.location, read.id, data.name, read.source.format
-            name = called(table, own)
-            return SideInfo(
-                name=self.name or name,
-                engine=_version(self.engine),
-                table=shown(table),
-                snapshot=snapshot,
-                format=format_,
-            )
-        name, engine = self._unplanned() or ("", "")
-        return SideInfo(name=self.name or name, engine=engine)
+        format_: str
+        if isinstance(data, Changes):
+            table, snapshot, own, format_ = data.plan.table, data.plan.snapshot, None, data.plan.format
+        elif isinstance(data, Table | Snapshot):
+            read = data.snapshot() if isinstance(data, Table) else data
+            table, snapshot, own, format_ = read.source.location, read.id, data.name, read.source.format
+        else:
+            name, engine = self._unplanned() or ("", "")
+            return SideInfo(name=self.name or name, engine=engine)
+        name, engine = self.name or called(table, own), _version(self.engine)
+        return SideInfo(name=name, engine=engine, table=shown(table), snapshot=snapshot, format=format_)
 
     def _unplanned(self) -> tuple[str, str] | None:
         """Name and engine of an object that is no planned table; None: no side can be made of it."""
@@ -212,7 +205,9 @@ class SideOpening:
                     schema = pa.schema([arrow_field(f) for f in plan.columns])
                     return DuckDBSide(info=info, relation=relation, schema=schema, plan=plan, keep=connection)
                 if self.engine == "spark":
-                    return _spark_table(plan, info, self.spark)
+                    from harness.differ import spark_side
+
+                    return spark_side.of_plan(plan, info, self.spark)
                 rows = find_engine(self.engine).to_arrow(plan)
                 return open_arrow(rows, info, lambda names: list(range(len(names))), limit, resources)
             except HarnessError as error:
@@ -220,7 +215,9 @@ class SideOpening:
         if isinstance(data, duckdb.DuckDBPyRelation):
             return self._relation(data, info)
         if is_frame(data):
-            return self._frame(data, info)
+            from harness.differ import spark_side
+
+            return spark_side.of_frame(data, info, self.places)
         return open_arrow(data, info, self.places, limit, resources)
 
     def allowances(self) -> Mapping[str, Tolerance]:
@@ -230,7 +227,7 @@ class SideOpening:
         return self.query.allowances(list(self.data.columns))
 
     def places(self, names: Sequence[str]) -> list[int]:
-        """The places of the wanted columns among `names`. Raises RequestError: one is missing, or there twice."""
+        """The places of the wanted columns among `names`. Raises RequestError: a column is missing, or there twice."""
         folded = list(map(self.fold, names))
         if self.columns is None:
             return [place for place, name in enumerate(folded) if name not in self.exclude]
@@ -268,18 +265,6 @@ class SideOpening:
         schema = pa.schema([pa.field(name, type_) for name, type_ in zip(names, types, strict=True)])
         return DuckDBSide(info=info, relation=chosen, schema=schema)
 
-    def _frame(self, frame: DataFrame, info: SideInfo) -> Side:
-        from harness.differ.spark_side import SparkSide, failing
-        from harness.differ.spark_side import logical as spark_logical
-
-        _check_running(frame.sparkSession)
-        with failing(info):
-            places = self.places(frame.columns)
-            numbered_frame = frame.toDF(*[f"c{i}" for i in range(len(frame.columns))])
-            chosen = numbered_frame.select(*[numbered_frame[f"c{i}"].alias(f"c{n}") for n, i in enumerate(places)])
-            schema = pa.schema([spark_logical(frame.schema.fields[i]) for i in places])
-        return SparkSide(info=info, frame=chosen, schema=schema)
-
 
 def opened(data: object, at: Moment | None = None) -> object:
     """The file, database or table of a location or name, at a moment; other objects as they are.
@@ -304,25 +289,3 @@ def is_frame(data: object) -> TypeGuard[DataFrame]:
     return any(
         kind.__module__.startswith("pyspark.sql") and kind.__name__ == "DataFrame" for kind in type(data).__mro__
     )
-
-
-def _spark_table(plan: ScanPlan, info: SideInfo, spark: SparkSession | None) -> Side:
-    from harness.differ.spark_side import SparkSide, failing
-    from harness.engines.spark.connect import reader_of
-    from harness.engines.spark.lowering import lower as lower_on_spark
-    from harness.engines.spark.session import spark_session
-
-    session = spark_session() if spark is None else spark
-    _check_running(session)
-    reader = reader_of(session)
-    with failing(info):
-        rows = lower_on_spark(plan, reader)
-        frame = reader.expose(rows.select(*[rows[f"c{i}"] for i in range(len(plan.columns))]))
-    return SparkSide(info=info, frame=frame, schema=pa.schema([arrow_field(f) for f in plan.columns]), plan=plan)
-
-
-def _check_running(session: Any) -> None:
-    """A stopped session fails in many words."""
-    context = getattr(session, "_sc", None)
-    if context is not None and context._jsc is None:
-        raise EngineError("Spark failed: its session was stopped")

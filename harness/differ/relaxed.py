@@ -1,12 +1,12 @@
 """A side as its relaxations give it: columns under other names, text in another form, all by the side's own engine.
 
-A side that is changed is no planned table any more: its values are not those of the files.
+A side that is changed is no planned table any more, as its values are not those of the files.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -15,11 +15,10 @@ import duckdb
 import pyarrow as pa
 
 from harness.differ.by_hashes import LABELS, failing
-from harness.differ.duckdb_side import ArrowSide, DuckDBSide, in_engine, logical
-from harness.differ.forms import carried
+from harness.differ.hashing import carried
 from harness.differ.relaxations import Relaxations
 from harness.differ.schemas import converted, nanos, normal_type, plain
-from harness.differ.sides import Side
+from harness.differ.sides import ArrowSide, DuckDBSide, Side, in_engine, logical
 from harness.errors import RequestError
 from harness.metadata.filters import sqltext
 from harness.storage.threads import tracked
@@ -29,9 +28,9 @@ _FOLDED = ("İΣς", "iσσ")
 
 
 def relaxed(sides: tuple[Side, Side], relaxations: Relaxations, resources: ExitStack) -> tuple[Side, Side]:
-    """The sides with columns called as the left side does, in the types and forms in which they are compared.
+    """The sides with the left side's names of columns, in the types and forms in which they are compared.
 
-    Raises RequestError: a column that is renamed or cast is not there, its new name is, or it has no such type.
+    Raises RequestError: a column that is renamed or cast is missing, its new name is taken, or the type is none.
     """
     for name in relaxations.rename:
         if name not in sides[0].schema.names:
@@ -144,20 +143,14 @@ def _with_text(side: Side, relaxations: Relaxations) -> Side:
 
 
 def reconciled(sides: tuple[Side, Side], columns: tuple[str, ...]) -> tuple[Side, Side]:
-    """Both sides, with those of the columns converted that need it."""
-    left, right = sides
-    return _converted(left, right.schema, columns), _converted(right, left.schema, columns)
-
-
-def _converted(side: Side, other: pa.Schema, columns: tuple[str, ...]) -> Side:
-    found = {
-        side.schema.get_field_index(name): converted(side.schema.field(name).type, other.field(name).type)
-        for name in columns
-    }
-    types = {place: type_ for place, type_ in found.items() if type_ is not None}
-    if not types:
-        return side
-    return in_engine(side).with_columns({i: _CASTS[type_].format for i, type_ in types.items()}, types)
+    """Both sides, with the columns converted that need it."""
+    schemas, found = [side.schema for side in sides], []
+    for side, own, other in zip(sides, schemas, reversed(schemas), strict=True):
+        wanted = {own.get_field_index(n): converted(own.field(n).type, other.field(n).type) for n in columns}
+        types = {place: type_ for place, type_ in wanted.items() if type_ is not None}
+        casts = {place: _CASTS[type_].format for place, type_ in types.items()}
+        found.append(in_engine(side).with_columns(casts, types) if types else side)
+    return found[0], found[1]
 
 
 _CASTS = {
@@ -168,8 +161,8 @@ _CASTS = {
 """Casts in the SQL of both engines."""
 
 
-# Rows without keys whose columns may differ in their last bits are paired by all other columns, and among rows that
-# agree in these in the order of the values. So a row finds the closest one wherever there is one for each.
+# Rows without keys whose columns may differ in their last bits are paired by all other columns, and rows that agree in
+# these in the order of the values. So each row finds the closest row, if there is a row for each.
 
 
 MOST_ROWS = 2_000_000
@@ -180,7 +173,7 @@ PLACE = "place among equal rows"
 def paired(
     left: pa.Table, right: pa.Table, close: Collection[str]
 ) -> tuple[tuple[pa.Table, pa.Table], tuple[str, ...]] | None:
-    """Both sides with a column more, and the columns that now tell rows apart; None: nothing can. close: pair none."""
+    """Both sides with a column more, and the columns that tell rows apart, none of them close; None: there are none."""
     exact = [name for name in left.column_names if name not in close]
     try:
         sides = (_placed(left, exact, close), _placed(right, exact, close))
@@ -190,17 +183,13 @@ def paired(
 
 
 def _placed(rows: pa.Table, exact: Sequence[str], close: Collection[str]) -> pa.Table:
-    """The rows with their places among those that agree in all exact columns, by the values of the close ones."""
+    """The rows with their places among those that agree in all exact columns, by the values of the close columns."""
     texts = {name: f"c{i}" for i, name in enumerate(rows.column_names)}
     partition = f"PARTITION BY {', '.join(texts[name] for name in exact)} " if exact else ""
     order = ", ".join(texts[name] for name in rows.column_names if name in close)
-    connection = tracked(duckdb.connect())
-    try:
+    with closing(tracked(duckdb.connect())) as connection:
         held = carried(rows).append_column("row_number", pa.array(range(rows.num_rows), pa.int64()))
         connection.register("rows", held)
-        places = connection.sql(
-            f'SELECT row_number() OVER ({partition}ORDER BY {order}) AS p FROM rows ORDER BY "row_number"'
-        )
-        return rows.append_column(PLACE, pa.table(places).column(0))
-    finally:
-        connection.close()
+        numbered = f"row_number() OVER ({partition}ORDER BY {order})"
+        places = pa.table(connection.sql(f'SELECT {numbered} AS p FROM rows ORDER BY "row_number"'))
+    return rows.append_column(PLACE, places.column(0))

@@ -136,9 +136,9 @@ def is_hugeint(type_: pa.DataType) -> bool:
 
 
 def converted(type_: pa.DataType, other: pa.DataType) -> pa.DataType | None:
-    """The type to which values are converted before they are compared with another type's; None: they stay.
+    """The type to which values are converted before a comparison with another type's; None: they stay.
 
-    Numbers that every engine can round to a float, beside one; booleans beside integers.
+    Numbers that every engine can round become floats beside floats, booleans become integers beside integers.
     """
     kind = pa.types
     own, beside = normal_type(type_), normal_type(other)
@@ -190,7 +190,8 @@ def _types(path: str, left: pa.Field, right: pa.Field, rules: TypeRules) -> Iter
     elif not a.equals(b):
         rule = _rule(a, b)
         if rule is not None and rule in rules:
-            words = "decimal precision" if rule is TypeRule.DECIMALS and _scale(a) == _scale(b) else rule.value
+            scales = [type_.scale if kind.is_decimal(type_) else 0 for type_ in (a, b)]
+            words = "decimal precision" if rule is TypeRule.DECIMALS and scales[0] == scales[1] else rule.value
             yield SchemaDifference(path, SchemaKind.RECONCILED, str(left.type), str(right.type), words)
             return
         family = _family(a)
@@ -215,10 +216,6 @@ def _rule(left: pa.DataType, right: pa.DataType) -> TypeRule | None:
         return TypeRule.UNITS if (left.tz is None) == (right.tz is None) else TypeRule.ZONES
     same = (kind.is_time, kind.is_date, kind.is_duration)
     return TypeRule.UNITS if any(test(left) and test(right) for test in same) else None
-
-
-def _scale(type_: pa.DataType) -> int:
-    return type_.scale if pa.types.is_decimal(type_) else 0
 
 
 def _parts(

@@ -14,22 +14,24 @@ import numpy as np
 import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
-from pyspark.sql import Column, DataFrame, functions
+from pyspark.sql import Column, DataFrame, SparkSession, functions
 from pyspark.sql import types as spark
 
-from harness.differ import forms
-from harness.differ.duckdb_side import DuckDBSide
-from harness.differ.forms import carried, incomparable
-from harness.differ.hashing import NULL, SEEDS, Lane, both_lanes, is_known
+from harness.differ import hashing as forms
+from harness.differ.hashing import NULL, SEEDS, Lane, both_lanes, carried, incomparable, is_known
 from harness.differ.result import SideInfo
 from harness.differ.schemas import nanos
-from harness.differ.sides import MOST_REPEATED, Buckets, Hashing, Some, Sums, retyped, with_hashes
+from harness.differ.sides import MOST_REPEATED, Buckets, DuckDBSide, Hashing, Some, Sums, retyped, with_hashes
 from harness.engines.spark.arrow_scan import SINGLE
+from harness.engines.spark.connect import reader_of
 from harness.engines.spark.engine import conform
 from harness.engines.spark.executor_python import engine_error, prepare
 from harness.engines.spark.gateway import Gateway, has_gateway
+from harness.engines.spark.lowering import lower
+from harness.engines.spark.session import spark_session
 from harness.engines.spark.types import ARROW_METADATA
 from harness.errors import EngineError
+from harness.metadata.model.schema import arrow_field
 from harness.metadata.plan.scan_plan import ScanPlan
 
 _CLASS = "RowHash"
@@ -147,9 +149,6 @@ def hashed_by_duckdb(frame: DataFrame, schema: pa.Schema, hashing: Hashing, *, k
 
 
 _WORKER = SideInfo(name="", engine="")
-_HALF = 32
-_MOST_ROWS = 1 << 31
-"""Rows of a bucket whose hashes' halves surely sum up within 64 bits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,12 +161,12 @@ class SparkSide:
     plan: ScanPlan | None = None
 
     def head(self, columns: Sequence[str], limit: int) -> pa.Table:
-        """As `DuckDBSide.head`."""
+        """See `DuckDBSide.head`."""
         with failing(self.info):
             return self._conform(self.frame.select(*self._shown(columns)).limit(limit).toArrow(), columns)
 
     def buckets(self, hashing: Hashing) -> Buckets:
-        """As `DuckDBSide.buckets`."""
+        """See `DuckDBSide.buckets`."""
         session = self.frame.sparkSession
         with failing(self.info):
             hashed = self._hashed(hashing)
@@ -183,12 +182,12 @@ class SparkSide:
         }
 
     def hashes(self, hashing: Hashing, buckets: Sequence[int]) -> pa.Table:
-        """As `DuckDBSide.hashes`."""
+        """See `DuckDBSide.hashes`."""
         with failing(self.info):
             return _unsigned(self._hashed(hashing).filter(hashing.is_in(buckets)).toArrow())
 
     def rows(self, hashing: Hashing, wanted: pa.Array) -> pa.Table:
-        """As `DuckDBSide.rows`."""
+        """See `DuckDBSide.rows`."""
         signed = pa.array(wanted, pa.uint64()).view(pa.int64()).to_pylist()
         with failing(self.info):
             hashed = self._hashed(hashing, keep=True)
@@ -198,7 +197,7 @@ class SparkSide:
         return with_hashes(rows, _unsigned(found.select(hashing.names)))
 
     def matching(self, hashing: Hashing, some: Some, columns: Sequence[str]) -> Iterator[pa.Table]:
-        """As `DuckDBSide.matching`."""
+        """See `DuckDBSide.matching`."""
         lane = hashing.grouped_by[0]
         with failing(self.info):
             kept = self._hashed(hashing, keep=True).filter(hashing.is_in(some.buckets))
@@ -211,7 +210,7 @@ class SparkSide:
         yield with_hashes(rows, _unsigned(found.select(hashing.grouped_by)))
 
     def repeated(self, hashing: Hashing, buckets: Sequence[int]) -> pa.Table:
-        """As `DuckDBSide.repeated`."""
+        """See `DuckDBSide.repeated`."""
         with failing(self.info):
             kept = self._hashed(hashing).filter(hashing.is_in(buckets))
             grouped = kept.groupBy("k1", "k2").agg(functions.count(functions.lit(1)).alias("n"))
@@ -219,7 +218,7 @@ class SparkSide:
         return _unsigned(found.select(["k1", "k2"])).append_column("n", found.column("n"))
 
     def with_columns(self, texts: Mapping[int, Callable[[str], str]], types: Mapping[int, pa.DataType]) -> SparkSide:
-        """As `DuckDBSide.with_columns`."""
+        """See `DuckDBSide.with_columns`."""
         chosen = [f"{texts.get(i, str)(name)} AS {name}" for i, name in enumerate(self.frame.columns)]
         schema = retyped(self.schema, types)
         return replace(self, frame=self.frame.selectExpr(*chosen), schema=schema, plan=None)
@@ -254,30 +253,45 @@ class SparkSide:
 
 
 def _grouped(bucketed: DataFrame) -> Buckets:
-    """The sums by bucket `b`, without Java."""
-    low = (1 << _HALF) - 1
-    halves = [
-        functions.sum(half).alias(f"{lane}_{i}")
-        for lane in ("h1", "h2")
-        for i, half in enumerate(
-            (functions.col(lane).bitwiseAND(low), functions.shiftrightunsigned(functions.col(lane), _HALF))
-        )
-    ]
-    found = bucketed.groupBy("b").agg(functions.count(functions.lit(1)).alias("n"), *halves).toArrow()
-    buckets = {}
-    for bucket, rows, *sums in zip(*(column.to_pylist() for column in found.columns), strict=True):
-        if rows >= _MOST_ROWS:
-            raise EngineError(f"Cannot sum the hashes of {rows} rows in one bucket: too many rows are alike")
-        buckets[bucket] = Sums(rows, sums[0] + (sums[1] << _HALF), sums[2] + (sums[3] << _HALF))
-    return buckets
+    """The sums by bucket `b`, without Java: exact, as decimals of the unsigned hashes."""
+    sums = [f"sum(CAST({lane} AS DECIMAL(20, 0)) + IF({lane} < 0, {1 << 64}, 0))" for lane in ("h1", "h2")]
+    found = bucketed.groupBy("b").agg(*map(functions.expr, ("count(*)", *sums))).toArrow()
+    columns = [column.to_pylist() for column in found.columns]
+    return {b: Sums(n, int(first), int(second)) for b, n, first, second in zip(*columns, strict=True)}
 
 
 def _unsigned(hashes: pa.Table) -> pa.Table:
     """Spark's bigints as the 64 bits that they are."""
-    columns = [
-        pa.chunked_array([chunk.view(pa.uint64()) for chunk in column.chunks], pa.uint64()) for column in hashes.columns
-    ]
-    return pa.table(columns, names=hashes.column_names)
+    return hashes.cast(pa.schema([(name, pa.uint64()) for name in hashes.column_names]), safe=False)
+
+
+def of_frame(frame: DataFrame, info: SideInfo, places: Callable[[Sequence[str]], list[int]]) -> SparkSide:
+    """The side of a user's frame. places: of the wanted columns among all, in the order wanted."""
+    _check_running(frame.sparkSession)
+    with failing(info):
+        wanted = places(frame.columns)
+        numbered = frame.toDF(*[f"c{i}" for i in range(len(frame.columns))])
+        chosen = numbered.select(*[numbered[f"c{i}"].alias(f"c{n}") for n, i in enumerate(wanted)])
+        schema = pa.schema([logical(frame.schema.fields[i]) for i in wanted])
+    return SparkSide(info=info, frame=chosen, schema=schema)
+
+
+def of_plan(plan: ScanPlan, info: SideInfo, session: SparkSession | None) -> SparkSide:
+    """The side of a planned table; in a session of harness's own, if none is given."""
+    session = spark_session() if session is None else session
+    _check_running(session)
+    reader = reader_of(session)
+    with failing(info):
+        rows = lower(plan, reader)
+        frame = reader.expose(rows.select(*[rows[f"c{i}"] for i in range(len(plan.columns))]))
+    return SparkSide(info=info, frame=frame, schema=pa.schema([arrow_field(f) for f in plan.columns]), plan=plan)
+
+
+def _check_running(session: SparkSession) -> None:
+    """A stopped session fails in many words."""
+    context = getattr(session, "_sc", None)
+    if context is not None and context._jsc is None:
+        raise EngineError("Spark failed: its session was stopped")
 
 
 @contextmanager

@@ -20,7 +20,7 @@ import pyarrow as pa
 from harness.differ.canonical import NEGATIVE_ZERO, canonical_values, order_key
 from harness.differ.closeness import Line, LineKind
 from harness.differ.exact import Difference, DifferingRow
-from harness.differ.forms import digits_of
+from harness.differ.hashing import digits_of
 from harness.differ.printing import show, show_values
 from harness.differ.result import GroupDifference, Origin, RowKind, Spread
 

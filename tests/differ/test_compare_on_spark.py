@@ -19,7 +19,7 @@ from test_compare_by_hashes import AS_THEY_ARE, BY_HASHES, counts, shown
 import harness
 from harness.differ import spark_side
 from harness.differ.compare import compare
-from harness.differ.forms import form
+from harness.differ.hashing import form
 from harness.differ.opening import SideOpening
 from harness.differ.relaxations import ALL_TYPE_RULES
 from harness.differ.sides import Hashing

@@ -21,6 +21,7 @@ Name: TypeAlias = tuple[str, ...]
 """The parts of a table's or namespace's name, outermost first; without the catalog's own. Empty: the root."""
 
 _PART = re.compile(r'"((?:[^"]|"")+)"|([^".]+)')
+_NAME = re.compile(rf"(?:{_PART.pattern})(?:\.(?:{_PART.pattern}))*")
 _BARE = re.compile(r"[^\W\d][\w$-]*")
 _NEAR = 3
 
@@ -34,17 +35,9 @@ def parse_name(text: str | Name) -> Name:
         raise RequestError(f"Invalid name {text!r:.80}: expected text such as sales.orders")
     if isinstance(text, tuple):
         return text
-    parts: list[str] = []
-    position = 0
-    while position < len(text) or not parts:
-        found = _PART.match(text, position)
-        if found is None or text[found.end() : found.end() + 1] not in ("", "."):
-            raise RequestError(f"Invalid name {text!r}: expected parts with dots between, such as sales.orders")
-        parts.append(found[2] or found[1].replace('""', '"'))
-        position = found.end() + 1
-    if text.endswith("."):
-        raise RequestError(f"Invalid name {text!r}: it ends with a dot")
-    return tuple(parts)
+    if not _NAME.fullmatch(text):
+        raise RequestError(f"Invalid name {text!r}: expected parts with dots between, such as sales.orders")
+    return tuple(bare or quoted.replace('""', '"') for quoted, bare in _PART.findall(text))
 
 
 def written(name: Name) -> str:
@@ -101,7 +94,7 @@ class Located:
     def lent(self, own: Mapping[str, Any], roots: Iterable[str]) -> dict[str, Any]:
         """The storage options for the table's store, and for the stores that the user allows to read.
 
-        own: the caller's, which go before the catalog's. roots: what the caller allows to read.
+        own: the caller's, which go before the catalog's. roots: of the paths that the caller allows to read.
 
         Raises RequestError: the address of a store is the server's, and nobody says credentials for it; or an option of
         the store is none.
@@ -181,7 +174,7 @@ def absent_namespace(catalog: Catalog, namespace: Name) -> TableNotFoundError | 
     """The error about the outermost namespace that a catalog does not have; None: it has all."""
     for depth in range(1, len(namespace) + 1):
         inner = catalog.namespaces(namespace[: depth - 1])
-        # A catalog may list none of the outer namespaces of one that holds tables.
+        # A catalog may list no outer namespaces of a namespace that holds tables.
         if namespace[:depth] not in inner and not (depth == len(namespace) and catalog.tables(namespace)):
             return _missing(catalog, "namespace", namespace[:depth], inner)
     return None

@@ -38,7 +38,7 @@ _KNOWN = {
     "gcs": {"oauth2.token": "token", "project-id": "project", "service.host": "endpoint_url"},
     "adls": {name: name.replace("-", "_") for name in _ADLS.split()},
 }
-"""By kind of store, PyIceberg's names without it, and those of fsspec's file systems; dots lead into a mapping."""
+"""PyIceberg's names and those of fsspec's file systems, by kind of store; dots lead into a mapping."""
 _OF_CLIENT = ("region", "access-key-id", "secret-access-key", "session-token", "profile-name")
 _PATH_STYLE = "s3.path-style-access"
 """Java's name for the opposite of `s3.force-virtual-addressing`."""
@@ -188,7 +188,7 @@ def _translated(error: Exception, catalog: str, uri: str | None) -> HarnessError
 
 
 def _said(error: Exception) -> str:
-    """The first words of an error, in one line, without what may be secret; of a connection that failed, why."""
+    """The first words of an error, in a line and without secrets; the reason, if a connection failed."""
     first: BaseException = error
     while (inner := first.__cause__ or first.__context__) is not None:
         first = inner

@@ -1,7 +1,7 @@
 """Resolves the names that users give to tables and catalogs.
 
 A dotted name such as `prod.sales.orders` is, in this order: a path that exists, a table of the configured catalog
-`prod`, or a table of the one configured catalog that holds it.
+`prod`, or a table of the only configured catalog that holds it.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def _invalid(file: Path, field_: str, reason: str) -> RequestError:
     return RequestError(f"Invalid configuration: {reason}", cause=_CAUSE, file=str(file), field=field_)
 
 
-# All catalogs that are configured as one, in which the first part of a name is the catalog's: `prod.sales.orders`.
+# All configured catalogs together: the first part of a name is the catalog's, as in `prod.sales.orders`.
 
 
 @dataclass(frozen=True)

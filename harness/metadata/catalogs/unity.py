@@ -54,7 +54,7 @@ _OLDER = {
     "azure_user_delegation_sas": {"sas_token": "azure.sas-token"},
     "gcp_oauth_token": {"oauth_token": "gcs.oauth-token"},
 }
-"""Objects in the answer of `temporary-table-credentials`, and what their fields are called in `storage-credentials`."""
+"""Objects in the answer of `temporary-table-credentials`, and the names of their fields in `storage-credentials`."""
 
 
 def lent(answer: Mapping[str, Any], location: str) -> tuple[dict[str, str], int | None] | None:
@@ -115,7 +115,7 @@ def open_unity(
         storage_options: as for `open_table`; they add to the catalog's own, such as an endpoint.
         timeout: seconds to wait for the server's next byte.
 
-    Raises RequestError: the address or the token cannot be one.
+    Raises RequestError: the address or the token is invalid.
     """
     token = os.environ.get(TOKEN_VARIABLE) if token is None else token
     uri = uri.rstrip("/").removesuffix(f"/{_ROOT}")
@@ -140,7 +140,7 @@ class Unity:
     versions: dict[str, bool] = field(default_factory=dict, repr=False, compare=False)
 
     def namespaces(self, parent: Name = ()) -> tuple[Name, ...]:
-        """The catalogs of the server, or the schemas of one of them."""
+        """The catalogs of the server, or the schemas of a catalog."""
         match (*self.prefix, *parent):
             case ():
                 found = self._pages("catalogs", {})

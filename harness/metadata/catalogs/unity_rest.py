@@ -1,4 +1,4 @@
-"""Questions to a server by JSON over HTTP. Each failure is a sentence that says what to set."""
+"""Questions to a server by JSON over HTTP. Each failure says in a sentence the setting to change."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Server:
         return self.token is not None and parts.scheme == "http" and not own
 
     def failure(self, problem: str, cause: str, error: BaseException | None = None) -> NoReturn:
-        """Raises the StorageError about this server. problem: what it does, and what to set."""
+        """Raises the StorageError about this server. problem: the rest of the sentence."""
         raise StorageError(f"Catalog {self.name} at {self._shown} {problem}", cause=cause) from error
 
     def ask(
@@ -172,7 +172,7 @@ class Server:
 
 
 def _error(content: bytes) -> tuple[str, str]:
-    """The name of an error, and its words, in either of the forms that servers have; none of a very long one."""
+    """The name of an error, and its words, in either form of servers; none of a very long answer."""
     try:
         found = json.loads(content[:_LONGEST_ERROR])
     except (ValueError, RecursionError):
@@ -184,7 +184,7 @@ def _error(content: bytes) -> tuple[str, str]:
     return str(kind)[:_SHOWN], " ".join(str(said).split())[:_SHOWN]
 
 
-# Unity Catalog's answer about one table, from either generation of its calls (frontier F4.5, F4.6).
+# Unity Catalog's answer about a table, from either generation of its calls (frontier F4.5, F4.6).
 
 
 _MANAGED = ("delta.feature.catalogManaged", "delta.feature.catalogOwned-preview")

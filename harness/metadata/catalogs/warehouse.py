@@ -1,4 +1,4 @@
-"""A warehouse directory as a catalog: its tables are found by what lies there.
+"""A warehouse directory as a catalog: its tables are found in the directory.
 
     warehouse = open_warehouse("warehouse")
     warehouse.tables(("db",))
@@ -155,7 +155,7 @@ class Warehouse:
         return [each for path, each in visible if (self._format(join(path, each)) is not None) is are_tables]
 
     def _directories(self, namespace: Name) -> list[str]:
-        """The directories of a namespace; none: there is no such one."""
+        """The directories of a namespace; none where there is no such namespace."""
         paths = [self.location]
         for part in namespace:
             folders = (part, part + _DATABASE) if _is_part(part) else ()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from harness.errors import html_text, visible

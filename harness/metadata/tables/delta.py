@@ -1,4 +1,4 @@
-"""Metadata tables of a Delta log: versions as in DESCRIBE HISTORY, and the files and partitions of one version."""
+"""Metadata tables of a Delta log: versions as in DESCRIBE HISTORY, and the files and partitions of a version."""
 
 from __future__ import annotations
 

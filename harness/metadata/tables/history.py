@@ -88,16 +88,13 @@ def _changes(old: _Columns, new: _Columns) -> list[str]:
 
 
 def _counts(snapshot: Snapshot, parent: Snapshot | None) -> Iterator[int | None]:
-    def moved(kind: str) -> tuple[int | None, int | None]:
-        return _moved(kind, snapshot, parent)
-
-    rows, lost = moved("records")
+    rows, lost = _moved("records", snapshot, parent)
     for kind in ("position-deletes", "equality-deletes"):
-        added, removed = moved(kind)
+        added, removed = _moved(kind, snapshot, parent)
         if kind == "equality-deletes" and (added, removed) != (0, 0):
             lost = None  # rows that are equal to a deleted key: nobody has counted them
         lost = None if lost is None or added is None or removed is None else max(lost + added - removed, 0)
-    yield from (rows, lost, *moved("data-files"), *moved("files-size"))
+    yield from (rows, lost, *_moved("data-files", snapshot, parent), *_moved("files-size", snapshot, parent))
 
 
 def _moved(kind: str, snapshot: Snapshot, parent: Snapshot | None) -> tuple[int | None, int | None]:

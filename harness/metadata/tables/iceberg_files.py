@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -245,7 +244,7 @@ class SnapshotFiles:
             missing = [pa.nulls(len(numbers), schema.field(name).type) for name in ("data_file", METRICS)]
             return pa.Table.from_arrays([*numbers.columns, *missing], schema=schema)
         files = pa.concat_tables(
-            [self._of_columns(found, [plain], frozenset({METRICS})), self._of_entries([entry.file for entry in others])]
+            [self._of_columns(found, [plain], {METRICS}), self._of_entries([entry.file for entry in others])]
         )
         metrics = self._with_metrics(files, columns).column(METRICS)
         struct = files.combine_chunks().to_struct_array()
@@ -300,20 +299,13 @@ class SnapshotFiles:
         if _LAST_UPDATED.keys() & columns:
             facts = [live(found).column("snapshot_id") for found in self._recorded(self._of(deletes=False), ())]
             snapshots = [each for found in facts for each in found.to_pylist()] + [e.snapshot_id for e in entries]
-            updates = self._last_updated([*numbers.tolist(), *owners], snapshots, size)
+            known, newest = self.source.metadata.snapshots, [(-1, -1)] * size
+            for number, snapshot in set(zip([*numbers.tolist(), *owners], snapshots, strict=True)):
+                if snapshot in known:
+                    newest[number] = max(newest[number], (known[snapshot].timestamp_ms, snapshot))
+            rows = [(None, None) if each == (-1, -1) else each for each in newest]  # null: the snapshot has expired
+            updates = [_flat(column) for column in table_of(schema_of(**_LAST_UPDATED), rows).columns]
         return pa.Table.from_arrays([*arrays, *map(from_numpy, [*sums, *deletes]), *updates], schema=schema)
-
-    def _last_updated(self, numbers: Sequence[int], snapshots: Sequence[int], size: int) -> list[pa.Array]:
-        """The time and snapshot of the newest live file of each partition; null: the snapshot has expired."""
-        known = self.source.metadata.snapshots
-        newest: dict[int, tuple[int, int]] = {}
-        for number, snapshot in set(zip(numbers, snapshots, strict=True)):
-            if snapshot in known:
-                newest[number] = max(newest.get(number, (-1, -1)), (known[snapshot].timestamp_ms, snapshot))
-        found = [newest.get(number) for number in range(size)]
-        schema = schema_of(**_LAST_UPDATED)
-        table = table_of(schema, [each or (None, None) for each in found])
-        return [_flat(table.column(name)) for name in schema.names]
 
     @property
     def _schemas(self) -> tuple[Schema, ...]:
@@ -348,27 +340,22 @@ class SnapshotFiles:
         """Data files as `files` has them. recorded_: of their manifests, in order; None: nothing of it is wanted."""
         schema, table, size = self.plain_schema, files.table, len(files)
         wanted = _STATISTICS.keys() if METRICS in columns else _STATISTICS.keys() & columns
-        known: dict[str, Callable[[], pa.Array]] = {
-            "content": lambda: from_numpy(np.zeros(size, np.int32)),
-            "file_path": lambda: _flat(table.column("path")),
-            "file_format": lambda: pc.utf8_upper(_flat(table.column("format"))),
-            "spec_id": lambda: _flat(table.column("spec_id")),
-            "partition": lambda: self._tuples(files),
-            "record_count": lambda: _flat(table.column("record_count")),
-            "file_size_in_bytes": lambda: _flat(table.column("size")),
-            "first_row_id": lambda: _flat(table.column("first_row_id")),
-            **{
-                name: partial(_map_column, files.fields, [statistic(name, key) for key in files.fields], table, type_)
-                for name, type_ in _STATISTICS.items()
-                if name in wanted - {SIZES}
-            },
-        }
+        same = ("spec_id", "record_count", "first_row_id")
+        names = {"file_path": "path", "file_size_in_bytes": "size", **dict(zip(same, same, strict=True))}
+        known = {name: _flat(table.column(own)) for name, own in names.items()}
+        known["content"] = from_numpy(np.zeros(size, np.int32))
+        known["file_format"] = pc.utf8_upper(_flat(table.column("format")))
+        if self.partition is not None:
+            known["partition"] = tuples_of(files.tuples, self.partition).take(_flat(table.column("tuple")))
+        for name in wanted - {SIZES}:
+            parts = [statistic(name, key) for key in files.fields]
+            known[name] = _map_column(files.fields, parts, table, _STATISTICS[name])
         if recorded_:
             facts = pa.concat_tables(map(live, recorded_))
             assert len(facts) == size, "both are the live entries of the same manifests"
-            known |= {name: partial(_flat, facts.column(name)) for name in ("sort_order_id", "split_offsets")}
-            known[SIZES] = lambda: _map_column(files.fields, [f"{SIZES}.{key}" for key in files.fields], facts, _COUNTS)
-        arrays = [known[f.name]() if f.name in known else pa.nulls(size, f.type) for f in schema]
+            known |= {name: _flat(facts.column(name)) for name in ("sort_order_id", "split_offsets")}
+            known[SIZES] = _map_column(files.fields, [f"{SIZES}.{key}" for key in files.fields], facts, _COUNTS)
+        arrays = [known[f.name] if f.name in known else pa.nulls(size, f.type) for f in schema]
         return pa.Table.from_arrays(arrays, schema=schema)
 
     def _with_metrics(self, files: pa.Table, columns: AbstractSet[str]) -> pa.Table:
@@ -376,11 +363,6 @@ class SnapshotFiles:
         field = metrics_field(self.schema)
         metrics = metrics_of(files, self.schema) if METRICS in columns else pa.nulls(len(files), field.type)
         return files.append_column(field, metrics)
-
-    def _tuples(self, files: DataFiles) -> pa.Array:
-        if self.partition is None:
-            return pa.nulls(len(files))
-        return tuples_of(files.tuples, self.partition).take(_flat(files.table.column("tuple")))
 
     def _leaves(self) -> tuple[int, ...]:
         """The ids of all columns that ever were, but for those that only hold others."""

@@ -111,17 +111,12 @@ def manifests(
     return table_of(ALL_MANIFESTS, rows)
 
 
-def _summaries(summaries: Sequence[FieldSummary] | None, types: Sequence[Type]) -> list[dict[str, Any]] | None:
+def _summaries(summaries: Sequence[FieldSummary] | None, types: Sequence[Type]) -> list[tuple[Any, ...]] | None:
     if summaries is None:
         return None
     known = [*types, *[BinaryType()] * (len(summaries) - len(types))]
     return [
-        {
-            "contains_null": summary.contains_null,
-            "contains_nan": summary.contains_nan,
-            "lower_bound": _bound(summary.lower, type_),
-            "upper_bound": _bound(summary.upper, type_),
-        }
+        (summary.contains_null, summary.contains_nan, _bound(summary.lower, type_), _bound(summary.upper, type_))
         for summary, type_ in zip(summaries, known, strict=False)
     ]
 

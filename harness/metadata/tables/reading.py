@@ -50,11 +50,9 @@ class MetadataTable:
     read: Callable[[frozenset[str]], pa.Table]
 
     def to_arrow(self, columns: Sequence[str] | None = None) -> pa.Table:
-        """The table, or some of its columns in the order wanted.
+        """The table, or some of its columns in the given order.
 
-        Raises:
-            UnknownColumnError: it has no such column; the message says which it has.
-            HarnessError: the metadata cannot be read.
+        Raises UnknownColumnError: there is no such column; HarnessError: the metadata cannot be read.
         """
         names = self.schema.names if columns is None else list(columns)
         for name in names:
@@ -86,13 +84,11 @@ _SHOWN = 40
 
 
 def metadata_table(table: Any, selection: Any, name: str) -> MetadataTable:
-    """The metadata table of that name; most are those of a snapshot, others the table's.
+    """The metadata table of that name, of a snapshot or of the table.
 
-    table: an opened table. selection: the answer of its `select`. name: one of `NAMES`, in any case.
+    table: an opened table. selection: the answer of its `select`. name: of `NAMES`, in any case.
 
-    Raises:
-        RequestError: there is no such metadata table.
-        HarnessError: the manifest list cannot be read.
+    Raises RequestError: there is no such metadata table; HarnessError: the manifest list cannot be read.
     """
     kind, names = name.casefold(), NAMES[table.format]
     if kind not in names:
@@ -149,8 +145,14 @@ def schema_of(**types: pa.DataType) -> pa.Schema:
 
 def table_of(schema: pa.Schema, rows: Iterable[Sequence[Any]]) -> pa.Table:
     """Rows as a table; times are in milliseconds since 1970-01-01 UTC, maps are lists of pairs."""
-    found = list(rows)
-    arrays = [_column([row[place] for row in found], field.type) for place, field in enumerate(schema)]
+    found, arrays = list(rows), []
+    for place, type_ in enumerate(schema.types):
+        values = [row[place] for row in found]
+        if type_ == TIME:
+            micros = [None if value is None else value * 1000 for value in values]
+            arrays.append(array_of(micros, pa.int64()).cast(TIME))
+        else:
+            arrays.append(array_of(values, type_))
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
@@ -234,9 +236,3 @@ def map_of(keys: Sequence[int], columns: Sequence[pa.Array], type_: pa.DataType)
     entries = pa.StructArray.from_arrays([found_keys, items], fields=[type_.key_field, type_.item_field])
     validity = pa.py_buffer(np.packbits(there.any(axis=1), bitorder="little"))
     return pa.Array.from_buffers(type_, size, [validity, pa.py_buffer(offsets)], children=[entries])
-
-
-def _column(values: Sequence[Any], type_: pa.DataType) -> pa.Array:
-    if type_ == TIME:
-        return array_of([None if value is None else value * 1000 for value in values], pa.int64()).cast(TIME)
-    return array_of(values, type_)
