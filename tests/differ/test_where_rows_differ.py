@@ -77,7 +77,10 @@ def only_left(keys: pa.Array | list[Any], among: pa.Array | None = None) -> Spre
         ([0, 39], {"0 to 1": 1, "38 to 39": 1}),
         ([Decimal("0.00"), Decimal("0.39"), None], {"0.00 to 0.01": 1, "0.38 to 0.39": 1, "NULL": 1}),
         ([0.0, 10.0, -0.0, float("nan"), float("inf")], {"from 0": 2, "from 9.5": 1, "NaN": 1, "inf": 1}),
+        ([-0.0, 20.0], {"from 0": 1, "from 19": 1}),
         ([1.5], {"from 1.5": 1}),
+        (pa.array([-(2**63)], pa.timestamp("s")), {"from -292277022657-01-27 08:29:52": 1}),
+        (pa.array([86_400_000 * 10**11], pa.date64()), {"+273792670-09-13": 1}),
         ([date(2024, 1, 1), date(2024, 2, 9)], {"2024-01-01 to 2024-01-02": 1, "2024-02-08 to 2024-02-09": 1}),
         (
             [datetime(2024, 1, 1, 5), datetime(2024, 2, 9, 7)],  # whole days
