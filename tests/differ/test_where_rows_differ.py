@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+import nasty
 import pyarrow as pa
 import pytest
 from comparing import KEYED, PLACED, UNKEYED
@@ -118,6 +119,13 @@ def test_a_range_holds_the_keys_between_its_ends(keys: list[int], type_: pa.Data
         ends = (number(first), number(last or first))
         assert place.only_left == sum(ends[0] <= value <= ends[1] for value in values)
     assert len(found.places) == min(20, max(keys) - min(keys) + 1)
+
+
+@pytest.mark.parametrize("name", nasty.ALL)
+def test_every_key_is_in_one_range(name: str) -> None:
+    found = only_left(nasty.ALL[name])
+    assert sum(place.only_left for place in found.places) == found.rows == len(nasty.ALL[name])
+    assert len(found.places) <= 20 + 4  # NULL, NaN and infinities are apart
 
 
 def test_of_large_sides_each_kind_has_the_same_share() -> None:
