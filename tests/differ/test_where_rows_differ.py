@@ -302,6 +302,6 @@ def test_no_line_is_wide_and_no_text_is_markup(value: str) -> None:
 def test_printing_a_comparison_shows_five_of_each() -> None:
     lines = str(PLACED).splitlines()
     assert lines[4].startswith("by column: of 1,234 changed rows, 55 more not shown")
-    assert "by file: 190 of 1,237 differing rows, below a, 9,995 more not shown" in lines
+    assert "by file: 190 of 1,237 differing rows, 9,995 more not shown" in lines
     assert lines[-1] == "  all of it: .to_text()"
     assert len(lines) < 45
