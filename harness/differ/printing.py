@@ -145,11 +145,11 @@ def _writer(type_: pa.DataType) -> Callable[[Any], str]:
     if is_binary(type_):
         return _bytes
     if kind.is_date32(type_):
-        return _date
+        return date_text
     if kind.is_date64(type_):
-        return lambda value: _timestamp(value, "ms", "") if value % 86_400_000 else _date(value // 86_400_000)
+        return lambda value: timestamp_text(value, "ms", "") if value % 86_400_000 else date_text(value // 86_400_000)
     if kind.is_timestamp(type_):
-        return lambda value: _timestamp(value, type_.unit, "" if type_.tz is None else "Z")
+        return lambda value: timestamp_text(value, type_.unit, "" if type_.tz is None else "Z")
     if kind.is_time(type_):
         return lambda value: _time(value, type_.unit)
     if kind.is_duration(type_):
@@ -171,16 +171,17 @@ def _bytes(value: bytes) -> str:
     return f"x'{value.hex()}'"
 
 
-def _date(days: int) -> str:
+def date_text(days: int) -> str:
     """Days since 1970-01-01 in the proleptic Gregorian calendar, in any year."""
     year, month, day = year_month_day(days)
     sign = "-" if year < 0 else "+" if year > 9999 else ""
     return f"{sign}{abs(year):04d}-{month:02d}-{day:02d}"
 
 
-def _timestamp(value: int, unit: str, zone: str) -> str:
+def timestamp_text(value: int, unit: str, zone: str) -> str:
+    """A moment in a unit since 1970-01-01, in any year. zone: follows it."""
     days, rest = divmod(value, _SECONDS_PER_DAY * 10 ** _DIGITS[unit])
-    return f"{_date(days)} {_time(rest, unit)}{zone}"
+    return f"{date_text(days)} {_time(rest, unit)}{zone}"
 
 
 def _time(value: int, unit: str) -> str:

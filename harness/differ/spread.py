@@ -21,7 +21,7 @@ from harness.differ.canonical import NEGATIVE_ZERO, canonical_values, order_key
 from harness.differ.closeness import Line, LineKind
 from harness.differ.exact import Difference, DifferingRow
 from harness.differ.hashing import digits_of
-from harness.differ.printing import show, show_values
+from harness.differ.printing import date_text, show, timestamp_text
 from harness.differ.result import GroupDifference, Origin, RowKind, Spread
 
 MOST_RANGES = 20
@@ -58,11 +58,11 @@ def by_key(difference: Difference, tables: tuple[pa.Table, pa.Table], key: str, 
 
     tables: the rows of both sides. is_whole: `tables` holds all rows, and the ranges lie between the keys of all.
     """
-    columns = [canonical_values(table.column(key)) for table in tables]
+    columns = [[0.0 if v == NEGATIVE_ZERO else v for v in canonical_values(table.column(key))] for table in tables]
     counts: defaultdict[Any, Counter[RowKind]] = defaultdict(Counter)
     for row in map(difference.differing.__getitem__, evenly(difference, len(difference.differing))):
         value = columns[1][row.right or 0] if row.left is None else columns[0][row.left]
-        counts[0.0 if value == NEGATIVE_ZERO else value][row.kind] += row.count
+        counts[value][row.kind] += row.count
     spanned = {value for column in columns for value in column} if is_whole else set(counts)
     line = Line.of(*(table.schema.field(key).type for table in tables))
     if line is None or pa.types.is_time(line.left) or pa.types.is_duration(line.left):
@@ -131,21 +131,18 @@ def _on_line(values: Collection[Any], line: Line) -> _Ranges:
 
 def _steps(line: Line, first: Fraction, last: Fraction) -> tuple[Fraction, Callable[[int, int], str]]:
     """The step that ranges consist of, and the words for the range from one step to another."""
-    days = pa.date32()
     match line.kind:
         case LineKind.TICKS if pa.types.is_date(line.left):
-            return Fraction(_DAY * _NANOS), lambda *ends: " to ".join(dict.fromkeys(show_values(pa.array(ends, days))))
+            return Fraction(_DAY * _NANOS), lambda *ends: " to ".join(dict.fromkeys(map(date_text, ends)))
         case LineKind.TICKS:
             seconds = next((s for s in (_DAY, 3_600, 60) if last - first >= MOST_RANGES * s * _NANOS), 1)
-            times = pa.timestamp("s", line.left.tz and "UTC")
-            return Fraction(
-                seconds * _NANOS
-            ), lambda start, _: f"from {show_values(pa.array([start * seconds], times))[0]}"
+            zone = "" if line.left.tz is None else "Z"
+            return Fraction(seconds * _NANOS), lambda start, _: f"from {timestamp_text(start * seconds, 's', zone)}"
         case _:
             scale = max(digits_of(type_)[1] for type_ in (line.left, line.right))
-            numbers = Context(prec=100)
+            texts = Context(prec=100)
             return Fraction(1, 10**scale), lambda *ends: " to ".join(
-                dict.fromkeys(f"{Decimal(end).scaleb(-scale, numbers):f}" for end in ends)
+                dict.fromkeys(f"{Decimal(end).scaleb(-scale, texts):f}" for end in ends)
             )
 
 

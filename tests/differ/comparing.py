@@ -88,7 +88,12 @@ PLACED = replace(
         total=20,
     ),
     by_file=Spread(
-        places=tuple(GroupDifference(values=("left", "a/" * n + f"{n}.parquet"), changed=n) for n in range(1, 20)),
+        places=tuple(
+            GroupDifference(
+                values=("left", f"region={'apac' * (n % 2 + 1)}/ordered_at_month=65{n}/00012.parquet"), changed=n
+            )
+            for n in range(1, 20)
+        ),
         rows=190,
         total=10_000,
     ),

@@ -211,6 +211,11 @@ def test_axe_finds_nothing(browser, name, scheme):
     assert re.search("«(.*)»", document)[1] == "[]"
 
 
+def test_on_a_phone_types_of_the_schema_are_one_line(browser):
+    cells = "[...page.querySelectorAll('.schema tbody td')].map((each) => each.offsetHeight)"
+    assert max(browser.measured(to_html(KEYED), 390, cells)) < 4 * 24  # the last column has two lines
+
+
 @pytest.mark.parametrize("width", [390, 1440])
 def test_pictures_end_inside_their_boxes(browser, width):
     right = "%s.getBoundingClientRect().right"

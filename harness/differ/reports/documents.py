@@ -11,11 +11,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from harness.differ.reports.text import to_text
-from harness.differ.result import (
-    ComparisonResult,
-    SideInfo,
-    counted,
-)
+from harness.differ.result import ComparisonResult, SideInfo, counted
 from harness.errors import json_text, visible
 
 FORMAT = 1

@@ -165,7 +165,7 @@ def _lengths(bar: Bar, scale: int, length: int, *, least: int) -> list[tuple[Kin
 
 _UNITS, _THINNEST = 1000, 6
 """Parts of the whole width that lengths are told in, and the least length."""
-_LINE = 46
+_LINE = 42
 """Cells of a line that are there on a phone."""
 _CELL = 7
 """The width of a cell, in pixels."""
