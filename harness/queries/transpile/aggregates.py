@@ -10,16 +10,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from harness.metadata.model.schema import (
-    BooleanType,
-    DecimalType,
-    FloatType,
-    IntegerType,
-    MapType,
-    Type,
-    UnknownType,
-    VariantType,
-)
+from harness.metadata.model import schema as dt
 from harness.queries.transpile import ordered_aggregates, spark_text
 from harness.queries.transpile.functions.lists import list_of
 from harness.queries.transpile.ordered_aggregates import check_ordered
@@ -66,9 +57,9 @@ class Aggregate:
         if isinstance(inner, exp.Tuple) and isinstance(self.node, exp.Count):
             # Several values counted as one. A tuple of nulls is no null.
             values = [self.expressions.translate(item) for item in inner.expressions]
-            if any(isinstance(v.type, FloatType | MapType | VariantType | UnknownType) for v in values):
+            if any(isinstance(v.type, dt.FloatType | dt.MapType | dt.VariantType | dt.UnknownType) for v in values):
                 raise refused(self.node, f"count of {', '.join(str(v.type) for v in values)}")
-            return word, Typed(f"STRUCT({', '.join(v.sql for v in values)})", UnknownType())
+            return word, Typed(f"STRUCT({', '.join(v.sql for v in values)})", dt.UnknownType())
         return word, self.expressions.translate(inner)
 
     def number(self, node: exp.Expr) -> str:
@@ -122,7 +113,7 @@ def _count(call: Aggregate) -> Typed:
     if isinstance(call.node.this, exp.Star):
         return Typed(f"COUNT(*){call.after}", LONG)
     word, value = call.argument()
-    if word and isinstance(value.type, MapType | VariantType):
+    if word and isinstance(value.type, dt.MapType | dt.VariantType):
         raise refused(call.node, f"count of distinct {value.type}")
     return Typed(f"COUNT({word}{value.sql}){call.after}", LONG)
 
@@ -136,22 +127,22 @@ def _count_if(call: Aggregate) -> Typed:
 def _sum(call: Aggregate) -> Typed:
     word, value = call.argument()
     match value.type:
-        case IntegerType():
+        case dt.IntegerType():
             # Spark adds in 64 bits and raises an error beyond; DuckDB goes on to 128.
             return Typed(f"CAST(SUM({word}{value.sql}){call.after} AS DECIMAL(38, 0))", HUGE)
-        case FloatType():
+        case dt.FloatType():
             return Typed(f"SUM({word}{coerced(value, DOUBLE, 'sum')}){call.after}", DOUBLE)
         case huge if huge == HUGE:
             return Typed(f"SUM({word}{value.sql}){call.after}", HUGE)
-        case DecimalType() as type_:
+        case dt.DecimalType() as type_:
             return _decimal_sum(call, word, value, type_)
         case _:
             raise refused(call.node, f"sum of {value.type}")
 
 
-def _decimal_sum(call: Aggregate, word: str, value: Typed, type_: DecimalType) -> Typed:
+def _decimal_sum(call: Aggregate, word: str, value: Typed, type_: dt.DecimalType) -> Typed:
     """A sum in 38 digits. Spark adds ten digits to those of the values, and raises an error beyond."""
-    wide = DecimalType(38, type_.scale)
+    wide = dt.DecimalType(38, type_.scale)
     if type_.precision + _DIGITS_OF_A_SUM > wide.precision:
         cast = f"CAST({value.sql} AS {spark_text.type_name(wide)})"
         return Typed(f"SUM({word}{cast}){call.after}", wide)
@@ -172,11 +163,11 @@ _DIGITS_OF_A_SUM = 10
 def _average(call: Aggregate) -> Typed:
     word, value = call.argument()
     match value.type:
-        case FloatType() | IntegerType(bits=(8 | 16 | 32)):
+        case dt.FloatType() | dt.IntegerType(bits=(8 | 16 | 32)):
             return Typed(f"AVG({word}{coerced(value, DOUBLE, 'avg')}){call.after}", DOUBLE)
-        case exact if isinstance(exact, IntegerType | DecimalType) or exact == HUGE:
+        case exact if isinstance(exact, dt.IntegerType | dt.DecimalType) or exact == HUGE:
             # As DuckDB: an exact sum, divided as DOUBLE. Spark would give a decimal, or add doubles.
-            if isinstance(exact, DecimalType):
+            if isinstance(exact, dt.DecimalType):
                 total = _decimal_sum(call, word, value, exact).sql
             else:
                 total = f"SUM({word}CAST({value.sql} AS DECIMAL(38, 0))){call.after}"
@@ -199,14 +190,14 @@ def _mode(call: Aggregate) -> Typed:
     """The most frequent value. DuckDB takes the first one of several; here several are an error."""
     word, value = call.argument()
     check_ordered(call.node, value.type)
-    if call.over or word or isinstance(value.type, FloatType | UnknownType):
+    if call.over or word or isinstance(value.type, dt.FloatType | dt.UnknownType):
         raise refused(call.node, "mode as a window function, or of floats", "use count(*) with GROUP BY")
     first, last = (f"MODE() WITHIN GROUP (ORDER BY {value.sql}{way}){call.after}" for way in ("", " DESC"))
     message = spark_text.text("mode: several values are the most frequent; take arg_max() of their counts")
     return Typed(f"CASE WHEN {first} <=> {last} THEN {first} ELSE RAISE_ERROR({message}) END", value.type)
 
 
-def _folded(name: str, kind: type[Type] = IntegerType) -> AggregateLowering:
+def _folded(name: str, kind: type[dt.Type] = dt.IntegerType) -> AggregateLowering:
     """An aggregate of the type of its values, such as `bit_and`."""
 
     def lower(call: Aggregate) -> Typed:
@@ -242,9 +233,9 @@ def _quantile(call: Aggregate) -> Typed:
     value = call.expressions.translate(call.node.this)
     if call.over:
         raise refused(call.node, f"{_name(call.node)} as a window function")
-    if isinstance(value.type, DecimalType) and isinstance(call.node, exp.Median):
+    if isinstance(value.type, dt.DecimalType) and isinstance(call.node, exp.Median):
         return ordered_aggregates.exact_median(call, value)
-    if not isinstance(value.type, IntegerType) and value.type != DOUBLE:
+    if not isinstance(value.type, dt.IntegerType) and value.type != DOUBLE:
         raise refused(call.node, f"{_name(call.node)} of {value.type}", "cast it to DOUBLE")
     several = isinstance(fraction, exp.Array)
     share = ", ".join(f"{share}D" for share in shares)
@@ -304,8 +295,8 @@ AGGREGATES: tuple[AggregateFunction, ...] = (
     AggregateFunction(("avg", "mean"), (exp.Avg,), _average),
     AggregateFunction(("min",), (exp.Min,), _extreme),
     AggregateFunction(("max",), (exp.Max,), _extreme),
-    AggregateFunction(("bool_and",), (exp.LogicalAnd,), _folded("BOOL_AND", BooleanType)),
-    AggregateFunction(("bool_or",), (exp.LogicalOr,), _folded("BOOL_OR", BooleanType)),
+    AggregateFunction(("bool_and",), (exp.LogicalAnd,), _folded("BOOL_AND", dt.BooleanType)),
+    AggregateFunction(("bool_or",), (exp.LogicalOr,), _folded("BOOL_OR", dt.BooleanType)),
     AggregateFunction(("bit_and",), (exp.BitwiseAndAgg,), _folded("BIT_AND")),
     AggregateFunction(("bit_or",), (exp.BitwiseOrAgg,), _folded("BIT_OR")),
     AggregateFunction(("bit_xor",), (exp.BitwiseXorAgg,), _folded("BIT_XOR")),

@@ -14,26 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from harness.errors import UnsupportedError
-from harness.metadata.model.schema import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    Field,
-    FixedType,
-    FloatType,
-    IntegerType,
-    ListType,
-    MapType,
-    OpaqueType,
-    StringType,
-    StructType,
-    TimestampType,
-    TimeType,
-    Type,
-    UnknownType,
-    UuidType,
-)
+from harness.metadata.model import schema as dt
 from harness.queries.transpile.aggregates import AGGREGATES
 from harness.queries.transpile.queries import SparkQuery
 from harness.queries.transpile.values import HUGE
@@ -231,27 +212,27 @@ _RULES: tuple[Callable[[dict[str, Any]], dict[str, Any]], ...] = (
 )
 
 
-_SHOWN_TYPES: dict[str, Type] = {
-    "BOOLEAN": BooleanType(),
-    "TINYINT": IntegerType(8),
-    "SMALLINT": IntegerType(16),
-    "INTEGER": IntegerType(32),
-    "BIGINT": IntegerType(64),
+_SHOWN_TYPES: dict[str, dt.Type] = {
+    "BOOLEAN": dt.BooleanType(),
+    "TINYINT": dt.IntegerType(8),
+    "SMALLINT": dt.IntegerType(16),
+    "INTEGER": dt.IntegerType(32),
+    "BIGINT": dt.IntegerType(64),
     "HUGEINT": HUGE,
-    "FLOAT": FloatType(32),
-    "DOUBLE": FloatType(64),
-    "VARCHAR": StringType(),
-    "BLOB": BinaryType(),
-    "UUID": UuidType(),
-    "DATE": DateType(),
-    "TIME": TimeType(),
-    "TIMESTAMP": TimestampType(),
-    "TIMESTAMP_NS": TimestampType("ns"),
-    "TIMESTAMP WITH TIME ZONE": TimestampType(utc=True),
+    "FLOAT": dt.FloatType(32),
+    "DOUBLE": dt.FloatType(64),
+    "VARCHAR": dt.StringType(),
+    "BLOB": dt.BinaryType(),
+    "UUID": dt.UuidType(),
+    "DATE": dt.DateType(),
+    "TIME": dt.TimeType(),
+    "TIMESTAMP": dt.TimestampType(),
+    "TIMESTAMP_NS": dt.TimestampType("ns"),
+    "TIMESTAMP WITH TIME ZONE": dt.TimestampType(utc=True),
 }
 
 
-def result_columns(query: SparkQuery, described: Sequence[tuple[str, str]]) -> tuple[Field, ...]:
+def result_columns(query: SparkQuery, described: Sequence[tuple[str, str]]) -> tuple[dt.Field, ...]:
     """The columns that the query must have on Spark: DuckDB's names, and its types where Spark has them.
 
     described: name and type of each column on DuckDB, as it shows them. Raises UnsupportedError: the two do not fit
@@ -264,7 +245,7 @@ def result_columns(query: SparkQuery, described: Sequence[tuple[str, str]]) -> t
             f"not {', '.join(name or '?' for name in query.names)}"
         )
     return tuple(
-        Field(id=place, name=name, type=_agreed(name, _given_out(type_), shown))
+        dt.Field(id=place, name=name, type=_agreed(name, _given_out(type_), shown))
         for place, ((name, shown), type_) in enumerate(zip(described, query.types, strict=True), 1)
     )
 
@@ -276,55 +257,60 @@ def _is_same(own: str | None, shown: str) -> bool:
     return re.fullmatch(re.escape(own) + r"[_:]\d+", shown, re.IGNORECASE) is not None
 
 
-def _given_out(type_: Type) -> Type:
+def _given_out(type_: dt.Type) -> dt.Type:
     """A type as results of DuckDB have it, which know neither the length of bytes nor the zone of nanos."""
     match type_:
-        case FixedType():
-            return BinaryType()
-        case TimestampType(unit="ns"):
-            return TimestampType("ns")
-        case StructType(fields=fields):
-            return StructType(tuple(_given_out_field(f) for f in fields))
-        case ListType(element=element):
-            return ListType(_given_out_field(element))
-        case MapType(key=key, value=value):
-            return MapType(_given_out_field(key), _given_out_field(value))
+        case dt.FixedType():
+            return dt.BinaryType()
+        case dt.TimestampType(unit="ns"):
+            return dt.TimestampType("ns")
+        case dt.StructType(fields=fields):
+            return dt.StructType(tuple(_given_out_field(f) for f in fields))
+        case dt.ListType(element=element):
+            return dt.ListType(_given_out_field(element))
+        case dt.MapType(key=key, value=value):
+            return dt.MapType(_given_out_field(key), _given_out_field(value))
         case _:
             return type_
 
 
-def _given_out_field(field: Field) -> Field:
+def _given_out_field(field: dt.Field) -> dt.Field:
     return replace(field, type=_given_out(field.type))
 
 
-def _agreed(name: str, type_: Type, shown: str) -> Type:
+_SHOWN_KINDS = {type(shown) for shown in _SHOWN_TYPES.values()}
+_ALIKE = (dt.IntegerType, dt.FloatType, dt.DecimalType, dt.StringType, dt.BooleanType)
+"""Types with one name on both engines."""
+
+
+def _agreed(name: str, type_: dt.Type, shown: str) -> dt.Type:
     found = re.fullmatch(r"DECIMAL\((\d+),(\d+)\)", shown)
-    expected = DecimalType(int(found[1]), int(found[2])) if found is not None else _SHOWN_TYPES.get(shown)
+    expected = dt.DecimalType(int(found[1]), int(found[2])) if found is not None else _SHOWN_TYPES.get(shown)
     match type_, expected:
-        case OpaqueType(), None:
+        case dt.OpaqueType(), None:
             raise UnsupportedError(f"Cannot give out column {name} of type {shown} on Spark: use epoch() or a cast")
-        case ((IntegerType() | FloatType() | DecimalType() | StringType() | BooleanType()), None) if shown != '"NULL"':
+        case own, None if isinstance(own, _ALIKE) and shown != '"NULL"':
             raise UnsupportedError(f"Cannot run the query on Spark: column {name} is {shown} on DuckDB, not {type_}")
-        case (_, None) | (UnknownType(), _):
+        case (_, None) | (dt.UnknownType(), _):
             return type_
-        case ((IntegerType() | DecimalType()), (IntegerType() | DecimalType())) if _scale(type_) == _scale(expected):
-            return expected
+        case own, (dt.IntegerType() | dt.DecimalType()) as other if own != HUGE and _scale(own) == _scale(other):
+            return other
         case own, other if HUGE in (own, other) and _scale(own) == _scale(other) == 0:
-            return DecimalType(38, 0) if other == HUGE else other
+            return dt.DecimalType(38, 0) if other == HUGE else other
         case own, other if type(own) is type(other) and str(own) == str(other):
             return own
-        case own, (StringType() | BinaryType() | TimestampType()) if type(own) not in map(type, _SHOWN_TYPES.values()):
+        case own, (dt.StringType() | dt.BinaryType() | dt.TimestampType()) if type(own) not in _SHOWN_KINDS:
             # Variants and geometries: DuckDB shows the types that they travel in.
             return own
         case _:
             raise UnsupportedError(f"Cannot run the query on Spark: column {name} is {shown} on DuckDB, not {type_}")
 
 
-def _scale(type_: Type) -> int | None:
+def _scale(type_: dt.Type) -> int | None:
     match type_:
-        case DecimalType(scale=scale):
+        case dt.DecimalType(scale=scale):
             return scale
-        case IntegerType():
+        case dt.IntegerType():
             return 0
         case _:
             return 0 if type_ == HUGE else None

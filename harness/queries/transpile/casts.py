@@ -9,21 +9,7 @@ from sqlglot import exp
 
 from harness.errors import UnsupportedError
 from harness.metadata.filters.literals import Kind
-from harness.metadata.model.schema import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    Field,
-    FixedType,
-    FloatType,
-    IntegerType,
-    ListType,
-    StringType,
-    TimestampType,
-    Type,
-    UnknownType,
-)
+from harness.metadata.model import schema as dt
 from harness.queries.transpile import spark_text
 from harness.queries.transpile.spark_text import refused
 from harness.queries.transpile.values import DOUBLE, HUGE, Typed, coerced, type_name
@@ -56,25 +42,25 @@ _TIMESTAMP = _TextReading(rf"\A{_DAY}([ T]{_CLOCK})?\z", _NO_DAY)
 _BOOLEAN = _TextReading(r"\A(?i:t|true|y|yes|1|f|false|n|no|0)\z", r"\A(?!(?i:t|true|y|yes|1|f|false|n|no|0)\z)")
 
 
-def _reading(to: Type) -> _TextReading | None:
+def _reading(to: dt.Type) -> _TextReading | None:
     match to:
-        case IntegerType():
+        case dt.IntegerType():
             return _INTEGER
-        case DecimalType():
+        case dt.DecimalType():
             return _DECIMAL
-        case FloatType(bits=64):
+        case dt.FloatType(bits=64):
             return _DOUBLE
-        case DateType():
+        case dt.DateType():
             return _DATE
-        case TimestampType(unit="us", utc=False):
+        case dt.TimestampType(unit="us", utc=False):
             return _TIMESTAMP
-        case BooleanType():
+        case dt.BooleanType():
             return _BOOLEAN
         case _:
             return None
 
 
-def _read(text: str, to: Type, cast: str = "CAST") -> str | None:
+def _read(text: str, to: dt.Type, cast: str = "CAST") -> str | None:
     """`CAST(text AS to)`, or `TRY_CAST`; None for types of which nothing is certain."""
     reading = _reading(to)
     if reading is None:
@@ -107,103 +93,100 @@ def cast(value: Typed, node: exp.Cast) -> Typed:
 def try_cast(value: Typed, node: exp.TryCast) -> Typed:
     """`TRY_CAST(value AS type)`: null where DuckDB has null. Raises UnsupportedError."""
     to = _type_of(node)
-    if isinstance(value.type, UnknownType):
+    if isinstance(value.type, dt.UnknownType):
         return Typed(f"CAST(NULL AS {type_name(to)})", to)
-    if isinstance(value.type, StringType) and not isinstance(to, StringType):
+    if isinstance(value.type, dt.StringType) and not isinstance(to, dt.StringType):
         sql = _read(value.sql, to, "TRY_CAST")
     else:
         sql = _converted(Typed(value.sql, value.type), to)
         # The outermost cast is the one that may fail.
         sql = f"TRY_{sql}" if sql is not None and sql.startswith("CAST(") and sql != value.sql else sql
-    inexact = isinstance(value.type, FloatType) and isinstance(to, DecimalType | FloatType) and to != value.type
-    if sql is None or isinstance(to, ListType) or (inexact and to != DOUBLE):
+    inexact = isinstance(value.type, dt.FloatType) and isinstance(to, dt.DecimalType | dt.FloatType)
+    if sql is None or isinstance(to, dt.ListType) or (inexact and to not in (DOUBLE, value.type)):
         raise refused(node, f"a cast from {value.type} to {to}")
     return Typed(sql, to)
 
 
-def _type_of(node: exp.Cast) -> Type:
+def _type_of(node: exp.Cast) -> dt.Type:
     if node.args.get("format") is not None or node.args.get("default") is not None:
         raise refused(node, "a cast with a format")
     return _named(node, node.to)
 
 
-def _named(node: exp.Cast, to: exp.DataType) -> Type:
+def _named(node: exp.Cast, to: exp.DataType) -> dt.Type:
     if to.this in (exp.DType.ARRAY, exp.DType.LIST) and len(to.expressions) == 1 and not to.args.get("values"):
-        return ListType(Field(id=0, name="element", type=_named(node, to.expressions[0])))
+        return dt.ListType(dt.Field(id=0, name="element", type=_named(node, to.expressions[0])))
     if to.this == exp.DType.DECIMAL:
         sizes = [p.this.name for p in to.expressions] or ["18", "3"]
         if not all(re.fullmatch("[0-9]{1,2}", size) for size in sizes):
             raise refused(node, f"a cast to {to.sql('duckdb')}")
-        return DecimalType(int(sizes[0]), int(sizes[1]) if len(sizes) > 1 else 0)
+        return dt.DecimalType(int(sizes[0]), int(sizes[1]) if len(sizes) > 1 else 0)
     type_ = _TYPES.get(to.this)
-    if type_ is None or (to.expressions and not isinstance(type_, StringType)):
+    if type_ is None or (to.expressions and not isinstance(type_, dt.StringType)):
         raise refused(node, f"a cast to {to.sql('duckdb')}")
     return type_
 
 
-_TYPES: dict[exp.DType, Type] = {
-    exp.DType.BOOLEAN: BooleanType(),
-    exp.DType.TINYINT: IntegerType(8),
-    exp.DType.SMALLINT: IntegerType(16),
-    exp.DType.INT: IntegerType(32),
-    exp.DType.BIGINT: IntegerType(64),
+_TYPES: dict[exp.DType, dt.Type] = {
+    exp.DType.BOOLEAN: dt.BooleanType(),
+    exp.DType.TINYINT: dt.IntegerType(8),
+    exp.DType.SMALLINT: dt.IntegerType(16),
+    exp.DType.INT: dt.IntegerType(32),
+    exp.DType.BIGINT: dt.IntegerType(64),
     exp.DType.INT128: HUGE,
-    exp.DType.FLOAT: FloatType(32),
-    exp.DType.DOUBLE: FloatType(64),
-    exp.DType.VARCHAR: StringType(),
-    exp.DType.TEXT: StringType(),
-    exp.DType.DATE: DateType(),
-    exp.DType.TIMESTAMP: TimestampType(),
-    exp.DType.TIMESTAMPNTZ: TimestampType(),
-    exp.DType.TIMESTAMPTZ: TimestampType(utc=True),
-    exp.DType.VARBINARY: BinaryType(),
+    exp.DType.FLOAT: dt.FloatType(32),
+    exp.DType.DOUBLE: dt.FloatType(64),
+    exp.DType.VARCHAR: dt.StringType(),
+    exp.DType.TEXT: dt.StringType(),
+    exp.DType.DATE: dt.DateType(),
+    exp.DType.TIMESTAMP: dt.TimestampType(),
+    exp.DType.TIMESTAMPNTZ: dt.TimestampType(),
+    exp.DType.TIMESTAMPTZ: dt.TimestampType(utc=True),
+    exp.DType.VARBINARY: dt.BinaryType(),
 }
 
 
-def _converted(value: Typed, to: Type) -> str | None:
+_OF_WHOLE_NUMBERS = (dt.BooleanType, dt.IntegerType, dt.FloatType, dt.DecimalType, dt.StringType)
+
+
+def _converted(value: Typed, to: dt.Type) -> str | None:
     plain = f"CAST({value.sql} AS {type_name(to)})"
     match value.type, to:
         case left, right if str(left) == str(right):
             return value.sql
-        case ListType(element=left), ListType(element=right):
+        case dt.ListType(element=left), dt.ListType(element=right):
             element = _converted(Typed("v", left.type), right.type)
             return None if element is None else f"TRANSFORM({value.sql}, v -> {element})"
-        case StringType(), _:
+        case dt.StringType(), _:
             return _read(value.sql, to)
-        case FloatType(bits=64), DecimalType(precision=precision, scale=scale) if precision <= 18 and scale <= 16:
+        case dt.FloatType(bits=64), dt.DecimalType(precision=precision, scale=scale) if precision <= 18 and scale <= 16:
             # A double rounded as on DuckDB: times a power of ten, to the nearest whole number. Spark goes by its text.
             shifted = f"({value.sql} * {10.0**scale!r}D)"
             whole = f"CAST(CAST(ROUND(ABS({shifted}), 0) * SIGNUM({shifted}) AS BIGINT) AS DECIMAL(19, 0))"
             return f"CAST({whole} * CAST('1E-{scale}' AS DECIMAL({scale + 1}, {scale})) AS {type_name(to)})"
-        case ((DateType() | TimestampType(unit="us")), StringType()):
-            zone = " || '+00'" if value.type == TimestampType(utc=True) else ""
+        case ((dt.DateType() | dt.TimestampType(unit="us")), dt.StringType()):
+            zone = " || '+00'" if value.type == dt.TimestampType(utc=True) else ""
             text = f"CAST({value.sql} AS STRING){zone}"
             message = spark_text.text("the text of a date outside the years 1 to 9999")
             known = f"YEAR({value.sql}) BETWEEN 1 AND 9999"
             return f"CASE WHEN {value.sql} IS NULL THEN NULL WHEN {known} THEN {text} ELSE RAISE_ERROR({message}) END"
-        case ((BinaryType() | FixedType()), BinaryType()):
+        case ((dt.BinaryType() | dt.FixedType()), dt.BinaryType()):
             return value.sql
-        case IntegerType(), (BooleanType() | IntegerType() | FloatType() | DecimalType() | StringType()):
+        case ((dt.IntegerType() | dt.BooleanType()), _) if to == HUGE or isinstance(to, _OF_WHOLE_NUMBERS):
             return plain
-        case BooleanType(), (IntegerType() | FloatType() | DecimalType() | StringType()):
-            return plain
-        case DecimalType(), IntegerType():
+        case dt.DecimalType(), _ if to == HUGE or isinstance(to, dt.IntegerType):
             # DuckDB rounds half away from zero; Spark would cut.
             return f"CAST(ROUND({value.sql}, 0) AS {type_name(to)})"
-        case DecimalType(), (DecimalType() | FloatType(bits=64) | StringType()):
+        case dt.DecimalType(), (dt.DecimalType() | dt.FloatType(bits=64) | dt.StringType()):
             return plain
-        case FloatType(), IntegerType():
+        case dt.FloatType(), dt.IntegerType():
             # DuckDB rounds half to even; Spark would cut.
             return f"CAST(RINT({value.sql}) AS {type_name(to)})"
-        case FloatType(), FloatType():
+        case dt.FloatType(), dt.FloatType():
             return plain
-        case huge, (FloatType(bits=64) | StringType() | IntegerType() | DecimalType()) if huge == HUGE:
+        case huge, (dt.FloatType(bits=64) | dt.StringType() | dt.IntegerType() | dt.DecimalType()) if huge == HUGE:
             return plain
-        case ((IntegerType() | BooleanType()), huge) if huge == HUGE:
-            return plain
-        case DecimalType(), huge if huge == HUGE:
-            return f"CAST(ROUND({value.sql}, 0) AS {type_name(to)})"
-        case ((DateType() | TimestampType(unit="us")), (DateType() | TimestampType(unit="us"))):
+        case ((dt.DateType() | dt.TimestampType(unit="us")), (dt.DateType() | dt.TimestampType(unit="us"))):
             return plain
         case _:
             return None

@@ -8,20 +8,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from harness.metadata.filters.literals import Kind
-from harness.metadata.model.schema import (
-    DecimalType,
-    FloatType,
-    GeographyType,
-    GeometryType,
-    IntegerType,
-    ListType,
-    MapType,
-    StructType,
-    Type,
-    UnknownType,
-    UuidType,
-    VariantType,
-)
+from harness.metadata.model import schema as dt
 from harness.queries.transpile import spark_text
 from harness.queries.transpile.functions import lists, moments
 from harness.queries.transpile.functions.registry import Call
@@ -77,7 +64,7 @@ def translate(expressions: Expressions, node: exp.Expr) -> Typed | None:
             return Typed(f"(NOT {sql})" if node.this.args.get("negate") else sql, BOOLEAN)
         case exp.IsNan():
             value = expressions.translate(node.this)
-            if not isinstance(value.type, FloatType):
+            if not isinstance(value.type, dt.FloatType):
                 raise refused(node, f"isnan of {value.type}")
             nan = spark_text.literal(float("nan"), value.type)
             return Typed(f"({_whole(value.sql, value.type)} = {nan})", BOOLEAN)
@@ -97,7 +84,7 @@ def _quantified(expressions: Expressions, node: exp.Expr) -> Typed | None:
         quantified = quantified.this
     if not isinstance(quantified, exp.Query):
         listed = expressions.translate(quantified)
-        if not isinstance(listed.type, ListType):
+        if not isinstance(listed.type, dt.ListType):
             raise refused(node, f"ANY of {listed.type}")
         head, inner = expressions.within(["an element"], listed.type.element.type)
         compared = inner.boolean(type(node)(this=node.this.copy(), expression=exp.column("an element")))
@@ -112,7 +99,7 @@ def _quantified(expressions: Expressions, node: exp.Expr) -> Typed | None:
     # The least or the greatest value of the query stands for some value, or for all.
     subject = expressions.translate(node.this)
     sql, types = expressions.subquery(quantified)
-    if len(types) != 1 or str(types[0]) != str(subject.type) or isinstance(subject.type, FloatType):
+    if len(types) != 1 or str(types[0]) != str(subject.type) or isinstance(subject.type, dt.FloatType):
         raise refused(node, f"{subject.type} {operator} a query of {', '.join(map(str, types))}", "cast to one type")
     extreme = "MIN" if (operator[0] == ">") is any_ else "MAX"
     holds = f"{subject.sql} {operator} (SELECT {extreme}(c0) FROM ({sql}))"
@@ -125,7 +112,7 @@ def _quantified(expressions: Expressions, node: exp.Expr) -> Typed | None:
 
 def _as_text(value: Typed) -> Typed:
     """A variant as the JSON text by which it travels on either engine: harness wrote the text, not they."""
-    return Typed(value.sql, TEXT, value.literal) if isinstance(value.type, VariantType) else value
+    return Typed(value.sql, TEXT, value.literal) if isinstance(value.type, dt.VariantType) else value
 
 
 def _spans(node: exp.Expr, left: Typed, right: Typed) -> tuple[Typed, Typed]:
@@ -156,26 +143,26 @@ def _is_computed(value: Typed, node: exp.Expr) -> bool:
         node = node.this
     if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Select):
         return any(item.find(exp.AggFunc) is not None for item in node.this.expressions)
-    return isinstance(value.type, DecimalType) or isinstance(node, _ARITHMETIC)
+    return isinstance(value.type, dt.DecimalType) or isinstance(node, _ARITHMETIC)
 
 
 _ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Avg, exp.Sum)
 
 
-def _whole(sql: str, type_: Type) -> str:
+def _whole(sql: str, type_: dt.Type) -> str:
     """Keeps Spark from holding floats against statistics of Parquet files, which do not count NaN."""
-    return f"NANVL({sql}, {spark_text.literal(float('nan'), type_)})" if isinstance(type_, FloatType) else sql
+    return f"NANVL({sql}, {spark_text.literal(float('nan'), type_)})" if isinstance(type_, dt.FloatType) else sql
 
 
-def _check_comparable(node: exp.Expr, type_: Type) -> None:
-    nested = (ListType, StructType, MapType, VariantType, GeometryType, GeographyType)
+def _check_comparable(node: exp.Expr, type_: dt.Type) -> None:
+    nested = (dt.ListType, dt.StructType, dt.MapType, dt.VariantType, dt.GeometryType, dt.GeographyType)
     if isinstance(type_, nested) or type_ == moments.INTERVAL:
         raise refused(node, f"a comparison of {type_}")
 
 
-def _check_ordered(node: exp.Expr, type_: Type) -> None:
+def _check_ordered(node: exp.Expr, type_: dt.Type) -> None:
     _check_comparable(node, type_)
-    if isinstance(type_, UuidType):
+    if isinstance(type_, dt.UuidType):
         raise refused(node, "an order of uuid")
 
 
@@ -207,7 +194,7 @@ def _in(expressions: Expressions, node: exp.In) -> str:
     subject = expressions.translate(node.this)
     texts, type_ = alike([_as_text(v) for v in (subject, *map(expressions.translate, node.expressions))], "IN")
     _check_comparable(node, type_)
-    if isinstance(type_, FloatType):
+    if isinstance(type_, dt.FloatType):
         # Spark looks for long lists in a set, where -0.0 is not 0.0.
         return f"({' OR '.join(f'{_whole(texts[0], type_)} = {item}' for item in texts[1:])})"
     return f"({texts[0]} IN ({', '.join(texts[1:])}))"
@@ -220,13 +207,13 @@ def _in_query(expressions: Expressions, node: exp.In, query: exp.Expr) -> str:
     parts = node.this.expressions if isinstance(node.this, exp.Tuple) else [node.this]
     values = [expressions.translate(part) for part in parts]
     sql, types = expressions.subquery(query)
-    if len(types) == 1 == len(values) and all(isinstance(t, IntegerType) for t in (types[0], values[0].type)):
+    if len(types) == 1 == len(values) and all(isinstance(t, dt.IntegerType) for t in (types[0], values[0].type)):
         (text, _), wide = alike((Typed(values[0].sql, values[0].type), Typed("c0", types[0])), "IN")
         if str(types[0]) != str(wide):
             sql = f"SELECT CAST(c0 AS {spark_text.type_name(wide)}) AS c0 FROM ({sql})"
         values, types = [Typed(text, wide)], (wide,)
     own = [str(v.type) for v in values]
-    if own != [str(type_) for type_ in types] or any(isinstance(v.type, FloatType) for v in values):
+    if own != [str(type_) for type_ in types] or any(isinstance(v.type, dt.FloatType) for v in values):
         raise refused(node, f"{', '.join(own)} IN a query of {', '.join(map(str, types))}", "cast to one type")
     subject = values[0].sql if len(values) == 1 else f"({', '.join(v.sql for v in values)})"
     found = f"({subject} IN ({sql}))"
@@ -261,7 +248,7 @@ def _same_tuple(expressions: Expressions, node: exp.Expr, left: exp.Tuple, right
     parts = []
     for a, b in zip(left.expressions, right.expressions, strict=True):
         values = expressions.translate(a), expressions.translate(b)
-        if all(isinstance(v.type, UnknownType) for v in values):
+        if all(isinstance(v.type, dt.UnknownType) for v in values):
             raise refused(node, "a tuple with a null that has no type")
         parts.append(_compared(node, "<=>", *values))
     return f"({' AND '.join(parts)})"
@@ -269,7 +256,7 @@ def _same_tuple(expressions: Expressions, node: exp.Expr, left: exp.Tuple, right
 
 def _like(expressions: Expressions, node: exp.Like | exp.ILike, escape: exp.Expr | None) -> str:
     subject, pattern = _as_text(expressions.translate(node.this)), expressions.translate(node.expression)
-    if isinstance(pattern.type, UnknownType):
+    if isinstance(pattern.type, dt.UnknownType):
         return "CAST(NULL AS BOOLEAN)"
     if subject.type != TEXT or pattern.literal is None or pattern.literal.kind is not Kind.STRING:
         raise refused(node, "LIKE with a pattern that is no literal")

@@ -9,18 +9,7 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from harness.metadata.filters.literals import Kind, literal_of
-from harness.metadata.model.schema import (
-    DateType,
-    DecimalType,
-    FloatType,
-    IntegerType,
-    ListType,
-    MapType,
-    StringType,
-    StructType,
-    TimestampType,
-    Type,
-)
+from harness.metadata.model import schema as dt
 from harness.queries.transpile import aggregates, casts, comparisons, ordered_aggregates, spark_text, windows
 from harness.queries.transpile.functions import lists, moments, nested, table
 from harness.queries.transpile.functions.registry import Call
@@ -54,9 +43,9 @@ _FEWEST_BEFORE_POINT = 12
 def arithmetic(node: exp.Expr, left: Typed, sign: str, right: Typed) -> Typed | None:
     """A sum, difference or product; None where the operands are of other types. Raises UnsupportedError."""
     types = (left.type, right.type)
-    if not all(isinstance(t, IntegerType | DecimalType) or t == HUGE for t in types):
+    if not all(isinstance(t, dt.IntegerType | dt.DecimalType) or t == HUGE for t in types):
         return None
-    if any(isinstance(t, DecimalType) for t in types):
+    if any(isinstance(t, dt.DecimalType) for t in types):
         return _decimals(node, left, sign, right)
     if HUGE in types:
         a, b = (coerced(v, HUGE, sign) for v in (left, right))
@@ -77,32 +66,32 @@ def _decimals(node: exp.Expr, left: Typed, sign: str, right: Typed) -> Typed:
         if found is None:
             raise refused(node, f"{left.type} {sign} {right.type}, which may need more than 38 digits,")
         a, b = found
-    result = DecimalType(min(precision, _MOST), scale)
+    result = dt.DecimalType(min(precision, _MOST), scale)
     texts = [_as(v, t, sign) for v, t in ((left, a), (right, b))]
     return Typed(f"CAST(({texts[0]} {sign} {texts[1]}) AS {type_name(result)})", result)
 
 
-def _narrowed(a: DecimalType, b: DecimalType, sign: str, scale: int) -> tuple[DecimalType, DecimalType] | None:
+def _narrowed(a: dt.DecimalType, b: dt.DecimalType, sign: str, scale: int) -> list[dt.DecimalType] | None:
     """Types of the operands with which Spark keeps all digits; None where too few would stand before the point."""
     if sign != "*":
-        narrow = DecimalType(_MOST - 1, scale)
+        narrow = dt.DecimalType(_MOST - 1, scale)
         fits = narrow.precision - scale >= _FEWEST_BEFORE_POINT
-        return (narrow, narrow) if fits else None
+        return [narrow, narrow] if fits else None
     left = min(a.precision, _MOST - 1 - b.precision) if a.precision >= b.precision else a.precision
     right = min(b.precision, _MOST - 1 - left)
-    narrow_a, narrow_b = DecimalType(left, a.scale), DecimalType(right, b.scale)
+    narrow_a, narrow_b = dt.DecimalType(left, a.scale), dt.DecimalType(right, b.scale)
     narrowed = [new for new, old in ((narrow_a, a), (narrow_b, b)) if new != old]
     fits = scale <= _MOST and all(n.precision - n.scale >= _FEWEST_BEFORE_POINT for n in narrowed)
-    return (narrow_a, narrow_b) if fits else None
+    return [narrow_a, narrow_b] if fits else None
 
 
-def _decimal(type_: Type) -> DecimalType:
-    return DecimalType(_MOST, 0) if type_ == HUGE else as_decimal(type_)
+def _decimal(type_: dt.Type) -> dt.DecimalType:
+    return dt.DecimalType(_MOST, 0) if type_ == HUGE else as_decimal(type_)
 
 
-def _as(value: Typed, type_: DecimalType, sign: str) -> str:
+def _as(value: Typed, type_: dt.DecimalType, sign: str) -> str:
     """A value in a type; a 128-bit integer is a decimal already."""
-    if value.type == HUGE and type_ == DecimalType(_MOST, 0):
+    if value.type == HUGE and type_ == dt.DecimalType(_MOST, 0):
         return value.sql
     return coerced(value, type_, sign)
 
@@ -118,11 +107,11 @@ class Expressions:
     """
 
     resolve: Callable[[tuple[str, ...]], Typed]
-    subquery: Callable[[exp.Query], tuple[str, tuple[Type, ...]]] | None = None
+    subquery: Callable[[exp.Query], tuple[str, tuple[dt.Type, ...]]] | None = None
     unnested: Callable[[exp.Explode], Typed] | None = None
     variables: Mapping[str, Typed] = field(default_factory=dict)
 
-    def within(self, names: Sequence[str], element: Type) -> tuple[str, Expressions]:
+    def within(self, names: Sequence[str], element: dt.Type) -> tuple[str, Expressions]:
         """The head of a lambda over a list, in Spark's words, and the `Expressions` of its body.
 
         names: its variables, the element and, if there is a second one, its place from 1 on.
@@ -225,7 +214,7 @@ class Expressions:
     def _arithmetic(self, node: exp.Binary) -> Typed:
         left, right = self.translate(node.this), self.translate(node.expression)
         sign = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*"}[type(node)]
-        if any(isinstance(v.type, DateType | TimestampType) or v.type == moments.INTERVAL for v in (left, right)):
+        if any(isinstance(v.type, dt.DateType | dt.TimestampType) or v.type == moments.INTERVAL for v in (left, right)):
             return _time_arithmetic(node, left, sign, right)
         exact = arithmetic(node, left, sign, right)
         if exact is not None:
@@ -240,10 +229,10 @@ class Expressions:
         if isinstance(node, exp.Div):
             if not is_number(left.type) or not is_number(right.type):
                 raise refused(node)
-            if FloatType(32) in (left.type, right.type):
+            if dt.FloatType(32) in (left.type, right.type):
                 raise refused(node, "a division of 32-bit floats")
             return _quotient(node, left, right)
-        if not isinstance(left.type, IntegerType) or not isinstance(right.type, IntegerType):
+        if not isinstance(left.type, dt.IntegerType) or not isinstance(right.type, dt.IntegerType):
             raise refused(node, f"// of {left.type} and {right.type}")
         (a, b), type_ = alike((left, right), "//")
         # DIV gives a BIGINT. The one quotient that does not fit is an overflow in the cast as well.
@@ -270,18 +259,18 @@ class Expressions:
         if len(node.expressions) != 1:
             raise refused(node)
         key = node.expressions[0]
-        if isinstance(base.type, StructType) and isinstance(key, exp.Literal) and key.is_string:
+        if isinstance(base.type, dt.StructType) and isinstance(key, exp.Literal) and key.is_string:
             return nested.member(base, key.name, node)
-        if isinstance(base.type, MapType):
+        if isinstance(base.type, dt.MapType):
             return nested.looked_up(call)
-        if not isinstance(base.type, ListType | StringType):
+        if not isinstance(base.type, dt.ListType | dt.StringType):
             raise refused(node, f"an element of a {base.type}")
         if isinstance(key, exp.Slice):
             if key.args.get("step") is not None:
                 raise refused(node, "a slice with a step")
             bounds = [None if key.args.get(end) is None else self.translate(key.args[end]) for end in _BOUNDS]
             return lists.sliced(call, base, *bounds)
-        if isinstance(base.type, StringType):
+        if isinstance(base.type, dt.StringType):
             return lists.character(call, base, self.translate(key))
         return lists.at(call, base, self.translate(key))
 
@@ -324,20 +313,20 @@ def _quotient(node: exp.Binary, left: Typed, right: Typed) -> Typed:
     if divisor is not None and divisor.kind in (Kind.INTEGER, Kind.DECIMAL, Kind.DOUBLE) and divisor.value:
         return Typed(f"({a} / {b})", DOUBLE)
     infinity, negative = (spark_text.literal(value, DOUBLE) for value in (math.inf, -math.inf))
-    if isinstance(right.type, FloatType):  # the one type with a negative zero
+    if isinstance(right.type, dt.FloatType):  # the one type with a negative zero
         infinity = f"IF(CAST({b} AS STRING) = '-0.0', {negative}, {infinity})"
     return Typed(f"IF({b} = 0, {a} * {infinity}, {a} / {b})", DOUBLE)
 
 
 def _time_arithmetic(node: exp.Binary, left: Typed, sign: str, right: Typed) -> Typed:
-    if sign != "-" and not isinstance(left.type, DateType | TimestampType):
+    if sign != "-" and not isinstance(left.type, dt.DateType | dt.TimestampType):
         left, right = right, left
     found: Typed | None = None
     if sign == "*":
         found = moments.times(right, left) if left.type == moments.INTERVAL else moments.times(left, right)
-    elif isinstance(left.type, DateType) and isinstance(right.type, IntegerType) and right.type.bits <= 32:
+    elif isinstance(left.type, dt.DateType) and isinstance(right.type, dt.IntegerType) and right.type.bits <= 32:
         found = Typed(f"{'DATE_ADD' if sign == '+' else 'DATE_SUB'}({left.sql}, {right.sql})", DATE)
-    elif sign == "-" and isinstance(left.type, DateType) and isinstance(right.type, DateType):
+    elif sign == "-" and isinstance(left.type, dt.DateType) and isinstance(right.type, dt.DateType):
         found = Typed(f"CAST(DATEDIFF({left.sql}, {right.sql}) AS BIGINT)", LONG)
     elif right.type == moments.INTERVAL:
         found = moments.moved(left, right, sign)

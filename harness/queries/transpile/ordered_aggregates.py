@@ -13,17 +13,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from harness.metadata.filters.literals import Kind, literal_of
-from harness.metadata.model.schema import (
-    DecimalType,
-    FloatType,
-    ListType,
-    MapType,
-    StructType,
-    Type,
-    UnknownType,
-    UuidType,
-    VariantType,
-)
+from harness.metadata.model import schema as dt
 from harness.queries.transpile import spark_text
 from harness.queries.transpile.functions.lists import list_of
 from harness.queries.transpile.spark_text import refused
@@ -42,9 +32,9 @@ def ordered(expressions: Expressions, node: exp.Expr) -> str:
     return f"{value.sql}{direction(node)}"
 
 
-def check_ordered(node: exp.Expr, type_: Type) -> None:
+def check_ordered(node: exp.Expr, type_: dt.Type) -> None:
     """Refuses types whose values the engines put in different orders."""
-    if isinstance(type_, ListType | StructType | MapType | VariantType | UuidType):
+    if isinstance(type_, dt.ListType | dt.StructType | dt.MapType | dt.VariantType | dt.UuidType):
         raise refused(node, f"an order of {type_}")
 
 
@@ -117,11 +107,11 @@ def discrete_quantile(call: Aggregate, fraction: exp.Expr) -> Typed:
     """`quantile_disc(x, 0.3)` or several of them in a list: values of the group. Raises UnsupportedError."""
     value = call.expressions.translate(call.node.this)
     check_ordered(call.node, value.type)
-    if isinstance(value.type, UnknownType):
+    if isinstance(value.type, dt.UnknownType):
         raise refused(call.node)
     places = [_place(call, share) for share in fractions(call, fraction)]
     found = [f"TRY_ELEMENT_AT(y, {place})" for place in places]
-    result: Type = value.type
+    result: dt.Type = value.type
     body = found[0]
     if isinstance(fraction, exp.Array):
         result, body = list_of(value.type), f"CASE WHEN SIZE(y) > 0 THEN ARRAY({', '.join(found)}) END"
@@ -143,7 +133,7 @@ def fractions(call: Aggregate, node: exp.Expr) -> list[Decimal]:
 
 def exact_median(call: Aggregate, value: Typed) -> Typed:
     """`median` of decimals: between two values the half of their sum, its digits cut off. Raises UnsupportedError."""
-    assert isinstance(value.type, DecimalType)
+    assert isinstance(value.type, dt.DecimalType)
     precision, scale = value.type.precision, value.type.scale
     if precision > 15:
         raise refused(call.node, f"median of {value.type}", "cast it to DOUBLE")
@@ -183,10 +173,10 @@ def _ordered_rows(call: Aggregate, *, without_nulls: bool = False) -> tuple[Type
             raise refused(call.node)
         inner = inner.expressions[0]
     value = call.expressions.translate(inner)
-    if isinstance(value.type, UnknownType):
+    if isinstance(value.type, dt.UnknownType):
         raise refused(call.node, "a list of nulls without a type")
     keys = [_key(call, item) for item in order.expressions]
-    if distinct and (any(key.sql != value.sql for key, _, _ in keys) or isinstance(value.type, FloatType)):
+    if distinct and (any(key.sql != value.sql for key, _, _ in keys) or isinstance(value.type, dt.FloatType)):
         raise refused(call.node, "DISTINCT values in another order than their own")
     if distinct and call.over:
         raise refused(call.node, "DISTINCT in a window function")

@@ -12,27 +12,7 @@ from typing import Any
 from sqlglot import exp
 
 from harness.errors import UnsupportedError
-from harness.metadata.model.schema import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    FixedType,
-    FloatType,
-    GeographyType,
-    GeometryType,
-    IntegerType,
-    ListType,
-    MapType,
-    StringType,
-    StructType,
-    TimestampType,
-    TimeType,
-    Type,
-    UnknownType,
-    UuidType,
-    VariantType,
-)
+from harness.metadata.model import schema as dt
 
 
 def name(text: str) -> str:
@@ -54,38 +34,38 @@ def _character(character: str) -> str:
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
-def literal(value: Any, type_: Type) -> str:
+def literal(value: Any, type_: dt.Type) -> str:
     """A value as internal values (`harness.metadata.model.schema`) as an expression of the type that its values
     travel in."""
     if value is None:
         return f"CAST(NULL AS {type_name(type_)})"
     match type_:
-        case BooleanType():
+        case dt.BooleanType():
             return "true" if value else "false"
-        case IntegerType(bits=bits):
+        case dt.IntegerType(bits=bits):
             return integer(int(value), bits)
-        case FloatType(bits=bits):
+        case dt.FloatType(bits=bits):
             return _floating(float(value), bits)
-        case DecimalType(precision=precision, scale=scale):
+        case dt.DecimalType(precision=precision, scale=scale):
             return f"CAST({Decimal(value):f}BD AS DECIMAL({precision}, {scale}))"
-        case DateType():
+        case dt.DateType():
             return f"DATE_FROM_UNIX_DATE({int(value)})"
-        case TimestampType(unit="us", utc=True):
+        case dt.TimestampType(unit="us", utc=True):
             return f"TIMESTAMP_MICROS({integer(value, 64)})"
-        case TimestampType(unit="us"):
+        case dt.TimestampType(unit="us"):
             micros = int(value)
             try:
                 moment = datetime.datetime(1970, 1, 1) + datetime.timedelta(microseconds=micros)
             except OverflowError:
                 return f"CAST(TIMESTAMP_MICROS({integer(micros, 64)}) AS TIMESTAMP_NTZ)"
             return f"TIMESTAMP_NTZ'{moment.isoformat(sep=' ')}'"
-        case TimestampType() | TimeType():
+        case dt.TimestampType() | dt.TimeType():
             return integer(int(value), 64)
-        case StringType() | VariantType():
+        case dt.StringType() | dt.VariantType():
             return text(value)
-        case UuidType():
+        case dt.UuidType():
             return text(str(uuid.UUID(bytes=bytes(value))))
-        case FixedType() | BinaryType():
+        case dt.FixedType() | dt.BinaryType():
             return f"X'{bytes(value).hex()}'"
         case _:
             raise UnsupportedError(f"Cannot write a value of type {type_} in Spark's SQL")
@@ -111,38 +91,38 @@ def _floating(value: float, bits: int) -> str:
 
 
 _NAMES: dict[type[Any], str] = {
-    BooleanType: "BOOLEAN",
-    DateType: "DATE",
-    TimeType: "BIGINT",
-    StringType: "STRING",
-    VariantType: "STRING",
-    UuidType: "STRING",
-    FixedType: "BINARY",
-    BinaryType: "BINARY",
-    GeometryType: "BINARY",
-    GeographyType: "BINARY",
-    UnknownType: "INT",
+    dt.BooleanType: "BOOLEAN",
+    dt.DateType: "DATE",
+    dt.TimeType: "BIGINT",
+    dt.StringType: "STRING",
+    dt.VariantType: "STRING",
+    dt.UuidType: "STRING",
+    dt.FixedType: "BINARY",
+    dt.BinaryType: "BINARY",
+    dt.GeometryType: "BINARY",
+    dt.GeographyType: "BINARY",
+    dt.UnknownType: "INT",
 }
 
 
-def type_name(type_: Type) -> str:
+def type_name(type_: dt.Type) -> str:
     """The Spark type in which values of a type travel."""
     match type_:
-        case IntegerType(bits=bits):
+        case dt.IntegerType(bits=bits):
             return {8: "TINYINT", 16: "SMALLINT", 32: "INT", 64: "BIGINT"}[bits]
-        case FloatType(bits=bits):
+        case dt.FloatType(bits=bits):
             return "DOUBLE" if bits == 64 else "FLOAT"
-        case DecimalType(precision=precision, scale=scale):
+        case dt.DecimalType(precision=precision, scale=scale):
             return f"DECIMAL({precision}, {scale})"
-        case TimestampType(unit="us", utc=utc):
+        case dt.TimestampType(unit="us", utc=utc):
             return "TIMESTAMP" if utc else "TIMESTAMP_NTZ"
-        case TimestampType():
+        case dt.TimestampType():
             return "BIGINT"
-        case StructType(fields=fields):
+        case dt.StructType(fields=fields):
             return f"STRUCT<{', '.join(f'{name(f.name)}: {type_name(f.type)}' for f in fields)}>"
-        case ListType(element=element):
+        case dt.ListType(element=element):
             return f"ARRAY<{type_name(element.type)}>"
-        case MapType(key=key, value=value):
+        case dt.MapType(key=key, value=value):
             return f"MAP<{type_name(key.type)}, {type_name(value.type)}>"
         case _ if type(type_) in _NAMES:
             return _NAMES[type(type_)]

@@ -27,34 +27,19 @@ from harness.metadata.filters.sqltext import (
     parse_timestamp,
     parse_uuid,
 )
-from harness.metadata.model.schema import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    FixedType,
-    FloatType,
-    IntegerType,
-    OpaqueType,
-    StringType,
-    TimestampType,
-    TimeType,
-    Type,
-    UnknownType,
-    UuidType,
-)
+from harness.metadata.model import schema as dt
 from harness.queries.transpile import spark_text
 
-HUGE = OpaqueType("hugeint")
+HUGE = dt.OpaqueType("hugeint")
 """DuckDB's 128-bit integer; on Spark a DECIMAL(38, 0)."""
 INT, LONG, DOUBLE, BOOLEAN, TEXT, DATE, BLOB_TYPE = (
-    IntegerType(32),
-    IntegerType(64),
-    FloatType(64),
-    BooleanType(),
-    StringType(),
-    DateType(),
-    BinaryType(),
+    dt.IntegerType(32),
+    dt.IntegerType(64),
+    dt.FloatType(64),
+    dt.BooleanType(),
+    dt.StringType(),
+    dt.DateType(),
+    dt.BinaryType(),
 )
 
 
@@ -66,7 +51,7 @@ class Typed:
     """
 
     sql: str
-    type: Type
+    type: dt.Type
     literal: Literal | None = None
 
 
@@ -80,16 +65,17 @@ def bind(node: exp.Placeholder, value: Any) -> str | None:
     Raises UnsupportedError: the value is of a type that has no text which both engines read alike.
     """
     type_, text = _of_value(node, value)
-    sql = f"UNHEX(:p_{node.name})" if isinstance(type_, BinaryType) else f"CAST(:p_{node.name} AS {type_name(type_)})"
+    name = f":p_{node.name}"
+    sql = f"UNHEX({name})" if type_ == BLOB_TYPE else f"CAST({name} AS {type_name(type_)})"
     node.meta[BOUND] = Typed("CAST(NULL AS INT)" if text is None else sql, type_)
     return text
 
 
-def _of_value(node: exp.Placeholder, value: Any) -> tuple[Type, str | None]:
+def _of_value(node: exp.Placeholder, value: Any) -> tuple[dt.Type, str | None]:
     """The type that DuckDB gives to a value of Python's, and its text."""
     match value:
         case None:
-            return UnknownType(), None
+            return dt.UnknownType(), None
         case bool():
             return BOOLEAN, str(value).lower()
         case int() if _fits(value, 64):
@@ -101,20 +87,20 @@ def _of_value(node: exp.Placeholder, value: Any) -> tuple[Type, str | None]:
         case Decimal() if value.is_finite():
             _, digits, exponent = value.as_tuple()
             scale = max(-int(exponent), 0)
-            return DecimalType(max(len(digits) + int(exponent) + scale, scale + 1), scale), f"{value:f}"
+            return dt.DecimalType(max(len(digits) + int(exponent) + scale, scale + 1), scale), f"{value:f}"
         case datetime.datetime():
             instant = value.tzinfo is not None
             moment = value.astimezone(datetime.UTC) if instant else value
-            return TimestampType(utc=instant), moment.isoformat(" ")
+            return dt.TimestampType(utc=instant), moment.isoformat(" ")
         case datetime.date():
             return DATE, value.isoformat()
         case bytes():
-            return BinaryType(), value.hex()
+            return dt.BinaryType(), value.hex()
         case _:
             raise spark_text.refused(node, f"a value of type {type(value).__name__}", "write it as a literal")
 
 
-def type_name(type_: Type) -> str:
+def type_name(type_: dt.Type) -> str:
     """The Spark type for values of a type."""
     return "DECIMAL(38, 0)" if type_ == HUGE else spark_text.type_name(type_)
 
@@ -127,35 +113,35 @@ def of_literal(literal: Literal) -> Typed:
     return Typed(_written(literal, type_, "a literal"), type_, literal)
 
 
-def _own_type(literal: Literal) -> Type:
+def _own_type(literal: Literal) -> dt.Type:
     value = literal.value
     match literal.kind:
         case Kind.NULL:
-            return UnknownType()
+            return dt.UnknownType()
         case Kind.INTEGER:
             return next((t for t in (INT, LONG) if _fits(value, t.bits)), HUGE)
         case Kind.DECIMAL:
             _, digits, exponent = value.as_tuple()
             scale = -exponent
-            return DecimalType(min(38, max(len(digits), scale + 1)), scale)
+            return dt.DecimalType(min(38, max(len(digits), scale + 1)), scale)
         case Kind.FLOAT:
-            return FloatType(32)
+            return dt.FloatType(32)
         case Kind.TIMESTAMP:
-            return TimestampType("us" if value % 1000 == 0 else "ns")
+            return dt.TimestampType("us" if value % 1000 == 0 else "ns")
         case Kind.INSTANT:
-            return TimestampType("us", utc=True)
+            return dt.TimestampType("us", utc=True)
         case kind:
             return _TYPES[kind]
 
 
-_TYPES: dict[Kind, Type] = {
+_TYPES: dict[Kind, dt.Type] = {
     Kind.BOOLEAN: BOOLEAN,
     Kind.DOUBLE: DOUBLE,
     Kind.STRING: TEXT,
     Kind.DATE: DATE,
-    Kind.TIME: TimeType(),
-    Kind.UUID: UuidType(),
-    Kind.BYTES: BinaryType(),
+    Kind.TIME: dt.TimeType(),
+    Kind.UUID: dt.UuidType(),
+    Kind.BYTES: dt.BinaryType(),
 }
 
 
@@ -163,7 +149,7 @@ def _fits(value: int, bits: int) -> bool:
     return -(1 << (bits - 1)) <= value < 1 << (bits - 1)
 
 
-def common_type(values: Sequence[Typed], what: str) -> Type:
+def common_type(values: Sequence[Typed], what: str) -> dt.Type:
     """The type that DuckDB gives to values that must share one.
 
     what: the construct, for the message. Raises UnsupportedError: the engines may not mean the same.
@@ -171,9 +157,9 @@ def common_type(values: Sequence[Typed], what: str) -> Type:
     firm = [v.type for v in values if not _is_pliant(v)]
     # A number among literals still widens, a text takes any type, a null too.
     numbers = [v.type for v in values if _is_pliant(v) and is_number(v.type)]
-    result: Type | None = firm[0] if firm else None
+    result: dt.Type | None = firm[0] if firm else None
     for type_ in (*firm[1:], *numbers):
-        if result is None or (type_ in numbers and isinstance(result, FloatType)):
+        if result is None or (type_ in numbers and isinstance(result, dt.FloatType)):
             result = result or type_
             continue
         result = _merged(result, type_)
@@ -187,85 +173,79 @@ def common_type(values: Sequence[Typed], what: str) -> Type:
 
 def _is_pliant(value: Typed) -> bool:
     kinds = (Kind.NULL, Kind.STRING, Kind.INTEGER, Kind.DECIMAL)
-    return isinstance(value.type, UnknownType) or (value.literal is not None and value.literal.kind in kinds)
+    return isinstance(value.type, dt.UnknownType) or (value.literal is not None and value.literal.kind in kinds)
 
 
-def is_number(type_: Type) -> bool:
+def is_number(type_: dt.Type) -> bool:
     """Tells whether a type is one of numbers."""
-    return isinstance(type_, IntegerType | DecimalType | FloatType) or str(type_) == str(HUGE)
+    return isinstance(type_, dt.IntegerType | dt.DecimalType | dt.FloatType) or str(type_) == str(HUGE)
 
 
-def _merged(left: Type, right: Type) -> Type | None:
+def _merged(left: dt.Type, right: dt.Type) -> dt.Type | None:
     if str(left) == str(right):
         return left
-    match left, right:
-        case IntegerType(bits=a), IntegerType(bits=b):
-            return IntegerType(max(a, b))
-        case (OpaqueType(), IntegerType()) | (IntegerType(), OpaqueType()) if HUGE in (left, right):
-            return HUGE
-        case (OpaqueType(), DecimalType(scale=scale)) | (DecimalType(scale=scale), OpaqueType()) if HUGE in (
-            left,
-            right,
-        ):
-            return DecimalType(38, scale)
-        case ((DecimalType() | IntegerType()), (DecimalType() | IntegerType())):
-            return _merged_decimal(as_decimal(left), as_decimal(right))
-        case FloatType(), FloatType():
-            return DOUBLE
-        case (FloatType(bits=64), other) | (other, FloatType(bits=64)) if is_number(other):
-            return DOUBLE
-        case (DateType(), TimestampType(unit="us") as other) | (TimestampType(unit="us") as other, DateType()):
-            return other
-        case TimestampType(unit="us"), TimestampType(unit="us"):
-            return TimestampType("us", utc=True)
-        case ((BinaryType() | FixedType()), (BinaryType() | FixedType())):
-            return BinaryType()
-        case _:
-            return None
+    for one, other in ((left, right), (right, left)):
+        match one, other:
+            case dt.IntegerType(bits=a), dt.IntegerType(bits=b):
+                return dt.IntegerType(max(a, b))
+            case huge, (dt.IntegerType() | dt.DecimalType()) if huge == HUGE:
+                return dt.DecimalType(38, other.scale) if isinstance(other, dt.DecimalType) else HUGE
+            case ((dt.DecimalType() | dt.IntegerType()), (dt.DecimalType() | dt.IntegerType())):
+                first, second = as_decimal(left), as_decimal(right)
+                scale = max(first.scale, second.scale)
+                # A value that has too many digits for 38 is an error on either engine.
+                before = max(first.precision - first.scale, second.precision - second.scale)
+                return dt.DecimalType(min(38, before + scale), scale)
+            case dt.FloatType(), dt.FloatType():
+                return DOUBLE
+            case dt.FloatType(bits=64), number if is_number(number):
+                return DOUBLE
+            case dt.DateType(), dt.TimestampType(unit="us"):
+                return other
+            case dt.TimestampType(unit="us"), dt.TimestampType(unit="us"):
+                return dt.TimestampType("us", utc=True)
+            case ((dt.BinaryType() | dt.FixedType()), (dt.BinaryType() | dt.FixedType())):
+                return BLOB_TYPE
+            case _:
+                pass
+    return None
 
 
-def _merged_decimal(left: DecimalType, right: DecimalType) -> Type:
-    scale = max(left.scale, right.scale)
-    # A value that has too many digits for 38 is an error on either engine.
-    precision = min(38, max(left.precision - left.scale, right.precision - right.scale) + scale)
-    return DecimalType(precision, scale)
-
-
-def as_decimal(type_: Type) -> DecimalType:
+def as_decimal(type_: dt.Type) -> dt.DecimalType:
     """The DECIMAL that holds a decimal's or an integer's values."""
     match type_:
-        case IntegerType(bits=bits):
-            return DecimalType({8: 3, 16: 5, 32: 10, 64: 19}[bits], 0)
-        case DecimalType():
+        case dt.IntegerType(bits=bits):
+            return dt.DecimalType({8: 3, 16: 5, 32: 10, 64: 19}[bits], 0)
+        case dt.DecimalType():
             return type_
         case _:
             raise AssertionError(type_)
 
 
-def coerced(value: Typed, to: Type, what: str) -> str:
+def coerced(value: Typed, to: dt.Type, what: str) -> str:
     """The value as one of type `to`, which `common_type` gave.
 
     Raises UnsupportedError: a literal that engines may read differently.
     """
     if value.literal is not None and to != HUGE:
         return _written(value.literal, to, what)
-    if isinstance(value.type, UnknownType):
+    if isinstance(value.type, dt.UnknownType):
         return f"CAST(NULL AS {type_name(to)})"
     if str(value.type) == str(to):
         return value.sql
-    if isinstance(value.type, BinaryType | FixedType) and isinstance(to, BinaryType | FixedType):
+    if isinstance(value.type, dt.BinaryType | dt.FixedType) and isinstance(to, dt.BinaryType | dt.FixedType):
         return value.sql
     return f"CAST({value.sql} AS {type_name(to)})"
 
 
-def alike(values: Iterable[Typed], what: str) -> tuple[list[str], Type]:
+def alike(values: Iterable[Typed], what: str) -> tuple[list[str], dt.Type]:
     """All values as ones of their common type, and that type. Raises UnsupportedError."""
     listed = list(values)
     type_ = common_type(listed, what)
     return [coerced(v, type_, what) for v in listed], type_
 
 
-def _written(literal: Literal, type_: Type, what: str) -> str:
+def _written(literal: Literal, type_: dt.Type, what: str) -> str:
     if literal.kind is Kind.NULL:
         return f"CAST(NULL AS {type_name(type_)})"
     value = _stored(literal, type_)
@@ -277,38 +257,38 @@ def _written(literal: Literal, type_: Type, what: str) -> str:
     return spark_text.literal(value, type_)
 
 
-def _stored(literal: Literal, type_: Type) -> Any:
+def _stored(literal: Literal, type_: dt.Type) -> Any:
     """The internal value of a literal as a value of a type; None where that is not certain, or not possible."""
     kind, value = literal.kind, literal.value
     is_text = kind is Kind.STRING
     match type_:
-        case BooleanType():
+        case dt.BooleanType():
             return value if kind is Kind.BOOLEAN else None
-        case StringType():
+        case dt.StringType():
             return value if is_text else None
-        case IntegerType(bits=bits):
+        case dt.IntegerType(bits=bits):
             number = parse_integer(value) if is_text else value if kind is Kind.INTEGER else None
             return number if number is not None and _fits(number, bits) else None
-        case DecimalType():
+        case dt.DecimalType():
             return _stored_decimal(literal, type_)
-        case FloatType(bits=bits):
+        case dt.FloatType(bits=bits):
             return _stored_float(literal, bits)
-        case DateType():
+        case dt.DateType():
             return parse_date(value) if is_text else value if kind is Kind.DATE else None
-        case TimestampType():
+        case dt.TimestampType():
             return _stored_timestamp(literal, type_)
-        case TimeType(unit="us"):
+        case dt.TimeType(unit="us"):
             nanos = parse_time(value) if is_text else value if kind is Kind.TIME else None
             return None if nanos is None else nanos // 1000
-        case UuidType():
+        case dt.UuidType():
             return parse_uuid(value) if is_text else value if kind is Kind.UUID else None
-        case BinaryType() | FixedType():
+        case dt.BinaryType() | dt.FixedType():
             return parse_bytes(value) if is_text else value if kind is Kind.BYTES else None
         case _:
             return None
 
 
-def _stored_decimal(literal: Literal, type_: DecimalType) -> Decimal | None:
+def _stored_decimal(literal: Literal, type_: dt.DecimalType) -> Decimal | None:
     value = parse_decimal(literal.value) if literal.kind is Kind.STRING else literal.value
     if value is None or literal.kind not in (Kind.STRING, Kind.INTEGER, Kind.DECIMAL):
         return None
@@ -333,7 +313,7 @@ def _stored_float(literal: Literal, bits: int) -> float | None:
             return None
 
 
-def _stored_timestamp(literal: Literal, type_: TimestampType) -> int | None:
+def _stored_timestamp(literal: Literal, type_: dt.TimestampType) -> int | None:
     digits = 9 if type_.unit == "ns" else 6
     nanos: int | None
     match literal.kind:

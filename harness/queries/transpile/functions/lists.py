@@ -4,47 +4,35 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from harness.metadata.model.schema import (
-    BooleanType,
-    DateType,
-    DecimalType,
-    Field,
-    FloatType,
-    IntegerType,
-    ListType,
-    StringType,
-    TimestampType,
-    Type,
-    UnknownType,
-)
+from harness.metadata.model import schema as dt
 from harness.queries.transpile.functions.registry import Call, Function, clipped, said, whole
 from harness.queries.transpile.values import BOOLEAN, INT, LONG, Typed, alike, type_name
 
-PLAIN = (BooleanType, IntegerType, DecimalType, StringType, DateType, TimestampType)
-ORDERED = (*PLAIN, FloatType)
+PLAIN = (dt.BooleanType, dt.IntegerType, dt.DecimalType, dt.StringType, dt.DateType, dt.TimestampType)
+ORDERED = (*PLAIN, dt.FloatType)
 """Types of elements that have an order, and of those the ones whose equality is plain."""
 
 
-def list_of(type_: Type) -> ListType:
+def list_of(type_: dt.Type) -> dt.ListType:
     """The type of lists of values of a type."""
-    return ListType(Field(id=0, name="element", type=type_))
+    return dt.ListType(dt.Field(id=0, name="element", type=type_))
 
 
 def the_list(call: Call, place: int = 0) -> Typed:
     """An argument that is a list. Raises UnsupportedError."""
     value = call.value(place)
-    if not isinstance(value.type, ListType):
+    if not isinstance(value.type, dt.ListType):
         raise call.refused(f"{call.name} of {value.type}")
     return value
 
 
-def element_of(value: Typed) -> Type:
+def element_of(value: Typed) -> dt.Type:
     """The type of a list's elements."""
-    assert isinstance(value.type, ListType)
+    assert isinstance(value.type, dt.ListType)
     return value.type.element.type
 
 
-def _beside(call: Call, place: int, element: Type) -> str:
+def _beside(call: Call, place: int, element: dt.Type) -> str:
     """An argument as a value of a list's type. Raises UnsupportedError."""
     value = call.value(place)
     (_, text), type_ = alike((Typed("", element), value), call.name)
@@ -58,23 +46,23 @@ def without_nulls(sql: str) -> str:
     return f"FILTER({sql}, v -> v IS NOT NULL)"
 
 
-def _empty(type_: Type) -> str:
+def _empty(type_: dt.Type) -> str:
     return f"CAST(ARRAY() AS {type_name(type_)})"
 
 
 def made(call: Call) -> Typed:
     """A list of values; its elements have the type that DuckDB gives to values of any kind, literals or not."""
     values = [call.value(place) for place in range(len(call.arguments))]
-    if not values or all(isinstance(v.type, UnknownType) for v in values):
+    if not values or all(isinstance(v.type, dt.UnknownType) for v in values):
         raise call.refused("a list without a type")
-    texts, type_ = alike([v if isinstance(v.type, UnknownType) else Typed(v.sql, v.type) for v in values], "a list")
+    texts, type_ = alike([v if isinstance(v.type, dt.UnknownType) else Typed(v.sql, v.type) for v in values], "a list")
     return Typed(f"ARRAY({', '.join(texts)})", list_of(type_))
 
 
 def contains(call: Call) -> Typed | None:
     """`list_contains`; and `contains` of a list."""
     listed = call.value(0)
-    if not isinstance(listed.type, ListType):
+    if not isinstance(listed.type, dt.ListType):
         return None
     check_elements(call, listed, ORDERED)
     item = _beside(call, 1, element_of(listed))
@@ -137,7 +125,7 @@ def sliced(call: Call, base: Typed, first: Typed | None, last: Typed | None) -> 
     if any(v is not None and b is None for v, b in zip((first, last), bounds, strict=True)):
         raise call.refused("a slice by what is no literal", "use list_filter() with an index")
     start, end = bounds[0] if bounds[0] is not None else 1, bounds[1]
-    is_text = isinstance(base.type, StringType)
+    is_text = isinstance(base.type, dt.StringType)
     size = f"{'CHAR_LENGTH' if is_text else 'SIZE'}({base.sql})"
     begin = str(max(start, 1)) if start >= 0 else f"GREATEST({size} {start + 1:+d}, 1)"
     until = size if end is None else str(end) if end >= 0 else f"{size} {end + 1:+d}"
@@ -181,7 +169,7 @@ def _distinct_inside(call: Call) -> Typed | None:
     if not isinstance(node, exp.Anonymous) or str(node.this).lower() not in _DISTINCT or len(node.expressions) != 1:
         return None
     listed = call.expressions.translate(node.expressions[0])
-    if not isinstance(listed.type, ListType) or not isinstance(element_of(listed), PLAIN):
+    if not isinstance(listed.type, dt.ListType) or not isinstance(element_of(listed), PLAIN):
         raise call.refused(f"list_distinct of {listed.type}")
     return Typed(f"ARRAY_DISTINCT({without_nulls(listed.sql)})", listed.type)
 
@@ -192,7 +180,7 @@ _DISTINCT = ("list_distinct", "array_distinct")
 def size(call: Call) -> Typed | None:
     """`len` of a list."""
     value = _distinct_inside(call) or call.value(0)
-    return Typed(f"CAST(SIZE({value.sql}) AS BIGINT)", LONG) if isinstance(value.type, ListType) else None
+    return Typed(f"CAST(SIZE({value.sql}) AS BIGINT)", LONG) if isinstance(value.type, dt.ListType) else None
 
 
 def _reversed(call: Call) -> Typed | None:
@@ -218,7 +206,7 @@ def _extended(call: Call, *, in_front: bool = False) -> Typed:
 def _flattened(call: Call) -> Typed | None:
     listed = the_list(call)
     inner = element_of(listed)
-    if not isinstance(inner, ListType):
+    if not isinstance(inner, dt.ListType):
         raise call.refused(f"flatten of {listed.type}")
     return Typed(f"FLATTEN({without_nulls(listed.sql)})", inner)
 

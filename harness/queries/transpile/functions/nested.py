@@ -7,18 +7,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from harness.metadata.model.schema import (
-    DecimalType,
-    Field,
-    FloatType,
-    IntegerType,
-    ListType,
-    MapType,
-    StringType,
-    StructType,
-    Type,
-    UnknownType,
-)
+from harness.metadata.model import schema as dt
 from harness.queries.transpile import spark_text
 from harness.queries.transpile.functions.lists import (
     ORDERED,
@@ -49,12 +38,17 @@ from harness.queries.transpile.values import (
     type_name,
 )
 
-_KEYS = (StringType, IntegerType)
+_KEYS = (dt.StringType, dt.IntegerType)
+
+
+def map_of(key: dt.Type, value: dt.Type) -> dt.MapType:
+    """The type of maps from values of a type to values of another one."""
+    return dt.MapType(dt.Field(id=1, name="key", type=key), dt.Field(id=2, name="value", type=value))
 
 
 def member(base: Typed, name: str, node: exp.Expr) -> Typed:
     """A field of a struct; names match in their case first, as DuckDB has it."""
-    fields = base.type.fields if isinstance(base.type, StructType) else ()
+    fields = base.type.fields if isinstance(base.type, dt.StructType) else ()
     alike_ = [f for f in fields if f.name == name] or [f for f in fields if f.name.casefold() == name.casefold()]
     if len(alike_) != 1:
         raise refused(node, f"field {name} of {base.type}")
@@ -68,14 +62,14 @@ def _packed(call: Call) -> Typed | None:
         if not isinstance(item, exp.PropertyEQ) or not isinstance(item.this, exp.Identifier | exp.Literal):
             raise call.refused("a struct whose fields have no names", "use {'name': value}")
         value = call.expressions.translate(item.expression)
-        if isinstance(value.type, UnknownType):
+        if isinstance(value.type, dt.UnknownType):
             raise call.refused("a struct with a null that has no type", "cast it")
         name = str(item.this.name)
-        fields.append(Field(id=place, name=name, type=value.type))
+        fields.append(dt.Field(id=place, name=name, type=value.type))
         parts.append(f"{spark_text.text(name)}, {value.sql}")
     if not fields or len({field.name.casefold() for field in fields}) < len(fields):
         raise call.refused("this struct")
-    return Typed(f"NAMED_STRUCT({', '.join(parts)})", StructType(tuple(fields)))
+    return Typed(f"NAMED_STRUCT({', '.join(parts)})", dt.StructType(tuple(fields)))
 
 
 def _field(call: Call) -> Typed | None:
@@ -86,10 +80,10 @@ def _field(call: Call) -> Typed | None:
     return member(call.value(0), name, call.node)
 
 
-def the_map(call: Call) -> tuple[Typed, MapType]:
+def the_map(call: Call) -> tuple[Typed, dt.MapType]:
     """The first argument, a map. Raises UnsupportedError."""
     value = call.value(0)
-    if not isinstance(value.type, MapType):
+    if not isinstance(value.type, dt.MapType):
         raise call.refused(f"{call.name} of {value.type}")
     return value, value.type
 
@@ -106,16 +100,16 @@ def _values(call: Call) -> Typed | None:
 
 def _entries(call: Call) -> Typed | None:
     value, type_ = the_map(call)
-    pair = StructType((Field(id=1, name="key", type=type_.key.type), Field(id=2, name="value", type=type_.value.type)))
-    return Typed(f"MAP_ENTRIES({value.sql})", list_of(pair))
+    pair = map_of(type_.key.type, type_.value.type)
+    return Typed(f"MAP_ENTRIES({value.sql})", list_of(dt.StructType((pair.key, pair.value))))
 
 
-def _key(call: Call, type_: MapType) -> str:
+def _key(call: Call, type_: dt.MapType) -> str:
     if not isinstance(type_.key.type, _KEYS):
         raise call.refused(f"{call.name} of {type_}")
     value = call.value(1)
     (_, text), common = alike((Typed("", type_.key.type), value), call.name)
-    if str(common) != str(type_.key.type) or isinstance(value.type, UnknownType):
+    if str(common) != str(type_.key.type) or isinstance(value.type, dt.UnknownType):
         raise call.refused(f"{call.name} with a key of {value.type}", "cast it to the type of the keys")
     return text
 
@@ -143,14 +137,14 @@ def _contains(call: Call) -> Typed | None:
 def made_map(call: Call, keys: list[exp.Expr], values: list[exp.Expr]) -> Typed:
     """`MAP {k: v}`: a key that comes twice is an error on both engines."""
     found = [[call.expressions.translate(node) for node in nodes] for nodes in (keys, values)]
-    if not keys or any(all(isinstance(v.type, UnknownType) for v in side) for side in found):
+    if not keys or any(all(isinstance(v.type, dt.UnknownType) for v in side) for side in found):
         raise call.refused("a map without types")
-    firm = [[v if isinstance(v.type, UnknownType) else Typed(v.sql, v.type) for v in side] for side in found]
+    firm = [[v if isinstance(v.type, dt.UnknownType) else Typed(v.sql, v.type) for v in side] for side in found]
     (key_texts, key), (value_texts, value) = (alike(side, "MAP") for side in firm)
     if not isinstance(key, _KEYS):
         raise call.refused(f"a map with keys of {key}")
     pairs = ", ".join(f"{k}, {v}" for k, v in zip(key_texts, value_texts, strict=True))
-    return Typed(f"MAP({pairs})", MapType(Field(id=1, name="key", type=key), Field(id=2, name="value", type=value)))
+    return Typed(f"MAP({pairs})", map_of(key, value))
 
 
 def _zipped(call: Call) -> Typed | None:
@@ -158,11 +152,10 @@ def _zipped(call: Call) -> Typed | None:
     if len(call.arguments) != 2:
         raise call.refused("a map without types")
     lists = [call.value(0), call.value(1)]
-    types = [v.type.element.type for v in lists if isinstance(v.type, ListType)]
-    if len(types) < 2 or not isinstance(types[0], _KEYS) or isinstance(types[1], UnknownType):
+    types = [v.type.element.type for v in lists if isinstance(v.type, dt.ListType)]
+    if len(types) < 2 or not isinstance(types[0], _KEYS) or isinstance(types[1], dt.UnknownType):
         raise call.refused(f"a map of {lists[0].type} and {lists[1].type}", "cast them to lists of a type")
-    pair = MapType(Field(id=1, name="key", type=types[0]), Field(id=2, name="value", type=types[1]))
-    return Typed(f"MAP_FROM_ARRAYS({lists[0].sql}, {lists[1].sql})", pair)
+    return Typed(f"MAP_FROM_ARRAYS({lists[0].sql}, {lists[1].sql})", map_of(types[0], types[1]))
 
 
 FUNCTIONS = (
@@ -195,17 +188,17 @@ def _sum(call: Call) -> Typed | None:
     listed = the_list(call)
     element = element_of(listed)
     match element:
-        case IntegerType():
-            result: Type = HUGE
-        case DecimalType(scale=scale):
-            result = DecimalType(38, scale)
-        case FloatType(bits=64):
+        case dt.IntegerType():
+            result: dt.Type = HUGE
+        case dt.DecimalType(scale=scale):
+            result = dt.DecimalType(38, scale)
+        case dt.FloatType(bits=64):
             result = DOUBLE
         case _:
             raise call.refused(f"{call.name} of {listed.type}")
     values = without_nulls(listed.sql)
     # Spark adds with one digit to spare.
-    spare = DecimalType(37, result.scale) if isinstance(result, DecimalType) and result.scale else result
+    spare = dt.DecimalType(37, result.scale) if isinstance(result, dt.DecimalType) and result.scale else result
     name = type_name(spare)
     added = f"AGGREGATE({values}, CAST(0 AS {name}), (s, v) -> CAST(s + CAST(v AS {name}) AS {name}))"
     return Typed(f"CASE WHEN SIZE({values}) > 0 THEN CAST({added} AS {type_name(result)}) END", result)
@@ -267,7 +260,7 @@ def _lambda(call: Call) -> tuple[Typed, str, Typed]:
         raise call.refused(f"{call.name} with a lambda of {len(names)} variables")
     head, inner = call.expressions.within(names, element_of(listed))
     body = inner.translate(node.this)
-    if isinstance(body.type, UnknownType):
+    if isinstance(body.type, dt.UnknownType):
         raise call.refused(f"{call.name} to null")
     if body.literal is not None:
         body = Typed(coerced(body, body.type, call.name), body.type)
@@ -277,13 +270,13 @@ def _lambda(call: Call) -> tuple[Typed, str, Typed]:
 def comprehended(call: Call, node: exp.Comprehension) -> Typed:
     """`[x + 1 for x in l if x > 2]`."""
     listed = call.expressions.translate(node.args["iterator"])
-    if not isinstance(listed.type, ListType) or node.args.get("position") is not None:
+    if not isinstance(listed.type, dt.ListType) or node.args.get("position") is not None:
         raise call.refused("this list comprehension", "use list_transform()")
     head, inner = call.expressions.within([str(node.args["expression"].name)], element_of(listed))
     condition = node.args.get("condition")
     sql = listed.sql if condition is None else f"FILTER({listed.sql}, {head} -> {inner.boolean(condition)})"
     body = inner.translate(node.this)
-    if isinstance(body.type, UnknownType):
+    if isinstance(body.type, dt.UnknownType):
         raise call.refused("this list comprehension")
     return Typed(f"TRANSFORM({sql}, {head} -> {body.sql})", list_of(body.type))
 

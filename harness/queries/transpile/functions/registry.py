@@ -15,18 +15,7 @@ from sqlglot import exp
 
 from harness.errors import UnsupportedError
 from harness.metadata.filters.literals import Kind
-from harness.metadata.model.schema import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    FixedType,
-    IntegerType,
-    StringType,
-    TimestampType,
-    Type,
-    UnknownType,
-)
+from harness.metadata.model import schema as dt
 from harness.queries.transpile import spark_text
 from harness.queries.transpile.spark_text import refused
 from harness.queries.transpile.values import DOUBLE, TEXT, Typed, is_number, type_name
@@ -70,7 +59,7 @@ class Signature:
     """
 
     parameters: tuple[Parameter, ...]
-    result: Type
+    result: dt.Type
     spark: str
     repeats: bool = False
 
@@ -140,11 +129,11 @@ def said(value: Typed) -> str | None:
     return str(literal.value) if literal is not None and literal.kind is Kind.STRING else None
 
 
-def _of(type_: Type, accepts: Callable[[Type], bool]) -> Parameter:
+def _of(type_: dt.Type, accepts: Callable[[dt.Type], bool]) -> Parameter:
     """Values of types that DuckDB casts to `type_` by itself; nulls too."""
 
     def taken(value: Typed) -> str | None:
-        if isinstance(value.type, UnknownType):
+        if isinstance(value.type, dt.UnknownType):
             return f"CAST(NULL AS {type_name(type_)})"
         if not accepts(value.type):
             return None
@@ -158,8 +147,8 @@ def clipped(value: Typed) -> str | None:
     number = whole(value)
     if number is not None:
         return spark_text.integer(max(-(2**31), min(2**31 - 1, number)), 32)
-    if not isinstance(value.type, IntegerType):
-        return "CAST(NULL AS INT)" if isinstance(value.type, UnknownType) else None
+    if not isinstance(value.type, dt.IntegerType):
+        return "CAST(NULL AS INT)" if isinstance(value.type, dt.UnknownType) else None
     if value.type.bits <= 32:
         return value.sql
     # GREATEST and LEAST would make numbers of nulls.
@@ -173,9 +162,9 @@ def clipped(value: Typed) -> str | None:
 def _any_text(value: Typed) -> str | None:
     """A value as the text that both engines make of it."""
     match value.type:
-        case UnknownType() | StringType():
+        case dt.UnknownType() | dt.StringType():
             return VARCHAR(value)
-        case IntegerType() | BooleanType() | DecimalType() | DateType():
+        case dt.IntegerType() | dt.BooleanType() | dt.DecimalType() | dt.DateType():
             return f"CAST({value.sql} AS STRING)"
         case _:
             return None
@@ -192,11 +181,11 @@ def _literal_pattern(value: Typed) -> str | None:
 
 
 VARCHAR = _of(TEXT, lambda t: t == TEXT)
-INTEGER = _of(IntegerType(32), lambda t: isinstance(t, IntegerType) and t.bits <= 32)
-BIGINT = _of(IntegerType(64), lambda t: isinstance(t, IntegerType))
+INTEGER = _of(dt.IntegerType(32), lambda t: isinstance(t, dt.IntegerType) and t.bits <= 32)
+BIGINT = _of(dt.IntegerType(64), lambda t: isinstance(t, dt.IntegerType))
 NUMBER = _of(DOUBLE, is_number)
-CLOCK = _of(TimestampType(), lambda t: t == TimestampType() or isinstance(t, DateType))
-BLOB = _of(BinaryType(), lambda t: isinstance(t, BinaryType | FixedType))
+CLOCK = _of(dt.TimestampType(), lambda t: t == dt.TimestampType() or isinstance(t, dt.DateType))
+BLOB = _of(dt.BinaryType(), lambda t: isinstance(t, dt.BinaryType | dt.FixedType))
 PLACE: Parameter = clipped
 """A place or a count, in an INT of Spark."""
 ANY_TEXT: Parameter = _any_text
