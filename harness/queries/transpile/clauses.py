@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from harness.metadata.filters.sqltext import whole_number
-from harness.metadata.model.schema import ListType, StructType, Type
+from harness.metadata.model import schema as dt
 from harness.queries.transpile import spark_text
 from harness.queries.transpile.expressions import Expressions
 from harness.queries.transpile.ordered_aggregates import check_ordered, direction
@@ -175,7 +175,7 @@ class Unnests:
         """The expression of a call. Raises UnsupportedError."""
         _is_recursive(node)
         listed = expressions.translate(node.this)
-        if not isinstance(listed.type, ListType):
+        if not isinstance(listed.type, dt.ListType):
             raise refused(node, f"unnest of {listed.type} inside of an expression")
         if listed.sql not in self.lists:
             self.lists.append(listed.sql)
@@ -197,12 +197,12 @@ class Unnests:
 def columns(expressions: Expressions, node: exp.Explode) -> list[tuple[str | None, Typed]]:
     """The columns for a call that is an item of the projection. Raises UnsupportedError."""
     value, recursive = expressions.translate(node.this), _is_recursive(node)
-    is_list = isinstance(value.type, ListType)
+    is_list = isinstance(value.type, dt.ListType)
     if is_list:
         value = expressions.translate(exp.Explode(this=node.this))
-    elif not isinstance(value.type, StructType):
+    elif not isinstance(value.type, dt.StructType):
         raise refused(node, f"unnest of {value.type}")
-    if not isinstance(value.type, StructType) or (is_list and not recursive):
+    if not isinstance(value.type, dt.StructType) or (is_list and not recursive):
         if recursive and _holds_list(value.type):
             raise refused(node, f"a recursive unnest of {value.type}")
         return [(None, value)]
@@ -210,24 +210,24 @@ def columns(expressions: Expressions, node: exp.Explode) -> list[tuple[str | Non
 
 
 def _fields(value: Typed, node: exp.Explode, *, recursive: bool) -> list[tuple[str | None, Typed]]:
-    assert isinstance(value.type, StructType)
+    assert isinstance(value.type, dt.StructType)
     found: list[tuple[str | None, Typed]] = []
     for item in value.type.fields:
         inner = Typed(f"({value.sql}).{spark_text.name(item.name)}", item.type)
         if recursive and _holds_list(item.type):
             raise refused(node, f"a recursive unnest of {value.type}")
-        if recursive and isinstance(item.type, StructType):
+        if recursive and isinstance(item.type, dt.StructType):
             found += _fields(inner, node, recursive=True)
         else:
             found.append((item.name, inner))
     return found
 
 
-def _holds_list(type_: Type) -> bool:
+def _holds_list(type_: dt.Type) -> bool:
     match type_:
-        case ListType():
+        case dt.ListType():
             return True
-        case StructType(fields=fields):
+        case dt.StructType(fields=fields):
             return any(_holds_list(f.type) for f in fields)
         case _:
             return False

@@ -27,14 +27,14 @@ from harness.metadata.filters.predicate import (
     is_decided,
 )
 from harness.metadata.filters.sqltext import Names
-from harness.metadata.model.schema import Field, FloatType, Schema, StructType
+from harness.metadata.model import schema as dt
 from harness.queries.transpile import spark_text
 from harness.queries.transpile.expressions import Expressions
 from harness.queries.transpile.parser import check, parse_condition
 from harness.queries.transpile.values import Typed
 
 
-def condition_of(predicate: Predicate, column: Callable[[Field], str]) -> str:
+def condition_of(predicate: Predicate, column: Callable[[dt.Field], str]) -> str:
     """A decided predicate as a condition: true, false and null where the predicate is.
 
     column: the expression with a field's values, in the type that they travel in on Spark.
@@ -65,8 +65,8 @@ def condition_of(predicate: Predicate, column: Callable[[Field], str]) -> str:
             assert_never(unreachable)
 
 
-def _comparison(column: str, op: Op, value: Any, field: Field) -> str:
-    if isinstance(field.type, FloatType) and _misses_rows(op, value):
+def _comparison(column: str, op: Op, value: Any, field: dt.Field) -> str:
+    if isinstance(field.type, dt.FloatType) and _misses_rows(op, value):
         column = f"NANVL({column}, {spark_text.literal(math.nan, field.type)})"
     return f"({column} {op.value} {_literal(value, field)})"
 
@@ -79,8 +79,8 @@ def _misses_rows(op: Op, value: float | None) -> bool:
     return op in (Op.GT, Op.GE, Op.NE) or (value is not None and (value == 0 or math.isnan(value)))
 
 
-def _in(column: str, values: Sequence[Any], field: Field, *, negated: bool) -> str:
-    if isinstance(field.type, FloatType):
+def _in(column: str, values: Sequence[Any], field: dt.Field, *, negated: bool) -> str:
+    if isinstance(field.type, dt.FloatType):
         # Spark looks for long lists in a set, where -0.0 is not 0.0. NOT around the whole would be pushed to files.
         op, word = (Op.NE, " AND ") if negated else (Op.EQ, " OR ")
         return f"({word.join(_comparison(column, op, v, field) for v in values)})"
@@ -88,10 +88,10 @@ def _in(column: str, values: Sequence[Any], field: Field, *, negated: bool) -> s
     return f"({column} {'NOT ' if negated else ''}IN ({items}))"
 
 
-def _literal(value: Any, field: Field) -> str:
-    if isinstance(field.type, FloatType) and value is not None and not _is_float32(value):
+def _literal(value: Any, field: dt.Field) -> str:
+    if isinstance(field.type, dt.FloatType) and value is not None and not _is_float32(value):
         # Such a literal makes the comparison one of doubles.
-        return spark_text.literal(value, FloatType(64))
+        return spark_text.literal(value, dt.FloatType(64))
     return spark_text.literal(value, field.type)
 
 
@@ -113,13 +113,13 @@ def condition(filter: Filter, columns: Mapping[str, str]) -> str:
     return _from_text(filter, columns)
 
 
-def _members(fields: tuple[Field, ...], columns: Mapping[str, str]) -> list[tuple[int, str]]:
+def _members(fields: tuple[dt.Field, ...], columns: Mapping[str, str]) -> list[tuple[int, str]]:
     """Expressions by field id, for the columns and the fields of structs in them."""
     found = [(f.id, spark_text.name(columns[f.name])) for f in fields]
     pending = list(zip(fields, (sql for _, sql in found), strict=True))
     while pending:
         parent, base = pending.pop()
-        if isinstance(parent.type, StructType):
+        if isinstance(parent.type, dt.StructType):
             inner = [(f, f"{base}.{spark_text.name(f.name)}") for f in parent.type.fields]
             found += [(f.id, sql) for f, sql in inner]
             pending += inner
@@ -127,7 +127,7 @@ def _members(fields: tuple[Field, ...], columns: Mapping[str, str]) -> list[tupl
 
 
 def _from_text(filter: Filter, columns: Mapping[str, str]) -> str:
-    names = Names(schema=Schema(fields=filter.columns), case_sensitive=True, table=None)
+    names = Names(schema=dt.Schema(fields=filter.columns), case_sensitive=True, table=None)
     known = dict(_members(filter.columns, columns))
 
     def resolve(path: tuple[str, ...]) -> Typed:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from harness.errors import UnsupportedError
-from harness.metadata.model.schema import ListType, Type
+from harness.metadata.model import schema as dt
 from harness.queries.transpile import spark_text
 from harness.queries.transpile.expressions import Expressions
 from harness.queries.transpile.scopes import LoweredSparkQuery, NameScope, Output, Relation, of_table, renamed
@@ -261,7 +261,7 @@ class FromClause:
     expressions: the `Expressions` of a scope.
     """
 
-    tables: Mapping[str, tuple[str, Mapping[str, Type]]]
+    tables: Mapping[str, tuple[str, Mapping[str, dt.Type]]]
     numbers: Iterator[int]
     query: Callable[[exp.Expr, NameScope], LoweredSparkQuery]
     expressions: Callable[[NameScope], Expressions]
@@ -337,7 +337,7 @@ class FromClause:
     ) -> tuple[str, Relation]:
         """A row for each element of a list. The column is called as the relation is, if it has no name of its own."""
         value = self.expressions(scope).translate(listed)
-        if not isinstance(value.type, ListType):
+        if not isinstance(value.type, dt.ListType):
             raise refused(node, f"{function} of {value.type} in FROM")
         offset = (node.this if isinstance(node, exp.Lateral) else node).args.get("offset")
         name = str(node.alias) or function

@@ -13,7 +13,7 @@ from sqlglot.errors import SqlglotError
 
 from harness.errors import RequestError
 from harness.metadata.filters.parse import reason
-from harness.metadata.model.schema import IntegerType, Type
+from harness.metadata.model import schema as dt
 from harness.queries.transpile import spark_text
 from harness.queries.transpile.clauses import (
     Unnests,
@@ -80,7 +80,7 @@ def recursive(
     if len(step.columns) != len(columns):
         raise refused(cte)
     for first, then in zip(columns, step.columns, strict=True):
-        integers = all(isinstance(c.type, IntegerType) or c.type == HUGE for c in (first, then))
+        integers = all(isinstance(c.type, dt.IntegerType) or c.type == HUGE for c in (first, then))
         if str(first.type) != str(then.type) and not integers:
             raise refused(cte, f"WITH RECURSIVE of {first.type} and {then.type}", "cast both parts to one type")
     types = [c.type for c in columns]
@@ -145,14 +145,14 @@ class SparkQuery:
 
     sql: str
     names: tuple[str | None, ...]
-    types: tuple[Type, ...]
+    types: tuple[dt.Type, ...]
     written_back: str
     needs: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     parameters: Mapping[str, str] = field(default_factory=dict)
 
 
 def query(
-    text: str, tables: Mapping[str, Mapping[str, Type]], values: Mapping[str, Any] = MappingProxyType({})
+    text: str, tables: Mapping[str, Mapping[str, dt.Type]], values: Mapping[str, Any] = MappingProxyType({})
 ) -> SparkQuery:
     """A query in DuckDB's dialect as one of Spark's, that gives the same rows under ANSI, in UTC.
 
@@ -202,7 +202,7 @@ class _Queries:
     needs: constructs met so far that need a later version of Spark.
     """
 
-    def __init__(self, tables: Mapping[str, tuple[str, Mapping[str, Type]]]) -> None:
+    def __init__(self, tables: Mapping[str, tuple[str, Mapping[str, dt.Type]]]) -> None:
         self._numbers = itertools.count()
         self.needs: dict[str, tuple[int, int]] = {}
         self._sources = FromClause(tables, self._numbers, self.query, self._expressions)
@@ -355,7 +355,7 @@ class _Queries:
             finally:
                 pending.discard(id(node))
 
-        def subquery(node: exp.Query) -> tuple[str, tuple[Type, ...]]:
+        def subquery(node: exp.Query) -> tuple[str, tuple[dt.Type, ...]]:
             lowered = self.query(node, scope)
             return lowered.sql, tuple(c.type for c in lowered.columns)
 

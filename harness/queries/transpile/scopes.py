@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from harness.errors import UnsupportedError
-from harness.metadata.model.schema import StructType, Type
+from harness.metadata.model import schema as dt
 from harness.queries.transpile import spark_text
 from harness.queries.transpile.functions.nested import member
 from harness.queries.transpile.spark_text import refused
@@ -20,7 +20,7 @@ class Output:
     """A column of a relation. `name`: the name in queries, or None; `sql`: Spark's name."""
 
     name: str | None
-    type: Type
+    type: dt.Type
     sql: str
 
 
@@ -113,7 +113,9 @@ class NameScope:
         if qualified is None:
             base = self.unqualified(path[0])
             return None if base is None else _members(base, path[1:])
-        structs = [c.type for source in self.sources for c in source.named(path[0]) if isinstance(c.type, StructType)]
+        structs = [
+            c.type for source in self.sources for c in source.named(path[0]) if isinstance(c.type, dt.StructType)
+        ]
         if any(f.name.casefold() == path[1].casefold() for type_ in structs for f in type_.fields):
             raise UnsupportedError(f"Cannot run the query on Spark: {path[0]} is both a table and a struct in one")
         return qualified
@@ -138,7 +140,7 @@ def _members(base: Typed, names: Sequence[str]) -> Typed:
     return base
 
 
-def of_table(fields: Mapping[str, Type]) -> tuple[Output, ...]:
+def of_table(fields: Mapping[str, dt.Type]) -> tuple[Output, ...]:
     """The columns of a bound table."""
     return tuple(Output(name, type_, spark_text.name(name)) for name, type_ in fields.items())
 
@@ -166,7 +168,7 @@ def renamed(columns: tuple[Output, ...], node: exp.Expr) -> tuple[Output, ...]:
     return (*changed, *columns[len(changed) :])
 
 
-def as_types(query: LoweredSparkQuery, types: Sequence[Type]) -> str:
+def as_types(query: LoweredSparkQuery, types: Sequence[dt.Type]) -> str:
     """The query with its columns in other types."""
     if all(str(c.type) == str(t) for c, t in zip(query.columns, types, strict=True)):
         return query.sql

@@ -54,6 +54,16 @@ class Typed:
     type: dt.Type
     literal: Literal | None = None
 
+    @property
+    def number(self) -> int | None:
+        """The whole number that the expression is, if it is a literal."""
+        return int(self.literal.value) if self.literal is not None and self.literal.kind is Kind.INTEGER else None
+
+    @property
+    def text(self) -> str | None:
+        """The text that the expression is, if it is a literal."""
+        return str(self.literal.value) if self.literal is not None and self.literal.kind is Kind.STRING else None
+
 
 BOUND = "harness_bound"
 """The key of a parameter's meaning among what sqlglot keeps of a node."""
@@ -179,6 +189,16 @@ def _is_pliant(value: Typed) -> bool:
 def is_number(type_: dt.Type) -> bool:
     """Tells whether a type is one of numbers."""
     return isinstance(type_, dt.IntegerType | dt.DecimalType | dt.FloatType) or str(type_) == str(HUGE)
+
+
+def is_timestamp(type_: dt.Type) -> bool:
+    """Tells whether values of a type are moments with microseconds."""
+    return isinstance(type_, dt.TimestampType) and type_.unit == "us"
+
+
+def is_moment(type_: dt.Type) -> bool:
+    """Tells whether a type is one of dates or timestamps."""
+    return isinstance(type_, dt.DateType) or is_timestamp(type_)
 
 
 def _merged(left: dt.Type, right: dt.Type) -> dt.Type | None:

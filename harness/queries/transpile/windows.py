@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from harness.metadata.model.schema import DateType, IntegerType, Type
+from harness.metadata.model import schema as dt
 from harness.queries.transpile.aggregates import Aggregate, lowered
 from harness.queries.transpile.functions import moments
 from harness.queries.transpile.ordered_aggregates import direction, ordered, whole
 from harness.queries.transpile.spark_text import refused
-from harness.queries.transpile.values import DOUBLE, LONG, Typed, alike, type_name
+from harness.queries.transpile.values import DOUBLE, LONG, Typed, alike, is_moment, type_name
 
 if TYPE_CHECKING:
     from harness.queries.transpile.expressions import Expressions
@@ -38,7 +38,9 @@ def _frame(expressions: Expressions, frame: exp.WindowSpec, order: list[exp.Expr
         raise refused(frame, "a frame of months on one side and days on the other")
     if kind == "RANGE" and not order:  # where all rows are peers; Spark has no RANGE there
         return _EVERYTHING
-    counted = kind == "ROWS" or (len(order) == 1 and isinstance(expressions.translate(order[0].this).type, IntegerType))
+    counted = kind == "ROWS" or (
+        len(order) == 1 and isinstance(expressions.translate(order[0].this).type, dt.IntegerType)
+    )
     start = _bound(frame, "start", counted=counted)
     end = _bound(frame, "end", counted=counted) if frame.args.get("end") is not None else "CURRENT ROW"
     return f"{kind} BETWEEN {start} AND {end}"
@@ -61,7 +63,7 @@ def _bound(frame: exp.WindowSpec, end: str, *, counted: bool) -> str:
     raise refused(frame, "this frame")
 
 
-_RANKS: dict[type[exp.Expr], tuple[str, Type]] = {
+_RANKS: dict[type[exp.Expr], tuple[str, dt.Type]] = {
     exp.RowNumber: ("ROW_NUMBER", LONG),
     exp.Rank: ("RANK", LONG),
     exp.DenseRank: ("DENSE_RANK", LONG),
@@ -163,9 +165,9 @@ def _over(expressions: Expressions, node: exp.Window) -> str:
     items = [] if order is None else order.expressions
     if frame is not None and any(isinstance(frame.args.get(end), exp.Interval) for end in _BOUNDS):
         value = expressions.translate(items[0].this) if len(items) == 1 else None
-        if value is None or not moments.is_moment(value):
+        if value is None or not is_moment(value.type):
             raise refused(node, "a RANGE of an interval over what is no date or timestamp")
-        sql = f"CAST({value.sql} AS TIMESTAMP_NTZ)" if isinstance(value.type, DateType) else value.sql
+        sql = f"CAST({value.sql} AS TIMESTAMP_NTZ)" if isinstance(value.type, dt.DateType) else value.sql
         parts.append(f"ORDER BY {sql}{direction(items[0])}")
     elif order is not None:
         parts.append(f"ORDER BY {', '.join(ordered(expressions, o) for o in items)}")

@@ -5,7 +5,17 @@ from __future__ import annotations
 from sqlglot import exp
 
 from harness.metadata.model import schema as dt
-from harness.queries.transpile.functions.registry import Call, Function, clipped, said, whole
+from harness.queries.transpile.functions.registry import (
+    LIST,
+    Call,
+    Function,
+    Signature,
+    clipped,
+    element,
+    formed,
+    same,
+    where,
+)
 from harness.queries.transpile.values import BOOLEAN, INT, LONG, Typed, alike, type_name
 
 PLAIN = (dt.BooleanType, dt.IntegerType, dt.DecimalType, dt.StringType, dt.DateType, dt.TimestampType)
@@ -52,7 +62,7 @@ def _empty(type_: dt.Type) -> str:
 
 def made(call: Call) -> Typed:
     """A list of values; its elements have the type that DuckDB gives to values of any kind, literals or not."""
-    values = [call.value(place) for place in range(len(call.arguments))]
+    values = call.values()
     if not values or all(isinstance(v.type, dt.UnknownType) for v in values):
         raise call.refused("a list without a type")
     texts, type_ = alike([v if isinstance(v.type, dt.UnknownType) else Typed(v.sql, v.type) for v in values], "a list")
@@ -112,19 +122,18 @@ def at(call: Call, listed: Typed, place: Typed) -> Typed:
     if index is None:
         raise call.refused(f"an element by {place.type}")
     found = f"TRY_ELEMENT_AT({listed.sql}, {index})"
-    if whole(place) is None:
+    if place.number is None:
         found = f"CASE WHEN {index} <> 0 THEN {found} END"
-    elif whole(place) == 0:
+    elif place.number == 0:
         raise call.refused("element 0")
     return Typed(found, element_of(listed))
 
 
 def sliced(call: Call, base: Typed, first: Typed | None, last: Typed | None) -> Typed:
     """A part of a list or a text by literals; both ends belong to it."""
-    bounds = [None if v is None else whole(v) for v in (first, last)]
-    if any(v is not None and b is None for v, b in zip((first, last), bounds, strict=True)):
+    start, end = (1 if first is None else first.number), (None if last is None else last.number)
+    if start is None or (end is None and last is not None):
         raise call.refused("a slice by what is no literal", "use list_filter() with an index")
-    start, end = bounds[0] if bounds[0] is not None else 1, bounds[1]
     is_text = isinstance(base.type, dt.StringType)
     size = f"{'CHAR_LENGTH' if is_text else 'SIZE'}({base.sql})"
     begin = str(max(start, 1)) if start >= 0 else f"GREATEST({size} {start + 1:+d}, 1)"
@@ -135,28 +144,25 @@ def sliced(call: Call, base: Typed, first: Typed | None, last: Typed | None) -> 
 
 def character(call: Call, text: Typed, place: Typed) -> Typed:
     """A character of a text by a literal place; nothing where there is none."""
-    if not whole(place):
+    if not place.number:
         raise call.refused("a character by what is no literal", "use substring()")
     return sliced(call, text, place, place)
 
 
-_ORDERS = {"ASC": True, "DESC": False, "ASCENDING": True, "DESCENDING": False}
-
-
 def _sorted(call: Call) -> Typed | None:
-    order = (said(call.value(1)) or "?").upper() if len(call.arguments) > 1 else "ASC"
-    nulls = (said(call.value(2)) or "?").upper() if len(call.arguments) > 2 else "NULLS LAST"
+    order = (call.value(1).text or "?").upper() if len(call.arguments) > 1 else "ASC"
+    nulls = (call.value(2).text or "?").upper() if len(call.arguments) > 2 else "NULLS LAST"
     return _in_order(call, order, nulls)
 
 
 def _in_order(call: Call, order: str, nulls: str) -> Typed:
-    inner = _distinct_inside(call)
-    listed = inner or the_list(call)
+    listed = _distinct_inside(call) or the_list(call)
     check_elements(call, listed, ORDERED)
-    if order not in _ORDERS or nulls not in ("NULLS FIRST", "NULLS LAST") or len(call.arguments) > 3:
+    ascending = order in ("ASC", "ASCENDING")
+    is_known = (ascending or order in ("DESC", "DESCENDING")) and nulls in ("NULLS FIRST", "NULLS LAST")
+    if not is_known or len(call.arguments) > 3:
         raise call.refused(f"{call.name} in this order")
-    ascending, first = _ORDERS[order], nulls == "NULLS FIRST"
-    if ascending is first:
+    if ascending is (nulls == "NULLS FIRST"):
         return Typed(f"SORT_ARRAY({listed.sql}, {'true' if ascending else 'false'})", listed.type)
     if ascending:
         return Typed(f"ARRAY_SORT({listed.sql})", listed.type)
@@ -183,15 +189,11 @@ def size(call: Call) -> Typed | None:
     return Typed(f"CAST(SIZE({value.sql}) AS BIGINT)", LONG) if isinstance(value.type, dt.ListType) else None
 
 
-def _reversed(call: Call) -> Typed | None:
-    listed = the_list(call)
-    return Typed(f"REVERSE({listed.sql})", listed.type)
-
-
 def _joined(call: Call) -> Typed | None:
-    values = [the_list(call, place) for place in range(len(call.arguments))]
-    if len({str(v.type) for v in values}) != 1:
-        raise call.refused(f"{call.name} of {', '.join(str(v.type) for v in values)}", "cast to one type")
+    values = call.values()
+    types = {str(v.type): v.type for v in values}
+    if len(types) != 1 or not isinstance(values[0].type, dt.ListType):
+        return None
     parts = [f"COALESCE({v.sql}, {_empty(v.type)})" for v in values]
     return Typed(f"CONCAT({', '.join(parts)})", values[0].type)
 
@@ -203,13 +205,7 @@ def _extended(call: Call, *, in_front: bool = False) -> Typed:
     return Typed(f"CONCAT({item}, {base})" if in_front else f"CONCAT({base}, {item})", listed.type)
 
 
-def _flattened(call: Call) -> Typed | None:
-    listed = the_list(call)
-    inner = element_of(listed)
-    if not isinstance(inner, dt.ListType):
-        raise call.refused(f"flatten of {listed.type}")
-    return Typed(f"FLATTEN({without_nulls(listed.sql)})", inner)
-
+LISTS = where(lambda t: isinstance(t, dt.ListType) and isinstance(t.element.type, dt.ListType))
 
 FUNCTIONS = (
     Function(("list_value", "list_pack", "[…]"), made),
@@ -217,22 +213,16 @@ FUNCTIONS = (
     Function(("list_position", "list_indexof", "array_position", "array_indexof"), _position, 2),
     Function(("list_has_any", "array_has_any", "&&"), _overlap, 2),
     Function(("list_has_all", "array_has_all", "@>"), _covers, 2),
-    Function(
-        ("list_extract", "list_element", "array_extract"), lambda call: at(call, the_list(call), call.value(1)), 2
-    ),
-    Function(("list_slice", "array_slice"), lambda call: sliced(call, the_list(call), call.value(1), call.value(2)), 3),
+    Function(("list_extract", "list_element", "array_extract"), lambda c: at(c, the_list(c), c.value(1)), 2),
+    Function(("list_slice", "array_slice"), lambda c: sliced(c, the_list(c), c.value(1), c.value(2)), 3),
     Function(("list_sort", "array_sort"), _sorted),
-    Function(
-        ("list_reverse_sort", "array_reverse_sort"),
-        lambda call: _in_order(call, "DESC", "NULLS LAST"),
-        1,
-    ),
-    Function(("list_reverse", "array_reverse"), _reversed, 1),
+    Function(("list_reverse_sort", "array_reverse_sort"), lambda c: _in_order(c, "DESC", "NULLS LAST"), 1),
+    formed(("list_reverse", "array_reverse"), Signature((LIST,), same, "REVERSE({0})")),
     Function(("array_length",), size, 1),
-    Function(("list_concat", "list_cat", "array_concat", "array_cat"), _joined),
+    Function(("list_concat", "list_cat", "array_concat", "array_cat"), _joined, instead="cast to one type"),
     Function(("list_append", "array_append", "array_push_back"), _extended, 2),
-    Function(("list_prepend", "array_prepend"), lambda call: _extended(call, in_front=True), 2),
-    Function(("flatten",), _flattened, 1),
+    Function(("list_prepend", "array_prepend"), lambda c: _extended(c, in_front=True), 2),
+    formed(("flatten",), Signature((LISTS,), element, f"FLATTEN({without_nulls('{0}')})")),
     Function(
         (*_DISTINCT, "list_unique", "array_unique"),
         refused="use list_sort(list_distinct(…)) or len(list_distinct(…)), whose order is certain",

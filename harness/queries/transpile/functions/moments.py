@@ -7,7 +7,7 @@ import re
 from sqlglot import exp
 
 from harness.metadata.filters.literals import Kind, literal_of
-from harness.metadata.model.schema import DateType, IntegerType, OpaqueType, TimestampType, UnknownType
+from harness.metadata.model import schema as dt
 from harness.queries.transpile import spark_text
 from harness.queries.transpile.functions.lists import list_of
 from harness.queries.transpile.functions.registry import (
@@ -16,15 +16,13 @@ from harness.queries.transpile.functions.registry import (
     Call,
     Function,
     Lowering,
-    said,
-    whole,
+    guarded,
 )
-from harness.queries.transpile.functions.text import guarded
-from harness.queries.transpile.values import DOUBLE, LONG, Typed
+from harness.queries.transpile.values import DOUBLE, LONG, Typed, is_moment, is_timestamp
 
-INTERVAL = OpaqueType("interval")
+INTERVAL = dt.OpaqueType("interval")
 """Months, days and microseconds; on Spark a CalendarInterval."""
-SPAN = OpaqueType("difference of timestamps")
+SPAN = dt.OpaqueType("difference of timestamps")
 """The type of `timestamp - timestamp` on DuckDB: an interval without months; on Spark microseconds, a BIGINT."""
 
 _MONTHS = {"year": 12, "quarter": 3, "month": 1, "decade": 120, "century": 1200, "millennium": 12000}
@@ -33,27 +31,17 @@ _CLOCK_US = {"hour": 3_600_000_000, "minute": 60_000_000, "second": 1_000_000, "
 _DAY_US = 86_400_000_000
 
 
-def is_timestamp(value: Typed) -> bool:
-    """Tells whether it is a moment that has microseconds."""
-    return isinstance(value.type, TimestampType) and value.type.unit == "us"
-
-
-def is_moment(value: Typed) -> bool:
-    """Tells whether it is a date or a timestamp."""
-    return isinstance(value.type, DateType) or is_timestamp(value)
-
-
 def micros(value: Typed) -> str:
     """Microseconds since 1970 of a DATE or TIMESTAMP."""
-    if isinstance(value.type, DateType):
+    if isinstance(value.type, dt.DateType):
         return f"(CAST(UNIX_DATE({value.sql}) AS BIGINT) * {_DAY_US}L)"
-    instant = value.sql if value.type == TimestampType(utc=True) else f"CAST({value.sql} AS TIMESTAMP)"
+    instant = value.sql if value.type == dt.TimestampType(utc=True) else f"CAST({value.sql} AS TIMESTAMP)"
     return f"UNIX_MICROS({instant})"
 
 
 def amount(value: Typed, unit: str) -> Typed | None:
     """An interval of so many units; None if that is no number of 32 bits."""
-    if not isinstance(value.type, IntegerType) or value.type.bits > 32:
+    if not isinstance(value.type, dt.IntegerType) or value.type.bits > 32:
         return None
     sql = f"CAST({value.sql} AS INT)"
     arguments = ["0"] * 7
@@ -132,23 +120,23 @@ def moved(base: Typed, by: Typed, sign: str) -> Typed | None:
     """A DATE or TIMESTAMP plus or minus an interval; None for other types."""
     if by.type != INTERVAL:
         return None
-    if isinstance(base.type, DateType):
-        return Typed(f"(CAST({base.sql} AS TIMESTAMP_NTZ) {sign} {by.sql})", TimestampType())
-    return Typed(f"({base.sql} {sign} {by.sql})", base.type) if is_timestamp(base) else None
+    if isinstance(base.type, dt.DateType):
+        return Typed(f"(CAST({base.sql} AS TIMESTAMP_NTZ) {sign} {by.sql})", dt.TimestampType())
+    return Typed(f"({base.sql} {sign} {by.sql})", base.type) if is_timestamp(base.type) else None
 
 
 def difference(left: Typed, right: Typed) -> Typed | None:
     """A timestamp minus a timestamp or a date; None for other types."""
-    if not is_moment(left) or not is_moment(right):
+    if not is_moment(left.type) or not is_moment(right.type):
         return None
-    if TimestampType(utc=True) in (left.type, right.type) and left.type != right.type:
+    if dt.TimestampType(utc=True) in (left.type, right.type) and left.type != right.type:
         return None
     return Typed(f"({micros(left)} - {micros(right)})", SPAN)
 
 
 def times(factor: Typed, by: Typed) -> Typed | None:
     """A whole number of 32 bits times an interval."""
-    if by.type != INTERVAL or not isinstance(factor.type, IntegerType) or factor.type.bits > 32:
+    if by.type != INTERVAL or not isinstance(factor.type, dt.IntegerType) or factor.type.bits > 32:
         return None
     return Typed(f"({by.sql} * {factor.sql})", INTERVAL)
 
@@ -160,16 +148,16 @@ def _series(call: Call) -> Typed | None:
     """`range` leaves its end out, `generate_series` does not."""
     if not 1 <= len(call.arguments) <= 3:
         return None
-    values = [call.value(place) for place in range(min(2, len(call.arguments)))]
-    if all(isinstance(v.type, IntegerType | UnknownType) for v in values):
+    values = call.values()[:2]
+    if all(isinstance(v.type, dt.IntegerType | dt.UnknownType) for v in values):
         return _numbers(call, values)
-    if all(is_moment(v) and v.type != TimestampType(utc=True) for v in values) and len(call.arguments) == 3:
+    if all(is_moment(v.type) and v.type != dt.TimestampType(utc=True) for v in values) and len(call.arguments) == 3:
         return _moments(call, *values)
     return None
 
 
 def _numbers(call: Call, values: list[Typed]) -> Typed:
-    step = 1 if len(call.arguments) < 3 else whole(call.value(2))
+    step = 1 if len(call.arguments) < 3 else call.value(2).number
     if step is None or step == 0:
         raise call.refused(f"{call.name}() with a step that is no literal")
     start, end = ("0L" if v is None else BIGINT(v) for v in (values if len(values) == 2 else [None, *values]))
@@ -196,14 +184,14 @@ def _moments(call: Call, first: Typed, last: Typed) -> Typed:
         made = f"CASE WHEN DAY({start}) > 28 THEN RAISE_ERROR({message}) ELSE {made} END"
     nothing = "CAST(ARRAY() AS ARRAY<TIMESTAMP_NTZ>)"
     sql = f"CASE WHEN {end} >= {start} THEN {made} WHEN {end} < {start} THEN {nothing} END"
-    return Typed(sql, list_of(TimestampType()))
+    return Typed(sql, list_of(dt.TimestampType()))
 
 
 SERIES = (Function(("range",), _series), Function(("generate_series",), _series))
 
 
-_CLOCK = TimestampType()
-_INSTANT = TimestampType(utc=True)
+_CLOCK = dt.TimestampType()
+_INSTANT = dt.TimestampType(utc=True)
 
 # Parts of a moment: {0} is a DATE or a TIMESTAMP of Spark.
 _YEAR = "YEAR({0})"
@@ -254,7 +242,7 @@ _BEFORE_CHRIST = ("decade", "century", "millennium", "yearweek", "era")
 
 def _named(call: Call, place: int) -> str:
     """The part of a moment that an argument names; refused if it is no literal."""
-    name = said(call.value(place))
+    name = call.value(place).text
     if name is None:
         raise call.refused("a part of a date that no literal names")
     return _PART.get(name.lower(), name.lower())
@@ -268,7 +256,7 @@ def _part_of(part: str) -> Lowering:
 def _part(call: Call, part: str, value: Typed) -> Typed:
     if value.type == SPAN:
         return _part_of_span(call, part, value)
-    if not is_moment(value):
+    if not is_moment(value.type):
         raise call.refused(f"{part} of {value.type}")
     if part == "epoch" and value.type == _INSTANT:
         raise call.refused("epoch of a TIMESTAMP WITH TIME ZONE", "use epoch(… AT TIME ZONE 'UTC')")
@@ -277,12 +265,11 @@ def _part(call: Call, part: str, value: Typed) -> Typed:
     text = _DATES.get(part) or _CLOCKS.get(part)
     if text is None:
         raise call.refused(f"{part} of {value.type}")
-    if isinstance(value.type, DateType) and part in _CLOCKS:
+    if isinstance(value.type, dt.DateType) and part in _CLOCKS:
         return Typed(f"CASE WHEN {value.sql} IS NOT NULL THEN 0L END", LONG)
     sql = f"CAST({text.format(value.sql)} AS BIGINT)"
     if part in _BEFORE_CHRIST:
-        message = f"{part} before the year 1"
-        sql = f"CASE WHEN {value.sql} IS NULL THEN NULL ELSE {guarded(f'YEAR({value.sql}) > 0', sql, message)} END"
+        sql = guarded(value.sql, f"YEAR({value.sql}) > 0", sql, f"{part} before the year 1")
     return Typed(sql, LONG)
 
 
@@ -310,16 +297,15 @@ _YEARS = {"decade": 10, "century": 100, "millennium": 1000}
 
 def _truncated(call: Call) -> Typed | None:
     unit, value = _named(call, 0), call.value(1)
-    if not is_moment(value):
+    if not is_moment(value.type):
         raise call.refused(f"date_trunc of {value.type}")
-    type_ = value.type if isinstance(value.type, TimestampType) else _CLOCK
+    type_ = value.type if isinstance(value.type, dt.TimestampType) else _CLOCK
     if unit in _TRUNCATED:
         # Spark gives an instant in the session's zone, which is UTC here.
         sql = f"DATE_TRUNC('{unit.upper()}', {value.sql})"
     elif unit in _YEARS:
         start = f"MAKE_DATE(YEAR({value.sql}) DIV {_YEARS[unit]} * {_YEARS[unit]}, 1, 1)"
-        done = guarded(f"YEAR({value.sql}) > 0", start, f"{unit} before the year 1")
-        sql = f"CASE WHEN {value.sql} IS NULL THEN NULL ELSE {done} END"
+        sql = guarded(value.sql, f"YEAR({value.sql}) > 0", start, f"{unit} before the year 1")
     elif unit == "isoyear":
         sql = f"DATE_TRUNC('WEEK', MAKE_DATE(EXTRACT(YEAROFWEEK FROM {value.sql}), 1, 4))"
     else:
@@ -341,7 +327,7 @@ _COUNTED = {
 def _ends(call: Call) -> tuple[str, list[Typed]]:
     """The unit and the two moments of a difference. Raises UnsupportedError."""
     ends = [call.value(1), call.value(2)]
-    if not all(is_moment(v) for v in ends):
+    if not all(is_moment(v.type) for v in ends):
         raise call.refused(f"{call.name} of {', '.join(str(v.type) for v in ends)}")
     return _named(call, 0), ends
 

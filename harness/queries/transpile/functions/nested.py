@@ -11,7 +11,6 @@ from harness.metadata.model import schema as dt
 from harness.queries.transpile import spark_text
 from harness.queries.transpile.functions.lists import (
     ORDERED,
-    check_elements,
     element_of,
     list_of,
     the_list,
@@ -19,11 +18,15 @@ from harness.queries.transpile.functions.lists import (
 )
 from harness.queries.transpile.functions.registry import (
     ANY_TEXT,
+    LIST,
+    MAP,
     VARCHAR,
     Call,
     Function,
-    Lowering,
-    said,
+    Signature,
+    element,
+    formed,
+    where,
 )
 from harness.queries.transpile.spark_text import refused
 from harness.queries.transpile.values import (
@@ -74,7 +77,7 @@ def _packed(call: Call) -> Typed | None:
 
 def _field(call: Call) -> Typed | None:
     """`struct_extract`."""
-    name = said(call.value(1))
+    name = call.value(1).text
     if name is None:
         raise call.refused("a field that no literal names")
     return member(call.value(0), name, call.node)
@@ -88,20 +91,9 @@ def the_map(call: Call) -> tuple[Typed, dt.MapType]:
     return value, value.type
 
 
-def _keys(call: Call) -> Typed | None:
-    value, type_ = the_map(call)
-    return Typed(f"MAP_KEYS({value.sql})", list_of(type_.key.type))
-
-
-def _values(call: Call) -> Typed | None:
-    value, type_ = the_map(call)
-    return Typed(f"MAP_VALUES({value.sql})", list_of(type_.value.type))
-
-
-def _entries(call: Call) -> Typed | None:
-    value, type_ = the_map(call)
-    pair = map_of(type_.key.type, type_.value.type)
-    return Typed(f"MAP_ENTRIES({value.sql})", list_of(dt.StructType((pair.key, pair.value))))
+def _pair(type_: dt.MapType) -> dt.Type:
+    plain = map_of(type_.key.type, type_.value.type)
+    return list_of(dt.StructType((plain.key, plain.value)))
 
 
 def _key(call: Call, type_: dt.MapType) -> str:
@@ -151,23 +143,23 @@ def _zipped(call: Call) -> Typed | None:
     """`map(keys, values)`: lists of other lengths, and keys that are null or come twice, are errors on both engines."""
     if len(call.arguments) != 2:
         raise call.refused("a map without types")
-    lists = [call.value(0), call.value(1)]
+    lists = call.values()
     types = [v.type.element.type for v in lists if isinstance(v.type, dt.ListType)]
     if len(types) < 2 or not isinstance(types[0], _KEYS) or isinstance(types[1], dt.UnknownType):
-        raise call.refused(f"a map of {lists[0].type} and {lists[1].type}", "cast them to lists of a type")
+        return None
     return Typed(f"MAP_FROM_ARRAYS({lists[0].sql}, {lists[1].sql})", map_of(types[0], types[1]))
 
 
 FUNCTIONS = (
     Function(("struct_pack", "{…}"), _packed),
     Function(("struct_extract", "s.x", "s['x']"), _field, 2),
-    Function(("map_keys",), _keys, 1),
-    Function(("map_values",), _values, 1),
-    Function(("map_entries",), _entries, 1),
+    formed(("map_keys",), Signature((MAP,), lambda t: list_of(t.key.type), "MAP_KEYS({0})")),
+    formed(("map_values",), Signature((MAP,), lambda t: list_of(t.value.type), "MAP_VALUES({0})")),
+    formed(("map_entries",), Signature((MAP,), _pair, "MAP_ENTRIES({0})")),
     Function(("map_extract_value", "m[k]"), looked_up, 2),
     Function(("element_at", "map_extract"), _found, 2),
     Function(("map_contains",), _contains, 2),
-    Function(("map",), _zipped),
+    Function(("map",), _zipped, instead="cast them to lists of a type"),
     Function(("histogram",), refused="use count(*) with GROUP BY: its counts are UBIGINT"),
     Function(("cardinality",), refused="use len(map_keys(…)), whose type both engines have"),
     Function(("row", "struct_insert", "struct_keys"), refused="use {'name': value}"),
@@ -175,19 +167,9 @@ FUNCTIONS = (
 )
 
 
-def _least(function: str) -> Lowering:
-    def lower(call: Call) -> Typed | None:
-        listed = the_list(call)
-        check_elements(call, listed, ORDERED)
-        return Typed(f"{function}({listed.sql})", element_of(listed))
-
-    return lower
-
-
 def _sum(call: Call) -> Typed | None:
     listed = the_list(call)
-    element = element_of(listed)
-    match element:
+    match element_of(listed):
         case dt.IntegerType():
             result: dt.Type = HUGE
         case dt.DecimalType(scale=scale):
@@ -195,7 +177,7 @@ def _sum(call: Call) -> Typed | None:
         case dt.FloatType(bits=64):
             result = DOUBLE
         case _:
-            raise call.refused(f"{call.name} of {listed.type}")
+            return None
     values = without_nulls(listed.sql)
     # Spark adds with one digit to spare.
     spare = dt.DecimalType(37, result.scale) if isinstance(result, dt.DecimalType) and result.scale else result
@@ -204,32 +186,28 @@ def _sum(call: Call) -> Typed | None:
     return Typed(f"CASE WHEN SIZE({values}) > 0 THEN CAST({added} AS {type_name(result)}) END", result)
 
 
-def _count(call: Call) -> Typed | None:
-    listed = the_list(call)
-    return Typed(f"CAST(SIZE({without_nulls(listed.sql)}) AS BIGINT)", LONG)
-
-
 def _aggregated(call: Call) -> Typed | None:
     """`list_aggregate(l, 'sum')`, as `list_sum(l)`."""
-    named = said(call.value(1))
-    lowering = _AGGREGATES.get(str(named).lower())
-    if lowering is None:
+    named = call.value(1).text
+    function = _AGGREGATES.get(f"list_{str(named).lower()}")
+    if function is None:
         raise call.refused(f"{call.name} by {named or 'what no literal names'}", _INSTEAD)
-    return lowering(replace(call, arguments=call.arguments[:1]))
+    return function.lower(replace(call, arguments=call.arguments[:1]))
 
 
-_AGGREGATES: Mapping[str, Lowering] = {
-    "sum": _sum,
-    "count": _count,
-    "min": _least("ARRAY_MIN"),
-    "max": _least("ARRAY_MAX"),
+ORDERED_LIST = where(lambda t: isinstance(t, dt.ListType) and isinstance(t.element.type, ORDERED))
+_AGGREGATES: Mapping[str, Function] = {
+    "list_sum": Function(("list_sum",), _sum, 1),
+    "list_count": formed(("list_count",), Signature((LIST,), LONG, f"CAST(SIZE({without_nulls('{0}')}) AS BIGINT)")),
+    "list_min": formed(("list_min",), Signature((ORDERED_LIST,), element, "ARRAY_MIN({0})")),
+    "list_max": formed(("list_max",), Signature((ORDERED_LIST,), element, "ARRAY_MAX({0})")),
 }
 _INSTEAD = "use list_sum(), list_min(), list_max() or list_count()"
 
 
 def _text(call: Call) -> Typed | None:
     """`array_to_string`."""
-    listed, between = the_list(call), VARCHAR(call.value(1)) if said(call.value(1)) is not None else None
+    listed, between = the_list(call), VARCHAR(call.value(1)) if call.value(1).text is not None else None
     item = ANY_TEXT(Typed("v", element_of(listed)))
     if item is None or between is None:
         raise call.refused(f"{call.name} of {listed.type}", "use list_transform() to make texts")
@@ -283,10 +261,7 @@ def comprehended(call: Call, node: exp.Comprehension) -> Typed:
 
 FOLDS = (
     Function(("array_to_string", "list_to_string"), _text, 2),
-    Function(("list_min",), _least("ARRAY_MIN"), 1),
-    Function(("list_max",), _least("ARRAY_MAX"), 1),
-    Function(("list_sum",), _sum, 1),
-    Function(("list_count",), _count, 1),
+    *_AGGREGATES.values(),
     Function(("list_transform", "list_apply", "array_transform", "array_apply", "apply"), _transformed, 2),
     Function(("list_filter", "array_filter", "filter"), _filtered, 2),
     Function(("list_aggregate", "array_aggregate", "list_aggr", "array_aggr", "aggregate"), _aggregated, 2),

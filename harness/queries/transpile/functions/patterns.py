@@ -5,15 +5,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from harness.metadata.model.schema import Field, ListType
+from harness.metadata.model import schema as dt
 from harness.queries.transpile import spark_text
 from harness.queries.transpile.functions.registry import (
     VARCHAR,
     Call,
     Function,
     Lowering,
-    said,
-    whole,
 )
 from harness.queries.transpile.values import BOOLEAN, TEXT, Typed
 
@@ -246,7 +244,7 @@ def _written(sign: str) -> str:
     return sign if sign.isascii() and sign.isalnum() else f"\\x{{{ord(sign):x}}}"
 
 
-_TEXTS = ListType(Field(id=0, name="element", type=TEXT))
+_TEXTS = dt.ListType(dt.Field(id=0, name="element", type=TEXT))
 
 
 def _subject(call: Call) -> str:
@@ -257,7 +255,7 @@ def _subject(call: Call) -> str:
 
 
 def _regex(call: Call, options: str = "") -> Regex:
-    pattern = said(call.value(1))
+    pattern = call.value(1).text
     if pattern is None:
         raise call.refused("a regular expression that is no literal")
     try:
@@ -269,7 +267,7 @@ def _regex(call: Call, options: str = "") -> Regex:
 def _options(call: Call, place: int) -> str:
     if len(call.arguments) <= place:
         return ""
-    options = said(call.value(place))
+    options = call.value(place).text
     if options is None:
         raise call.refused("options that are no literal")
     return options
@@ -283,7 +281,7 @@ def _matches(call: Call, start: str = "", end: str = "") -> Typed | None:
 def _replaced(call: Call) -> Typed | None:
     """The first match, or all of them with the option `g`: Spark replaces all."""
     options = _options(call, 3)
-    regex, text = _regex(call, options.replace("g", "")), said(call.value(2))
+    regex, text = _regex(call, options.replace("g", "")), call.value(2).text
     if text is None:
         raise call.refused("a replacement that is no literal")
     if "g" in options:
@@ -305,7 +303,7 @@ def _replaced(call: Call) -> Typed | None:
 
 def _extracted(function: str) -> Lowering:
     def lower(call: Call) -> Typed | None:
-        group = whole(call.value(2)) if len(call.arguments) > 2 else 0
+        group = call.value(2).number if len(call.arguments) > 2 else 0
         regex = _regex(call, _options(call, 3))
         if group is None or not 0 <= group <= regex.groups or (group > 0 and regex.repeated):
             raise call.refused("this group of a regular expression")

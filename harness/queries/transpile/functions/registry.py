@@ -1,7 +1,6 @@
-"""The shape of the table of functions, from which calls are lowered.
+"""The shape of the table of functions: an entry has DuckDB's names of a function, and how a call is written for Spark.
 
-An entry has DuckDB's names of a function, and how a call is written for Spark. Calls of each entry, for tests, are in
-tests/drawn/functions.py.
+Calls of each entry, for tests, are in tests/drawn/functions.py.
 """
 
 from __future__ import annotations
@@ -14,11 +13,10 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from harness.errors import UnsupportedError
-from harness.metadata.filters.literals import Kind
 from harness.metadata.model import schema as dt
 from harness.queries.transpile import spark_text
 from harness.queries.transpile.spark_text import refused
-from harness.queries.transpile.values import DOUBLE, TEXT, Typed, is_number, type_name
+from harness.queries.transpile.values import BLOB_TYPE, DOUBLE, INT, LONG, TEXT, Typed, is_moment, is_number, type_name
 
 if TYPE_CHECKING:
     from harness.queries.transpile.expressions import Expressions
@@ -37,6 +35,10 @@ class Call:
         """An argument, lowered. Raises UnsupportedError."""
         return self.expressions.translate(self.arguments[place])
 
+    def values(self) -> list[Typed]:
+        """All arguments, lowered. Raises UnsupportedError."""
+        return [self.expressions.translate(argument) for argument in self.arguments]
+
     def refused(self, why: str | None = None, instead: str | None = None) -> UnsupportedError:
         """The error for this call. why: the part that is not certain; instead: words to write."""
         name = f"{self.name}()" if self.name.isidentifier() else self.name
@@ -47,19 +49,20 @@ Parameter = Callable[[Typed], str | None]
 """A parameter: gives the argument in Spark's SQL, in the type of the parameter; None: it is of another type."""
 
 Lowering = Callable[[Call], Typed | None]
-"""Lowers a call; None: it is of other types. Raises UnsupportedError where the types are right and the rest is not."""
+"""Lowers a call; None: its arguments are of other types. Raises UnsupportedError: another part is not certain."""
 
 
 @dataclass(frozen=True, slots=True)
 class Signature:
     """A signature.
 
-    parameters: by place. result: the type of the result on DuckDB. spark: the call in Spark's SQL, with `{0}` for the
-    first argument, and `{all}` for all. repeats: tells whether the last parameter may be repeated.
+    parameters: by place. result: the type of the result on DuckDB, or how it follows from that of the first argument.
+    spark: the call in Spark's SQL, with `{0}` for the first argument, `{all}` for all, and `{type}` for the type of
+    the result. repeats: tells whether the last parameter may be repeated.
     """
 
     parameters: tuple[Parameter, ...]
-    result: dt.Type
+    result: dt.Type | Callable[..., dt.Type]
     spark: str
     repeats: bool = False
 
@@ -74,7 +77,9 @@ class Signature:
             if text is None:
                 return None
             taken.append(text)
-        return Typed(self.spark.format(*taken, all=", ".join(taken)), self.result)
+        result = self.result(values[0].type) if callable(self.result) else self.result
+        shown = type_name(result) if "{type}" in self.spark else ""
+        return Typed(self.spark.format(*taken, all=", ".join(taken), type=shown), result)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,11 +104,11 @@ class Function:
         """A call of it in Spark's SQL. Raises UnsupportedError."""
         if self.refused:
             raise call.refused(instead=self.refused)
-        if self.lowering is not None and self.count in (None, len(call.arguments)):
-            found = self.lowering(call)
-            if found is not None:
-                return found
-        values = [call.value(place) for place in range(len(call.arguments))] if self.forms else []
+        fits = self.lowering is not None and self.count in (None, len(call.arguments))
+        found = self.lowering(call) if self.lowering is not None and fits else None
+        if found is not None:
+            return found
+        values = call.values() if fits or self.forms else []
         for form in self.forms:
             found = form.lowered(values)
             if found is not None:
@@ -117,16 +122,20 @@ def formed(names: tuple[str, ...], *forms: Signature, instead: str = "") -> Func
     return Function(names, forms=forms, instead=instead)
 
 
-def whole(value: Typed) -> int | None:
-    """The number that an argument is, if it is a literal."""
-    literal = value.literal
-    return int(literal.value) if literal is not None and literal.kind is Kind.INTEGER else None
+def guarded(subject: str, condition: str, value: str, message: str) -> str:
+    """A value where a condition holds, and null where the subject is; elsewhere an error when the row comes along."""
+    done = f"CASE WHEN {condition} THEN {value} ELSE RAISE_ERROR({spark_text.text(message)}) END"
+    return f"CASE WHEN {subject} IS NULL THEN NULL ELSE {done} END"
 
 
-def said(value: Typed) -> str | None:
-    """The text that an argument is, if it is a literal."""
-    literal = value.literal
-    return str(literal.value) if literal is not None and literal.kind is Kind.STRING else None
+def where(accepts: Callable[[dt.Type], bool]) -> Parameter:
+    """Values of some types, as they are."""
+    return lambda value: value.sql if accepts(value.type) else None
+
+
+def of_kind(kind: type) -> Parameter:
+    """Values of a kind of types, as they are."""
+    return where(lambda type_: isinstance(type_, kind))
 
 
 def _of(type_: dt.Type, accepts: Callable[[dt.Type], bool]) -> Parameter:
@@ -144,7 +153,7 @@ def _of(type_: dt.Type, accepts: Callable[[dt.Type], bool]) -> Parameter:
 
 def clipped(value: Typed) -> str | None:
     """A whole number as an INT of Spark: beyond 32 bits the nearest, which is as far from any text or list."""
-    number = whole(value)
+    number = value.number
     if number is not None:
         return spark_text.integer(max(-(2**31), min(2**31 - 1, number)), 32)
     if not isinstance(value.type, dt.IntegerType):
@@ -171,24 +180,36 @@ def _any_text(value: Typed) -> str | None:
 
 
 def _literal_text(value: Typed) -> str | None:
-    text = said(value)
-    return spark_text.text(text) if text else None
+    return spark_text.text(value.text) if value.text else None
 
 
 def _literal_pattern(value: Typed) -> str | None:
-    text = said(value)
+    text = value.text
     return spark_text.text(re.sub(r"([^\w\s]|_)", r"\\\1", text, flags=re.ASCII)) if text else None
 
 
 VARCHAR = _of(TEXT, lambda t: t == TEXT)
-INTEGER = _of(dt.IntegerType(32), lambda t: isinstance(t, dt.IntegerType) and t.bits <= 32)
-BIGINT = _of(dt.IntegerType(64), lambda t: isinstance(t, dt.IntegerType))
+INTEGER = _of(INT, lambda t: isinstance(t, dt.IntegerType) and t.bits <= 32)
+BIGINT = _of(LONG, lambda t: isinstance(t, dt.IntegerType))
 NUMBER = _of(DOUBLE, is_number)
 CLOCK = _of(dt.TimestampType(), lambda t: t == dt.TimestampType() or isinstance(t, dt.DateType))
-BLOB = _of(dt.BinaryType(), lambda t: isinstance(t, dt.BinaryType | dt.FixedType))
+BLOB = _of(BLOB_TYPE, lambda t: isinstance(t, dt.BinaryType | dt.FixedType))
+WHOLE, FLOATING, DECIMAL = of_kind(dt.IntegerType), of_kind(dt.FloatType), of_kind(dt.DecimalType)
+LIST, MAP = of_kind(dt.ListType), of_kind(dt.MapType)
+NUMERIC, MOMENT = where(is_number), where(is_moment)
 PLACE: Parameter = clipped
 """A place or a count, in an INT of Spark."""
 ANY_TEXT: Parameter = _any_text
 LITERAL_TEXT: Parameter = _literal_text
 LITERAL_PATTERN: Parameter = _literal_pattern
 """A text as the regular expression that matches it."""
+
+
+def same(type_: dt.Type) -> dt.Type:
+    """The type of the first argument, for a result."""
+    return type_
+
+
+def element(type_: dt.ListType) -> dt.Type:
+    """The type of the elements of the first argument, for a result."""
+    return type_.element.type

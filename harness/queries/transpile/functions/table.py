@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from harness.metadata.model.schema import ListType, MapType, StructType
+from harness.metadata.model import schema as dt
 from harness.queries.transpile.functions import lists, moments, nested, numbers, patterns, text, times
 from harness.queries.transpile.functions.registry import Call, Function
 from harness.queries.transpile.values import Typed, alike
@@ -85,13 +85,13 @@ _SYNTAX: dict[type[exp.Expr], Callable[[exp.Expr], Parts | None]] = {
 def _ordered(call: Call) -> Typed:
     """`greatest` and `least`."""
     found = _several(call, call.name.upper())
-    if isinstance(found.type, ListType | StructType | MapType):
+    if isinstance(found.type, dt.ListType | dt.StructType | dt.MapType):
         raise call.refused(f"{call.name} of {found.type}")
     return found
 
 
 def _several(call: Call, name: str) -> Typed:
-    values = [call.value(place) for place in range(len(call.arguments))]
+    values = call.values()
     if len(values) == 1:
         return values[0]
     texts, type_ = alike(values, name)
