@@ -14,7 +14,7 @@ from harness.errors import UnsupportedError
 from harness.metadata.model import schema as dt
 from harness.queries.transpile import spark_text
 from harness.queries.transpile.expressions import Expressions
-from harness.queries.transpile.scopes import LoweredSparkQuery, NameScope, Output, Relation, of_table, renamed
+from harness.queries.transpile.scopes import LoweredSparkQuery, NameScope, Output, Relation, renamed
 from harness.queries.transpile.spark_text import refused
 from harness.queries.transpile.values import LONG, Typed, alike
 
@@ -360,4 +360,4 @@ class FromClause:
                 f"Cannot read {name} on Spark: it is none of the given tables, and views of a session are not seen"
             )
         bound, fields = self.tables[name.casefold()]
-        return spark_text.name(bound), of_table(fields)
+        return spark_text.name(bound), tuple(Output(c, type_, spark_text.name(c)) for c, type_ in fields.items())

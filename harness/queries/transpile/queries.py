@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -36,20 +36,15 @@ from harness.queries.transpile.scopes import (
     NameScope,
     Output,
     Relation,
-    as_types,
-    check_parts,
     renamed,
 )
 from harness.queries.transpile.spark_text import refused
 from harness.queries.transpile.values import HUGE, Typed, bind, common_type, type_name
 from harness.queries.transpile.windows import with_windows
 
-# WITH RECURSIVE.
-
-
-SINCE = (4, 1)
-"""The first version of Spark that has it."""
-LEVELS = 10_000
+_SINCE = (4, 1)
+"""The first version of Spark with recursive queries."""
+_LEVELS = 10_000
 """The most steps of a recursive query; more is an error. Spark's own limit is 100."""
 
 
@@ -57,20 +52,19 @@ def _mentions(node: exp.Expr, name: str) -> int:
     return sum(t.name.casefold() == name.casefold() and not t.args.get("db") for t in node.find_all(exp.Table))
 
 
-def recursive(
+def _recursive(
     cte: exp.CTE, name: str, around: NameScope, query: Callable[[exp.Expr, NameScope], LoweredSparkQuery]
 ) -> LoweredSparkQuery:
-    """The recursive query; its columns have the types of its first part. Raises UnsupportedError.
+    """The recursive query, with columns of the types of its first part. Raises UnsupportedError.
 
-    Args:
-        name: Spark's name of it.
-        around: the queries that WITH defines before it.
-        query: lowers a query.
+    name: Spark's name of it. around: the queries that WITH defines before it. query: lowers a query.
     """
     node = cte.this
     if not isinstance(node, exp.Union) or node.args.get("distinct") or cte.args.get("key_expressions"):
         raise refused(cte, "WITH RECURSIVE without UNION ALL", "write UNION ALL, and a condition that ends it")
-    check_parts(node, {"this", "expression", "distinct"})
+    for key, value in node.args.items():
+        if value and key not in ("this", "expression", "distinct"):
+            raise refused(node, f"{key.strip('_').upper().replace('_', ' ')}")
     if _mentions(node.this, cte.alias) or _mentions(node.expression, cte.alias) != 1:
         raise refused(cte, "WITH RECURSIVE of a query that names itself more than once")
     start = query(node.this, NameScope(ctes=around.ctes))
@@ -83,52 +77,51 @@ def recursive(
         integers = all(isinstance(c.type, dt.IntegerType) or c.type == HUGE for c in (first, then))
         if str(first.type) != str(then.type) and not integers:
             raise refused(cte, f"WITH RECURSIVE of {first.type} and {then.type}", "cast both parts to one type")
-    types = [c.type for c in columns]
-    return LoweredSparkQuery(f"{start.sql} UNION ALL ({as_types(step, types)})", columns)
+    return LoweredSparkQuery(f"{start.sql} UNION ALL ({_as_types(step, [c.type for c in columns])})", columns)
+
+
+def _as_types(query: LoweredSparkQuery, types: Sequence[dt.Type]) -> str:
+    """The query with its columns in other types."""
+    pairs = list(zip(query.columns, types, strict=True))
+    if all(str(c.type) == str(t) for c, t in pairs):
+        return query.sql
+    parts = [c.sql if str(c.type) == str(t) else f"CAST({c.sql} AS {type_name(t)}) AS {c.sql}" for c, t in pairs]
+    return f"SELECT {', '.join(parts)} FROM ({query.sql})"
 
 
 _WORDS: dict[type[exp.Expr], str] = {exp.Union: "UNION", exp.Intersect: "INTERSECT", exp.Except: "EXCEPT"}
 
 
-def combined(node: exp.SetOperation, left: LoweredSparkQuery, right: LoweredSparkQuery) -> LoweredSparkQuery:
+def _combined(node: exp.SetOperation, left: LoweredSparkQuery, right: LoweredSparkQuery) -> LoweredSparkQuery:
     """The operation over both sides, each column in the type that they have in common. Raises UnsupportedError."""
     word = _WORDS[type(node)]
     if node.args.get("by_name"):
         left, right = _by_name(node, left, right)
     if len(left.columns) != len(right.columns):
         raise refused(node, "a set operation of different numbers of columns")
-    types = [
-        common_type([Typed("", a.type), Typed("", b.type)], word)
-        for a, b in zip(left.columns, right.columns, strict=True)
-    ]
+    pairs = list(zip(left.columns, right.columns, strict=True))
+    types = [common_type([Typed("", a.type), Typed("", b.type)], word) for a, b in pairs]
     columns = tuple(Output(c.name, t, c.sql) for c, t in zip(left.columns, types, strict=True))
-    sides = [as_types(side, types) for side in (left, right)]
     all_ = "" if node.args.get("distinct") else " ALL"
-    return LoweredSparkQuery(f"SELECT * FROM (({sides[0]}) {word}{all_} ({sides[1]}))", columns)
+    sql = f"SELECT * FROM (({_as_types(left, types)}) {word}{all_} ({_as_types(right, types)}))"
+    return LoweredSparkQuery(sql, columns)
 
 
-def _by_name(
-    node: exp.Expr, left: LoweredSparkQuery, right: LoweredSparkQuery
-) -> tuple[LoweredSparkQuery, LoweredSparkQuery]:
+def _by_name(node: exp.Expr, *sides: LoweredSparkQuery) -> list[LoweredSparkQuery]:
     """Both sides with the columns of either, null where a side lacks them."""
-    sides = []
-    for side in (left, right):
-        named = {c.name.casefold(): c for c in side.columns if c.name is not None}
-        if len(named) < len(side.columns):
-            raise refused(node, "BY NAME of columns without a name of their own", "name them with AS")
-        sides.append(named)
-    every = {**sides[1], **sides[0]}
-    order = [*sides[0], *(name for name in sides[1] if name not in sides[0])]
+    named = [{c.name.casefold(): c for c in side.columns if c.name is not None} for side in sides]
+    if any(len(own) < len(side.columns) for own, side in zip(named, sides, strict=True)):
+        raise refused(node, "BY NAME of columns without a name of their own", "name them with AS")
+    every = {**named[0], **{name: column for name, column in named[1].items() if name not in named[0]}}
     aligned = []
-    for side, named in zip((left, right), sides, strict=True):
+    for side, own in zip(sides, named, strict=True):
         columns, parts = [], []
-        for place, name in enumerate(order):
-            of = every[name]
-            value = named[name].sql if name in named else f"CAST(NULL AS {type_name(of.type)})"
-            columns.append(Output(of.name, named[name].type if name in named else of.type, f"c{place}"))
+        for place, (name, of) in enumerate(every.items()):
+            value = own[name].sql if name in own else f"CAST(NULL AS {type_name(of.type)})"
+            columns.append(Output(of.name, own.get(name, of).type, f"c{place}"))
             parts.append(f"{value} AS c{place}")
         aligned.append(LoweredSparkQuery(f"SELECT {', '.join(parts)} FROM ({side.sql})", tuple(columns)))
-    return aligned[0], aligned[1]
+    return aligned
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,14 +147,26 @@ class SparkQuery:
 def query(
     text: str, tables: Mapping[str, Mapping[str, dt.Type]], values: Mapping[str, Any] = MappingProxyType({})
 ) -> SparkQuery:
-    """A query in DuckDB's dialect as one of Spark's, that gives the same rows under ANSI, in UTC.
+    """A query in DuckDB's dialect as one of Spark's, with the same rows under ANSI, in UTC.
 
-    text: a query that DuckDB accepts over these tables. tables: by name the columns of each, by name. values: of its
-    parameters by name. Raises
-    UnsupportedError: a part that may mean different things on the two engines, or a table that is not among `tables`;
-    the message names it; RequestError: the text is no SQL, or nested too deeply.
+    Args:
+        text: a query that DuckDB accepts over these tables.
+        tables: by name the types of each one's columns, by name.
+        values: of its parameters by name.
+
+    Raises:
+        UnsupportedError: a part that may mean different things on the two engines, or a table that is not among
+            `tables`; the message names it.
+        RequestError: the text is no SQL, or nested too deeply.
     """
-    statement = _parsed(text)
+    try:
+        parsed = parse(text)
+    except SqlglotError as error:
+        raise RequestError(f"Cannot parse the query as duckdb SQL: {reason(error)}.") from error
+    statement = parsed[0] if len(parsed) == 1 else None
+    if statement is None:
+        raise RequestError(f"Expected one query, got {len(parsed)} statements. Run them one by one.")
+    check(statement)
     read = written_back(statement)
     marks = [node for node in statement.find_all(exp.Placeholder) if node.name in values]
     texts = {f"p_{node.name}": bind(node, values[node.name]) for node in marks}
@@ -173,18 +178,6 @@ def query(
     names, types = tuple(c.name for c in lowered.columns), tuple(c.type for c in lowered.columns)
     bound = {name: text for name, text in texts.items() if text is not None}
     return SparkQuery(lowered.sql, names, types, read, queries.needs, bound)
-
-
-def _parsed(text: str) -> exp.Expr:
-    try:
-        parsed = parse(text)
-    except SqlglotError as error:
-        raise RequestError(f"Cannot parse the query as duckdb SQL: {reason(error)}.") from error
-    statement = parsed[0] if len(parsed) == 1 else None
-    if statement is None:
-        raise RequestError(f"Expected one query, got {len(parsed)} statements. Run them one by one.")
-    check(statement)
-    return statement
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,21 +204,26 @@ class _Queries:
         """A query. `around`: the names that it may use besides those of its own tables."""
         match node:
             case exp.Subquery() if not node.args.get("joins") and not node.args.get("pivots"):
-                inner = self._with(node, around)
-                lowered = self.query(node.this, inner[1])
-                return self._ended(node, inner[0], f"({lowered.sql})", lowered.columns)
+                start, inner = self._with(node, around)
+                lowered = self.query(node.this, inner)
+                return self._ended(node, start, f"({lowered.sql})", lowered.columns)
             case exp.Select():
-                return self._select(node, around)
+                start, around = self._with(node, around)
+                node = with_windows(node)
+                scope = NameScope(ctes=around.ctes, outer=around)
+                source = self._sources.clause(node, scope)
+                scope.aliases = _aliases(node)
+                return self._selected(node, scope, start, source)
             case exp.Pivot():
                 return self._sources.turned(Turned.of_statement(node), around)
             case exp.Values():
                 return self._sources.values(node, around)
             case exp.Union() | exp.Intersect() | exp.Except():
-                return self._set_operation(node, around)
+                start, around = self._with(node, around)
+                both = _combined(node, self.query(node.this, around), self.query(node.expression, around))
+                return self._ended(node, start, both.sql, both.columns)
             case _:
                 raise refused(node)
-
-    # WITH, ORDER BY and LIMIT.
 
     def _with(self, node: exp.Expr, around: NameScope) -> tuple[str, NameScope]:
         """The WITH clause, and the names under it."""
@@ -238,13 +236,13 @@ class _Queries:
             name = spark_text.name(f"w{next(self._numbers)}")
             is_recursive = bool(clause.args.get("recursive")) and _mentions(cte.this, cte.alias) > 0
             if is_recursive:
-                lowered, any_recursive = recursive(cte, name, inner, self.query), True
-                self.needs["WITH RECURSIVE"] = SINCE
+                lowered, any_recursive = _recursive(cte, name, inner, self.query), True
+                self.needs["WITH RECURSIVE"] = _SINCE
             else:
                 lowered = self.query(cte.this, NameScope(ctes=inner.ctes))
             columns = renamed(lowered.columns, cte)
             inner.ctes = {**inner.ctes, cte.alias.casefold(): (name, columns)}
-            levels = f" MAX RECURSION LEVEL {LEVELS}" if is_recursive else ""
+            levels = f" MAX RECURSION LEVEL {_LEVELS}" if is_recursive else ""
             parts.append(f"{name}{levels} AS ({lowered.sql})")
         return f"WITH {'RECURSIVE ' if any_recursive else ''}{', '.join(parts)} ", inner
 
@@ -252,16 +250,6 @@ class _Queries:
         """A query whose ORDER BY sees its columns only."""
         items = [by_output(item, columns) for item in items_of(node.args.get("order"), columns)]
         return LoweredSparkQuery(f"{start}{body}{order_by(items)}{limits(node)}", columns)
-
-    # SELECT.
-
-    def _select(self, node: exp.Select, around: NameScope) -> LoweredSparkQuery:
-        start, around = self._with(node, around)
-        node = with_windows(node)
-        scope = NameScope(ctes=around.ctes, outer=around)
-        source = self._sources.clause(node, scope)
-        scope.aliases = _aliases(node)
-        return self._selected(node, scope, start, source)
 
     def _selected(self, node: exp.Select, scope: NameScope, start: str, source: str) -> LoweredSparkQuery:
         """A SELECT over the FROM clause `source`, in two steps where it has to be. start: its WITH clause."""
@@ -382,13 +370,6 @@ class _Queries:
             same = next((c.sql for c, (_, v) in zip(columns, outputs, strict=True) if v.sql == value.sql), None)
             items.append(_Item(value, direction(item), same if output is None else output.sql))
         return items
-
-    # UNION, INTERSECT, EXCEPT.
-
-    def _set_operation(self, node: exp.SetOperation, around: NameScope) -> LoweredSparkQuery:
-        start, around = self._with(node, around)
-        both = combined(node, self.query(node.this, around), self.query(node.expression, around))
-        return self._ended(node, start, both.sql, both.columns)
 
 
 def _aliases(node: exp.Select) -> dict[str, exp.Expr]:

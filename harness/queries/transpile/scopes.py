@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from sqlglot import exp
 
 from harness.errors import UnsupportedError
 from harness.metadata.model import schema as dt
-from harness.queries.transpile import spark_text
 from harness.queries.transpile.functions.nested import member
-from harness.queries.transpile.spark_text import refused
-from harness.queries.transpile.values import Typed, type_name
+from harness.queries.transpile.values import Typed
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """A column of a relation. `name`: the name in queries, or None; `sql`: Spark's name."""
+    """A column of a relation. name: in queries; None: there is none. sql: Spark's name."""
 
     name: str | None
     type: dt.Type
@@ -26,7 +24,7 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """A relation in FROM. `name`: the name in the query; `alias`: Spark's name, unique in the query."""
+    """A relation in FROM. name: in the query. alias: Spark's name, unique in the query."""
 
     name: str
     alias: str
@@ -109,40 +107,25 @@ class NameScope:
         return not isinstance(alias, exp.Column) or alias.name.casefold() != name.casefold()
 
     def _column(self, path: tuple[str, ...]) -> Typed | None:
-        qualified = self._qualified(path)
-        if qualified is None:
-            base = self.unqualified(path[0])
-            return None if base is None else _members(base, path[1:])
-        structs = [
-            c.type for source in self.sources for c in source.named(path[0]) if isinstance(c.type, dt.StructType)
-        ]
-        if any(f.name.casefold() == path[1].casefold() for type_ in structs for f in type_.fields):
-            raise UnsupportedError(f"Cannot run the query on Spark: {path[0]} is both a table and a struct in one")
-        return qualified
-
-    def _qualified(self, path: tuple[str, ...]) -> Typed | None:
-        if len(path) < 2:
-            return None
-        found = [
-            source.column(c)
-            for source in self.sources
-            if source.name.casefold() == path[0].casefold()
-            for c in source.named(path[1])
-        ]
+        """The column that a path stands for in FROM, by its table or alone."""
+        tables = [source for source in self.sources if source.name.casefold() == path[0].casefold()]
+        found = [source.column(c) for source in tables for c in source.named(path[1])] if len(path) > 1 else []
         if len(found) > 1:
             raise UnsupportedError(f"Cannot run the query on Spark: {'.'.join(path)} may be one of several columns")
-        return _members(found[0], path[2:]) if found else None
+        if not found:
+            base = self.unqualified(path[0])
+            return None if base is None else _members(base, path[1:])
+        structs = [c.type for source in self.sources for c in source.named(path[0])]
+        fields = [f for type_ in structs if isinstance(type_, dt.StructType) for f in type_.fields]
+        if any(f.name.casefold() == path[1].casefold() for f in fields):
+            raise UnsupportedError(f"Cannot run the query on Spark: {path[0]} is both a table and a struct in one")
+        return _members(found[0], path[2:])
 
 
 def _members(base: Typed, names: Sequence[str]) -> Typed:
     for name in names:
         base = member(base, name, exp.column(name))
     return base
-
-
-def of_table(fields: Mapping[str, dt.Type]) -> tuple[Output, ...]:
-    """The columns of a bound table."""
-    return tuple(Output(name, type_, spark_text.name(name)) for name, type_ in fields.items())
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,27 +136,9 @@ class LoweredSparkQuery:
     columns: tuple[Output, ...]
 
 
-def check_parts(node: exp.Expr, known: set[str]) -> None:
-    """Refuses a clause that the caller does not look at."""
-    for key, value in node.args.items():
-        if value and key not in known:
-            raise refused(node, f"{key.strip('_').upper().replace('_', ' ')}")
-
-
 def renamed(columns: tuple[Output, ...], node: exp.Expr) -> tuple[Output, ...]:
     """The columns of a source under the names that its alias gives them."""
     alias = node.args.get("alias")
     names = [c.name for c in alias.columns] if isinstance(alias, exp.TableAlias) else []
     changed = [Output(name, c.type, c.sql) for name, c in zip(names, columns, strict=False)]
     return (*changed, *columns[len(changed) :])
-
-
-def as_types(query: LoweredSparkQuery, types: Sequence[dt.Type]) -> str:
-    """The query with its columns in other types."""
-    if all(str(c.type) == str(t) for c, t in zip(query.columns, types, strict=True)):
-        return query.sql
-    parts = [
-        c.sql if str(c.type) == str(t) else f"CAST({c.sql} AS {type_name(t)}) AS {c.sql}"
-        for c, t in zip(query.columns, types, strict=True)
-    ]
-    return f"SELECT {', '.join(parts)} FROM ({query.sql})"
