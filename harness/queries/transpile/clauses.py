@@ -17,6 +17,9 @@ from harness.queries.transpile.scopes import NameScope, Output
 from harness.queries.transpile.spark_text import refused
 from harness.queries.transpile.values import Typed, type_name
 
+Columns = list[tuple[str | None, Typed]]
+"""Columns with their names, None where there is none."""
+
 
 def place_of(node: exp.Expr) -> int | None:
     """The number that an item of GROUP BY or ORDER BY is."""
@@ -28,11 +31,9 @@ def items_of(order: exp.Expr | None, columns: tuple[Output, ...]) -> list[exp.Ex
     items: list[exp.Expr] = [] if order is None else order.expressions
     if len(items) != 1 or not isinstance(items[0].this, exp.Var) or items[0].name.upper() != "ALL":
         return items
-    found = []
-    for place in range(1, len(columns) + 1):
-        item = items[0].copy()
+    found = [items[0].copy() for _ in columns]
+    for place, item in enumerate(found, 1):
         item.set("this", exp.Literal.number(place))
-        found.append(item)
     return found
 
 
@@ -188,13 +189,13 @@ class Unnests:
             return ""
         call = self.lists[0]
         if self.several:
-            sizes = [f"COALESCE(SIZE({listed}), 0)" for listed in self.lists]
-            most = sizes[0] if len(sizes) == 1 else f"GREATEST({', '.join(sizes)})"
+            sizes = ", ".join(f"COALESCE(SIZE({listed}), 0)" for listed in self.lists)
+            most = sizes if len(self.lists) == 1 else f"GREATEST({sizes})"
             call = f"CASE WHEN {most} > 0 THEN SEQUENCE(1, {most}) END"
         return f"{' CROSS JOIN LATERAL' if source else ' FROM'} EXPLODE({call}) AS {self.alias}(e)"
 
 
-def columns(expressions: Expressions, node: exp.Explode) -> list[tuple[str | None, Typed]]:
+def _unnested(expressions: Expressions, node: exp.Explode) -> Columns:
     """The columns for a call that is an item of the projection. Raises UnsupportedError."""
     value, recursive = expressions.translate(node.this), _is_recursive(node)
     is_list = isinstance(value.type, dt.ListType)
@@ -209,9 +210,9 @@ def columns(expressions: Expressions, node: exp.Explode) -> list[tuple[str | Non
     return _fields(value, node, recursive=recursive)
 
 
-def _fields(value: Typed, node: exp.Explode, *, recursive: bool) -> list[tuple[str | None, Typed]]:
+def _fields(value: Typed, node: exp.Explode, *, recursive: bool) -> Columns:
     assert isinstance(value.type, dt.StructType)
-    found: list[tuple[str | None, Typed]] = []
+    found: Columns = []
     for item in value.type.fields:
         inner = Typed(f"({value.sql}).{spark_text.name(item.name)}", item.type)
         if recursive and _holds_list(item.type):
@@ -243,10 +244,6 @@ def _is_recursive(node: exp.Explode) -> bool:
     return bool(said) and bool(said[0][1].this)
 
 
-Columns = list[tuple[str | None, Typed]]
-"""Columns with their names, None where there is none."""
-
-
 def projected(node: exp.Expr, scope: NameScope, expressions: Expressions) -> Columns:
     """The columns that an item gives. Raises UnsupportedError."""
     if _is_star(node):
@@ -254,7 +251,7 @@ def projected(node: exp.Expr, scope: NameScope, expressions: Expressions) -> Col
     if isinstance(node, exp.Like) and _is_star(node.this):
         return [c for c in _expanded(node.this, scope, expressions) if _is_like(node, c[0] or "")]
     if isinstance(node, exp.Explode):
-        return columns(expressions, node)
+        return _unnested(expressions, node)
     if node.find(exp.Columns) is not None:
         return _of_columns(node, scope, expressions)
     if isinstance(node, exp.Alias):
@@ -277,15 +274,10 @@ def _expanded(node: exp.Expr, scope: NameScope, expressions: Expressions) -> Col
     left_out = {e.name.casefold() for e in star.args.get("except_") or ()}
     replaced = {e.alias.casefold(): e.this for e in star.args.get("replace") or ()}
     renamed = {e.this.name.casefold(): e.alias for e in star.args.get("rename") or ()}
+    found = _all(scope)
     if isinstance(node, exp.Column):
-        found = [
-            (c.name, s.column(c))
-            for s in scope.sources
-            if s.name.casefold() == node.table.casefold()
-            for c in s.columns
-        ]
-    else:
-        found = _all(scope)
+        named = [s for s in scope.sources if s.name.casefold() == node.table.casefold()]
+        found = [(c.name, s.column(c)) for s in named for c in s.columns]
     columns: Columns = []
     for name, value in found:
         key = (name or "").casefold()
@@ -372,49 +364,35 @@ def group_by(node: exp.Select, scope: NameScope, expressions: Expressions, outpu
         return ""
     if any(value for key, value in group.args.items() if key not in ("all", "expressions")):
         raise refused(group)
-    if group.args.get("all"):
-        texts = [key.sql for key in _all_keys(node, scope, expressions)]
-    else:
-        texts = [_item(item, expressions, outputs) for item in group.expressions]
+    texts = [_item(item, expressions, outputs) for item in group.expressions]
+    for item in node.expressions if group.args.get("all") else ():  # all without an aggregate
+        if item.find(exp.Window, exp.Query) is not None:
+            raise refused(item, "GROUP BY ALL with a window function or a subquery")
+        counts = any(call.name.lower() == "count_star" for call in item.find_all(exp.Anonymous))
+        if not counts and item.find(exp.AggFunc) is None:
+            texts += [_no_ordinal(v) for _, v in projected(item, scope, expressions)]
     return f" GROUP BY {', '.join(dict.fromkeys(texts))}" if texts else ""
 
 
 def _item(node: exp.Expr, expressions: Expressions, outputs: Sequence[Typed]) -> str:
-    """A key, or several sets of keys."""
+    """A key, which a number may stand for, or several sets of keys."""
     word = _SETS.get(type(node))
     if word is None:
-        return _key(node, expressions, outputs)
+        place = place_of(node)
+        if place is None:
+            return _no_ordinal(expressions.translate(node))
+        if not 1 <= place <= len(outputs):
+            raise refused(node, "a number in GROUP BY")
+        return _no_ordinal(outputs[place - 1])
     items = []
     for inner in node.expressions:
-        if isinstance(inner, exp.Tuple):
-            items.append(f"({', '.join(_key(key, expressions, outputs) for key in inner.expressions)})")
-        else:
-            items.append(_item(inner, expressions, outputs))
+        keys = [
+            _item(key, expressions, outputs) for key in (inner.expressions if isinstance(inner, exp.Tuple) else [inner])
+        ]
+        items.append(f"({', '.join(keys)})" if isinstance(inner, exp.Tuple) else keys[0])
     return f"{word} ({', '.join(items)})"
-
-
-def _key(node: exp.Expr, expressions: Expressions, outputs: Sequence[Typed]) -> str:
-    """An expression, or the projection that a number stands for."""
-    place = place_of(node)
-    if place is None:
-        return _no_ordinal(expressions.translate(node))
-    if not 1 <= place <= len(outputs):
-        raise refused(node, "a number in GROUP BY")
-    return _no_ordinal(outputs[place - 1])
 
 
 def _no_ordinal(value: Typed) -> str:
     """A constant that Spark cannot take for the number of a column."""
     return value.sql if value.literal is None else f"CAST({value.sql} AS {type_name(value.type)})"
-
-
-def _all_keys(node: exp.Select, scope: NameScope, expressions: Expressions) -> list[Typed]:
-    """The keys of GROUP BY ALL: every expression of the projection without an aggregate."""
-    keys: list[Typed] = []
-    for item in node.expressions:
-        if item.find(exp.Window, exp.Query) is not None:
-            raise refused(item, "GROUP BY ALL with a window function or a subquery")
-        counts = any(call.name.lower() == "count_star" for call in item.find_all(exp.Anonymous))
-        if not counts and item.find(exp.AggFunc) is None:
-            keys += [Typed(_no_ordinal(v), v.type) for _, v in projected(item, scope, expressions)]
-    return keys

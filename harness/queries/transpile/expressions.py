@@ -54,7 +54,7 @@ def arithmetic(node: exp.Expr, left: Typed, sign: str, right: Typed) -> Typed | 
 
 
 def _decimals(node: exp.Expr, left: Typed, sign: str, right: Typed) -> Typed:
-    a, b = _decimal(left.type), _decimal(right.type)
+    a, b = (dt.DecimalType(_MOST, 0) if v.type == HUGE else as_decimal(v.type) for v in (left, right))
     if sign == "*":
         precision, scale = a.precision + b.precision, a.scale + b.scale
     else:
@@ -67,7 +67,11 @@ def _decimals(node: exp.Expr, left: Typed, sign: str, right: Typed) -> Typed:
             raise refused(node, f"{left.type} {sign} {right.type}, which may need more than 38 digits,")
         a, b = found
     result = dt.DecimalType(min(precision, _MOST), scale)
-    texts = [_as(v, t, sign) for v, t in ((left, a), (right, b))]
+    # A 128-bit integer is a decimal already.
+    texts = [
+        v.sql if v.type == HUGE and t == dt.DecimalType(_MOST, 0) else coerced(v, t, sign)
+        for v, t in ((left, a), (right, b))
+    ]
     return Typed(f"CAST(({texts[0]} {sign} {texts[1]}) AS {type_name(result)})", result)
 
 
@@ -83,17 +87,6 @@ def _narrowed(a: dt.DecimalType, b: dt.DecimalType, sign: str, scale: int) -> li
     narrowed = [new for new, old in ((narrow_a, a), (narrow_b, b)) if new != old]
     fits = scale <= _MOST and all(n.precision - n.scale >= _FEWEST_BEFORE_POINT for n in narrowed)
     return [narrow_a, narrow_b] if fits else None
-
-
-def _decimal(type_: dt.Type) -> dt.DecimalType:
-    return dt.DecimalType(_MOST, 0) if type_ == HUGE else as_decimal(type_)
-
-
-def _as(value: Typed, type_: dt.DecimalType, sign: str) -> str:
-    """A value in a type; a 128-bit integer is a decimal already."""
-    if value.type == HUGE and type_ == dt.DecimalType(_MOST, 0):
-        return value.sql
-    return coerced(value, type_, sign)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,24 +133,32 @@ class Expressions:
             case exp.Identifier() if node.name.casefold() in self.variables:
                 return self.variables[node.name.casefold()]
             case exp.Column() if node.parts[0].name.casefold() in self.variables:
-                return self._of_variable(node)
+                first, *others = (part.name for part in node.parts)
+                return nested.members(self.variables[first.casefold()], others, node)
             case exp.Column():
                 return self.resolve(tuple(part.name for part in node.parts))
             case exp.Dot(expression=exp.Identifier()):
-                return nested.member(self.translate(node.this), node.expression.name, node)
+                return nested.members(self.translate(node.this), [node.expression.name], node)
             case exp.And() | exp.Or():
                 word = " AND " if isinstance(node, exp.And) else " OR "
                 return Typed(f"({word.join(self.boolean(part) for part in node.flatten())})", BOOLEAN)
             case exp.Not():
                 return Typed(f"(NOT {self.boolean(node.this)})", BOOLEAN)
             case exp.Neg():
-                return self._negative(node)
+                value = self.translate(node.this)
+                if not is_number(value.type):
+                    raise refused(node)
+                return Typed(f"(- {value.sql})", value.type)
             case exp.Add() | exp.Sub() | exp.Mul():
                 return self._arithmetic(node)
             case exp.Div() | exp.IntDiv():
                 return self._division(node)
             case exp.Interval():
-                return self._interval(node)
+                known = node.this is None or moments.interval(node) is not None
+                span = moments.of_node(node, None if known else self.translate(node.this))
+                if span is None:
+                    raise refused(node)
+                return span
             case exp.Bracket():
                 return self._element(node)
             case exp.Case() | exp.If():
@@ -176,25 +177,25 @@ class Expressions:
             case exp.TryCast():
                 return casts.try_cast(self.translate(node.this), node)
             case exp.Subquery() if self.subquery is not None and isinstance(node.this, exp.Query):
-                return self._scalar_subquery(node.this)
+                sql, types = self.subquery(node.this)
+                if len(types) != 1:
+                    raise refused(node.this, "a subquery of several columns")
+                return Typed(f"({sql})", types[0])
             case exp.Explode() if self.unnested is not None:
                 return self.unnested(node)
             case exp.Exists() if self.subquery is not None:
                 return Typed(f"EXISTS ({self.subquery(node.this)[0]})", BOOLEAN)
             case _:
-                return self._other(node)
-
-    def _other(self, node: exp.Expr) -> Typed:
-        node = ordered_aggregates.in_any_order(node) or node
-        found = (
-            comparisons.translate(self, node)
-            or table.translate(self, node)
-            or windows.translate(self, node)
-            or aggregates.lowered(aggregates.Aggregate(self, node))
-        )
-        if found is None:
-            raise refused(node)
-        return Typed(f"(NOT {found.sql})", BOOLEAN) if node.args.get("negate") else found
+                node = ordered_aggregates.in_any_order(node) or node
+                found = (
+                    comparisons.translate(self, node)
+                    or table.translate(self, node)
+                    or windows.translate(self, node)
+                    or aggregates.lowered(aggregates.Aggregate(self, node))
+                )
+                if found is None:
+                    raise refused(node)
+                return Typed(f"(NOT {found.sql})", BOOLEAN) if node.args.get("negate") else found
 
     def boolean(self, node: exp.Expr) -> str:
         """A condition."""
@@ -204,12 +205,6 @@ class Expressions:
         if value.type != BOOLEAN:
             raise refused(node, f"a {value.type} as a condition")
         return value.sql
-
-    def _negative(self, node: exp.Neg) -> Typed:
-        value = self.translate(node.this)
-        if not is_number(value.type):
-            raise refused(node)
-        return Typed(f"(- {value.sql})", value.type)
 
     def _arithmetic(self, node: exp.Binary) -> Typed:
         left, right = self.translate(node.this), self.translate(node.expression)
@@ -221,7 +216,7 @@ class Expressions:
             return exact
         if not is_number(left.type) or not is_number(right.type):
             raise refused(node, f"{left.type} {sign} {right.type}")
-        (a, b), type_ = alike((left, right), f"{sign}")
+        (a, b), type_ = alike((left, right), sign)
         return Typed(f"({a} {sign} {b})", type_)
 
     def _division(self, node: exp.Binary) -> Typed:
@@ -238,21 +233,6 @@ class Expressions:
         # DIV gives a BIGINT. The one quotient that does not fit is an overflow in the cast as well.
         return Typed(f"CAST(({a} DIV {b}) AS {spark_text.type_name(type_)})", type_)
 
-    def _interval(self, node: exp.Interval) -> Typed:
-        count = None if node.this is None or moments.interval(node) is not None else self.translate(node.this)
-        found = moments.of_node(node, count)
-        if found is None:
-            raise refused(node)
-        return found
-
-    def _of_variable(self, node: exp.Column) -> Typed:
-        """A variable of a list comprehension, or a field in it."""
-        first, *others = (part.name for part in node.parts)
-        value = self.variables[first.casefold()]
-        for name in others:
-            value = nested.member(value, name, node)
-        return value
-
     def _element(self, node: exp.Bracket) -> Typed:
         base = self.translate(node.this)
         call = Call(self, node, "an element", (node.this, *node.expressions))
@@ -260,7 +240,7 @@ class Expressions:
             raise refused(node)
         key = node.expressions[0]
         if isinstance(base.type, dt.StructType) and isinstance(key, exp.Literal) and key.is_string:
-            return nested.member(base, key.name, node)
+            return nested.members(base, [key.name], node)
         if isinstance(base.type, dt.MapType):
             return nested.looked_up(call)
         if not isinstance(base.type, dt.ListType | dt.StringType):
@@ -294,13 +274,6 @@ class Expressions:
         ]
         whens = " ".join(f"WHEN {test} THEN {text}" for test, text in zip(tests, texts[:-1], strict=True))
         return Typed(f"CASE {whens} ELSE {texts[-1]} END", type_)
-
-    def _scalar_subquery(self, query: exp.Query) -> Typed:
-        assert self.subquery is not None
-        sql, types = self.subquery(query)
-        if len(types) != 1:
-            raise refused(query, "a subquery of several columns")
-        return Typed(f"({sql})", types[0])
 
 
 _BOUNDS = ("this", "expression")

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from sqlglot import exp
 
 from harness.errors import UnsupportedError
 from harness.metadata.model import schema as dt
-from harness.queries.transpile.functions.nested import member
+from harness.queries.transpile.functions.nested import members
 from harness.queries.transpile.values import Typed
 
 
@@ -80,7 +80,7 @@ class NameScope:
         """
         found = self._column(path)
         if found is None and path[0].casefold() in self.aliases:
-            found = _members(lower(self.aliases[path[0].casefold()]), path[1:])
+            found = members(lower(self.aliases[path[0].casefold()]), path[1:], exp.column(path[-1]))
         around = self.outer
         while found is None and around is not None:
             found = around._column(path)
@@ -114,18 +114,12 @@ class NameScope:
             raise UnsupportedError(f"Cannot run the query on Spark: {'.'.join(path)} may be one of several columns")
         if not found:
             base = self.unqualified(path[0])
-            return None if base is None else _members(base, path[1:])
+            return None if base is None else members(base, path[1:], exp.column(path[-1]))
         structs = [c.type for source in self.sources for c in source.named(path[0])]
         fields = [f for type_ in structs if isinstance(type_, dt.StructType) for f in type_.fields]
         if any(f.name.casefold() == path[1].casefold() for f in fields):
             raise UnsupportedError(f"Cannot run the query on Spark: {path[0]} is both a table and a struct in one")
-        return _members(found[0], path[2:])
-
-
-def _members(base: Typed, names: Sequence[str]) -> Typed:
-    for name in names:
-        base = member(base, name, exp.column(name))
-    return base
+        return members(found[0], path[2:], exp.column(path[-1]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from sqlglot import exp
@@ -49,13 +49,15 @@ def map_of(key: dt.Type, value: dt.Type) -> dt.MapType:
     return dt.MapType(dt.Field(id=1, name="key", type=key), dt.Field(id=2, name="value", type=value))
 
 
-def member(base: Typed, name: str, node: exp.Expr) -> Typed:
-    """A field of a struct; names match in their case first, as DuckDB has it."""
-    fields = base.type.fields if isinstance(base.type, dt.StructType) else ()
-    alike_ = [f for f in fields if f.name == name] or [f for f in fields if f.name.casefold() == name.casefold()]
-    if len(alike_) != 1:
-        raise refused(node, f"field {name} of {base.type}")
-    return Typed(f"({base.sql}).{spark_text.name(alike_[0].name)}", alike_[0].type)
+def members(base: Typed, names: Iterable[str], node: exp.Expr) -> Typed:
+    """A field of a struct in a struct; names match in their case first, as DuckDB has it. Raises UnsupportedError."""
+    for name in names:
+        fields = base.type.fields if isinstance(base.type, dt.StructType) else ()
+        found = [f for f in fields if f.name == name] or [f for f in fields if f.name.casefold() == name.casefold()]
+        if len(found) != 1:
+            raise refused(node, f"field {name} of {base.type}")
+        base = Typed(f"({base.sql}).{spark_text.name(found[0].name)}", found[0].type)
+    return base
 
 
 def _packed(call: Call) -> Typed | None:
@@ -80,7 +82,7 @@ def _field(call: Call) -> Typed | None:
     name = call.value(1).text
     if name is None:
         raise call.refused("a field that no literal names")
-    return member(call.value(0), name, call.node)
+    return members(call.value(0), [name], call.node)
 
 
 def the_map(call: Call) -> tuple[Typed, dt.MapType]:
