@@ -23,10 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """An aggregate as it stands in a query.
-
-    node: the call. conditions: those of rows that count, in Spark's SQL. over: the window that follows, with OVER.
-    """
+    """An aggregate in a query. conditions: of rows that count, in Spark's SQL. over: the window that follows."""
 
     expressions: Expressions
     node: exp.Expr
@@ -75,10 +72,15 @@ def lowered(call: Aggregate) -> Typed | None:
     node = call.node
     if isinstance(node, exp.Filter):
         inner = plainer(replace(call, node=node.this)).node
-        if call.over and _skips_nulls(inner):
-            return lowered(replace(call, node=_with_nulls(inner, node.expression.this)))
-        condition = call.expressions.boolean(node.expression.this)
-        return lowered(replace(call, node=node.this).only(condition))
+        entry = _BY_NODE.get(type(inner))
+        if call.over and entry is not None and entry.skips_nulls and not inner.args.get("count"):
+            # A null for rows that FILTER leaves out: Spark 4.0 and 4.1 have no FILTER in a window.
+            inner = inner.copy()
+            value = exp.Literal.number(1) if isinstance(inner.this, exp.Star) else inner.this
+            condition = exp.If(this=node.expression.this.copy(), true=value.copy())
+            inner.set("this", exp.Case(ifs=[condition]))
+            return lowered(replace(call, node=inner))
+        return lowered(replace(call, node=node.this).only(call.expressions.boolean(node.expression.this)))
     call = plainer(call)
     entry = _BY_NODE.get(type(call.node))
     return None if entry is None else entry.lower(call)
@@ -95,14 +97,6 @@ def plainer(call: Aggregate) -> Aggregate:
             return replace(call, node=node)
         case _:
             return call
-
-
-def _with_nulls(node: exp.Expr, condition: exp.Expr) -> exp.Expr:
-    """An aggregate with null for rows that its FILTER leaves out: Spark 4.0 and 4.1 have no FILTER in a window."""
-    call: exp.Expr = node.copy()
-    value = exp.Literal.number(1) if isinstance(call.this, exp.Star) else call.this
-    call.set("this", exp.Case(ifs=[exp.If(this=condition.copy(), true=value.copy())]))
-    return call
 
 
 def _name(node: exp.Expr) -> str:
@@ -149,13 +143,6 @@ def _decimal_sum(call: Aggregate, word: str, value: Typed, type_: dt.DecimalType
     return Typed(f"CAST(SUM({word}{value.sql}){call.after} AS {spark_text.type_name(wide)})", wide)
 
 
-def _counted(call: Aggregate, word: str, value: Typed) -> str:
-    """The number of values, null for none. A COUNT in a correlated subquery has Spark join its table once more."""
-    if word:
-        return f"NULLIF(COUNT({word}{value.sql}){call.after}, 0)"
-    return f"SUM(CASE WHEN ({value.sql}) IS NOT NULL THEN 1L END){call.after}"
-
-
 _DIGITS_OF_A_SUM = 10
 """The digits that Spark adds to those of decimals: 10^10 rows. Up to eight digits are added as 64-bit integers."""
 
@@ -171,7 +158,11 @@ def _average(call: Aggregate) -> Typed:
                 total = _decimal_sum(call, word, value, exact).sql
             else:
                 total = f"SUM({word}CAST({value.sql} AS DECIMAL(38, 0))){call.after}"
-            return Typed(f"(CAST({total} AS DOUBLE) / {_counted(call, word, value)})", DOUBLE)
+            # A COUNT in a correlated subquery has Spark join its table once more.
+            counted = f"SUM(CASE WHEN ({value.sql}) IS NOT NULL THEN 1L END){call.after}"
+            if word:
+                counted = f"NULLIF(COUNT({word}{value.sql}){call.after}, 0)"
+            return Typed(f"(CAST({total} AS DOUBLE) / {counted})", DOUBLE)
         case _:
             raise refused(call.node, f"avg of {value.type}")
 
@@ -322,8 +313,3 @@ AGGREGATES: tuple[AggregateFunction, ...] = (
 )
 
 _BY_NODE = {node: entry for entry in AGGREGATES for node in entry.nodes}
-
-
-def _skips_nulls(node: exp.Expr) -> bool:
-    entry = _BY_NODE.get(type(node))
-    return entry is not None and entry.skips_nulls and not node.args.get("count")

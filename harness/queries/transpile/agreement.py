@@ -123,6 +123,10 @@ def _plain(value: Any) -> Any:
 
 
 def _function(node: dict[str, Any]) -> dict[str, Any]:
+    if node.get("null_order") == "ORDER_DEFAULT":  # whatever the direction
+        node["null_order"] = "NULLS LAST"
+    if node.get("type") == "ARRAY_CONSTRUCTOR":  # `ARRAY[1, 2]` is `[1, 2]`, a call
+        node |= {"class": "FUNCTION", "type": "FUNCTION", "function_name": "list_value"}
     if "function_name" not in node:
         return node
     name = node["function_name"]
@@ -150,18 +154,6 @@ def _type(node: dict[str, Any]) -> dict[str, Any]:
     return node
 
 
-def _order(node: dict[str, Any]) -> dict[str, Any]:
-    """NULLS LAST is the default, whatever the direction."""
-    return {**node, "null_order": "NULLS LAST"} if node.get("null_order") == "ORDER_DEFAULT" else node
-
-
-def _array(node: dict[str, Any]) -> dict[str, Any]:
-    """`ARRAY[1, 2]` is `[1, 2]`, which is a call."""
-    if node.get("type") != "ARRAY_CONSTRUCTOR":
-        return node
-    return {**node, "class": "FUNCTION", "type": "FUNCTION", "function_name": "list_value"}
-
-
 def _negation(node: dict[str, Any]) -> dict[str, Any]:
     if node.get("type") != "OPERATOR_NOT":
         return node
@@ -173,9 +165,10 @@ def _negation(node: dict[str, Any]) -> dict[str, Any]:
 def _interval(node: dict[str, Any]) -> dict[str, Any]:
     """`INTERVAL '1 day'`, a cast of a text, and `INTERVAL 1 DAY`, a call of `to_days`, are one; not so of fractions."""
     function = re.fullmatch(f"to_({_UNITS})s", node.get("function_name", ""))
+    to = node.get("type_expr") or node.get("cast_type") or {}
     if function is not None:
         said, number = f"{_constant(node['children'][0])} {function[1]}", r"-?\d+"
-    elif node.get("class") == "CAST" and _is_interval(node):
+    elif node.get("class") == "CAST" and str(to.get("type_name") or to.get("id")).lower() == "interval":
         said, number = str(_constant(node["child"])).lower().removesuffix("s"), r"-?[\d.]+"
     else:
         return node
@@ -202,13 +195,8 @@ def _date_part(node: dict[str, Any]) -> dict[str, Any]:
     return {**node, "children": [_DATE_PARTS.get(name, name) or part, *others]}
 
 
-def _is_interval(cast: dict[str, Any]) -> bool:
-    target = cast["type_expr"].get("type_name") if "type_expr" in cast else cast["cast_type"]["id"]
-    return str(target).lower() == "interval"
-
-
 _RULES: tuple[Callable[[dict[str, Any]], dict[str, Any]], ...] = (
-    *(_function, _type, _negation, _order, _array, _interval, _date_part),
+    *(_function, _type, _negation, _interval, _date_part),
 )
 
 
@@ -239,7 +227,12 @@ def result_columns(query: SparkQuery, described: Sequence[tuple[str, str]]) -> t
     together, so the query was not understood.
     """
     names = [name for name, _ in described]
-    if len(names) != len(query.names) or not all(_is_same(*pair) for pair in zip(query.names, names, strict=True)):
+    # DuckDB puts a number behind a name that another column has.
+    alike = (
+        own is None or re.fullmatch(re.escape(own) + r"([_:]\d+)?", name, re.IGNORECASE) is not None
+        for own, name in zip(query.names, names, strict=False)
+    )
+    if len(names) != len(query.names) or not all(alike):
         raise UnsupportedError(
             f"Cannot run the query on Spark: DuckDB gives the columns {', '.join(names)}, "
             f"not {', '.join(name or '?' for name in query.names)}"
@@ -250,13 +243,6 @@ def result_columns(query: SparkQuery, described: Sequence[tuple[str, str]]) -> t
     )
 
 
-def _is_same(own: str | None, shown: str) -> bool:
-    """Tells whether DuckDB shows a column under a name, or under that name and a number because another has it."""
-    if own is None or own.casefold() == shown.casefold():
-        return True
-    return re.fullmatch(re.escape(own) + r"[_:]\d+", shown, re.IGNORECASE) is not None
-
-
 def _given_out(type_: dt.Type) -> dt.Type:
     """A type as results of DuckDB have it, which know neither the length of bytes nor the zone of nanos."""
     match type_:
@@ -265,17 +251,14 @@ def _given_out(type_: dt.Type) -> dt.Type:
         case dt.TimestampType(unit="ns"):
             return dt.TimestampType("ns")
         case dt.StructType(fields=fields):
-            return dt.StructType(tuple(_given_out_field(f) for f in fields))
+            return dt.StructType(tuple(replace(f, type=_given_out(f.type)) for f in fields))
         case dt.ListType(element=element):
-            return dt.ListType(_given_out_field(element))
+            return dt.ListType(replace(element, type=_given_out(element.type)))
         case dt.MapType(key=key, value=value):
-            return dt.MapType(_given_out_field(key), _given_out_field(value))
+            parts = (replace(part, type=_given_out(part.type)) for part in (key, value))
+            return dt.MapType(*parts)
         case _:
             return type_
-
-
-def _given_out_field(field: dt.Field) -> dt.Field:
-    return replace(field, type=_given_out(field.type))
 
 
 _SHOWN_KINDS = {type(shown) for shown in _SHOWN_TYPES.values()}

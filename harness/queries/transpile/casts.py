@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from sqlglot import exp
 
@@ -23,52 +22,30 @@ _DAY = r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}"
 _CLOCK = r"([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,6})?"
 
 
-@dataclass(frozen=True, slots=True)
-class _TextReading:
-    """Texts of a type, as regular expressions of Java: texts that both engines read alike, and that neither reads."""
-
-    alike: str
-    neither: str
-
-
-# Texts with a character that is in no number, or that begin as no number does.
+# For a type, texts that both engines read alike, and texts that neither reads, as regular expressions of Java.
 _NO_NUMBER = r"\A\s*\z|[^0-9A-Za-z_.+\-\s]|\A\s*[^0-9+.\-\siInN]|\A[0-9]+-"
-_INTEGER = _TextReading(r"\A *[+-]?[0-9]+ *\z", _NO_NUMBER)
-_DECIMAL = _TextReading(rf"\A *[+-]?{_DIGITS} *\z", _NO_NUMBER)
-_DOUBLE = _TextReading(rf"\A *[+-]?{_DIGITS}([eE][+-]?[0-9]+)? *\z", _NO_NUMBER)
+_INTEGER = (r"\A *[+-]?[0-9]+ *\z", _NO_NUMBER)
+_DECIMAL = (rf"\A *[+-]?{_DIGITS} *\z", _NO_NUMBER)
 _NO_DAY = r"\A(?!.*(?i:epoch|inf))([^0-9]*|[^-/\\ ]*)\z"
-_DATE = _TextReading(rf"\A{_DAY}\z", _NO_DAY)
-_TIMESTAMP = _TextReading(rf"\A{_DAY}([ T]{_CLOCK})?\z", _NO_DAY)
-_BOOLEAN = _TextReading(r"\A(?i:t|true|y|yes|1|f|false|n|no|0)\z", r"\A(?!(?i:t|true|y|yes|1|f|false|n|no|0)\z)")
-
-
-def _reading(to: dt.Type) -> _TextReading | None:
-    match to:
-        case dt.IntegerType():
-            return _INTEGER
-        case dt.DecimalType():
-            return _DECIMAL
-        case dt.FloatType(bits=64):
-            return _DOUBLE
-        case dt.DateType():
-            return _DATE
-        case dt.TimestampType(unit="us", utc=False):
-            return _TIMESTAMP
-        case dt.BooleanType():
-            return _BOOLEAN
-        case _:
-            return None
+_READINGS: dict[dt.Type, tuple[str, str]] = {
+    **{dt.IntegerType(bits): _INTEGER for bits in (8, 16, 32, 64)},
+    DOUBLE: (rf"\A *[+-]?{_DIGITS}([eE][+-]?[0-9]+)? *\z", _NO_NUMBER),
+    dt.DateType(): (rf"\A{_DAY}\z", _NO_DAY),
+    dt.TimestampType(): (rf"\A{_DAY}([ T]{_CLOCK})?\z", _NO_DAY),
+    dt.BooleanType(): (r"\A(?i:t|true|y|yes|1|f|false|n|no|0)\z", r"\A(?!(?i:t|true|y|yes|1|f|false|n|no|0)\z)"),
+}
 
 
 def _read(text: str, to: dt.Type, cast: str = "CAST") -> str | None:
     """`CAST(text AS to)`, or `TRY_CAST`; None for types of which nothing is certain."""
-    reading = _reading(to)
+    reading = _DECIMAL if isinstance(to, dt.DecimalType) else _READINGS.get(to)
     if reading is None:
         return None
-    none = f"WHEN {text} RLIKE {spark_text.text(reading.neither)} THEN NULL " if cast == "TRY_CAST" else ""
+    known, unknown = map(spark_text.text, reading)
+    none = f"WHEN {text} RLIKE {unknown} THEN NULL " if cast == "TRY_CAST" else ""
     message = spark_text.text(f"a text that DuckDB and Spark may read differently as {to}")
     return (
-        f"CASE WHEN {text} IS NULL THEN NULL WHEN {text} RLIKE {spark_text.text(reading.alike)} "
+        f"CASE WHEN {text} IS NULL THEN NULL WHEN {text} RLIKE {known} "
         f"THEN {cast}({text} AS {spark_text.type_name(to)}) {none}ELSE RAISE_ERROR({message}) END"
     )
 

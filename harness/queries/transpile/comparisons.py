@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from harness.metadata.filters.literals import Kind
 from harness.metadata.model import schema as dt
 from harness.queries.transpile import spark_text
 from harness.queries.transpile.functions import lists, moments
@@ -43,11 +42,17 @@ def translate(expressions: Expressions, node: exp.Expr) -> Typed | None:
                 raise refused(node)
             return Typed(_same_tuple(expressions, node, first, second), BOOLEAN)
         case _ if type(node) in _OPERATORS:
-            left, right = _spans(node, *(_as_text(expressions.translate(n)) for n in (node.this, node.expression)))
+            left, right = (_as_text(expressions.translate(n)) for n in (node.this, node.expression))
+            left, right = _as_span(node.this, left, right), _as_span(node.expression, right, left)
             sql = _compared(node, _OPERATORS[type(node)], left, right)
             return Typed(f"(NOT {sql})" if isinstance(node, exp.NullSafeNEQ) else sql, BOOLEAN)
         case exp.Is():
-            return Typed(_is(expressions, node), BOOLEAN)
+            if isinstance(node.expression, exp.Null):
+                return Typed(f"({expressions.translate(node.this).sql} IS NULL)", BOOLEAN)
+            if isinstance(node.expression, exp.Boolean):
+                truth = "true" if node.expression.this else "false"
+                return Typed(f"({expressions.boolean(node.this)} <=> {truth})", BOOLEAN)
+            raise refused(node, "IS")
         case exp.In():
             return Typed(_in(expressions, node), BOOLEAN)
         case exp.Between() if not node.args.get("symmetric"):
@@ -72,9 +77,6 @@ def translate(expressions: Expressions, node: exp.Expr) -> Typed | None:
             return None
 
 
-_QUANTIFIERS: dict[type[exp.Expr], str] = {exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="}
-
-
 def _quantified(expressions: Expressions, node: exp.Expr) -> Typed | None:
     """`x = ANY (…)` and `x > ALL (…)`, over a query or a list: unknown where a null decides. None: it is neither."""
     if not isinstance(node, exp.Binary) or not isinstance(node.expression, exp.Any | exp.All):
@@ -93,8 +95,8 @@ def _quantified(expressions: Expressions, node: exp.Expr) -> Typed | None:
             f"CASE WHEN {listed.sql} IS NULL THEN {nothing} ELSE {function}({listed.sql}, {head} -> {compared}) END",
             BOOLEAN,
         )
-    operator = _QUANTIFIERS.get(type(node))
-    if operator is None or expressions.subquery is None:
+    operator = _OPERATORS.get(type(node), "=")
+    if operator in (*_EQUALITY, "<>") or expressions.subquery is None:
         raise refused(node)
     # The least or the greatest value of the query stands for some value, or for all.
     subject = expressions.translate(node.this)
@@ -105,9 +107,9 @@ def _quantified(expressions: Expressions, node: exp.Expr) -> Typed | None:
     holds = f"{subject.sql} {operator} (SELECT {extreme}(c0) FROM ({sql}))"
     rows, values = f"(SELECT COUNT(*) FROM ({sql}))", f"(SELECT COUNT(c0) FROM ({sql}))"
     unknown = f"WHEN {values} < {rows} OR {subject.sql} IS NULL THEN NULL"
-    if any_:
-        return Typed(f"CASE WHEN {rows} = 0 THEN false WHEN {holds} THEN true {unknown} ELSE false END", BOOLEAN)
-    return Typed(f"CASE WHEN {rows} = 0 THEN true WHEN NOT ({holds}) THEN false {unknown} ELSE true END", BOOLEAN)
+    nothing, decided, found = ("false", holds, "true") if any_ else ("true", f"NOT ({holds})", "false")
+    sql = f"CASE WHEN {rows} = 0 THEN {nothing} WHEN {decided} THEN {found} {unknown} ELSE {nothing} END"
+    return Typed(sql, BOOLEAN)
 
 
 def _as_text(value: Typed) -> Typed:
@@ -115,14 +117,10 @@ def _as_text(value: Typed) -> Typed:
     return Typed(value.sql, TEXT, value.literal) if isinstance(value.type, dt.VariantType) else value
 
 
-def _spans(node: exp.Expr, left: Typed, right: Typed) -> tuple[Typed, Typed]:
-    """The sides of a comparison; an interval beside a difference of timestamps as one, too."""
-    sides = []
-    for value, part, other in ((left, node.this, right), (right, node.expression, left)):
-        parts = moments.interval(part) if other.type == moments.SPAN else None
-        found = moments.span(parts) if parts is not None else None
-        sides.append(value if found is None else found)
-    return sides[0], sides[1]
+def _as_span(node: exp.Expr, value: Typed, other: Typed) -> Typed:
+    """A side of a comparison; an interval beside a difference of timestamps as one, too."""
+    parts = moments.interval(node) if other.type == moments.SPAN else None
+    return value if parts is None else moments.span(parts) or value
 
 
 def _compared(node: exp.Expr, operator: str, left: Typed, right: Typed) -> str:
@@ -166,15 +164,6 @@ def _check_ordered(node: exp.Expr, type_: dt.Type) -> None:
         raise refused(node, "an order of uuid")
 
 
-def _is(expressions: Expressions, node: exp.Is) -> str:
-    value = node.expression
-    if isinstance(value, exp.Null):
-        return f"({expressions.translate(node.this).sql} IS NULL)"
-    if isinstance(value, exp.Boolean):
-        return f"({expressions.boolean(node.this)} <=> {'true' if value.this else 'false'})"
-    raise refused(node, "IS")
-
-
 def _in(expressions: Expressions, node: exp.In) -> str:
     if node.args.get("unnest"):
         raise refused(node, "IN")
@@ -184,9 +173,15 @@ def _in(expressions: Expressions, node: exp.In) -> str:
         if found is None:
             raise refused(node, "IN what is no list")
         return found.sql
-    if isinstance(node.this, exp.Tuple) and node.args.get("query") is None:
-        return _in_tuples(expressions, node, node.this)
     query = node.args.get("query")
+    if isinstance(node.this, exp.Tuple) and query is None:
+        # Tuples are values, in which a null is equal to a null.
+        items = []
+        for item in node.expressions:
+            if not isinstance(item, exp.Tuple) or len(item.expressions) != len(node.this.expressions):
+                raise refused(node, "IN of a tuple and what is none")
+            items.append(_same_tuple(expressions, node, node.this, item))
+        return f"({' OR '.join(items)})"
     if query is not None:
         while isinstance(query, exp.Subquery) and query.is_wrapper:  # in more parentheses it is one value to Spark
             query = query.this
@@ -234,16 +229,6 @@ def _is_condition(node: exp.Expr) -> bool:
     return isinstance(parent, exp.Where | exp.Having | exp.Qualify | exp.Join)
 
 
-def _in_tuples(expressions: Expressions, node: exp.In, subject: exp.Tuple) -> str:
-    """`(a, b) IN ((1, 2), …)`: tuples are values, in which a null is equal to a null."""
-    items = []
-    for item in node.expressions:
-        if not isinstance(item, exp.Tuple) or len(item.expressions) != len(subject.expressions):
-            raise refused(node, "IN of a tuple and what is none")
-        items.append(_same_tuple(expressions, node, subject, item))
-    return f"({' OR '.join(items)})"
-
-
 def _same_tuple(expressions: Expressions, node: exp.Expr, left: exp.Tuple, right: exp.Tuple) -> str:
     parts = []
     for a, b in zip(left.expressions, right.expressions, strict=True):
@@ -258,9 +243,9 @@ def _like(expressions: Expressions, node: exp.Like | exp.ILike, escape: exp.Expr
     subject, pattern = _as_text(expressions.translate(node.this)), expressions.translate(node.expression)
     if isinstance(pattern.type, dt.UnknownType):
         return "CAST(NULL AS BOOLEAN)"
-    if subject.type != TEXT or pattern.literal is None or pattern.literal.kind is not Kind.STRING:
+    text = pattern.text
+    if subject.type != TEXT or text is None:
         raise refused(node, "LIKE with a pattern that is no literal")
-    text = str(pattern.literal.value)
     if isinstance(node, exp.Like):
         return f"({subject.sql} LIKE {spark_text.text(_pattern(node, text, escape))})"
     if not text.isascii():

@@ -66,17 +66,13 @@ def condition_of(predicate: Predicate, column: Callable[[dt.Field], str]) -> str
 
 
 def _comparison(column: str, op: Op, value: Any, field: dt.Field) -> str:
-    if isinstance(field.type, dt.FloatType) and _misses_rows(op, value):
+    # Statistics and dictionaries of Parquet know neither NaN nor that -0.0 is 0.0, and Spark holds plain columns
+    # against them. NANVL gives back its first argument, NaN or not.
+    if isinstance(field.type, dt.FloatType) and (
+        op in (Op.GT, Op.GE, Op.NE) or (value is not None and (value == 0 or math.isnan(value)))
+    ):
         column = f"NANVL({column}, {spark_text.literal(math.nan, field.type)})"
     return f"({column} {op.value} {_literal(value, field)})"
-
-
-def _misses_rows(op: Op, value: float | None) -> bool:
-    """Tells whether Parquet's statistics and dictionaries, which know neither NaN nor that -0.0 is 0.0, may lose rows.
-
-    Spark pushes comparisons of plain columns only; NANVL gives back its first argument, NaN or not.
-    """
-    return op in (Op.GT, Op.GE, Op.NE) or (value is not None and (value == 0 or math.isnan(value)))
 
 
 def _in(column: str, values: Sequence[Any], field: dt.Field, *, negated: bool) -> str:
@@ -89,14 +85,10 @@ def _in(column: str, values: Sequence[Any], field: dt.Field, *, negated: bool) -
 
 
 def _literal(value: Any, field: dt.Field) -> str:
-    if isinstance(field.type, dt.FloatType) and value is not None and not _is_float32(value):
-        # Such a literal makes the comparison one of doubles.
+    is_double = isinstance(field.type, dt.FloatType) and value is not None and math.isfinite(value)
+    if is_double and nearest_float32(value) != value:  # the comparison is one of doubles
         return spark_text.literal(value, dt.FloatType(64))
     return spark_text.literal(value, field.type)
-
-
-def _is_float32(value: float) -> bool:
-    return not math.isfinite(value) or nearest_float32(value) == value
 
 
 def condition(filter: Filter, columns: Mapping[str, str]) -> str:

@@ -131,7 +131,12 @@ _SIDES = {"": "INNER", "LEFT": "LEFT OUTER", "RIGHT": "RIGHT OUTER", "FULL": "FU
 def join(node: exp.Join, sql: str, source: Relation, scope: NameScope, expressions: Expressions) -> str:
     """A join as text; `scope` gains the names that it adds. Raises UnsupportedError."""
     if node.method == "NATURAL":
-        node = _with_common_columns(node, source, scope)
+        names = [c.name for c in source.columns if c.name is not None and scope.unqualified(c.name) is not None]
+        if not names:
+            raise refused(node, "a NATURAL JOIN without common columns")
+        node = node.copy()
+        node.set("method", None)
+        node.set("using", [exp.to_identifier(name, quoted=True) for name in names])
     side, kind = node.side, node.kind
     if scope.conditions and side in ("RIGHT", "FULL"):
         raise refused(node, f"a {side} JOIN behind one whose condition names a query around")
@@ -145,7 +150,9 @@ def join(node: exp.Join, sql: str, source: Relation, scope: NameScope, expressio
     scope.sources.append(source)
     if merged:
         condition = " AND ".join(f"{a.sql} = {b.sql}" for a, b in merged.values())
-        scope.merged = {**left, **{name: _merged(side, a, b) for name, (a, b) in merged.items()}}
+        for name, (a, b) in merged.items():
+            left[name] = Typed(f"COALESCE({a.sql}, {b.sql})", a.type) if side == "FULL" else b if side == "RIGHT" else a
+        scope.merged = left
         return f" {_SIDES[side]} JOIN {sql} ON {condition}"
     on = node.args.get("on")
     if on is None:
@@ -158,17 +165,6 @@ def join(node: exp.Join, sql: str, source: Relation, scope: NameScope, expressio
         scope.conditions.append(condition)
         return f" CROSS JOIN {sql}"
     return f" {_SIDES[side]} JOIN {sql} ON {condition}"
-
-
-def _with_common_columns(node: exp.Join, source: Relation, scope: NameScope) -> exp.Join:
-    """A natural join as one by the columns that both sides have."""
-    names = [c.name for c in source.columns if c.name is not None and scope.unqualified(c.name) is not None]
-    if not names:
-        raise refused(node, "a NATURAL JOIN without common columns")
-    node = node.copy()
-    node.set("method", None)
-    node.set("using", [exp.to_identifier(name, quoted=True) for name in names])
-    return node
 
 
 def _filtering(
@@ -207,16 +203,6 @@ def _keys(node: exp.Join, source: Relation, scope: NameScope) -> dict[str, tuple
             raise refused(node, f"USING ({identifier.name}) of columns of different types")
         found[identifier.name.casefold()] = (left, source.column(right[0]))
     return found
-
-
-def _merged(side: str, left: Typed, right: Typed) -> Typed:
-    match side:
-        case "RIGHT":
-            return right
-        case "FULL":
-            return Typed(f"COALESCE({left.sql}, {right.sql})", left.type)
-        case _:
-            return left
 
 
 _DESCENDING: dict[type[exp.Expr], bool] = {exp.GTE: True, exp.GT: True, exp.LTE: False, exp.LT: False}

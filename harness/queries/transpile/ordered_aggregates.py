@@ -109,8 +109,15 @@ def discrete_quantile(call: Aggregate, fraction: exp.Expr) -> Typed:
     check_ordered(call.node, value.type)
     if isinstance(value.type, dt.UnknownType):
         raise refused(call.node)
-    places = [_place(call, share) for share in fractions(call, fraction)]
-    found = [f"TRY_ELEMENT_AT(y, {place})" for place in places]
+    found = []
+    for share in fractions(call, fraction):
+        digits = max(0, -int(share.as_tuple().exponent))
+        if digits > 9:
+            raise refused(call.node, "a quantile of more than 9 digits")
+        # The place of the value below which, or at which, that share of all values ends.
+        ten = 10**digits
+        place = f"GREATEST((SIZE(y) * {int(share * ten)}L + {ten - 1}L) DIV {ten}L, 1L)"
+        found.append(f"TRY_ELEMENT_AT(y, CAST({place} AS INT))")
     result: dt.Type = value.type
     body = found[0]
     if isinstance(fraction, exp.Array):
@@ -152,16 +159,6 @@ def of_list(values: str, body: str) -> str:
     return f"TRY_ELEMENT_AT(TRANSFORM(ARRAY({values}), y -> {body}), 1)"
 
 
-def _place(call: Aggregate, share: Decimal) -> str:
-    """The place in `y` of the value below which, or at which, a share of all values ends."""
-    _, _, exponent = share.as_tuple()
-    digits = max(0, -int(exponent))
-    if digits > 9:
-        raise refused(call.node, "a quantile of more than 9 digits")
-    whole = 10**digits
-    return f"CAST(GREATEST((SIZE(y) * {int(share * whole)}L + {whole - 1}L) DIV {whole}L, 1L) AS INT)"
-
-
 def _ordered_rows(call: Aggregate, *, without_nulls: bool = False) -> tuple[Typed, str]:
     """The value of an aggregate, and the rows of a group in the order that the call says."""
     order = call.node.this
@@ -175,7 +172,15 @@ def _ordered_rows(call: Aggregate, *, without_nulls: bool = False) -> tuple[Type
     value = call.expressions.translate(inner)
     if isinstance(value.type, dt.UnknownType):
         raise refused(call.node, "a list of nulls without a type")
-    keys = [_key(call, item) for item in order.expressions]
+    keys: list[Key] = []
+    for item in order.expressions:
+        if not isinstance(item, exp.Ordered) or item.args.get("with_fill") is not None:
+            raise refused(call.node)
+        key = call.expressions.translate(item.this)
+        if key.literal is not None:
+            raise refused(call.node, "an order by a literal")
+        check_ordered(item, key.type)
+        keys.append((key, bool(item.args.get("desc")), bool(item.args.get("nulls_first"))))
     if distinct and (any(key.sql != value.sql for key, _, _ in keys) or isinstance(value.type, dt.FloatType)):
         raise refused(call.node, "DISTINCT values in another order than their own")
     if distinct and call.over:
@@ -183,16 +188,6 @@ def _ordered_rows(call: Aggregate, *, without_nulls: bool = False) -> tuple[Type
     if without_nulls:
         call = call.only(f"({value.sql}) IS NOT NULL")
     return value, _sorted(call, value, keys, "DISTINCT " if distinct else "")
-
-
-def _key(call: Aggregate, node: exp.Expr) -> Key:
-    if not isinstance(node, exp.Ordered) or node.args.get("with_fill") is not None:
-        raise refused(call.node)
-    value = call.expressions.translate(node.this)
-    if value.literal is not None:
-        raise refused(call.node, "an order by a literal")
-    check_ordered(node, value.type)
-    return value, bool(node.args.get("desc")), bool(node.args.get("nulls_first"))
 
 
 def _sorted(call: Aggregate, value: Typed, keys: Sequence[Key], word: str = "") -> str:
@@ -203,10 +198,6 @@ def _sorted(call: Aggregate, value: Typed, keys: Sequence[Key], word: str = "") 
         row = f"CASE WHEN {' AND '.join(call.conditions)} THEN {row} END"
     rows = f"COLLECT_LIST({word}{row}){call.over or call.after}"
     some = f"TRY_ELEMENT_AT(FILTER(ARRAY({rows}), y -> SIZE(y) > 0), 1)"
-    return f"ARRAY_SORT({some}, (a, b) -> {_comparison(keys)})"
-
-
-def _comparison(keys: Sequence[Key]) -> str:
     compared = "0"
     for place, (_, descending, nulls_first) in reversed(list(enumerate(keys))):
         a, b = f"a.k{place}", f"b.k{place}"
@@ -216,7 +207,7 @@ def _comparison(keys: Sequence[Key]) -> str:
             f"WHEN {b} IS NULL THEN {null[1]} WHEN {a} < {b} THEN {less[0]} WHEN {a} > {b} THEN {less[1]} "
             f"ELSE {compared} END"
         )
-    return compared
+    return f"ARRAY_SORT({some}, (a, b) -> {compared})"
 
 
 # Functions whose result is the same for every order of a list.

@@ -22,21 +22,18 @@ def name(text: str) -> str:
 
 def text(value: str) -> str:
     """A string literal. Everything unusual is escaped, so that neither the parser nor a log can take it wrongly."""
-    return "'" + "".join(_character(c) for c in value) + "'"
+    return "'" + "".join(map(_character, value)) + "'"
 
 
 def _character(character: str) -> str:
     code = ord(character)
-    if character in "\\'":
-        return "\\" + character
     if 32 <= code < 127:
-        return character
+        return f"\\{character}" if character in "\\'" else character
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 def literal(value: Any, type_: dt.Type) -> str:
-    """A value as internal values (`harness.metadata.model.schema`) as an expression of the type that its values
-    travel in."""
+    """An internal value (`harness.metadata.model.schema`) as an expression of the type in which it travels."""
     if value is None:
         return f"CAST(NULL AS {type_name(type_)})"
     match type_:
@@ -53,11 +50,10 @@ def literal(value: Any, type_: dt.Type) -> str:
         case dt.TimestampType(unit="us", utc=True):
             return f"TIMESTAMP_MICROS({integer(value, 64)})"
         case dt.TimestampType(unit="us"):
-            micros = int(value)
             try:
-                moment = datetime.datetime(1970, 1, 1) + datetime.timedelta(microseconds=micros)
+                moment = datetime.datetime(1970, 1, 1) + datetime.timedelta(microseconds=int(value))
             except OverflowError:
-                return f"CAST(TIMESTAMP_MICROS({integer(micros, 64)}) AS TIMESTAMP_NTZ)"
+                return f"CAST(TIMESTAMP_MICROS({integer(value, 64)}) AS TIMESTAMP_NTZ)"
             return f"TIMESTAMP_NTZ'{moment.isoformat(sep=' ')}'"
         case dt.TimestampType() | dt.TimeType():
             return integer(int(value), 64)
@@ -80,8 +76,7 @@ def integer(value: int, bits: int) -> str:
 
 
 def _floating(value: float, bits: int) -> str:
-    suffix = "D" if bits == 64 else "F"
-    type_ = "DOUBLE" if bits == 64 else "FLOAT"
+    suffix, type_ = ("D", "DOUBLE") if bits == 64 else ("F", "FLOAT")
     if math.isnan(value):
         return f"CAST('NaN' AS {type_})"
     if math.isinf(value):
@@ -141,15 +136,12 @@ def refused(node: exp.Expr, what: str | None = None, instead: str | None = None)
     while isinstance(node, exp.JSONPath | exp.JSONPathPart) and node.parent is not None:
         node = node.parent  # to something that the user wrote
     shown = node.sql("duckdb", comments=False)
-    what = what or _name(node, shown)
+    is_call = isinstance(node, exp.Func) and not isinstance(node, exp.Binary)
+    called = re.match(r"\w+(?=\()", shown) if is_call else None
+    what = what or ("this" if called is None else f"{called[0].lower()}()")
     shown = shown if len(shown) <= 80 else shown[:77] + "..."
     return UnsupportedError(
         f"Cannot run {what} on Spark with certainly the same rows as on DuckDB, in: {shown}; "
         f"{f'{instead}, ' if instead else ''}{_ANY}",
         options=("dialect",),
     )
-
-
-def _name(node: exp.Expr, text: str) -> str:
-    called = re.match(r"\w+(?=\()", text) if isinstance(node, exp.Func) and not isinstance(node, exp.Binary) else None
-    return "this" if called is None else f"{called[0].lower()}()"

@@ -120,7 +120,8 @@ def of_literal(literal: Literal) -> Typed:
     type_ = _own_type(literal)
     if type_ == HUGE:
         return Typed(f"CAST({literal.value} AS DECIMAL(38, 0))", HUGE, literal)
-    return Typed(_written(literal, type_, "a literal"), type_, literal)
+    found = Typed("", type_, literal)
+    return Typed(coerced(found, type_, "a literal"), type_, literal)
 
 
 def _own_type(literal: Literal) -> dt.Type:
@@ -248,12 +249,20 @@ def coerced(value: Typed, to: dt.Type, what: str) -> str:
     Raises UnsupportedError: a literal that engines may read differently.
     """
     if value.literal is not None and to != HUGE:
-        return _written(value.literal, to, what)
+        if value.literal.kind is Kind.NULL:
+            return f"CAST(NULL AS {type_name(to)})"
+        stored = _stored(value.literal, to)
+        if stored is None:
+            raise UnsupportedError(
+                f"Cannot run {what} on Spark: engines may read {value.literal.value!r} as {to} differently; "
+                "write it with all its digits, in a CAST to its type"
+            )
+        return spark_text.literal(stored, to)
     if isinstance(value.type, dt.UnknownType):
         return f"CAST(NULL AS {type_name(to)})"
     if str(value.type) == str(to):
         return value.sql
-    if isinstance(value.type, dt.BinaryType | dt.FixedType) and isinstance(to, dt.BinaryType | dt.FixedType):
+    if all(isinstance(type_, dt.BinaryType | dt.FixedType) for type_ in (value.type, to)):
         return value.sql
     return f"CAST({value.sql} AS {type_name(to)})"
 
@@ -263,18 +272,6 @@ def alike(values: Iterable[Typed], what: str) -> tuple[list[str], dt.Type]:
     listed = list(values)
     type_ = common_type(listed, what)
     return [coerced(v, type_, what) for v in listed], type_
-
-
-def _written(literal: Literal, type_: dt.Type, what: str) -> str:
-    if literal.kind is Kind.NULL:
-        return f"CAST(NULL AS {type_name(type_)})"
-    value = _stored(literal, type_)
-    if value is None:
-        raise UnsupportedError(
-            f"Cannot run {what} on Spark: engines may read {literal.value!r} as {type_} differently; "
-            "write it with all its digits, in a CAST to its type"
-        )
-    return spark_text.literal(value, type_)
 
 
 def _stored(literal: Literal, type_: dt.Type) -> Any:
@@ -289,8 +286,11 @@ def _stored(literal: Literal, type_: dt.Type) -> Any:
         case dt.IntegerType(bits=bits):
             number = parse_integer(value) if is_text else value if kind is Kind.INTEGER else None
             return number if number is not None and _fits(number, bits) else None
-        case dt.DecimalType():
-            return _stored_decimal(literal, type_)
+        case dt.DecimalType(precision=precision, scale=scale):
+            exact = parse_decimal(value) if is_text else value if kind in (Kind.INTEGER, Kind.DECIMAL) else None
+            unscaled = None if exact is None else Fraction(exact) * 10**scale
+            fits = unscaled is not None and unscaled.denominator == 1 and abs(unscaled) < 10**precision
+            return Decimal(exact) if exact is not None and fits else None
         case dt.FloatType(bits=bits):
             return _stored_float(literal, bits)
         case dt.DateType():
@@ -306,14 +306,6 @@ def _stored(literal: Literal, type_: dt.Type) -> Any:
             return parse_bytes(value) if is_text else value if kind is Kind.BYTES else None
         case _:
             return None
-
-
-def _stored_decimal(literal: Literal, type_: dt.DecimalType) -> Decimal | None:
-    value = parse_decimal(literal.value) if literal.kind is Kind.STRING else literal.value
-    if value is None or literal.kind not in (Kind.STRING, Kind.INTEGER, Kind.DECIMAL):
-        return None
-    unscaled = Fraction(value) * 10**type_.scale
-    return Decimal(value) if unscaled.denominator == 1 and abs(unscaled) < 10**type_.precision else None
 
 
 def _stored_float(literal: Literal, bits: int) -> float | None:

@@ -38,9 +38,8 @@ def _frame(expressions: Expressions, frame: exp.WindowSpec, order: list[exp.Expr
         raise refused(frame, "a frame of months on one side and days on the other")
     if kind == "RANGE" and not order:  # where all rows are peers; Spark has no RANGE there
         return _EVERYTHING
-    counted = kind == "ROWS" or (
-        len(order) == 1 and isinstance(expressions.translate(order[0].this).type, dt.IntegerType)
-    )
+    only = order[0].this if len(order) == 1 else None
+    counted = kind == "ROWS" or (only is not None and isinstance(expressions.translate(only).type, dt.IntegerType))
     start = _bound(frame, "start", counted=counted)
     end = _bound(frame, "end", counted=counted) if frame.args.get("end") is not None else "CURRENT ROW"
     return f"{kind} BETWEEN {start} AND {end}"
@@ -128,7 +127,13 @@ def translate(expressions: Expressions, node: exp.Expr) -> Typed | None:
         case exp.Ntile():
             return Typed(f"CAST(NTILE({whole(call, call.this)}){over} AS BIGINT)", LONG)
         case exp.Lag() | exp.Lead():
-            return _neighbour(expressions, call, nulls + over)
+            offset = call.args.get("offset")
+            if offset is not None and (not isinstance(offset, exp.Literal) or offset.is_string):
+                raise refused(call, "an offset that is no literal")
+            shown = [call.this, *filter(None, [call.args.get("default")])]
+            texts, type_ = alike(map(expressions.translate, shown), call.sql_name())
+            arguments = [texts[0], "1" if offset is None else offset.name, *texts[1:]]
+            return Typed(f"{call.sql_name()}({', '.join(arguments)}){nulls}{over}", type_)
         case exp.FirstValue() | exp.LastValue() | exp.First() | exp.Last() if not isinstance(call.this, exp.Order):
             value = expressions.translate(call.this)
             name = "FIRST_VALUE" if isinstance(call, exp.FirstValue | exp.First) else "LAST_VALUE"
@@ -141,18 +146,6 @@ def translate(expressions: Expressions, node: exp.Expr) -> Typed | None:
             if found is None:
                 raise refused(node, f"the window function {call.sql('duckdb')}")
             return found
-
-
-def _neighbour(expressions: Expressions, call: exp.Lag | exp.Lead, over: str) -> Typed:
-    offset = call.args.get("offset")
-    if offset is not None and (not isinstance(offset, exp.Literal) or offset.is_string):
-        raise refused(call, "an offset that is no literal")
-    values = [expressions.translate(call.this)]
-    if call.args.get("default") is not None:
-        values.append(expressions.translate(call.args["default"]))
-    texts, type_ = alike(values, call.sql_name())
-    arguments = [texts[0], "1" if offset is None else offset.name, *texts[1:]]
-    return Typed(f"{call.sql_name()}({', '.join(arguments)}){over}", type_)
 
 
 def _over(expressions: Expressions, node: exp.Window) -> str:
