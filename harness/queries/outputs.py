@@ -252,7 +252,16 @@ class EqualColumns:
         self._scope = scope
         self._position = position
         self._classes: list[set[tuple[int, str]]] = []
-        for one, other in (*_equalities(scope, found), *_by_using(scope, position)):
+        equal = [(scope.place_of(c.this), scope.place_of(c.expression)) for c in found if is_equality(c)]
+        for index, source in enumerate(scope.sources):
+            for name in source.using if holds_of_both(scope.sources, index, position) else ():
+                left = [i for i in range(index) if scope.may_have(i, name)]
+                # Several on the left are one by their own USING, and that is the first of them.
+                if left and all(_is_attached_by(scope.sources[i], name) for i in left[1:]):
+                    equal.append(((left[0], name), (index, name)))
+        for one, other in equal:
+            if one is None or other is None:
+                continue
             joined = [c for c in self._classes if one in c or other in c]
             self._classes = [c for c in self._classes if c not in joined]
             self._classes.append({one, other}.union(*joined))
@@ -262,31 +271,22 @@ class EqualColumns:
         place = self._scope.place_of(column) if self._classes else None
         if place is None:
             return None
-        for equal in self._classes:
-            if place in equal:
-                for position, name in sorted(equal):
-                    seen = self._seen_as(name, place) if position == self._position else None
-                    if seen is not None:
-                        return name, seen[0]
-        return None
+        equal = sorted(each for found in self._classes if place in found for each in found)
+        names = [name for position, name in equal if position == self._position]
+        return next(((name, seen[0]) for name in names if (seen := self._seen_as(name, place)) is not None), None)
 
     def _seen_as(self, name: str, place: tuple[int, str]) -> tuple[exp.DType | None] | None:
         """None where equal values may still differ: floats have two zeros, and other types are cast to compare them."""
-        own, other = (self._type(self._position, name), self._type(*place))
+        own, other = ((self._scope.columns[i] or {}).get(n) for i, n in ((self._position, name), place))
         if own is None or other is None or own in _INEXACT:
             return None
         if own == other:
             return (None,)
+        if own not in _WHOLE_NUMBERS or other not in _WHOLE_NUMBERS:
+            return None
         # A whole number is the same in another width; a literal must not be taken for one of the narrower type.
-        both = own in _WHOLE_NUMBERS and other in _WHOLE_NUMBERS
         widths = list(_WHOLE_NUMBERS)
-        if not both or widths.index(own) > widths.index(other):
-            return (None,) if both else None
-        return (_WHOLE_NUMBERS[other],)
-
-    def _type(self, position: int, name: str) -> str | None:
-        columns = self._scope.columns[position]
-        return None if columns is None else columns.get(name)
+        return (None if widths.index(own) > widths.index(other) else _WHOLE_NUMBERS[other],)
 
 
 def is_equality(condition: exp.Expr) -> bool:
@@ -295,42 +295,20 @@ def is_equality(condition: exp.Expr) -> bool:
     return bool(columns) and all(type(column) is exp.Column for column in columns)
 
 
-_Pair = tuple[tuple[int, str], tuple[int, str]]
-
-
-def _equalities(scope: SourceColumns, found: Iterable[exp.Expr]) -> Iterator[_Pair]:
-    for condition in found:
-        if is_equality(condition):
-            one, other = scope.place_of(condition.this), scope.place_of(condition.expression)
-            if one is not None and other is not None:
-                yield one, other
-
-
-def _by_using(scope: SourceColumns, position: int) -> Iterator[_Pair]:
-    for index, source in enumerate(scope.sources):
-        for name in source.using if holds_of_both(scope.sources, index, position) else ():
-            left = [i for i in range(index) if scope.may_have(i, name)]
-            # Several on the left are one by their own USING, and that is the first of them.
-            if left and all(_is_attached_by(scope.sources[i], name) for i in left[1:]):
-                yield (left[0], name), (index, name)
-
-
 # The sources of a SELECT, from the left, and which rows of each its joins and conditions let matter.
 
 
-_Sources = frozenset[int]
-_NONE: _Sources = frozenset()
+IndexOf = Callable[[exp.Column], "int | None"]
+"""The place of the source that a column is of; None: unknown."""
+_NONE: frozenset[int] = frozenset()
 _OF_ONE = {exp.Paren, exp.Cast, exp.TryCast, exp.Neg, exp.Not, exp.Year, exp.TimestampTrunc, exp.IsNan, exp.Between}
 """Null where `this` is."""
 _OF_TWO = {exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Like, exp.StartsWith, exp.Add, exp.Sub, exp.Mul}
 """Null where `this` or `expression` is."""
 
 
-def rejected(condition: exp.Expr, index_of: Callable[[exp.Column], int | None]) -> frozenset[int]:
-    """The sources that the condition is not true for, where all columns of one of them are null.
-
-    index_of: which source a column is of; None: it is not known.
-    """
+def rejected(condition: exp.Expr, index_of: IndexOf) -> frozenset[int]:
+    """The sources for which the condition is not true where all columns of one of them are null."""
     kind = type(condition)
     if kind is exp.Paren:
         return rejected(condition.this, index_of)
@@ -350,7 +328,7 @@ def rejected(condition: exp.Expr, index_of: Callable[[exp.Column], int | None]) 
     return _null_with(condition, index_of)
 
 
-def _null_with(node: exp.Expr, index_of: Callable[[exp.Column], int | None]) -> _Sources:
+def _null_with(node: exp.Expr, index_of: IndexOf) -> frozenset[int]:
     """The sources with whose nulls an expression is null; of parts that are not understood, none."""
     kind = type(node)
     if isinstance(node, exp.Column):
@@ -404,10 +382,6 @@ class JoinedSource:
         """The columns of USING, in lower case."""
         names = (self.join.args.get("using") if self.join is not None else None) or []
         return tuple(str(name.name).casefold() for name in names)
-
-
-IndexOf = Callable[[exp.Column], "int | None"]
-"""The place of the source that a column is of; None: unknown."""
 
 
 def select_of(table: exp.Expr) -> exp.Select | None:
@@ -464,17 +438,12 @@ def without_dropped(select: exp.Select, sources: Sequence[JoinedSource], index_o
                 if on is not None and not found[above].side and found[above].kind != "ANTI":
                     dropped |= rejected(on, index_of)
             first = max(i for i in range(index + 1) if found[i].is_after_comma or i == 0)
-            side = _kept_side(found[index].side, index in dropped, any(first <= i < index for i in dropped))
-            found[index] = replace(found[index], side=side)
+            fills_own = found[index].side in ("LEFT", "FULL") and index not in dropped
+            fills_others = found[index].side in ("RIGHT", "FULL") and not any(first <= i < index for i in dropped)
+            sides = {(True, True): "FULL", (True, False): "LEFT", (False, True): "RIGHT"}
+            found[index] = replace(found[index], side=sides.get((fills_own, fills_others), ""))
         if found == before:
             return found
-
-
-def _kept_side(side: str, is_own_dropped: bool, is_other_dropped: bool) -> str:
-    """The side without rows of nulls that are dropped, in place of the source's own rows or of those on its left."""
-    fills_own = side in ("LEFT", "FULL") and not is_own_dropped
-    fills_others = side in ("RIGHT", "FULL") and not is_other_dropped
-    return {(True, True): "FULL", (True, False): "LEFT", (False, True): "RIGHT"}.get((fills_own, fills_others), "")
 
 
 def conditions(select: exp.Select, sources: Sequence[JoinedSource], position: int) -> Iterator[exp.Expr]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import itertools
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, overload
@@ -275,18 +275,7 @@ def missing_file(error: Exception, tables: Mapping[str, Table | Snapshot]) -> Mi
 
     error: DuckDB's, from a relation that `sql` gave, or pyarrow's from a stream of one.
     """
-    for value in tables.values():
-        snapshot = snapshot_of(value)
-        try:
-            with reading(snapshot.source, snapshot.selection.snapshot):
-                found = duckdb_engine().engine_error(error, snapshot.plan())
-                if isinstance(found, MissingFileError):
-                    raise found
-        except MissingFileError as gone:
-            return gone
-        except HarnessError:  # of a table that cannot be planned any more; `error` is what there is to say
-            continue
-    return None
+    return next((told for told in _told(error, tables) if isinstance(told, MissingFileError)), None)
 
 
 def given_up(error: Exception, tables: Mapping[str, Table | Snapshot]) -> HarnessError | None:
@@ -295,16 +284,21 @@ def given_up(error: Exception, tables: Mapping[str, Table | Snapshot]) -> Harnes
     error: DuckDB's internal or fatal one. None: no table was read.
     """
     found: HarnessError | None = None
+    for found in _told(error, tables):
+        if found.file is not None:
+            return found
+    return found
+
+
+def _told(error: Exception, tables: Mapping[str, Table | Snapshot]) -> Iterator[HarnessError]:
+    """An error as each table tells it."""
     for value in tables.values():
         snapshot = snapshot_of(value)
         try:
             with reading(snapshot.source, snapshot.selection.snapshot):
-                found = duckdb_engine().engine_error(error, snapshot.plan())
-        except HarnessError as gone:
-            found = gone
-        if found.file is not None:
-            return found
-    return found
+                raise duckdb_engine().engine_error(error, snapshot.plan())
+        except HarnessError as told:
+            yield told
 
 
 def _check_arguments(engine: str, connection: duckdb.DuckDBPyConnection | None, spark: SparkSession | None) -> None:
@@ -336,7 +330,14 @@ def _transpiled(
         lowered = queries.query(
             rewritten.sql, {view: {f.name: f.type for f in plan.columns} for view, plan in plans.items()}, values
         )
-        _refuse_misread(rewritten, *duckdb_engine().syntax_trees(rewritten.sql, lowered.written_back))
+        found = agreement.misreading(*duckdb_engine().syntax_trees(rewritten.sql, lowered.written_back))
+        if found is not None:
+            part = rewritten.as_written(found.part(rewritten.sql))
+            raise UnsupportedError(
+                f"Cannot run it on Spark: what begins with {part[:60]!r} is not read as DuckDB reads it; write it in "
+                "other words, or run it on DuckDB",
+                options=("engine",),
+            )
         columns = agreement.result_columns(lowered, described)
     except UnsupportedError as error:  # shows the query, in which the user's tables have names of their own
         for reference in rewritten.references:
@@ -350,17 +351,3 @@ def _transpiled(
                 options=("engine",),
             )
     return spark_engine().query(lowered.sql, plans, spark, columns=columns, parameters=lowered.parameters)
-
-
-def _refuse_misread(rewritten: Rewritten, tree: str, written_back: str) -> None:
-    """Raises UnsupportedError: sqlglot, whose reading Spark gets, takes the query for another one than DuckDB."""
-    from harness.queries.transpile.agreement import misreading
-
-    found = misreading(tree, written_back)
-    if found is not None:
-        part = rewritten.as_written(found.part(rewritten.sql))
-        raise UnsupportedError(
-            f"Cannot run it on Spark: what begins with {part[:60]!r} is not read as DuckDB reads it; write it in "
-            "other words, or run it on DuckDB",
-            options=("engine",),
-        )

@@ -364,8 +364,8 @@ FAULTS = (
     Fault(
         "a query may be read otherwise than DuckDB reads it",
         "queries/sql.py",
-        "    if found is not None:\n        part = ",
-        "    if False:\n        part = ",
+        "        if found is not None:\n            part = ",
+        "        if False:\n            part = ",
         test="tests/queries/test_syntax.py",
     ),
     # Optional parts of Delta's log that are there and wrong.
