@@ -234,6 +234,7 @@ class Inputs:
 
     def plans(self, rewritten: Rewritten) -> dict[str, ScanPlan]:
         """Plans of tables by the names of their views. Raises UnsupportedError: it reads what only DuckDB does."""
+        found = {}
         for reference in rewritten.references:
             if reference.table not in self.snapshots:
                 raise UnsupportedError(
@@ -247,9 +248,8 @@ class Inputs:
                     "engine='duckdb'",
                     options=("engine",),
                 )
-        return {
-            reference.view: planned(reference, self.snapshots[reference.table]) for reference in rewritten.references
-        }
+            found[reference.view] = planned(reference, self.snapshots[reference.table])
+        return found
 
 
 # Locations of tables in a query: `FROM 'warehouse/orders'`, as DuckDB reads files by their paths.

@@ -161,29 +161,25 @@ class _Query:
         if self._is("order"):
             self.row_by_row = False
             self._word("by")
-            self._each(self._ordered)
+            self._each(self._key)
         limit = self._take("number").text if self._is("limit") else ""
         self._take("end")
         schema = self.tables[table.text]
-        used = self._used(schema, alias.casefold())
+        known = {name.casefold() for name in (*schema.names(), *METADATA)} | self.aliases
+        for path in self.columns:
+            if path[-1] not in known or path[:-1] not in ((), (alias.casefold(),)) or path == (alias.casefold(),):
+                raise _NotPlainError
+        used = {name for path in self.columns for name in path} | self.aliases | {alias.casefold()}
         view = f"{prefix}_1_{table.text}"
         named = quoted(view) + ("" if is_renamed else f" AS {table.text}")
         end = table.start + len(table.text)
-        known = dict.fromkeys((*schema.names(), *METADATA))
-        columns = None if self.all_columns else tuple(name for name in known if name.casefold() in used)
+        names = dict.fromkeys((*schema.names(), *METADATA))
+        columns = None if self.all_columns else tuple(name for name in names if name.casefold() in used)
         enough = whole_number(limit) if self.row_by_row else None
         reference = TableReference(
             view=view, table=table.text, where=None, columns=columns, put=named, original=table.text, enough=enough
         )
         return Rewritten(sql=self.text[: table.start] + named + self.text[end:], references=(reference,))
-
-    def _used(self, schema: Schema, table: str) -> set[str]:
-        """The names in the query, in lower case. Refuses unknown names."""
-        known = {name.casefold() for name in (*schema.names(), *METADATA)} | self.aliases
-        for path in self.columns:
-            if path[-1] not in known or path[:-1] not in ((), (table,)) or path == (table,):
-                raise _NotPlainError
-        return {name for path in self.columns for name in path} | self.aliases | {table}
 
     def _each(self, one: Callable[[], None]) -> None:
         one()
@@ -204,7 +200,7 @@ class _Query:
         is_name = token.kind == "word" and token.text.lower() not in KEYWORDS
         return self._name().text if self._is("as") or is_name else None
 
-    def _ordered(self) -> None:
+    def _key(self) -> None:
         self._sum()
         if not self._is("asc"):
             self._is("desc")

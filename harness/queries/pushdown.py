@@ -20,6 +20,7 @@ on the rows that are there.
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -234,23 +235,23 @@ def is_key(select: exp.Select, expression: exp.Expr, is_column: Callable[[str], 
     group = select.args.get("group")
     if group is None or group.args.get("all"):
         return group is None or _is_plain(group)
-    return _is_plain(group) and _is_made_of(expression, list(_keys(select, group, is_column)))
+    if not _is_plain(group):
+        return False
+    keys: list[exp.Expr] = []
+    for key in group.expressions:
+        place = whole_number(key.name) if isinstance(key, exp.Literal) else None
+        if place is not None and 0 < place <= len(select.expressions):
+            keys.append(select.expressions[place - 1].unalias())
+            continue
+        keys.append(key)
+        if type(key) is exp.Column and len(key.parts) == 1 and not is_column(key.name):
+            keys += aliased(select, key.name)
+    return _is_made_of(expression, keys)
 
 
 def _is_plain(group: exp.Group) -> bool:
     """ROLLUP and its like put nulls in place of keys."""
     return not any(value for key, value in group.args.items() if key not in ("expressions", "all"))
-
-
-def _keys(select: exp.Select, group: exp.Group, is_column: Callable[[str], bool]) -> Iterator[exp.Expr]:
-    for key in group.expressions:
-        place = whole_number(key.name) if isinstance(key, exp.Literal) else None
-        if place is not None and 0 < place <= len(select.expressions):
-            yield select.expressions[place - 1].unalias()
-            continue
-        yield key
-        if type(key) is exp.Column and len(key.parts) == 1 and not is_column(key.name):
-            yield from aliased(select, key.name)
 
 
 def aliased(select: exp.Select, name: str) -> list[exp.Expr]:
@@ -270,7 +271,7 @@ class Pushdown:
     def __init__(
         self, statement: exp.Expr, schemas: Mapping[int, Schema], now: datetime.datetime | None = None
     ) -> None:
-        """`schemas`: by the `id` of each reference to a bound table in `statement`. now: None: it is not known."""
+        """schemas: by the `id` of each reference to a bound table. now: the moment; None: it is not known."""
         self._schemas = schemas
         self._now = now
         self._outputs = OutputColumns(statement, schemas)
@@ -284,17 +285,13 @@ class Pushdown:
         if table.args.get("sample") or table.args.get("pivots") or table.alias_column_names:
             return None
         schema = self._schemas[id(table)]
-        found = (self._filter(condition, schema) for condition in self._on(table, _quoted))
-        filters = [f for f in found if f is not None]
+        filters = []
+        for condition in self._on(table, _quoted):
+            with contextlib.suppress(UnknownColumnError, RecursionError):
+                filter_ = filter_of(condition, schema)
+                if _says_something(filter_.predicate):
+                    filters.append(filter_)
         return all_of(filters, schema) if filters else None
-
-    def _filter(self, condition: exp.Expr, schema: Schema) -> Filter | None:
-        """The condition as a filter, if it tells planning something."""
-        try:
-            filter_ = filter_of(condition, schema)
-        except (UnknownColumnError, RecursionError):
-            return None
-        return filter_ if _says_something(filter_.predicate) else None
 
     def _on(self, node: exp.Expr, written: Written) -> Iterator[exp.Expr]:
         """The conditions that rows of a table or subquery in FROM must meet to matter, over its columns.
@@ -314,9 +311,10 @@ class Pushdown:
             found = [*found, *self._outside(select)]
             keys = list(conditions_of(select, "having"))
         elif among := partners(scope.sources, position):
-            found += [
-                c for c in (*conditions_of(select, "where"), *self._outside(select)) if _is_among(c, scope, among)
-            ]
+            for condition in (*conditions_of(select, "where"), *self._outside(select)):
+                columns = list(condition.find_all(exp.Column))
+                if columns and all(scope.index_of(column) in among for column in columns):
+                    found.append(condition)
         equal = EqualColumns(scope, position, found)
 
         def renamed(column: exp.Column) -> exp.Expr | None:
@@ -333,7 +331,12 @@ class Pushdown:
             return found if made is None else implied(made, renamed, None)
 
         def of_key(column: exp.Column) -> exp.Expr | None:
-            return aliased_too(column) if _is_of_key(column, scope) else None
+            made = _alias(column, scope)
+            node: exp.Expr | None = column if made is None else made.unnest()
+            while node is not None and not is_key(select, node, scope.is_column):
+                parent = node.parent if made is None else None
+                node = None if isinstance(parent, exp.Predicate | exp.Connector | exp.Having) else parent
+            return None if node is None else aliased_too(column)
 
         in_where = {id(condition) for condition in conditions_of(select, "where")}
         # That two columns are equal tells planning nothing by itself.
@@ -344,14 +347,12 @@ class Pushdown:
     def _scope(self, select: exp.Select) -> SourceColumns | None:
         """The sources of a SELECT; None where conditions cannot be moved."""
         if id(select) not in self._scopes:
-            sources = sources_of(select)
-            if sources is None:
-                self._scopes[id(select)] = None
-            else:
+            scope, sources = None, sources_of(select)
+            if sources is not None:
                 columns = [self._outputs.types_of(source.node) for source in sources]
                 scope = SourceColumns(select, sources, columns, self._aliases)
-                kept = without_dropped(select, sources, scope.index_of)
-                self._scopes[id(select)] = replace(scope, sources=kept)
+                scope = replace(scope, sources=without_dropped(select, sources, scope.index_of))
+            self._scopes[id(select)] = scope
         return self._scopes[id(select)]
 
     def _outside(self, query: exp.Query) -> Iterator[exp.Expr]:
@@ -364,7 +365,8 @@ class Pushdown:
             around: Iterator[exp.Expr] = self._outside(use)
         else:
             names = self._outputs.of_source(use)
-            around = self._on(use, _unquoted)
+            # Fields of a struct are not followed any further.
+            around = self._on(use, lambda path: _quoted(path) if len(path) == 1 else None)
         for condition in around:
             inner = implied(condition, lambda column: self._inside(query, names, column), None)
             if inner is not None:
@@ -411,35 +413,9 @@ def _computed(expression: exp.Expr) -> exp.Expr | None:
     return expression.copy() if type(expression) is exp.Column else exp.Paren(this=expression.copy())
 
 
-def _is_of_key(column: exp.Column, scope: SourceColumns) -> bool:
-    """Tells whether a column of HAVING stands in an expression that has one value in each group."""
-    made = _alias(column, scope)
-    node: exp.Expr | None = column if made is None else made.unnest()
-    while node is not None:
-        if is_key(scope.select, node, scope.is_column):
-            return True
-        node = (
-            node.parent
-            if made is None and not isinstance(node.parent, exp.Predicate | exp.Connector | exp.Having)
-            else None
-        )
-    return False
-
-
-def _is_among(condition: exp.Expr, scope: SourceColumns, sources: frozenset[int]) -> bool:
-    """Tells whether a condition is about columns of these sources alone."""
-    columns = list(condition.find_all(exp.Column))
-    return bool(columns) and all(scope.index_of(column) in sources for column in columns)
-
-
 def _quoted(names: Sequence[str]) -> exp.Expr:
     identifiers = [exp.to_identifier(name, quoted=True) for name in names]
     return exp.Column(**dict(zip(("this", "table", "db", "catalog"), reversed(identifiers), strict=False)))
-
-
-def _unquoted(names: Sequence[str]) -> exp.Expr | None:
-    """A column of a subquery; fields of a struct are not followed any further."""
-    return exp.column(exp.to_identifier(names[0], quoted=True)) if len(names) == 1 else None
 
 
 def _says_something(predicate: Predicate) -> bool:

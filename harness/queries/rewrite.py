@@ -151,20 +151,15 @@ def _is_cte(table: exp.Table) -> bool:
         if isinstance(child, exp.CTE):
             within = child
         clause = parent.args.get("with_")
-        if isinstance(clause, exp.With) and any(
-            cte.alias.casefold() == name for cte in _visible(clause, child, within)
-        ):
-            return True
+        if isinstance(clause, exp.With):
+            ctes = clause.expressions
+            if child is clause and within is not None:
+                position = next(i for i, cte in enumerate(ctes) if cte is within)
+                ctes = ctes[: position + 1 if clause.args.get("recursive") else position]
+            if any(cte.alias.casefold() == name for cte in ctes):
+                return True
         child, parent = parent, parent.parent
     return False
-
-
-def _visible(clause: exp.With, child: exp.Expr, within: exp.Expr | None) -> list[exp.Expr]:
-    ctes: list[exp.Expr] = clause.expressions
-    if child is not clause or within is None:
-        return ctes
-    position = next(i for i, cte in enumerate(ctes) if cte is within)
-    return ctes[: position + 1] if clause.args.get("recursive") else ctes[:position]
 
 
 # Names with a schema in front, `sales.orders`, and columns behind them, `sales.orders.id`. The subquery in the table's
@@ -329,14 +324,14 @@ def rewrite(
     statement = parse_statement(query, dialect)
     refuse_writes(statement)
     names: set[Name] = {found.name for found in references(statement)}
-    bound: dict[Name, str] = {
-        n: table for n in names if len(n) == 1 and (table := bound_name(n[0], tables)) is not None
-    }
+    bound: dict[Name, str] = {}
     about: dict[Name, MetadataReference] = {}
-    for name in [name for name in names if metadata is not None and len(name) == 2]:
-        table = bound_name(name[0], tables)
-        schema = None if table is None or metadata is None else metadata(table, name[1])
-        if table is not None and schema is not None:
+    for name in names:
+        may_be_ours = len(name) == 1 or (len(name) == 2 and metadata is not None)
+        table = bound_name(name[0], tables) if may_be_ours else None
+        if table is not None and len(name) == 1:
+            bound[name] = table
+        elif table is not None and metadata is not None and (schema := metadata(table, name[1])) is not None:
             about[name] = MetadataReference(table, name[1], schema)
     return rewrite_statement(statement, bound, tables, into=into, prefix=prefix, metadata=about, now=now, values=values)
 
@@ -370,7 +365,11 @@ def rewrite_statement(
     renamed = [bool(reference.node.alias) for reference in found]
     quote = quote_of(into)
     edits = shorten(statement, found, quote)
-    views = _view_names(keys, tree, prefix)
+    taken, numbers = {i.name.casefold() for i in tree.find_all(exp.Identifier)}, itertools.count(1)
+    views = []
+    for key in keys:
+        free = (f"{prefix}_{number}_{re.sub(r'[^A-Za-z0-9_]', '_', key)}" for number in numbers)
+        views.append(next(name for name in free if name.casefold() not in taken))
     if values and statement.dialect == into:  # else the tree is written
         parameters.put(tree, values)
     # Of metadata tables nothing is skipped; conditions on others must not be taken for theirs, nor the other way round.
@@ -435,16 +434,6 @@ def bound_name(name: str, tables: Collection[str]) -> str | None:
     return alike[0] if alike else None
 
 
-def _view_names(tables: list[str], statement: exp.Expr, prefix: str) -> list[str]:
-    taken = {i.name.casefold() for i in statement.find_all(exp.Identifier)}
-    numbers = itertools.count(1)
-    names: list[str] = []
-    for table in tables:
-        free = (f"{prefix}_{number}_{re.sub(r'[^A-Za-z0-9_]', '_', table)}" for number in numbers)
-        names.append(next(name for name in free if name.casefold() not in taken))
-    return names
-
-
 class _Mentions:
     """The names in a statement, gathered once for all of its tables."""
 
@@ -452,7 +441,12 @@ class _Mentions:
         nodes = list(tree.walk())
         self._names = {node.name.casefold() for node in nodes if isinstance(node, exp.Identifier)}
         self._bare = {n.name.casefold() for n in nodes if isinstance(n, exp.Column) and len(n.parts) == 1}
-        self._unnamed = "#" in text or any(map(_means_columns, nodes))
+        self._unnamed = "#" in text or any(
+            isinstance(node, exp.Columns | exp.Pivot)
+            or (isinstance(node, exp.Star) and not isinstance(node.parent, exp.Count))
+            or (isinstance(node, exp.Join) and node.method == "NATURAL")
+            for node in nodes
+        )
 
     def columns(self, table: exp.Table, schema: Schema, more: Iterable[str]) -> tuple[str, ...] | None:
         """Columns of a table whose name occurs, unless something may mean columns without naming them."""
@@ -462,13 +456,6 @@ class _Mentions:
             return None
         known = dict.fromkeys((*schema.names(), *more))
         return tuple(name for name in known if name.casefold() in self._names)
-
-
-def _means_columns(node: exp.Expr) -> bool:
-    """Tells whether a node may mean columns without naming them."""
-    is_star = isinstance(node, exp.Star) and not isinstance(node.parent, exp.Count)
-    is_natural = isinstance(node, exp.Join) and node.method == "NATURAL"
-    return is_star or is_natural or isinstance(node, exp.Columns | exp.Pivot)
 
 
 def _alias(reference: Reference, text: str, quote: Callable[[str], str]) -> str:
