@@ -2,18 +2,17 @@
 
     allowances("SELECT k, avg(price) FROM orders GROUP BY k", {"orders": schema})    {1: Allowance(ulps=16, ...)}
 
-Four things make the last bits of a floating-point number depend on the engine:
+Last bits depend on the engine in four places:
 
 - the average of integers and decimals: an exact sum is divided as doubles, as long doubles, or twice, by engine,
   version and plan (three rows of 0.05 give 0.05 or 0.049999999999999996);
-- sums, averages and statistics of floating-point numbers depend on the order in which rows come;
+- sums, averages and statistics of floating-point numbers depend on the order of rows;
 - powers, logarithms and functions of angles are rounded by the library of each engine;
-- a difference of such numbers keeps their absolute error, however small it is itself.
+- a difference of such numbers keeps their absolute error, however small the difference is.
 
-A column has an allowance where such a number reaches it through arithmetic, CASE, greatest and the like, aggregates,
-derived tables, CTEs, subqueries and set operations. A number that is compared, rounded or made a text or a decimal has
-none: its last bit may decide about a row or a digit, and that shows as a difference. Queries that are not understood
-have none either.
+Such a number reaches a column through arithmetic, CASE, greatest and the like, aggregates, derived tables, CTEs,
+subqueries and set operations. Numbers that are compared, rounded or cast to text or decimal have no allowance: a last
+bit may decide about a row or a digit. Queries that are not understood have none either.
 """
 
 from __future__ import annotations
@@ -72,10 +71,8 @@ _DOUBLES = {exp.DType.DOUBLE, exp.DType.FLOAT}
 def allowances(query: str, tables: Mapping[str, Schema], dialect: str = "duckdb") -> dict[int, Allowance]:
     """The columns of a query's result that may differ in their last bits, by place from 0 on.
 
-    They hold for columns of the types FLOAT and DOUBLE only, which the caller must know.
-
-    query: one query. tables: the schemas of the tables that it reads, by name; others are taken for exact. dialect:
-    sqlglot's name of the dialect of `query`.
+    tables: schemas by name; other tables are taken for exact. dialect: sqlglot's name. Holds for columns of FLOAT and
+    DOUBLE alone: their types are the caller's to know.
     """
     known: dict[str, object] = {name: dict.fromkeys(schema.names(), "INT") for name, schema in tables.items()}
     floats = {
@@ -102,10 +99,7 @@ def allowances(query: str, tables: Mapping[str, Schema], dialect: str = "duckdb"
 
 @dataclass(frozen=True, slots=True)
 class _ColumnReading:
-    """Follows columns through the queries inside a query.
-
-    floats: the floating-point columns of tables, by both names in lower case.
-    """
+    """Follows columns through the queries inside a query. floats: columns of tables, by both names in lower case."""
 
     floats: set[tuple[str, str]]
     _known: dict[int, list[_Result]] = field(default_factory=dict)

@@ -1,7 +1,4 @@
-"""Names that a query has and its tables have not: errors whose hints are the user's own tables and columns.
-
-DuckDB looks for near names among its catalog too, and knows no path into a struct.
-"""
+"""Names that neither tables nor columns have: errors whose hints are the user's own, and paths into structs."""
 
 from __future__ import annotations
 
@@ -29,11 +26,7 @@ _EXCERPT = re.compile(r"\s*LINE \d+:.*", re.DOTALL)
 def told(error: duckdb.Error, query: str, tables: Mapping[str, Schema], own: Collection[str] = ()) -> HarnessError:
     """The error about a query that DuckDB refuses; about an unknown name, with hints of the user's own.
 
-    Args:
-        error: DuckDB's, about a query.
-        query: its text.
-        tables: the tables that the query could name, with the schemas of those that it reads.
-        own: tables of the user's connection.
+    tables: those that the query could name, with the schemas of those that were read. own: tables of the connection.
     """
     text = _EXCERPT.sub("", said(error))
     absent = _TABLE.search(text)

@@ -183,9 +183,8 @@ _INEXACT = ("half", "float", "double")
 class SourceColumns:
     """The sources of a SELECT and their columns.
 
-    columns: of each source, the names in lower case with their types; None where they are not known. A type is that of
-        a table's column, as text, or None.
-    hiding: names that mean something else than a column, where nothing stands before them: aliases of tables.
+    columns: of each source, the names in lower case with the types of tables' columns; None where they are not known.
+    hiding: aliases of tables, which a name without a table means before a column.
     """
 
     select: exp.Select
@@ -347,9 +346,8 @@ def _null_with(node: exp.Expr, index_of: IndexOf) -> frozenset[int]:
 class JoinedSource:
     """A table, subquery or function in FROM.
 
-    join: the join that attaches the source; None for the first.
-    side: the rows that the join fills with nulls; LEFT: rows of this source. Empty where it fills none, or where a
-        condition drops all rows that it fills.
+    join: attaches the source; None for the first. side: the rows that the join fills with nulls and no condition drops;
+    LEFT: rows of this source; empty: none.
     """
 
     node: exp.Expr
@@ -463,10 +461,7 @@ def conditions_of(select: exp.Select, clause: str) -> Iterator[exp.Expr]:
 
 
 def partners(sources: Sequence[JoinedSource], position: int) -> frozenset[int]:
-    """Sources that a row of this source needs a row of, and whose rows do not depend on this source.
-
-    The sources left of a left join, for the one on its right: a dropped row there needs no match.
-    """
+    """Sources of which a row of this source needs one, and whose rows do not depend on it, as left of a left join."""
     own = sources[position]
     is_joined = own.side == "LEFT" or (own.side == "" and own.kind in ("SEMI", "ANTI"))
     if is_joined and all(s.side in ("", "LEFT") for s in sources[position + 1 :]):

@@ -25,13 +25,10 @@ from harness.storage.records import dataclass
 class TableReference:
     """A place where a query reads a bound table.
 
-    view: the name that stands there in the rewritten query; a view of that name must be made before it runs.
-    aliased: whether an alias follows it, so that a subquery can stand in its place.
-    table: the name of the bound table.
-    metadata: the name of its metadata table that is read in its place; None: the table is read itself.
-    where: a filter that the view may apply, for the schema of the table; None: there is none.
-    columns: columns of the table, and metadata columns, that the query may use; None: any. It may be empty.
-    put, original: the words of the rewritten query, the view with an alias where the user gave none, and the user's.
+    view: the name in the rewritten query, for a view to be made. aliased: an alias follows, as a subquery needs.
+    table: the bound table. metadata: its metadata table that is read; None: the table itself.
+    where: a filter for the table's schema; None: none. columns: all that the query may use; None: any.
+    put, original: the words of the rewritten query, with an alias where the user gave none, and the user's words.
     enough: the number of rows that suffice, whichever they are; None: the query needs all.
     """
 
@@ -85,10 +82,7 @@ KEYWORDS = frozenset(_TAKEN.split())
 
 
 def rewrite_plain(query: str, tables: Mapping[str, Schema], *, prefix: str) -> Rewritten | None:
-    """The result of `harness.queries.rewrite.rewrite` for a query in DuckDB's dialect; None: ask the rewriter.
-
-    tables, prefix: as there.
-    """
+    """The result of `rewrite` for a query in DuckDB's dialect; None: ask the rewriter. tables, prefix: as there."""
     refuse_half_characters(query, "query")
     text = query.rstrip().removesuffix(";").rstrip()
     tokens = _tokens(text)

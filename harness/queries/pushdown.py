@@ -5,17 +5,16 @@ A condition is taken only from a place where rows that fail it cannot matter, ev
 - WHERE, for a table that no outer join of that SELECT fills with nulls. A join whose nulls a condition drops is none;
 - ON of an inner or semi join, for both sides; of a left join, for the right table; of a right join, for the left ones;
   of an anti join, for the right table;
-- HAVING, where it is about keys of the GROUP BY alone;
-- the query around a derived table, a CTE that is read once, or an operand of a set operation, where a condition on its
-  result is one on the columns that it passes on (`harness.queries.outputs`).
+- HAVING, about keys of the GROUP BY alone;
+- the query around a derived table, a CTE that is read once, or an operand of a set operation, for the columns that
+  it passes on (`harness.queries.outputs`).
 
 So each SELECT gives the same rows as before, and with it everything around it, NOT EXISTS and outer joins included.
 
 A condition over several tables, such as `(a.x = 1 AND …) OR (a.x = 2 AND …)`, implies one for each. A condition on a
 column holds for columns that equal it by `a.x = b.x`, USING or a chain of these. A computed column stands for its
-expression: `SELECT year(day) AS y … WHERE y = 2024`. QUALIFY and conditions with subqueries or functions are left
-alone, and so is a SELECT with a sample, a positional join, an ASOF join or one by NEAREST, whose choice of rows depends
-on the rows that are there.
+expression. QUALIFY, conditions with subqueries or functions, and SELECTs whose choice of rows depends on the rows that
+are there are left alone: samples, positional joins, ASOF joins and joins by NEAREST.
 """
 
 from __future__ import annotations
@@ -121,10 +120,7 @@ Renaming: TypeAlias = Callable[[exp.Column], "exp.Expr | None"]
 
 
 def implied(condition: exp.Expr, renamed: Renaming, now: datetime.datetime | None) -> exp.Expr | None:
-    """The part of a condition over columns that `renamed` knows: true wherever the condition is. None: nothing.
-
-    now: as for `since`; None: nothing is known of it.
-    """
+    """The part of a condition over columns that `renamed` knows, true where the condition is. now: as for `since`."""
     whole = _whole(condition, renamed)
     if whole is not None:
         return whole
@@ -230,7 +226,7 @@ _PLAIN_FUNCTIONS = {"date_part", "datepart", "prefix"}
 def is_key(select: exp.Select, expression: exp.Expr, is_column: Callable[[str], bool]) -> bool:
     """Tells whether all rows of a group have one value of an expression; true where nothing is grouped.
 
-    is_column: whether a source of the SELECT has a column of that name, or may have: it hides an alias of the name.
+    is_column: tells whether a source of the SELECT may have a column of a name, which hides an alias.
     """
     group = select.args.get("group")
     if group is None or group.args.get("all"):
@@ -294,10 +290,7 @@ class Pushdown:
         return all_of(filters, schema) if filters else None
 
     def _on(self, node: exp.Expr, written: Written) -> Iterator[exp.Expr]:
-        """The conditions that rows of a table or subquery in FROM must meet to matter, over its columns.
-
-        written: how a path within its columns is written in the condition; None if it cannot be.
-        """
+        """The conditions that rows of a source must meet to matter. written: writes a path; None: it cannot."""
         select = select_of(node)
         scope = None if select is None else self._scope(select)
         if select is None or scope is None:
@@ -373,10 +366,7 @@ class Pushdown:
                 yield from conjuncts(inner)
 
     def _inside(self, query: exp.Query, names: Sequence[str] | None, column: exp.Column) -> exp.Expr | None:
-        """The expression of a result's column inside the query; of a set operation, in each of its operands.
-
-        names: of the columns of the result, as they are called outside.
-        """
+        """The expression of a result's column inside the query or an operand. names: of all columns, outside."""
         position = position_of(names, column)
         if position is None:
             return None

@@ -1,8 +1,6 @@
-"""Queries over bound tables, rewritten: each table becomes a view, and gets the conditions that planning may use.
+"""Queries over bound tables, rewritten: each mention becomes a view, with the conditions that skip its files.
 
-Every reference to a bound table has a view of its own, so that two references to one table can skip different files.
-The conditions that concern that reference alone go beside the view (`harness.queries.pushdown`). The query keeps all
-its conditions and its text: only names of tables are replaced, also before columns (`harness.queries.rewrite`).
+The query keeps all its conditions and its text: only names of tables are replaced, also before columns.
 """
 
 from __future__ import annotations
@@ -41,8 +39,7 @@ class SqlStatement:
     """A statement.
 
     explain: `EXPLAIN` before it, with its options and the space behind, or nothing.
-    text: the rest, without semicolons and comments at the end. Positions of the tree's nodes are in it.
-    dialect: sqlglot's name of its dialect.
+    text: the rest, in which the tree's nodes have their places, without semicolons and comments at the end.
     """
 
     explain: str
@@ -174,8 +171,7 @@ Edit = tuple[int, int, str]
 def shorten(statement: SqlStatement, found: Sequence[Reference], quote: Callable[[str], str]) -> list[Edit]:
     """Lets tables with a schema, and their columns, go by an alias; changes the tree accordingly.
 
-    found: the references that views will stand for. Gives the edits of columns that are named with their schema.
-    Raises RequestError: a column may be of two tables whose names end alike.
+    found: the references of views. Gives the edits of columns. Raises RequestError: a column may be of two tables.
     """
     tree = statement.tree
     short = [reference for reference in found if len(reference.name) > 1 and not reference.node.alias]
@@ -252,10 +248,7 @@ _ROW_BY_ROW = (
 
 
 def rows_needed(tree: exp.Expr, table: exp.Table) -> int | None:
-    """The number of rows of `table`, whichever they are, that make the query's result; None: all may be needed.
-
-    tree: the whole query. table: the place where it reads the table.
-    """
+    """The number of rows of `table`, whichever they are, that make the result of `tree`; None: all may be needed."""
     if not isinstance(tree, exp.Select) or not _said(tree) <= _CLAUSES:
         return None
     source = tree.args.get("from_")
@@ -349,9 +342,8 @@ def rewrite_statement(
 ) -> Rewritten:
     """A statement with views in place of tables, as `rewrite` says; its tree is changed.
 
-    bound: which of `tables` a name stands for, by its parts. A table that the statement writes must not be bound.
-    metadata: metadata tables by their names. Others: as for `rewrite`. Raises RequestError: a time-travel clause on a
-    bound table.
+    bound: the table of `tables` for a name's parts; none for a table that the statement writes. metadata: by name.
+    Raises RequestError: a time-travel clause on a bound table.
     """
     tree, text = statement.tree, statement.text
     about = metadata or {}
@@ -422,10 +414,7 @@ def refuse_writes(statement: SqlStatement) -> None:
 
 
 def bound_name(name: str, tables: Collection[str]) -> str | None:
-    """The bound table that a name means, without regard to case; None: no table.
-
-    Raises RequestError: it may be any of several.
-    """
+    """The bound table of a name, without regard to case; None: no table. Raises RequestError: it may be several."""
     if name in tables:
         return name
     alike = [table for table in tables if table.casefold() == name.casefold()]
@@ -459,10 +448,7 @@ class _Mentions:
 
 
 def _alias(reference: Reference, text: str, quote: Callable[[str], str]) -> str:
-    """The alias of a table without one: the last part of its name, or of its location.
-
-    A name's is as it is written.
-    """
+    """The alias of a table without one: the last part of its name, as it is written, or of its location."""
     if reference.node.alias:
         return quote(reference.node.alias)
     last = reference.node.parts[-1]

@@ -31,7 +31,7 @@ _DAY_MS = 86_400_000
 class Moment:
     """The version or time that a clause names.
 
-    kind: `version`, which is a snapshot id, a version, or the name of a branch or tag; or `timestamp`.
+    kind: `version`, of a snapshot id, a version, a branch or a tag; or `timestamp`.
     value: of a timestamp, text, or milliseconds since 1970-01-01 UTC.
     """
 
@@ -53,24 +53,17 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class Pinned:
-    """A query without moments.
-
-    query: its text, with a name of its own for each table at a moment.
-    moments: per such name, the name of the table as the query has it, and the moment.
-    """
+    """A query with a name of its own for each table at a moment. moments: by that name, the table and its moment."""
 
     query: str
     moments: Mapping[str, tuple[tuple[str, ...], Moment]]
 
 
 def pin(statement: SqlStatement, is_bound: Callable[[tuple[str, ...]], bool]) -> Pinned | None:
-    """A query with tables at moments under names of their own; None: it names no moment.
+    """A query with tables at moments under names of their own; None: no table of harness's has one.
 
-    Clauses of other tables than harness's stay as they are.
-
-    is_bound: whether a name is that of a table of harness's, by the parts that it has in the query.
-
-    Raises RequestError: a moment is no literal, or is one that no table has, such as BEFORE.
+    is_bound: tells whether a name's parts are those of a table of harness's.
+    Raises RequestError: a moment is no literal, or is none of any table, such as BEFORE.
     """
     found = [r for r in references(statement) if _is_moved(r.node) and is_bound(r.name)]
     if not found:

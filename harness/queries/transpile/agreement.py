@@ -86,10 +86,7 @@ class Misreading:
 
 
 def misreading(tree: str, written_back: str) -> Misreading | None:
-    """The first place where DuckDB's trees of two texts differ in meaning; None: nowhere.
-
-    tree, written_back: JSON that `json_serialize_sql` gives.
-    """
+    """The first place where DuckDB's trees of two texts, of `json_serialize_sql`, differ in meaning; None: nowhere."""
     one, other = json.loads(tree), json.loads(written_back)
     if one["error"] or other["error"]:  # such as for a statement that is no SELECT
         return Misreading(None)
@@ -223,8 +220,7 @@ _SHOWN_TYPES: dict[str, dt.Type] = {
 def result_columns(query: SparkQuery, described: Sequence[tuple[str, str]]) -> tuple[dt.Field, ...]:
     """The columns that the query must have on Spark: DuckDB's names, and its types where Spark has them.
 
-    described: name and type of each column on DuckDB, as it shows them. Raises UnsupportedError: the two do not fit
-    together, so the query was not understood.
+    described: name and type of each column on DuckDB. Raises UnsupportedError: the query was not understood.
     """
     names = [name for name, _ in described]
     # DuckDB puts a number behind a name that another column has.

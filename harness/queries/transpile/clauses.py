@@ -99,10 +99,7 @@ def _calls(select: exp.Select) -> Iterator[exp.Explode]:
 
 
 def in_two_steps(select: exp.Select) -> tuple[exp.Select, exp.Select] | None:
-    """A SELECT whose UNNEST works on results, as a query inside and the one around it; None: Spark runs it in one.
-
-    The columns of the query inside are called `h0`, `h1`, … around it. Raises UnsupportedError.
-    """
+    """A SELECT with UNNEST of results as a query over one with columns `h0`, `h1`, …; None: Spark needs no second."""
     if not _works_on_results(select):
         return None
     if select.args.get("distinct") is not None and select.args["distinct"].args.get("on") is not None:
@@ -131,10 +128,7 @@ def in_two_steps(select: exp.Select) -> tuple[exp.Select, exp.Select] | None:
 
 
 def _works_on_results(select: exp.Select) -> bool:
-    """Tells whether UNNEST works on the results of groups or windows, and not on the rows that the SELECT reads.
-
-    Raises UnsupportedError: it works on both.
-    """
+    """Tells whether UNNEST works on groups or windows, not on rows of FROM. Raises UnsupportedError: on both."""
     if not any(True for _ in _calls(select)):
         return False
     windows = (w for item in select.expressions for w in item.find_all(exp.Window))
@@ -158,10 +152,7 @@ def _works_on_results(select: exp.Select) -> bool:
 
 @dataclass(slots=True)
 class Unnests:
-    """The elements that one SELECT unnests.
-
-    alias: Spark's name of their relation. several: whether there may be more than one list.
-    """
+    """The elements that one SELECT unnests. alias: Spark's name of their relation. several: lists may be many."""
 
     alias: str
     several: bool
@@ -355,10 +346,7 @@ _SETS: dict[type[exp.Expr], str] = {exp.Rollup: "ROLLUP", exp.Cube: "CUBE", exp.
 
 
 def group_by(node: exp.Select, scope: NameScope, expressions: Expressions, outputs: Sequence[Typed]) -> str:
-    """The clause as text; empty where there is none. Raises UnsupportedError.
-
-    outputs: the projection, for the numbers that stand for its expressions.
-    """
+    """The clause as text, empty without. outputs: the projection, for its numbers. Raises UnsupportedError."""
     group = node.args.get("group")
     if group is None:
         return ""

@@ -105,10 +105,7 @@ class Expressions:
     variables: Mapping[str, Typed] = field(default_factory=dict)
 
     def within(self, names: Sequence[str], element: dt.Type) -> tuple[str, Expressions]:
-        """The head of a lambda over a list, in Spark's words, and the `Expressions` of its body.
-
-        names: its variables, the element and, if there is a second one, its place from 1 on.
-        """
+        """The head of a lambda and the `Expressions` of its body. names: the element, maybe its place from 1."""
         depth = len(self.variables)
         texts = [f"v{depth + place}" for place in range(len(names))]
         typed = [Typed(texts[0], element), *(Typed(f"CAST({text} + 1 AS BIGINT)", LONG) for text in texts[1:])]
@@ -117,10 +114,7 @@ class Expressions:
         return head, Expressions(self.resolve, variables={**self.variables, **known})
 
     def translate(self, node: exp.Expr) -> Typed:
-        """The expression with its type.
-
-        Raises UnsupportedError: it holds something that may mean different things on the two engines.
-        """
+        """The expression with its type. Raises UnsupportedError: a part may mean two things on the engines."""
         literal = literal_of(node)
         if literal is not None:
             return of_literal(literal)

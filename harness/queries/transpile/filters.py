@@ -35,10 +35,7 @@ from harness.queries.transpile.values import Typed
 
 
 def condition_of(predicate: Predicate, column: Callable[[dt.Field], str]) -> str:
-    """A decided predicate as a condition: true, false and null where the predicate is.
-
-    column: the expression with a field's values, in the type that they travel in on Spark.
-    """
+    """A decided predicate as a condition, with its true, false and null. column: the expression of a field."""
     match predicate:
         case And(parts=parts):
             return f"({' AND '.join(condition_of(p, column) for p in parts)})" if parts else "true"
@@ -94,10 +91,8 @@ def _literal(value: Any, field: dt.Field) -> str:
 def condition(filter: Filter, columns: Mapping[str, str]) -> str:
     """The filter as a condition in Spark's SQL, true for the rows for which it is true on DuckDB.
 
-    Where planning understood all of it, it is written from the predicate, whose values are exact; else from the text.
-
-    columns: by name of a column, the name that it has on Spark, where its values travel as `Snapshot.to_spark` says.
-    Raises UnsupportedError: a part that may mean different things on the two engines; the message names it.
+    A predicate that planning understood has exact values; else the text is lowered. columns: Spark's names by column,
+    where values travel as `Snapshot.to_spark` says. Raises UnsupportedError: it may mean two things; it names the part.
     """
     if is_decided(filter.predicate):
         known = dict(_members(filter.columns, columns))

@@ -241,10 +241,7 @@ def lateral(node: exp.Join) -> exp.Join:
 class FromClause:
     """Lowers the clause FROM.
 
-    tables: the bound tables, by name in lower case.
-    numbers: for names that are made up.
-    query: lowers a query, which may use the names of the scope.
-    expressions: the `Expressions` of a scope.
+    tables: by name in lower case. numbers: for made-up names. query: lowers one in a scope. expressions: of a scope.
     """
 
     tables: Mapping[str, tuple[str, Mapping[str, dt.Type]]]

@@ -48,10 +48,7 @@ def direction(node: exp.Expr) -> str:
 
 
 def whole(call: exp.Expr, node: exp.Expr, what: str = "a number") -> int:
-    """The number that a literal says, from 1 on and as far as Spark counts.
-
-    call: the function. node: its argument. what: the argument's name in the error, an UnsupportedError.
-    """
+    """The literal from 1 on, as far as Spark counts, of an argument. what: its name. Raises UnsupportedError."""
     literal = literal_of(node)
     if literal is None or literal.kind is not Kind.INTEGER or not 0 < literal.value < 2**31:
         raise refused(call, f"{what} that is no literal from 1 on")
@@ -76,10 +73,7 @@ def first(call: Aggregate) -> Typed:
 
 
 def joined(call: Aggregate) -> Typed:
-    """`string_agg(x, sep ORDER BY y)`; null for no texts. Raises UnsupportedError.
-
-    Spark's LISTAGG fails beside several DISTINCT aggregates.
-    """
+    """`string_agg(x, sep ORDER BY y)`; LISTAGG fails beside several DISTINCT. Raises UnsupportedError."""
     order, separator = call.node.this, call.node.args.get("separator")
     literal = None if separator is None else literal_of(separator)
     if separator is not None and (literal is None or literal.kind is not Kind.STRING):

@@ -246,8 +246,7 @@ _WHY = {
 def to_duckdb(query: str) -> str:
     """The query in DuckDB's dialect.
 
-    Raises RequestError: it cannot be parsed; UnsupportedError: it is not certain that it means the same there; the
-    message names the construct.
+    Raises RequestError: it cannot be parsed; UnsupportedError: it may mean two things; the message names the construct.
     """
     try:
         tree = parse_one(query, dialect="spark")

@@ -55,10 +55,7 @@ def _mentions(node: exp.Expr, name: str) -> int:
 def _recursive(
     cte: exp.CTE, name: str, around: NameScope, query: Callable[[exp.Expr, NameScope], LoweredSparkQuery]
 ) -> LoweredSparkQuery:
-    """The recursive query, with columns of the types of its first part. Raises UnsupportedError.
-
-    name: Spark's name of it. around: the queries that WITH defines before it. query: lowers a query.
-    """
+    """The recursive query, with the types of its first part. name: Spark's. around: with the queries before it."""
     node = cte.this
     if not isinstance(node, exp.Union) or node.args.get("distinct") or cte.args.get("key_expressions"):
         raise refused(cte, "WITH RECURSIVE without UNION ALL", "write UNION ALL, and a condition that ends it")
@@ -190,10 +187,7 @@ class _Item:
 
 
 class _Queries:
-    """Lowers queries over bound tables, given by name in lower case.
-
-    needs: constructs met so far that need a later version of Spark.
-    """
+    """Lowers queries over tables by name in lower case. needs: constructs so far that need a later version of Spark."""
 
     def __init__(self, tables: Mapping[str, tuple[str, Mapping[str, dt.Type]]]) -> None:
         self._numbers = itertools.count()
@@ -389,10 +383,7 @@ def _distinct_on(node: exp.Select) -> list[exp.Expr] | None:
 
 
 def _check_shadows(node: exp.Expr, scope: NameScope, but: Collection[str] = ()) -> None:
-    """Refuses names that are a column and another expression of the projection, where either may be meant.
-
-    In GROUP BY, and in an expression of ORDER BY, it is the column. `but`: names that are the column's here.
-    """
+    """Refuses names of a column and of another expression of SELECT where either may be meant. but: never refused."""
     for column in node.find_all(exp.Column):
         if len(column.parts) == 1 and column.name.casefold() not in but and scope.shadowed(column.name):
             raise refused(node, f"{column.name}, which is both a column and another expression of SELECT,")

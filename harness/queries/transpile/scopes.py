@@ -73,10 +73,9 @@ class NameScope:
         )
 
     def resolve(self, path: tuple[str, ...], lower: Callable[[exp.Expr], Typed]) -> Typed:
-        """The expression that a path of names stands for.
+        """The expression that a path of names stands for. Raises UnsupportedError: for nothing known, or for several.
 
-        lower: lowers an expression of the projection, for an alias. Raises UnsupportedError: the path stands for no
-        known thing, or for several.
+        lower: lowers an expression of the projection, for an alias.
         """
         found = self._column(path)
         if found is None and path[0].casefold() in self.aliases:

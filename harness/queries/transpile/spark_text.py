@@ -129,9 +129,9 @@ _ANY = "run it on DuckDB, or write the query for Spark and say dialect='spark'"
 
 
 def refused(node: exp.Expr, what: str | None = None, instead: str | None = None) -> UnsupportedError:
-    """The error for something that may mean different things on the two engines.
+    """The error for a construct that may mean different things on the two engines.
 
-    what: its name; None: that of a function, and of anything else none. instead: words that both engines read alike.
+    what: its name; None: of a function, its own. instead: words that both engines read alike.
     """
     while isinstance(node, exp.JSONPath | exp.JSONPathPart) and node.parent is not None:
         node = node.parent  # to something that the user wrote

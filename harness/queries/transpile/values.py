@@ -45,9 +45,9 @@ INT, LONG, DOUBLE, BOOLEAN, TEXT, DATE, BLOB_TYPE = (
 
 @dataclass(frozen=True, slots=True)
 class Typed:
-    """An expression in Spark's SQL, with the type that it has in DuckDB.
+    """An expression in Spark's SQL, with its type on DuckDB.
 
-    literal: the literal, if it is one; a number or a text among literals takes the type of its neighbour.
+    literal: of a number or text, which among others takes the type of its neighbour; None: it is no literal.
     """
 
     sql: str
@@ -70,10 +70,7 @@ BOUND = "harness_bound"
 
 
 def bind(node: exp.Placeholder, value: Any) -> str | None:
-    """Notes at a parameter's node how it is written for Spark; its value as text, None for null.
-
-    Raises UnsupportedError: the value is of a type that has no text which both engines read alike.
-    """
+    """Notes at a parameter how Spark gets it; gives its text, None for null. Raises UnsupportedError: it has none."""
     type_, text = _of_value(node, value)
     name = f":p_{node.name}"
     sql = f"UNHEX({name})" if type_ == BLOB_TYPE else f"CAST({name} AS {type_name(type_)})"
@@ -161,10 +158,7 @@ def _fits(value: int, bits: int) -> bool:
 
 
 def common_type(values: Sequence[Typed], what: str) -> dt.Type:
-    """The type that DuckDB gives to values that must share one.
-
-    what: the construct, for the message. Raises UnsupportedError: the engines may not mean the same.
-    """
+    """The type that DuckDB gives to values that must share one. what: the construct. Raises UnsupportedError."""
     firm = [v.type for v in values if not _is_pliant(v)]
     # A number among literals still widens, a text takes any type, a null too.
     numbers = [v.type for v in values if _is_pliant(v) and is_number(v.type)]
@@ -244,10 +238,7 @@ def as_decimal(type_: dt.Type) -> dt.DecimalType:
 
 
 def coerced(value: Typed, to: dt.Type, what: str) -> str:
-    """The value as one of type `to`, which `common_type` gave.
-
-    Raises UnsupportedError: a literal that engines may read differently.
-    """
+    """The value in type `to` of `common_type`. Raises UnsupportedError: a literal that engines may read differently."""
     if value.literal is not None and to != HUGE:
         if value.literal.kind is Kind.NULL:
             return f"CAST(NULL AS {type_name(to)})"

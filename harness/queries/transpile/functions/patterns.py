@@ -44,11 +44,7 @@ class RegexError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Regex:
-    """A pattern in Java's words.
-
-    java: the pattern. groups: how many it captures. may_be_empty: whether it matches an empty text. repeated: whether
-    a group is inside of a repetition.
-    """
+    """A pattern in Java's words. repeated: a group is inside of a repetition."""
 
     java: str
     groups: int

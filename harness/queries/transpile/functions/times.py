@@ -67,9 +67,9 @@ def java_format(pattern: str) -> str | None:
 
 
 def parsing_format(pattern: str) -> tuple[str, str] | None:
-    """The format by which Java reads a text with all its digits, and the expression that such texts match.
+    """The format by which Java reads texts with all digits, and an expression for these texts.
 
-    None where DuckDB's reading is not known to be the same: where a part of the date is missing or twice there.
+    None: a part of the date is missing or comes twice.
     """
     tokens = _TOKEN.findall(pattern)
     named = [token for token in tokens if token.startswith("%")]
