@@ -342,7 +342,7 @@ class Pushdown:
         if id(select) not in self._scopes:
             scope, sources = None, sources_of(select)
             if sources is not None:
-                columns = [self._outputs.types_of(source.node) for source in sources]
+                columns = [self._outputs.types(source.node) for source in sources]
                 scope = SourceColumns(select, sources, columns, self._aliases)
                 scope = replace(scope, sources=without_dropped(select, sources, scope.index_of))
             self._scopes[id(select)] = scope
@@ -357,7 +357,7 @@ class Pushdown:
             names = self._outputs.names(use)
             around: Iterator[exp.Expr] = self._outside(use)
         else:
-            names = self._outputs.of_source(use)
+            names = self._outputs.names(use)
             # Fields of a struct are not followed any further.
             around = self._on(use, lambda path: _quoted(path) if len(path) == 1 else None)
         for condition in around:

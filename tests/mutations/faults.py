@@ -350,7 +350,7 @@ FAULTS = (
     Fault(
         "a join by NEAREST is one without a condition",
         "queries/outputs.py",
-        " or any(said for part, said in join.args.items() if part not in _JOIN)",
+        "        if any(said for part, said in join.args.items() if part not in _JOIN):\n            return None\n",
         "",
         test="tests/queries/test_sql_pushdown.py",
     ),

@@ -87,11 +87,11 @@ def limits(node: exp.Expr) -> str:
 
 
 # UNNEST in the projection: rows for the elements of lists, columns for the fields of structs. Several lists of one row
-# go side by side, the shorter ones padded with nulls; a row whose lists are all empty or null gives none. The rows come
-# after those of FROM, and before WHERE has left any out, which reads none of their elements.
+# go side by side, padded with nulls; a row whose lists are all empty or null gives none. WHERE leaves rows out later.
 
 
-def _calls(select: exp.Select) -> Iterator[exp.Explode]:
+def unnested_in(select: exp.Select) -> Iterator[exp.Explode]:
+    """The calls of UNNEST in the projection of a SELECT, without those of queries inside."""
     for item in select.expressions:
         for call in item.find_all(exp.Explode):
             if call.find_ancestor(exp.Select) is select:
@@ -129,7 +129,7 @@ def in_two_steps(select: exp.Select) -> tuple[exp.Select, exp.Select] | None:
 
 def _works_on_results(select: exp.Select) -> bool:
     """Tells whether UNNEST works on groups or windows, not on rows of FROM. Raises UnsupportedError: on both."""
-    if not any(True for _ in _calls(select)):
+    if not any(True for _ in unnested_in(select)):
         return False
     windows = (w for item in select.expressions for w in item.find_all(exp.Window))
     with_windows = select.args.get("qualify") is not None or next(windows, None) is not None
@@ -157,11 +157,6 @@ class Unnests:
     alias: str
     several: bool
     lists: list[str] = field(default_factory=list)
-
-    @classmethod
-    def of(cls, select: exp.Select, number: int) -> Unnests:
-        """The elements of a SELECT."""
-        return cls(f"u{number}", len({call.this for call in _calls(select)}) > 1)
 
     def element(self, expressions: Expressions, node: exp.Explode) -> Typed:
         """The expression of a call. Raises UnsupportedError."""

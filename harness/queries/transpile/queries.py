@@ -26,6 +26,7 @@ from harness.queries.transpile.clauses import (
     output_of,
     place_of,
     projected,
+    unnested_in,
 )
 from harness.queries.transpile.expressions import Expressions
 from harness.queries.transpile.joins import FromClause, Turned
@@ -255,7 +256,7 @@ class _Queries:
             columns = tuple(Output(f"h{place}", c.type, c.sql) for place, c in enumerate(first.columns))
             second = NameScope(sources=[Relation(name, name, columns)], ctes=scope.ctes)
             return self._selected(steps[1], second, start, f" FROM ({first.sql}) AS {name}")
-        unnests = Unnests.of(node, next(self._numbers))
+        unnests = Unnests(f"u{next(self._numbers)}", len({call.this for call in unnested_in(node)}) > 1)
         expressions = self._expressions(scope, unnests)
         outputs = [o for e in node.expressions for o in projected(e, scope, expressions)]
         columns = tuple(Output(name, v.type, f"c{i}") for i, (name, v) in enumerate(outputs))
