@@ -17,7 +17,6 @@ from harness.queries.transpile.spark_text import refused
 from harness.queries.transpile.values import (
     BOOLEAN,
     BOUND,
-    DATE,
     DOUBLE,
     HUGE,
     LONG,
@@ -204,7 +203,10 @@ class Expressions:
         left, right = self.translate(node.this), self.translate(node.expression)
         sign = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*"}[type(node)]
         if any(isinstance(v.type, dt.DateType | dt.TimestampType) or v.type == moments.INTERVAL for v in (left, right)):
-            return _time_arithmetic(node, left, sign, right)
+            found = moments.arithmetic(left, sign, right)
+            if found is None:
+                raise refused(node, f"{left.type} {sign} {right.type}")
+            return found
         exact = arithmetic(node, left, sign, right)
         if exact is not None:
             return exact
@@ -283,22 +285,3 @@ def _quotient(node: exp.Binary, left: Typed, right: Typed) -> Typed:
     if isinstance(right.type, dt.FloatType):  # the one type with a negative zero
         infinity = f"IF(CAST({b} AS STRING) = '-0.0', {negative}, {infinity})"
     return Typed(f"IF({b} = 0, {a} * {infinity}, {a} / {b})", DOUBLE)
-
-
-def _time_arithmetic(node: exp.Binary, left: Typed, sign: str, right: Typed) -> Typed:
-    if sign != "-" and not isinstance(left.type, dt.DateType | dt.TimestampType):
-        left, right = right, left
-    found: Typed | None = None
-    if sign == "*":
-        found = moments.times(right, left) if left.type == moments.INTERVAL else moments.times(left, right)
-    elif isinstance(left.type, dt.DateType) and isinstance(right.type, dt.IntegerType) and right.type.bits <= 32:
-        found = Typed(f"{'DATE_ADD' if sign == '+' else 'DATE_SUB'}({left.sql}, {right.sql})", DATE)
-    elif sign == "-" and isinstance(left.type, dt.DateType) and isinstance(right.type, dt.DateType):
-        found = Typed(f"CAST(DATEDIFF({left.sql}, {right.sql}) AS BIGINT)", LONG)
-    elif right.type == moments.INTERVAL:
-        found = moments.moved(left, right, sign)
-    elif sign == "-":
-        found = moments.difference(left, right)
-    if found is None:
-        raise refused(node, f"{left.type} {sign} {right.type}")
-    return found

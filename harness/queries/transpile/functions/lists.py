@@ -9,6 +9,7 @@ from harness.queries.transpile.functions.registry import (
     LIST,
     Call,
     Function,
+    Lowering,
     Signature,
     clipped,
     element,
@@ -96,24 +97,17 @@ def _position(call: Call) -> Typed | None:
     return Typed(f"CAST(NULLIF({found}, 0) AS INT)", INT)
 
 
-def _overlap(call: Call) -> Typed | None:
-    first, second = _two_lists(call)
-    shared = f"ARRAY_INTERSECT({without_nulls(first.sql)}, {without_nulls(second.sql)})"
-    return Typed(f"(SIZE({shared}) > 0)", BOOLEAN)
+def _of_two(condition: str) -> Lowering:
+    """A condition on two lists of one type, `{0}` and `{1}`."""
 
+    def lower(call: Call) -> Typed | None:
+        first, second = the_list(call, 0), the_list(call, 1)
+        check_elements(call, first, PLAIN)
+        if str(first.type) != str(second.type):
+            raise call.refused(f"{call.name} of {first.type} and {second.type}", "cast to one type")
+        return Typed(condition.format(first.sql, second.sql), BOOLEAN)
 
-def _covers(call: Call) -> Typed | None:
-    first, second = _two_lists(call)
-    missing = f"ARRAY_EXCEPT({without_nulls(second.sql)}, {first.sql})"
-    return Typed(f"(SIZE({missing}) = 0)", BOOLEAN)
-
-
-def _two_lists(call: Call) -> tuple[Typed, Typed]:
-    first, second = the_list(call, 0), the_list(call, 1)
-    check_elements(call, first, PLAIN)
-    if str(first.type) != str(second.type):
-        raise call.refused(f"{call.name} of {first.type} and {second.type}", "cast to one type")
-    return first, second
+    return lower
 
 
 def at(call: Call, listed: Typed, place: Typed) -> Typed:
@@ -207,12 +201,15 @@ def _extended(call: Call, *, in_front: bool = False) -> Typed:
 
 LISTS = where(lambda t: isinstance(t, dt.ListType) and isinstance(t.element.type, dt.ListType))
 
+_SHARED = f"(SIZE(ARRAY_INTERSECT({without_nulls('{0}')}, {without_nulls('{1}')})) > 0)"
+_COVERED = f"(SIZE(ARRAY_EXCEPT({without_nulls('{1}')}, {{0}})) = 0)"
+
 FUNCTIONS = (
     Function(("list_value", "list_pack", "[…]"), made),
     Function(("list_contains", "list_has", "array_contains", "array_has"), contains, 2),
     Function(("list_position", "list_indexof", "array_position", "array_indexof"), _position, 2),
-    Function(("list_has_any", "array_has_any", "&&"), _overlap, 2),
-    Function(("list_has_all", "array_has_all", "@>"), _covers, 2),
+    Function(("list_has_any", "array_has_any", "&&"), _of_two(_SHARED), 2),
+    Function(("list_has_all", "array_has_all", "@>"), _of_two(_COVERED), 2),
     Function(("list_extract", "list_element", "array_extract"), lambda c: at(c, the_list(c), c.value(1)), 2),
     Function(("list_slice", "array_slice"), lambda c: sliced(c, the_list(c), c.value(1), c.value(2)), 3),
     Function(("list_sort", "array_sort"), _sorted),

@@ -18,13 +18,14 @@ from harness.queries.transpile.functions.registry import (
     Lowering,
     guarded,
 )
-from harness.queries.transpile.values import DOUBLE, LONG, Typed, is_moment, is_timestamp
+from harness.queries.transpile.values import DATE, DOUBLE, LONG, Typed, is_moment, is_timestamp
 
 INTERVAL = dt.OpaqueType("interval")
 """Months, days and microseconds; on Spark a CalendarInterval."""
 SPAN = dt.OpaqueType("difference of timestamps")
 """The type of `timestamp - timestamp` on DuckDB: an interval without months; on Spark microseconds, a BIGINT."""
 
+_CLOCK, _INSTANT = dt.TimestampType(), dt.TimestampType(utc=True)
 _MONTHS = {"year": 12, "quarter": 3, "month": 1, "decade": 120, "century": 1200, "millennium": 12000}
 _DAYS = {"week": 7, "day": 1}
 _CLOCK_US = {"hour": 3_600_000_000, "minute": 60_000_000, "second": 1_000_000, "millisecond": 1000, "microsecond": 1}
@@ -41,7 +42,7 @@ def micros(value: Typed) -> str:
 
 def amount(value: Typed, unit: str) -> Typed | None:
     """An interval of so many units; None if that is no number of 32 bits."""
-    if not isinstance(value.type, dt.IntegerType) or value.type.bits > 32:
+    if not _is_small(value):
         return None
     sql = f"CAST({value.sql} AS INT)"
     arguments = ["0"] * 7
@@ -73,18 +74,14 @@ def _of_text(text: str) -> tuple[int, int, int] | None:
     parts = _COUNTED_UNIT.findall(text)
     if not parts or _COUNTED_UNIT.sub("", text).strip():
         return None
-    months = days = clock = 0
+    sums = [0, 0, 0]
     for count, name in parts:
         unit = name.lower() if name.lower() in _UNITS else name.lower().removesuffix("s")
-        if unit in _MONTHS:
-            months += int(count) * _MONTHS[unit]
-        elif unit in _DAYS:
-            days += int(count) * _DAYS[unit]
-        elif unit in _CLOCK_US:
-            clock += int(count) * _CLOCK_US[unit]
-        else:
+        if unit not in _UNITS:
             return None
-    return months, days, clock
+        for place, units in enumerate((_MONTHS, _DAYS, _CLOCK_US)):
+            sums[place] += int(count) * units.get(unit, 0)
+    return sums[0], sums[1], sums[2]
 
 
 _COUNTED_UNIT = re.compile(r"\s*([+-]?\d{1,9})\s+([A-Za-z]+)(?=\s|$)")
@@ -116,29 +113,32 @@ def of_node(node: exp.Expr, count: Typed | None) -> Typed | None:
     return amount(count, unit.name.lower().removesuffix("s"))
 
 
-def moved(base: Typed, by: Typed, sign: str) -> Typed | None:
-    """A DATE or TIMESTAMP plus or minus an interval; None for other types."""
-    if by.type != INTERVAL:
+def arithmetic(left: Typed, sign: str, right: Typed) -> Typed | None:
+    """A sum, difference or product with moments and intervals; None for other types."""
+    if sign != "-" and not isinstance(left.type, dt.DateType | dt.TimestampType):
+        left, right = right, left
+    if sign == "*":
+        by, factor = (left, right) if left.type == INTERVAL else (right, left)
+        fits = by.type == INTERVAL and _is_small(factor)
+        return Typed(f"({by.sql} * {factor.sql})", INTERVAL) if fits else None
+    is_date = isinstance(left.type, dt.DateType)
+    if is_date and _is_small(right):
+        return Typed(f"{'DATE_ADD' if sign == '+' else 'DATE_SUB'}({left.sql}, {right.sql})", DATE)
+    if right.type == INTERVAL and is_date:
+        return Typed(f"(CAST({left.sql} AS TIMESTAMP_NTZ) {sign} {right.sql})", _CLOCK)
+    if right.type == INTERVAL:
+        return Typed(f"({left.sql} {sign} {right.sql})", left.type) if is_timestamp(left.type) else None
+    if sign == "+" or not is_moment(left.type) or not is_moment(right.type):
         return None
-    if isinstance(base.type, dt.DateType):
-        return Typed(f"(CAST({base.sql} AS TIMESTAMP_NTZ) {sign} {by.sql})", dt.TimestampType())
-    return Typed(f"({base.sql} {sign} {by.sql})", base.type) if is_timestamp(base.type) else None
-
-
-def difference(left: Typed, right: Typed) -> Typed | None:
-    """A timestamp minus a timestamp or a date; None for other types."""
-    if not is_moment(left.type) or not is_moment(right.type):
-        return None
-    if dt.TimestampType(utc=True) in (left.type, right.type) and left.type != right.type:
+    if is_date and isinstance(right.type, dt.DateType):
+        return Typed(f"CAST(DATEDIFF({left.sql}, {right.sql}) AS BIGINT)", LONG)
+    if left.type != right.type and _INSTANT in (left.type, right.type):
         return None
     return Typed(f"({micros(left)} - {micros(right)})", SPAN)
 
 
-def times(factor: Typed, by: Typed) -> Typed | None:
-    """A whole number of 32 bits times an interval."""
-    if by.type != INTERVAL or not isinstance(factor.type, dt.IntegerType) or factor.type.bits > 32:
-        return None
-    return Typed(f"({by.sql} * {factor.sql})", INTERVAL)
+def _is_small(value: Typed) -> bool:
+    return isinstance(value.type, dt.IntegerType) and value.type.bits <= 32
 
 
 # Series of numbers and of moments, as lists. In FROM they are rows.
@@ -165,9 +165,7 @@ def _numbers(call: Call, values: list[Typed]) -> Typed:
         end = f"({end} {'-' if step > 0 else '+'} 1L)"
     forward, back = (">=", "<") if step > 0 else ("<=", ">")
     made = f"SEQUENCE({start}, {end}, CAST({step} AS BIGINT))"
-    nothing = "CAST(ARRAY() AS ARRAY<BIGINT>)"
-    sql = f"CASE WHEN {end} {forward} {start} THEN {made} WHEN {end} {back} {start} THEN {nothing} END"
-    return Typed(sql, list_of(LONG))
+    return _listed(f"{end} {forward} {start}", made, f"{end} {back} {start}", LONG)
 
 
 def _moments(call: Call, first: Typed, last: Typed) -> Typed:
@@ -182,16 +180,16 @@ def _moments(call: Call, first: Typed, last: Typed) -> Typed:
         # DuckDB goes on from the month before, whose last day may be an earlier one.
         message = "'harness: a series by months from behind the 28th differs between the engines'"
         made = f"CASE WHEN DAY({start}) > 28 THEN RAISE_ERROR({message}) ELSE {made} END"
-    nothing = "CAST(ARRAY() AS ARRAY<TIMESTAMP_NTZ>)"
-    sql = f"CASE WHEN {end} >= {start} THEN {made} WHEN {end} < {start} THEN {nothing} END"
-    return Typed(sql, list_of(dt.TimestampType()))
+    return _listed(f"{end} >= {start}", made, f"{end} < {start}", _CLOCK)
+
+
+def _listed(forward: str, made: str, back: str, element: dt.Type) -> Typed:
+    nothing = f"CAST(ARRAY() AS ARRAY<{spark_text.type_name(element)}>)"
+    return Typed(f"CASE WHEN {forward} THEN {made} WHEN {back} THEN {nothing} END", list_of(element))
 
 
 SERIES = (Function(("range",), _series), Function(("generate_series",), _series))
 
-
-_CLOCK = dt.TimestampType()
-_INSTANT = dt.TimestampType(utc=True)
 
 # Parts of a moment: {0} is a DATE or a TIMESTAMP of Spark.
 _YEAR = "YEAR({0})"
@@ -357,20 +355,16 @@ def _whole_between(call: Call) -> Typed | None:
     return Typed(f"(({micros(last)} - {micros(first)}) DIV {units[unit]}L)", LONG)
 
 
-_NAMED_PARTS = {
-    **{part: (part,) for part in ("year", "quarter", "month", "isodow", "isoyear", "yearweek", "decade", "century")},
-    **{
-        part: (part,)
-        for part in ("millennium", "era", "hour", "minute", "second", "millisecond", "microsecond", "epoch")
-    },
+_NAMES = {
     "day": ("day", "dayofmonth"),
     "dow": ("dayofweek", "weekday"),
     "doy": ("dayofyear",),
     "week": ("week", "weekofyear"),
 }
+"""The names of functions of parts that are not called as their part alone."""
 
 FUNCTIONS = (
-    *(Function(names, _part_of(part), 1) for part, names in _NAMED_PARTS.items()),
+    *(Function(_NAMES.get(part, (part,)), _part_of(part), 1) for part in (*_DATES, *_CLOCKS, "epoch")),
     Function(("date_part", "datepart", "extract"), lambda call: _part(call, _named(call, 0), call.value(1)), 2),
     Function(("date_trunc", "datetrunc"), _truncated, 2),
     Function(("date_diff", "datediff"), _between, 3),

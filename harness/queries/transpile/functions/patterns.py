@@ -193,11 +193,9 @@ class _RegexReader:
         start = self.place
         negated = self._next() == "^"
         self.place += negated
-        members = ""
-        first = True
-        while first or self._next() != "]":
+        members = self._member()
+        while self._next() != "]":
             members += self._member()
-            first = False
         self.place += 1
         if not members:
             raise RegexError(self.pattern[start - 1 : self.place])
@@ -210,25 +208,22 @@ class _RegexReader:
                 raise RegexError(posix[0])
             self.place += len(posix[0])
             return _POSIX[posix[1]]
-        sign = self._take()
-        if sign == "[":
+        first = self._take()
+        if first == "[":
             raise RegexError("[ in brackets")
-        if sign == "\\":
-            sign = self._take()
-            if sign in _CLASSES and not (self.folds and sign == "w"):
-                return _CLASSES[sign]
-            sign = self._plain(sign)
-        if self._next() != "-" or self.pattern[self.place + 1 : self.place + 2] in ("]", ""):
-            return self._of_class(sign, sign)
-        self.place += 1
-        last = self._take()
-        if last == "\\":
-            last = self._plain(self._take())
-        if last == "[" or ord(last) < ord(sign):
-            raise RegexError(f"the range {sign}-{last}")
-        return self._of_class(sign, last)
-
-    def _of_class(self, first: str, last: str) -> str:
+        if first == "\\":
+            first = self._take()
+            if first in _CLASSES and not (self.folds and first == "w"):
+                return _CLASSES[first]
+            first = self._plain(first)
+        last = first
+        if self._next() == "-" and self.pattern[self.place + 1 : self.place + 2] not in ("]", ""):
+            self.place += 1
+            last = self._take()
+            if last == "\\":
+                last = self._plain(self._take())
+            if last == "[" or ord(last) < ord(first):
+                raise RegexError(f"the range {first}-{last}")
         shown = _written(first) if first == last else f"{_written(first)}-{_written(last)}"
         if not self.folds:
             return shown
