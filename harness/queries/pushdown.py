@@ -380,7 +380,7 @@ class Pushdown:
         own = self._outputs.names(query)
         # A literal takes the type of the column beside it, so operands of one type only.
         is_cast = isinstance(query, exp.SetOperation) and self._outputs.type_of(query, position) is None
-        return None if own is None or is_cast else exp.column(exp.to_identifier(own[position], quoted=True))
+        return None if own is None or is_cast else exp.column(own[position], quoted=True)
 
 
 Written: TypeAlias = Callable[[Sequence[str]], exp.Expr | None]

@@ -101,25 +101,21 @@ def sql(
 
     `harness.connect` has all tables of catalogs by their names.
 
-    The conditions that concern one table reach its planning, so that files and row groups are skipped; the whole query
-    then runs on the engine. Each mention of a table is planned by itself.
+    Conditions on one table skip its files and row groups, for each mention of the table by itself; the whole query
+    then runs on the engine.
 
-    Sums of integers are HUGEINT: `int` in Python, DECIMAL(38,0) in Arrow and on Spark. One of more than 38 digits
-    fails with an error that names the column, once the rows are asked for. Types that only DuckDB reads are cast.
-    `docs/reference/result-types.md` shows all types.
+    Sums of integers are HUGEINT: `int` in Python, DECIMAL(38,0) in Arrow and on Spark. A sum of more than 38 digits
+    fails once the rows are asked for; the error names the column. `docs/reference/result-types.md` shows all types.
 
     A table may be read at moments that the query names, at several in one query: `FROM orders AT (VERSION => 3)`,
     `orders AT (TIMESTAMP => '2024-06-01')`, `orders VERSION AS OF 'audit'`, `orders TIMESTAMP AS OF '2024-06-01'`.
 
-    A table may stand by its location, in quotes and with a slash: `FROM 'warehouse/orders'`.
+    A table may stand by its location, in quotes and with a slash: `FROM 'warehouse/orders'`. On DuckDB its metadata
+    tables stand behind its name: `FROM orders.snapshots`.
 
-    Behind a table's name stand its metadata tables, as `Snapshot.metadata` gives them, on DuckDB only:
-    `SELECT * FROM orders.snapshots`.
-
-    On Spark a query means what it means on DuckDB, and its columns have the names and types that they have there; what
-    Spark might answer differently is refused (`harness.queries.transpile` says what it knows). It runs under ANSI
-    mode, in time zone UTC, whatever the session's settings are, and sees only `tables`. A query in Spark's own dialect
-    is run by Spark as it is written, and on DuckDB as sqlglot translates it.
+    On Spark a query has DuckDB's meaning, names and types, or is refused where Spark might answer differently. The
+    query runs under ANSI mode, in time zone UTC, whatever the session's settings are, and sees only `tables`. A query
+    in Spark's own dialect is run by Spark as it is written, and on DuckDB as sqlglot translates it.
 
     Args:
         query: one statement that only reads.
@@ -229,20 +225,16 @@ def _result(
             raise RequestError(
                 f"Cannot run a query in the dialect {dialect} on {engine.name}: it takes {takes}", options=("dialect",)
             )
-        other = engine
         rewritten = rewrite(into=dialect)
         unfiltered = replace(rewritten, references=tuple(replace(r, where=None) for r in rewritten.references))
-        result: Any = other.query(rewritten.sql, inputs.plans(unfiltered))
+        result: Any = engine.query(rewritten.sql, inputs.plans(unfiltered))
         return result  # type: ignore[no-any-return]
     if dialect == "spark":
         own = rewrite(into="spark", now=_present)
-        rewritten = replace(  # with those filters alone that mean the same in both dialects
-            own,
-            references=tuple(
-                r if r.where is None or is_decided(r.where.predicate) else replace(r, where=None)
-                for r in own.references
-            ),
-        )
+        # Filters that are decided mean the same in both dialects.
+        decided = (r.where if r.where is not None and is_decided(r.where.predicate) else None for r in own.references)
+        kept = tuple(replace(r, where=where) for r, where in zip(own.references, decided, strict=True))
+        rewritten = replace(own, references=kept)
         return spark_engine().query(rewritten.sql, inputs.plans(rewritten), spark, parameters=values)
     return _transpiled(rewrite(now=_present, values=values), values, inputs, spark)
 
@@ -306,16 +298,15 @@ def _check_arguments(engine: str, connection: duckdb.DuckDBPyConnection | None, 
         raise RequestError(
             f"Cannot run a query on {engine}: it only reads plans; say engine='duckdb' or 'spark'", options=("engine",)
         )
-    if engine != "duckdb" and connection is not None:
-        raise RequestError(
-            f"Cannot use a DuckDB connection on {engine}: leave connection out, or say engine='duckdb'",
-            options=("connection", "engine"),
-        )
-    if engine != "spark" and spark is not None:
-        raise RequestError(
-            f"Cannot use a Spark session on {engine}: leave spark out, or say engine='spark'",
-            options=("spark", "engine"),
-        )
+    for option, value, owner, words in (
+        ("connection", connection, "duckdb", "a DuckDB connection"),
+        ("spark", spark, "spark", "a Spark session"),
+    ):
+        if engine != owner and value is not None:
+            raise RequestError(
+                f"Cannot use {words} on {engine}: leave {option} out, or say engine='{owner}'",
+                options=(option, "engine"),
+            )
 
 
 def _transpiled(

@@ -108,9 +108,7 @@ def in_two_steps(select: exp.Select) -> tuple[exp.Select, exp.Select] | None:
     for place, item in enumerate(select.expressions):
         value, column = item.unalias(), exp.column(f"h{place}")
         is_call = isinstance(value, exp.Explode)
-        is_several = (
-            _is_star(value.this if isinstance(value, exp.Like) else value) or item.find(exp.Columns) is not None
-        )
+        is_several = _is_star(value.this if isinstance(value, exp.Like) else value) or item.find(exp.Columns)
         if is_several or (not is_call and value.find(exp.Explode) is not None):
             raise refused(item, "this beside UNNEST of results", "name the columns, and compute in a query around")
         call = value.copy() if is_call else exp.Paren(this=column)
@@ -138,11 +136,11 @@ def _works_on_results(select: exp.Select) -> bool:
     if group is None and not aggregated:
         return with_windows
     keys = [] if group is None else [key.sql("duckdb").casefold() for key in group.expressions]
-    are_keys = set()
-    for place, item in enumerate(select.expressions, 1):
-        named = (item.alias.casefold(), item.unalias().sql("duckdb").casefold(), str(place))
-        if item.find(exp.Explode) is not None:
-            are_keys.add(any(name in keys for name in named))
+    are_keys = {
+        bool({item.alias.casefold(), item.unalias().sql("duckdb").casefold(), str(place)} & set(keys))
+        for place, item in enumerate(select.expressions, 1)
+        if item.find(exp.Explode) is not None
+    }
     if True not in are_keys:
         return True
     if with_windows or False in are_keys:
@@ -189,22 +187,19 @@ def _unnested(expressions: Expressions, node: exp.Explode) -> Columns:
         value = expressions.translate(exp.Explode(this=node.this))
     elif not isinstance(value.type, dt.StructType):
         raise refused(node, f"unnest of {value.type}")
+    if recursive and _holds_list(value.type):
+        raise refused(node, f"a recursive unnest of {value.type}")
     if not isinstance(value.type, dt.StructType) or (is_list and not recursive):
-        if recursive and _holds_list(value.type):
-            raise refused(node, f"a recursive unnest of {value.type}")
         return [(None, value)]
-    return _fields(value, node, recursive=recursive)
+    return _fields(value, value.type, recursive=recursive)
 
 
-def _fields(value: Typed, node: exp.Explode, *, recursive: bool) -> Columns:
-    assert isinstance(value.type, dt.StructType)
+def _fields(value: Typed, type_: dt.StructType, *, recursive: bool) -> Columns:
     found: Columns = []
-    for item in value.type.fields:
+    for item in type_.fields:
         inner = Typed(f"({value.sql}).{spark_text.name(item.name)}", item.type)
-        if recursive and _holds_list(item.type):
-            raise refused(node, f"a recursive unnest of {value.type}")
         if recursive and isinstance(item.type, dt.StructType):
-            found += _fields(inner, node, recursive=True)
+            found += _fields(inner, item.type, recursive=True)
         else:
             found.append((item.name, inner))
     return found
@@ -222,12 +217,11 @@ def _holds_list(type_: dt.Type) -> bool:
 
 def _is_recursive(node: exp.Explode) -> bool:
     """Tells whether the call says `recursive := true`; it may say nothing else."""
-    said = [(item.this.name.lower(), item.expression) for item in node.expressions if isinstance(item, exp.PropertyEQ)]
-    if len(said) < len(node.expressions) or any(
-        name != "recursive" or not isinstance(value, exp.Boolean) for name, value in said
-    ):
-        raise refused(node, "this unnest")
-    return bool(said) and bool(said[0][1].this)
+    for item in node.expressions:
+        is_known = isinstance(item, exp.PropertyEQ) and item.this.name.lower() == "recursive"
+        if not is_known or not isinstance(item.expression, exp.Boolean):
+            raise refused(node, "this unnest")
+    return bool(node.expressions) and bool(node.expressions[0].expression.this)
 
 
 def projected(node: exp.Expr, scope: NameScope, expressions: Expressions) -> Columns:
@@ -285,7 +279,7 @@ def _of_columns(node: exp.Expr, scope: NameScope, expressions: Expressions) -> C
     alias = node.alias if isinstance(node, exp.Alias) else None
     for name, value in _chosen(calls[0], scope, expressions):
         item = node.unalias().copy()
-        each = exp.column(exp.to_identifier(_EACH, quoted=True))
+        each = exp.column(_EACH, quoted=True)
         if isinstance(item, exp.Columns):
             item = each
         for call in list(item.find_all(exp.Columns)):

@@ -68,7 +68,7 @@ class Turned:
         group = self.node.args.get("group")
         used = {c.name.casefold() for part in (field.this, *self.outputs) for c in part.find_all(exp.Column)}
         keys = (
-            [exp.column(exp.to_identifier(name, quoted=True)) for name in columns if name.casefold() not in used]
+            [exp.column(name, quoted=True) for name in columns if name.casefold() not in used]
             if group is None
             else [key.copy() for key in group.expressions]
         )
@@ -103,7 +103,7 @@ class Turned:
         if any(not isinstance(column, exp.Column) or isinstance(column.this, exp.Star) for column, _ in parts):
             raise refused(self.node, "an UNPIVOT of what is no column")
         turned = {column.name.casefold() for column, _ in parts}
-        others = [exp.column(exp.to_identifier(n, quoted=True)) for n in columns if n.casefold() not in turned]
+        others = [exp.column(n, quoted=True) for n in columns if n.casefold() not in turned]
         result: exp.Query | None = None
         for column, label in parts:
             select = exp.Select(

@@ -6,15 +6,17 @@ Every change of type is written out as a CAST or done on the literal: Spark's ow
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 from sqlglot import exp
 
 from harness.errors import UnsupportedError
+from harness.metadata.filters.literal_comparison import as_nanoseconds
 from harness.metadata.filters.literals import Kind, Literal, double, nearest_float32
 from harness.metadata.filters.sqltext import (
     parse_bytes,
@@ -267,34 +269,39 @@ def alike(values: Iterable[Typed], what: str) -> tuple[list[str], dt.Type]:
 
 def _stored(literal: Literal, type_: dt.Type) -> Any:
     """The internal value of a literal as a value of a type; None where that is not certain, or not possible."""
-    kind, value = literal.kind, literal.value
-    is_text = kind is Kind.STRING
+
+    def read(kind: Kind, parse: Callable[[str], Any]) -> Any:
+        return parse(literal.value) if literal.kind is Kind.STRING else literal.value if literal.kind is kind else None
+
     match type_:
         case dt.BooleanType():
-            return value if kind is Kind.BOOLEAN else None
+            return read(Kind.BOOLEAN, lambda _: None)
         case dt.StringType():
-            return value if is_text else None
+            return read(Kind.STRING, str)
         case dt.IntegerType(bits=bits):
-            number = parse_integer(value) if is_text else value if kind is Kind.INTEGER else None
+            number = read(Kind.INTEGER, parse_integer)
             return number if number is not None and _fits(number, bits) else None
         case dt.DecimalType(precision=precision, scale=scale):
-            exact = parse_decimal(value) if is_text else value if kind in (Kind.INTEGER, Kind.DECIMAL) else None
+            exact = literal.value if literal.kind is Kind.INTEGER else read(Kind.DECIMAL, parse_decimal)
             unscaled = None if exact is None else Fraction(exact) * 10**scale
             fits = unscaled is not None and unscaled.denominator == 1 and abs(unscaled) < 10**precision
-            return Decimal(exact) if exact is not None and fits else None
+            return Decimal(exact) if fits else None
         case dt.FloatType(bits=bits):
             return _stored_float(literal, bits)
         case dt.DateType():
-            return parse_date(value) if is_text else value if kind is Kind.DATE else None
-        case dt.TimestampType():
-            return _stored_timestamp(literal, type_)
+            return read(Kind.DATE, parse_date)
+        case dt.TimestampType(unit=unit, utc=utc):
+            parse = partial(parse_instant if utc else parse_timestamp, digits=9 if unit == "ns" else 6)
+            nanos = as_nanoseconds(literal, parse)
+            is_whole = nanos is not None and unit == "us" and nanos % 1000 == 0
+            return nanos if nanos is None or unit == "ns" else nanos // 1000 if is_whole else None
         case dt.TimeType(unit="us"):
-            nanos = parse_time(value) if is_text else value if kind is Kind.TIME else None
+            nanos = read(Kind.TIME, parse_time)
             return None if nanos is None else nanos // 1000
         case dt.UuidType():
-            return parse_uuid(value) if is_text else value if kind is Kind.UUID else None
+            return read(Kind.UUID, parse_uuid)
         case dt.BinaryType() | dt.FixedType():
-            return parse_bytes(value) if is_text else value if kind is Kind.BYTES else None
+            return read(Kind.BYTES, parse_bytes)
         case _:
             return None
 
@@ -314,22 +321,3 @@ def _stored_float(literal: Literal, bits: int) -> float | None:
             return nearest_float32(value) if digits <= 7 and double(value) is not None else None
         case _:
             return None
-
-
-def _stored_timestamp(literal: Literal, type_: dt.TimestampType) -> int | None:
-    digits = 9 if type_.unit == "ns" else 6
-    nanos: int | None
-    match literal.kind:
-        case Kind.DATE:
-            nanos = literal.value * 86_400_000_000_000
-        case Kind.TIMESTAMP | Kind.INSTANT:
-            nanos = literal.value
-        case Kind.STRING if type_.utc:
-            nanos = parse_instant(literal.value, digits=digits)
-        case Kind.STRING:
-            nanos = parse_timestamp(literal.value, digits=digits)
-        case _:
-            nanos = None
-    if nanos is None or type_.unit == "ns":
-        return nanos
-    return nanos // 1000 if type_.unit == "us" and nanos % 1000 == 0 else None
