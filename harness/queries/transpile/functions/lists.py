@@ -70,31 +70,34 @@ def made(call: Call) -> Typed:
     return Typed(f"ARRAY({', '.join(texts)})", list_of(type_))
 
 
-def contains(call: Call) -> Typed | None:
-    """`list_contains`; and `contains` of a list."""
-    listed = call.value(0)
-    if not isinstance(listed.type, dt.ListType):
-        return None
-    check_elements(call, listed, ORDERED)
-    item = _beside(call, 1, element_of(listed))
-    # Spark does not know where a null is in the list and nothing is found.
-    absent = f"CASE WHEN {listed.sql} IS NOT NULL AND {item} IS NOT NULL THEN false END"
-    return Typed(f"COALESCE(ARRAY_CONTAINS({listed.sql}, {item}), {absent})", BOOLEAN)
+def _with_element(spark: str, result: dt.Type) -> Lowering:
+    """A function of a list `{0}` and a value `{1}` of its elements' type; None: there is no list."""
+
+    def lower(call: Call) -> Typed | None:
+        listed = call.value(0)
+        if not isinstance(listed.type, dt.ListType):
+            return None
+        check_elements(call, listed, ORDERED)
+        return Typed(spark.format(listed.sql, _beside(call, 1, element_of(listed))), result)
+
+    return lower
+
+
+# Spark does not know where a null is in the list and nothing is found.
+contains = _with_element(
+    "COALESCE(ARRAY_CONTAINS({0}, {1}), CASE WHEN {0} IS NOT NULL AND {1} IS NOT NULL THEN false END)", BOOLEAN
+)
+_position = _with_element(
+    "CAST(NULLIF(CASE WHEN {1} IS NULL THEN ARRAY_POSITION(TRANSFORM({0}, v -> v IS NULL), true) "
+    "ELSE ARRAY_POSITION({0}, {1}) END, 0) AS INT)",
+    INT,
+)
 
 
 def check_elements(call: Call, listed: Typed, types: tuple[type, ...]) -> None:
     """Refuses elements of other types."""
     if not isinstance(element_of(listed), types):
         raise call.refused(f"{call.name} of {listed.type}")
-
-
-def _position(call: Call) -> Typed | None:
-    listed = the_list(call)
-    check_elements(call, listed, ORDERED)
-    item = _beside(call, 1, element_of(listed))
-    null = f"ARRAY_POSITION(TRANSFORM({listed.sql}, v -> v IS NULL), true)"
-    found = f"CASE WHEN {item} IS NULL THEN {null} ELSE ARRAY_POSITION({listed.sql}, {item}) END"
-    return Typed(f"CAST(NULLIF({found}, 0) AS INT)", INT)
 
 
 def _of_two(condition: str) -> Lowering:

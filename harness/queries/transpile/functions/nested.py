@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from sqlglot import exp
@@ -85,47 +85,35 @@ def _field(call: Call) -> Typed | None:
     return members(call.value(0), [name], call.node)
 
 
-def the_map(call: Call) -> tuple[Typed, dt.MapType]:
-    """The first argument, a map. Raises UnsupportedError."""
-    value = call.value(0)
-    if not isinstance(value.type, dt.MapType):
-        raise call.refused(f"{call.name} of {value.type}")
-    return value, value.type
-
-
 def _pair(type_: dt.MapType) -> dt.Type:
     plain = map_of(type_.key.type, type_.value.type)
     return list_of(dt.StructType((plain.key, plain.value)))
 
 
-def _key(call: Call, type_: dt.MapType) -> str:
-    if not isinstance(type_.key.type, _KEYS):
-        raise call.refused(f"{call.name} of {type_}")
-    value = call.value(1)
-    (_, text), common = alike((Typed("", type_.key.type), value), call.name)
-    if str(common) != str(type_.key.type) or isinstance(value.type, dt.UnknownType):
-        raise call.refused(f"{call.name} with a key of {value.type}", "cast it to the type of the keys")
-    return text
+def _by_key(spark: str, result: Callable[[dt.MapType], dt.Type]) -> Callable[[Call], Typed]:
+    """A function of a map `{0}` and a key `{1}`. result: the type of its result."""
+
+    def lower(call: Call) -> Typed:
+        value, key = call.value(0), call.value(1)
+        if not isinstance(value.type, dt.MapType) or not isinstance(value.type.key.type, _KEYS):
+            raise call.refused(f"{call.name} of {value.type}")
+        (_, text), common = alike((Typed("", value.type.key.type), key), call.name)
+        if str(common) != str(value.type.key.type) or isinstance(key.type, dt.UnknownType):
+            raise call.refused(f"{call.name} with a key of {key.type}", "cast it to the type of the keys")
+        made = result(value.type)
+        return Typed(spark.format(value.sql, text, type=type_name(made)), made)
+
+    return lower
 
 
-def looked_up(call: Call) -> Typed:
-    """`m[k]`: null where there is none."""
-    value, type_ = the_map(call)
-    return Typed(f"TRY_ELEMENT_AT({value.sql}, {_key(call, type_)})", type_.value.type)
-
-
-def _found(call: Call) -> Typed | None:
-    """`element_at`: a list of the value, or an empty one."""
-    value, type_ = the_map(call)
-    key, result = _key(call, type_), list_of(type_.value.type)
-    found = f"WHEN MAP_CONTAINS_KEY({value.sql}, {key}) THEN ARRAY(TRY_ELEMENT_AT({value.sql}, {key}))"
-    none = f"CAST(ARRAY() AS {type_name(result)})"
-    return Typed(f"CASE WHEN {value.sql} IS NULL THEN NULL {found} ELSE {none} END", result)
-
-
-def _contains(call: Call) -> Typed | None:
-    value, type_ = the_map(call)
-    return Typed(f"MAP_CONTAINS_KEY({value.sql}, {_key(call, type_)})", BOOLEAN)
+looked_up = _by_key("TRY_ELEMENT_AT({0}, {1})", lambda t: t.value.type)
+"""`m[k]`: null where there is none."""
+_found = _by_key(
+    "CASE WHEN {0} IS NULL THEN NULL WHEN MAP_CONTAINS_KEY({0}, {1}) THEN ARRAY(TRY_ELEMENT_AT({0}, {1})) "
+    "ELSE CAST(ARRAY() AS {type}) END",
+    lambda t: list_of(t.value.type),
+)
+_contains = _by_key("MAP_CONTAINS_KEY({0}, {1})", lambda t: BOOLEAN)
 
 
 def made_map(call: Call, keys: list[exp.Expr], values: list[exp.Expr]) -> Typed:
