@@ -121,23 +121,22 @@ def sql(
         query: one statement that only reads.
         params: values for its `?`, `$1` or `$name`: a list, or a mapping by name. The engine binds them, and planning
             skips files by them; DuckDB 1 runs such a query at once, and holds its rows.
-        engine: who runs it: `duckdb`, `spark`, or an engine of another package that takes queries. Such an engine takes
-            them in its own dialect, reads all files, and gives an Arrow stream.
+        engine: `duckdb`, `spark`, or an engine of another package that takes queries. Such an engine takes its own
+            dialect, reads all files, and gives an Arrow stream.
         dialect: sqlglot's name of the dialect of `query`.
-        connection: your DuckDB connection, so that its own tables can be named too, or None for a new one. What is
-            put on it is temporary, stands there once however often the same plan is read, and goes with
-            `harness.release`.
+        connection: your DuckDB connection, whose own tables can be named too, or None for a new one. Temporary things
+            are put on it, once for each plan, until `harness.release`.
         spark: your Spark session, or None for `harness.spark_session()`. Nothing of it is changed.
         storage_options, cache_dir: as for `open_table`, for tables that are given or named by location.
-        named, tables: what the names in the query stand for: a table (at its current snapshot), a snapshot, or a
-            location, which is opened if the query names it; on DuckDB also a frame of pandas, Polars or Arrow.
-            `tables` is for names that are no words of Python, or are options of this function.
+        named, tables: by their names in the query: tables (at their current snapshots), snapshots, locations, which
+            are opened if the query names them; on DuckDB also frames of pandas, Polars or Arrow. `tables` is for
+            names that are no words of Python, or are options of this function.
 
     Raises:
-        RequestError: the query cannot be parsed, or writes; there is no such engine, or none
-            for queries; an argument is for the other one.
-        UnsupportedError: Spark might answer differently than DuckDB; the message names the construct. Or a column of
-            the result cannot leave DuckDB; the message names it.
+        RequestError: the query cannot be parsed, or writes; there is no such engine, or none for queries; an argument
+            is for the other engine.
+        UnsupportedError: Spark might answer differently than DuckDB, or a column of the result cannot leave DuckDB; the
+            message names the construct or the column.
         TableNotFoundError: a name stands for no table; the message has the nearest ones.
         HarnessError: as for `Snapshot.plan`.
         EngineError: DuckDB refuses the query, such as for an unknown column; `__cause__` is its own error. A failure

@@ -190,15 +190,12 @@ class _RegexReader:
         return _written(sign)
 
     def _class(self) -> str:
-        start = self.place
         negated = self._next() == "^"
         self.place += negated
         members = self._member()
         while self._next() != "]":
             members += self._member()
         self.place += 1
-        if not members:
-            raise RegexError(self.pattern[start - 1 : self.place])
         return f"[{'^' if negated else ''}{members}]"
 
     def _member(self) -> str:
