@@ -301,18 +301,14 @@ def rewrite(
     Names of tables match without regard to case, and only without a schema in front; a CTE hides a table of its name.
     Names of other tables stay, they may be the user's own.
 
-    Args:
-        tables: the schemas of the bound tables by name.
-        dialect: sqlglot's name of the dialect of `query`.
-        into: the dialect of the rewritten query. Where it is that of `query`, the text keeps all but names of tables.
-        prefix: how the names of the views begin.
-        metadata: the columns of a bound table's metadata table, by both their names; None: it has none of that name.
-        now: says when the query is made, if it names that; None: its conditions on that are left to the engine.
-        values: of its parameters by name, for planning; the text keeps the parameters.
+    tables: the schemas of bound tables by name. dialect: sqlglot's name of that of `query`. prefix: of views' names.
+    into: the dialect of the result; in that of `query` the text keeps all but names of tables.
+    metadata: the columns of a table's metadata table, by both their names; None: there is none of that name.
+    now: the moment of the query, if it names that; None: conditions on the moment are the engine's alone.
+    values: of parameters by name, for planning; the text keeps the parameters.
 
-    Raises:
-        RequestError: not a single statement that only reads (SELECT, WITH, FROM, VALUES, DESCRIBE, SUMMARIZE, PIVOT,
-            or EXPLAIN of one), or a time-travel clause on a bound table.
+    Raises RequestError: no single statement that only reads (SELECT, WITH, FROM, VALUES, DESCRIBE, SUMMARIZE,
+    PIVOT, or EXPLAIN of such), or a time-travel clause on a bound table.
     """
     statement = parse_statement(query, dialect)
     refuse_writes(statement)

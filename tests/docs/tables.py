@@ -18,6 +18,7 @@ from harness.cli.app import FEW, application
 from harness.cli.options import MEANINGS, OPENING
 from harness.metadata.iceberg.summaries import CLAIMS, LIES, Lie
 from harness.queries.transpile.functions import lists, nested, numbers, registry, times
+from harness.queries.transpile.functions import text as texts
 from harness.queries.transpile.functions.registry import Signature
 
 _TABLE = runpy.run_path(str(pages.ROOT / "tests/drawn/functions.py"))
@@ -42,6 +43,7 @@ _PARAMETERS = {
     lists.LISTS: "list of lists",
     nested.ORDERED_LIST: "list",
     numbers.WIDENED: "FLOAT or DOUBLE",
+    texts.OR_EMPTY: "VARCHAR or what becomes text alike",
     times.MICROS: "DATE or TIMESTAMP, as microseconds since 1970",
 }
 """The types of parameters, as DuckDB writes them."""

@@ -90,12 +90,11 @@ def _narrowed(a: dt.DecimalType, b: dt.DecimalType, sign: str, scale: int) -> li
 
 @dataclass(frozen=True, slots=True)
 class Expressions:
-    """Lowers expressions whose names mean what `resolve` says.
+    """Lowers expressions.
 
-    resolve: the expression that a path of names stands for; raises where it does not know.
-    subquery: a query inside an expression as Spark's SQL, and the types of its columns; None where there can be none.
-    unnested: the elements of a list that the projection unnests; None where there can be none.
-    variables: of the lambdas around, by name in lower case.
+    resolve: the expression of a path of names. variables: of the lambdas around, by name in lower case.
+    subquery: a query inside as Spark's SQL, and the types of its columns; None: there can be none.
+    unnested: the elements of a list that the projection unnests; None: there can be none.
     """
 
     resolve: Callable[[tuple[str, ...]], Typed]

@@ -21,10 +21,9 @@ from harness.queries.transpile.values import LONG, Typed, alike
 
 @dataclass(frozen=True, slots=True)
 class Turned:
-    """A PIVOT or UNPIVOT, whichever way it was written.
+    """A PIVOT or UNPIVOT of the relation `base`, whichever way it was written.
 
-    base: the relation. node: the clause. fields: of PIVOT, the columns with their values; of UNPIVOT, the columns that
-    become rows. outputs: the aggregates; or the name of the column of values.
+    fields: of PIVOT, columns with their values; of UNPIVOT, columns that become rows. outputs: aggregates or a name.
     """
 
     base: exp.Expr

@@ -124,14 +124,12 @@ def _by_name(node: exp.Expr, *sides: LoweredSparkQuery) -> list[LoweredSparkQuer
 
 @dataclass(frozen=True, slots=True)
 class SparkQuery:
-    """A query in Spark's SQL.
+    """A query in Spark's SQL, whose columns are called `c0`, `c1`, ...
 
-    sql: its columns are called `c0`, `c1`, ...
-    names: DuckDB's names of the columns; None: DuckDB makes a name from the expression.
-    types: DuckDB's types of the columns, which may travel in other types on Spark.
-    written_back: the query as it was read, in DuckDB's SQL; see `harness.queries.transpile.agreement`.
+    names: DuckDB's names of the columns; None: made from the expression. types: DuckDB's types of the columns.
+    written_back: the query as it was read, in DuckDB's SQL, for `agreement`.
     needs: constructs that only later versions of Spark have, with the first of them.
-    parameters: values of its parameters, as texts that it casts, by name.
+    parameters: values of parameters by name, as texts that the query casts.
     """
 
     sql: str
@@ -147,15 +145,10 @@ def query(
 ) -> SparkQuery:
     """A query in DuckDB's dialect as one of Spark's, with the same rows under ANSI, in UTC.
 
-    Args:
-        text: a query that DuckDB accepts over these tables.
-        tables: by name the types of each one's columns, by name.
-        values: of its parameters by name.
+    text: a query that DuckDB accepts. tables: by name the types of columns by name. values: of parameters by name.
 
-    Raises:
-        UnsupportedError: a part that may mean different things on the two engines, or a table that is not among
-            `tables`; the message names it.
-        RequestError: the text is no SQL, or nested too deeply.
+    Raises UnsupportedError: a part may mean two things on the engines, or a table is none of `tables`; the message
+    names it; RequestError: the text is no SQL, or nested too deeply.
     """
     try:
         parsed = parse(text)

@@ -43,12 +43,9 @@ class Relation:
 class NameScope:
     """The names of one SELECT.
 
-    sources: the relations in FROM so far, from the left.
-    merged: columns that USING made one, by name in lower case.
-    aliases: expressions of the projection by name in lower case.
-    ctes: relations that WITH defines here or around, by name in lower case.
-    outer: the query around; None: there is none, or it may not be used.
-    reached: whether a query inside has named one of its columns.
+    sources: the relations in FROM so far. merged: columns that USING made one, by name in lower case.
+    aliases: expressions of the projection, and ctes: relations of WITH, by name in lower case.
+    outer: the query around; None: none that may be used. reached: a query inside has named a column of this one.
     conditions: of joins that go to WHERE.
     """
 

@@ -56,9 +56,8 @@ Lowering = Callable[[Call], Typed | None]
 class Signature:
     """A signature.
 
-    parameters: by place. result: the type of the result on DuckDB, or how it follows from that of the first argument.
-    spark: the call in Spark's SQL, with `{0}` for the first argument, `{all}` for all, and `{type}` for the type of
-    the result. repeats: tells whether the last parameter may be repeated.
+    parameters: by place; where `repeats`, the last may be repeated. result: the type on DuckDB, or its function of the
+    type of the first argument. spark: the call, with `{0}` for the first argument, `{all}` for all, and `{type}`.
     """
 
     parameters: tuple[Parameter, ...]

@@ -17,6 +17,7 @@ from harness.queries.transpile.functions.registry import (
     Call,
     Function,
     Lowering,
+    Parameter,
     Signature,
     formed,
     guarded,
@@ -103,25 +104,20 @@ def _substring(call: Call) -> Typed | None:
     return Typed(f"SUBSTRING({text}, {max(first, 1)}, {length})", TEXT)
 
 
-def _texts(call: Call) -> list[str] | None:
-    texts = [text for value in call.values() if (text := ANY_TEXT(value)) is not None]
-    return texts if len(texts) == len(call.arguments) else None
+def _or_empty(value: Typed) -> str | None:
+    text = ANY_TEXT(value)
+    return None if text is None else f"COALESCE({text}, '')"
 
 
-def _concat(call: Call) -> Typed | None:
-    """DuckDB leaves nulls out; Spark's is null if one part is."""
-    texts = _texts(call)
-    return None if texts is None else Typed(f"CONCAT({', '.join(f'COALESCE({t}, {_EMPTY})' for t in texts)})", TEXT)
+OR_EMPTY: Parameter = _or_empty
+"""A text as both engines write it; an empty one for null, which CONCAT of DuckDB leaves out."""
 
 
-_EMPTY = "''"
-
-
-def _concatenated(call: Call) -> Typed | None:
-    values, texts = call.values(), _texts(call)
-    if all(isinstance(v.type, dt.ListType) for v in values) and len({str(v.type) for v in values}) == 1:
-        return Typed(f"CONCAT({', '.join(v.sql for v in values)})", values[0].type)
-    return None if texts is None else Typed(f"({' || '.join(texts)})", TEXT)
+def _joined(call: Call) -> Typed | None:
+    values = call.values()
+    if not all(isinstance(v.type, dt.ListType) for v in values) or len({str(v.type) for v in values}) != 1:
+        return None
+    return Typed(f"CONCAT({', '.join(v.sql for v in values)})", values[0].type)
 
 
 def _of_text(type_: dt.Type, spark: str, count: int = 1) -> Signature:
@@ -198,14 +194,14 @@ FUNCTIONS = (
         ),
         instead=_SPLIT,
     ),
-    Function(("concat",), _concat, instead=_ALIKE),
+    formed(("concat",), Signature((OR_EMPTY,), TEXT, "CONCAT({all})", repeats=True), instead=_ALIKE),
     # On both engines nulls are left out, empty texts are not, and a separator of null makes a null.
     formed(
         ("concat_ws",),
         Signature((VARCHAR, ANY_TEXT), TEXT, "CONCAT_WS({all})", repeats=True),
         instead="cast to VARCHAR",
     ),
-    Function(("||",), _concatenated, instead=_ALIKE),
+    Function(("||",), _joined, 2, (Signature((ANY_TEXT, ANY_TEXT), TEXT, "({0} || {1})"),), instead=_ALIKE),
     formed(("ascii",), _of_text(INT, "ASCII({0})")),
     formed(("unicode", "ord"), _of_text(INT, "CASE WHEN {0} = '' THEN -1 ELSE ASCII({0}) END")),
     formed(("chr",), Signature((INTEGER,), TEXT, "DECODE(UNHEX(LPAD(HEX({0}), 8, '0')), 'UTF-32')")),
