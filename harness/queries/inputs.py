@@ -80,10 +80,6 @@ class _OnDemand(Mapping[str, _T]):
         self._make, self._made = make, dict(made or {})
         self._names = dict.fromkeys((*names, *self._made))
 
-    def also(self, values: Mapping[str, _T]) -> _OnDemand[_T]:
-        """The same and other values."""
-        return _OnDemand(self._names, self._make, {**self._made, **values})
-
     @property
     def made(self) -> Mapping[str, _T]:
         """The values that were asked for."""
@@ -187,17 +183,17 @@ class Inputs:
         frames = {key: frame for key, value in tables.items() if (frame := _frame(key, value)) is not None}
         given: dict[str, Any] = {key: value for key, value in tables.items() if key not in frames}
         given = {place: place for place in locations(query, dialect) if place not in tables} | given
-        snapshots = _OnDemand(given, lambda name: snapshot_of(given[name], **options))
+        opened = _OnDemand(given, lambda name: snapshot_of(given[name], **options))
         fixed = {name for name, value in tables.items() if isinstance(value, Snapshot)}
-        query, moments = _at_moments(query, dialect, snapshots, fixed)
-        snapshots = snapshots.also(moments)
+        query, moments = _at_moments(query, dialect, opened, fixed)
+        snapshots = _OnDemand(opened, opened.__getitem__, moments)
         columns = {key: _opaque(frame.column_names) for key, frame in frames.items()}
         return cls(
             query=query,
             given=tuple(tables),
             snapshots=snapshots,
             frames=frames,
-            schemas=_OnDemand(snapshots, lambda name: snapshots[name].schema).also(columns),
+            schemas=_OnDemand(snapshots, lambda name: snapshots[name].schema, columns),
             metadata=MetadataTables(snapshots),
         )
 

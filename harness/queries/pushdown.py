@@ -128,22 +128,19 @@ def implied(condition: exp.Expr, renamed: Renaming, now: datetime.datetime | Non
         case exp.Paren():
             return implied(condition.this, renamed, now)
         case exp.And():
-            return _all(condition.flatten(), renamed, now)
+            parts = condition.flatten()
         case exp.Or():
             alternatives = [implied(part, renamed, now) for part in condition.flatten()]
             some = [part for part in alternatives if part is not None]
             return exp.or_(*some, copy=False) if len(some) == len(alternatives) else None
         case exp.In(this=exp.Tuple()):
-            return _all(_by_column(condition.this, condition.expressions), renamed, now)
+            parts = _by_column(condition.this, condition.expressions)
         case exp.EQ(this=exp.Tuple(), expression=exp.Tuple()):
-            return _all(_by_column(condition.this, [condition.expression]), renamed, now)
+            parts = _by_column(condition.this, [condition.expression])
         case _:
             weaker = since(condition, now) if now is not None else None
             weaker = unmoved(condition) if weaker is None else weaker
             return None if weaker is None else _whole(weaker, renamed)
-
-
-def _all(parts: Iterator[exp.Expr], renamed: Renaming, now: datetime.datetime | None) -> exp.Expr | None:
     known = [p for part in parts if (p := implied(part, renamed, now)) is not None]
     return exp.and_(*known, copy=False) if known else None
 

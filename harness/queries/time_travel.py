@@ -74,9 +74,9 @@ def pin(statement: SqlStatement, is_bound: Callable[[tuple[str, ...]], bool]) ->
     quote = quote_of(dialect)
     moments: dict[str, tuple[tuple[str, ...], Moment]] = {}
     names: dict[tuple[tuple[str, ...], Moment], str] = {}
-    renamed = [bool(reference.node.alias) for reference in found]
+    own = {id(reference.node) for reference in found if reference.node.alias}
     edits = shorten(statement, found, quote)
-    for reference, is_renamed in zip(found, renamed, strict=True):
+    for reference in found:
         key = (reference.name, _moment(reference.node))
         if key not in names:
             base = f"{'.'.join(key[0])} at {key[1]}"
@@ -85,7 +85,7 @@ def pin(statement: SqlStatement, is_bound: Callable[[tuple[str, ...]], bool]) ->
             taken.add(names[key].casefold())
         name = names[key]
         moments[name] = key
-        alias = "" if is_renamed else f" AS {quote(reference.node.alias or reference.name[-1])}"
+        alias = "" if id(reference.node) in own else f" AS {quote(reference.node.alias or reference.name[-1])}"
         edits.append((reference.start, reference.end, quote(name) + alias))
         edits.append((*_clause(statement, reference, tokens, key[1]), ""))
     return Pinned(statement.explain + spliced(statement.text, edits), moments)

@@ -234,13 +234,6 @@ def _quantile(call: Aggregate) -> Typed:
     return Typed(sql, list_of(DOUBLE) if several else DOUBLE)
 
 
-def _discrete_quantile(call: Aggregate) -> Typed:
-    fraction = call.node.args.get("quantile") or call.node.args.get("expression")
-    if call.over or fraction is None:
-        raise refused(call.node, f"{_name(call.node)} as a window function, or without a fraction")
-    return ordered_aggregates.discrete_quantile(call, fraction)
-
-
 def _arg_extreme(call: Aggregate) -> Typed:
     """DuckDB leaves out rows in which either argument is null, Spark those in which the second one is."""
     if call.node.args.get("count") is not None:
@@ -301,7 +294,9 @@ AGGREGATES: tuple[AggregateFunction, ...] = (
     _keeps_nulls(("mode",), (exp.Mode,), _mode),
     _keeps_nulls(("median",), (exp.Median,), _quantile),
     _keeps_nulls(("quantile_cont",), (exp.PercentileCont,), _quantile),
-    _keeps_nulls(("quantile_disc", "quantile"), (exp.PercentileDisc, exp.Quantile), _discrete_quantile),
+    _keeps_nulls(
+        ("quantile_disc", "quantile"), (exp.PercentileDisc, exp.Quantile), ordered_aggregates.discrete_quantile
+    ),
     _keeps_nulls(("list", "array_agg"), (exp.ArrayAgg,), ordered_aggregates.listed),
     _keeps_nulls(("first",), (exp.First,), ordered_aggregates.first),
     _keeps_nulls(("last",), (exp.Last,), ordered_aggregates.first),

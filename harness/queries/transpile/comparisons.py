@@ -212,21 +212,16 @@ def _in_query(expressions: Expressions, node: exp.In, query: exp.Expr) -> str:
         raise refused(node, f"{', '.join(own)} IN a query of {', '.join(map(str, types))}", "cast to one type")
     subject = values[0].sql if len(values) == 1 else f"({', '.join(v.sql for v in values)})"
     found = f"({subject} IN ({sql}))"
-    if _is_condition(node):
+    around = node.parent.parent if isinstance(node.parent, exp.Not) else node.parent
+    while isinstance(around, exp.Paren | exp.And | exp.Or):
+        around = around.parent
+    if isinstance(around, exp.Where | exp.Having | exp.Qualify | exp.Join):  # not to know is as good as false
         return found
     # As a value, Spark's is false where SQL does not know.
     if len(values) > 1:
         raise refused(node, "IN of several columns as a value", "put it into WHERE, alone or with AND and OR")
     some, nulls = f"EXISTS ({sql})", f"EXISTS (SELECT 1 FROM ({sql}) WHERE c0 IS NULL)"
     return f"CASE WHEN {found} THEN true WHEN {nulls} OR ({subject} IS NULL AND {some}) THEN NULL ELSE false END"
-
-
-def _is_condition(node: exp.Expr) -> bool:
-    """Tells whether rows are chosen by it alone, or with AND and OR, so that not to know is as good as false."""
-    parent = node.parent.parent if isinstance(node.parent, exp.Not) else node.parent
-    while isinstance(parent, exp.Paren | exp.And | exp.Or):
-        parent = parent.parent
-    return isinstance(parent, exp.Where | exp.Having | exp.Qualify | exp.Join)
 
 
 def _same_tuple(expressions: Expressions, node: exp.Expr, left: exp.Tuple, right: exp.Tuple) -> str:

@@ -66,11 +66,9 @@ class Turned:
         """A group for each value of the columns that are named nowhere, or in GROUP BY."""
         group = self.node.args.get("group")
         used = {c.name.casefold() for part in (field.this, *self.outputs) for c in part.find_all(exp.Column)}
-        keys = (
-            [exp.column(name, quoted=True) for name in columns if name.casefold() not in used]
-            if group is None
-            else [key.copy() for key in group.expressions]
-        )
+        keys = [exp.column(name, quoted=True) for name in columns if name.casefold() not in used]
+        if group is not None:
+            keys = [key.copy() for key in group.expressions]
         if not keys:
             raise refused(self.node, "a PIVOT without keys", "use aggregates with FILTER")
         shown: list[exp.Expr] = list(keys)

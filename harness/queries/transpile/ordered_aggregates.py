@@ -97,8 +97,11 @@ def greatest(call: Aggregate, value: exp.Expr, by: exp.Expr, *, descending: bool
     return Typed(f"SLICE(TRANSFORM({rows}, x -> x.v), 1, {count})", list_of(shown.type))
 
 
-def discrete_quantile(call: Aggregate, fraction: exp.Expr) -> Typed:
+def discrete_quantile(call: Aggregate) -> Typed:
     """`quantile_disc(x, 0.3)` or several of them in a list: values of the group. Raises UnsupportedError."""
+    fraction = call.node.args.get("quantile") or call.node.args.get("expression")
+    if call.over or fraction is None:
+        raise refused(call.node, "quantile_disc as a window function, or without a fraction")
     value = call.expressions.translate(call.node.this)
     check_ordered(call.node, value.type)
     if isinstance(value.type, dt.UnknownType):

@@ -89,13 +89,8 @@ _NAMES: dict[type[Any], str] = {
     dt.BooleanType: "BOOLEAN",
     dt.DateType: "DATE",
     dt.TimeType: "BIGINT",
-    dt.StringType: "STRING",
-    dt.VariantType: "STRING",
-    dt.UuidType: "STRING",
-    dt.FixedType: "BINARY",
-    dt.BinaryType: "BINARY",
-    dt.GeometryType: "BINARY",
-    dt.GeographyType: "BINARY",
+    **dict.fromkeys((dt.StringType, dt.VariantType, dt.UuidType), "STRING"),
+    **dict.fromkeys((dt.FixedType, dt.BinaryType, dt.GeometryType, dt.GeographyType), "BINARY"),
     dt.UnknownType: "INT",
 }
 
