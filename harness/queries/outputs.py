@@ -157,19 +157,12 @@ def position_of(names: Sequence[str] | None, column: exp.Column) -> int | None:
 
 def is_bare_star(query: exp.Select) -> bool:
     """Tells whether a SELECT passes on all columns by a single star, without EXCLUDE, REPLACE or RENAME."""
-    return (
-        len(query.expressions) == 1
-        and type(query.expressions[0]) is exp.Star
-        and not any(query.expressions[0].args.values())
-    )
+    first, *others = query.expressions or [None]
+    return not others and type(first) is exp.Star and not any(first.args.values())
 
 
-_WHOLE_NUMBERS = {
-    "byte": exp.DType.TINYINT,
-    "short": exp.DType.SMALLINT,
-    "int": exp.DType.INT,
-    "long": exp.DType.BIGINT,
-}
+_TYPES = (exp.DType.TINYINT, exp.DType.SMALLINT, exp.DType.INT, exp.DType.BIGINT)
+_WHOLE_NUMBERS = dict(zip(("byte", "short", "int", "long"), _TYPES, strict=True))
 _INEXACT = ("half", "float", "double")
 
 

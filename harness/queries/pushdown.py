@@ -68,16 +68,14 @@ def names_now(tree: exp.Expr) -> bool:
 
 def since(condition: exp.Expr, now: datetime.datetime) -> exp.Expr | None:
     """The condition that a column is at a moment or after it, where that holds for each moment from now on."""
-    match condition:
-        case exp.GT() | exp.GTE() | exp.EQ() if names_now(condition.expression):
-            column, moment = condition.this, condition.expression
-        case exp.LT() | exp.LTE() | exp.EQ() if names_now(condition.this):
-            column, moment = condition.expression, condition.this
-        case exp.Between() if not condition.args.get("symmetric"):
-            column, moment = condition.this, condition.args["low"]
-        case _:
-            return None
-    if type(condition) not in (exp.GT, exp.GTE, exp.EQ, exp.LT, exp.LTE, exp.Between):
+    kind = type(condition)
+    if kind in (exp.GT, exp.GTE, exp.EQ) and names_now(condition.expression):
+        column, moment = condition.this, condition.expression
+    elif kind in (exp.LT, exp.LTE, exp.EQ) and names_now(condition.this):
+        column, moment = condition.expression, condition.this
+    elif kind is exp.Between and not condition.args.get("symmetric"):
+        column, moment = condition.this, condition.args["low"]
+    else:
         return None
     earliest = _earliest(moment, now)
     return None if earliest is None else exp.GTE(this=column.copy(), expression=earliest)

@@ -162,7 +162,11 @@ class Expressions:
             case exp.Array() if len(node.expressions) == 1 and isinstance(node.expressions[0], exp.Comprehension):
                 return self.translate(node.expressions[0])
             case exp.ToMap(this=exp.Struct() as pairs):
-                return self._map(pairs)
+                named = [item for item in pairs.expressions if isinstance(item, exp.PropertyEQ)]
+                call = Call(self, pairs, "MAP", ())
+                if len(named) < len(pairs.expressions):
+                    raise call.refused("this MAP")
+                return nested.made_map(call, [p.this for p in named], [p.expression for p in named])
             case exp.ToMap(this=exp.Bracket(this=exp.Struct() as pairs) as looked_up):
                 # `MAP {k: v}[k]`, which sqlglot reads as MAP of an element.
                 return self._element(exp.Bracket(this=exp.ToMap(this=pairs), expressions=looked_up.expressions))
@@ -248,13 +252,6 @@ class Expressions:
         if isinstance(base.type, dt.StringType):
             return lists.character(call, base, self.translate(key))
         return lists.at(call, base, self.translate(key))
-
-    def _map(self, node: exp.Struct) -> Typed:
-        pairs = [item for item in node.expressions if isinstance(item, exp.PropertyEQ)]
-        call = Call(self, node, "MAP", ())
-        if len(pairs) < len(node.expressions):
-            raise refused(node, "this MAP")
-        return nested.made_map(call, [p.this for p in pairs], [p.expression for p in pairs])
 
     def _case(self, node: exp.Case | exp.If) -> Typed:
         branches = node.args["ifs"] if isinstance(node, exp.Case) else [node]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, assert_never
 
 from sqlglot.errors import SqlglotError
@@ -48,7 +48,11 @@ def condition_of(predicate: Predicate, column: Callable[[dt.Field], str]) -> str
         case Comparison(field=f, op=op, value=value):
             return _comparison(column(f), op, value, f)
         case In(field=f, values=values, negated=negated):
-            return _in(column(f), values, f, negated=negated)
+            if isinstance(f.type, dt.FloatType):
+                # Spark looks for long lists in a set, where -0.0 is not 0.0. NOT around all would be pushed to files.
+                op, word = (Op.NE, " AND ") if negated else (Op.EQ, " OR ")
+                return f"({word.join(_comparison(column(f), op, v, f) for v in values)})"
+            return f"({column(f)} {'NOT ' if negated else ''}IN ({', '.join(_literal(v, f) for v in values)}))"
         case IsNull(field=f, negated=negated):
             return f"({column(f)} IS {'NOT ' if negated else ''}NULL)"
         case IsNan(field=f, negated=negated):
@@ -70,15 +74,6 @@ def _comparison(column: str, op: Op, value: Any, field: dt.Field) -> str:
     ):
         column = f"NANVL({column}, {spark_text.literal(math.nan, field.type)})"
     return f"({column} {op.value} {_literal(value, field)})"
-
-
-def _in(column: str, values: Sequence[Any], field: dt.Field, *, negated: bool) -> str:
-    if isinstance(field.type, dt.FloatType):
-        # Spark looks for long lists in a set, where -0.0 is not 0.0. NOT around the whole would be pushed to files.
-        op, word = (Op.NE, " AND ") if negated else (Op.EQ, " OR ")
-        return f"({word.join(_comparison(column, op, v, field) for v in values)})"
-    items = ", ".join(_literal(v, field) for v in values)
-    return f"({column} {'NOT ' if negated else ''}IN ({items}))"
 
 
 def _literal(value: Any, field: dt.Field) -> str:
