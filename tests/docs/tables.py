@@ -17,7 +17,7 @@ import typer
 from harness.cli.app import FEW, application
 from harness.cli.options import MEANINGS, OPENING
 from harness.metadata.iceberg.summaries import CLAIMS, LIES, Lie
-from harness.queries.transpile.functions import lists, nested, numbers, registry, times
+from harness.queries.transpile.functions import nested, numbers, registry, times
 from harness.queries.transpile.functions import text as texts
 from harness.queries.transpile.functions.registry import Signature
 
@@ -40,7 +40,7 @@ _PARAMETERS = {
     registry.PLACE: "BIGINT",
     registry.VARCHAR: "VARCHAR",
     registry.WHOLE: "integer",
-    lists.LISTS: "list of lists",
+    nested.LISTS: "list of lists",
     nested.ORDERED_LIST: "list",
     numbers.WIDENED: "FLOAT or DOUBLE",
     texts.OR_EMPTY: "VARCHAR or what becomes text alike",

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from harness.metadata.model import schema as dt
 from harness.queries.transpile import spark_text
-from harness.queries.transpile.functions import lists, moments
+from harness.queries.transpile.functions import moments, nested
 from harness.queries.transpile.functions.registry import Call
 from harness.queries.transpile.spark_text import refused
 from harness.queries.transpile.values import BOOLEAN, TEXT, Typed, alike
@@ -169,7 +169,7 @@ def _in(expressions: Expressions, node: exp.In) -> str:
         raise refused(node, "IN")
     if node.args.get("field") is not None:
         # `x IN list`
-        found = lists.contains(Call(expressions, node, "IN", (node.args["field"], node.this)))
+        found = nested.contains(Call(expressions, node, "IN", (node.args["field"], node.this)))
         if found is None:
             raise refused(node, "IN what is no list")
         return found.sql

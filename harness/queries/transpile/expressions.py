@@ -10,8 +10,8 @@ from sqlglot import exp
 
 from harness.metadata.filters.literals import Kind, literal_of
 from harness.metadata.model import schema as dt
-from harness.queries.transpile import aggregates, casts, comparisons, ordered_aggregates, spark_text, windows
-from harness.queries.transpile.functions import lists, moments, nested, table
+from harness.queries.transpile import aggregates, casts, comparisons, ordered_aggregates, spark_text
+from harness.queries.transpile.functions import moments, nested, table
 from harness.queries.transpile.functions.registry import Call
 from harness.queries.transpile.spark_text import refused
 from harness.queries.transpile.values import (
@@ -186,7 +186,7 @@ class Expressions:
                 found = (
                     comparisons.translate(self, node)
                     or table.translate(self, node)
-                    or windows.translate(self, node)
+                    or aggregates.windowed(self, node)
                     or aggregates.lowered(aggregates.Aggregate(self, node))
                 )
                 if found is None:
@@ -248,10 +248,10 @@ class Expressions:
             if key.args.get("step") is not None:
                 raise refused(node, "a slice with a step")
             bounds = [None if key.args.get(end) is None else self.translate(key.args[end]) for end in _BOUNDS]
-            return lists.sliced(call, base, *bounds)
+            return nested.sliced(call, base, *bounds)
         if isinstance(base.type, dt.StringType):
-            return lists.character(call, base, self.translate(key))
-        return lists.at(call, base, self.translate(key))
+            return nested.character(call, base, self.translate(key))
+        return nested.at(call, base, self.translate(key))
 
     def _case(self, node: exp.Case | exp.If) -> Typed:
         branches = node.args["ifs"] if isinstance(node, exp.Case) else [node]

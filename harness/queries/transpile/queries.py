@@ -15,6 +15,7 @@ from harness.errors import RequestError
 from harness.metadata.filters.parse import reason
 from harness.metadata.model import schema as dt
 from harness.queries.transpile import spark_text
+from harness.queries.transpile.aggregates import with_windows
 from harness.queries.transpile.clauses import (
     Unnests,
     by_output,
@@ -41,7 +42,6 @@ from harness.queries.transpile.scopes import (
 )
 from harness.queries.transpile.spark_text import refused
 from harness.queries.transpile.values import HUGE, Typed, bind, common_type, type_name
-from harness.queries.transpile.windows import with_windows
 
 _SINCE = (4, 1)
 """The first version of Spark with recursive queries."""

@@ -9,7 +9,7 @@ from sqlglot import exp
 from harness.metadata.filters.literals import Kind, literal_of
 from harness.metadata.model import schema as dt
 from harness.queries.transpile import spark_text
-from harness.queries.transpile.functions.lists import list_of
+from harness.queries.transpile.functions.nested import list_of
 from harness.queries.transpile.functions.registry import (
     BIGINT,
     CLOCK,

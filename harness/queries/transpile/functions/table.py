@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from harness.metadata.model import schema as dt
-from harness.queries.transpile.functions import lists, moments, nested, numbers, patterns, text, times
+from harness.queries.transpile.functions import moments, nested, numbers, patterns, text, times
 from harness.queries.transpile.functions.registry import Call, Function
 from harness.queries.transpile.values import Typed, alike
 
@@ -105,7 +105,6 @@ SCALARS: tuple[Function, ...] = (
     *numbers.FUNCTIONS,
     *moments.FUNCTIONS,
     *times.FUNCTIONS,
-    *lists.FUNCTIONS,
     *nested.FOLDS,
     *moments.SERIES,
     *nested.FUNCTIONS,

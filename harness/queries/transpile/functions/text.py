@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from harness.metadata.model import schema as dt
 from harness.queries.transpile import spark_text
-from harness.queries.transpile.functions import lists
+from harness.queries.transpile.functions import nested
 from harness.queries.transpile.functions.registry import (
     ANY_TEXT,
     BIGINT,
@@ -149,11 +149,11 @@ _SPLIT = "write the separator as a literal that is not empty"
 FUNCTIONS = (
     Function(
         ("length", "len", "char_length", "character_length"),
-        lists.size,
+        nested.size,
         1,
         (_of_text(LONG, "CAST(CHAR_LENGTH({0}) AS BIGINT)"),),
     ),
-    Function(("contains",), lists.contains, 2, (_of_text(BOOLEAN, "CONTAINS({0}, {1})", 2),)),
+    Function(("contains",), nested.contains, 2, (_of_text(BOOLEAN, "CONTAINS({0}, {1})", 2),)),
     formed(("strlen",), _of_text(LONG, "CAST(OCTET_LENGTH({0}) AS BIGINT)")),
     formed(("bit_length",), _of_text(LONG, "CAST(BIT_LENGTH({0}) AS BIGINT)")),
     formed(("octet_length",), Signature((BLOB,), LONG, "CAST(OCTET_LENGTH({0}) AS BIGINT)")),
