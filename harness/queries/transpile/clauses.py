@@ -12,8 +12,8 @@ from harness.metadata.filters.sqltext import whole_number
 from harness.metadata.model import schema as dt
 from harness.queries.transpile import spark_text
 from harness.queries.transpile.expressions import Expressions
+from harness.queries.transpile.joins import NameScope, Output
 from harness.queries.transpile.ordered_aggregates import check_ordered, direction
-from harness.queries.transpile.scopes import NameScope, Output
 from harness.queries.transpile.spark_text import refused
 from harness.queries.transpile.values import Typed, type_name
 

@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from harness.metadata.filters.literals import Kind, literal_of
 from harness.metadata.model import schema as dt
-from harness.queries.transpile import aggregates, casts, comparisons, ordered_aggregates, spark_text
+from harness.queries.transpile import aggregates, comparisons, ordered_aggregates, spark_text
 from harness.queries.transpile.functions import moments, nested, table
 from harness.queries.transpile.functions.registry import Call
 from harness.queries.transpile.spark_text import refused
@@ -23,9 +23,11 @@ from harness.queries.transpile.values import (
     Typed,
     alike,
     as_decimal,
+    cast,
     coerced,
     is_number,
     of_literal,
+    try_cast,
     type_name,
 )
 
@@ -156,7 +158,7 @@ class Expressions:
             case exp.Case() | exp.If():
                 return self._case(node)
             case exp.Cast() if type(node) is exp.Cast:
-                return casts.cast(self.translate(node.this), node)
+                return cast(self.translate(node.this), node)
             case exp.Comprehension():
                 return nested.comprehended(Call(self, node, "list_transform", ()), node)
             case exp.Array() if len(node.expressions) == 1 and isinstance(node.expressions[0], exp.Comprehension):
@@ -171,7 +173,7 @@ class Expressions:
                 # `MAP {k: v}[k]`, which sqlglot reads as MAP of an element.
                 return self._element(exp.Bracket(this=exp.ToMap(this=pairs), expressions=looked_up.expressions))
             case exp.TryCast():
-                return casts.try_cast(self.translate(node.this), node)
+                return try_cast(self.translate(node.this), node)
             case exp.Subquery() if self.subquery is not None and isinstance(node.this, exp.Query):
                 sql, types = self.subquery(node.this)
                 if len(types) != 1:

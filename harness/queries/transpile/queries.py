@@ -30,16 +30,17 @@ from harness.queries.transpile.clauses import (
     unnested_in,
 )
 from harness.queries.transpile.expressions import Expressions
-from harness.queries.transpile.joins import FromClause, Turned
-from harness.queries.transpile.ordered_aggregates import check_ordered, direction
-from harness.queries.transpile.parser import check, parse, written_back
-from harness.queries.transpile.scopes import (
+from harness.queries.transpile.joins import (
+    FromClause,
     LoweredSparkQuery,
     NameScope,
     Output,
     Relation,
+    Turned,
     renamed,
 )
+from harness.queries.transpile.ordered_aggregates import check_ordered, direction
+from harness.queries.transpile.parser import check, parse, written_back
 from harness.queries.transpile.spark_text import refused
 from harness.queries.transpile.values import HUGE, Typed, bind, common_type, type_name
 
