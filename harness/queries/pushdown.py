@@ -34,23 +34,7 @@ from harness.metadata.filters.parse import filter_of, unmoved
 from harness.metadata.filters.predicate import And, Constant, Filter, Or, Predicate, Undecided, all_of
 from harness.metadata.filters.sqltext import DAY_NS, whole_number
 from harness.metadata.model.schema import Schema
-from harness.queries.outputs import (
-    EqualColumns,
-    OutputColumns,
-    SourceColumns,
-    conditions,
-    conditions_of,
-    conjuncts,
-    is_bare_star,
-    is_equality,
-    is_preserved,
-    keeps_rows,
-    partners,
-    position_of,
-    select_of,
-    sources_of,
-    without_dropped,
-)
+from harness.queries import outputs
 
 # The moment of a query, as in `day >= current_date - 30`. A result is lazy, and its moment is a later one each time
 # that it runs. So planning takes only that a column is not before the moment, never that it is before.
@@ -265,11 +249,11 @@ class Pushdown:
         """schemas: by the `id` of each reference to a bound table. now: the moment; None: it is not known."""
         self._schemas = schemas
         self._now = now
-        self._outputs = OutputColumns(statement, schemas)
+        self._outputs = outputs.OutputColumns(statement, schemas)
         self._aliases = {
             str(t.alias_or_name).casefold() for t in statement.find_all(exp.Table, exp.Subquery, exp.Lateral)
         }
-        self._scopes: dict[int, SourceColumns | None] = {}
+        self._scopes: dict[int, outputs.SourceColumns | None] = {}
 
     def where(self, table: exp.Table) -> Filter | None:
         """The conditions on `table`, as a filter; None if there are none."""
@@ -286,24 +270,24 @@ class Pushdown:
 
     def _on(self, node: exp.Expr, written: Written) -> Iterator[exp.Expr]:
         """The conditions that rows of a source must meet to matter. written: writes a path; None: it cannot."""
-        select = select_of(node)
+        select = outputs.select_of(node)
         scope = None if select is None else self._scope(select)
         if select is None or scope is None:
             return
         position = next((i for i, source in enumerate(scope.sources) if source.node is node), None)
         if position is None or [s.alias for s in scope.sources].count(scope.sources[position].alias) > 1:
             return
-        found = list(conditions(select, scope.sources, position))
+        found = list(outputs.conditions(select, scope.sources, position))
         keys: list[exp.Expr] = []
-        if is_preserved(scope.sources, position, len(scope.sources)):
+        if outputs.is_preserved(scope.sources, position, len(scope.sources)):
             found = [*found, *self._outside(select)]
-            keys = list(conditions_of(select, "having"))
-        elif among := partners(scope.sources, position):
-            for condition in (*conditions_of(select, "where"), *self._outside(select)):
+            keys = list(outputs.conditions_of(select, "having"))
+        elif among := outputs.partners(scope.sources, position):
+            for condition in (*outputs.conditions_of(select, "where"), *self._outside(select)):
                 columns = list(condition.find_all(exp.Column))
                 if columns and all(scope.index_of(column) in among for column in columns):
                     found.append(condition)
-        equal = EqualColumns(scope, position, found)
+        equal = outputs.EqualColumns(scope, position, found)
 
         def renamed(column: exp.Column) -> exp.Expr | None:
             path = scope.path([part.name for part in column.parts], position)
@@ -326,27 +310,27 @@ class Pushdown:
                 node = None if isinstance(parent, exp.Predicate | exp.Connector | exp.Having) else parent
             return None if node is None else aliased_too(column)
 
-        in_where = {id(condition) for condition in conditions_of(select, "where")}
+        in_where = {id(condition) for condition in outputs.conditions_of(select, "where")}
         # That two columns are equal tells planning nothing by itself.
-        told = [c for c in found if not is_equality(c)]
+        told = [c for c in found if not outputs.is_equality(c)]
         named = [(c, aliased_too if id(c) in in_where else renamed) for c in told] + [(c, of_key) for c in keys]
         yield from (whole for c, name in named if (whole := implied(c, name, self._now)) is not None)
 
-    def _scope(self, select: exp.Select) -> SourceColumns | None:
+    def _scope(self, select: exp.Select) -> outputs.SourceColumns | None:
         """The sources of a SELECT; None where conditions cannot be moved."""
         if id(select) not in self._scopes:
-            scope, sources = None, sources_of(select)
+            scope, sources = None, outputs.sources_of(select)
             if sources is not None:
                 columns = [self._outputs.types(source.node) for source in sources]
-                scope = SourceColumns(select, sources, columns, self._aliases)
-                scope = replace(scope, sources=without_dropped(select, sources, scope.index_of))
+                scope = outputs.SourceColumns(select, sources, columns, self._aliases)
+                scope = replace(scope, sources=outputs.without_dropped(select, sources, scope.index_of))
             self._scopes[id(select)] = scope
         return self._scopes[id(select)]
 
     def _outside(self, query: exp.Query) -> Iterator[exp.Expr]:
         """The conditions around a query on its result, over the columns in its FROM."""
         use = self._outputs.use_of(query)
-        if use is None or not keeps_rows(query):
+        if use is None or not outputs.keeps_rows(query):
             return
         if isinstance(use, exp.SetOperation):
             names = self._outputs.names(use)
@@ -358,14 +342,14 @@ class Pushdown:
         for condition in around:
             inner = implied(condition, lambda column: self._inside(query, names, column), None)
             if inner is not None:
-                yield from conjuncts(inner)
+                yield from outputs.conjuncts(inner)
 
     def _inside(self, query: exp.Query, names: Sequence[str] | None, column: exp.Column) -> exp.Expr | None:
         """The expression of a result's column inside the query or an operand. names: of all columns, outside."""
-        position = position_of(names, column)
+        position = outputs.position_of(names, column)
         if position is None:
             return None
-        if isinstance(query, exp.Select) and not is_bare_star(query):
+        if isinstance(query, exp.Select) and not outputs.is_bare_star(query):
             # An expression over FROM that is plain, and a key where there are groups, stands for its column.
             found = query.expressions[position].unalias() if position < len(query.expressions) else None
             scope = self._scope(query)
@@ -381,7 +365,7 @@ class Pushdown:
 Written: TypeAlias = Callable[[Sequence[str]], exp.Expr | None]
 
 
-def _alias(column: exp.Column, scope: SourceColumns) -> exp.Expr | None:
+def _alias(column: exp.Column, scope: outputs.SourceColumns) -> exp.Expr | None:
     """The expression of a column of the result, where nothing but its alias has the name."""
     if len(column.parts) > 1 or scope.is_column(column.name) or column.name.casefold() in scope.hiding:
         return None

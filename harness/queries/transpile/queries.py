@@ -14,21 +14,8 @@ from sqlglot.errors import SqlglotError
 from harness.errors import RequestError
 from harness.metadata.filters.parse import reason
 from harness.metadata.model import schema as dt
-from harness.queries.transpile import spark_text
+from harness.queries.transpile import clauses, spark_text
 from harness.queries.transpile.aggregates import with_windows
-from harness.queries.transpile.clauses import (
-    Unnests,
-    by_output,
-    group_by,
-    in_two_steps,
-    items_of,
-    limits,
-    order_by,
-    output_of,
-    place_of,
-    projected,
-    unnested_in,
-)
 from harness.queries.transpile.expressions import Expressions
 from harness.queries.transpile.joins import (
     FromClause,
@@ -237,12 +224,12 @@ class _Queries:
 
     def _ended(self, node: exp.Expr, start: str, body: str, columns: tuple[Output, ...]) -> LoweredSparkQuery:
         """A query whose ORDER BY sees its columns only."""
-        items = [by_output(item, columns) for item in items_of(node.args.get("order"), columns)]
-        return LoweredSparkQuery(f"{start}{body}{order_by(items)}{limits(node)}", columns)
+        items = [clauses.by_output(item, columns) for item in clauses.items_of(node.args.get("order"), columns)]
+        return LoweredSparkQuery(f"{start}{body}{clauses.order_by(items)}{clauses.limits(node)}", columns)
 
     def _selected(self, node: exp.Select, scope: NameScope, start: str, source: str) -> LoweredSparkQuery:
         """A SELECT over the FROM clause `source`, in two steps where it has to be. start: its WITH clause."""
-        steps = in_two_steps(node)
+        steps = clauses.in_two_steps(node)
         if steps is not None:
             scope.aliases = _aliases(steps[0])
             first = self._selected(steps[0], scope, "", source)
@@ -250,9 +237,9 @@ class _Queries:
             columns = tuple(Output(f"h{place}", c.type, c.sql) for place, c in enumerate(first.columns))
             second = NameScope(sources=[Relation(name, name, columns)], ctes=scope.ctes)
             return self._selected(steps[1], second, start, f" FROM ({first.sql}) AS {name}")
-        unnests = Unnests(f"u{next(self._numbers)}", len({call.this for call in unnested_in(node)}) > 1)
+        unnests = clauses.Unnests(f"u{next(self._numbers)}", len({call.this for call in clauses.unnested_in(node)}) > 1)
         expressions = self._expressions(scope, unnests)
-        outputs = [o for e in node.expressions for o in projected(e, scope, expressions)]
+        outputs = [o for e in node.expressions for o in clauses.projected(e, scope, expressions)]
         columns = tuple(Output(name, v.type, f"c{i}") for i, (name, v) in enumerate(outputs))
         shown = [f"{v.sql} AS c{i}" for i, (_, v) in enumerate(outputs)]
         items = self._ordering(node, scope, expressions, outputs, columns)
@@ -262,7 +249,7 @@ class _Queries:
         if node.args.get("where") is not None:
             conditions.append(expressions.boolean(node.args["where"].this))
         source += f" WHERE {' AND '.join(conditions)}" if conditions else ""
-        source += group_by(node, scope, expressions, [v for _, v in outputs])
+        source += clauses.group_by(node, scope, expressions, [v for _, v in outputs])
         having, group = node.args.get("having"), node.args.get("group")
         if having is not None:
             keys = [] if group is None else [e.name.casefold() for e in group.expressions if isinstance(e, exp.Column)]
@@ -273,10 +260,12 @@ class _Queries:
         order = node.args.get("order")
         is_late = node.args.get("group") is not None or (order is not None and order.find(exp.Window) is not None)
         # In a correlated query Spark forgets the order of a LIMIT by expressions that the query does not show.
-        is_forgotten = bool(hidden and limits(node)) and scope.is_within
+        is_forgotten = bool(hidden and clauses.limits(node)) and scope.is_within
         if chosen is None and (distinct or not hidden or not (is_late or is_forgotten)):
-            by = order_by([f"{item.column or item.value.sql}{item.direction}" for item in items])
-            return LoweredSparkQuery(f"{start}SELECT {distinct}{', '.join(shown)}{source}{by}{limits(node)}", columns)
+            by = clauses.order_by([f"{item.column or item.value.sql}{item.direction}" for item in items])
+            return LoweredSparkQuery(
+                f"{start}SELECT {distinct}{', '.join(shown)}{source}{by}{clauses.limits(node)}", columns
+            )
         if distinct and hidden:
             raise refused(node, "an order by what is no column of the result")
         # Spark orders by no aggregate and no window that it has not shown, and chooses rows in a query around.
@@ -284,9 +273,9 @@ class _Queries:
         where = ""
         if chosen is not None:
             shown, where = [*shown, f"{chosen} AS q"], " WHERE q"
-        by = order_by([f"{item.column or hidden[item.value.sql]}{item.direction}" for item in items])
+        by = clauses.order_by([f"{item.column or hidden[item.value.sql]}{item.direction}" for item in items])
         names = ", ".join(c.sql for c in columns)
-        rows = f"(SELECT {', '.join(shown)}{source}){where}{by}{limits(node)}"
+        rows = f"(SELECT {', '.join(shown)}{source}){where}{by}{clauses.limits(node)}"
         rows = f"(SELECT * FROM {rows})" if is_forgotten else rows
         return LoweredSparkQuery(f"{start}SELECT {distinct}{names} FROM {rows}", columns)
 
@@ -309,7 +298,7 @@ class _Queries:
             raise refused(node, "DISTINCT ON", "add ORDER BY, so that it is certain which row is the first")
         keys = []
         for key in on:
-            place = place_of(key)
+            place = clauses.place_of(key)
             if place is None:
                 _check_shadows(key, scope)
                 keys.append(expressions.translate(key).sql)
@@ -320,7 +309,7 @@ class _Queries:
         order = ", ".join(f"{item.value.sql}{item.direction}" for item in items)
         return f"ROW_NUMBER() OVER (PARTITION BY {', '.join(keys)} ORDER BY {order}) = 1"
 
-    def _expressions(self, scope: NameScope, unnests: Unnests | None = None) -> Expressions:
+    def _expressions(self, scope: NameScope, unnests: clauses.Unnests | None = None) -> Expressions:
         pending: set[int] = set()
 
         def alias(node: exp.Expr) -> Typed:
@@ -352,8 +341,8 @@ class _Queries:
         columns: tuple[Output, ...],
     ) -> list[_Item]:
         items = []
-        for item in items_of(node.args.get("order"), columns):
-            output = output_of(item, columns)
+        for item in clauses.items_of(node.args.get("order"), columns):
+            output = clauses.output_of(item, columns)
             value = expressions.translate(item.this) if output is None else outputs[columns.index(output)][1]
             check_ordered(item, value.type)
             same = next((c.sql for c, (_, v) in zip(columns, outputs, strict=True) if v.sql == value.sql), None)

@@ -17,19 +17,9 @@ from typing import Any
 from sqlglot import exp
 
 from harness.errors import UnsupportedError
+from harness.metadata.filters import sqltext
 from harness.metadata.filters.literal_comparison import as_nanoseconds
 from harness.metadata.filters.literals import Kind, Literal, double, nearest_float32
-from harness.metadata.filters.sqltext import (
-    parse_bytes,
-    parse_date,
-    parse_decimal,
-    parse_float,
-    parse_instant,
-    parse_integer,
-    parse_time,
-    parse_timestamp,
-    parse_uuid,
-)
 from harness.metadata.model import schema as dt
 from harness.queries.transpile import spark_text
 from harness.queries.transpile.spark_text import refused
@@ -281,29 +271,29 @@ def _stored(literal: Literal, type_: dt.Type) -> Any:
         case dt.StringType():
             return read(Kind.STRING, str)
         case dt.IntegerType(bits=bits):
-            number = read(Kind.INTEGER, parse_integer)
+            number = read(Kind.INTEGER, sqltext.parse_integer)
             return number if number is not None and _fits(number, bits) else None
         case dt.DecimalType(precision=precision, scale=scale):
-            exact = literal.value if literal.kind is Kind.INTEGER else read(Kind.DECIMAL, parse_decimal)
+            exact = literal.value if literal.kind is Kind.INTEGER else read(Kind.DECIMAL, sqltext.parse_decimal)
             unscaled = None if exact is None else Fraction(exact) * 10**scale
             fits = unscaled is not None and unscaled.denominator == 1 and abs(unscaled) < 10**precision
             return Decimal(exact) if fits else None
         case dt.FloatType(bits=bits):
             return _stored_float(literal, bits)
         case dt.DateType():
-            return read(Kind.DATE, parse_date)
+            return read(Kind.DATE, sqltext.parse_date)
         case dt.TimestampType(unit=unit, utc=utc):
-            parse = partial(parse_instant if utc else parse_timestamp, digits=9 if unit == "ns" else 6)
+            parse = partial(sqltext.parse_instant if utc else sqltext.parse_timestamp, digits=9 if unit == "ns" else 6)
             nanos = as_nanoseconds(literal, parse)
             is_whole = nanos is not None and unit == "us" and nanos % 1000 == 0
             return nanos if nanos is None or unit == "ns" else nanos // 1000 if is_whole else None
         case dt.TimeType(unit="us"):
-            nanos = read(Kind.TIME, parse_time)
+            nanos = read(Kind.TIME, sqltext.parse_time)
             return None if nanos is None else nanos // 1000
         case dt.UuidType():
-            return read(Kind.UUID, parse_uuid)
+            return read(Kind.UUID, sqltext.parse_uuid)
         case dt.BinaryType() | dt.FixedType():
-            return read(Kind.BYTES, parse_bytes)
+            return read(Kind.BYTES, sqltext.parse_bytes)
         case _:
             return None
 
@@ -312,7 +302,7 @@ def _stored_float(literal: Literal, bits: int) -> float | None:
     value = literal.value
     match literal.kind:
         case Kind.STRING:
-            number = parse_float(value)
+            number = sqltext.parse_float(value)
             return number if number is None or bits == 64 or number != number else nearest_float32(number)
         case Kind.FLOAT | Kind.DOUBLE:
             return float(value)
