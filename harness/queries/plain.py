@@ -220,19 +220,16 @@ class _Query:
             self.at += 1
         else:
             name = self._name().text.casefold()
-            if self._is("("):
-                self._arguments(name)
-            else:
+            if not self._is("("):
                 self.columns.append((name, self._name().text.casefold()) if self._is(".") else (name,))
-
-    def _arguments(self, function: str) -> None:
-        if function not in _FUNCTIONS:
-            raise _NotPlainError
-        self.row_by_row = False
-        if function != "count" or not self._is("*"):
-            self._is("distinct")
-            self._each(self._sum)
-        self._word(")")
+                return
+            if name not in _FUNCTIONS:
+                raise _NotPlainError
+            self.row_by_row = False
+            if name != "count" or not self._is("*"):
+                self._is("distinct")
+                self._each(self._sum)
+            self._word(")")
 
     def _is(self, text: str) -> bool:
         """Tells whether a text comes next, and then passes it."""

@@ -137,6 +137,10 @@ def _function(node: dict[str, Any]) -> dict[str, Any]:
     if "arguments" in node:  # DuckDB 1.5 calls them children; each may have a name
         arguments = node.pop("arguments")
         node["children"] = [a if a.get("name") else a["expression"] for a in arguments]
+    if name == "date_part":
+        part, *others = node["children"]
+        known = (_constant(part) or "").lower()
+        node["children"] = [_DATE_PARTS.get(known, known) or part, *others]
     return node
 
 
@@ -184,17 +188,7 @@ def _constant(node: dict[str, Any]) -> str | None:
     return None
 
 
-def _date_part(node: dict[str, Any]) -> dict[str, Any]:
-    if node.get("function_name") != "date_part":
-        return node
-    part, *others = node["children"]
-    name = (_constant(part) or "").lower()
-    return {**node, "children": [_DATE_PARTS.get(name, name) or part, *others]}
-
-
-_RULES: tuple[Callable[[dict[str, Any]], dict[str, Any]], ...] = (
-    *(_function, _type, _negation, _interval, _date_part),
-)
+_RULES: tuple[Callable[[dict[str, Any]], dict[str, Any]], ...] = (*(_function, _type, _negation, _interval),)
 
 
 _SHOWN_TYPES: dict[str, dt.Type] = {

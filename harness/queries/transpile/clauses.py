@@ -62,9 +62,9 @@ def by_output(item: exp.Expr, columns: tuple[Output, ...]) -> str:
     return f"{output.sql}{direction(item)}"
 
 
-def order_by(items: list[str]) -> str:
-    """The clause for its items; none without."""
-    return f" ORDER BY {', '.join(items)}" if items else ""
+def ends(items: list[str], node: exp.Expr) -> str:
+    """ORDER BY of the items, LIMIT and OFFSET of a query. Raises UnsupportedError."""
+    return (f" ORDER BY {', '.join(items)}" if items else "") + limits(node)
 
 
 def limits(node: exp.Expr) -> str:

@@ -9,23 +9,10 @@ from typing import Any, assert_never
 from sqlglot.errors import SqlglotError
 
 from harness.errors import RequestError, UnsupportedError
+from harness.metadata.filters import predicate as predicates
 from harness.metadata.filters.literals import nearest_float32
 from harness.metadata.filters.parse import reason
-from harness.metadata.filters.predicate import (
-    And,
-    Comparison,
-    Constant,
-    Filter,
-    In,
-    IsNan,
-    IsNull,
-    Op,
-    Or,
-    Predicate,
-    StartsWith,
-    Undecided,
-    is_decided,
-)
+from harness.metadata.filters.predicate import Op
 from harness.metadata.filters.sqltext import Names
 from harness.metadata.model import schema as dt
 from harness.queries.transpile import spark_text
@@ -34,33 +21,33 @@ from harness.queries.transpile.parser import check, parse_condition
 from harness.queries.transpile.values import Typed
 
 
-def condition_of(predicate: Predicate, column: Callable[[dt.Field], str]) -> str:
+def condition_of(predicate: predicates.Predicate, column: Callable[[dt.Field], str]) -> str:
     """A decided predicate as a condition, with its true, false and null. column: the expression of a field."""
     match predicate:
-        case And(parts=parts):
+        case predicates.And(parts=parts):
             return f"({' AND '.join(condition_of(p, column) for p in parts)})" if parts else "true"
-        case Or(parts=parts):
+        case predicates.Or(parts=parts):
             return f"({' OR '.join(condition_of(p, column) for p in parts)})" if parts else "false"
-        case Constant(value=None):
+        case predicates.Constant(value=None):
             return "CAST(NULL AS BOOLEAN)"
-        case Constant(value=value):
+        case predicates.Constant(value=value):
             return "true" if value else "false"
-        case Comparison(field=f, op=op, value=value):
+        case predicates.Comparison(field=f, op=op, value=value):
             return _comparison(column(f), op, value, f)
-        case In(field=f, values=values, negated=negated):
+        case predicates.In(field=f, values=values, negated=negated):
             if isinstance(f.type, dt.FloatType):
                 # Spark looks for long lists in a set, where -0.0 is not 0.0. NOT around all would be pushed to files.
                 op, word = (Op.NE, " AND ") if negated else (Op.EQ, " OR ")
                 return f"({word.join(_comparison(column(f), op, v, f) for v in values)})"
             return f"({column(f)} {'NOT ' if negated else ''}IN ({', '.join(_literal(v, f) for v in values)}))"
-        case IsNull(field=f, negated=negated):
+        case predicates.IsNull(field=f, negated=negated):
             return f"({column(f)} IS {'NOT ' if negated else ''}NULL)"
-        case IsNan(field=f, negated=negated):
+        case predicates.IsNan(field=f, negated=negated):
             # Spark's isnan is false for null, where SQL does not know. NaN equals NaN.
             return _comparison(column(f), Op.NE if negated else Op.EQ, math.nan, f)
-        case StartsWith(field=f, prefix=prefix, negated=negated):
+        case predicates.StartsWith(field=f, prefix=prefix, negated=negated):
             return f"({'NOT ' if negated else ''}STARTSWITH({column(f)}, {spark_text.text(prefix)}))"
-        case Undecided():
+        case predicates.Undecided():
             raise AssertionError("an undecided predicate has no condition of its own")
         case _ as unreachable:
             assert_never(unreachable)
@@ -83,13 +70,13 @@ def _literal(value: Any, field: dt.Field) -> str:
     return spark_text.literal(value, field.type)
 
 
-def condition(filter: Filter, columns: Mapping[str, str]) -> str:
+def condition(filter: predicates.Filter, columns: Mapping[str, str]) -> str:
     """The filter as a condition in Spark's SQL, true for the rows for which it is true on DuckDB.
 
     A predicate that planning understood has exact values; else the text is lowered. columns: Spark's names by column,
     where values travel as `Snapshot.to_spark` says. Raises UnsupportedError: it may mean two things; it names the part.
     """
-    if is_decided(filter.predicate):
+    if predicates.is_decided(filter.predicate):
         known = dict(_members(filter.columns, columns))
         return condition_of(filter.predicate, lambda field: known[field.id])
     return _from_text(filter, columns)
@@ -108,7 +95,7 @@ def _members(fields: tuple[dt.Field, ...], columns: Mapping[str, str]) -> list[t
     return found
 
 
-def _from_text(filter: Filter, columns: Mapping[str, str]) -> str:
+def _from_text(filter: predicates.Filter, columns: Mapping[str, str]) -> str:
     names = Names(schema=dt.Schema(fields=filter.columns), case_sensitive=True, table=None)
     known = dict(_members(filter.columns, columns))
 

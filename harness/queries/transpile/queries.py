@@ -225,7 +225,7 @@ class _Queries:
     def _ended(self, node: exp.Expr, start: str, body: str, columns: tuple[Output, ...]) -> LoweredSparkQuery:
         """A query whose ORDER BY sees its columns only."""
         items = [clauses.by_output(item, columns) for item in clauses.items_of(node.args.get("order"), columns)]
-        return LoweredSparkQuery(f"{start}{body}{clauses.order_by(items)}{clauses.limits(node)}", columns)
+        return LoweredSparkQuery(f"{start}{body}{clauses.ends(items, node)}", columns)
 
     def _selected(self, node: exp.Select, scope: NameScope, start: str, source: str) -> LoweredSparkQuery:
         """A SELECT over the FROM clause `source`, in two steps where it has to be. start: its WITH clause."""
@@ -262,10 +262,8 @@ class _Queries:
         # In a correlated query Spark forgets the order of a LIMIT by expressions that the query does not show.
         is_forgotten = bool(hidden and clauses.limits(node)) and scope.is_within
         if chosen is None and (distinct or not hidden or not (is_late or is_forgotten)):
-            by = clauses.order_by([f"{item.column or item.value.sql}{item.direction}" for item in items])
-            return LoweredSparkQuery(
-                f"{start}SELECT {distinct}{', '.join(shown)}{source}{by}{clauses.limits(node)}", columns
-            )
+            end = clauses.ends([f"{item.column or item.value.sql}{item.direction}" for item in items], node)
+            return LoweredSparkQuery(f"{start}SELECT {distinct}{', '.join(shown)}{source}{end}", columns)
         if distinct and hidden:
             raise refused(node, "an order by what is no column of the result")
         # Spark orders by no aggregate and no window that it has not shown, and chooses rows in a query around.
@@ -273,9 +271,9 @@ class _Queries:
         where = ""
         if chosen is not None:
             shown, where = [*shown, f"{chosen} AS q"], " WHERE q"
-        by = clauses.order_by([f"{item.column or hidden[item.value.sql]}{item.direction}" for item in items])
+        end = clauses.ends([f"{item.column or hidden[item.value.sql]}{item.direction}" for item in items], node)
         names = ", ".join(c.sql for c in columns)
-        rows = f"(SELECT {', '.join(shown)}{source}){where}{by}{clauses.limits(node)}"
+        rows = f"(SELECT {', '.join(shown)}{source}){where}{end}"
         rows = f"(SELECT * FROM {rows})" if is_forgotten else rows
         return LoweredSparkQuery(f"{start}SELECT {distinct}{names} FROM {rows}", columns)
 
