@@ -17,7 +17,8 @@ import typer
 from harness.cli.app import FEW, application
 from harness.cli.options import MEANINGS, OPENING
 from harness.metadata.iceberg.summaries import CLAIMS, LIES, Lie
-from harness.queries.transpile.functions import registry
+from harness.queries.transpile.functions import nested, numbers, registry, times
+from harness.queries.transpile.functions import text as texts
 from harness.queries.transpile.functions.registry import Signature
 
 _TABLE = runpy.run_path(str(pages.ROOT / "tests/drawn/functions.py"))
@@ -26,12 +27,24 @@ _PARAMETERS = {
     registry.ANY_TEXT: "VARCHAR or what becomes text alike",
     registry.BIGINT: "BIGINT",
     registry.BLOB: "BLOB",
+    registry.DECIMAL: "DECIMAL",
+    registry.FLOATING: "FLOAT or DOUBLE",
     registry.INTEGER: "INTEGER",
+    registry.LIST: "list",
     registry.LITERAL_PATTERN: "a literal of VARCHAR, not empty",
     registry.LITERAL_TEXT: "a literal of VARCHAR, not empty",
+    registry.MAP: "map",
+    registry.MOMENT: "DATE or TIMESTAMP",
     registry.NUMBER: "DOUBLE",
+    registry.NUMERIC: "number",
     registry.PLACE: "BIGINT",
     registry.VARCHAR: "VARCHAR",
+    registry.WHOLE: "integer",
+    nested.LISTS: "list of lists",
+    nested.ORDERED_LIST: "list",
+    numbers.WIDENED: "FLOAT or DOUBLE",
+    texts.OR_EMPTY: "VARCHAR or what becomes text alike",
+    times.MICROS: "DATE or TIMESTAMP, as microseconds since 1970",
 }
 """The types of parameters, as DuckDB writes them."""
 
@@ -251,7 +264,9 @@ def _plain(text: str) -> str:
 
 def _code(text: str) -> str:
     places = {str(place): name for place, name in enumerate("abcdefgh")}
-    return _code_of_cell(re.sub(r"[{]([0-9])[}]", lambda m: places[m[1]], text).replace("{all}", "a, b, ..."))
+    return _code_of_cell(
+        re.sub(r"[{]([0-9])[}]", lambda m: places[m[1]], text).replace("{all}", "a, b, ...").replace("{type}", "…")
+    )
 
 
 def _code_of_cell(text: str) -> str:
