@@ -17,7 +17,6 @@ import hashlib
 import struct
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
 from typing import Any
@@ -223,6 +222,38 @@ class Pseudonyms:
             before += f":{part}"
         return found // {"ms": 1_000_000, "us": 1000}.get(unit, 1)
 
+    def column(self, values: pa.ChunkedArray) -> pa.ChunkedArray:
+        """The column with other values; nulls, lengths of lists and the type stay."""
+        return pa.chunked_array([self._array(chunk) for chunk in values.chunks], values.type)
+
+    def _array(self, array: pa.Array) -> pa.Array:
+        if isinstance(array, pa.ExtensionArray):
+            return pa.ExtensionArray.from_storage(array.type, self._array(array.storage))
+        if is_rebuilt(array.type):
+            return with_children(array, [self._array(child) for child in children_of(array)], array.type)
+        type_ = _stored_type(array.type)
+        if isinstance(type_, BooleanType | UnknownType) or array.null_count == len(array):
+            return array
+        if type_ is None:
+            raise UnsupportedError(f"Cannot anonymise values that are stored as {array.type}; leave the column out")
+        if isinstance(type_, FloatType):
+            numbers = to_numpy(pc.fill_null(array, 0.0))
+            bits, places = np.unique(numbers.view(f"u{numbers.itemsize}"), return_inverse=True)
+            changed = np.fromiter(
+                (self.of(type_, value) for value in bits.view(numbers.dtype).tolist()),
+                numbers.dtype,
+                len(bits),
+            )
+            is_number = np.isfinite(bits.view(numbers.dtype))
+            kept = np.where(is_number, changed, bits.view(numbers.dtype))  # a NaN with its payload
+            return from_numpy(kept[places], missing=to_numpy(pc.is_null(array)) if array.null_count else None)
+        numeric = isinstance(type_, DateType | TimestampType | TimeType)
+        plain = array.cast(pa.int32() if array.type.bit_width == 32 else pa.int64()) if numeric else array
+        encoded = pc.dictionary_encode(plain)
+        others = [self.of(type_, value) for value in encoded.dictionary.to_pylist()]
+        found = pa.array(others, plain.type).take(encoded.indices)
+        return found.cast(array.type) if numeric else found
+
 
 def _fits_float(value: float) -> bool:
     try:
@@ -251,45 +282,6 @@ _ID = b"PARQUET:field_id"
 OLD_INT96 = b"org.apache.spark.legacyINT96"
 """The key in the footer of a file whose INT96 are in the old calendar."""
 _OLD_CALENDARS = (b"org.apache.spark.legacyDateTime", OLD_INT96)
-
-
-@dataclass(frozen=True, slots=True)
-class Mask:
-    """The pseudonyms of an anonymised slice's values."""
-
-    pseudonyms: Pseudonyms
-
-    def column(self, values: pa.ChunkedArray) -> pa.ChunkedArray:
-        """The column with other values; nulls, lengths of lists and the type stay."""
-        return pa.chunked_array([self._array(chunk) for chunk in values.chunks], values.type)
-
-    def _array(self, array: pa.Array) -> pa.Array:
-        if isinstance(array, pa.ExtensionArray):
-            return pa.ExtensionArray.from_storage(array.type, self._array(array.storage))
-        if is_rebuilt(array.type):
-            return with_children(array, [self._array(child) for child in children_of(array)], array.type)
-        type_ = _stored_type(array.type)
-        if isinstance(type_, BooleanType | UnknownType) or array.null_count == len(array):
-            return array
-        if type_ is None:
-            raise UnsupportedError(f"Cannot anonymise values that are stored as {array.type}; leave the column out")
-        if isinstance(type_, FloatType):
-            numbers = to_numpy(pc.fill_null(array, 0.0))
-            bits, places = np.unique(numbers.view(f"u{numbers.itemsize}"), return_inverse=True)
-            changed = np.fromiter(
-                (self.pseudonyms.of(type_, value) for value in bits.view(numbers.dtype).tolist()),
-                numbers.dtype,
-                len(bits),
-            )
-            is_number = np.isfinite(bits.view(numbers.dtype))
-            kept = np.where(is_number, changed, bits.view(numbers.dtype))  # a NaN with its payload
-            return from_numpy(kept[places], missing=to_numpy(pc.is_null(array)) if array.null_count else None)
-        numeric = isinstance(type_, DateType | TimestampType | TimeType)
-        plain = array.cast(pa.int32() if array.type.bit_width == 32 else pa.int64()) if numeric else array
-        encoded = pc.dictionary_encode(plain)
-        others = [self.pseudonyms.of(type_, value) for value in encoded.dictionary.to_pylist()]
-        found = pa.array(others, plain.type).take(encoded.indices)
-        return found.cast(array.type) if numeric else found
 
 
 def check_stored(field: Field, stored: pa.Field, *, file: str) -> None:

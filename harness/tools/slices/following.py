@@ -19,13 +19,12 @@ from harness.metadata.delta.table import DeltaTable
 from harness.metadata.filters import sqltext
 from harness.metadata.filters.predicate import Constant, Filter, In, disjunction
 from harness.metadata.filters.sqltext import bind_columns
-from harness.metadata.iceberg.table import IcebergTable
 from harness.metadata.model.arguments import checked
 from harness.metadata.model.schema import DecimalType, Field, IntegerType, StringType, arrow_type
 from harness.snapshot import Snapshot, reading
 from harness.table import Table, open_table
 from harness.tools.slices.place import NOTE, SlicePlace
-from harness.tools.slices.pulling import Pulled, make, newest
+from harness.tools.slices.pulling import Pulled, identity_of, make, newest
 from harness.tools.slices.request import SliceRequest
 
 _MOST = 200_000  # keys that are written into a filter
@@ -139,7 +138,13 @@ def _referred(snapshot: Snapshot, steps: Sequence[Step], directory: Path) -> Fil
     parts = []
     for step in steps:
         (column,) = bind_columns((step.to_column,), snapshot.schema)
-        parts.append(_one_of(column, _keys(step, column, directory / step.table)))
+        values = _keys(step, column, directory / step.table)
+        name, texts = sqltext.name(column.name), [sqltext.literal(value, column.type) for value in values]
+        parts.append(
+            Filter(sql=f"{name} IN ({', '.join(texts)})", predicate=In(column, tuple(values)), columns=(column,))
+            if values
+            else Filter(sql="false", predicate=Constant(value=False), columns=())
+        )
     distinct = {column.id: column for part in parts for column in part.columns}
     return Filter(
         sql=" OR ".join(f"({part.sql})" for part in parts),
@@ -178,15 +183,6 @@ def _keys(step: Step, column: Field, directory: Path) -> list[Any]:
     return sorted(values)
 
 
-def _one_of(column: Field, values: list[Any]) -> Filter:
-    if not values:
-        return Filter(sql="false", predicate=Constant(value=False), columns=())
-    written = ", ".join(sqltext.literal(value, column.type) for value in values)
-    return Filter(
-        sql=f"{sqltext.name(column.name)} IN ({written})", predicate=In(column, tuple(values)), columns=(column,)
-    )
-
-
 # `refresh`: a slice brought to its source's newest snapshot, as if it were pulled anew, fetching what is new.
 
 
@@ -208,6 +204,7 @@ def refresh(source: Snapshot | Table | str | os.PathLike[str], directory: str | 
     """
     place = Path(directory)
     note = _note(place)
+    before = note["snapshots"]
     snapshot = newest(source)
     with reading(snapshot.source, snapshot.selection.snapshot):
         table = snapshot.source
@@ -217,9 +214,9 @@ def refresh(source: Snapshot | Table | str | os.PathLike[str], directory: str | 
             _refuse(place, "it is anonymised, so its note does not say what it was pulled from, nor by which filter")
         if table.format != note["format"]:
             _refuse(place, f"its format is {note['format']}, and the source's is {table.format}")
-        if _identity(snapshot) != note["identity"]:
+        if identity_of(snapshot) != note["identity"]:
             _refuse(place, "another table is at the source's place now")
-        base = note["snapshots"][-1] if note["snapshots"] else None
+        base = before[-1] if before else None
         if base is not None and not _follows(snapshot, base):
             _refuse(place, f"its snapshot {base} has expired in the source, or is not in the newest one's past")
         try:
@@ -228,18 +225,12 @@ def refresh(source: Snapshot | Table | str | os.PathLike[str], directory: str | 
             _refuse(place, f"it cannot be read ({error.message})")
         if (None if own.source.current is None else own.source.current.id) != base:
             _refuse(place, "it was written to since it was pulled")
-        request = SliceRequest(
-            **{
-                **note["request"],
-                **{name: tuple(value) for name, value in note["request"].items() if isinstance(value, list)},
-            }
-        )
-        before = note["snapshots"]
-        if before and snapshot.id == before[-1]:
+        if base is not None and snapshot.id == base:
             return Pulled(
                 directory=str(directory), format=note["format"], snapshots=tuple(before), files=0, bytes=0, made=False
             )
-        return make(snapshot, place, request, refreshed=note["refreshed"] + 1)
+        asked: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in note["request"].items()}
+        return make(snapshot, place, SliceRequest(**asked), refreshed=note["refreshed"] + 1)
 
 
 def _note(place: Path) -> dict[str, Any]:
@@ -252,27 +243,17 @@ def _note(place: Path) -> dict[str, Any]:
     return note
 
 
-def _identity(snapshot: Snapshot) -> str | None:
-    table: Any = snapshot.source
-    if isinstance(table, IcebergTable):
-        return table.metadata.uuid
-    assert isinstance(table, DeltaTable)
-    return table.latest.state.metadata.id
-
-
 def _follows(snapshot: Snapshot, base: int) -> bool:
-    """True if `base` is in the past of a snapshot, as far as the source still knows it."""
+    """Tells whether `base` is in the past of a snapshot, as far as the source knows it."""
     table: Any = snapshot.source
     if isinstance(table, DeltaTable):
         return any(base in versions and snapshot.id in versions for versions in table.readable())
     snapshots = table.metadata.snapshots
-    at, seen = snapshots.get(snapshot.id), set()
-    while at is not None and at.id not in seen:
-        if at.id == base:
-            return True
+    at, seen = snapshots.get(snapshot.id), set[int]()
+    while at is not None and at.id not in seen and at.id != base:
         seen.add(at.id)
         at = None if at.parent_id is None else snapshots.get(at.parent_id)
-    return False
+    return at is not None and at.id == base
 
 
 def _refuse(place: Path, reason: str) -> NoReturn:

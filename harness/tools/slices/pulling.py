@@ -11,66 +11,28 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from harness.errors import RequestError, warn
 from harness.metadata.delta.table import DeltaTable
-from harness.metadata.iceberg.table import IcebergTable
 from harness.metadata.model.arguments import checked
-from harness.metadata.plan.scan_plan import ScanPlan
 from harness.snapshot import Snapshot, reading
 from harness.storage.paths import shown
-from harness.storage.stores import Storage
 from harness.table import Table, open_table
-from harness.tools.slices.place import FetchedFile, SlicePlace, SourceFile, discard_stale, fetch
-from harness.tools.slices.request import KeptRows, SliceRequest, kept_rows
-
-
-class Slice(Protocol):
-    """A slice of a table of some format, planned and not yet made."""
-
-    @property
-    def metadata_folder(self) -> str:
-        """The folder that makes a table of the slice's files."""
-
-    @property
-    def storage(self) -> Storage:
-        """Reads the source."""
-
-    @property
-    def points(self) -> tuple[int, ...]:
-        """Its snapshots or versions, oldest first."""
-
-    @property
-    def identity(self) -> str | None:
-        """The identity of the source among tables at its place."""
-
-    def files(self) -> tuple[SourceFile, ...]:
-        """The files to copy."""
-
-    def plans(self) -> Iterable[ScanPlan]:
-        """The filtered plans of its snapshots, oldest first."""
-
-    def with_rows(self, rows: KeptRows) -> Slice:
-        """The slice that has these rows of its files and no others."""
-
-    def rewritten_bytes(self) -> int:
-        """The size of what is read besides, to be written anew."""
-
-    def write(self, place: SlicePlace, fetched: Mapping[str, FetchedFile]) -> list[str]:
-        """Writes what makes a table of the fetched files, staged."""
+from harness.tools.slices.place import Slice, SlicePlace, discard_stale, fetch
+from harness.tools.slices.request import SliceRequest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pulled:
-    """The result of a pull, or, if it was a trial, what it would be.
+    """The result of a pull, or of a trial.
 
-    directory: of the slice, as it was given. format: `iceberg` or `delta`. snapshots: ids or versions, oldest first.
-    files, bytes: what the slice takes of the source. reused: files that were there from a pull that was interrupted.
-    made: whether a slice was made, or made newer. notes: what it lacks of the source, a sentence each.
+    directory: of the slice, as given. format: `iceberg` or `delta`. snapshots: ids or versions, oldest first.
+    files, bytes: of the source. reused: files that were there from an interrupted pull.
+    made: True: a slice was made, or made newer. notes: a sentence for each lack of the slice.
     """
 
     directory: str
@@ -102,27 +64,27 @@ def pull(
     """Make a slice of a table: a table of the same format in `directory`, with the files that the filter needs.
 
     Under the filter the slice gives the rows that the source gives; data files are taken whole, and deletes stay
-    deletes. Schemas, specs, ids, sequence numbers, properties and protocol are the source's; what the slice does not
-    hold, its metadata does not name. `_harness_slice.json` says where it came from.
+    deletes. Schemas, specs, ids, sequence numbers, properties and protocol are the source's; the metadata names only
+    files of the slice. `_harness_slice.json` says where it came from.
 
     If a pull is interrupted, no table is there, and the same call goes on where it ended.
 
     Args:
-        source: a snapshot; or a table, or its location, whose current snapshot is meant.
+        source: a snapshot; or a table, or its location: the current snapshot.
         directory: a new or empty local directory. Recorded paths are absolute: other readers want it to stay there.
         where: a boolean SQL expression; None: all rows.
         last: the newest `last` snapshots, up to `source`; the oldest becomes the root.
-        columns: names of the columns that the slice has; None: all. Those that partitions, equality deletes and
-            generated columns need must be among them.
-        exact: leave out rows that the filter drops: the slice gives the source's rows under the filter as it is.
-            Files that lose rows are written anew, and positions of deletes follow.
+        columns: names of the slice's columns; None: all. Columns that partitions, equality deletes and generated
+            columns need must be among them.
+        exact: leave out rows that the filter drops. Files that lose rows are written anew, and positions of deletes
+            follow.
         sample_rows: keep so many rows of those that the filter lets through, the same ones for the same `seed`, and
             deleted rows in their measure.
         compact: apply the deletes: the slice has live rows, and no deletes.
-        anonymise: a key, which chooses other values for all of the slice's: of the same types, null where they were
-            null, equal where they were equal, in every slice that is made with this key. Texts that people or writers
-            left in the metadata are left out. `docs/how-to/pull-a-slice.md` says what can be told from it all the same.
-        max_bytes: it is an error, before anything is copied, if the slice needs more bytes of the source.
+        anonymise: a key, which chooses other values: of the same types, null where they were null, equal where they
+            were equal, in every slice that is made with this key. Texts that people or writers left in the metadata
+            are left out. `docs/how-to/pull-a-slice.md` says what can be told from the slice all the same.
+        max_bytes: more bytes of the source are an error, before anything is copied.
         dry_run: say what would be copied; write nothing.
 
     Raises:
@@ -152,17 +114,25 @@ def make(
 ) -> Pulled:
     """Make a slice, or a newer one in place of it.
 
-    refreshed: how often the slice in the directory was made newer, this time too; 0: there is none.
+    refreshed: the number of refreshes of the slice in the directory, with this one; 0: there is none.
     """
-    planned = planned_slice(snapshot, request, refreshed)
-    place = SlicePlace(directory, planned.metadata_folder)
+    source: Any = snapshot.source
+    selection: Any = snapshot.selection
+    place = SlicePlace(directory, "_delta_log" if isinstance(source, DeltaTable) else "metadata")
     if not refreshed:
         place.check()
-    if request.cuts_rows:
-        planned = planned.with_rows(kept_rows(planned.plans(), request))
-    files, storage = planned.files(), planned.storage
+    planned: Slice
+    if isinstance(source, DeltaTable):  # no module of the other format is imported
+        from harness.tools.slices.delta import pulling as delta
+
+        planned = delta.planned_slice(source, selection, request, refreshed)
+    else:
+        from harness.tools.slices.iceberg import pulling as iceberg
+
+        planned = iceberg.planned_slice(source, selection, request, refreshed)
+    files, storage = planned.files, planned.storage
     size = sum(storage.size(file.physical) if file.size is None else file.size for file in files)
-    size += planned.rewritten_bytes()
+    size += planned.read_besides
     if request.max_bytes is not None and size > request.max_bytes:
         raise RequestError(
             f"Cannot pull: the slice needs {size:,} bytes in {len(files):,} files, max_bytes={request.max_bytes} "
@@ -183,57 +153,46 @@ def make(
     origin = {
         "format": snapshot.source.format,
         "location": shown(snapshot.source.location),
-        "identity": planned.identity,
+        "identity": identity_of(snapshot),
         "snapshots": list(planned.points),
         "request": request.as_dict(),
         "refreshed": refreshed,
     }
     place.begin(origin, refresh=refreshed > 0)
-    fetched = fetch(files, storage, place, max_bytes=request.max_bytes)
-    notes = planned.write(place, fetched.files)
+    fetched, reused = fetch(files, storage, place, max_bytes=request.max_bytes)
+    notes = planned.write(place, fetched)
     sentence = None if storage.roots is None else storage.roots.told()
     if sentence is not None:
         warn(f"Table {shown(snapshot.source.location)}: {sentence}")
     is_anonymised = request.anonymise is not None
     if is_anonymised:
         origin |= {"location": None, "identity": None}
-    place.publish(_note(origin, told, notes), journal=not is_anonymised)
-    if refreshed:
-        discard_stale(place.directory, fetched.files, refreshed)
-    for sentence in notes:
-        warn(f"Slice {place.directory}: {sentence}")
-    return replace(told, reused=fetched.reused, notes=tuple(notes))
-
-
-def newest(source: Snapshot | Table | str | os.PathLike[str]) -> Snapshot:
-    """The snapshot that is meant: of a table, the current one."""
-    if isinstance(source, Snapshot):
-        return source
-    return (source if isinstance(source, Table) else open_table(source)).snapshot()
-
-
-def planned_slice(snapshot: Snapshot, request: SliceRequest, refreshed: int = 0) -> Slice:
-    """The slice that is asked for. Imports the modules of that format and no others."""
-    table: Any = snapshot.source
-    selection: Any = snapshot.selection
-    if isinstance(table, IcebergTable):
-        from harness.tools.slices.iceberg import pulling as iceberg
-
-        return iceberg.planned_slice(table, selection, request, refreshed)
-    assert isinstance(table, DeltaTable)
-    from harness.tools.slices.delta import pulling as delta
-
-    return delta.planned_slice(table, selection, request, refreshed)
-
-
-def _note(origin: Mapping[str, Any], told: Pulled, notes: list[str]) -> dict[str, Any]:
-    """The origin of the slice, for people and for a refresh."""
-    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    return {
+    note = {
         "harness": sys.modules["harness"].__version__,  # the package itself imports what is above this layer
-        "pulled": now,
+        "pulled": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         **origin,
         "files": told.files,
         "bytes": told.bytes,
         "notes": notes,
     }
+    place.publish(note, journal=not is_anonymised)
+    if refreshed:
+        discard_stale(place.directory, fetched, refreshed)
+    for sentence in notes:
+        warn(f"Slice {place.directory}: {sentence}")
+    return replace(told, reused=reused, notes=tuple(notes))
+
+
+def newest(source: Snapshot | Table | str | os.PathLike[str]) -> Snapshot:
+    """A snapshot, or the current one of a table."""
+    if isinstance(source, Snapshot):
+        return source
+    return (source if isinstance(source, Table) else open_table(source)).snapshot()
+
+
+def identity_of(snapshot: Snapshot) -> str | None:
+    """The identity of a snapshot's table among tables at its place."""
+    source: Any = snapshot.source
+    selection: Any = snapshot.selection
+    found: str | None = selection.snapshot.state.metadata.id if isinstance(source, DeltaTable) else source.metadata.uuid
+    return found

@@ -28,11 +28,11 @@ class DeltaContents:
 
     table: the source.
     root: the oldest version, with all that the log says of its files.
-    commits: the versions after it, ascending.
-    info: what the commit of the root says of itself; None: nothing.
-    times_ms: when each version was committed, as far as the log tells.
+    commits: the versions after the root, ascending.
+    info: the root's commitInfo; None: it has none.
+    times_ms: the time of each version's commit, as far as the log tells.
     kept: the files that the slice holds, by their physical paths.
-    plans: of each version, how the filter reads it. states: what the log says of each version, for reading.
+    plans, states: of each version, the filtered read, and the state of the log.
     """
 
     table: DeltaTable = field(repr=False)
@@ -51,28 +51,27 @@ class DeltaContents:
 
     def rows(self, table: pa.Table) -> Iterator[dict[str, Any]]:
         """The file actions of the table whose files are kept, with their physical path as `physical`."""
-        dropped = [name for name in ("stats_row",) if name in table.column_names]
+        dropped = ["stats_row"] if "stats_row" in table.column_names else []
         located = table.append_column("physical", self.table.source.locator.physical(table.column("key")))
         for batch in located.drop_columns(dropped).to_batches(max_chunksize=10_000):
             yield from (row for row in batch.to_pylist() if row["physical"] in self.kept)
 
-    def vectors(self) -> Iterator[DeletionVectorDescriptor]:
-        """The deletion vectors of files that are kept."""
+    def vectors(self) -> Iterator[tuple[str, DeletionVectorDescriptor]]:
+        """The deletion vectors of files that are kept, with the file's physical path."""
         for row in self.adds():
             vector = DeletionVectorDescriptor.of(row)
             if vector is not None:
-                yield vector
+                yield row["physical"], vector
 
     def live_vectors(self, version: int) -> Iterator[tuple[str, str]]:
-        """The files that have a deletion vector at a version: their physical path, and the vector's id."""
+        """The physical paths of files that have a deletion vector at a version, and the vector's id."""
         files = self.states[version].files
         with_vector = files.filter(pc.is_valid(files.column("dv_storage_type")))
         physical = self.table.source.locator.physical(with_vector.column("key")).to_pylist()
         rows = with_vector.select([f.name for f in DELETION_VECTOR]).to_pylist()
-        for path, row in zip(physical, rows, strict=True):
-            vector = DeletionVectorDescriptor.of(row)
-            if vector is not None:
-                yield path, vector.unique_id
+        for path, vector in zip(physical, map(DeletionVectorDescriptor.of, rows), strict=True):
+            assert vector is not None, "files without a vector were left out"
+            yield path, vector.unique_id
 
     def vector_file(self, vector: DeletionVectorDescriptor) -> str | None:
         """The physical path of the file that holds a vector; None: it is in the log."""

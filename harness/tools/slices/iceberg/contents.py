@@ -1,10 +1,10 @@
-"""The contents of a slice of an Iceberg table: snapshots, and of their manifests the entries that the filter needs."""
+"""The contents of a slice of an Iceberg table: snapshots, and the entries of their manifests that the filter needs."""
 
 from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
@@ -29,11 +29,11 @@ class IcebergContents:
     """The contents of a slice.
 
     source: the table, with the specs that only its manifests know.
-    selection: what is read of it; the slice's current snapshot and schema.
+    selection: the read; the slice's current snapshot and schema.
     snapshots: oldest first; the last is the selected one. Empty: the table has none.
     lists: of each snapshot, by its id, the manifests with an entry that the slice holds.
     entries: of each manifest, by its path, these entries.
-    plans: of each snapshot, by its id, how the filter reads it.
+    plans: of each snapshot, by its id, the filtered read.
     """
 
     source: ScanSource = field(repr=False)
@@ -66,7 +66,12 @@ def contents_of(
     Raises:
         As planning a read of each of them does.
     """
-    snapshots = _newest(table, selection, last)
+    newest: list[Snapshot] = []
+    snapshot = selection.snapshot
+    while snapshot is not None and len(newest) < last and snapshot not in newest:  # fewer, where they have expired
+        newest.append(snapshot)
+        snapshot = None if snapshot.parent_id is None else table.metadata.snapshots.get(snapshot.parent_id)
+    snapshots = tuple(reversed(newest))
     selections = {s.id: table.select(s.id, None, None) for s in snapshots[:-1]}
     if selection.snapshot is not None:
         selections[selection.snapshot.id] = selection
@@ -90,16 +95,6 @@ def contents_of(
     )
 
 
-def _newest(table: IcebergTable, selection: IcebergSelection, last: int) -> tuple[Snapshot, ...]:
-    """The selected snapshot and those before it, oldest first; fewer where they have expired."""
-    found: list[Snapshot] = []
-    snapshot = selection.snapshot
-    while snapshot is not None and len(found) < last and snapshot not in found:
-        found.append(snapshot)
-        snapshot = None if snapshot.parent_id is None else table.metadata.snapshots.get(snapshot.parent_id)
-    return tuple(reversed(found))
-
-
 def _entries(
     source: ScanSource, selection: IcebergSelection, manifests: Mapping[str, ManifestFile], kept: set[FileKey]
 ) -> dict[str, tuple[ManifestEntry, ...]]:
@@ -119,52 +114,44 @@ def _entries(
     return found
 
 
-# A slice with fewer columns: which of them it cannot do without, and what the metadata says without the others.
+# A slice with fewer columns: the columns that it needs, and the metadata without the others.
 
 
 _NAME_MAPPING = "schema.name-mapping.default"
 
 
 def check_columns(contents: IcebergContents, columns: tuple[Field, ...], *, compact: bool) -> None:
-    """Refuses columns without those that partitions or equality deletes need.
-
-    Raises:
-        RequestError: names what lacks.
-    """
+    """Raises RequestError: a partition or an equality delete needs another column."""
     ids = {f.id for _, f in walk(columns)}
     specs = contents.source.metadata.specs
     known = contents.selection.schema.by_id()
     used = {entry.file.spec_id for entry in contents.files(*Content)} | {contents.source.metadata.default_spec_id}
-    for spec_id in used & specs.keys():
-        for f in specs[spec_id].fields:
-            if not isinstance(f.transform, Void):
-                # The source of a field may be a column that the table has dropped; then the slice need not have it.
-                sources = [id_ for id_ in f.source_ids if id_ in known]
-                _require(sources, ids, contents, f"the partition field {f.name}")
-    if not compact:
-        for entry in contents.files(Content.EQUALITY_DELETES):
-            _require(entry.file.equality_ids or (), ids, contents, "an equality delete")
-
-
-def _require(needed: Iterable[int], ids: set[int], contents: IcebergContents, by: str) -> None:
-    metadata = contents.source.metadata
-    known = contents.selection.schema.by_id()
-    for id_ in needed:
-        if id_ in ids:
-            continue
-        name = known[id_][0][0] if id_ in known else f"of id {id_}, which the table has dropped"
-        raise RequestError(
-            f"Cannot leave out column {name}: {by} needs it; name it in columns",
-            table=metadata.location,
-            field=name,
-            options=("columns", "compact"),
-        )
+    # The source of a partition field may be a column that the table has dropped; the slice need not have it.
+    needed = [
+        (id_, f"the partition field {f.name}")
+        for spec_id in sorted(used & specs.keys())
+        for f in specs[spec_id].fields
+        if not isinstance(f.transform, Void)
+        for id_ in f.source_ids
+        if id_ in known
+    ]
+    deletes = () if compact else contents.files(Content.EQUALITY_DELETES)
+    needed += [(id_, "an equality delete") for entry in deletes for id_ in entry.file.equality_ids or ()]
+    for id_, by in needed:
+        if id_ not in ids:
+            name = known[id_][0][0] if id_ in known else f"of id {id_}, which the table has dropped"
+            raise RequestError(
+                f"Cannot leave out column {name}: {by} needs it; name it in columns",
+                table=contents.source.metadata.location,
+                field=name,
+                options=("columns", "compact"),
+            )
 
 
 def narrowed(
     source: Mapping[str, Any], columns: tuple[Field, ...], contents: IcebergContents
 ) -> tuple[dict[str, Any], list[str]]:
-    """The document with these columns alone, and what it lacks besides, a sentence each."""
+    """The document with these columns alone, and a sentence for each other lack."""
     document = copy.deepcopy(dict(source))
     kept = {f.id for f in columns}
     ids = {f.id for _, f in walk(columns)}
@@ -172,15 +159,19 @@ def narrowed(
         schema["fields"] = [f for f in schema["fields"] if f["id"] in kept]
         if "identifier-field-ids" in schema:
             schema["identifier-field-ids"] = [i for i in schema["identifier-field-ids"] if i in ids]
-    told = _without_orders(document, ids)
+    orders, told = document.get("sort-orders") or [], []
+    ordered = [order for order in orders if ids.issuperset(_sources(order))]
+    if len(ordered) < len(orders):
+        if not any(order["order-id"] == 0 for order in ordered):
+            ordered.append({"order-id": 0, "fields": []})
+        document["sort-orders"] = ordered
+        if document.get("default-sort-order-id") not in {order["order-id"] for order in ordered}:
+            document["default-sort-order-id"] = 0
+        told = ["Left out sort orders, as they have columns that are left out"]
     used = {entry.file.spec_id for entry in contents.files(*Content)} | {document.get("default-spec-id", 0)}
-    specs = document.get("partition-specs")
-    if specs is not None:
-        document["partition-specs"] = [
-            spec
-            for spec in specs
-            if spec["spec-id"] in used or all(source in ids for f in spec["fields"] for source in _sources(f))
-        ]
+    if "partition-specs" in document:
+        specs = document["partition-specs"]
+        document["partition-specs"] = [s for s in specs if s["spec-id"] in used or ids.issuperset(_sources(s))]
     properties = document.get("properties") or {}
     gone = {f.name for schema in contents.source.metadata.schemas.values() for f in schema.fields if f.id not in kept}
     document["properties"] = {
@@ -194,19 +185,10 @@ def narrowed(
     return document, told
 
 
-def _without_orders(document: dict[str, Any], ids: set[int]) -> list[str]:
-    """Sort orders by a column that is gone are gone too."""
-    orders = document.get("sort-orders") or []
-    kept = [order for order in orders if all(source in ids for f in order["fields"] for source in _sources(f))]
-    if len(kept) == len(orders):
-        return []
-    if not any(order["order-id"] == 0 for order in kept):
-        kept.append({"order-id": 0, "fields": []})
-    document["sort-orders"] = kept
-    if document.get("default-sort-order-id") not in {order["order-id"] for order in kept}:
-        document["default-sort-order-id"] = 0
-    return ["Left out sort orders, as they have columns that are left out"]
-
-
-def _sources(field: Mapping[str, Any]) -> list[int]:
-    return [field["source-id"]] if "source-id" in field else list(field.get("source-ids") or ())
+def _sources(order: Mapping[str, Any]) -> list[int]:
+    """The columns of a sort order or a partition spec."""
+    return [
+        source
+        for f in order["fields"]
+        for source in ([f["source-id"]] if "source-id" in f else f.get("source-ids") or ())
+    ]

@@ -38,12 +38,10 @@ _MAPS = ("column_sizes", "value_counts", "null_value_counts", "nan_value_counts"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestWriter:
-    """Writes manifests into a folder that readers know under another name.
+    """Writes manifests of the slice's contents into a folder that readers know under another name.
 
-    contents: what the slice holds.
-    written: what became of its files: parts of their `data_file`, path and size at least; a file without is gone.
-    folder: where manifests are written. recorded: what their paths begin with.
-    schema_json: the slice's current schema.
+    written: the parts of its files' `data_file` that are new, path and size at least; a file without is gone.
+    folder: of the manifests. recorded: the folder as paths in the metadata begin. schema_json: the current schema.
     """
 
     contents: IcebergContents
@@ -106,7 +104,7 @@ class ManifestWriter:
             partition_fields={spec.id: fields},
             spec_json={spec.id: spec_fields(spec)},
             store=store,
-            load=_nothing,
+            load=dict[str, AvroDocument]().__getitem__,
         )
         rows = [self._entry(entry, fields, manifest) for entry in entries]
         return write_manifest(context, spec.id, int(manifest.is_deletes), rows)
@@ -149,35 +147,23 @@ def spec_fields(spec: PartitionSpec) -> list[dict[str, Any]]:
 
 
 def _signed(number: int) -> int:
-    """A snapshot id that a writer gave more than 64 bits, as those read it that keep 64."""
+    """The lower 64 bits of a snapshot id, as readers keep them that have no more."""
     return (number + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
-def _nothing(path: str) -> AvroDocument:
-    raise LookupError(path)
-
-
 def _writable(type_: Type, values: Iterable[Any]) -> Type:
-    """The type; in place of one that nobody knows any more, one that holds the values."""
+    """The type; in place of an unknown one, a type that holds the values."""
     if not isinstance(type_, OpaqueType):
         return type_
-    match next((value for value in values if value is not None), None):
-        case bool():
-            return BooleanType()
-        case int():
-            return IntegerType(64)
-        case float():
-            return FloatType(64)
-        case bytes():
-            return BinaryType()
-        case _:
-            return StringType()
+    value = next((value for value in values if value is not None), None)
+    known: dict[type, Type] = {bool: BooleanType(), int: IntegerType(64), float: FloatType(64), bytes: BinaryType()}
+    return known.get(type(value), StringType())
 
 
-# The metadata document of a slice: the source's, as it is, but for what is not in the slice.
+# The metadata document of a slice: the source's, without the parts that the slice lacks.
 
 
-# Properties with places for new files, or classes that a writer would ask: none of the slice's.
+# Properties with places for new files, or classes that a writer would ask: not the slice's.
 _LOCATING = (
     *("write.data.path", "write.metadata.path", "write.object-storage.path", "write.folder-storage.path"),
     *("write.location-provider.impl", "write.object-storage.enabled"),
@@ -212,12 +198,11 @@ def slice_document(
 
     Args:
         source: the table's, see `read_document`.
-        location: the slice's.
-        schema: the slice's current one.
+        location, schema: the slice's.
         snapshots: oldest first; the last is the slice's current one.
         lists: recorded paths of manifest lists by snapshot id.
         specs: of the slice's files, some of which only manifests may know.
-        whole: whether the slice has all files of its snapshots, so that their totals are right.
+        whole: True: the slice has all files of its snapshots, so that their totals are right.
     """
     document = copy.deepcopy(dict(source))
     ids = {snapshot.id for snapshot in snapshots}
@@ -252,7 +237,7 @@ def slice_document(
 
 
 def left_out(source: Mapping[str, Any], document: Mapping[str, Any]) -> list[str]:
-    """Metadata of the source that the slice lacks, a sentence each."""
+    """A sentence for each kind of metadata that the slice lacks."""
     told = []
     for name, what in (("refs", "branches and tags"), ("properties", "properties")):
         gone = sorted(set(source.get(name) or {}) - set(document.get(name) or {}))
