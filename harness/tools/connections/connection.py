@@ -4,8 +4,8 @@
         con.sql("SELECT region, count(*) FROM sales.orders GROUP BY region").show()
         con.execute("SELECT id FROM sales.orders WHERE day = ?", ["2024-01-02"]).fetchone()
 
-A DuckDB connection of the user's cannot do this: DuckDB 2.0's Python module has neither replacement scans nor table
-functions, so what is on such a connection is planned before the query is known. Here each statement is read first.
+A connection of DuckDB's cannot do this: DuckDB 2.0's Python module has neither replacement scans nor table functions,
+so its tables are planned before the query is known. Here each statement is read first.
 """
 
 from __future__ import annotations
@@ -40,28 +40,26 @@ from harness.tools.connections.texts import statements
 if TYPE_CHECKING:
     import polars as pl
 
-    from harness.engines.duckdb.engine import Attached
-
 
 # The rows of what a connection executed: taken one by one, or as a whole.
 
 
 class Rows:
-    """Rows of one statement, which is the last that ran on its DuckDB connection.
+    """Rows of one statement, the last that ran on its DuckDB connection.
 
-    A query waits until it is known how its rows are wanted: as a whole they come from a relation, because DuckDB 2.0
-    first makes a copy of all those that might be fetched one by one.
+    A query waits until its rows are taken: as a whole they come from a relation, because DuckDB 2.0 copies all rows
+    that might be fetched one by one.
     """
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, query: str | None) -> None:
-        """`query`: runs when rows are taken; None: the statement ran already."""
+        """query: runs when rows are taken; None: the statement ran already."""
         self._connection, self._query = connection, query
         self._relation = None if query is None else connection.sql(query)
         self._is_begun = False
         self.description: list[tuple[Any, ...]] = (connection if self._relation is None else self._relation).description
 
     def one_by_one(self) -> duckdb.DuckDBPyConnection:
-        """A connection that has `fetchone` and the like."""
+        """The source of `fetchone` and the like."""
         if self._query is not None and not self._is_begun:
             self._connection.execute(self._query)
         self._is_begun = True
@@ -70,8 +68,7 @@ class Rows:
     def as_a_whole(self) -> duckdb.DuckDBPyRelation | duckdb.DuckDBPyConnection:
         """The source of `to_arrow_table` and the like; afterwards no rows are left.
 
-        Raises:
-            RequestError: rows were taken one by one. DuckDB 1.5 would leave out those that it holds ready.
+        Raises RequestError: rows were taken one by one. DuckDB 1.5 would leave out those that it holds ready.
         """
         if self._is_begun:
             raise RequestError("Cannot give the other rows as a whole: some were fetched one by one; execute again")
@@ -85,8 +82,7 @@ class Rows:
 def discard(connection: duckdb.DuckDBPyConnection) -> None:
     """Give up rows that nobody fetched: DuckDB 2.0 refuses other work before that, and 1.5 cuts them off silently.
 
-    Raises:
-        EngineError: DuckDB has given up the connection's instance.
+    Raises EngineError: DuckDB has given up the connection's instance.
     """
     try:
         connection.execute("SELECT 1 WHERE false").fetchall()
@@ -106,18 +102,17 @@ def connect(source: Source = None, /, **options: Any) -> Connection:
         con = harness.connect("path/to/warehouse")
         con = harness.connect({"orders": "path/to/orders", "ref.days": days})
 
-    A table is opened and planned when a statement uses it, as its metadata says then; the statement's conditions skip
-    its files, as in `harness.sql`. Within a statement it has one version. Names match without regard to case, in
-    quotes too, as DuckDB's do; the catalog's own name may stand before them, and that of a metadata table behind them:
-    `sales.orders.snapshots`. After `USE sales` its tables have names of one part, and `SHOW TABLES` lists them. A table
-    may stand by its location too, with a slash in it: `FROM 'path/to/orders'`. Tables, views and settings of your own
-    are usable beside, and so are files: `CREATE TEMP TABLE mine AS FROM sales.orders`. Tables of a catalog are only
-    read.
+    A table is opened and planned when a statement uses it; the statement's conditions skip its files, as in
+    `harness.sql`. Within a statement it has one version. Names match without regard to case, in quotes too, as those of
+    DuckDB; the catalog's own name may stand before them, and a metadata table's behind: `sales.orders.snapshots`. After
+    `USE sales` its tables have names of one part, and `SHOW TABLES` lists them. A table may stand by its location too,
+    with a slash in it: `FROM 'path/to/orders'`. Tables, views and settings of your own are usable beside, and so are
+    files: `CREATE TEMP TABLE mine AS FROM sales.orders`. Tables of a catalog are only read.
 
     Args:
-        source: a catalog, as the argument of `harness.open_table` of that name; or tables by name, of which a location
-            is opened at each use, and a table or snapshot stays as it is. None: all catalogs that are configured, for
-            harness or for PyIceberg; a name says its catalog first, or is of the only one that has it.
+        source: a catalog, as the argument of `harness.open_table` of that name; or tables by name: locations, which are
+            opened at each use, tables and snapshots. None: all catalogs that are configured, for harness or for
+            PyIceberg; a name says its catalog first, or is of the only one that has it.
         options: keyword arguments of `harness.open_table`, for each table that is opened.
 
     Raises:
@@ -131,8 +126,8 @@ def connect(source: Source = None, /, **options: Any) -> Connection:
 class Connection:
     """A DuckDB instance of its own, in whose statements tables of a catalog are there by name. Made by `connect`.
 
-    Beside `sql` it has what the Python Database API (PEP 249) asks of a connection and of a cursor, as DuckDB's own
-    connections do: parameters are `?`, `$1` or `$name`, and errors are those of `harness.sql`.
+    It has the methods of a connection and of a cursor of the Python Database API (PEP 249), as DuckDB's own connections
+    do: parameters are `?`, `$1` or `$name`, and errors are those of `harness.sql`.
     """
 
     def __init__(self, tables: Tables, connection: duckdb.DuckDBPyConnection) -> None:
@@ -169,14 +164,7 @@ class Connection:
 
     @checked
     def execute(self, query: str, parameters: object = None) -> Connection:
-        """Run statements; the rows of the last one are there to be fetched.
-
-        Args:
-            query, parameters: as for `sql`.
-
-        Raises:
-            As `sql`.
-        """
+        """Run statements; the rows of the last one are there to be fetched. Arguments and errors are those of `sql`."""
         self._run(self._up_to_last(query), parameters)
         return self
 
@@ -188,12 +176,12 @@ class Connection:
         return self
 
     def plans(self, query: str) -> list[tuple[str, ScanPlan]]:
-        """The plans of a query: for each place where it names a table of the catalog, the table and the plan.
+        """The plan of each place where a query names a table of the catalog, with the table's name.
 
         Nothing runs, neither the query nor statements before it. Raises as `sql`.
         """
         prepared = self._prepared(_statements(query)[-1])
-        return [(read.table, read.plan) for read in prepared.reads if isinstance(read.plan, ScanPlan)]
+        return [(reference.table, plan) for reference, plan in prepared.reads if isinstance(plan, ScanPlan)]
 
     def table(self, name: str) -> Table | Snapshot:
         """The table of that name as it is now, or what was registered under the name.
@@ -424,11 +412,11 @@ def attach(
 
     A view reads the table as it was when it was attached, deletes applied; DuckDB pushes filters and columns of queries
     down to the files' row groups. `harness.connect` skips whole files besides, and reads tables as they are at each
-    query; so use it where the tool does not need a connection of DuckDB. Attach again for newer rows.
+    query. Attach again for newer rows.
 
     Namespaces inside of others are schemas with dots in their names: `"prod.sales"`. Tables without a namespace are in
-    `main`. Names that differ in case alone are one to DuckDB, and refused. What the views need belongs to this
-    connection; on a cursor of it they cannot be used. `harness.release` takes them away.
+    `main`. Names that differ in case alone are one to DuckDB, and refused. The views belong to this connection; on a
+    cursor of it they cannot be used. `harness.release` takes them away.
 
     Args:
         connection: yours. Its database is written: in a file, the views stay, and can be used after the next `attach`.
@@ -474,10 +462,3 @@ def view_plans(
             )
         plans[view] = (table.snapshot() if isinstance(table, Table) else table).plan()
     return plans
-
-
-def attached(
-    connection: duckdb.DuckDBPyConnection, source: Source, tables: Iterable[str] | None, options: dict[str, Any]
-) -> Attached:
-    """Attaches as `attach`, and gives the statements that each further connection to the instance needs."""
-    return duckdb_engine().attach(view_plans(source, tables, options), connection)

@@ -31,10 +31,8 @@ _CANNOT_ASK = ("CatalogMisconfigured", "CatalogClientMissing")
 class Tables:
     """Tables by name. Names match without regard to case, as DuckDB's do; the exact spelling is preferred.
 
-    catalog: where names are looked up that were not given; None: nowhere.
-    within: the namespace of it in which names of one part are; empty: its root.
-    given: tables by name.
-    options: keyword arguments of `harness.open_table`, for each table that is opened.
+    catalog: of names that were not given; None: there is none. within: its namespace of names of one part.
+    given: tables by name. options: keyword arguments of `harness.open_table`, for each table that is opened.
     """
 
     catalog: Catalog | None = None
@@ -65,9 +63,7 @@ class Tables:
         return f"{source}, {tables}" if given else source
 
     def give(self, name: str, value: object) -> None:
-        """Let a name stand for a table, in place of what it stood for.
-
-        value: also a table that another library opened, which stays at its version.
+        """Let a name stand for a table. A table that another library opened stays at its version.
 
         Raises:
             RequestError: the name or the value is none.
@@ -82,7 +78,7 @@ class Tables:
     def open(self, name: Name, *, is_taken: bool = False) -> tuple[str, Table | Snapshot] | None:
         """The table of that name as it is now, and its whole name; None: there is none.
 
-        is_taken: something else has the name, so that it is no catalog's which it does not say.
+        is_taken: True: something else has the name, so that it is a table only of a catalog that it says.
 
         Raises:
             AmbiguousTableError: the name may be more than one table.
@@ -112,7 +108,7 @@ class Tables:
         return opened.popitem() if opened else None
 
     def inside(self, name: Name, *, is_taken: bool = False) -> Tables:
-        """These, with names of one part in that namespace of the catalog; itself may stand before, or be the name.
+        """The same, with names of one part in a namespace of the catalog, whose own name may stand before.
 
         is_taken: as for `open`.
 
@@ -133,10 +129,7 @@ class Tables:
         return replace(self, within=meant)
 
     def names(self, *, everywhere: bool = True) -> Iterator[Name]:
-        """All names, those of one catalog without its own before them.
-
-        everywhere: False: in the chosen namespace alone, those directly in it by their last part.
-        """
+        """All names, without the catalog's own. everywhere: False: of the chosen namespace, with names of one part."""
         yield from self.given
         if self.catalog is None:
             return
@@ -168,7 +161,7 @@ class Tables:
         return TableNotFoundError(f"There is no table {written(name)}; {hint}", cause="NoSuchTable")
 
     def _no_metadata_table(self, name: Name) -> TableNotFoundError | None:
-        """The error about what stands behind a table's name and is none of its metadata tables; None: no table's is."""
+        """The error about a table's name with a part too many; None: the name begins with no table."""
         with contextlib.suppress(HarnessError):
             found = self.open(name[:-1]) if len(name) > 1 else None
             if found is not None:
@@ -181,7 +174,7 @@ class Tables:
         return None
 
     def _of_catalog(self, catalog: Catalog, name: Name) -> tuple[str, Table] | None:
-        """The table of exactly that name, else the only one whose name differs in case alone."""
+        """The table of exactly that name, else the only table whose name differs in case alone."""
         try:
             return self._opened(catalog, name)
         except TableNotFoundError as error:
@@ -202,16 +195,15 @@ class Tables:
         return [name, *inner, *((front, *name) for front in self._fronts(name[0], is_taken=is_taken))]
 
     def _fronts(self, first: str, *, is_taken: bool) -> tuple[str, ...]:
-        """The catalogs of several that a name may be of, besides one that it says itself."""
+        """The catalogs of several that a name may be of without saying so."""
         if not isinstance(self.catalog, Together):
             return ()
         if self.within:
             return self.within[:1]
-        is_said = first.lower() in self.catalog.configured
-        return () if is_said or is_taken else self.catalog.unsaid()
+        return () if is_taken or first.lower() in self.catalog.configured else self.catalog.unsaid()
 
     def _like(self, name: Name) -> Iterator[Name]:
-        """The names that one may have been meant for: those of the catalog that it says, else all."""
+        """The names of the catalog that a name says, else all names."""
         if isinstance(self.catalog, Together) and len(name) > 1 and name[0].lower() in self.catalog.configured:
             with contextlib.suppress(StorageError):  # who may read tables may not always list them
                 yield from walk(self.catalog, (name[0].lower(),))
@@ -234,7 +226,7 @@ class Tables:
 
 
 def _only(name: Name, found: Iterable[Name]) -> Name | None:
-    """The one of the names that is meant; None: there is none."""
+    """The meant one of some names; None: there is none."""
     alike = list(found)
     if name in alike:
         return name

@@ -1,21 +1,18 @@
-"""A text as statements: they end with a semicolon that is in no quotes and no comment.
+"""A text as statements, each with a semicolon at its end that is in no quotes and no comment.
 
-DuckDB splits texts too, but 1.5 takes a PIVOT apart into statements without a text, and none of its versions says
-whether the last one is finished, which a shell must know.
+DuckDB splits texts too, but 1.5 takes a PIVOT apart into statements without a text, and no version tells whether the
+last statement is finished, which a shell must know.
 """
 
 from __future__ import annotations
 
-import contextlib
 import re
 from collections.abc import Iterator
 from functools import cache
 
 from harness.engines.duckdb.instance import cursor
-from harness.errors import RequestError
 from harness.metadata.catalogs.catalog import Name
 from harness.metadata.filters.sqltext import quoted
-from harness.queries.inputs import locations
 
 _TOKEN = re.compile(
     r"""
@@ -34,18 +31,18 @@ _OPEN = ("open_comment", "open_escaped", "open_text", "open_name", "open_dollar"
 
 
 def statements(text: str) -> list[str]:
-    """The statements of a text, without their semicolons; what has nothing but space and comments is none."""
+    """The statements of a text, without their semicolons; space and comments are no statement."""
     return [part for part, _ in _parts(text)]
 
 
 def finished(text: str) -> bool:
-    """True if the text ends behind a statement's semicolon, so that nothing more of it is to come."""
+    """Tells whether the text ends behind a statement's semicolon."""
     *_, last = ((None, True), *_parts(text))
     return last[1]
 
 
 def _parts(text: str) -> Iterator[tuple[str, bool]]:
-    """Statements, and of each whether its semicolon is there."""
+    """Statements, each with a sign that its semicolon is there."""
     start, has_content, is_open = 0, False, False
     for token in _TOKEN.finditer(text):
         if token["end"] is not None:
@@ -57,15 +54,6 @@ def _parts(text: str) -> Iterator[tuple[str, bool]]:
         is_open = is_open or any(token[kind] is not None for kind in _OPEN)
     if has_content or is_open:
         yield text[start:].strip(), False
-
-
-def locations_in(text: str) -> list[str]:
-    """The locations of tables that statements name; none of a statement that cannot be parsed."""
-    found: dict[str, None] = {}
-    for statement in statements(text):
-        with contextlib.suppress(RequestError):
-            found |= dict.fromkeys(locations(statement))
-    return list(found)
 
 
 # Names as they are typed into SQL: `sales."a-b"`, `"select".orders`.
