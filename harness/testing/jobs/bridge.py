@@ -1,6 +1,6 @@
 """Python's end of the bridge to the JVM: answers Spark's questions for tables, rows and writes.
 
-Spark's catalogs and data sources are JVM interfaces, implemented by the Java classes beside this module. They know
+Spark's catalogs and data sources are JVM interfaces, implemented by the Java classes beside this module, which know
 nothing of tables: each call comes here as JSON, through py4j's callback server, and goes back as JSON or as a frame.
 """
 
@@ -19,7 +19,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 from pyspark.sql.utils import is_remote
 
-from harness.errors import HarnessError, RequestError, UnsupportedError
+from harness.errors import HarnessError, RequestError, TableNotFoundError, UnsupportedError
+from harness.table import open_table
 from harness.testing.jobs.opened import Asked, JobTable
 from harness.testing.jobs.tables import JobTables, Write, WrittenTable, overwrite_of, path_key, simple_columns
 
@@ -31,10 +32,9 @@ if TYPE_CHECKING:
 class Numbered:
     """A table or a read behind a number.
 
-    opened: None: a name that nobody knows, which is written to.
-    key: the table's name, where rows that are written to it are kept.
-    settled: whether options of the read were followed when it was opened.
-    staged: how the table is made, until it is.
+    opened: None: an unknown name, which is written to. key: the table's name, under which written rows are kept.
+    settled: True: options of the read were followed when it was opened.
+    staged: mode, schema and partitioning of the table to make. pending: its writes until then.
     """
 
     opened: JobTable | None
@@ -55,7 +55,7 @@ class _Job:
 
 
 class _Classic:
-    """Makes pyspark's functions give classic columns in a process whose user has a session of Spark Connect.
+    """Makes pyspark's functions give classic columns in a process with a session of Spark Connect.
 
     PySpark decides by the environment. While Spark asks, its user waits for the answer.
     """
@@ -96,13 +96,13 @@ class Bridge:
             job = self.jobs.get(request["session"])
             if job is None:
                 raise RequestError("Cannot answer Spark: this session's tables are gone, because its test is over")
-            answer: Callable[[_Job, Mapping[str, Any], Any], Any] = getattr(self, f"_{request['do']}")
+            answer: Callable[[_Job, Mapping[str, Any]], Any] = getattr(self, f"_{request['do']}")
             with _CLASSIC:
-                told = answer(job, request, more)
+                told = answer(job, request | {"rows": more})
             return json.dumps(told) if isinstance(told, dict) else told
         except HarnessError as error:
             return json.dumps({"error": str(error)})
-        except Exception as error:  # whatever it is, the JVM must be told in its own terms
+        except Exception as error:  # the JVM must be told of any error in its own terms
             return json.dumps({"error": f"{type(error).__name__}: {error}"})
 
     def add(self, spark: SparkSession, tables: JobTables) -> str:
@@ -130,7 +130,7 @@ class Bridge:
         """A table that was opened with the options of the read."""
         return self._enter(job, Numbered(opened, (), settled=True), opened.name, opened.schema, writable=False)
 
-    def _load(self, job: _Job, request: Mapping[str, Any], more: Any) -> dict[str, Any]:
+    def _load(self, job: _Job, request: Mapping[str, Any]) -> dict[str, Any]:
         key = job.tables.key_of(request["catalog"], request["namespace"], request["name"])
         opened = job.tables.load(key, request.get("version"), request.get("timestamp"))
         if opened is not None:
@@ -139,27 +139,25 @@ class Bridge:
             return {"missing": True}
         return self._enter(job, Numbered(None, key), ".".join(key), None, writable=True)
 
-    def _path(self, job: _Job, request: Mapping[str, Any], more: Any) -> dict[str, Any]:
-        opened = job.tables.load_path(request["format"], request["options"])
-        return self._settled(job, opened)
+    def _path(self, job: _Job, request: Mapping[str, Any]) -> dict[str, Any]:
+        return self._settled(job, job.tables.load_path(request["format"], request["options"]))
 
-    def _changes(self, job: _Job, request: Mapping[str, Any], more: Any) -> dict[str, Any]:
-        opened = job.tables.changes(request["function"], request["values"], request["types"])
-        return self._settled(job, opened)
+    def _changes(self, job: _Job, request: Mapping[str, Any]) -> dict[str, Any]:
+        return self._settled(job, job.tables.changes(request["function"], request["values"], request["types"]))
 
-    def _plan(self, job: _Job, request: Mapping[str, Any], more: Any) -> Any:
+    def _plan(self, job: _Job, request: Mapping[str, Any]) -> Any:
         entry = job.entries[request["table"]]
         assert entry.opened is not None, "a table without columns is not read"
         options = {} if entry.settled else request["options"]
         return entry.opened.frame(job.spark, Asked(request["columns"], request["filters"], options))._jdf
 
-    def _stage(self, job: _Job, request: Mapping[str, Any], more: Any) -> dict[str, Any]:
+    def _stage(self, job: _Job, request: Mapping[str, Any]) -> dict[str, Any]:
         key = job.tables.key_of(request["catalog"], request["namespace"], request["name"])
         schema = StructType.fromJson(json.loads(request["schema"]))
         entry = Numbered(None, key, staged=(request["mode"], schema, tuple(request["partitioning"])))
         return self._enter(job, entry, ".".join(key), schema, writable=True)
 
-    def _directory(self, job: _Job, request: Mapping[str, Any], more: Any) -> dict[str, Any]:
+    def _directory(self, job: _Job, request: Mapping[str, Any]) -> dict[str, Any]:
         entry = job.entries[request["table"]]
         if entry.staged is not None and overwrite_of(request["options"]) != ("overwrite", None):
             raise RequestError(
@@ -168,7 +166,7 @@ class Bridge:
             )
         return {"directory": str(job.tables.new_directory())}
 
-    def _written(self, job: _Job, request: Mapping[str, Any], more: Any) -> dict[str, Any]:
+    def _written(self, job: _Job, request: Mapping[str, Any]) -> dict[str, Any]:
         entry = job.entries[request["table"]]
         key = job.tables.target_key(entry.key)
         target = job.tables.targets.get(key, WrittenTable())
@@ -190,7 +188,7 @@ class Bridge:
         job.tables.targets.setdefault(key, target).writes.append(write)
         return {}
 
-    def _commit(self, job: _Job, request: Mapping[str, Any], more: Any) -> dict[str, Any]:
+    def _commit(self, job: _Job, request: Mapping[str, Any]) -> dict[str, Any]:
         entry = job.entries[request["table"]]
         assert entry.staged is not None, "only what was staged is committed"
         mode, schema, partitioned_by = entry.staged
@@ -201,11 +199,11 @@ class Bridge:
         entry.staged = None
         return {}
 
-    def _abort(self, job: _Job, request: Mapping[str, Any], more: Any) -> dict[str, Any]:
+    def _abort(self, job: _Job, request: Mapping[str, Any]) -> dict[str, Any]:
         job.entries.pop(request["table"], None)
         return {}
 
-    def _drop(self, job: _Job, request: Mapping[str, Any], more: Any) -> dict[str, Any]:
+    def _drop(self, job: _Job, request: Mapping[str, Any]) -> dict[str, Any]:
         key = job.tables.key_of(request["catalog"], request["namespace"], request["name"])
         target = job.tables.targets.get(key)
         if target is not None and target.created is not None:
@@ -217,7 +215,7 @@ class Bridge:
             )
         return {"dropped": False}
 
-    def _save(self, job: _Job, request: Mapping[str, Any], more: Any) -> dict[str, Any]:
+    def _save(self, job: _Job, request: Mapping[str, Any]) -> dict[str, Any]:
         options = {name: value for name, value in request["options"].items() if value is not None}
         path = {name.lower(): value for name, value in options.items()}.get("path")
         if path is None:
@@ -228,7 +226,7 @@ class Bridge:
             raise RequestError(f"Cannot save to {path}: a table is there already; choose a mode")
         if is_there and mode == "Ignore":
             return {}
-        rows, known = DataFrame(more, job.spark), job.tables.targets.get(key, WrittenTable()).created
+        rows, known = DataFrame(request["rows"], job.spark), job.tables.targets.get(key, WrittenTable()).created
         changes = mode == "Overwrite" and options.get("overwriteSchema", "false").lower() == "true"
         if known is not None and not changes and simple_columns(rows.schema) != simple_columns(known):
             raise RequestError(
@@ -256,13 +254,13 @@ class Bridge:
         )
         return {}
 
-    def _tables(self, job: _Job, request: Mapping[str, Any], more: Any) -> dict[str, Any]:
+    def _tables(self, job: _Job, request: Mapping[str, Any]) -> dict[str, Any]:
         return {"names": job.tables.names(request["catalog"], request["namespace"])}
 
-    def _namespaces(self, job: _Job, request: Mapping[str, Any], more: Any) -> dict[str, Any]:
+    def _namespaces(self, job: _Job, request: Mapping[str, Any]) -> dict[str, Any]:
         return {"names": job.tables.namespaces(request["catalog"], request["namespace"])}
 
-    def _refuse(self, job: _Job, request: Mapping[str, Any], more: Any) -> dict[str, Any]:
+    def _refuse(self, job: _Job, request: Mapping[str, Any]) -> dict[str, Any]:
         raise UnsupportedError(
             f"Cannot {request['command']} {request['name']}: harness reads tables, and records what a job writes; "
             "run the test in a session with the real writers, harness.spark_session(reference='iceberg') "
@@ -277,9 +275,6 @@ class Bridge:
 
 
 def _has_table(path: str) -> bool:
-    from harness.errors import TableNotFoundError
-    from harness.table import open_table
-
     try:
         open_table(path)
     except TableNotFoundError:

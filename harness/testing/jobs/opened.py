@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -12,6 +13,7 @@ from pyspark.sql.types import StructType
 
 from harness.engines.spark.types import shown, storage_type
 from harness.errors import RequestError, UnsupportedError
+from harness.metadata.filters import sqltext
 from harness.metadata.model.schema import (
     BooleanType,
     DateType,
@@ -29,13 +31,12 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-# Filters that Spark pushes into a scan, as harness's own, so that planning skips files by them.
-#
-# Spark applies every filter again, so what is left out here costs time and no rows. Left out is all whose meaning might
-# not be exactly the same: floats, parts of structs, `<=>`, and columns whose values travel in another type.
+# Filters that Spark pushes into a scan, as harness's own, so that planning skips files by them. Spark applies them again,
+# so a missing filter costs time and no rows. Left out are filters whose meaning might not be exactly the same: on
+# floats, parts of structs, `<=>`, and columns whose values travel in another type.
 
 
-_COMPARISONS = {"=": "=", "<>": "<>", "!=": "<>", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
+_COMPARISONS = frozenset({"=", "<>", "!=", "<", "<=", ">", ">="})
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -47,35 +48,22 @@ def condition(filters: Sequence[Mapping[str, Any]], schema: Schema) -> str | Non
 
 def _said(node: Mapping[str, Any], schema: Schema) -> str | None:
     op, parts = node.get("op"), node.get("parts", ())
-    match op:
-        case "AND" | "OR":
-            sides = [_said(part, schema) for part in parts]
-            return None if None in sides else "(" + f" {op} ".join(str(side) for side in sides) + ")"
-        case "NOT":
-            inner = _said(parts[0], schema)
-            return None if inner is None else f"(NOT {inner})"
-        case "IS_NULL" | "IS_NOT_NULL":
-            field = _field(parts[0], schema)
-            return None if field is None else f"({_quoted(field.name)} {op.replace('_', ' ')})"
-        case "IN":
-            return _in(parts, schema)
-        case _ if op in _COMPARISONS and len(parts) == 2:
-            field, value = _field(parts[0], schema), None
-            if field is not None:
-                value = _literal(parts[1], field)
-            return None if field is None or value is None else f"({_quoted(field.name)} {_COMPARISONS[op]} {value})"
-        case _:
+    if op in ("AND", "OR", "NOT"):
+        inner = [text for text in (_said(part, schema) for part in parts) if text is not None]
+        if len(inner) < len(parts):
             return None
-
-
-def _in(parts: Sequence[Mapping[str, Any]], schema: Schema) -> str | None:
-    field = _field(parts[0], schema)
-    if field is None or len(parts) < 2:
+        return f"(NOT {inner[0]})" if op == "NOT" else f"({f' {op} '.join(inner)})"
+    field = _field(parts[0], schema) if parts else None
+    if field is None:
         return None
-    values = [_literal(part, field) for part in parts[1:]]
-    if None in values:
+    name, values = sqltext.quoted(field.name), [_literal(part, field) for part in parts[1:]]
+    if op in ("IS_NULL", "IS_NOT_NULL"):
+        return f"({name} {op.replace('_', ' ')})"
+    if not values or None in values:
         return None
-    return f"({_quoted(field.name)} IN ({', '.join(str(value) for value in values)}))"
+    if op == "IN":
+        return f"({name} IN ({', '.join(map(str, values))}))"
+    return f"({name} {op} {values[0]})" if op in _COMPARISONS and len(values) == 1 else None
 
 
 def _field(node: Mapping[str, Any], schema: Schema) -> Field | None:
@@ -87,7 +75,7 @@ def _field(node: Mapping[str, Any], schema: Schema) -> Field | None:
 
 
 def _literal(node: Mapping[str, Any], field: Field) -> str | None:
-    """A value in DuckDB's SQL; None: its type is not for sure the column's."""
+    """A value in DuckDB's SQL; None: its type may not be the column's."""
     if "value" not in node or node["type"] != storage_type(field.type).simpleString():
         return None
     text = str(node["value"])
@@ -98,7 +86,7 @@ def _literal(node: Mapping[str, Any], field: Field) -> str | None:
             case DecimalType():
                 return f"CAST('{text}' AS DECIMAL({field.type.precision}, {field.type.scale}))"
             case StringType():
-                return "'" + text.replace("'", "''") + "'"
+                return sqltext.text(text)
             case DateType():
                 return f"DATE '{date(1970, 1, 1) + timedelta(days=int(text))}'"
             case TimestampType(unit="us", utc=utc):
@@ -110,10 +98,6 @@ def _literal(node: Mapping[str, Any], field: Field) -> str | None:
         return None
 
 
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
 _ID, _TIME, _REFS = "snapshot-id", "as-of-timestamp", ("branch", "tag")
 _VERSION, _TIMESTAMP = "versionasof", "timestampasof"
 _POINTS = (_ID, _TIME, *_REFS, _VERSION, _TIMESTAMP)
@@ -122,7 +106,7 @@ _UNKNOWN = (
     *("start-snapshot-id", "end-snapshot-id", "start-timestamp", "end-timestamp", "stream-from-timestamp"),
     *("pathglobfilter", "recursivefilelookup", "modifiedbefore", "modifiedafter"),
 )
-"""Options that would change the rows; all that are not known here only say how a read goes about it."""
+"""Options that would change the rows; options that are not named here change only the way of a read."""
 
 
 def names_point(options: Mapping[str, str]) -> bool:
@@ -131,10 +115,7 @@ def names_point(options: Mapping[str, str]) -> bool:
 
 
 def read_point(table: Table, options: Mapping[str, str], zone: str) -> Snapshot | Changes:
-    """The reading that `spark.read.options(…)` means on a table.
-
-    Args:
-        zone: of times that say none.
+    """The reading that `spark.read.options(…)` means on a table. zone: of times that say none.
 
     Raises:
         RequestError: the options contradict each other, are not of the table's format, or ask what harness cannot do.
@@ -203,9 +184,8 @@ def _number(key: str, text: str) -> int:
 class Asked:
     """A query's read of a table.
 
-    columns: names, in the order wanted.
-    filters: as the JVM describes them; Spark applies them again.
-    options: of the read, where they were not followed yet.
+    columns: names, in order. filters: as the JVM describes them; Spark applies them again.
+    options: of the read, as far as they were not followed yet.
     """
 
     columns: Sequence[str]
@@ -225,7 +205,7 @@ class PlannedRows:
 
     @property
     def key(self) -> str:
-        """A snapshot's rows never change."""
+        """The identity of the snapshot's rows, which never change."""
         return f"{self.table.location}@{self.snapshot.id}/{[field.id for field in self.snapshot.schema.fields]}"
 
     @property
@@ -237,27 +217,22 @@ class PlannedRows:
         return columns
 
     def frame(self, spark: SparkSession, asked: Asked) -> DataFrame:
-        """The planned rows: filters skip files, where harness knows what they mean."""
-        snapshot = self._at(asked.options)
+        """The planned rows: filters skip files, where harness knows their meaning."""
+        snapshot = self.snapshot
+        if names_point(asked.options):  # `spark.read.option("snapshot-id", …).table(…)`: after the schema
+            point = read_point(self.table, asked.options, self.zone)
+            assert isinstance(point, Snapshot)
+            if point.schema.fields != snapshot.schema.fields:
+                raise RequestError(
+                    f"Cannot read {self.name} at another point: its schema was another; use VERSION AS OF, or load its "
+                    "path"
+                )
+            snapshot = point
         where = condition(asked.filters, snapshot.schema)
         if where is not None:
-            try:
+            with contextlib.suppress(RequestError, UnsupportedError):  # Spark applies it anyway
                 return snapshot.to_spark(spark, columns=asked.columns, where=where)
-            except (RequestError, UnsupportedError):  # Spark applies it anyway
-                pass
         return snapshot.to_spark(spark, columns=asked.columns)
-
-    def _at(self, options: Mapping[str, str]) -> Snapshot:
-        """`spark.read.option("snapshot-id", …).table(…)`: the point comes after the schema."""
-        if not names_point(options):
-            return self.snapshot
-        point = read_point(self.table, options, self.zone)
-        assert isinstance(point, Snapshot)
-        if point.schema.fields != self.snapshot.schema.fields:
-            raise RequestError(
-                f"Cannot read {self.name} at another point: its schema was another; use VERSION AS OF, or load its path"
-            )
-        return point
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -278,4 +253,4 @@ class FrameRows:
 
 
 JobTable: TypeAlias = PlannedRows | FrameRows
-"""A table that can be read; its `key` identifies rows that Spark has cached; None: rows are new each time."""
+"""A table that can be read. key: of rows that Spark has cached; None: rows are new each time."""

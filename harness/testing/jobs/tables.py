@@ -6,6 +6,7 @@ import os
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from inspect import signature
 from itertools import count
 from pathlib import Path
@@ -38,10 +39,10 @@ class Write:
     mode: `append`, `overwrite`, `overwritePartitions`, `create`, `replace`, `createOrReplace`, or `merge`, `update` and
         `delete`, whose rows are all rows of the table after the statement.
     partitioned_by: the table's partitioning as Spark writes it, `days(ts)`; empty: none, or not known.
-    where: of an overwrite, which rows it takes the place of; None: all.
+    where: the condition of the rows that an overwrite replaces; None: all.
     schema: of the rows, as Spark has it.
     options: of the write.
-    directory: where the rows are, as Parquet; None: there are none, as of `CREATE TABLE`.
+    directory: of the rows, as Parquet; None: there are none, as of `CREATE TABLE`.
     """
 
     mode: str
@@ -70,19 +71,14 @@ class Write:
         zone: dict[str, Any] = {"timezone": "UTC"} if has_zone else {}
         schema = to_arrow_schema(self.schema, **zone)
         files = [] if self.directory is None else sorted(self.directory.rglob("*.parquet"))
-        tables = [open_parquet(file).read() for file in files]
-        return pa.concat_tables([schema.empty_table(), *(_as(table, schema) for table in tables)])
-
-
-def _as(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    columns = [table.column(field.name).cast(field.type) for field in schema]
-    return pa.Table.from_arrays(columns, schema=schema)
+        tables = [open_parquet(file).read().select(schema.names).cast(schema) for file in files]
+        return pa.concat_tables([schema.empty_table(), *tables])
 
 
 def overwrite_of(options: Mapping[str, str], *, dynamic: bool = False) -> tuple[str, str | None]:
     """The mode of an overwrite and the rows that it replaces, by the options of Delta's and Iceberg's writers.
 
-    dynamic: whether the session says that overwrites are of partitions.
+    dynamic: the session's overwrites are of partitions.
     """
     given = {name.lower().removeprefix("option."): value for name, value in options.items()}
     if "replacewhere" in given:
@@ -93,13 +89,13 @@ def overwrite_of(options: Mapping[str, str], *, dynamic: bool = False) -> tuple[
 
 
 def since_whole(writes: tuple[Write, ...]) -> tuple[Write, ...]:
-    """The writes from the last one that took the place of all rows."""
+    """The writes from the last that replaced all rows."""
     starts = [number for number, write in enumerate(writes) if write.is_whole]
     return writes[starts[-1] :] if starts else writes
 
 
 DESCRIBE = "describe "
-"""Before the names of what Delta's statements read: no metadata table's name has a blank."""
+"""A prefix of the names of tables that Delta's statements read: no metadata table's name has a blank."""
 _MS = pa.timestamp("ms", "UTC")
 
 
@@ -172,10 +168,7 @@ _MISSING = frozenset({"NoSuchTable", "NoSuchNamespace"})
 
 @dataclass(slots=True)
 class WrittenTable:
-    """A table that the job wrote to.
-
-    created: its schema, where the job made it; None: it was there before.
-    """
+    """A table that the job wrote to. created: its schema, where the job made it; None: it was there before."""
 
     created: StructType | None = None
     partitioned_by: tuple[str, ...] = ()
@@ -183,22 +176,20 @@ class WrittenTable:
 
 
 class JobTables:
-    """Names and what they are.
+    """The tables of a job, by name.
 
-    sources: what the test gives, by name: locations, opened tables, snapshots, or what has a `location`.
-    catalog: finds further tables, under its own name and without one.
-    zone: of times that say none.
+    sources: of the test, by name: locations, opened tables, snapshots, or builders with a `location`.
+    catalog: finds further tables, under its own name and without one. zone: of times that say none.
+    scratch: the folder of written rows; None: nothing was written.
     """
 
-    def __init__(
-        self, sources: Mapping[str, object], catalog: Catalog | None, *, zone: str, scratch: Path | None = None
-    ) -> None:
+    def __init__(self, sources: Mapping[str, object], catalog: Catalog | None, *, zone: str) -> None:
         self.sources: dict[Name, object] = {}
         self.add(sources)
         self.catalog = catalog
         self.zone = zone
         self.targets: dict[Name, WrittenTable] = {}
-        self._scratch = scratch
+        self.scratch: Path | None = None
         self._numbers = count(1)
 
     def add(self, sources: Mapping[str, object]) -> None:
@@ -265,7 +256,9 @@ class JobTables:
             return self._opened(values[0], options)
         found = self._known(values[0], _own_name(values[0].replace("`", '"')), options)
         if found is None:
-            raise TableNotFoundError(f"Cannot find a table: {values[0]}; {self._nearest(parse_name(values[0]))}")
+            near = nearest(parse_name(values[0]), self.sources)
+            hint = f"the nearest are {', '.join(map(written, near))}" if near else "the test names none"
+            raise TableNotFoundError(f"Cannot find a table: {values[0]}; {hint}")
         return found
 
     def names(self, catalog: str, namespace: Sequence[str]) -> tuple[str, ...]:
@@ -297,14 +290,9 @@ class JobTables:
 
     def new_directory(self) -> Path:
         """A place for rows, which is not there yet."""
-        if self._scratch is None:
-            self._scratch = Path(tempfile.mkdtemp(prefix="harness-job-"))
-        return self._scratch / f"write-{next(self._numbers)}"
-
-    @property
-    def scratch(self) -> Path | None:
-        """The folder of the rows; None: nothing was written."""
-        return self._scratch
+        if self.scratch is None:
+            self.scratch = Path(tempfile.mkdtemp(prefix="harness-job-"))
+        return self.scratch / f"write-{next(self._numbers)}"
 
     def _known(self, name: str, key: Name, options: Mapping[str, str]) -> JobTable | None:
         source = self._source(key)
@@ -379,7 +367,7 @@ class JobTables:
     def _own(
         self, name: str, target: WrittenTable, options: Mapping[str, str], source: PlannedRows | None = None
     ) -> JobTable:
-        """The table with the job's writes, over the source's rows. Rows that are not known cannot be read."""
+        """The table with the job's writes, over the source's rows; unknown rows cannot be read."""
         if names_point(options) or _TIMESTAMP in options:
             raise RequestError(f"Cannot read {name} at another point: what the job wrote has no history")
         writes = since_whole(tuple(target.writes))
@@ -393,19 +381,15 @@ class JobTables:
         def make(spark: SparkSession) -> DataFrame:
             if not is_known:
                 raise _written_to(name)
-            rows = _parquet(spark, schema, places)
+            rows = spark.read.schema(schema).parquet(*places) if places else spark.createDataFrame([], schema)
             return rows if base is None else base.frame(spark, Asked(schema.names, (), {})).unionAll(rows)
 
         partitions = source.partitioned_by if source is not None and is_source else target.partitioned_by
         return FrameRows(name=name, schema=schema, make=make, partitioned_by=partitions)
 
-    def _nearest(self, name: Name) -> str:
-        near = nearest(name, self.sources)
-        return f"the nearest are {', '.join(map(written, near))}" if near else "the test names none"
-
 
 def _takes(source: PlannedRows, writes: Sequence[Write]) -> bool:
-    """Tells whether the columns of all written rows are the source's."""
+    """Tells whether all written rows have the source's columns."""
     return all(simple_columns(write.schema) == simple_columns(source.schema) for write in writes)
 
 
@@ -415,7 +399,7 @@ def simple_columns(schema: StructType) -> list[tuple[str, str]]:
 
 
 def _opened_source(source: object) -> Table | Snapshot:
-    """Opens what a test names as a table."""
+    """Opens a source of a test."""
     match source:
         case Table() | Snapshot():
             return source
@@ -429,7 +413,6 @@ def _opened_source(source: object) -> Table | Snapshot:
 
 
 def _written_to(name: str) -> RequestError:
-    """The error about rows that nobody has."""
     return RequestError(
         f"Cannot read {name}: the job wrote to it, and harness keeps what is written apart; look at it by "
         "harness_job.written, or run the job in a session with the real writers, harness.spark_session(reference=…)",
@@ -437,19 +420,10 @@ def _written_to(name: str) -> RequestError:
     )
 
 
-def _parquet(spark: SparkSession, schema: StructType, places: Sequence[str]) -> DataFrame:
-    if not places:
-        return spark.createDataFrame([], schema)
-    return spark.read.schema(schema).parquet(*places)
-
-
 def _as_time(value: str, type_: str) -> str:
-    """A value as Catalyst has it, of a literal."""
-    if not type_.startswith("timestamp"):
-        return value
-    from datetime import UTC, datetime, timedelta
-
-    return str(datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=int(value)))
+    """The text of a literal of Catalyst's."""
+    is_time = type_.startswith("timestamp")
+    return str(datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=int(value))) if is_time else value
 
 
 def _is_path(text: str) -> bool:
