@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-# Filters that Spark pushes into a scan, as harness's own, so that planning skips files by them. Spark applies them again,
-# so a missing filter costs time and no rows. Left out are filters whose meaning might not be exactly the same: on
-# floats, parts of structs, `<=>`, and columns whose values travel in another type.
+# Filters that Spark pushes into a scan, as harness's own, so that planning skips files by them. Spark applies them
+# again: a missing filter costs time, no rows. Left out are filters whose meaning might not be exactly the same: on floats, parts
+# of structs, `<=>`, and columns whose values travel in another type.
 
 
 _COMPARISONS = frozenset({"=", "<>", "!=", "<", "<=", ">", ">="})

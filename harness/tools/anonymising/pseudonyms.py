@@ -1,12 +1,12 @@
 """Other values in place of a table's: of the same type and shape, equal where they were equal, chosen by a key.
 
 Each type has one permutation, the same for every table, so that values join as before. A value is read from its first
-part on (digits, characters, the year, the month …), and each part becomes another one of its kind by a permutation that
-the key and the parts before it choose. Thus values with a common beginning keep one, which is what partitions by
+part on (digits, characters, the year, the month …), and each part becomes another of its kind by a permutation that
+the key and the parts before it choose. Thus values with a common beginning keep a common one, as partitions by
 truncated texts and numbers, years, months, days and hours need.
 
-Order is not kept: the one function that maps all values of a type one to one and keeps their order is the identity.
-Zeros, minus one, empty texts, NaN, infinities and the ends of integer types stay, as they do in reported histories.
+Order is not kept: only the identity maps all values of a type one to one and keeps their order. Zeros, minus one, empty
+texts, NaN, infinities and the ends of integer types stay, as they do in reported histories.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import datetime as dt
 import hashlib
 import struct
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from functools import lru_cache
 from typing import Any
@@ -62,18 +62,16 @@ _BLOCK = 256
 
 
 class Pseudonyms:
-    """The permutation of each type that a key chooses."""
+    """The permutation of each type that a key chooses; the same key always gives the same values."""
 
     def __init__(self, key: str) -> None:
-        """The same key always gives the same values."""
         self._key = hashlib.sha256(b"harness slice" + key.encode(errors="surrogatepass")).digest()
         self._permutation = lru_cache(maxsize=1 << 16)(self._drawn)
 
     def of(self, type_: Type, value: Any) -> Any:
         """Another internal value (see `harness.metadata.model.schema`) of the type; None for null.
 
-        Raises:
-            UnsupportedError: the type has none, or the value is beyond the calendar.
+        Raises UnsupportedError: the type has none, or the value is beyond the calendar.
         """
         match type_:
             case _ if value is None:
@@ -131,7 +129,7 @@ class Pseudonyms:
         return -1 - self._natural(-1 - value) if value < 0 else self._natural(value)
 
     def _natural(self, value: int) -> int:
-        """A number with as many digits, within the same ends; a digit that an end has, behind its others, stays."""
+        """A number with as many digits, within the same ends; digits that an end has, behind its others, stay."""
         if value == 0:
             return 0
         digits = str(value)
@@ -239,13 +237,9 @@ class Pseudonyms:
         if isinstance(type_, FloatType):
             numbers = to_numpy(pc.fill_null(array, 0.0))
             bits, places = np.unique(numbers.view(f"u{numbers.itemsize}"), return_inverse=True)
-            changed = np.fromiter(
-                (self.of(type_, value) for value in bits.view(numbers.dtype).tolist()),
-                numbers.dtype,
-                len(bits),
-            )
-            is_number = np.isfinite(bits.view(numbers.dtype))
-            kept = np.where(is_number, changed, bits.view(numbers.dtype))  # a NaN with its payload
+            values = bits.view(numbers.dtype)
+            changed = np.fromiter((self.of(type_, value) for value in values.tolist()), numbers.dtype, len(bits))
+            kept = np.where(np.isfinite(values), changed, values)  # a NaN with its payload
             return from_numpy(kept[places], missing=to_numpy(pc.is_null(array)) if array.null_count else None)
         numeric = isinstance(type_, DateType | TimestampType | TimeType)
         plain = array.cast(pa.int32() if array.type.bit_width == 32 else pa.int64()) if numeric else array
@@ -264,7 +258,7 @@ def _fits_float(value: float) -> bool:
 
 @lru_cache(maxsize=1 << 16)
 def _kind_of(character: str) -> Sequence[int]:
-    """The characters that one of them becomes; spaces and punctuation become none but themselves."""
+    """The characters that a character may become; spaces and punctuation stay."""
     code = ord(character)
     if code < 128:
         return next((kind for kind in _KINDS if code in kind), range(code, code + 1))
@@ -285,10 +279,9 @@ _OLD_CALENDARS = (b"org.apache.spark.legacyDateTime", OLD_INT96)
 
 
 def check_stored(field: Field, stored: pa.Field, *, file: str) -> None:
-    """Refuses a column whose values in a file would not become those that its values in the table become.
+    """Refuses a column whose pseudonyms in a file would differ from those of its values in the table.
 
-    Raises:
-        UnsupportedError: the type has parts that would stay, or the file has another type, which reads as the table's.
+    Raises UnsupportedError: the type has parts that would stay, or the file's type is another.
     """
     type_ = stored.type.storage_type if isinstance(stored.type, pa.ExtensionType) else stored.type
     match field.type:
@@ -322,7 +315,7 @@ def check_calendar(metadata: Any, *, file: str) -> None:
 
 
 def _reads_alike(own: Type, stored: Type | None) -> bool:
-    """True if the pseudonym of a stored value, read as the table's type, is that of the value as it is read."""
+    """Tells whether the pseudonym of a stored value, read as the table's type, is that of the value as it is read."""
     match own, stored:
         case (DecimalType(scale=scale), DecimalType(scale=other)):
             return scale == other
@@ -336,25 +329,26 @@ def _reads_alike(own: Type, stored: Type | None) -> bool:
             return False
 
 
+_STORED: tuple[tuple[Callable[[pa.DataType], bool], Type], ...] = (
+    (pa.types.is_boolean, BooleanType()),
+    (pa.types.is_integer, IntegerType(64)),
+    (pa.types.is_floating, FloatType(64)),
+    (pa.types.is_string, StringType()),
+    (pa.types.is_large_string, StringType()),
+    (pa.types.is_binary, BinaryType()),
+    (pa.types.is_large_binary, BinaryType()),
+    (pa.types.is_fixed_size_binary, BinaryType()),
+    (pa.types.is_date32, DateType()),
+    (pa.types.is_null, UnknownType()),
+)
+
+
 def _stored_type(type_: pa.DataType) -> Type | None:
-    """The type as which values of an Arrow type are read; None: no type that has pseudonyms."""
-    kind = pa.types
-    if kind.is_boolean(type_):
-        return BooleanType()
-    if kind.is_integer(type_):
-        return IntegerType(64)
-    if kind.is_floating(type_):
-        return FloatType(64)
-    if kind.is_decimal(type_):
+    """The type as which values of an Arrow type are read; None: the type has no pseudonyms."""
+    if pa.types.is_decimal(type_):
         return DecimalType(type_.precision, type_.scale)
-    if kind.is_string(type_) or kind.is_large_string(type_):
-        return StringType()
-    if kind.is_binary(type_) or kind.is_large_binary(type_) or kind.is_fixed_size_binary(type_):
-        return BinaryType()
-    if kind.is_date32(type_):
-        return DateType()
-    if kind.is_timestamp(type_):
+    if pa.types.is_timestamp(type_):
         return TimestampType(type_.unit)
-    if kind.is_time(type_):
+    if pa.types.is_time(type_):
         return TimeType(type_.unit)
-    return UnknownType() if kind.is_null(type_) else None
+    return next((found for is_kind, found in _STORED if is_kind(type_)), None)
