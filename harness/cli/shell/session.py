@@ -18,7 +18,8 @@ from harness.cli.writers import RowFormat, number_of_rows, write_rows
 from harness.errors import HarnessError, RequestError, visible
 from harness.metadata.catalogs.catalog import nearest
 from harness.tools.connections.connection import Connection
-from harness.tools.connections.texts import finished, in_sql, statements
+from harness.tools.connections.statements import finished, statements
+from harness.tools.connections.tables import in_sql
 
 
 class InputLines:

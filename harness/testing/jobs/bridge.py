@@ -21,7 +21,7 @@ from pyspark.sql.utils import is_remote
 
 from harness.errors import HarnessError, RequestError, TableNotFoundError, UnsupportedError
 from harness.table import open_table
-from harness.testing.jobs.opened import Asked, JobTable
+from harness.testing.jobs.opened import JobTable
 from harness.testing.jobs.tables import JobTables, Write, WrittenTable, overwrite_of, path_key, simple_columns
 
 if TYPE_CHECKING:
@@ -149,7 +149,7 @@ class Bridge:
         entry = job.entries[request["table"]]
         assert entry.opened is not None, "a table without columns is not read"
         options = {} if entry.settled else request["options"]
-        return entry.opened.frame(job.spark, Asked(request["columns"], request["filters"], options))._jdf
+        return entry.opened.frame(job.spark, request["columns"], request["filters"], options)._jdf
 
     def _stage(self, job: _Job, request: Mapping[str, Any]) -> dict[str, Any]:
         key = job.tables.key_of(request["catalog"], request["namespace"], request["name"])

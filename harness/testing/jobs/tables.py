@@ -22,7 +22,7 @@ from harness.metadata.model.arguments import check
 from harness.snapshot import Changes, Snapshot
 from harness.storage.paths import is_local, local_path
 from harness.table import Table, open_table
-from harness.testing.jobs.opened import Asked, FrameRows, JobTable, PlannedRows, at_version, names_point, read_point
+from harness.testing.jobs.opened import JobTable, at_version, frame_rows, names_point, planned_rows, read_point
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -125,12 +125,12 @@ def _detail(table: Table) -> pa.Table:
     return pa.table({name: pa.array([value], type_) for name, (value, type_) in columns.items()})
 
 
-def _arrow_rows(name: str, rows: pa.Table) -> FrameRows:
+def _arrow_rows(name: str, rows: pa.Table) -> JobTable:
     from pyspark.sql.pandas.types import from_arrow_schema
 
     schema = from_arrow_schema(rows.schema)
     assert isinstance(schema, StructType)
-    return FrameRows(name=name, schema=schema, make=lambda spark: spark.createDataFrame(rows, schema))
+    return frame_rows(name, schema, lambda spark: spark.createDataFrame(rows, schema))
 
 
 _TIMES = {"year": "years", "month": "months", "day": "days", "hour": "hours"}
@@ -251,7 +251,9 @@ class JobTables:
         options = {"readChangeFeed": "true"}
         for end, value, type_ in zip(("starting", "ending"), values[1:], types[1:], strict=False):
             if value is not None:
-                options[f"{end}Version" if type_ in ("int", "bigint") else f"{end}Timestamp"] = _as_time(value, type_)
+                if type_.startswith("timestamp"):  # as a literal of Catalyst's
+                    value = str(datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=int(value)))
+                options[f"{end}Version" if type_ in ("int", "bigint") else f"{end}Timestamp"] = value
         if function.endswith("by_path"):
             return self._opened(values[0], options)
         found = self._known(values[0], _own_name(values[0].replace("`", '"')), options)
@@ -336,7 +338,7 @@ class JobTables:
             return self._own(name, target, options, self._rows(name, table, snapshot))
         point = self._point(table, source, options)
         if isinstance(point, Changes):
-            return FrameRows(name=name, schema=point.to_spark().schema, make=point.to_spark)
+            return frame_rows(name, point.to_spark().schema, point.to_spark)
         if metadata is not None:
             if not metadata.startswith(DESCRIBE):
                 return _arrow_rows(name, point.metadata(metadata))
@@ -349,10 +351,8 @@ class JobTables:
             return _arrow_rows(name, _detail(table) if statement == "detail" else point.metadata("history"))
         return self._rows(name, table, point)
 
-    def _rows(self, name: str, table: Table, snapshot: Snapshot) -> PlannedRows:
-        return PlannedRows(
-            name=name, table=table, snapshot=snapshot, zone=self.zone, partitioned_by=partitioned_by(table)
-        )
+    def _rows(self, name: str, table: Table, snapshot: Snapshot) -> JobTable:
+        return planned_rows(name, table, snapshot, self.zone, partitioned_by(table))
 
     def _point(self, table: Table, source: Table | Snapshot, options: Mapping[str, str]) -> Snapshot | Changes:
         given = {name.lower(): value for name, value in options.items()}
@@ -365,7 +365,7 @@ class JobTables:
         return source if is_pinned and isinstance(source, Snapshot) else found
 
     def _own(
-        self, name: str, target: WrittenTable, options: Mapping[str, str], source: PlannedRows | None = None
+        self, name: str, target: WrittenTable, options: Mapping[str, str], source: JobTable | None = None
     ) -> JobTable:
         """The table with the job's writes, over the source's rows; unknown rows cannot be read."""
         if names_point(options) or _TIMESTAMP in options:
@@ -382,13 +382,13 @@ class JobTables:
             if not is_known:
                 raise _written_to(name)
             rows = spark.read.schema(schema).parquet(*places) if places else spark.createDataFrame([], schema)
-            return rows if base is None else base.frame(spark, Asked(schema.names, (), {})).unionAll(rows)
+            return rows if base is None else base.frame(spark, schema.names, (), {}).unionAll(rows)
 
         partitions = source.partitioned_by if source is not None and is_source else target.partitioned_by
-        return FrameRows(name=name, schema=schema, make=make, partitioned_by=partitions)
+        return frame_rows(name, schema, make, partitions)
 
 
-def _takes(source: PlannedRows, writes: Sequence[Write]) -> bool:
+def _takes(source: JobTable, writes: Sequence[Write]) -> bool:
     """Tells whether all written rows have the source's columns."""
     return all(simple_columns(write.schema) == simple_columns(source.schema) for write in writes)
 
@@ -418,12 +418,6 @@ def _written_to(name: str) -> RequestError:
         "harness_job.written, or run the job in a session with the real writers, harness.spark_session(reference=…)",
         cause="WrittenTo",
     )
-
-
-def _as_time(value: str, type_: str) -> str:
-    """The text of a literal of Catalyst's."""
-    is_time = type_.startswith("timestamp")
-    return str(datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=int(value))) if is_time else value
 
 
 def _is_path(text: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-import datetime as dt
+import datetime
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -16,17 +16,7 @@ from harness.metadata.iceberg.model import PartitionField, TableMetadata
 from harness.metadata.iceberg.transforms import Day, Hour, Identity, Month, Truncate, Void, Year, apply, is_defined
 from harness.metadata.iceberg.types import parse_default, parse_type
 from harness.metadata.iceberg.values import source_type
-from harness.metadata.model.schema import (
-    BinaryType,
-    DateType,
-    DecimalType,
-    IntegerType,
-    Schema,
-    StringType,
-    TimestampType,
-    Type,
-    UuidType,
-)
+from harness.metadata.model import schema as dt
 from harness.testing.writing.iceberg.types import default_json
 from harness.tools.anonymising.pseudonyms import Pseudonyms
 
@@ -60,7 +50,7 @@ class IcebergMasking:
     """Anonymises the metadata of a table: partitions, defaults and texts. schema: of the snapshot that is read."""
 
     metadata: TableMetadata
-    schema: Schema
+    schema: dt.Schema
     pseudonyms: Pseudonyms
 
     def entry(self, entry: ManifestEntry) -> ManifestEntry:
@@ -98,7 +88,7 @@ class IcebergMasking:
             self._fields(schema)
         if "table-uuid" in document:
             own = uuid.UUID(str(document["table-uuid"]))
-            document["table-uuid"] = str(uuid.UUID(bytes=self.pseudonyms.of(UuidType(), own.bytes)))
+            document["table-uuid"] = str(uuid.UUID(bytes=self.pseudonyms.of(dt.UuidType(), own.bytes)))
         document["properties"] = {k: v for k, v in (document.get("properties") or {}).items() if k in _PROPERTIES}
         document["snapshots"] = [
             {name: _summary(value) if name == "summary" else value for name, value in raw.items() if name in _SNAPSHOT}
@@ -134,19 +124,19 @@ def _summary(summary: Mapping[str, str] | None) -> dict[str, str] | None:
     return {"operation": known, **kept}
 
 
-def _keeps_partitions(field: PartitionField, source: Type) -> bool:
+def _keeps_partitions(field: PartitionField, source: dt.Type) -> bool:
     match field.transform, source:
         case Identity() | Year() | Month() | Day() | Hour(), _:
             return True
-        case Truncate(), StringType() | BinaryType():
+        case Truncate(), dt.StringType() | dt.BinaryType():
             return True
-        case Truncate(width=width), IntegerType() | DecimalType():
+        case Truncate(width=width), dt.IntegerType() | dt.DecimalType():
             return set(str(width)[1:]) <= {"0"} and str(width)[0] == "1"
         case _:
             return False
 
 
-def _example(field: PartitionField, source: Type, value: Any) -> Any:
+def _example(field: PartitionField, source: dt.Type, value: Any) -> Any:
     """A value of the column in a partition."""
     match field.transform:
         case Year():
@@ -159,13 +149,13 @@ def _example(field: PartitionField, source: Type, value: Any) -> Any:
             days, hours = divmod(value, 24)
         case _:
             return value
-    if isinstance(source, DateType):
+    if isinstance(source, dt.DateType):
         return days
-    assert isinstance(source, TimestampType)
+    assert isinstance(source, dt.TimestampType)
     return (days * 24 + hours) * 3600 * _PER_SECOND[source.unit]
 
 
 def _first_day(year: int, month: int) -> int:
-    if not dt.MINYEAR <= year <= dt.MAXYEAR:
+    if not datetime.MINYEAR <= year <= datetime.MAXYEAR:
         raise UnsupportedError(f"Cannot anonymise: year {year} is beyond the calendar")
-    return (dt.date(year, month, 1) - dt.date(1970, 1, 1)).days
+    return (datetime.date(year, month, 1) - datetime.date(1970, 1, 1)).days

@@ -33,9 +33,8 @@ from harness.queries.sql import given_up, missing_file
 from harness.snapshot import Snapshot
 from harness.storage.threads import tracked
 from harness.table import Table
-from harness.tools.connections.statements import Prepared, absent, prepare
+from harness.tools.connections.statements import Prepared, absent, prepare, statements
 from harness.tools.connections.tables import Source, Tables
-from harness.tools.connections.texts import statements
 
 if TYPE_CHECKING:
     import polars as pl

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import re
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -25,20 +25,60 @@ from harness.metadata.filters.sqltext import quoted, refuse_half_characters
 from harness.metadata.filters.sqltext import text as literal
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.metadata.tables.reading import NAMES, is_metadata_table
+from harness.queries import rewrite
 from harness.queries.inputs import MetadataTables, planned
 from harness.queries.plain import TableReference, may_name_moments
-from harness.queries.rewrite import (
-    MetadataReference,
-    SqlStatement,
-    parse_statement,
-    references,
-    refuse_writes,
-    rewrite_statement,
-)
 from harness.queries.time_travel import Pinned, pin
 from harness.snapshot import Snapshot
 from harness.table import Table
 from harness.tools.connections.tables import Tables
+
+# A text as statements, each with a semicolon at its end that is in no quotes and no comment. DuckDB splits texts too,
+# but 1.5 takes a PIVOT apart into statements without a text, and no version tells whether the last statement is
+# finished, which a shell must know.
+
+
+_TOKEN = re.compile(
+    r"""
+    (?P<end>;)
+    | --[^\n]*(?:\n|\Z)
+    | /\*.*?(?:\*/|(?P<open_comment>\Z))
+    | (?<![\w])[eE]'(?:[^'\\]|\\.|'')*(?:'|(?P<open_escaped>\Z))
+    | '(?:[^']|'')*(?:'|(?P<open_text>\Z))
+    | "(?:[^"]|"")*(?:"|(?P<open_name>\Z))
+    | (?<![\w$])\$(?P<tag>(?:[^\W\d]\w*)?)\$.*?(?:\$(?P=tag)\$|(?P<open_dollar>\Z))
+    | (?P<other>[^\s])
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_OPEN = ("open_comment", "open_escaped", "open_text", "open_name", "open_dollar")
+
+
+def statements(text: str) -> list[str]:
+    """The statements of a text, without their semicolons; space and comments are no statement."""
+    return [part for part, _ in _parts(text)]
+
+
+def finished(text: str) -> bool:
+    """Tells whether the text ends behind a statement's semicolon."""
+    *_, last = ((None, True), *_parts(text))
+    return last[1]
+
+
+def _parts(text: str) -> Iterator[tuple[str, bool]]:
+    """Statements, each with a sign that its semicolon is there."""
+    start, has_content, is_open = 0, False, False
+    for token in _TOKEN.finditer(text):
+        if token["end"] is not None:
+            if has_content:
+                yield text[start : token.start()].strip(), True
+            start, has_content = token.end(), False
+        elif not token[0].startswith(("--", "/*")):
+            has_content = True
+        is_open = is_open or any(token[kind] is not None for kind in _OPEN)
+    if has_content or is_open:
+        yield text[start:].strip(), False
+
 
 # `USE sales` and `SHOW TABLES` on a connection, whose namespaces are a catalog's beside DuckDB's own schemas.
 
@@ -205,10 +245,10 @@ def prepare(text: str, tables: Tables, connection: duckdb.DuckDBPyConnection) ->
     if kind not in _QUERIES and kind not in _OTHERS:
         return as_it_is
     try:
-        parsed = parse_statement(text)
+        parsed = rewrite.parse_statement(text)
     except RequestError as error:  # DuckDB's own syntax, and maybe without any table of the catalog
         return replace(as_it_is, unparsed=error)
-    names = dict.fromkeys(reference.name for reference in references(parsed))
+    names = dict.fromkeys(reference.name for reference in rewrite.references(parsed))
     found = {name: _found(name, tables, connection, pinned) for name in names}
     bound = {name: table for name, table in found.items() if table is not None}
     others = [name for name in names if name not in bound and not _is_own(name, connection)]
@@ -224,14 +264,14 @@ def prepare(text: str, tables: Tables, connection: duckdb.DuckDBPyConnection) ->
         snapshots.setdefault(whole, snapshot)
     schemas = {whole: snapshot.schema for whole, snapshot in snapshots.items()}
     metadata = MetadataTables(snapshots)
-    rewritten = rewrite_statement(
+    rewritten = rewrite.rewrite_statement(
         parsed,
         wholes,
         schemas,
         prefix=f"_harness_{_token}_{next(_calls)}",
         now=partial(duckdb_engine().moment, connection),
         metadata={
-            name: MetadataReference(whole, name[-1], columns)
+            name: rewrite.MetadataReference(whole, name[-1], columns)
             for name, (whole, _) in about.items()
             if (columns := metadata.columns(whole, name[-1])) is not None
         },
@@ -254,7 +294,7 @@ def _pinned(text: str, tables: Tables, connection: duckdb.DuckDBPyConnection) ->
     if not may_name_moments(text):
         return as_it_is
     try:
-        statement = parse_statement(text)
+        statement = rewrite.parse_statement(text)
     except RequestError:  # DuckDB's own syntax; `prepare` keeps the reason
         return as_it_is
     return pin(statement, lambda name: tables.open(name, is_taken=_is_own(name, connection)) is not None) or as_it_is
@@ -279,9 +319,9 @@ def _kind(text: str, connection: duckdb.DuckDBPyConnection) -> str:
         parts = connection.extract_statements(text)
     except duckdb.ParserException as error:
         if "NameListToString" in str(error):
-            parsed = parse_statement(text)  # names of four parts, such as a.b.c.orders, are not for DuckDB 1.5
+            parsed = rewrite.parse_statement(text)  # names of four parts, such as a.b.c.orders, are not for DuckDB 1.5
             try:
-                refuse_writes(parsed)
+                rewrite.refuse_writes(parsed)
             except RequestError:
                 return "CREATE"
             return "EXPLAIN" if parsed.explain else "SELECT"
@@ -289,7 +329,7 @@ def _kind(text: str, connection: duckdb.DuckDBPyConnection) -> str:
     return parts[-1].type.name if parts else "NONE"
 
 
-def _target(statement: SqlStatement) -> Name | None:
+def _target(statement: rewrite.SqlStatement) -> Name | None:
     """The table that a statement writes or makes; None: the statement only reads."""
     tree = statement.tree
     if not isinstance(tree, exp.Create | exp.Insert | exp.Update | exp.Delete | exp.Drop | exp.Alter | exp.Merge):
@@ -298,7 +338,7 @@ def _target(statement: SqlStatement) -> Name | None:
     return tuple(part.name for part in place.parts) if isinstance(place, exp.Table) else None
 
 
-def _refuse(statement: SqlStatement, target: Name | None, bound: Mapping[Name, str]) -> None:
+def _refuse(statement: rewrite.SqlStatement, target: Name | None, bound: Mapping[Name, str]) -> None:
     """Tables of a catalog are read: by queries, and to fill tables and files of the user's."""
     match statement.tree:
         case exp.Create(kind="VIEW"):
@@ -311,7 +351,7 @@ def _refuse(statement: SqlStatement, target: Name | None, bound: Mapping[Name, s
         case exp.Copy(this=source):
             is_read = isinstance(source, exp.Query)
         case _ if target is None:
-            refuse_writes(statement)
+            rewrite.refuse_writes(statement)
             return
         case _:
             is_read = False

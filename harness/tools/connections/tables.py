@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any, TypeAlias
 
+from harness.engines.duckdb.instance import cursor
 from harness.errors import AmbiguousTableError, HarnessError, RequestError, StorageError, TableNotFoundError
 from harness.metadata.catalogs.catalog import Catalog, Name, nearest, parse_name, walk, written
 from harness.metadata.catalogs.resolving import Together, is_table, no_catalogs, open_catalog
+from harness.metadata.filters.sqltext import quoted
 from harness.metadata.model.arguments import check_options
 from harness.metadata.tables.reading import NAMES
 from harness.queries.hints import no_table
 from harness.queries.inputs import is_location
 from harness.snapshot import Snapshot
 from harness.table import Table, open_table
-from harness.tools.connections.texts import in_sql
 
 Given: TypeAlias = Table | Snapshot | str
 """A table, which is one version of it; a snapshot; or a location, which is opened each time that it is used."""
@@ -180,27 +183,26 @@ class Tables:
         except TableNotFoundError as error:
             if error.cause not in ("NoSuchTable", "NoSuchNamespace"):
                 raise
-        alike = _only(name, [each for each in _alike(catalog, name) if each != name])
+        namespaces = _namespaces(catalog, name[:-1])
+        known = [each for namespace in namespaces for each in catalog.tables(namespace)]
+        alike = _only(name, [each for each in known if _fold(each) == _fold(name) and each != name])
         return None if alike is None else self._opened(catalog, alike)
 
     def _opened(self, catalog: Catalog, name: Name) -> tuple[str, Table]:
         return self.qualified(name), open_table(written(name), catalog=catalog, **self.options)
 
     def _whole(self, name: Name, *, is_taken: bool = False, is_namespace: bool = False) -> list[Name]:
-        """The possible names in the catalog."""
+        """The possible names in the catalog; in several, also in those that a name may be of without saying so."""
         assert self.catalog is not None
         if len(name) == 1 and not is_namespace:
             return [(*self.within, *name)]
         inner = [name[1:]] if name[0].casefold() == self.catalog.name.casefold() else []
-        return [name, *inner, *((front, *name) for front in self._fronts(name[0], is_taken=is_taken))]
-
-    def _fronts(self, first: str, *, is_taken: bool) -> tuple[str, ...]:
-        """The catalogs of several that a name may be of without saying so."""
-        if not isinstance(self.catalog, Together):
-            return ()
-        if self.within:
-            return self.within[:1]
-        return () if is_taken or first.lower() in self.catalog.configured else self.catalog.unsaid()
+        fronts: tuple[str, ...] = ()
+        if isinstance(self.catalog, Together) and self.within:
+            fronts = self.within[:1]
+        elif isinstance(self.catalog, Together) and not is_taken and name[0].lower() not in self.catalog.configured:
+            fronts = self.catalog.unsaid()
+        return [name, *inner, *((front, *name) for front in fronts)]
 
     def _like(self, name: Name) -> Iterator[Name]:
         """The names of the catalog that a name says, else all names."""
@@ -243,12 +245,6 @@ def _ambiguous(name: Name, found: list[str], what: str = "Table") -> AmbiguousTa
     )
 
 
-def _alike(catalog: Catalog, name: Name) -> list[Name]:
-    """The tables whose names differ in case alone."""
-    namespaces = _namespaces(catalog, name[:-1])
-    return [each for namespace in namespaces for each in catalog.tables(namespace) if _fold(each) == _fold(name)]
-
-
 def _namespaces(catalog: Catalog, name: Name) -> list[Name]:
     """The namespaces of that name, whatever the case of its letters."""
     found: list[Name] = [()]
@@ -260,3 +256,22 @@ def _namespaces(catalog: Catalog, name: Name) -> list[Name]:
 
 def _fold(name: Name) -> Name:
     return tuple(part.casefold() for part in name)
+
+
+# Names as they are typed into SQL: `sales."a-b"`, `"select".orders`.
+
+
+_PLAIN = re.compile(r"[^\W\d]\w*")
+
+
+def in_sql(name: Name) -> str:
+    """A name of tables, namespaces or columns; a part stands in quotes where SQL wants them."""
+    return ".".join(part if _PLAIN.fullmatch(part) and part.lower() not in _words() else quoted(part) for part in name)
+
+
+@cache
+def _words() -> frozenset[str]:
+    """The words that DuckDB takes for names only in quotes."""
+    with cursor() as own:
+        rows = own.execute("SELECT keyword_name FROM duckdb_keywords() WHERE keyword_category <> 'unreserved'")
+        return frozenset(word for (word,) in rows.fetchall())

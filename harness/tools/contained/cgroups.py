@@ -183,7 +183,8 @@ def _made(bounds: Bounds, scratch: str, system: Path) -> Path | None:
     top = system / roots[0].lstrip("/")
     own = top / groups["0"].lstrip("/")
     # Memory of a file system in memory is the group's.
-    in_memory = bounds.scratch_bytes if _kind_of(scratch, kinds) in ("tmpfs", "ramfs") else 0
+    mount = next((str(above) for above in (Path(scratch), *Path(scratch).parents) if str(above) in kinds), "")
+    in_memory = bounds.scratch_bytes if kinds.get(mount) in ("tmpfs", "ramfs") else 0
     limits = {
         "memory.max": str(bounds.memory_bytes + LIBRARY_BYTES + in_memory),
         "memory.swap.max": "0",
@@ -218,12 +219,3 @@ def _made_in(parent: Path, limits: Mapping[str, str]) -> Path | None:
             made.rmdir()
         return None
     return made
-
-
-def _kind_of(path: str, kinds: Mapping[str, str]) -> str:
-    """The file system on which a path lies."""
-    place = Path(path)
-    for above in (place, *place.parents):
-        if str(above) in kinds:
-            return kinds[str(above)]
-    return ""

@@ -60,7 +60,10 @@ def restrict(*, readable: Iterable[str], writable: str) -> bool:
     python = (sys.prefix, sys.base_prefix, *filter(None, (*sys.path, sys.pycache_prefix, *libraries)))
     read = _READ_FILE | _READ_DIRECTORY
     rules = [(path, read) for path in (*_SYSTEM, *python, *readable)]
-    rules += [(parent, _READ_DIRECTORY) for path in readable for parent in _listed(path)]
+    for path in readable:
+        sign = re.search(r"[*?\[]", path)
+        if sign is not None:  # DuckDB lists this directory to find a path with signs of a pattern, which it quotes
+            rules.append((os.path.dirname(path[: sign.start()] + "x"), _READ_DIRECTORY))
     for path, access in [*rules, (writable, every)]:
         with contextlib.suppress(OSError):  # a missing path needs no rule
             place = os.open(path, os.O_PATH | os.O_CLOEXEC)
@@ -70,12 +73,6 @@ def restrict(*, readable: Iterable[str], writable: str) -> bool:
     restricted: int = call(_RESTRICT, ruleset, ctypes.c_uint(0))
     os.close(ruleset)
     return restricted == 0
-
-
-def _listed(path: str) -> list[str]:
-    """The directory that DuckDB lists to find a path with signs of a pattern, which it quotes."""
-    sign = re.search(r"[*?\[]", path)
-    return [] if sign is None else [os.path.dirname(path[: sign.start()] + "x")]
 
 
 # A network namespace without a network, in a user namespace where that takes one; and no privileges. Linux.

@@ -15,7 +15,7 @@ import harness.errors
 from harness.errors import EngineError, HarnessError, HarnessWarning, RequestError, visible, warn
 from harness.metadata.model.arguments import checked
 from harness.metadata.model.times import When
-from harness.metadata.plan.read_options import Ratified, RatifiedCommit, catalog_answer
+from harness.metadata.plan.read_options import Ratified, catalog_answer
 from harness.storage.limits import DEFAULT, Limits
 from harness.tools.contained.arrow_messages import MOST_ARRAYS, StreamError, check_stream, decoded_bytes
 from harness.tools.contained.bounds import Bounds, check_waived, directories_of
@@ -105,7 +105,11 @@ def read_untrusted(
             "allowed_roots": [str(root) for root in allowed_roots],
             "format_hint": format_hint,
         },
-        "ratified": None if answer is None else [_sent(commit) for commit in answer.ratified],
+        "ratified": None
+        if answer is None
+        else [
+            (c.version, c.name, None if c.content is None else b64encode(c.content).decode()) for c in answer.ratified
+        ],
         "limits": {name: getattr(limits or DEFAULT, name) for name in Limits.__slots__},
         "snapshot": {
             "at": at.isoformat() if isinstance(at, datetime) else at,
@@ -161,7 +165,9 @@ def _read(request: dict[str, Any]) -> pa.Table:
     given = request["ratified"]
     table = open_table(
         **request["open"],
-        ratified=None if given is None else [_received(*commit) for commit in given],
+        ratified=None
+        if given is None
+        else [(version, name if content is None else b64decode(content)) for version, name, content in given],
         limits=Limits(**request["limits"]),
         untrusted=True,
     )
@@ -172,15 +178,6 @@ def _read(request: dict[str, Any]) -> pa.Table:
         return pa.table(sql(request["query"], t=snapshot))
     except duckdb.Error as error:
         raise EngineError(f"DuckDB cannot run the query: {error}") from error
-
-
-def _sent(commit: RatifiedCommit) -> tuple[int, str | None, str | None]:
-    """A commit as JSON has it: version, name, and content in Base64."""
-    return commit.version, commit.name, None if commit.content is None else b64encode(commit.content).decode()
-
-
-def _received(version: int, name: str | None, content: str | None) -> Ratified:
-    return (version, b64decode(content)) if content is not None else (version, str(name))
 
 
 def _document(error: HarnessError) -> dict[str, Any]:

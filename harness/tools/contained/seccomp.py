@@ -22,16 +22,10 @@ _SINCE_5_1 = 424
 """The first number that is the same on every machine. A call from it on fails as on a kernel without it: the C library
 then takes the older call."""
 
-
-def _numbers() -> dict[str, dict[str, int]]:
-    found: dict[str, dict[str, int]] = {}
-    for line in Path(__file__).with_name("system_calls.txt").read_text(encoding="ascii").splitlines()[1:]:
-        machine, first, *names = line.split()
-        found.setdefault(machine, {}).update({name: number for number, name in enumerate(names, int(first))})
-    return found
-
-
-NUMBERS: Mapping[str, Mapping[str, int]] = _numbers()
+NUMBERS: dict[str, dict[str, int]] = {}
+for _line in Path(__file__).with_name("system_calls.txt").read_text(encoding="ascii").splitlines()[1:]:
+    _machine, _first, *_names = _line.split()
+    NUMBERS.setdefault(_machine, {}).update({name: number for number, name in enumerate(_names, int(_first))})
 """Numbers of system calls by machine and name."""
 
 # Counted over tables of many writers, both engines, sorts on disk and every command. As margin the list holds the calls

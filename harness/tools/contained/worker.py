@@ -41,7 +41,13 @@ def main() -> int:
     unenforced, listener = confining.before_imports(
         *(request[name] for name in ("parent", "directories", "scratch", "calls"))
     )
-    _begin(listener)
+    # The process that waits takes the listener of the filter, if it can, before it answers.
+    sys.stdout.write("-\n" if listener is None else f"{listener}\n")
+    sys.stdout.flush()
+    sys.stdin.buffer.readline()
+    sys.stdin.close()
+    if listener is not None:
+        os.close(listener)
     module, _, name = request["work"].partition(":")
     work: Work = getattr(importlib.import_module(module), name)
     for library in request["libraries"]:
@@ -61,16 +67,6 @@ def main() -> int:
         return UNENFORCED
     _state["confined"] = True
     return DONE + work(request["request"], sys.stdout.buffer)
-
-
-def _begin(listener: int | None) -> None:
-    """Offer the listener of the filter to the process that waits, until it answers."""
-    sys.stdout.write("-\n" if listener is None else f"{listener}\n")
-    sys.stdout.flush()
-    sys.stdin.buffer.readline()
-    sys.stdin.close()
-    if listener is not None:
-        os.close(listener)
 
 
 def nothing(request: Any, output: BinaryIO) -> int:

@@ -133,15 +133,15 @@ _MAX_PATH = 1000  # bytes
 class SliceNames:
     """Gives each file of the source its path in the slice, relative to its directory, always the same one."""
 
-    def __init__(self, locations: Iterable[str], refreshed: int = 0, *, numbered: bool = False) -> None:
-        """Names for a source whose files are below one of `locations`, as its metadata or storage calls them.
+    def __init__(self, location: str, refreshed: int, *, numbered: bool) -> None:
+        """Names for a source whose files are below a location, as its metadata or storage calls it.
 
         refreshed: the number of refreshes; files that are written anew have other names each time.
         numbered: names are numbers, and say nothing of the source's.
         """
         self.refreshed = refreshed
         self._numbered = numbered
-        self._prefixes = [location.rstrip("/") + "/" for location in locations]
+        self._prefix = location.rstrip("/") + "/"
         self._given: dict[str, str] = {}
         self._taken: set[str] = set()
         self._folders: set[str] = set()
@@ -159,11 +159,10 @@ class SliceNames:
         """The path of a copy in the slice. path: the source's. ending: of the name. folder: for names by digest."""
         found = self._given.get(path)
         if found is None:
-            found = (
-                f"data/{len(self._given):06d}{ending or '.parquet'}"
-                if self._numbered
-                else self._safe(path, ending) or _digest(path, ending, folder)
-            )
+            if self._numbered:
+                found = f"data/{len(self._given):06d}{ending or '.parquet'}"
+            else:
+                found = self._safe(path, ending) or _digest(path, ending, folder)
             self._given[path] = found
             self._taken.add(found.casefold())
             self._folders.update(_folders(found.casefold()))
@@ -171,10 +170,9 @@ class SliceNames:
 
     def _safe(self, path: str, ending: str) -> str | None:
         """The part below the location; None: no file of the slice can have that name, or another file has it."""
-        prefix = next((prefix for prefix in self._prefixes if path.startswith(prefix)), None)
-        if prefix is None:
+        if not path.startswith(self._prefix):
             return None
-        relative = path[len(prefix) :]
+        relative = path.removeprefix(self._prefix)
         relative = relative if relative.endswith(ending) else relative + ending
         segments = relative.split("/")
         if not all(map(_is_plain, segments)) or segments[0].casefold() in _RESERVED or segments[0][0] in "._":
@@ -302,7 +300,14 @@ class _Work:
 
     def fetch(self, file: SourceFile) -> FetchedFile:
         size = self._storage.size(file.physical)
-        self._take(size, file)
+        with self._lock:
+            self._left = None if self._left is None else self._left - size
+            if self._left is not None and self._left < 0:
+                raise RequestError(
+                    f"Cannot pull: files are larger than the table says, and than max_bytes allows; {file.physical} "
+                    f"has {size:,} bytes, {'none' if file.size is None else f'{file.size:,}'} recorded",
+                    options=("max_bytes",),
+                )
         target = self._place.file(file.target)
         part = target.with_name(f"{target.name}.part")
         digest = hashlib.sha256()
@@ -330,18 +335,6 @@ class _Work:
         with self._lock, writing(journal), journal.open("a", encoding="utf-8") as out:
             out.write(json.dumps(asdict(fetched)) + "\n")
         return fetched
-
-    def _take(self, size: int, file: SourceFile) -> None:
-        if self._left is None:
-            return
-        with self._lock:
-            self._left -= size
-            if self._left < 0:
-                raise RequestError(
-                    f"Cannot pull: files are larger than the table says, and than max_bytes allows; {file.physical} "
-                    f"has {size:,} bytes, {'none' if file.size is None else f'{file.size:,}'} recorded",
-                    options=("max_bytes",),
-                )
 
 
 def read_journal(path: Path) -> dict[str, FetchedFile]:

@@ -12,11 +12,8 @@ import pyarrow as pa
 
 from harness.metadata.delta.actions import DeletionVectorDescriptor, DomainMetadata, Metadata, Protocol, Transaction
 from harness.metadata.model.schema import Field, StructType
-from harness.testing.writing.delta.files import statistics_of, write_vectors, z85
+from harness.testing.writing.delta.files import statistics_of, z85
 from harness.testing.writing.delta.values import encoded_path, json_text
-from harness.tools.slices.delta.contents import DeltaContents
-from harness.tools.slices.place import SlicePlace, writing
-from harness.tools.slices.rewriting import Settled
 
 Json: TypeAlias = dict[str, Any]
 _CATALOG = frozenset({"catalogManaged", "catalogOwned-preview"})
@@ -145,43 +142,19 @@ def _physical(level: Json, fields: tuple[Field, ...]) -> Json:
 
 def vector_target(file: str) -> str:
     """The name in the slice of a file of vectors, by its physical path."""
-    return f"deletion_vector_{_id(file)}.bin"
+    return f"deletion_vector_{vector_name(file)}.bin"
 
 
 def copied_vector(vector: DeletionVectorDescriptor, file: str | None) -> Json:
     """The descriptor of a vector whose file was copied. file: its physical path; None: the vector is in the log."""
     found: Json = {"storageType": "i", "pathOrInlineDv": vector.path_or_inline}
     if file is not None:
-        found = {"storageType": "u", "pathOrInlineDv": z85(_id(file).bytes)}
+        found = {"storageType": "u", "pathOrInlineDv": z85(vector_name(file).bytes)}
         if vector.offset is not None:
             found["offset"] = vector.offset
     return {**found, "sizeInBytes": vector.size, "cardinality": vector.cardinality}
 
 
-def _id(file: str) -> uuid.UUID:
+def vector_name(file: str) -> uuid.UUID:
+    """The id in the name of a file of vectors, always the same for one text."""
     return uuid.uuid5(uuid.NAMESPACE_URL, file)
-
-
-def moved_vectors(
-    contents: DeltaContents, settled: Mapping[str, Settled], place: SlicePlace, refreshed: int
-) -> dict[tuple[str, str], Json]:
-    """Writes the vectors that delete a row of the slice, into one file.
-
-    Returns:
-        Their descriptors, by the physical path of the data file and the id of the old vector.
-    """
-    kept = {(path, vector.unique_id) for path, vector in contents.vectors()}
-    dead = {}
-    for version, plan in contents.plans.items():
-        places = {path: ordinal for ordinal, path in enumerate(plan.files.column("physical").to_pylist())}
-        here = {key[0]: key for key in contents.live_vectors(version) if key in kept and key[0] in places}
-        loaded = plan.load_positions([places[path] for path in here])
-        for path, key in here.items():
-            positions = loaded.get(places[path])
-            if positions and path in settled and (moved := settled[path].moved(positions)):
-                dead[key] = moved
-    if not dead:
-        return {}
-    with writing(place.directory):
-        described = write_vectors(place.directory, _id(f"vectors of a slice {refreshed}"), 0, dead.values())
-    return dict(zip(dead, described, strict=True))

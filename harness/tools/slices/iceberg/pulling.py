@@ -20,17 +20,21 @@ from harness.metadata.iceberg.table import IcebergTable
 from harness.metadata.model.arrow_values import from_numpy
 from harness.metadata.model.schema import METADATA, Field
 from harness.metadata.plan.projection import find_stored
-from harness.testing.writing.iceberg.files import (
-    FileOptions,
-    deletion_vector,
-    position_columns,
-    statistics_of,
-    write_file,
-    write_puffin,
-)
+from harness.testing.writing.iceberg import files as writer
 from harness.tools.anonymising.iceberg import IcebergMasking
-from harness.tools.slices.iceberg.contents import FileKey, IcebergContents, check_columns, contents_of, key_of, narrowed
-from harness.tools.slices.iceberg.manifests import ManifestWriter, left_out, read_document, schema_json, slice_document
+from harness.tools.slices.iceberg.manifests import (
+    FileKey,
+    IcebergContents,
+    ManifestWriter,
+    check_columns,
+    contents_of,
+    key_of,
+    left_out,
+    narrowed,
+    read_document,
+    schema_json,
+    slice_document,
+)
 from harness.tools.slices.place import FetchedFile, Slice, SliceNames, SlicePlace, SourceFile, writing
 from harness.tools.slices.request import KeptRows, SliceRequest, kept_rows
 from harness.tools.slices.rewriting import Cut, Rewriter, Settled, cut_file, read_footer
@@ -46,7 +50,7 @@ def planned_slice(table: IcebergTable, selection: IcebergSelection, request: Sli
     if columns is not None:
         check_columns(contents, columns, compact=request.compact)
     rows = kept_rows(contents.plans.values(), request)
-    names = SliceNames((table.metadata.location,), refreshed, numbered=request.anonymise is not None)
+    names = SliceNames(table.metadata.location, refreshed, numbered=request.anonymise is not None)
     planned = _IcebergSlice(table, contents, names, request, columns, rows)
     deletes = () if request.compact else contents.files(Content.POSITION_DELETES)
     return Slice(
@@ -96,7 +100,7 @@ class _IcebergSlice:
             rows=self.rows,
             row_ids=_lineage("_row_id"),
             row_versions=_lineage("_last_updated_sequence_number"),
-            statistics=partial(statistics_of, only=None, bounds_length=_BOUNDS_LENGTH),
+            statistics=partial(writer.statistics_of, only=None, bounds_length=_BOUNDS_LENGTH),
             pseudonyms=pseudonyms,
         )
         plans = self.contents.plans.values() if self.request.rewrites else ()
@@ -162,7 +166,7 @@ class _IcebergSlice:
         target = self.names.written(entry.file.path, ending=".parquet")
         file = place.file(target)
         with writing(file):
-            facts = write_file(file, position_columns(None), rows, FileOptions())
+            facts = writer.write_file(file, writer.position_columns(None), rows, writer.FileOptions())
         named = entry.file.referenced_data_file
         return {
             key_of(entry): {
@@ -187,7 +191,8 @@ class _IcebergSlice:
         file = place.file(target)
         with writing(file):
             file.parent.mkdir(parents=True, exist_ok=True)
-            places = write_puffin(file, [deletion_vector(named, positions) for _, named, positions in dead])
+            blobs = [writer.deletion_vector(named, positions) for _, named, positions in dead]
+            places = writer.write_puffin(file, blobs)
         return {
             key_of(entry): {
                 "file_path": f"{place.directory}/{target}",
@@ -246,15 +251,14 @@ class _IcebergSlice:
             contents = replace(contents, entries=entries)
         schema = self.contents.selection.schema
         folder = place.stage()
-        writer = ManifestWriter(
-            contents=contents,
-            written=written,
-            folder=folder,
-            recorded=f"{location}/metadata",
-            schema_json=schema_json(kept, schema),
-        )
         with writing(folder):
-            lists = writer.lists()
+            lists = ManifestWriter(
+                contents=contents,
+                written=written,
+                folder=folder,
+                recorded=f"{location}/metadata",
+                schema_json=schema_json(kept, schema),
+            ).lists()
         specs = self.contents.source.metadata.specs
         document = slice_document(
             kept,
