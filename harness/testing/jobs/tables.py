@@ -290,6 +290,10 @@ class JobTables:
             raise RequestError(f"The job wrote nothing to {name}; it wrote to {known}")
         return tuple(target.writes)
 
+    def target(self, key: Name) -> WrittenTable:
+        """The table of that key that the job writes to."""
+        return self.targets.setdefault(key, WrittenTable())
+
     def new_directory(self) -> Path:
         """A place for rows, which is not there yet."""
         if self.scratch is None:

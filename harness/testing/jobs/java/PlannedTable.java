@@ -104,18 +104,12 @@ public class PlannedTable implements SupportsRead, SupportsWrite, SupportsRowLev
     }
 
     public void commitStagedChanges() {
-        tell("commit");
-    }
-
-    public void abortStagedChanges() {
-        tell("abort");
-    }
-
-    private void tell(String what) {
-        Map request = Answers.request(what, session);
+        Map request = Answers.request("commit", session);
         request.put("table", number);
         Answers.ask(request);
     }
+
+    public void abortStagedChanges() {} // rows that are not committed are nobody's
 
     public boolean equals(Object other) {
         return other instanceof PlannedTable && key.equals(((PlannedTable) other).key);
