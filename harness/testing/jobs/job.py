@@ -227,7 +227,6 @@ def _settings(spark: SparkSession, tables: JobTables, sources: frozenset[str], *
 
 
 def _needed(spark: SparkSession, catalogs: Sequence[str]) -> dict[str, str]:
-    """The settings for catalogs that tables name."""
     for name in catalogs:
         there = _theirs(spark, name)
         if there is not None:

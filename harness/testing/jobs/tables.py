@@ -142,18 +142,15 @@ def partitioned_by(table: Table) -> tuple[str, ...]:
         return tuple(f.name for f in table.source.latest.columns.partition_columns)  # type: ignore[attr-defined]
     metadata = table.source.metadata  # type: ignore[attr-defined]
     names = {f.id: f.name for f in table.schema.fields}
-    fields = metadata.specs[metadata.default_spec_id].fields
-    said = [_said(str(f.transform), [names.get(id_, f.name) for id_ in f.source_ids]) for f in fields]
-    return tuple(text for text in said if text is not None)
-
-
-def _said(transform: str, columns: list[str]) -> str | None:
-    name, _, width = transform.rstrip("]").partition("[")
-    if name == "void":
-        return None
-    if name == "identity":
-        return columns[0]
-    return f"{_TIMES.get(name, name)}({', '.join([width, *columns] if width else columns)})"
+    said = []
+    for f in metadata.specs[metadata.default_spec_id].fields:
+        transform, _, width = str(f.transform).rstrip("]").partition("[")
+        columns = [names.get(id_, f.name) for id_ in f.source_ids]
+        if transform == "identity":
+            said.append(columns[0])
+        elif transform != "void":
+            said.append(f"{_TIMES.get(transform, transform)}({', '.join([width, *columns] if width else columns)})")
+    return tuple(said)
 
 
 SESSION_CATALOG = "spark_catalog"
@@ -310,8 +307,19 @@ class JobTables:
         return None if source is None else self._planned(name, source, key[-1], options)
 
     def _source(self, key: Name) -> Table | Snapshot | None:
-        if key in self.sources:
-            return _opened_source(self.sources[key])
+        match self.sources.get(key):
+            case None:
+                pass
+            case Table() | Snapshot() as source:
+                return source
+            case str() | os.PathLike() as place:
+                return open_table(os.fspath(place))
+            case source:
+                found = getattr(source, "location", None) or getattr(source, "directory", None)  # of a builder
+                if found is None:
+                    name = type(source).__name__
+                    raise RequestError(f"Cannot use {name} as a table: expected what has a location")
+                return open_table(str(found))
         if self.catalog is None or not key:
             return None
         inner = key[1:] if key[0] == self.catalog.name.casefold() and len(key) > 2 else key
@@ -365,8 +373,8 @@ class JobTables:
         if set(given) == {"versionasof"}:
             return at_version(table, given["versionasof"])
         found = read_point(table, options, self.zone)
-        is_pinned = isinstance(source, Snapshot) and isinstance(found, Snapshot) and not names_point(options)
-        return source if is_pinned and isinstance(source, Snapshot) else found
+        is_free = isinstance(found, Snapshot) and not names_point(options)
+        return source if is_free and isinstance(source, Snapshot) else found
 
     def _own(
         self, name: str, target: WrittenTable, options: Mapping[str, str], source: JobTable | None = None
@@ -402,20 +410,6 @@ def simple_columns(schema: StructType) -> list[tuple[str, str]]:
     return [(field.name, field.dataType.simpleString()) for field in schema.fields]
 
 
-def _opened_source(source: object) -> Table | Snapshot:
-    """Opens a source of a test."""
-    match source:
-        case Table() | Snapshot():
-            return source
-        case str() | os.PathLike():
-            return open_table(os.fspath(source))
-        case _:
-            found = getattr(source, "location", None) or getattr(source, "directory", None)  # a builder has one of them
-            if found is None:
-                raise RequestError(f"Cannot use {type(source).__name__} as a table: expected what has a location")
-            return open_table(str(found))
-
-
 def _written_to(name: str) -> RequestError:
     return RequestError(
         f"Cannot read {name}: the job wrote to it, and harness keeps what is written apart; look at it by "
@@ -425,7 +419,6 @@ def _written_to(name: str) -> RequestError:
 
 
 def _is_path(text: str) -> bool:
-    """Tells a path from a name."""
     return "/" in text or ":" in text
 
 

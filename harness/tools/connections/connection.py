@@ -78,17 +78,6 @@ class Rows:
         return relation
 
 
-def discard(connection: duckdb.DuckDBPyConnection) -> None:
-    """Give up rows that nobody fetched: DuckDB 2.0 refuses other work before that, and 1.5 cuts them off silently.
-
-    Raises EngineError: DuckDB has given up the connection's instance.
-    """
-    try:
-        connection.execute("SELECT 1 WHERE false").fetchall()
-    except duckdb.FatalException as error:
-        raise EngineError(f"DuckDB gave up the instance of this connection: open a new one: {said(error)}") from error
-
-
 _Result = TypeVar("_Result")
 
 
@@ -337,7 +326,11 @@ class Connection:
     def _prepared(self, statement: str) -> Prepared:
         if self._rows is not None:
             self._rows = None
-            discard(self._connection)
+            try:  # DuckDB 2.0 refuses other work before rows are given up, and 1.5 cuts them off silently
+                self._connection.execute("SELECT 1 WHERE false").fetchall()
+            except duckdb.FatalException as error:
+                message = f"DuckDB gave up the instance of this connection: open a new one: {said(error)}"
+                raise EngineError(message) from error
         return prepare(statement, self._tables, self._connection)
 
     def _run(self, prepared: Prepared, parameters: object) -> None:

@@ -154,17 +154,6 @@ class Tables:
         """The error about a name that stands for nothing."""
         if len(name) == 1 and "/" in name[0]:
             return no_table(name[0], ())
-        if (metadata := self._no_metadata_table(name)) is not None:
-            return metadata
-        known = list(self._like(name))
-        near = nearest(name, known) or nearest(name[-1:], [each[-1:] for each in known]) or sorted(known)[:3]
-        ends = {each[-1:] for each in near} if near and not set(near) <= set(known) else set()
-        shown = [each for each in known if each[-1:] in ends] or list(near)
-        hint = f"the nearest are {', '.join(map(in_sql, shown[:3]))}" if shown else self._nothing("tables")
-        return TableNotFoundError(f"There is no table {written(name)}; {hint}", cause="NoSuchTable")
-
-    def _no_metadata_table(self, name: Name) -> TableNotFoundError | None:
-        """The error about a table's name with a part too many; None: the name begins with no table."""
         with contextlib.suppress(HarnessError):
             found = self.open(name[:-1]) if len(name) > 1 else None
             if found is not None:
@@ -174,7 +163,17 @@ class Tables:
                     f"There is no table {written(name)}; the metadata tables of {whole} are {names}",
                     cause="NoSuchTable",
                 )
-        return None
+        known: list[Name] = []
+        if isinstance(self.catalog, Together) and len(name) > 1 and name[0].lower() in self.catalog.configured:
+            with contextlib.suppress(StorageError):  # who may read tables may not always list them
+                known += walk(self.catalog, (name[0].lower(),))
+        else:
+            known += self.names()
+        near = nearest(name, known) or nearest(name[-1:], [each[-1:] for each in known]) or sorted(known)[:3]
+        ends = {each[-1:] for each in near} if near and not set(near) <= set(known) else set()
+        shown = [each for each in known if each[-1:] in ends] or list(near)
+        hint = f"the nearest are {', '.join(map(in_sql, shown[:3]))}" if shown else self._nothing("tables")
+        return TableNotFoundError(f"There is no table {written(name)}; {hint}", cause="NoSuchTable")
 
     def _of_catalog(self, catalog: Catalog, name: Name) -> tuple[str, Table] | None:
         """The table of exactly that name, else the only table whose name differs in case alone."""
@@ -203,14 +202,6 @@ class Tables:
         elif isinstance(self.catalog, Together) and not is_taken and name[0].lower() not in self.catalog.configured:
             fronts = self.catalog.unsaid()
         return [name, *inner, *((front, *name) for front in fronts)]
-
-    def _like(self, name: Name) -> Iterator[Name]:
-        """The names of the catalog that a name says, else all names."""
-        if isinstance(self.catalog, Together) and len(name) > 1 and name[0].lower() in self.catalog.configured:
-            with contextlib.suppress(StorageError):  # who may read tables may not always list them
-                yield from walk(self.catalog, (name[0].lower(),))
-            return
-        yield from self.names()
 
     def _nothing(self, what: str) -> str:
         is_configured = not isinstance(self.catalog, Together) or self.catalog.configured

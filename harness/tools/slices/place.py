@@ -371,7 +371,7 @@ def discard_stale(directory: Path, fetched: Mapping[str, FetchedFile], refreshed
 
 
 def _is_there(path: Path, expected: FetchedFile) -> bool:
-    """True if the file is as it was fetched, to the last bit."""
+    """Tells whether the file is as it was fetched, to the last bit."""
     if not path.is_file() or path.stat().st_size != expected.size:
         return False
     with path.open("rb") as stream:

@@ -320,7 +320,6 @@ def _in_order(first: str, steps: Sequence[Step]) -> list[str]:
 
 
 def _referred(snapshot: Snapshot, steps: Sequence[Step], directory: Path) -> Filter:
-    """The filter of the rows that the slices refer to."""
     columns: dict[int, Field] = {}
     wanted: list[tuple[str, In]] = []
     for step in steps:

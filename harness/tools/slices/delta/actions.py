@@ -128,7 +128,6 @@ def file_statistics(values: pa.Table, fields: tuple[Field, ...]) -> Json:
 
 
 def _physical(level: Json, fields: tuple[Field, ...]) -> Json:
-    """Statistics under physical names."""
     found: Json = {}
     for f in fields:
         if f.name in level:

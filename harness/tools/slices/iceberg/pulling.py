@@ -275,7 +275,6 @@ class _IcebergSlice:
         return [*told, *left_out(source if masking is not None else kept, document)]
 
     def _copied(self) -> Iterator[ManifestEntry]:
-        """The entries of files that are copied."""
         deletes = () if self.request.compact else (Content.EQUALITY_DELETES,)
         return self.contents.files(Content.DATA, *deletes)
 
