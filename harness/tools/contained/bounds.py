@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -45,29 +44,11 @@ class Bounds:
                 )
 
 
-def names() -> tuple[str, ...]:
-    """The names of all bounds."""
-    return tuple(field.name for field in dataclasses.fields(Bounds))
-
-
 SPARE_THREADS = 64
 """Threads that the system allows beyond the bound, so that the watch finds a worker that is beyond."""
 
 WAIVABLE = ("memory_bytes", "cpu_seconds", "open_files", "scratch_bytes", "network", "processes")
 """Limits that the system must hold. The process that waits for the worker holds the others."""
-
-
-def parse_bounds(pairs: Iterable[tuple[str, str]]) -> Bounds:
-    """Bounds from names and digits. Raises RequestError: there is no such bound, or its value is no whole number."""
-    given: dict[str, int] = {}
-    for name, text in pairs:
-        if name not in names():
-            raise RequestError(f"Unknown bound {name!r}: there are {', '.join(names())}", options=("bounds",))
-        digits = text.replace("_", "")
-        if not (digits.isascii() and digits.isdecimal() and len(digits) <= 18):
-            raise RequestError(f"Invalid bound {name}={text!r}: expected a whole number from 1 on", options=("bounds",))
-        given[name] = int(digits)
-    return Bounds(**given)
 
 
 def check_waived(waived: Iterable[str]) -> frozenset[str]:
