@@ -122,13 +122,13 @@ class SparkJob:
         table: its name, or the path that it was saved to.
 
         Raises:
-            RequestError: the job wrote nothing there; or overwrote parts of what it had written before: `writes` has
+            RequestError: the job wrote nothing there; or overwrote parts of its earlier writes: `writes` has
                 each write.
         """
         writes = since_whole(self.writes(table))
         if len(writes) > 1 and not all(write.is_known for write in writes[1:]):
             raise RequestError(
-                f"Cannot tell what the job left in {table}: it overwrote parts of what it wrote; look at .writes"
+                f"Cannot tell what the job left in {table}: it overwrote parts of earlier writes; look at .writes"
             )
         return pa.concat_tables([write.rows for write in writes], promote_options="permissive")
 

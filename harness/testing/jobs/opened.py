@@ -109,7 +109,7 @@ def read_point(table: Table, options: Mapping[str, str], zone: str) -> Snapshot 
     """The reading that `spark.read.options(…)` means on a table. zone: of times that say none.
 
     Raises:
-        RequestError: the options contradict each other, are not of the table's format, or ask what harness cannot do.
+        RequestError: the options contradict each other, are not of the table's format, or harness cannot follow them.
         SnapshotNotFoundError: there is no such snapshot.
     """
     given = {key.lower(): value for key, value in options.items()}

@@ -45,7 +45,7 @@ def spark_session(
     With `warehouse`, `catalog` or `tables` it is always a new session, on the JVM that runs or a new one, with settings
     and views of its own, and it becomes the one that `SparkSession.builder.getOrCreate()` gives. Iceberg and Delta
     tables are read there as harness plans them, with no jar of theirs, in the words of a job: `spark.table`,
-    `format("iceberg")`, `VERSION AS OF`, `DESCRIBE HISTORY`. What the job writes goes to a scratch directory, and no
+    `format("iceberg")`, `VERSION AS OF`, `DESCRIBE HISTORY`. Written rows go to a scratch directory, and no
     source is ever changed: see `harness.register`, and `docs/how-to/test-a-spark-job.md`.
 
     Args:
@@ -89,7 +89,7 @@ def register(
 ) -> SparkJob:
     """Lets jobs on a session of yours read lake tables by names and paths, as harness plans them.
 
-    What a job writes to them goes to a scratch directory. Names of a real Iceberg or Delta jar stay its own. The result
+    Written rows go to a scratch directory. Names of a real Iceberg or Delta jar stay its own. The result
     tells the forms that only a session of harness's own can have, `harness.spark_session(tables=…)`.
 
     Args:

@@ -216,7 +216,7 @@ class JobTables:
         return self._known(written(key), key, point)
 
     def target_key(self, key: Name) -> Name:
-        """The key of a written table: a source has one, whether it is written to by name or by path."""
+        """The key of a written table: the same for a source that is written to by name and by path."""
         if key[0] in PATH_CATALOGS and len(key) == 2 and _is_path(key[1]):
             return path_key(key[1])
         source = self._source(key)
@@ -318,7 +318,7 @@ class JobTables:
                 found = getattr(source, "location", None) or getattr(source, "directory", None)  # of a builder
                 if found is None:
                     name = type(source).__name__
-                    raise RequestError(f"Cannot use {name} as a table: expected what has a location")
+                    raise RequestError(f"Cannot use {name} as a table: expected an object with a location")
                 return open_table(str(found))
         if self.catalog is None or not key:
             return None
@@ -381,7 +381,7 @@ class JobTables:
     ) -> JobTable:
         """The table with the job's writes, over the source's rows; unknown rows cannot be read."""
         if names_point(options) or _TIMESTAMP in options:
-            raise RequestError(f"Cannot read {name} at another point: what the job wrote has no history")
+            raise RequestError(f"Cannot read {name} at another point: written rows have no history")
         writes = since_whole(tuple(target.writes))
         is_over = target.created is None and not writes[0].is_whole
         base = source if is_over and source is not None and _takes(source, writes) else None
@@ -412,7 +412,7 @@ def simple_columns(schema: StructType) -> list[tuple[str, str]]:
 
 def _written_to(name: str) -> RequestError:
     return RequestError(
-        f"Cannot read {name}: the job wrote to it, and harness keeps what is written apart; look at it by "
+        f"Cannot read {name}: the job wrote to it, and harness keeps written rows apart; look at them by "
         "harness_job.written, or run the job in a session with the real writers, harness.spark_session(reference=…)",
         cause="WrittenTo",
     )

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 
-# The rows of what a connection executed: taken one by one, or as a whole.
+# The rows of the last statement: taken one by one, or as a whole.
 
 
 class Rows:
@@ -172,11 +172,9 @@ class Connection:
         return [(reference.table, plan) for reference, plan in prepared.reads if isinstance(plan, ScanPlan)]
 
     def table(self, name: str) -> Table | Snapshot:
-        """The table of that name as it is now, or what was registered under the name.
+        """The table of that name as it is now, or as registered.
 
-        Raises:
-            TableNotFoundError: there is none; the message has the nearest names.
-            AmbiguousTableError: there are several.
+        Raises TableNotFoundError, AmbiguousTableError: there is none, or there are several; the message has names.
         """
         found = self._tables.open(parse_name(name))
         if found is None:
@@ -196,12 +194,11 @@ class Connection:
         return self._tables.names(everywhere=everywhere)
 
     def register(self, name: str, value: Any) -> Connection:
-        """Let a name stand for a table, a snapshot or a location; or for what DuckDB reads: Arrow, pandas, Polars.
+        """Let a name stand for a table, a snapshot or a location, or a frame of Arrow, pandas or Polars.
 
         A table that PyIceberg or deltalake opened is read by harness, at its version.
 
-        Raises:
-            RequestError: DuckDB reads no such value.
+        Raises RequestError: DuckDB reads no such value.
         """
         if isinstance(value, Table | Snapshot | str) or is_table(value):
             self._tables.give(name, value)
@@ -213,7 +210,7 @@ class Connection:
         return self
 
     def unregister(self, name: str) -> Connection:
-        """Take back what `register` did."""
+        """Take back a name of `register`."""
         if self._tables.given.pop(parse_name(name), None) is None:
             self._connection.unregister(name)
         return self
@@ -222,7 +219,7 @@ class Connection:
         """Another connection to the same instance and names, with temporary tables and a transaction of its own."""
         return Connection(self._tables, tracked(self._connection.cursor()))
 
-    # What was executed last.
+    # The last statement.
 
     @property
     def description(self) -> list[tuple[Any, ...]] | None:
@@ -237,9 +234,7 @@ class Connection:
     def fetchone(self) -> tuple[Any, ...] | None:
         """The next row; None: there are no more.
 
-        Raises:
-            MissingFileError: a file is gone since the table was planned.
-            duckdb.Error: DuckDB fails on a row.
+        Raises MissingFileError, duckdb.Error: a file is gone since the table was planned, or DuckDB fails on a row.
         """
         return self._fetched(lambda rows: rows.one_by_one().fetchone())
 
@@ -255,11 +250,7 @@ class Connection:
         return iter(self.fetchone, None)
 
     def arrow(self) -> pa.Table:
-        """All rows as an Arrow table.
-
-        Raises:
-            As `fetchone`, and RequestError: some were fetched one by one.
-        """
+        """All rows as an Arrow table. Raises as `fetchone`, and RequestError: some were fetched one by one."""
         return self._fetched(lambda rows: rows.as_a_whole().to_arrow_table())
 
     def to_batches(self, batch_rows: int = 100_000) -> pa.RecordBatchReader:
@@ -286,12 +277,12 @@ class Connection:
         return self
 
     def commit(self) -> Connection:
-        """Keep what was done since `begin`; without one, everything is kept already."""
+        """Keep all changes since `begin`; without it, they are kept already."""
         self._end("COMMIT")
         return self
 
     def rollback(self) -> Connection:
-        """Undo what was done since `begin`."""
+        """Undo all changes since `begin`."""
         self._end("ROLLBACK")
         return self
 
@@ -300,7 +291,7 @@ class Connection:
         self._connection.interrupt()
 
     def release(self) -> None:
-        """Take away what reads have left, as `harness.release` does: relations made before can not be run any more."""
+        """Take away the tables of reads, as `harness.release` does: relations made before can not be run any more."""
         duckdb_engine().release(self._connection)
         self._rows, self._is_lent, self._read = None, False, {}
 
@@ -352,9 +343,7 @@ class Connection:
 
     def _fetched(self, fetch: Callable[[Rows], _Result]) -> _Result:
         if self._rows is None:
-            raise RequestError(
-                "Cannot fetch rows: execute a query first; what was executed before `sql` or `plans` is gone"
-            )
+            raise RequestError("Cannot fetch rows: execute a query first; rows from before `sql` or `plans` are gone")
         try:
             with warnings.catch_warnings():  # that rows which might be fetched one by one are copied for Arrow
                 warnings.filterwarnings("ignore", "Arrow output on a DB-API result", UserWarning)
@@ -390,7 +379,7 @@ def _statements(query: str) -> list[str]:
     return found
 
 
-# `harness.attach`: tables of a catalog as views of a DuckDB connection, for tools that want one of their own.
+# `harness.attach`: tables of a catalog as views of a DuckDB connection, for tools that bring a connection.
 
 
 def attach(

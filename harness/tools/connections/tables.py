@@ -1,4 +1,4 @@
-"""Tables behind the names in a connection's SQL: those given by name, and those of a catalog."""
+"""Tables behind the names in a connection's SQL: given by name, or in a catalog."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from harness.snapshot import Snapshot
 from harness.table import Table, open_table
 
 Given: TypeAlias = Table | Snapshot | str
-"""A table, which is one version of it; a snapshot; or a location, which is opened each time that it is used."""
+"""A table at one version; a snapshot; or a location, which is opened at each use."""
 Source: TypeAlias = Catalog | Mapping[str, Given] | str | None
 """A connection's source of tables: a catalog or its name, tables by name, or all configured catalogs."""
 

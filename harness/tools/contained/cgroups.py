@@ -133,7 +133,7 @@ class Group:
                 self.end()
 
     def ran_out_of_memory(self) -> bool:
-        """Tells whether the system ended what was in it for want of memory."""
+        """Tells whether the system ended the worker for want of memory."""
         if self._path is None:
             return False
         with contextlib.suppress(OSError, ValueError):
@@ -142,7 +142,7 @@ class Group:
         return False
 
     def end(self) -> None:
-        """Kill what is in it, and take it away."""
+        """Kill the worker, and take the group away."""
         path, self._path = self._path, None
         if path is None:
             return

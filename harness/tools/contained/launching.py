@@ -168,7 +168,7 @@ class _Refusals:
             yield
             return
         end, ending = os.pipe()
-        # Apart from the thread that waits: a call that is taken back between two looks leaves who asks for it waiting.
+        # Apart from the thread that waits: a call that is taken back between two looks leaves its reader waiting.
         thread = threading.Thread(target=self._listen, args=(listener, end), name="harness-refusals", daemon=True)
         try:
             thread.start()

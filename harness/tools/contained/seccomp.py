@@ -1,4 +1,4 @@
-"""A filter of system calls: those that a read takes, with the arguments that it takes them with, and no other.
+"""A filter of system calls: the calls of a read, with the arguments of a read, and no other.
 
 Linux lets every process give up calls for good (seccomp), in containers and without privileges too. Threads that start
 later have the same filter. Other calls fail; the process that waits for the worker notes their names, where the system
@@ -89,7 +89,7 @@ _RULES = {
     "prlimit64": (_Rule(0, (0, _OWN)),),
     "sched_getaffinity": (_Rule(0, (0, _OWN)),),
     "clone": (_Rule(0, (_THREAD,), mask=_THREAD | ~_THREAD_FLAGS & 0xFFFFFFFF),),
-    # Of the terminal, which none of its files is, how much there is to read, and what `fcntl` does as well.
+    # Questions to the terminal, which none of its files is; the number of bytes to read; flags that `fcntl` sets too.
     "ioctl": (_Rule(1, (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451), error=errno.ENOTTY),),
     # F_DUPFD, F_GETFD, F_SETFD, F_GETFL, F_SETFL, F_DUPFD_CLOEXEC; not whom to signal, locks, leases or seals.
     "fcntl": (_Rule(1, (0, 1, 2, 3, 4, 1030)),),
@@ -100,7 +100,7 @@ _RULES = {
     "sendto": (_Rule(4, (0,), whole=True),),
 }
 _SEALED = {"prlimit64": (_Rule(2, (0,), whole=True),), "prctl": (_Rule(0, (15, 16, 0x53564D41), error=errno.EINVAL),)}
-"""Calls that end once the limits are set: those that set them."""
+"""Calls that set limits, and end once the limits are set."""
 
 _Step = tuple[int, int, int, int]
 

@@ -35,7 +35,7 @@ _FILES = "_harness_slice_files.jsonl"
 
 
 class SlicePlace:
-    """A directory that becomes a slice, or is one that becomes newer.
+    """A directory that becomes a slice, or a slice that becomes newer.
 
     directory: absolute. metadata: the folder in it that makes a table of it, `metadata` or `_delta_log`.
     """
@@ -204,7 +204,7 @@ def _folders(path: str) -> Iterable[str]:
     return ("/".join(parts[:end]) for end in range(1, len(parts)))
 
 
-# Fetching the files of a slice: in parallel, each whole or not at all, and not again if it is there.
+# Fetching the files of a slice: in parallel, each whole or not at all, and files that are there not again.
 
 
 _PIECE = 1 << 23  # bytes that are held of a file at a time
@@ -225,7 +225,7 @@ class SourceFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchedFile:
-    """A file that is there. source: where it came from, as it is shown. sha256: of its bytes, in hexadecimal digits."""
+    """A file that is there. source: the file of the source, as shown. sha256: of the bytes, in hexadecimal digits."""
 
     source: str
     target: str
@@ -352,7 +352,7 @@ def read_journal(path: Path) -> dict[str, FetchedFile]:
 
 
 def discard_stale(directory: Path, fetched: Mapping[str, FetchedFile], refreshed: int) -> None:
-    """Removes the files of what a slice was before it was made newer, and forgets them.
+    """Removes the files of a slice's older state, and forgets them.
 
     fetched: those that it has now, by target. refreshed: how often it was made newer.
     """
@@ -362,7 +362,7 @@ def discard_stale(directory: Path, fetched: Mapping[str, FetchedFile], refreshed
         for target in known.keys() - fetched.keys():
             inside(directory, directory / target).unlink(missing_ok=True)
         for target in known if refreshed == 1 else ():
-            # Files that were made of originals the first time; what is made later has a folder for each time.
+            # Files that were made of originals the first time; later files have a folder for each time.
             if target.startswith(f"{_ORIGINALS}/"):
                 inside(directory, directory / target.removeprefix(f"{_ORIGINALS}/")).unlink(missing_ok=True)
         shutil.rmtree(directory / f"refresh-{refreshed - 1}", ignore_errors=True)

@@ -94,13 +94,13 @@ def pull(
         compact: apply the deletes: the slice has live rows, and no deletes.
         anonymise: a key, which chooses other values: of the same types, null where they were null, equal where they
             were equal, in every slice that is made with this key. Texts that people or writers left in the metadata
-            are left out. `docs/how-to/pull-a-slice.md` says what can be told from the slice all the same.
+            are left out. `docs/how-to/pull-a-slice.md` says how much the slice tells all the same.
         max_bytes: more bytes of the source are an error, before anything is copied.
-        dry_run: say what would be copied; write nothing.
+        dry_run: count the files to copy; write nothing.
 
     Raises:
         RequestError: the directory is not empty, the slice is larger than `max_bytes`, or as planning a read says.
-        UnsupportedError: the table has what a slice cannot hold.
+        UnsupportedError: a slice cannot hold a part of the table.
         StorageError: a file cannot be read or written.
         As `harness.open_table` and `Snapshot.plan`.
     """
@@ -255,7 +255,7 @@ def pull_joined(
         directory: for the slices: `directory/orders`, …
         follow: `orders.customer=customers.id`: of customers the rows whose id is a customer of the orders. Columns are
             integers, decimals or texts.
-        request: what the first slice holds; None: everything.
+        request: for the first slice; None: all of its table.
 
     Raises:
         RequestError: a step is none, leads from a table that nothing leads to, or in a circle; or there are too many
@@ -289,7 +289,7 @@ def _anonymised(
     follow: Sequence[str],
     request: SliceRequest,
 ) -> dict[str, Pulled]:
-    """Slices of slices: which rows are referred to shows in values that have not become others yet."""
+    """Slices of slices: the values before they become others tell which rows are referred to."""
     key = request.anonymise
     for name in tables:
         SlicePlace(directory / name, "metadata").check()
@@ -366,15 +366,15 @@ def _keys(step: Step, column: Field, directory: Path) -> list[Any]:
     return sorted(values)
 
 
-# `refresh`: a slice brought to its source's newest snapshot, as if it were pulled anew, fetching what is new.
+# `refresh`: a slice brought to its source's newest snapshot, as if pulled anew, with new files alone fetched.
 
 
 @checked
 def refresh(source: Snapshot | Table | str | os.PathLike[str], directory: str | os.PathLike[str]) -> Pulled:
     """Bring a slice to the newest snapshot of its source, under the filter and the options that it was pulled with.
 
-    Files that are there are not fetched again, but those that `exact`, `columns`, `sample_rows` and `compact` change.
-    The slice is as if it were pulled anew: what its older snapshots had and the newest have not goes.
+    Files that are there are not fetched again, unless `exact`, `columns`, `sample_rows` or `compact` change them. The
+    slice is as if it were pulled anew: data that the newest snapshots lack goes.
 
     Args:
         source: the table that the slice was pulled from, or its location.

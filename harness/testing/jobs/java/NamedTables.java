@@ -22,7 +22,7 @@ import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
-/** A catalog of Spark whose tables Python knows: the job's sources, their metadata tables, and what the job wrote. */
+/** A catalog of Spark whose tables Python knows: the job's sources, their metadata tables, and its writes. */
 public class NamedTables implements StagingTableCatalog, SupportsNamespaces {
     private String name;
     private String session;

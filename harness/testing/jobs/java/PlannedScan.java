@@ -86,7 +86,7 @@ public final class PlannedScan implements ScanBuilder, Scan, SupportsPushDownV2F
         return (Dataset) Answers.get(request);
     }
 
-    /** Filters as lists and maps, for JSON; an empty map is what Python need not know. */
+    /** Filters as lists and maps, for JSON; Python need not know an empty map. */
     private static List described(Predicate[] filters) {
         ArrayList found = new ArrayList();
         for (int i = 0; i < filters.length; i++) {

@@ -19,7 +19,7 @@ import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
-/** What Python opened, under the number that it gave it. Rows are read as `PlannedReads` says, written as `TestWrite`. */
+/** A table that Python opened, under its number there. Rows are read as `PlannedReads` says, written as `TestWrite`. */
 public class PlannedTable implements SupportsRead, SupportsWrite, SupportsRowLevelOperations, StagedTable {
     final String session;
     final String number;

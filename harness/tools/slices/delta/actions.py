@@ -1,4 +1,4 @@
-"""Actions of a slice as the log spells them: made of what harness read, under the slice's paths."""
+"""Actions of a slice as the log spells them: made of the parsed actions, under the slice's paths."""
 
 from __future__ import annotations
 

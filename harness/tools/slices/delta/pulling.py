@@ -62,7 +62,7 @@ class DeltaContents:
     states: Mapping[int, State] = field(repr=False)
 
     def adds(self) -> Iterator[dict[str, Any]]:
-        """The add actions of files that are kept, those of the root first; a file may come with several vectors."""
+        """The add actions of files that are kept, the root's first; a file may come with several vectors."""
         for table in (self.root.files, *(commit.adds for commit in self.commits)):
             yield from self.rows(table)
 
@@ -136,7 +136,7 @@ def contents_of(table: DeltaTable, selection: DeltaSelection, where: str | Filte
     )
 
 
-# A slice with fewer rows or columns: what it cannot do without, and what the metadata says without the others.
+# A slice with fewer rows or columns: the columns that it needs, and the metadata without the others.
 
 
 _SKIPPING = "delta.dataSkippingStatsColumns"
@@ -146,7 +146,7 @@ _CLUSTERING = "delta.clustering"
 
 
 def check_rewritable(contents: DeltaContents, columns: tuple[Field, ...] | None) -> None:
-    """Refuses what files cannot lose rows or columns of.
+    """Refuses tables whose files cannot lose rows or columns.
 
     Raises:
         UnsupportedError: the versions have files of changes.
