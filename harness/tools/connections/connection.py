@@ -143,7 +143,7 @@ class Connection:
             As `harness.sql`, and TableNotFoundError: a name stands for nothing; the message has the nearest ones.
         """
         prepared = self._up_to_last(query)
-        with self._errors(prepared):
+        with self._errors(prepared.tables, prepared):
             text = prepared.runnable(self._connection, parameters)
             self._is_lent = True
             relation = self._connection.sql(text, params=parameters)
@@ -327,7 +327,7 @@ class Connection:
     def _run(self, prepared: Prepared, parameters: object) -> None:
         if self._read and not self._is_lent:
             self.release()
-        with self._errors(prepared):
+        with self._errors(prepared.tables, prepared):
             text = prepared.runnable(self._connection, parameters)
             waits = prepared.gives_rows and parameters is None
             if not waits:
@@ -344,32 +344,31 @@ class Connection:
     def _fetched(self, fetch: Callable[[Rows], _Result]) -> _Result:
         if self._rows is None:
             raise RequestError("Cannot fetch rows: execute a query first; rows from before `sql` or `plans` are gone")
-        try:
-            with warnings.catch_warnings():  # that rows which might be fetched one by one are copied for Arrow
-                warnings.filterwarnings("ignore", "Arrow output on a DB-API result", UserWarning)
-                return fetch(self._rows)
-        except duckdb.IOException as error:
-            raise missing_file(error, self._read) or error from error
-        except (duckdb.InternalException, duckdb.FatalException) as error:
-            raise given_up(error, self._read) or error from error
+        with self._errors(self._read), warnings.catch_warnings():
+            # Rows that might be fetched one by one are copied for Arrow.
+            warnings.filterwarnings("ignore", "Arrow output on a DB-API result", UserWarning)
+            return fetch(self._rows)
 
     @contextmanager
-    def _errors(self, prepared: Prepared) -> Iterator[None]:
+    def _errors(self, tables: Mapping[str, Snapshot], prepared: Prepared | None = None) -> Iterator[None]:
+        """Errors of DuckDB become harness's; rows of a statement that has begun may fail with DuckDB's own.
+
+        tables: that the statement reads. prepared: the statement, which is to begin.
+        """
         try:
             yield
         except duckdb.Error as error:
-            match error:
-                case duckdb.IOException():
-                    found: HarnessError | None = missing_file(error, prepared.tables)
-                case duckdb.InternalException() | duckdb.FatalException():
-                    found = given_up(error, prepared.tables)
-                case duckdb.CatalogException() | duckdb.BinderException():
-                    found = absent(error, prepared, self._tables)
-                case _:
-                    found = None
-            known = {name: snapshot.schema for name, snapshot in prepared.tables.items()}
-            found = found or unbound(error) or told(error, prepared.text, known)
-            raise found from error.with_traceback(None)
+            found: HarnessError | None = None
+            if isinstance(error, duckdb.IOException):
+                found = missing_file(error, tables)
+            elif isinstance(error, duckdb.InternalException | duckdb.FatalException):
+                found = given_up(error, tables)
+            if prepared is None:
+                raise found or error from error
+            if found is None and isinstance(error, duckdb.CatalogException | duckdb.BinderException):
+                found = absent(error, prepared, self._tables)
+            known = {name: snapshot.schema for name, snapshot in tables.items()}
+            raise found or unbound(error) or told(error, prepared.text, known) from error.with_traceback(None)
 
 
 def _statements(query: str) -> list[str]:
