@@ -438,7 +438,7 @@ def test_types_that_spark_lacks_are_told(tables, spark):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        pytest.param({"engine": "sparkle"}, r"Unknown engine 'sparkle': there are duckdb, spark", id="unknown-engine"),
+        pytest.param({"engine": "sparkle"}, r"Unknown engine 'sparkle': did you mean spark", id="unknown-engine"),
         pytest.param({"spark": object()}, r"Cannot use a Spark session on duckdb", id="spark-on-duckdb"),
         pytest.param(
             {"engine": "spark", "connection": duckdb.connect()},
