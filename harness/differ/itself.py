@@ -184,8 +184,11 @@ def _values(column: pa.ChunkedArray) -> Sequence[str]:
     simple = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_boolean, pa.types.is_date)
     if not (any(test(kind) for test in (*simple, pa.types.is_string, pa.types.is_large_string))):
         return ()
-    found = [value for value in pc.unique(column.combine_chunks()).to_pylist() if value is not None]
-    literals = {value: literal for value in found if (literal := _literal(value)) is not None}
+    found = pc.unique(column.combine_chunks()).drop_null()
+    if pa.types.is_date(kind):  # Python's have the years 1 to 9999
+        first, last = (pa.scalar(day, kind) for day in (datetime.date.min, datetime.date.max))
+        found = found.filter(pc.and_(pc.greater_equal(found, first), pc.less_equal(found, last)))
+    literals = {value: literal for value in found.to_pylist() if (literal := _literal(value)) is not None}
     return [literals[value] for value in sorted(literals)]
 
 

@@ -86,8 +86,8 @@ def json_lines_table(text: str, wanted: pa.Schema | None) -> pa.Table:
     its type.
     """
     rows = [json.loads(line) for line in text.split("\n") if line.strip()]
-    if wrong := next((row for row in rows if not isinstance(row, dict)), None):
-        raise ValueError(f"a row is {_shown(wrong)}, not an object by the names of columns")
+    if wrong := [row for row in rows if not isinstance(row, dict)]:
+        raise ValueError(f"a row is {_shown(wrong[0])}, not an object by the names of columns")
     known = [] if wanted is None else wanted.names
     names = list(dict.fromkeys([*(rows[0] if rows else known), *(name for row in rows for name in row)]))
     columns = {}
@@ -201,7 +201,10 @@ def _literal(node: exp.Expr) -> Any:
         case exp.Literal(is_string=True):
             return node.name
         case exp.Literal():
-            return int(node.name) if node.name.isdigit() else float(node.name)
+            value = int(node.name) if node.name.isdigit() else float(node.name)
+            if Decimal(repr(value)) != Decimal(node.name):  # of more digits than a double has
+                raise _Unsayable
+            return value
         case exp.Cast(this=exp.Literal(is_string=True) as text) if node.to.this in _SAME_TEXT:
             return text.name
         case _:

@@ -96,6 +96,12 @@ def test_a_row_that_lacks_a_column_is_no_row_with_a_null():
         json_lines_table('{"a": 1, "b": 2}\n{"a": 1}', None)
 
 
+@pytest.mark.parametrize("text", ["0", "null", "[]", '""', "false", '{"a": 1}\n[]'])
+def test_only_objects_are_rows(text):
+    with pytest.raises(ValueError, match="not an object by the names of columns"):
+        json_lines_table(text, None)
+
+
 @pytest.mark.parametrize(
     ("where", "wanted"),
     [
@@ -110,6 +116,9 @@ def test_a_row_that_lacks_a_column_is_no_row_with_a_null():
         ("a = b", None),
         ("t = TIMESTAMP '2024-01-31 00:00:00'", None),
         ("id + 1 = 2", None),
+        ("d = 1.10", {"type": "eq", "term": "d", "value": 1.1}),
+        ("d = 12345678901234567.89", None),  # of more digits than a double has
+        ("f < 1e400", None),
     ],
 )  # fmt: skip
 def test_a_filter_is_json_too_where_json_can_say_it(where, wanted):
