@@ -15,8 +15,8 @@ from typing import Any
 import typer
 
 import harness
-from harness.cli import options, results, terminal
-from harness.cli.document import print_document
+from harness.cli import options, terminal
+from harness.cli.document import Printed
 from harness.engines.registry import find_engine, registered_engines
 from harness.engines.spark.java_runtime import OLDEST_JAVA, find_java, java_major, java_version, newer_than_pyspark
 from harness.errors import HarnessError, RequestError
@@ -58,7 +58,8 @@ REQUIREMENTS = (
 )
 
 
-def doctor(format_: options.Format = None, output: results.Output = None) -> None:
+@options.grouped
+def doctor(*, out: Printed) -> None:
     """Show versions, and commands that install missing packages.
 
     Examples:
@@ -67,10 +68,9 @@ def doctor(format_: options.Format = None, output: results.Output = None) -> Non
 
     Exits with 2 only if DuckDB reads cannot work.
     """
-    form = results.form(format_, output, options.Document)
     with terminal.progress("looking around"):
         report = _examine()
-    print_document("doctor", report, form, output)
+    out.show("doctor", report)
     if not report["works"][_DUCKDB]:
         raise typer.Exit(2)
 

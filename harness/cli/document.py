@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
+import enum
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
-from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from harness.cli import results
-from harness.cli.options import Document
 from harness.errors import json_text
 from harness.metadata.model.text_tables import label, record_lines, value_text
 
@@ -20,22 +22,52 @@ FORMAT = 1
 """The number of these documents. It changes when a key changes its meaning or goes."""
 
 
-def print_document(
-    kind: str,
-    content: Mapping[str, Any],
-    format_: Document,
-    output: Path | None = None,
-    *,
-    text: Callable[[], Iterable[str]] | None = None,
-) -> None:
-    """Prints a description. text: gives it for people; None: `text_document` does."""
-    if format_ is Document.JSON:
-        texts: Iterable[str] = [json_document(kind, content)]
-    else:
-        texts = text_document(content, results.width_for(output)) if text is None else text()
-    with results.destination(output) as stream:
-        write = results.write_texts if format_ is Document.JSON else results.write_lines
-        write(texts, stream)
+class Form(enum.Enum):
+    """Forms of a printed description."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+class PicturedForm(enum.Enum):
+    """Forms of a printed description that has a picture."""
+
+    TEXT = "text"
+    JSON = "json"
+    HTML = "html"
+
+
+class _Described(results.Placed):
+    def show(self, kind: str, content: Mapping[str, Any], text: Callable[[], Iterable[str]] | None = None) -> None:
+        """Prints a description. text: gives it for people; None: `text_document` does."""
+        if is_json := self.form.value == "json":
+            texts: Iterable[str] = [json_document(kind, content)]
+        else:
+            texts = text_document(content, results.width_for(self.output)) if text is None else text()
+        with results.destination(self.output) as stream:
+            write = results.write_texts if is_json else results.write_lines
+            write(texts, stream)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Printed(_Described):
+    """Options for a printed description."""
+
+    formats = Form
+    format_: Annotated[
+        Form | None, typer.Option("--format", help="Print text for people, the default, or a JSON document.")
+    ] = None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Pictured(_Described):
+    """Options for a printed description that has a picture."""
+
+    formats = PicturedForm
+    format_: Annotated[
+        PicturedForm | None,
+        typer.Option("--format", help="Print text for people, the default, a JSON document, or an HTML page."),
+    ] = None
 
 
 def json_document(kind: str, content: Mapping[str, Any]) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-import enum
 import functools
 import inspect
 import json
@@ -17,6 +16,7 @@ import typer
 
 import harness
 from harness.cli import terminal
+from harness.metadata.model.times import parse_moment
 from harness.metadata.plan.read_options import Prune, Ratified
 from harness.storage import limits
 from harness.storage.gate import Outside
@@ -25,25 +25,11 @@ from harness.tools.contained.bounds import Bounds, check_waived, parse_bounds
 from harness.tools.contained.bounds import names as bounds_names
 
 if TYPE_CHECKING:
+    from harness.snapshot import Snapshot
     from harness.table import Table
 
 OPENING, RARE = "Opening tables", "Rare options"
 """The groups of options that `-h` folds."""
-
-
-class Document(enum.Enum):
-    """Forms of a printed description."""
-
-    TEXT = "text"
-    JSON = "json"
-
-
-class Pictured(enum.Enum):
-    """Forms of a printed description that has a picture."""
-
-    TEXT = "text"
-    JSON = "json"
-    HTML = "html"
 
 
 _opening = functools.partial(typer.Option, rich_help_panel=OPENING)
@@ -58,13 +44,6 @@ CatalogName: TypeAlias = Annotated[
         metavar="NAME",
         help="Find tables by name in this catalog: one of PyIceberg's configuration, or a warehouse directory.",
     ),
-]
-Format: TypeAlias = Annotated[
-    Document | None, typer.Option("--format", help="Print text for people, the default, or a JSON document.")
-]
-PictureFormat: TypeAlias = Annotated[
-    Pictured | None,
-    typer.Option("--format", help="Print text for people, the default, a JSON document, or an HTML page."),
 ]
 PathMap: TypeAlias = Annotated[
     list[str] | None,
@@ -247,8 +226,9 @@ def _hint(name: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpeningOptions:
-    """Options for opening tables."""
+    """Options for opening tables. context: of the command."""
 
+    context: typer.Context
     catalog: CatalogName = None
     storage_option: StorageOption = None
     path_map: PathMap = None
@@ -275,6 +255,11 @@ class OpeningOptions:
     def open(self, location: str) -> Table:
         """The table at `location`. Raises typer.BadParameter for wrong options, and as `harness.open_table`."""
         return harness.open_table(location, catalog=self.catalog, **self.arguments())
+
+    def snapshot(self, location: str, at: str | None) -> Snapshot:
+        """The snapshot of the table that `--at` means."""
+        moment = parse_moment(at)
+        return self.open(location).snapshot(**moment)
 
     def arguments(self) -> dict[str, Any]:
         """Arguments of `open_table` without the catalog."""
@@ -322,12 +307,9 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
     for name, parameter in inspect.signature(command).parameters.items():
         if name in groups:
             of_group = get_type_hints(groups[name], include_extras=True)
-            options += [
-                inspect.Parameter(
-                    field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=of_group[field.name]
-                )
-                for field in dataclasses.fields(groups[name])
-            ]
+            for field in dataclasses.fields(groups[name]):
+                default = parameter.empty if field.default is dataclasses.MISSING else field.default
+                options.append(parameter.replace(name=field.name, default=default, annotation=of_group[field.name]))
         else:
             options.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=hints[name]))
     run.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]  # what typer reads

@@ -10,12 +10,11 @@ from typing import Annotated, Any
 
 import typer
 
-from harness.cli import options, results, terminal
-from harness.cli.document import print_document
+from harness.cli import options, terminal
+from harness.cli.document import Printed
 from harness.cli.options import names
 from harness.errors import RequestError, size_text
 from harness.metadata.catalogs.catalog import parse_name, written
-from harness.metadata.model.times import parse_moment
 from harness.snapshot import reading as reading_of
 from harness.storage.paths import may_be_name
 
@@ -87,10 +86,8 @@ def pull(
         bool,
         typer.Option("--refresh", help="Bring the slice in DIR to the newest snapshot, under the options of its pull."),
     ] = False,
-    format_: options.Format = None,
-    output: results.Output = None,
     *,
-    context: typer.Context,
+    out: Printed,
     opening: options.OpeningOptions,
 ) -> None:
     """Copy a slice of a table, with the files that a filter needs.
@@ -108,11 +105,10 @@ def pull(
     from harness.tools.slices.pulling import make
     from harness.tools.slices.request import SliceRequest
 
-    form = results.form(format_, output, options.Document)
     if opening.untrusted:
         raise RequestError("Cannot pull with --untrusted: a slice is written here, not in the process without rights")
     for name in _OF_A_SLICE if refresh else ():
-        given = context.get_parameter_source(name)
+        given = opening.context.get_parameter_source(name)
         if given is not None and given.name == "COMMANDLINE":
             raise typer.BadParameter(f"--refresh excludes --{name.replace('_', '-')}: the slice is as it was pulled")
     for option, value in (("--key", key), ("--key-file", key_file)):
@@ -131,9 +127,8 @@ def pull(
         anonymise=_key(key, key_file) if anonymise else None,
         max_bytes=max_bytes,
     )
-    moment = parse_moment(at)
     with terminal.progress("planning"):
-        snapshot = opening.open(location).snapshot(**moment)
+        snapshot = opening.snapshot(location, at)
     with terminal.progress("copying"):
         if follow:
             content: dict[str, Any]
@@ -146,7 +141,7 @@ def pull(
         else:
             with reading_of(snapshot.source, snapshot.selection.snapshot):
                 content = asdict(make(snapshot, Path(directory), request, dry_run=dry_run))
-    print_document("pulls" if follow else "pull", content, form, output)
+    out.show("pulls" if follow else "pull", content)
     pulled_ = content["tables"] if follow else [content]
     files, size = (sum(each[name] for each in pulled_) for name in ("files", "bytes"))
     terminal.finished(f"{'planned' if dry_run else 'pulled'} {files:,} files, {size_text(size)},")

@@ -41,15 +41,13 @@ def sql(
         ),
     ] = None,
     at: options.At = None,
-    format_: writers.Format = None,
-    output: results.Output = None,
+    *,
+    out: writers.Written,
     max_rows: writers.MaxRows = str(MAX_ROWS),
     dialect: Annotated[str, typer.Option(metavar="NAME", help="The SQL dialect of the query.")] = "duckdb",
     engine: Annotated[
         str, typer.Option(metavar="NAME", help="The engine that runs the query: duckdb, spark, …")
     ] = "duckdb",
-    *,
-    context: typer.Context,
     opening: options.OpeningOptions,
 ) -> None:
     """Run a query on tables.
@@ -61,7 +59,6 @@ def sql(
 
     --at holds for every table.
     """
-    form = writers.row_form(format_, output)
     shown = writers.number_of_rows(max_rows)
     moment = parse_moment(at)
     given = options.pairs(table, "--table")
@@ -72,8 +69,7 @@ def sql(
         raise typer.BadParameter("--catalog is for --engine duckdb: say --table NAME=TABLE for each table")
     if opening.untrusted:
         untrusted.refuse_engines([engine], "--engine", ("duckdb",))
-    if untrusted.ran(context, [*given.values(), *named], opening.roots(), form, output, query=text):
-        return
+    untrusted.end_apart([*given.values(), *named], opening, out, query=text)
     with terminal.progress("reading metadata"):
         beside = [] if opening.catalog is not None else named
         opened = {place: opening.open(place) for place in (*given.values(), *beside)}
@@ -88,10 +84,10 @@ def sql(
         else:
             rows = _run_by_names(text, opening, tables, moment, dialect, params)
     with (
-        results.destination(output) as stream,
+        results.destination(out.output) as stream,
         terminal.progress_until_written("running the query", stream),
     ):
-        write_rows(rows, form, stream, max_rows=shown)
+        write_rows(rows, out.form, stream, max_rows=shown)
     terminal.finished("ran the query")
 
 

@@ -7,6 +7,7 @@ file is ever replaced: no link is followed, and no device or directory touched.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import enum
 import errno
 import os
@@ -17,7 +18,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO, TextIO, TypeAlias, TypeVar
+from typing import Annotated, Any, BinaryIO, ClassVar, TextIO, TypeAlias, TypeVar
 
 import typer
 
@@ -259,9 +260,23 @@ Output: TypeAlias = Annotated[
 ]
 
 
-def form(given: E | None, output: Path | None, kind: type[E]) -> E:
-    """The format of the only output. Raises as `placed`."""
-    return placed([given] if given else None, [output] if output else None, kind)[0][0]
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Placed:
+    """Options for the format and the file of a command's only result. A class for each set of formats."""
+
+    formats: ClassVar[type[enum.Enum]]
+    format_: enum.Enum | None = None
+    output: Output = None
+
+    def __post_init__(self) -> None:
+        _ = self.form  # a contradiction is said before anything is read
+
+    @property
+    def form(self) -> enum.Enum:
+        """The format. Raises as `placed`."""
+        return placed([self.format_] if self.format_ else None, [self.output] if self.output else None, self.formats)[
+            0
+        ][0]
 
 
 def placed(given: Sequence[E] | None, outputs: Sequence[Path] | None, kind: type[E]) -> list[tuple[E, Path | None]]:

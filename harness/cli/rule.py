@@ -12,8 +12,8 @@ from typing import Annotated
 import typer
 
 from harness import errors
-from harness.cli import options, results
-from harness.cli.document import print_document
+from harness.cli import options
+from harness.cli.document import Printed
 from harness.errors import RequestError
 
 PAGES = ("iceberg", "delta", "frontier")
@@ -123,6 +123,7 @@ def _place(name: str) -> tuple[str, int]:
     return (parts["section"], int(parts["number"])) if parts else ("", 0)
 
 
+@options.grouped
 def rule(
     words: Annotated[
         list[str],
@@ -130,8 +131,8 @@ def rule(
             metavar="RULE", help="The name of a rule, such as delta L38 or iceberg 4.7; with or without quotes."
         ),
     ],
-    format_: options.Format = None,
-    output: results.Output = None,
+    *,
+    out: Printed,
 ) -> None:
     """Show the text of a rule that an error or warning cites.
 
@@ -141,7 +142,6 @@ def rule(
 
     Exits with 2 if there is no such rule; the error names the nearest ones.
     """
-    form = results.form(format_, output, options.Document)
     found = find_rule(" ".join(words))
     place = address(found.name)
     head = "\n".join((f"{found.name}: {found.title}", found.source, *found.links, *([place] if place else ())))
@@ -155,4 +155,4 @@ def rule(
         "page": found.page,
         "address": place,
     }
-    print_document("rule", content, form, output, text=lambda: [text])
+    out.show("rule", content, lambda: [text])

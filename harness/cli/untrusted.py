@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 import typer
 
 from harness.cli import DONE, FAILED, main, results, terminal
-from harness.cli.options import Settings
+from harness.cli.options import OpeningOptions, Settings
 from harness.errors import RequestError
 from harness.tools.contained.bounds import Bounds, directories_of
 from harness.tools.contained.launching import LIBRARIES, Finished, refused
@@ -32,20 +32,13 @@ def is_for_worker(context: typer.Context) -> bool:
     return context.params["untrusted"] and not is_confined()
 
 
-def ran(
-    context: typer.Context,
-    locations: Iterable[str],
-    roots: Iterable[str],
-    form: Any,
-    output: Path | None,
-    **instead: Any,
-) -> bool:
-    """Runs the command in a worker, as `run`, if it must run there; tells whether it did. form: of the result."""
-    if not is_for_worker(context):
-        return False
-    binary = getattr(form, "is_binary", bool)()
-    run(context, locations, roots, output=output, binary=binary, instead={"format_": form, "output": None, **instead})
-    return True
+def end_apart(locations: Iterable[str], opening: OpeningOptions, out: results.Placed, **instead: Any) -> None:
+    """Runs the command in a worker, as `run`, and ends it, if it must run there."""
+    if is_for_worker(opening.context):
+        binary = getattr(out.form, "is_binary", bool)()
+        instead = {"format_": out.form, "output": None, **instead}
+        run(opening.context, locations, opening.roots(), output=out.output, binary=binary, instead=instead)
+        raise typer.Exit(DONE)
 
 
 def refuse_engines(names: Iterable[str], option: str, engines: Sequence[str] = ENGINES) -> None:

@@ -12,12 +12,12 @@ How single values look is in `harness.cli.values`. Nothing but the first rows of
 
 from __future__ import annotations
 
+import dataclasses
 import enum
 import io
 import shutil
 from collections.abc import Iterable, Iterator
 from itertools import chain
-from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
 import numpy as np
@@ -25,7 +25,7 @@ import pyarrow as pa
 import typer
 
 from harness.cli import results
-from harness.cli.results import ByteStream, form, write_texts
+from harness.cli.results import ByteStream, write_texts
 from harness.cli.rows import QueryRows
 from harness.cli.values import cell, csv_quoted, is_nested, json_object, json_value
 from harness.errors import RequestError, json_lines, json_text, visible_lines
@@ -264,9 +264,6 @@ class _Sink(io.RawIOBase):
         return True
 
 
-Format: TypeAlias = Annotated[
-    RowFormat | None, typer.Option("--format", help="Write rows in this format; as text by default.")
-]
 MaxRows: TypeAlias = Annotated[
     str,
     typer.Option("--max-rows", metavar="N", help="Show so many rows as text, and count the others; all: all of them."),
@@ -280,9 +277,19 @@ def number_of_rows(text: str) -> int | None:
     return None if text == "all" else int(text) or None
 
 
-def row_form(given: RowFormat | None, output: Path | None) -> RowFormat:
-    """The format of rows. Refuses to write a binary one to a terminal."""
-    found = form(given, output, RowFormat)
-    if found.is_binary() and output is None and results.is_terminal_output():
-        raise typer.BadParameter(f"--format {found.value} is binary: use --output, or redirect standard output")
-    return found
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Written(results.Placed):
+    """Options for written rows."""
+
+    formats = RowFormat
+    format_: Annotated[
+        RowFormat | None, typer.Option("--format", help="Write rows in this format; as text by default.")
+    ] = None
+
+    @property
+    def form(self) -> RowFormat:
+        """The format. Refuses to write a binary one to a terminal."""
+        found = RowFormat(super().form)
+        if found.is_binary() and self.output is None and results.is_terminal_output():
+            raise typer.BadParameter(f"--format {found.value} is binary: use --output, or redirect standard output")
+        return found
