@@ -63,7 +63,7 @@ def show(directory: Path) -> bool:
     """Makes the tables, prints plans and rows under the commands that give them, and tells whether all is right."""
     from harness.testing.demo import build_demo_tables
 
-    with results.made_in(directory), terminal.progress("making tables"):
+    with results.named("the directory", directory), terminal.progress("making tables"):
         tables = build_demo_tables(directory)
     are_right = [_show(each) for each in (tables.orders, tables.events, tables.clicks)]
     return all(are_right)

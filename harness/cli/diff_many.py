@@ -20,7 +20,6 @@ import harness
 from harness.cli import DIFFERENT, FAILED, options, terminal
 from harness.cli.diff_request import DiffRequest, PlacedReport, RareOption, Relaxing, pair_of_engines, write_reports
 from harness.cli.options import names
-from harness.differ.relaxations import Relaxations
 from harness.differ.result import Batch, BatchEntry, BatchOutcome, QueryFile, entry_of
 from harness.engines.registry import start_engines
 from harness.errors import HarnessError, RequestError
@@ -190,6 +189,7 @@ def _read_queries(patterns: Sequence[str], keys: Sequence[str], relaxing: Relaxi
 
     A line `-- harness: --keys id --tolerance 'total=0.01 because …' --exclude loaded` holds for its query alone.
     """
+    relaxing.relaxations(is_foreign=False)  # an error in them is none of a file
     paths = [Path(path) for pattern in patterns for path in (sorted(glob.glob(pattern)) or [pattern])]
     return [_read(path, keys, relaxing) for path in dict.fromkeys(paths)]
 
@@ -201,32 +201,16 @@ def _read(path: Path, keys: Sequence[str], relaxing: Relaxing) -> QueryFile:
         raise typer.BadParameter(f"--sql-file {str(path)!r} cannot be read: {error}") from None
     own = [line.strip()[len(_MARK) :] for line in text.splitlines() if line.strip().startswith(_MARK)]
     try:
-        given, own_keys = _options(shlex.split(" ".join(own)))
-        found = Relaxing(**given).relaxations(is_foreign=False)
+        keys, relaxing = _with_own(shlex.split(" ".join(own)), keys, relaxing)
+        relaxations = relaxing.relaxations(is_foreign=False)
     except (ValueError, typer.BadParameter) as error:
         raise typer.BadParameter(f"{path}: in its comment {_MARK} {error}") from None
-    general = relaxing.relaxations(is_foreign=False)
-    return QueryFile(
-        name=path.name,
-        text=text.rstrip().removesuffix(";"),
-        keys=tuple(keys if own_keys is None else own_keys),
-        relaxations=Relaxations(
-            tolerance={**general.tolerance, **found.tolerance},
-            exclude=(*general.exclude, *found.exclude),
-            rename={**general.rename, **found.rename},
-            ignore_name_case=general.ignore_name_case or found.ignore_name_case,
-            cast={**general.cast, **found.cast},
-            ignore_case=general.ignore_case or found.ignore_case,
-            trim=general.trim or found.trim,
-            null_as=found.null_as if found.null_as is not None else general.null_as,
-        ),
-    )
+    return QueryFile(name=path.name, text=text.rstrip().removesuffix(";"), keys=tuple(keys), relaxations=relaxations)
 
 
-def _options(words: list[str]) -> tuple[dict[str, Any], list[str] | None]:
-    """Arguments of `Relaxing`, and keys."""
+def _with_own(words: Sequence[str], keys: Sequence[str], relaxing: Relaxing) -> tuple[Sequence[str], Relaxing]:
+    """Keys and options, with those that the words add or replace."""
     found: dict[str, Any] = {}
-    keys = None
     rest = iter(words)
     for word in rest:
         if word in _FLAGS:
@@ -238,12 +222,14 @@ def _options(words: list[str]) -> tuple[dict[str, Any], list[str] | None]:
         if value is None:
             raise ValueError(f"{word} lacks its value")
         if word == "--keys":
-            keys = names(value, word)
+            keys = names(value, word) or ()
         elif word in _LISTS:
-            found.setdefault(_LISTS[word], []).append(value)
+            found.setdefault(_LISTS[word], list(getattr(relaxing, _LISTS[word]) or ())).append(value)
         else:
             found[_VALUES[word]] = value
-    return found, keys
+    if relaxing.exclude is not None and "exclude" in found:
+        found["exclude"] = f"{relaxing.exclude},{found['exclude']}"
+    return keys, dataclasses.replace(relaxing, **found)
 
 
 def compare_files(

@@ -159,9 +159,12 @@ def listening() -> Iterator[Interruption]:
     with contextlib.closing(Interruption()) as found:
         signal.signal(signal.SIGINT, raise_once)
         try:
-            with found.heard(), _made_current(found):
+            with found.heard():
+                _current.append(found)
                 yield found
         finally:
+            if found in _current:
+                _current.remove(found)
             if signal.getsignal(signal.SIGINT) is raise_once:
                 signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -197,15 +200,6 @@ def check() -> None:
 
 
 _current: list[Interruption] = []
-
-
-@contextlib.contextmanager
-def _made_current(found: Interruption) -> Iterator[None]:
-    _current.append(found)
-    try:
-        yield
-    finally:
-        _current.remove(found)
 
 
 def _end_queries() -> None:

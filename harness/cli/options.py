@@ -152,8 +152,8 @@ class Settings:
     waived: frozenset[str]
 
     @classmethod
-    def of(cls, texts: Sequence[str] | None) -> Settings:
-        """The settings in texts of the form NAME=VALUE."""
+    def of(cls, texts: Sequence[str] | None, *, untrusted: bool) -> Settings:
+        """The settings in texts of the form NAME=VALUE. Limits of a worker are refused where there is none."""
         given: dict[str, list[str]] = {}
         for text in texts or ():
             name, separator, value = text.partition("=")
@@ -168,12 +168,10 @@ class Settings:
         if limited := _below("limits", given):
             opening["limits"] = limits.parse_limits(limited.items())
         bounded = _below("bounds", given)
-        return cls(opening, parse_bounds(bounded.items()) if bounded else None, check_waived(given.get("waived", [])))
-
-    def check_trust(self, *, untrusted: bool) -> None:
-        """Refuses limits of a worker where there is none."""
-        if not untrusted and (self.bounds or self.waived):
+        found = cls(opening, parse_bounds(bounded.items()) if bounded else None, check_waived(given.get("waived", [])))
+        if not untrusted and (found.bounds or found.waived):
             raise typer.BadParameter("--set bounds.NAME=VALUE and --set waived=NAME are for --untrusted")
+        return found
 
 
 def _below(group: str, given: dict[str, list[str]]) -> dict[str, str]:
@@ -247,7 +245,6 @@ class OpeningOptions:
     set_: Set = None
 
     def __post_init__(self) -> None:
-        Settings.of(self.set_).check_trust(untrusted=self.untrusted)
         if self.verbose:
             terminal.say_more()
         self.arguments()  # what is malformed is said where no table is opened, too
@@ -271,7 +268,7 @@ class OpeningOptions:
             "outside": self.outside.value,
             "untrusted": self.untrusted,
             "cache_dir": self.cache_dir,
-            **Settings.of(self.set_).opening,
+            **Settings.of(self.set_, untrusted=self.untrusted).opening,
         }
 
     def roots(self) -> list[str]:

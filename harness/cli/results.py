@@ -61,7 +61,7 @@ class ByteStream:
 
     def _do(self, action: Callable[..., object], *arguments: Any) -> None:
         try:
-            with _named(self._name, self.file):
+            with named(self._name, self.file):
                 action(*arguments)
         except (BrokenPipeError, RequestError):
             self.failed = True  # for good: the rest of its buffer can go nowhere
@@ -165,16 +165,9 @@ def is_ascii(output: Path | None) -> bool:
 
 
 @contextlib.contextmanager
-def made_in(directory: Path) -> Iterator[None]:
-    """Turns failures to write below a directory of the user's into errors that name it."""
-    with _named("the directory", directory):
-        yield
-
-
-@contextlib.contextmanager
 def _replaced(path: Path) -> Iterator[ByteStream]:
     interruption.check()
-    with _named(_FILE, path):
+    with named(_FILE, path):
         before = _regular(path)
         descriptor, temporary = tempfile.mkstemp(prefix=".harness-", dir=path.parent)
     file = os.fdopen(descriptor, "wb")
@@ -182,12 +175,12 @@ def _replaced(path: Path) -> Iterator[ByteStream]:
         stream = ByteStream(file, _FILE, path)
         yield stream
         stream.flush()
-        with _named(_FILE, path):
+        with named(_FILE, path):
             _take_over(file.fileno(), before)
             os.fsync(file.fileno())
             file.close()
         interruption.check()
-        with _named(_FILE, path):
+        with named(_FILE, path):
             os.replace(temporary, path)
     except BaseException:
         with contextlib.suppress(OSError):  # closing writes once more what a full disk did not take
@@ -226,7 +219,8 @@ def _take_over(descriptor: int, before: os.stat_result | None) -> None:
 
 
 @contextlib.contextmanager
-def _named(name: str, file: Path | None = None) -> Iterator[None]:
+def named(name: str, file: Path | None) -> Iterator[None]:
+    """Turns failures to write into errors that name the place, such as `the directory`."""
     try:
         yield
     except BrokenPipeError:

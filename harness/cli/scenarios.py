@@ -86,7 +86,10 @@ def build(
     directory = Path(target).absolute()
     scenarios = chosen(patterns, None)
     cases = []
-    with results.made_in(directory), terminal.progress("building", len(scenarios), "scenarios") as advance:
+    with (
+        results.named("the directory", directory),
+        terminal.progress("building", len(scenarios), "scenarios") as advance,
+    ):
         for scenario in scenarios:
             place = directory / scenario.name
             if place.exists():
@@ -215,10 +218,8 @@ def run(
     from harness.testing.conformance.runner import Lists
     from harness.testing.conformance.runner import run as run_suite
 
-    settings = Settings.of(set_)
-    settings.check_trust(untrusted=untrusted)
-    if settings.opening:
-        raise typer.BadParameter(f"--set {next(iter(settings.opening))}: of scenarios, bounds and waived alone are set")
+    if opening := Settings.of(set_, untrusted=untrusted).opening:
+        raise typer.BadParameter(f"--set {next(iter(opening))}: of scenarios, bounds and waived alone are set")
     written = results.placed(format_, output, _RunReport)
     if is_for_worker(context):
         _run_untrusted(context, written)

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from harness.cli.results import ByteStream, forget
-from harness.errors import HarnessWarning, visible, visible_lines
+from harness.errors import HarnessError, HarnessWarning, visible, visible_lines
 from harness.storage import threads
 from harness.storage.clients import TRAFFIC
 from harness.storage.records import dataclass
@@ -58,8 +58,16 @@ def error(text: str, excerpt: str = "") -> None:
 
 
 def failure(problem: Exception) -> None:
-    """Prints on stderr what Typer says of wrong arguments, or the traceback of a fault of harness."""
-    if isinstance(problem, _USAGE_ERRORS):
+    """Prints on stderr why a command failed; of a fault of harness, the traceback."""
+    if isinstance(problem, HarnessError):
+        from harness.cli import options
+
+        if problem.rule is not None:
+            from harness.cli.rule import address
+
+            problem.rule = f"{problem.rule} ({place})" if (place := address(problem.rule)) else problem.rule
+        error(str(problem.respelled(options.spelled)), problem.excerpt)
+    elif isinstance(problem, _USAGE_ERRORS):
         text = io.StringIO()
         problem.show(text)  # type: ignore[attr-defined]
         _lines(re.sub(r"\n\t", " ", text.getvalue()).replace("\nError: ", "\nerror: "))

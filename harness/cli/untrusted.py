@@ -5,9 +5,10 @@ That process gets the command spelled out, and gives back the bytes of its resul
 
 from __future__ import annotations
 
-import codecs
 import enum
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import io
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -17,7 +18,7 @@ from harness.cli import DONE, FAILED, main, results, terminal
 from harness.cli.options import OpeningOptions, Settings
 from harness.errors import RequestError
 from harness.tools.contained.bounds import Bounds, directories_of
-from harness.tools.contained.launching import LIBRARIES, Finished, refused
+from harness.tools.contained.launching import LIBRARIES, refused
 from harness.tools.contained.launching import run as run_worker
 from harness.tools.contained.worker import is_confined
 
@@ -76,7 +77,7 @@ def run(
         raise RequestError(
             "Cannot take --storage-option with --untrusted: no store is asked, and what may be a secret stays here"
         )
-    settings = Settings.of(context.params["set_"])
+    settings = Settings.of(context.params["set_"], untrusted=True)
     with terminal.progress("reading in a process apart"):
         finished = run_worker(
             f"{__name__}:serve",
@@ -96,17 +97,11 @@ def run(
             if binary:
                 stream.write(finished.output)
             else:
-                results.write_texts(_texts_of(finished), stream)
+                # In parts: text takes up to sixteen times the memory of its bytes.
+                text = io.TextIOWrapper(io.BytesIO(finished.output), "utf-8", "backslashreplace", newline="")
+                results.write_texts(iter(partial(text.read, _PART), ""), stream)
     if finished.code != DONE:
         raise typer.Exit(finished.code)
-
-
-def _texts_of(finished: Finished) -> Iterator[str]:
-    """The output as text, in parts: text takes up to sixteen times the memory of its bytes."""
-    decoder = codecs.getincrementaldecoder("utf-8")("backslashreplace")
-    for at in range(0, len(finished.output), _PART):
-        yield decoder.decode(finished.output[at : at + _PART])
-    yield decoder.decode(b"", final=True)
 
 
 def serve(request: Any, output: BinaryIO) -> int:

@@ -11,11 +11,11 @@ from pathlib import Path
 import duckdb
 import typer
 
-from harness.cli import interruption, options, results, terminal
+from harness.cli import interruption, results, terminal
 from harness.cli.looking import explained
 from harness.cli.rows import QueryRows, engine_error
 from harness.cli.writers import RowFormat, number_of_rows, write_rows
-from harness.errors import HarnessError, RequestError, visible
+from harness.errors import RequestError, visible
 from harness.metadata.catalogs.catalog import nearest
 from harness.metadata.model.text_tables import aligned
 from harness.tools.connections.connection import Connection
@@ -157,13 +157,20 @@ class Session:
         self.run(inputs.give_up())
 
     def run(self, text: str) -> None:
-        """Run a command, or statements."""
+        """Run a command, or statements. A failure is a line on stderr."""
         if text.startswith("."):
             actions = [partial(_run_command, self, text)]
         else:
             actions = [partial(self._run, statement) for statement in statements(text)]
         for action in actions:
-            self.has_failed = not guarded(action) or self.has_failed
+            try:
+                action()
+            except typer.Exit:
+                raise
+            except Exception as error:
+                interruption.check()
+                terminal.failure(engine_error(error) if isinstance(error, duckdb.Error) else error)
+                self.has_failed = True
 
     def _run(self, statement: str) -> None:
         self.last_statement = statement
@@ -183,22 +190,3 @@ class Session:
     def _show(self, relation: duckdb.DuckDBPyRelation) -> None:
         with results.result_stream() as stream, terminal.progress_until_written("running the query", stream):
             write_rows(QueryRows(relation), self.row_format, stream, max_rows=self.max_rows, option=".maxrows")
-
-
-def guarded(action: Callable[[], None]) -> bool:
-    """Runs an action whose failure is a line on stderr; tells whether it succeeded."""
-    try:
-        action()
-    except typer.Exit:
-        raise
-    except Exception as error:
-        interruption.check()
-        match error:
-            case HarnessError():
-                terminal.error(str(error.respelled(options.spelled)), error.excerpt)
-            case duckdb.Error():
-                terminal.error(str(engine_error(error)))
-            case _:
-                terminal.failure(error)
-        return False
-    return True
