@@ -75,7 +75,7 @@ def text_lines(
 def _cells(rows: QueryRows) -> Iterator[list[tuple[str | None, ...]]]:
     """The cells of the rows, batch by batch."""
     types = [type_ for _, type_ in rows.columns]
-    for batch in rows.selected(*(cell(f"#{place}", type_) for place, type_ in enumerate(types, 1))).batches():
+    for batch in _as_texts(rows).batches():
         columns = []
         for column, type_ in zip(batch.columns, types, strict=True):
             escaped = json_lines if is_nested(type_) else str
@@ -83,16 +83,17 @@ def _cells(rows: QueryRows) -> Iterator[list[tuple[str | None, ...]]]:
         yield list(zip(*columns, strict=True))
 
 
+def _as_texts(rows: QueryRows) -> QueryRows:
+    return rows.selected(*(cell(f"#{place}", type_) for place, (_, type_) in enumerate(rows.columns, 1)))
+
+
 # DuckDB puts the lines of CSV and JSON together, and hands over their bytes.
 
 
 def _write_csv(rows: QueryRows, stream: ByteStream) -> None:
-    types = [type_ for _, type_ in rows.columns]
-    cells = rows.selected(*(cell(f"#{place}", type_) for place, type_ in enumerate(types, 1)))
-    quoted = [csv_quoted(f"#{place}", type_) for place, type_ in enumerate(types, 1)]
-    separated = ", ',', ".join(quoted)
+    separated = ", ',', ".join(csv_quoted(f"#{place}", type_) for place, (_, type_) in enumerate(rows.columns, 1))
     head = ",".join(csv_quotes(name) for name, _ in rows.columns) + "\n"
-    for text, _ in _texts(cells.selected(f"concat({separated}, chr(10))")):
+    for text, _ in _texts(_as_texts(rows).selected(f"concat({separated}, chr(10))")):
         write_texts([head], stream)
         head = ""
         if stream.isatty():
@@ -102,12 +103,15 @@ def _write_csv(rows: QueryRows, stream: ByteStream) -> None:
     write_texts([head], stream)
 
 
+def _json_values(rows: QueryRows) -> list[str]:
+    return [json_value(f"#{place}", type_, spaced=True) for place, (_, type_) in enumerate(rows.columns, 1)]
+
+
 def _write_json_document(rows: QueryRows, stream: ByteStream) -> None:
     # DuckDB's own types, such as hugeint, are opaque to Arrow.
     types = [(f.name, f.type.type_name if isinstance(f.type, pa.OpaqueType) else str(f.type)) for f in rows.schema()]
     columns = [{"name": name, "type": type_} for name, type_ in types]
-    values = [json_value(f"#{place}", type_, spaced=True) for place, (_, type_) in enumerate(rows.columns, 1)]
-    separated = ", ', ', ".join(values)
+    separated = ", ', ', ".join(_json_values(rows))
     before, count = f'{{"format": {FORMAT}, "kind": "rows", "columns": {json_text(columns)}, "rows": [', 0
     for text, number in _texts(rows.selected(f"concat(',', chr(10), '[', {separated}, ']')")):
         if count == 0:
@@ -124,8 +128,7 @@ def _write_jsonl(rows: QueryRows, stream: ByteStream) -> None:
         raise RequestError(
             f"Cannot write rows as jsonl: more than one column is named {twice[0]!r}; rename it with AS", field=twice[0]
         )
-    values = [json_value(f"#{place}", type_, spaced=True) for place, (_, type_) in enumerate(rows.columns, 1)]
-    for text, _ in _texts(rows.selected(f"concat({json_object(names, values, spaced=True)}, chr(10))")):
+    for text, _ in _texts(rows.selected(f"concat({json_object(names, _json_values(rows), spaced=True)}, chr(10))")):
         _write_json(text, stream)
 
 
