@@ -10,7 +10,6 @@ import os
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -28,7 +27,6 @@ from harness.metadata.catalogs.resolving import configured, open_catalog
 from harness.storage.threads import phase
 
 if TYPE_CHECKING:
-    from harness.snapshot import Snapshot
     from harness.table import Table
 
 
@@ -90,25 +88,23 @@ class _Namespace:
 
 def namespace(text: str) -> _Namespace | None:
     """All tables below a catalog, a namespace or a warehouse directory; None: it is none of these, or a table."""
+    inner: Name = ()
     if os.path.isdir(text):
         if any(os.path.isdir(os.path.join(text, name)) for name in _TABLES):
             return None
-        return _below(text, open_catalog(text), ())
-    if "://" in text or "/" in text or os.path.exists(text):
+        catalog = open_catalog(text)
+    elif "://" in text or "/" in text or os.path.exists(text):
         return None
-    try:
-        first, *rest = parse_name(text)
-    except RequestError:
-        return None
-    if first.lower() not in configured():
-        return None
-    catalog, inner = open_catalog(first), tuple(rest)
-    if inner and inner in catalog.tables(inner[:-1]):
-        return None
-    return _below(text, catalog, inner)
-
-
-def _below(text: str, catalog: Catalog, inner: Name) -> _Namespace | None:
+    else:
+        try:
+            first, *rest = parse_name(text)
+        except RequestError:
+            return None
+        if first.lower() not in configured():
+            return None
+        catalog, inner = open_catalog(first), tuple(rest)
+        if inner and inner in catalog.tables(inner[:-1]):
+            return None
     tables = {written(name[len(inner) :]): name for name in walk(catalog, inner)}
     return _Namespace(text, catalog, tables) if tables else None
 
@@ -293,13 +289,12 @@ def _of_name(
     except HarnessError as error:
         return BatchEntry(name=name, outcome=BatchOutcome.FAILED, message=str(error))
     state = " ".join(f"{each.source.location}@{each.id}" for each in tables)
-    return progress.entry(name, state, partial(_compared, name, request, *tables))
 
+    def compare() -> BatchEntry:
+        try:
+            return entry_of(name, request.compare(*tables))
+        except HarnessError as error:  # such as keys that the table lacks
+            error.respelled(options.spelled)
+            return BatchEntry(name=name, outcome=BatchOutcome.REFUSED, message=str(error))
 
-def _compared(name: str, request: DiffRequest, left: Snapshot, right: Snapshot) -> BatchEntry:
-    """The entry of a table. A request that the table cannot answer, such as keys it lacks, is refused for it alone."""
-    try:
-        return entry_of(name, request.compare(left, right))
-    except HarnessError as error:
-        error.respelled(options.spelled)
-        return BatchEntry(name=name, outcome=BatchOutcome.REFUSED, message=str(error))
+    return progress.entry(name, state, compare)

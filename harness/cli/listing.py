@@ -40,12 +40,10 @@ def list_(
     """
     if verbose:
         terminal.say_more()
+    content: dict[str, Any]
     if name is None and catalog is None:
-        # without anything that may be secret
-        named = sorted(configured().items())
-        content: dict[str, Any] = {
-            "catalogs": [{"name": n, "type": each.kind, "warehouse": each.warehouse} for n, each in named]
-        }
+        shown = sorted(configured().items())  # without anything that may be secret
+        content = {"catalogs": [{"name": n, "type": each.kind, "warehouse": each.warehouse} for n, each in shown]}
     else:
         with terminal.progress("asking the catalog"):
             found, namespace = _meant(name, catalog, storage_options(storage_option))

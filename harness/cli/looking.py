@@ -51,14 +51,12 @@ def info(
         table = opening.open(location)
         is_whole = full or out.form is PicturedForm.JSON
         content, plan = (table.describe(), None) if is_whole else _brief(table)
-    picture = None if plan is None else layout(plan)
+    picture, width = None if plan is None else layout(plan), results.width_for(out.output)
     if out.form is PicturedForm.HTML:
         _write_page(out, "info", location, picture, text_document(content))
     else:
-        width = results.width_for(out.output)
         below = [] if picture is None else section(picture, width, in_ascii=results.is_ascii(out.output))
-        text = lambda: [*text_document(content, width), *(f"{line}\n" for line in below)]  # noqa: E731
-        out.show("info", content, text)
+        out.show("info", content, lambda: [*text_document(content, width), *(f"{line}\n" for line in below)])
     terminal.finished("read the metadata")
 
 
@@ -218,8 +216,7 @@ def history(location: Location, *, out: Pictured, opening: OpeningOptions) -> No
     if out.form is PicturedForm.HTML:
         _write_page(out, "history", location, drawn(found, MOST_BARS), lines)
     else:
-        content = {"format": table.format, "history": found}
-        out.show("history", content, lambda: lines)
+        out.show("history", {"format": table.format, "history": found}, lambda: lines)
 
 
 @grouped
@@ -240,8 +237,7 @@ def plan(
     """
     untrusted.end_apart([location], opening, out)
     with terminal.progress("planning"):
-        chosen = opening.snapshot(location, at)
-        scan = chosen.plan(columns=names(columns, "--columns"), where=where)
+        scan = opening.snapshot(location, at).plan(columns=names(columns, "--columns"), where=where)
         content = scan.to_dict() if out.form is PicturedForm.JSON else {}
     if out.form is PicturedForm.HTML:
         _write_page(out, "plan", location, layout(scan), [as_text(scan)])
@@ -287,8 +283,7 @@ def metadata(
     from harness.metadata.tables.reading import in_words
 
     with terminal.progress("reading metadata"):
-        snapshot = opening.snapshot(location, at)
-        found = snapshot.metadata(name, names(columns, "--columns"))
+        found = opening.snapshot(location, at).metadata(name, names(columns, "--columns"))
         rows = QueryRows.of(in_words(found) if out.form is RowFormat.TEXT else found)
     with results.destination(out.output) as stream:
         write_rows(rows, out.form, stream, max_rows=most)

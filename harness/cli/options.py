@@ -45,10 +45,6 @@ CatalogName: TypeAlias = Annotated[
         help="Find tables by name in this catalog: one of PyIceberg's configuration, or a warehouse directory.",
     ),
 ]
-PathMap: TypeAlias = Annotated[
-    list[str] | None,
-    _opening("--path-map", metavar="OLD=NEW", help="Replace a prefix of the recorded paths. Repeatable."),
-]
 StorageOption: TypeAlias = Annotated[
     list[str] | None,
     _opening(
@@ -165,37 +161,34 @@ class Settings:
                 raise typer.BadParameter(f"--set {name} is given twice")
             given.setdefault(name, []).append(value)
         opening = {name: _value(name, values) for name, values in given.items() if "." not in name and name != "waived"}
-        if limited := _below("limits", given):
-            opening["limits"] = limits.parse_limits(limited.items())
-        bounded = _below("bounds", given)
-        found = cls(opening, parse_bounds(bounded.items()) if bounded else None, check_waived(given.get("waived", [])))
+        limited, bounded = (
+            [(name.partition(".")[2], value) for name, (value, *_) in given.items() if name.startswith(f"{group}.")]
+            for group in ("limits", "bounds")
+        )
+        if limited:
+            opening["limits"] = limits.parse_limits(limited)
+        found = cls(opening, parse_bounds(bounded) if bounded else None, check_waived(given.get("waived", [])))
         if not untrusted and (found.bounds or found.waived):
             raise typer.BadParameter("--set bounds.NAME=VALUE and --set waived=NAME are for --untrusted")
         return found
 
 
-def _below(group: str, given: dict[str, list[str]]) -> dict[str, str]:
-    return {name.partition(".")[2]: value for name, (value, *_) in given.items() if name.startswith(f"{group}.")}
-
-
 def _value(name: str, values: list[str]) -> Any:
     """The value of an argument of `open_table`."""
-    text = values[0]
-    if name in FLAGS:
-        if text.lower() not in ("true", "false"):
-            raise typer.BadParameter(f"--set {name}={text}: expected true or false")
+    if name == "ratified":
+        return list(map(_ratified_commit, values))
+    text, expected = values[0], "true or false"
+    if name in FLAGS and text.lower() in ("true", "false"):
         return text.lower() == "true"
-    match name:
-        case "max_version":
-            if not text.isdecimal():
-                raise typer.BadParameter(f"--set {name}={text}: expected a version, a whole number from 0 on")
+    if name == "max_version":
+        if text.isdecimal():
             return int(text)
-        case "format_hint":
-            if text not in _FORMATS:
-                raise typer.BadParameter(f"--set {name}={text}: expected {' or '.join(_FORMATS)}")
+        expected = "a version, a whole number from 0 on"
+    elif name == "format_hint":
+        if text in _FORMATS:
             return text
-        case _:
-            return list(map(_ratified_commit, values))
+        expected = " or ".join(_FORMATS)
+    raise typer.BadParameter(f"--set {name}={text}: expected {expected}")
 
 
 def _ratified_commit(text: str) -> Ratified:
@@ -229,7 +222,10 @@ class OpeningOptions:
     context: typer.Context
     catalog: CatalogName = None
     storage_option: StorageOption = None
-    path_map: PathMap = None
+    path_map: Annotated[
+        list[str] | None,
+        _opening("--path-map", metavar="OLD=NEW", help="Replace a prefix of the recorded paths. Repeatable."),
+    ] = None
     allowed_roots: Annotated[
         list[str] | None,
         _opening("--allow-root", metavar="DIR", help="Let tables read files here too, a path or URI. Repeatable."),
@@ -344,7 +340,8 @@ def pairs(values: list[str] | None, option: str) -> dict[str, str]:
     return result
 
 
-_QUOTED = re.compile(r'\s*"((?:[^"]|"")*)"([^,]*)')
+_NAME = re.compile(r'\s*(?:"((?:[^"]|"")*)"([^,]*)|([^,]*))(,?)(.*)', re.DOTALL)
+"""A name in quotes and a rest that must not be, or a bare name; then the others."""
 
 
 def names(text: str | None, option: str) -> list[str] | None:
@@ -357,17 +354,13 @@ def names(text: str | None, option: str) -> list[str] | None:
         return None
     found: list[str] = []
     rest, more = text, ","
-    while more:
-        if quoted := _QUOTED.match(rest):
-            name, rest = quoted[1].replace('""', '"'), rest[quoted.end(1) + 1 :]
-            if junk := quoted[2].strip():
-                raise typer.BadParameter(f"{option}: {junk!r} follows a quoted name")
-            _, more, rest = rest.partition(",")
-        else:
-            if rest.lstrip().startswith('"'):
-                raise typer.BadParameter(f"{option}: the quote in {rest.lstrip()!r} is not closed")
-            name, more, rest = rest.partition(",")
-            name = name.strip()
+    while more and (parts := _NAME.fullmatch(before := rest)):
+        quoted, junk, bare, more, rest = parts.groups()
+        if junk and junk.strip():
+            raise typer.BadParameter(f"{option}: {junk.strip()!r} follows a quoted name")
+        if bare and bare.startswith('"'):
+            raise typer.BadParameter(f"{option}: the quote in {before.lstrip()!r} is not closed")
+        name = bare.strip() if quoted is None else quoted.replace('""', '"')
         if not name:
             raise typer.BadParameter(f"{option} {text!r} holds an empty name")
         found.append(name)

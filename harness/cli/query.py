@@ -76,17 +76,19 @@ def sql(
         chosen = {place: table.snapshot(**moment) if moment else table for place, table in opened.items()}
         tables = {name: chosen[place] for name, place in given.items()}
         at_places = {place: chosen[place] for place in beside}
+    from harness.queries.rewrite import parse_statement, references
+
     with terminal.progress("planning"):
+        by_names = opening.catalog is not None
+        if not (by_names or tables) and (engine, dialect) == ("duckdb", "duckdb"):
+            by_names = any(found.name[0] not in at_places for found in references(parse_statement(text)))
         if find_engine(engine).name == "spark":
             rows = _run_on_spark(text, tables | at_places, dialect, params)
-        elif opening.catalog is None and (tables or engine != "duckdb" or not _names_others(text, at_places, dialect)):
-            rows = run(text, tables | at_places, dialect, engine, params)
-        else:
+        elif by_names:
             rows = _run_by_names(text, opening, tables, moment, dialect, params)
-    with (
-        results.destination(out.output) as stream,
-        terminal.progress_until_written("running the query", stream),
-    ):
+        else:
+            rows = run(text, tables | at_places, dialect, engine, params)
+    with results.destination(out.output) as stream, terminal.progress_until_written("running the query", stream):
         write_rows(rows, out.form, stream, max_rows=shown)
     terminal.finished("ran the query")
 
@@ -147,13 +149,6 @@ def _run_on_spark(query: str, tables: Mapping[str, Any], dialect: str, params: P
     except (PySparkException, Py4JError) as error:
         raise spark_error(error) from error
     return QueryRows.of(conform(rows, schema))
-
-
-def _names_others(text: str, tables: Mapping[str, Any], dialect: str) -> bool:
-    """Tells whether a query without --table names tables besides those of locations."""
-    from harness.queries.rewrite import parse_statement, references
-
-    return dialect == "duckdb" and any(found.name[0] not in tables for found in references(parse_statement(text)))
 
 
 def _run_by_names(

@@ -223,7 +223,14 @@ def _write_parquet(rows: QueryRows, stream: ByteStream) -> None:
                 writer.write_batch(batch)
     except (pa.ArrowNotImplementedError, pa.ArrowInvalid) as error:
         for field in schema:
-            _check_parquet(field)
+            try:
+                pq.ParquetWriter(io.BytesIO(), pa.schema([field])).close()
+            except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
+                raise RequestError(
+                    f"Cannot write rows as parquet: it cannot hold column {field.name!r}, of type {field.type}; cast "
+                    "it in the query, with CAST(... AS VARCHAR)",
+                    field=field.name,
+                ) from error
         raise RequestError(f"Cannot write rows as parquet: {error}; cast the column in the query") from error
 
 
@@ -232,19 +239,6 @@ def _begun(rows: QueryRows) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     rows = rows.as_arrow()
     schema, batches = rows.schema(), rows.batches(_ROW_GROUP)
     return schema, chain([batch for batch in [next(batches, None)] if batch is not None], batches)
-
-
-def _check_parquet(field: pa.Field) -> None:
-    import pyarrow.parquet as pq
-
-    try:
-        pq.ParquetWriter(io.BytesIO(), pa.schema([field])).close()
-    except (pa.ArrowNotImplementedError, pa.ArrowInvalid) as error:
-        raise RequestError(
-            f"Cannot write rows as parquet: it cannot hold column {field.name!r}, of type {field.type}; cast it in the "
-            "query, with CAST(... AS VARCHAR)",
-            field=field.name,
-        ) from error
 
 
 class _Sink(io.RawIOBase):
