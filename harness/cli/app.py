@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Sequence
 from functools import partial
 from types import SimpleNamespace
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, Literal, cast, get_args, get_origin
 
 import typer
 from typer import Context
@@ -39,13 +39,14 @@ def take_plain_values(command: TyperCommand | TyperGroup, parent: Context | None
 def _plain(annotation: Any, converter: Callable[[], Any], value: Any, param: Any, ctx: Any) -> Any:
     """The value for the command, as it is, or else as Typer's converter gives it or raises typer.BadParameter."""
     several = param.multiple or param.nargs == -1
+    literals = get_args(annotation) if get_origin(annotation) is Literal else ()
     if value is None:
         return () if several else None
     if several:
         is_listed = annotation == list[str] and isinstance(value, list | tuple)
         if is_listed and all(isinstance(item, str) for item in value):
             return list(value)
-    elif annotation is str and isinstance(value, str):
+    elif value in literals or (annotation is str and isinstance(value, str)):
         return value
     elif isinstance(annotation, enum.EnumMeta):
         for choice in list[enum.Enum](annotation):

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import enum
 import os
 from dataclasses import asdict
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -15,17 +14,11 @@ from harness.errors import RequestError
 from harness.storage.decoded import DIRECTORY, open_folder
 
 
-class Action(enum.Enum):
-    """The actions of `harness cache`."""
-
-    INFO = "info"
-    CLEAR = "clear"
-
-
 @options.grouped
 def cache(
     action: Annotated[
-        Action, typer.Argument(metavar="info|clear", help="Show the size of the cache, or remove its files.")
+        Literal["info", "clear"],
+        typer.Argument(metavar="info|clear", help="Show the size of the cache, or remove its files."),
     ],
     *,
     cache_dir: options.CacheDir = None,
@@ -41,5 +34,5 @@ def cache(
     if not directory:
         raise RequestError(f"Cannot tell which cache is meant: say --cache-dir, or set {DIRECTORY}")
     folder = open_folder(directory)
-    usage = folder.usage() if action is Action.INFO else folder.clear()
+    usage = folder.usage() if action == "info" else folder.clear()
     out.show("cache", asdict(usage))

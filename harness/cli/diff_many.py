@@ -8,7 +8,7 @@ import glob
 import json
 import os
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -47,7 +47,6 @@ class Many:
     sql_file: Annotated[
         list[str] | None,
         RareOption(
-            "--sql-file",
             metavar="FILE",
             help="Compare what the queries of files give, one report for all; further files and patterns may follow.",
         ),
@@ -55,7 +54,6 @@ class Many:
     table: Annotated[
         list[str] | None,
         RareOption(
-            "--table",
             metavar="NAME=TABLE",
             help="What a name in the queries of files stands for; twice, on the left and on the right. Repeatable.",
         ),
@@ -63,14 +61,12 @@ class Many:
     dialect: Annotated[
         QueryDialect,
         RareOption(
-            "--dialect",
             help="Whose SQL the files hold. Spark's runs on DuckDB only where it is certain what it means there.",
         ),
     ] = QueryDialect.DUCKDB
     resume: Annotated[
         Path | None,
         RareOption(
-            "--resume",
             metavar="FILE",
             help="Where all tables of a namespace are compared: keep here what is done, and go on from there.",
         ),
@@ -109,41 +105,24 @@ def namespace(text: str) -> _Namespace | None:
     return _Namespace(text, catalog, tables) if tables else None
 
 
-@dataclass(frozen=True, slots=True)
-class _Progress:
-    """The finished entries of a run, in a file from which another run goes on: a line of JSON for each table.
-
-    file: None: nothing is kept. asked: the request; another request starts anew.
-    """
-
-    file: Path | None
-    asked: str
-
-    def entry(self, name: str, state: str, compare: Callable[[], BatchEntry]) -> BatchEntry:
-        """The entry of an earlier run for tables in the same state, or else a new one, which is kept."""
-        for line in self._lines():
-            if (line.get("name"), line.get("state"), line.get("asked")) == (name, state, self.asked):
-                return BatchEntry(**{**line["entry"], "outcome": BatchOutcome(line["entry"]["outcome"])})
-        entry = compare()
-        if self.file is not None and entry.outcome is not BatchOutcome.FAILED:
-            kept = {"name": name, "state": state, "asked": self.asked, "entry": dataclasses.asdict(entry)}
-            try:
-                with self.file.open("a", encoding="utf-8") as stream:
-                    stream.write(json.dumps(kept, default=lambda each: each.value) + "\n")
-            except OSError as error:
-                raise RequestError(f"Cannot write --resume {str(self.file)!r}: {error}") from None
-        return entry
-
-    def _lines(self) -> Iterator[dict[str, Any]]:
-        if self.file is None or not self.file.exists():
-            return
-        for line in self.file.read_text("utf-8").splitlines():
-            try:
-                found = json.loads(line)
-            except ValueError:
-                continue  # the last line of a run that was ended
-            if isinstance(found, dict) and isinstance(found.get("entry"), dict):
-                yield found
+def _resumed(file: Path | None, asked: dict[str, str], compare: Callable[[], BatchEntry]) -> BatchEntry:
+    """The entry that an earlier run kept in the file, a line of JSON each; or else a new one, which is kept there."""
+    for line in file.read_text("utf-8").splitlines() if file is not None and file.exists() else ():
+        try:
+            found = json.loads(line)
+        except ValueError:
+            continue  # the last line of a run that was ended
+        if isinstance(found, dict) and isinstance(old := found.pop("entry", None), dict) and found == asked:
+            return BatchEntry(**{**old, "outcome": BatchOutcome(old["outcome"])})
+    entry = compare()
+    if file is not None and entry.outcome is not BatchOutcome.FAILED:
+        kept = {**asked, "entry": dataclasses.asdict(entry)}
+        try:
+            with file.open("a", encoding="utf-8") as stream:
+                stream.write(json.dumps(kept, default=lambda each: each.value) + "\n")
+        except OSError as error:
+            raise RequestError(f"Cannot write --resume {str(file)!r}: {error}") from None
+    return entry
 
 
 def finish(batch: Batch, reports: Sequence[PlacedReport], context: typer.Context) -> None:
@@ -180,17 +159,8 @@ _LISTS = {"--tolerance": "tolerance", "--rename": "rename", "--cast": "cast"}
 _VALUES = {"--exclude": "exclude", "--null-as": "null_as"}
 
 
-def _read_queries(patterns: Sequence[str], keys: Sequence[str], relaxing: Relaxing) -> list[QueryFile]:
-    """The queries of files, in the order of their names within a pattern.
-
-    A line `-- harness: --keys id --tolerance 'total=0.01 because …' --exclude loaded` holds for its query alone.
-    """
-    relaxing.relaxations(is_foreign=False)  # an error in them is none of a file
-    paths = [Path(path) for pattern in patterns for path in (sorted(glob.glob(pattern)) or [pattern])]
-    return [_read(path, keys, relaxing) for path in dict.fromkeys(paths)]
-
-
 def _read(path: Path, keys: Sequence[str], relaxing: Relaxing) -> QueryFile:
+    """The query of a file. Its line `-- harness: --keys id --tolerance 'total=0.01 because …'` holds for it alone."""
     try:
         text = path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -242,7 +212,9 @@ def compare_files(
 
     if many.resume is not None or relaxing.group_by or relaxing.sample_keys or relaxing.strict or relaxing.schema_only:
         raise typer.BadParameter("--sql-file excludes --resume, --group-by, --sample-keys, --strict and --schema-only")
-    queries = _read_queries(files, names(keys, "--keys") or (), relaxing)
+    relaxing.relaxations(is_foreign=False)  # an error in them is none of a file
+    paths = [Path(path) for pattern in files for path in (sorted(glob.glob(pattern)) or [pattern])]
+    queries = [_read(path, names(keys, "--keys") or (), relaxing) for path in dict.fromkeys(paths)]
     with terminal.progress("reading metadata"):
         tables = _bound_tables(many.table or (), lambda text: open_(text).snapshot())
     pair_ = pair_of_engines(engines, is_one_table=tables[0] == tables[1])
@@ -264,18 +236,18 @@ def compare_namespaces(
     """Compares the tables of two namespaces by name. A table of one side only is different. arguments: for opening."""
     start_engines(request.engines)
     left, right = sides
-    progress, entries = _Progress(resume, repr(request)), []
+    entries = []
     named = sorted(left.tables.keys() | right.tables.keys())
     with terminal.progress("comparing", len(named), "tables") as advance:
         for name in named:
             with phase(name):
-                entries.append(_of_name(name, sides, request, progress, arguments))
+                entries.append(_of_name(name, sides, request, resume, arguments))
             advance(1)
     return Batch(title=f"{left.label} and {right.label}", sides=(left.label, right.label), entries=tuple(entries))
 
 
 def _of_name(
-    name: str, sides: Sequence[_Namespace], request: DiffRequest, progress: _Progress, arguments: dict[str, Any]
+    name: str, sides: Sequence[_Namespace], request: DiffRequest, resume: Path | None, arguments: dict[str, Any]
 ) -> BatchEntry:
     """The entry of the tables of a name."""
     lacking = [side.label for side in sides if name not in side.tables]
@@ -297,4 +269,4 @@ def _of_name(
             error.respelled(options.spelled)
             return BatchEntry(name=name, outcome=BatchOutcome.REFUSED, message=str(error))
 
-    return progress.entry(name, state, compare)
+    return _resumed(resume, {"name": name, "state": state, "asked": repr(request)}, compare)

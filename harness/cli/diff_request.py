@@ -49,39 +49,33 @@ class Relaxing:
     tolerance: Annotated[
         list[str] | None,
         typer.Option(
-            "--tolerance",
             metavar="COLUMN=AMOUNT",
             help="Let values lie so far apart: 0.01, 0.1%, 4 ulps, 500 ms; of all floats: floats=1e-9. Needs --keys.",
         ),
     ] = None
-    exclude: Annotated[
-        str | None, typer.Option("--exclude", metavar="A,B", help="Leave these columns out, on both sides.")
-    ] = None
+    exclude: Annotated[str | None, typer.Option(metavar="A,B", help="Leave these columns out, on both sides.")] = None
     schema_only: Annotated[bool, typer.Option("--schema-only", help="Compare names and types of columns alone.")] = (
         False
     )
     rename: Annotated[
         list[str] | None,
-        RareOption(
-            "--rename", metavar="LEFT=RIGHT", help="What the left and the right side call one column. Repeatable."
-        ),
+        RareOption(metavar="LEFT=RIGHT", help="What the left and the right side call one column. Repeatable."),
     ] = None
     ignore_name_case: Annotated[
         bool, RareOption("--ignore-name-case", help="Pair columns without regard to the case of their names.")
     ] = False
     cast: Annotated[
         list[str] | None,
-        RareOption("--cast", metavar="COLUMN=TYPE", help="Compare a column as this type of DuckDB's. Repeatable."),
+        RareOption(metavar="COLUMN=TYPE", help="Compare a column as this type of DuckDB's. Repeatable."),
     ] = None
     ignore_case: Annotated[bool, RareOption("--ignore-case", help="Compare text without regard to case.")] = False
     trim: Annotated[bool, RareOption("--trim", help="Compare text without spaces around it.")] = False
     null_as: Annotated[
-        str | None, RareOption("--null-as", metavar="TEXT", help="This text, such as '', is null, on both sides.")
+        str | None, RareOption(metavar="TEXT", help="This text, such as '', is null, on both sides.")
     ] = None
     strict: Annotated[
         list[_Strict] | None,
         RareOption(
-            "--strict",
             metavar="KIND",
             help=f"Beside a file or database, let no difference of types pass, or none of this kind: "
             f"{', '.join(each.value for each in _Strict)}. Repeatable.",
@@ -90,14 +84,13 @@ class Relaxing:
     group_by: Annotated[
         str | None,
         RareOption(
-            "--group-by",
             metavar="A,B",
             help="Count differing rows by these columns. [default: a table's partition columns]",
         ),
     ] = None
     sample_keys: Annotated[
         int | None,
-        RareOption("--sample-keys", metavar="N", min=1, help="Compare so many keys alone, the same in every run."),
+        RareOption(metavar="N", min=1, help="Compare so many keys alone, the same in every run."),
     ] = None
 
     def relaxations(self, *, is_foreign: bool) -> Relaxations:

@@ -41,7 +41,9 @@ class _Described(results.Placed):
     def show(self, kind: str, content: Mapping[str, Any], text: Callable[[], Iterable[str]] | None = None) -> None:
         """Prints a description. text: gives it for people; None: `text_document` does."""
         if is_json := self.form.value == "json":
-            texts: Iterable[str] = [json_document(kind, content)]
+            # A table's format in `content` becomes `table_format`: `format` is the number of the document.
+            values = {"table_format" if key == "format" else key: value for key, value in plain(content).items()}
+            texts: Iterable[str] = [json_text({"format": FORMAT, "kind": kind, **values}, indent=2) + "\n"]
         else:
             texts = text_document(content, results.width_for(self.output)) if text is None else text()
         with results.destination(self.output) as stream:
@@ -70,21 +72,8 @@ class Pictured(_Described):
     ] = None
 
 
-def json_document(kind: str, content: Mapping[str, Any]) -> str:
-    """`content` behind `format` and `kind`; values as `harness.cli.values` says.
-
-    `format` is the number of the document. A table's format in `content` becomes `table_format`.
-    """
-    values = {"table_format" if key == "format" else key: value for key, value in plain(content).items()}
-    document = {"format": FORMAT, "kind": kind, **values}
-    return json_text(document, indent=2) + "\n"
-
-
 def text_document(content: Mapping[str, Any], width: int | None = None) -> Iterator[str]:
-    """Lines for a person: `key: value`, nested mappings indented, lists of mappings as tables of that width.
-
-    Points in time, which are milliseconds since 1970 in `content`, are shown as ISO 8601.
-    """
+    """Lines for a person: `key: value`, nested mappings indented, lists of mappings as tables of that width."""
     yield from (line.rstrip() + "\n" for line in _mapping(plain(content), "", width))
 
 

@@ -10,8 +10,7 @@ import typer
 from harness.cli import results, terminal, untrusted
 from harness.cli.document import Pictured, PicturedForm, Printed, plain, text_document
 from harness.cli.options import At, Columns, Location, OpeningOptions, Where, grouped, names
-from harness.cli.rows import QueryRows
-from harness.cli.writers import MAX_ROWS, MaxRows, RowFormat, Written, number_of_rows, write_rows
+from harness.cli.writers import MAX_ROWS, MaxRows, QueryRows, RowFormat, Written, number_of_rows, write_rows
 from harness.errors import HarnessError, html_text, size_text, visible_lines
 from harness.metadata.model.drawing import Drawing, Kind, as_html, legend_text, section, strip
 from harness.metadata.model.frames import preformatted

@@ -40,7 +40,6 @@ Location: TypeAlias = Annotated[
 CatalogName: TypeAlias = Annotated[
     str | None,
     _opening(
-        "--catalog",
         metavar="NAME",
         help="Find tables by name in this catalog: one of PyIceberg's configuration, or a warehouse directory.",
     ),
@@ -48,7 +47,6 @@ CatalogName: TypeAlias = Annotated[
 StorageOption: TypeAlias = Annotated[
     list[str] | None,
     _opening(
-        "--storage-option",
         metavar="KEY=VALUE",
         help="An option of the file system (fsspec), repeatable. true, false, null, numbers, JSON "
         "objects and lists are taken as such, other values as text; in double quotes a value is "
@@ -59,7 +57,6 @@ StorageOption: TypeAlias = Annotated[
 CacheDir: TypeAlias = Annotated[
     str | None,
     _opening(
-        "--cache-dir",
         metavar="DIR",
         help="Keep decoded metadata here for the next time. [default: the directory in HARNESS_CACHE_DIR]",
     ),
@@ -68,13 +65,11 @@ Verbose: TypeAlias = Annotated[
     bool, _opening("--verbose", help="Tell on standard error each request of a store, and each skipped file.")
 ]
 Columns: TypeAlias = Annotated[
-    str | None, typer.Option("--columns", metavar="A,B", help="Read these columns only, with commas between.")
+    str | None, typer.Option(metavar="A,B", help="Read these columns only, with commas between.")
 ]
 Where: TypeAlias = Annotated[
-    str | None, typer.Option("--where", metavar="SQL", help="Read only rows for which this condition holds.")
+    str | None, typer.Option(metavar="SQL", help="Read only rows for which this condition holds.")
 ]
-
-
 Set: TypeAlias = Annotated[
     list[str] | None,
     _opening(
@@ -84,8 +79,6 @@ Set: TypeAlias = Annotated[
         "allow_version_guess=true or limits.document_bytes=1_000_000_000. Repeatable.",
     ),
 ]
-
-
 Untrusted: TypeAlias = Annotated[
     bool,
     _opening(
@@ -224,7 +217,7 @@ class OpeningOptions:
     storage_option: StorageOption = None
     path_map: Annotated[
         list[str] | None,
-        _opening("--path-map", metavar="OLD=NEW", help="Replace a prefix of the recorded paths. Repeatable."),
+        _opening(metavar="OLD=NEW", help="Replace a prefix of the recorded paths. Repeatable."),
     ] = None
     allowed_roots: Annotated[
         list[str] | None,
@@ -232,9 +225,9 @@ class OpeningOptions:
     ] = None
     outside: Annotated[
         Outside,
-        _opening("--outside", help="Read files that a table names outside of it with a warning, or refuse them."),
+        _opening(help="Read files that a table names outside of it with a warning, or refuse them."),
     ] = Outside.WARN
-    prune: Annotated[Prune, _opening("--prune", help="Skip nothing, files only, or manifests too.")] = Prune.ALL
+    prune: Annotated[Prune, _opening(help="Skip nothing, files only, or manifests too.")] = Prune.ALL
     cache_dir: CacheDir = None
     verbose: Verbose = False
     untrusted: Untrusted = False
@@ -275,7 +268,6 @@ class OpeningOptions:
 At: TypeAlias = Annotated[
     str | None,
     typer.Option(
-        "--at",
         metavar="WHEN",
         help="Read this snapshot: an id or version, a time in ISO 8601 (UTC if without an offset), a branch or a tag; "
         "or, written out, snapshot=ID, timestamp=TIME, ref=NAME.",
@@ -323,11 +315,7 @@ def spelled(name: str, value: str | None) -> str:
 
 
 def pairs(values: list[str] | None, option: str) -> dict[str, str]:
-    """`KEY=VALUE` texts as a mapping, in the order given. The first `=` separates: a value may hold more of them.
-
-    Raises:
-        typer.BadParameter: no `=`, an empty key, or a key that is given twice.
-    """
+    """`KEY=VALUE` texts as a mapping, in the order given. Raises typer.BadParameter; a key is given only once."""
     result: dict[str, str] = {}
     for number, text in enumerate(values or (), 1):
         key, separator, value = text.partition("=")
@@ -345,11 +333,7 @@ _NAME = re.compile(r'\s*(?:"((?:[^"]|"")*)"([^,]*)|([^,]*))(,?)(.*)', re.DOTALL)
 
 
 def names(text: str | None, option: str) -> list[str] | None:
-    """Column names between commas. A name in double quotes may hold commas, and `""` for a double quote.
-
-    Raises:
-        typer.BadParameter: an empty name, or a quote that is not closed.
-    """
+    """Column names between commas, or in double quotes, with `""` for a quote. Raises typer.BadParameter."""
     if text is None:
         return None
     found: list[str] = []

@@ -13,8 +13,7 @@ import typer
 import harness.queries.sql
 import harness.table
 from harness.cli import options, results, terminal, untrusted, writers
-from harness.cli.rows import QueryRows, engine_error
-from harness.cli.writers import MAX_ROWS, write_rows
+from harness.cli.writers import MAX_ROWS, QueryRows, engine_error, write_rows
 from harness.engines.registry import find_engine
 from harness.errors import HarnessError, RequestError, TableNotFoundError
 from harness.metadata.model.times import parse_moment
@@ -29,12 +28,11 @@ if TYPE_CHECKING:
 def sql(
     query: Annotated[str, typer.Argument(metavar="SQL", help="The query; - reads it from standard input.")],
     table: Annotated[
-        list[str] | None, typer.Option("--table", metavar="NAME=TABLE", help="Name a table of the query. Repeatable.")
+        list[str] | None, typer.Option(metavar="NAME=TABLE", help="Name a table of the query. Repeatable.")
     ] = None,
     param: Annotated[
         list[str] | None,
         typer.Option(
-            "--param",
             metavar="[NAME=]VALUE",
             help="A value for the query's ? or $1, or for its $NAME. Repeatable. Numbers, true, false and null are "
             "such, all else is text; in double quotes it is always text.",

@@ -17,6 +17,7 @@ import stat
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, ClassVar, TextIO, TypeAlias, TypeVar
 
@@ -92,11 +93,9 @@ def result_stream() -> Iterator[ByteStream]:
         raise
 
 
-@contextlib.contextmanager
-def destination(path: Path | None) -> Iterator[ByteStream]:
+def destination(path: Path | None) -> AbstractContextManager[ByteStream]:
     """Standard output, or a regular file."""
-    with result_stream() if path is None else _replaced(path) as stream:
-        yield stream
+    return result_stream() if path is None else _replaced(path)
 
 
 def print_result(*texts: str) -> None:
@@ -279,8 +278,7 @@ def placed(given: Sequence[E] | None, outputs: Sequence[Path] | None, kind: type
     A suffix is the format where none is given. A file without a suffix is text.
 
     Raises:
-        typer.BadParameter: a format and a suffix contradict each other, or neither says the format; a file is named
-            twice; or more than one format is for standard output.
+        typer.BadParameter: a contradiction, a format that nothing says, a file or standard output named twice.
     """
     wanted, files = list(given or ()), list(outputs or ())
     if len(wanted) > len(files) + 1:

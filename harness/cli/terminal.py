@@ -155,21 +155,19 @@ def warnings_as_lines() -> Iterator[None]:
 
 @contextlib.contextmanager
 def logs_as_lines(interrupted: object) -> Iterator[None]:
-    """Prints what is logged as lines, unless a caller has it: warnings of libraries, and what `say_more` lets through.
+    """Prints warnings of libraries, and logs that `say_more` lets through, as lines, unless a caller has them.
 
     interrupted: true once the user has ended the command: some libraries log how they were broken off.
     """
     own = logging.getLogger("harness")
     level, lines = own.level, _LogLines(interrupted)
-    is_alone = not logging.root.handlers
-    if is_alone:
+    if not logging.root.handlers:
         logging.root.addHandler(lines)
     try:
         yield
     finally:
         own.setLevel(level)
-        if is_alone:
-            logging.root.removeHandler(lines)
+        logging.root.removeHandler(lines)
 
 
 def say_more() -> None:

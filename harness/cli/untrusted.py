@@ -67,7 +67,6 @@ def run(
 
     Args:
         locations, roots: of tables, and of other places that they may be read from.
-        output: the file of the result; None: standard output.
         instead: the worker's own values of parameters, by name.
         calls: names of system calls that the worker may make besides those of a read.
     """

@@ -12,13 +12,14 @@ How single values look is in `harness.cli.values`. Nothing but the first rows of
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import enum
 import io
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
-from typing import Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -26,15 +27,117 @@ import typer
 
 from harness.cli import results
 from harness.cli.results import ByteStream, write_texts
-from harness.cli.rows import QueryRows
 from harness.cli.values import cell, csv_quoted, is_nested, json_object, json_value
-from harness.errors import RequestError, json_lines, json_text, visible_lines
+from harness.errors import EngineError, HarnessError, RequestError, json_lines, json_text, visible_lines
 from harness.metadata.model.text_tables import Style, column_of, table_lines, unstyled
+from harness.storage.records import dataclass
+
+if TYPE_CHECKING:
+    import duckdb
 
 MAX_ROWS = 40
 """Rows of a query that are shown as text by default."""
 FORMAT = 1
 """The number of the JSON document. It changes when a key changes its meaning or goes."""
+_BATCH_ROWS = 8_192
+"""Few, because a batch of lines of text may have no more than 2 GB; and a terminal shows the first ones early."""
+
+
+def engine_error(error: Exception) -> HarnessError:
+    """A failure of DuckDB about which nothing more is known."""
+    return EngineError(f"DuckDB cannot run the query: {error}")
+
+
+@dataclass(frozen=True, slots=True)
+class QueryRows:
+    """The rows of a query, which runs at each reading. `docs/reference/result-types.md` has types.
+
+    relation: on a connection that harness made. failure: the error of harness for one of DuckDB.
+    """
+
+    relation: duckdb.DuckDBPyRelation
+    failure: Callable[[Exception], HarnessError] = engine_error
+
+    @classmethod
+    def of(cls, table: pa.Table) -> QueryRows:
+        """The rows of a table."""
+        from harness.engines.duckdb.instance import cursor
+        from harness.metadata.filters import sqltext
+
+        names = table.column_names
+        if len({name.casefold() for name in names}) == len(names):
+            return cls(cursor().from_arrow(table))
+        places = cursor().from_arrow(table.rename_columns([f"c{i}" for i in range(len(names))]))
+        return cls(places.project(", ".join(f"#{i} AS {sqltext.name(name)}" for i, name in enumerate(names, 1))))
+
+    @property
+    def columns(self) -> list[tuple[str, Any]]:
+        """Name and DuckDBPyType of each column; names may repeat."""
+        return list(zip(self.relation.columns, self.relation.types, strict=True))
+
+    def schema(self) -> pa.Schema:
+        """The schema of the batches; reads no rows."""
+        with self._told():
+            return _file_schema(self.relation.limit(0).to_arrow_table().schema)
+
+    def selected(self, *columns: str) -> QueryRows:
+        """Rows of other columns in the same order, each in SQL that calls the columns #1, #2 and so on."""
+        return dataclasses.replace(self, relation=self.relation.project(", ".join(columns)))
+
+    def as_arrow(self) -> QueryRows:
+        """The rows in types that Arrow has itself."""
+        from harness.engines.duckdb.relations import given_out
+
+        columns = given_out(self.relation.columns, self.relation.types, as_arrow=True)
+        return self if columns is None else self.selected(columns)
+
+    def batches(self, size: int = _BATCH_ROWS) -> Iterator[pa.RecordBatch]:
+        """The rows, while DuckDB goes on, at most `size` a batch. A failure on a first row comes before any batch."""
+        from harness.engines.duckdb.engine import Streamed
+
+        with self._told():
+            stream = Streamed(self.relation, size)
+        schema = _file_schema(stream.schema)
+        with contextlib.closing(stream):
+            while True:
+                with self._told():
+                    batch = stream.read()
+                if batch is None:
+                    return
+                yield batch.cast(schema)
+
+    @contextlib.contextmanager
+    def _told(self) -> Iterator[None]:
+        import duckdb
+
+        try:
+            yield
+        except (duckdb.Error, pa.ArrowException, OSError) as error:  # of a stream that runs DuckDB's are OSErrors
+            raise self.failure(error) from error
+
+
+def _file_schema(schema: pa.Schema) -> pa.Schema:
+    return pa.schema([field.with_type(_with_booleans(field.type)) for field in schema])
+
+
+def _with_booleans(type_: pa.DataType) -> pa.DataType:
+    """The type with booleans for DuckDB's bytes of them, which files would call numbers."""
+    if isinstance(type_, pa.BaseExtensionType):
+        return pa.bool_() if type_.extension_name == "arrow.bool8" else type_
+    parts = [_with_booleans(type_.field(i).type) for i in range(type_.num_fields)]
+    if all(part.equals(type_.field(i).type) for i, part in enumerate(parts)):
+        return type_
+    match type_:
+        case pa.StructType():
+            return pa.struct([field.with_type(part) for field, part in zip(type_, parts, strict=True)])
+        case pa.ListType():
+            return pa.list_(type_.value_field.with_type(parts[0]))
+        case pa.FixedSizeListType():
+            return pa.list_(type_.value_field.with_type(parts[0]), type_.list_size)
+        case pa.MapType():
+            return pa.map_(*(_with_booleans(part) for part in (type_.key_type, type_.item_type)))
+        case _:  # a union, which Arrow does not cast
+            return type_
 
 
 # The first rows as columns of text, as wide as the terminal.
@@ -51,10 +154,8 @@ def text_lines(
     """Names, types, a rule, a line per row, and the count of rows not shown.
 
     Args:
-        rows: all are read, also those that are not shown, because they are counted.
-        max_rows: how many are shown; None: all, and widths come from the first batch.
-        width: of a line at most, in cells; None: as long as it is.
-        option: what sets `max_rows`, as the person says it.
+        max_rows: so many are shown, the others counted; None: all, and widths come from the first batch.
+        width: of a line at most, in cells. option: the one that sets `max_rows`.
     """
     columns = [column_of(name, type_) for name, type_ in rows.columns]
     rows, total = rows.as_arrow(), 0

@@ -36,7 +36,7 @@ def shell(
     ] = None,
     table: Annotated[
         list[str] | None,
-        typer.Option("--table", metavar="NAME=TABLE", help="A table by a name of its own. Repeatable."),
+        typer.Option(metavar="NAME=TABLE", help="A table by a name of its own. Repeatable."),
     ] = None,
     format_: Annotated[RowFormat, typer.Option("--format", help="How rows are written.")] = RowFormat.TEXT,
     max_rows: Annotated[
@@ -122,11 +122,7 @@ def completions(
 ) -> list[str]:
     """The completions of a word, in order.
 
-    Args:
-        word: that is being typed, up to the cursor; a qualified name is one.
-        text: the input up to the word.
-        names: the names of tables.
-        columns: the columns of a table by its name; none, if it cannot be opened.
+    word: up to the cursor; a qualified name is one. text: the input before it. names: of tables. columns: of a table.
     """
     if not text.strip() and word.startswith("."):
         return _starting(word, COMMANDS)
@@ -201,10 +197,7 @@ class TerminalLines:
                 _editor.write_history_file(place)
 
     def ask(self, unfinished: str) -> str | None:
-        """The next line; None: the person ended the input.
-
-        unfinished: the lines before it that belong to the same statement.
-        """
+        """The next line of the unfinished statement; None: the person ended the input."""
         self._before = unfinished
         try:
             return input(MORE if unfinished.strip() else PROMPT)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Iterable
-from functools import partial
 from pathlib import Path
 
 import duckdb
@@ -13,8 +12,7 @@ import typer
 
 from harness.cli import interruption, results, terminal
 from harness.cli.looking import explained
-from harness.cli.rows import QueryRows, engine_error
-from harness.cli.writers import RowFormat, number_of_rows, write_rows
+from harness.cli.writers import QueryRows, RowFormat, engine_error, number_of_rows, write_rows
 from harness.errors import RequestError, visible
 from harness.metadata.catalogs.catalog import nearest
 from harness.metadata.model.text_tables import aligned
@@ -42,18 +40,10 @@ class InputLines:
         return text
 
 
-def _run_command(session: Session, line: str) -> None:
-    name, _, argument = line.strip().rstrip(";").partition(" ")
-    if name not in COMMANDS:
-        near = nearest((name[1:],), [(each[1:],) for each in COMMANDS]) or (("help",),)
-        raise RequestError(f"There is no command {name}; the nearest is .{near[0][0]}")
-    COMMANDS[name][0](session, argument.strip())
-
-
 def _help(session: Session, argument: str) -> None:
     lines = [f"{name + ' ' + takes:<18} {what}\n" for name, (_, takes, what) in COMMANDS.items() if what]
-    results.print_result("Statements end with a semicolon; Ctrl-C ends the one that runs, or gives up what is typed.\n")
-    results.print_result(*lines)
+    first = "Statements end with a semicolon; Ctrl-C ends the one that runs, or gives up what is typed.\n"
+    results.print_result(first, *lines)
 
 
 def _tables(session: Session, argument: str) -> None:
@@ -133,11 +123,8 @@ _COUNTS = (["Count"], ["Success"])
 class Session:
     """Runs statements and commands of the shell. A failure is a line on stderr, and the next input runs.
 
-    connection: whose tables the statements have.
-    row_format: how rows are shown. max_rows: how many; None: all.
-    last_statement: that of `.plan` without a query.
-    files: those that `.read` is at.
-    is_timed: tells how long a statement took. has_failed: anything did. is_over: the person wants to end.
+    max_rows: the shown ones; None: all. last_statement: that of `.plan` without a query. files: those that `.read`
+    is at. is_timed: tells how long a statement took. is_over: the person wants to end.
     """
 
     def __init__(self, connection: Connection, *, row_format: RowFormat, max_rows: int | None) -> None:
@@ -158,19 +145,23 @@ class Session:
 
     def run(self, text: str) -> None:
         """Run a command, or statements. A failure is a line on stderr."""
-        if text.startswith("."):
-            actions = [partial(_run_command, self, text)]
-        else:
-            actions = [partial(self._run, statement) for statement in statements(text)]
-        for action in actions:
+        is_command = text.startswith(".")
+        for each in [text] if is_command else statements(text):
             try:
-                action()
+                (self._run_command if is_command else self._run)(each)
             except typer.Exit:
                 raise
             except Exception as error:
                 interruption.check()
                 terminal.failure(engine_error(error) if isinstance(error, duckdb.Error) else error)
                 self.has_failed = True
+
+    def _run_command(self, line: str) -> None:
+        name, _, argument = line.strip().rstrip(";").partition(" ")
+        if name not in COMMANDS:
+            near = nearest((name[1:],), [(each[1:],) for each in COMMANDS]) or (("help",),)
+            raise RequestError(f"There is no command {name}; the nearest is .{near[0][0]}")
+        COMMANDS[name][0](self, argument.strip())
 
     def _run(self, statement: str) -> None:
         self.last_statement = statement
