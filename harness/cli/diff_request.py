@@ -83,14 +83,10 @@ class Relaxing:
     ] = None
     group_by: Annotated[
         str | None,
-        RareOption(
-            metavar="A,B",
-            help="Count differing rows by these columns. [default: a table's partition columns]",
-        ),
+        RareOption(metavar="A,B", help="Count differing rows by these columns. [default: a table's partition columns]"),
     ] = None
     sample_keys: Annotated[
-        int | None,
-        RareOption(metavar="N", min=1, help="Compare so many keys alone, the same in every run."),
+        int | None, RareOption(metavar="N", min=1, help="Compare so many keys alone, the same in every run.")
     ] = None
 
     def relaxations(self, *, is_foreign: bool) -> Relaxations:

@@ -216,16 +216,14 @@ class OpeningOptions:
     catalog: CatalogName = None
     storage_option: StorageOption = None
     path_map: Annotated[
-        list[str] | None,
-        _opening(metavar="OLD=NEW", help="Replace a prefix of the recorded paths. Repeatable."),
+        list[str] | None, _opening(metavar="OLD=NEW", help="Replace a prefix of the recorded paths. Repeatable.")
     ] = None
     allowed_roots: Annotated[
         list[str] | None,
         _opening("--allow-root", metavar="DIR", help="Let tables read files here too, a path or URI. Repeatable."),
     ] = None
     outside: Annotated[
-        Outside,
-        _opening(help="Read files that a table names outside of it with a warning, or refuse them."),
+        Outside, _opening(help="Read files that a table names outside of it with a warning, or refuse them.")
     ] = Outside.WARN
     prune: Annotated[Prune, _opening(help="Skip nothing, files only, or manifests too.")] = Prune.ALL
     cache_dir: CacheDir = None

@@ -62,8 +62,7 @@ def pull(
         Path | None, typer.Option(metavar="FILE", help="Take the key from the first line of a file.")
     ] = None,
     max_bytes: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="Copy nothing if the slice needs more bytes of the source."),
+        int | None, typer.Option(metavar="N", help="Copy nothing if the slice needs more bytes of the source.")
     ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Count the files and bytes of the slice; write nothing.")

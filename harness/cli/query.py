@@ -92,11 +92,7 @@ def sql(
 
 
 def run(
-    query: str,
-    tables: Mapping[str, Any],
-    dialect: str = "duckdb",
-    engine: str = "duckdb",
-    params: Params = None,
+    query: str, tables: Mapping[str, Any], dialect: str = "duckdb", engine: str = "duckdb", params: Params = None
 ) -> QueryRows:
     """The rows of the query, which is planned now; on DuckDB it runs when rows are read. Raises as `harness.sql`."""
     import pyarrow as pa

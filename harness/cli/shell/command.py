@@ -35,8 +35,7 @@ def shell(
         ),
     ] = None,
     table: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME=TABLE", help="A table by a name of its own. Repeatable."),
+        list[str] | None, typer.Option(metavar="NAME=TABLE", help="A table by a name of its own. Repeatable.")
     ] = None,
     format_: Annotated[RowFormat, typer.Option("--format", help="How rows are written.")] = RowFormat.TEXT,
     max_rows: Annotated[

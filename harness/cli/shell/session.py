@@ -40,82 +40,6 @@ class InputLines:
         return text
 
 
-def _help(session: Session, argument: str) -> None:
-    lines = [f"{name + ' ' + takes:<18} {what}\n" for name, (_, takes, what) in COMMANDS.items() if what]
-    first = "Statements end with a semicolon; Ctrl-C ends the one that runs, or gives up what is typed.\n"
-    results.print_result(first, *lines)
-
-
-def _tables(session: Session, argument: str) -> None:
-    names = (in_sql(name) for name in session.connection.names(everywhere=False))
-    results.print_result(*(f"{visible(name)}\n" for name in names if argument.casefold() in name.casefold()))
-
-
-def _schema(session: Session, argument: str) -> None:
-    if not argument:
-        raise RequestError("Cannot show a schema: say whose, .schema sales.orders")
-    fields = session.connection.table(argument).schema.fields
-    results.print_result(*(f"{line}\n" for line in aligned([(field.name, str(field.type)) for field in fields])))
-
-
-def _plan(session: Session, argument: str) -> None:
-    query = argument or session.last_statement
-    if query is None:
-        raise RequestError("Cannot show a plan: there was no query yet; say one, .plan SELECT …")
-    parts = [f"{visible(name)}:\n{explained(plan)}" for name, plan in session.connection.plans(query)]
-    results.print_result("\n".join(parts) or "The query reads no table of the catalog.\n")
-
-
-def _mode(session: Session, argument: str) -> None:
-    known = [each.value for each in RowFormat if not each.is_binary()]
-    if argument not in known:
-        raise RequestError(f"Cannot write rows as {argument or 'nothing'}: say one of {', '.join(known)}")
-    session.row_format = RowFormat(argument)
-
-
-def _max_rows(session: Session, argument: str) -> None:
-    session.max_rows = number_of_rows(argument)
-
-
-def _timer(session: Session, argument: str) -> None:
-    if argument not in ("on", "off"):
-        raise RequestError(f"Cannot set the timer to {argument or 'nothing'}: say on or off")
-    session.is_timed = argument == "on"
-
-
-def _read(session: Session, argument: str) -> None:
-    file = Path(argument).expanduser()
-    try:
-        lines, own = file.read_text("utf-8").splitlines(keepends=True), file.resolve()
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise RequestError(f"Cannot read statements from {argument or 'nothing'}: {reason}; say a file") from error
-    if own in session.files:
-        raise RequestError(f"Cannot read statements from {argument}: it is being read, and would be without end")
-    session.files.append(own)
-    session.run_all(lines)
-    session.files.remove(own)
-
-
-def _quit(session: Session, argument: str) -> None:
-    session.is_over = True
-
-
-COMMANDS: dict[str, tuple[Callable[[Session, str], None], str, str]] = {
-    ".tables": (_tables, "[TEXT]", "the tables whose names hold the text; after USE, those in its namespace"),
-    ".schema": (_schema, "TABLE", "the columns of a table, and their types"),
-    ".plan": (_plan, "[QUERY]", "the files that a query reads and skips, and why; of the last one, if none is said"),
-    ".mode": (_mode, "NAME", "how rows are written: text, csv, json or jsonl"),
-    ".maxrows": (_max_rows, "N", "how many rows are shown as text, or all"),
-    ".timer": (_timer, "on|off", "the seconds that a statement took, on standard error"),
-    ".read": (_read, "FILE", "run the statements and commands of a file"),
-    ".help": (_help, "", "this list"),
-    ".quit": (_quit, "", "end; Ctrl-D does too"),
-    ".exit": (_quit, "", ""),
-}
-"""By name: the function, the argument, and the help text, which is empty for a second name."""
-
-
 _COUNTS = (["Count"], ["Success"])
 """Columns of what DuckDB says of a statement that gives no rows."""
 
@@ -171,13 +95,84 @@ class Session:
             with terminal.progress("planning"):
                 relation = self.connection.sql(statement)
             if relation is not None and relation.columns not in _COUNTS:
-                self._show(relation)
+                with results.result_stream() as stream, terminal.progress_until_written("running the query", stream):
+                    rows = QueryRows(relation)
+                    write_rows(rows, self.row_format, stream, max_rows=self.max_rows, option=".maxrows")
         finally:
             with contextlib.suppress(duckdb.Error):  # after an interruption
                 self.connection.release()
         if self.is_timed:
             terminal.message(f"run time {time.perf_counter() - began:.3f} s")
 
-    def _show(self, relation: duckdb.DuckDBPyRelation) -> None:
-        with results.result_stream() as stream, terminal.progress_until_written("running the query", stream):
-            write_rows(QueryRows(relation), self.row_format, stream, max_rows=self.max_rows, option=".maxrows")
+    # Commands, which begin with a dot.
+
+    def _help(self, argument: str) -> None:
+        lines = [f"{name + ' ' + takes:<18} {what}\n" for name, (_, takes, what) in COMMANDS.items() if what]
+        first = "Statements end with a semicolon; Ctrl-C ends the one that runs, or gives up what is typed.\n"
+        results.print_result(first, *lines)
+
+    def _tables(self, argument: str) -> None:
+        names = (in_sql(name) for name in self.connection.names(everywhere=False))
+        results.print_result(*(f"{visible(name)}\n" for name in names if argument.casefold() in name.casefold()))
+
+    def _schema(self, argument: str) -> None:
+        if not argument:
+            raise RequestError("Cannot show a schema: say whose, .schema sales.orders")
+        fields = self.connection.table(argument).schema.fields
+        results.print_result(*(f"{line}\n" for line in aligned([(field.name, str(field.type)) for field in fields])))
+
+    def _plan(self, argument: str) -> None:
+        query = argument or self.last_statement
+        if query is None:
+            raise RequestError("Cannot show a plan: there was no query yet; say one, .plan SELECT …")
+        parts = [f"{visible(name)}:\n{explained(plan)}" for name, plan in self.connection.plans(query)]
+        results.print_result("\n".join(parts) or "The query reads no table of the catalog.\n")
+
+    def _mode(self, argument: str) -> None:
+        known = [each.value for each in RowFormat if not each.is_binary()]
+        if argument not in known:
+            raise RequestError(f"Cannot write rows as {argument or 'nothing'}: say one of {', '.join(known)}")
+        self.row_format = RowFormat(argument)
+
+    def _max_rows(self, argument: str) -> None:
+        self.max_rows = number_of_rows(argument)
+
+    def _timer(self, argument: str) -> None:
+        if argument not in ("on", "off"):
+            raise RequestError(f"Cannot set the timer to {argument or 'nothing'}: say on or off")
+        self.is_timed = argument == "on"
+
+    def _read(self, argument: str) -> None:
+        file = Path(argument).expanduser()
+        try:
+            lines, own = file.read_text("utf-8").splitlines(keepends=True), file.resolve()
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+            raise RequestError(f"Cannot read statements from {argument or 'nothing'}: {reason}; say a file") from error
+        if own in self.files:
+            raise RequestError(f"Cannot read statements from {argument}: it is being read, and would be without end")
+        self.files.append(own)
+        self.run_all(lines)
+        self.files.remove(own)
+
+    def _quit(self, argument: str) -> None:
+        self.is_over = True
+
+
+COMMANDS: dict[str, tuple[Callable[[Session, str], None], str, str]] = {
+    ".tables": (Session._tables, "[TEXT]", "the tables whose names hold the text; after USE, those in its namespace"),
+    ".schema": (Session._schema, "TABLE", "the columns of a table, and their types"),
+    ".plan": (
+        Session._plan,
+        "[QUERY]",
+        "the files that a query reads and skips, and why; of the last one, if none is said",
+    ),
+    ".mode": (Session._mode, "NAME", "how rows are written: text, csv, json or jsonl"),
+    ".maxrows": (Session._max_rows, "N", "how many rows are shown as text, or all"),
+    ".timer": (Session._timer, "on|off", "the seconds that a statement took, on standard error"),
+    ".read": (Session._read, "FILE", "run the statements and commands of a file"),
+    ".help": (Session._help, "", "this list"),
+    ".quit": (Session._quit, "", "end; Ctrl-D does too"),
+    ".exit": (Session._quit, "", ""),
+}
+"""By name: the function, the argument, and the help text, which is empty for a second name."""
