@@ -18,8 +18,7 @@ from result_types import CASES, REFUSED, Case, page
 
 import harness
 from harness.cli.query import run
-from harness.cli.rows import QueryRows
-from harness.cli.writers import RowFormat, write_rows
+from harness.cli.writers import QueryRows, RowFormat, write_rows
 from harness.engines.duckdb.instance import connect
 from harness.errors import RequestError, UnsupportedError
 from harness.testing.writing.iceberg.builder import IcebergTable

@@ -19,8 +19,6 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from harness.errors import HarnessError
-
 if TYPE_CHECKING:
     from harness.cli.interruption import Interruption
 
@@ -52,7 +50,11 @@ def main(argv: Sequence[str] | None = None) -> int:
             try:
                 code = _run(None if argv is None else list(argv), interruption)
             except Exception as error:
-                code = FAILED if interruption else _told(error)
+                code = FAILED
+                if not interruption:
+                    from harness.cli import terminal
+
+                    terminal.failure(error)
             if interruption:
                 code = INTERRUPTED
         if argv is None and code != INTERRUPTED:
@@ -108,22 +110,6 @@ def _run(arguments: list[str] | None, interruption: Interruption) -> int:
         called = command(sys.argv[1:] if arguments is None else arguments)
         code = called.main(args=arguments, prog_name="harness", standalone_mode=False)
     return code if isinstance(code, int) else DONE
-
-
-def _told(error: Exception) -> int:
-    """Prints why the command failed; the exit code."""
-    from harness.cli import options, terminal
-
-    if isinstance(error, HarnessError):
-        if error.rule is not None:
-            from harness.cli.rule import address
-
-            error.rule = f"{error.rule} ({place})" if (place := address(error.rule)) else error.rule
-        terminal.error(str(error.respelled(options.spelled)), error.excerpt)
-    else:
-        # 1 would mean "differences found", which is what Python's own handler would exit with.
-        terminal.failure(error)
-    return FAILED
 
 
 def _say_interrupted() -> None:

@@ -7,7 +7,9 @@ import importlib
 import inspect
 import os
 from collections.abc import Callable, Sequence
-from typing import Annotated, Any, cast
+from functools import partial
+from types import SimpleNamespace
+from typing import Annotated, Any, Literal, cast, get_args, get_origin
 
 import typer
 from typer import Context
@@ -28,42 +30,29 @@ def take_plain_values(command: TyperCommand | TyperGroup, parent: Context | None
         converter = getattr(parameter, "get_runtime_param", None)
         descriptor = getattr(parameter, "type_descriptor", None)
         if converter is not None and descriptor is not None and descriptor.parameter_info.parser is None:
-            first = _PlainFirst(descriptor.annotation, converter)
+            first = SimpleNamespace(coerce=partial(_plain, descriptor.annotation, converter))
             vars(parameter)["get_runtime_param"] = lambda first=first: first
     for subcommand in getattr(command, "commands", {}).values():
         take_plain_values(subcommand, context)
 
 
-class _PlainFirst:
-    """Converts the values of one parameter, as Typer calls it.
-
-    Args:
-        annotation: the type of the parameter, without None.
-        converter: gives what Typer converts by.
-    """
-
-    def __init__(self, annotation: Any, converter: Callable[[], Any]) -> None:
-        self._annotation, self._converter = annotation, converter
-
-    def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
-        """The value for the command.
-
-        Raises:
-            typer.BadParameter: it cannot be converted.
-        """
-        several = param.multiple or param.nargs == -1
-        if value is None:
-            return () if several else None
-        plain: Any = None  # until then, it has to be converted
-        if several:
-            is_listed = self._annotation == list[str] and isinstance(value, list | tuple)
-            plain = list(value) if is_listed and all(isinstance(item, str) for item in value) else None
-        elif self._annotation is str:
-            plain = value if isinstance(value, str) else None
-        elif isinstance(self._annotation, enum.EnumMeta):
-            choices: list[enum.Enum] = list(self._annotation)
-            plain = next((choice for choice in choices if value in (choice, choice.value)), None)
-        return self._converter().coerce(value, param=param, ctx=ctx) if plain is None else plain
+def _plain(annotation: Any, converter: Callable[[], Any], value: Any, param: Any, ctx: Any) -> Any:
+    """The value for the command, as it is, or else as Typer's converter gives it or raises typer.BadParameter."""
+    several = param.multiple or param.nargs == -1
+    literals = get_args(annotation) if get_origin(annotation) is Literal else ()
+    if value is None:
+        return () if several else None
+    if several:
+        is_listed = annotation == list[str] and isinstance(value, list | tuple)
+        if is_listed and all(isinstance(item, str) for item in value):
+            return list(value)
+    elif value in literals or (annotation is str and isinstance(value, str)):
+        return value
+    elif isinstance(annotation, enum.EnumMeta):
+        for choice in list[enum.Enum](annotation):
+            if value in (choice, choice.value):
+                return choice
+    return converter().coerce(value, param=param, ctx=ctx)
 
 
 COMMANDS = {
@@ -117,17 +106,15 @@ def application(arguments: Sequence[str]) -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(_global_options)
-    groups: dict[str, typer.Typer] = {}
+    groups = {"": app}
     for name in [name for name in COMMANDS if name.split()[:1] == list(words[:1])] or COMMANDS:
         module, _, function = COMMANDS[name].partition(":")
-        *above, own = name.split()
-        parent = app
-        for group in above:
-            if group not in groups:
-                groups[group] = typer.Typer(help=_GROUPS[group], no_args_is_help=True, rich_markup_mode=None)
-                app.add_typer(groups[group], name=group)
-            parent = groups[group]
-        parent.command(own, cls=HelpfulCommand)(getattr(importlib.import_module(f"harness.cli.{module}"), function))
+        group, _, own = name.rpartition(" ")
+        if group not in groups:
+            groups[group] = typer.Typer(help=_GROUPS[group], no_args_is_help=True, rich_markup_mode=None)
+            app.add_typer(groups[group], name=group)
+        run = getattr(importlib.import_module(f"harness.cli.{module}"), function)
+        groups[group].command(own, cls=HelpfulCommand)(run)
     return app
 
 

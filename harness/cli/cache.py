@@ -2,34 +2,27 @@
 
 from __future__ import annotations
 
-import enum
 import os
 from dataclasses import asdict
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
-from harness.cli import options, results
-from harness.cli.document import print_document
+from harness.cli import options
+from harness.cli.document import Printed
 from harness.errors import RequestError
 from harness.storage.decoded import DIRECTORY, open_folder
 
 
-class Action(enum.Enum):
-    """The actions of `harness cache`."""
-
-    INFO = "info"
-    CLEAR = "clear"
-
-
+@options.grouped
 def cache(
     action: Annotated[
-        Action, typer.Argument(metavar="info|clear", help="Show the size of the cache, or remove its files.")
+        Literal["info", "clear"],
+        typer.Argument(metavar="info|clear", help="Show the size of the cache, or remove its files."),
     ],
     *,
     cache_dir: options.CacheDir = None,
-    format_: options.Format = None,
-    output: results.Output = None,
+    out: Printed,
 ) -> None:
     """Show or empty the cache of decoded metadata.
 
@@ -37,10 +30,9 @@ def cache(
         harness cache info
         harness cache clear --cache-dir kept
     """
-    form = results.form(format_, output, options.Document)
     directory = os.environ.get(DIRECTORY, "") if cache_dir is None else cache_dir
     if not directory:
         raise RequestError(f"Cannot tell which cache is meant: say --cache-dir, or set {DIRECTORY}")
     folder = open_folder(directory)
-    usage = folder.usage() if action is Action.INFO else folder.clear()
-    print_document("cache", asdict(usage), form, output)
+    usage = folder.usage() if action == "info" else folder.clear()
+    out.show("cache", asdict(usage))

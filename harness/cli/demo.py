@@ -6,6 +6,7 @@ import re
 import shlex
 import tempfile
 import textwrap
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -35,7 +36,7 @@ _EXAMPLES = {
 
 def demo(
     directory: Annotated[
-        Path | None, typer.Option("--directory", metavar="DIR", help="Keep the tables here; it must not exist yet.")
+        Path | None, typer.Option(metavar="DIR", help="Keep the tables here; it must not exist yet.")
     ] = None,
 ) -> None:
     """Make tables with deletes, plan and query them.
@@ -63,7 +64,7 @@ def show(directory: Path) -> bool:
     """Makes the tables, prints plans and rows under the commands that give them, and tells whether all is right."""
     from harness.testing.demo import build_demo_tables
 
-    with results.made_in(directory), terminal.progress("making tables"):
+    with results.named("the directory", directory), terminal.progress("making tables"):
         tables = build_demo_tables(directory)
     are_right = [_show(each) for each in (tables.orders, tables.events, tables.clicks)]
     return all(are_right)
@@ -86,7 +87,8 @@ def _show(demo_table: DemoTable) -> bool:
     with results.result_stream() as stream:
         results.write_texts(texts, stream)  # unfolded, so that the commands can be copied
     got, expected = table.snapshot().to_arrow().to_pylist(), list(demo_table.expected)
-    is_right = sorted(got, key=_id) == sorted(expected, key=_id)
+    by_id = itemgetter("id")
+    is_right = sorted(got, key=by_id) == sorted(expected, key=by_id)
     verdict = "exactly those" if is_right else f"but not the {len(expected)}"
     results.print_result(f"{name}: {len(got)} rows, {verdict} that it must hold\n\n")
     return is_right
@@ -95,7 +97,3 @@ def _show(demo_table: DemoTable) -> bool:
 def _quoted(word: str) -> str:
     """A word for a shell, in double quotes where those do."""
     return f'"{word}"' if re.fullmatch(r'[^"$`\\!]*[\s\'][^"$`\\!]*', word) else shlex.quote(word)
-
-
-def _id(row: dict[str, object]) -> int:
-    return int(str(row["id"]))

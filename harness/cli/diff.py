@@ -92,7 +92,6 @@ def diff(
         int, typer.Option("--max-rows", metavar="N", min=0, help="Show so many differing rows; all are counted.")
     ] = 100,
     *,
-    context: typer.Context,
     relaxing: Relaxing,
     many: Many,
     opening: options.OpeningOptions,
@@ -108,7 +107,7 @@ def diff(
 
     Exits with 0 (no difference), 1 (a difference) or 2 (nothing compared).
     """
-    reports = results.placed(format_, output, Report)
+    context, reports = opening.context, results.placed(format_, output, Report)
     if many.sql_file:
         files = [*many.sql_file, *(each for each in (location, other, *(more or ())) if each is not None)]
         if any(each is not None for each in (sql, columns, where, at)) or opening.untrusted:

@@ -8,9 +8,8 @@ import glob
 import json
 import os
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,7 +19,6 @@ import harness
 from harness.cli import DIFFERENT, FAILED, options, terminal
 from harness.cli.diff_request import DiffRequest, PlacedReport, RareOption, Relaxing, pair_of_engines, write_reports
 from harness.cli.options import names
-from harness.differ.relaxations import Relaxations
 from harness.differ.result import Batch, BatchEntry, BatchOutcome, QueryFile, entry_of
 from harness.engines.registry import start_engines
 from harness.errors import HarnessError, RequestError
@@ -29,7 +27,6 @@ from harness.metadata.catalogs.resolving import configured, open_catalog
 from harness.storage.threads import phase
 
 if TYPE_CHECKING:
-    from harness.snapshot import Snapshot
     from harness.table import Table
 
 
@@ -50,7 +47,6 @@ class Many:
     sql_file: Annotated[
         list[str] | None,
         RareOption(
-            "--sql-file",
             metavar="FILE",
             help="Compare what the queries of files give, one report for all; further files and patterns may follow.",
         ),
@@ -58,7 +54,6 @@ class Many:
     table: Annotated[
         list[str] | None,
         RareOption(
-            "--table",
             metavar="NAME=TABLE",
             help="What a name in the queries of files stands for; twice, on the left and on the right. Repeatable.",
         ),
@@ -66,14 +61,12 @@ class Many:
     dialect: Annotated[
         QueryDialect,
         RareOption(
-            "--dialect",
             help="Whose SQL the files hold. Spark's runs on DuckDB only where it is certain what it means there.",
         ),
     ] = QueryDialect.DUCKDB
     resume: Annotated[
         Path | None,
         RareOption(
-            "--resume",
             metavar="FILE",
             help="Where all tables of a namespace are compared: keep here what is done, and go on from there.",
         ),
@@ -91,64 +84,45 @@ class _Namespace:
 
 def namespace(text: str) -> _Namespace | None:
     """All tables below a catalog, a namespace or a warehouse directory; None: it is none of these, or a table."""
+    inner: Name = ()
     if os.path.isdir(text):
         if any(os.path.isdir(os.path.join(text, name)) for name in _TABLES):
             return None
-        return _below(text, open_catalog(text), ())
-    if "://" in text or "/" in text or os.path.exists(text):
+        catalog = open_catalog(text)
+    elif "://" in text or "/" in text or os.path.exists(text):
         return None
-    try:
-        first, *rest = parse_name(text)
-    except RequestError:
-        return None
-    if first.lower() not in configured():
-        return None
-    catalog, inner = open_catalog(first), tuple(rest)
-    if inner and inner in catalog.tables(inner[:-1]):
-        return None
-    return _below(text, catalog, inner)
-
-
-def _below(text: str, catalog: Catalog, inner: Name) -> _Namespace | None:
+    else:
+        try:
+            first, *rest = parse_name(text)
+        except RequestError:
+            return None
+        if first.lower() not in configured():
+            return None
+        catalog, inner = open_catalog(first), tuple(rest)
+        if inner and inner in catalog.tables(inner[:-1]):
+            return None
     tables = {written(name[len(inner) :]): name for name in walk(catalog, inner)}
     return _Namespace(text, catalog, tables) if tables else None
 
 
-@dataclass(frozen=True, slots=True)
-class _Progress:
-    """The finished entries of a run, in a file from which another run goes on: a line of JSON for each table.
-
-    file: None: nothing is kept. asked: the request; another request starts anew.
-    """
-
-    file: Path | None
-    asked: str
-
-    def entry(self, name: str, state: str, compare: Callable[[], BatchEntry]) -> BatchEntry:
-        """The entry of an earlier run for tables in the same state, or else a new one, which is kept."""
-        for line in self._lines():
-            if (line.get("name"), line.get("state"), line.get("asked")) == (name, state, self.asked):
-                return BatchEntry(**{**line["entry"], "outcome": BatchOutcome(line["entry"]["outcome"])})
-        entry = compare()
-        if self.file is not None and entry.outcome is not BatchOutcome.FAILED:
-            kept = {"name": name, "state": state, "asked": self.asked, "entry": dataclasses.asdict(entry)}
-            try:
-                with self.file.open("a", encoding="utf-8") as stream:
-                    stream.write(json.dumps(kept, default=lambda each: each.value) + "\n")
-            except OSError as error:
-                raise RequestError(f"Cannot write --resume {str(self.file)!r}: {error}") from None
-        return entry
-
-    def _lines(self) -> Iterator[dict[str, Any]]:
-        if self.file is None or not self.file.exists():
-            return
-        for line in self.file.read_text("utf-8").splitlines():
-            try:
-                found = json.loads(line)
-            except ValueError:
-                continue  # the last line of a run that was ended
-            if isinstance(found, dict) and isinstance(found.get("entry"), dict):
-                yield found
+def _resumed(file: Path | None, asked: dict[str, str], compare: Callable[[], BatchEntry]) -> BatchEntry:
+    """The entry that an earlier run kept in the file, a line of JSON each; or else a new one, which is kept there."""
+    for line in file.read_text("utf-8").splitlines() if file is not None and file.exists() else ():
+        try:
+            found = json.loads(line)
+        except ValueError:
+            continue  # the last line of a run that was ended
+        if isinstance(found, dict) and isinstance(old := found.pop("entry", None), dict) and found == asked:
+            return BatchEntry(**{**old, "outcome": BatchOutcome(old["outcome"])})
+    entry = compare()
+    if file is not None and entry.outcome is not BatchOutcome.FAILED:
+        kept = {**asked, "entry": dataclasses.asdict(entry)}
+        try:
+            with file.open("a", encoding="utf-8") as stream:
+                stream.write(json.dumps(kept, default=lambda each: each.value) + "\n")
+        except OSError as error:
+            raise RequestError(f"Cannot write --resume {str(file)!r}: {error}") from None
+    return entry
 
 
 def finish(batch: Batch, reports: Sequence[PlacedReport], context: typer.Context) -> None:
@@ -185,48 +159,24 @@ _LISTS = {"--tolerance": "tolerance", "--rename": "rename", "--cast": "cast"}
 _VALUES = {"--exclude": "exclude", "--null-as": "null_as"}
 
 
-def _read_queries(patterns: Sequence[str], keys: Sequence[str], relaxing: Relaxing) -> list[QueryFile]:
-    """The queries of files, in the order of their names within a pattern.
-
-    A line `-- harness: --keys id --tolerance 'total=0.01 because …' --exclude loaded` holds for its query alone.
-    """
-    paths = [Path(path) for pattern in patterns for path in (sorted(glob.glob(pattern)) or [pattern])]
-    return [_read(path, keys, relaxing) for path in dict.fromkeys(paths)]
-
-
 def _read(path: Path, keys: Sequence[str], relaxing: Relaxing) -> QueryFile:
+    """The query of a file. Its line `-- harness: --keys id --tolerance 'total=0.01 because …'` holds for it alone."""
     try:
         text = path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise typer.BadParameter(f"--sql-file {str(path)!r} cannot be read: {error}") from None
     own = [line.strip()[len(_MARK) :] for line in text.splitlines() if line.strip().startswith(_MARK)]
     try:
-        given, own_keys = _options(shlex.split(" ".join(own)))
-        found = Relaxing(**given).relaxations(is_foreign=False)
+        keys, relaxing = _with_own(shlex.split(" ".join(own)), keys, relaxing)
+        relaxations = relaxing.relaxations(is_foreign=False)
     except (ValueError, typer.BadParameter) as error:
         raise typer.BadParameter(f"{path}: in its comment {_MARK} {error}") from None
-    general = relaxing.relaxations(is_foreign=False)
-    return QueryFile(
-        name=path.name,
-        text=text.rstrip().removesuffix(";"),
-        keys=tuple(keys if own_keys is None else own_keys),
-        relaxations=Relaxations(
-            tolerance={**general.tolerance, **found.tolerance},
-            exclude=(*general.exclude, *found.exclude),
-            rename={**general.rename, **found.rename},
-            ignore_name_case=general.ignore_name_case or found.ignore_name_case,
-            cast={**general.cast, **found.cast},
-            ignore_case=general.ignore_case or found.ignore_case,
-            trim=general.trim or found.trim,
-            null_as=found.null_as if found.null_as is not None else general.null_as,
-        ),
-    )
+    return QueryFile(name=path.name, text=text.rstrip().removesuffix(";"), keys=tuple(keys), relaxations=relaxations)
 
 
-def _options(words: list[str]) -> tuple[dict[str, Any], list[str] | None]:
-    """Arguments of `Relaxing`, and keys."""
+def _with_own(words: Sequence[str], keys: Sequence[str], relaxing: Relaxing) -> tuple[Sequence[str], Relaxing]:
+    """Keys and options, with those that the words add or replace."""
     found: dict[str, Any] = {}
-    keys = None
     rest = iter(words)
     for word in rest:
         if word in _FLAGS:
@@ -238,12 +188,14 @@ def _options(words: list[str]) -> tuple[dict[str, Any], list[str] | None]:
         if value is None:
             raise ValueError(f"{word} lacks its value")
         if word == "--keys":
-            keys = names(value, word)
+            keys = names(value, word) or ()
         elif word in _LISTS:
-            found.setdefault(_LISTS[word], []).append(value)
+            found.setdefault(_LISTS[word], list(getattr(relaxing, _LISTS[word]) or ())).append(value)
         else:
             found[_VALUES[word]] = value
-    return found, keys
+    if relaxing.exclude is not None and "exclude" in found:
+        found["exclude"] = f"{relaxing.exclude},{found['exclude']}"
+    return keys, dataclasses.replace(relaxing, **found)
 
 
 def compare_files(
@@ -260,7 +212,9 @@ def compare_files(
 
     if many.resume is not None or relaxing.group_by or relaxing.sample_keys or relaxing.strict or relaxing.schema_only:
         raise typer.BadParameter("--sql-file excludes --resume, --group-by, --sample-keys, --strict and --schema-only")
-    queries = _read_queries(files, names(keys, "--keys") or (), relaxing)
+    relaxing.relaxations(is_foreign=False)  # an error in them is none of a file
+    paths = [Path(path) for pattern in files for path in (sorted(glob.glob(pattern)) or [pattern])]
+    queries = [_read(path, names(keys, "--keys") or (), relaxing) for path in dict.fromkeys(paths)]
     with terminal.progress("reading metadata"):
         tables = _bound_tables(many.table or (), lambda text: open_(text).snapshot())
     pair_ = pair_of_engines(engines, is_one_table=tables[0] == tables[1])
@@ -282,18 +236,18 @@ def compare_namespaces(
     """Compares the tables of two namespaces by name. A table of one side only is different. arguments: for opening."""
     start_engines(request.engines)
     left, right = sides
-    progress, entries = _Progress(resume, repr(request)), []
+    entries = []
     named = sorted(left.tables.keys() | right.tables.keys())
     with terminal.progress("comparing", len(named), "tables") as advance:
         for name in named:
             with phase(name):
-                entries.append(_of_name(name, sides, request, progress, arguments))
+                entries.append(_of_name(name, sides, request, resume, arguments))
             advance(1)
     return Batch(title=f"{left.label} and {right.label}", sides=(left.label, right.label), entries=tuple(entries))
 
 
 def _of_name(
-    name: str, sides: Sequence[_Namespace], request: DiffRequest, progress: _Progress, arguments: dict[str, Any]
+    name: str, sides: Sequence[_Namespace], request: DiffRequest, resume: Path | None, arguments: dict[str, Any]
 ) -> BatchEntry:
     """The entry of the tables of a name."""
     lacking = [side.label for side in sides if name not in side.tables]
@@ -307,13 +261,12 @@ def _of_name(
     except HarnessError as error:
         return BatchEntry(name=name, outcome=BatchOutcome.FAILED, message=str(error))
     state = " ".join(f"{each.source.location}@{each.id}" for each in tables)
-    return progress.entry(name, state, partial(_compared, name, request, *tables))
 
+    def compare() -> BatchEntry:
+        try:
+            return entry_of(name, request.compare(*tables))
+        except HarnessError as error:  # such as keys that the table lacks
+            error.respelled(options.spelled)
+            return BatchEntry(name=name, outcome=BatchOutcome.REFUSED, message=str(error))
 
-def _compared(name: str, request: DiffRequest, left: Snapshot, right: Snapshot) -> BatchEntry:
-    """The entry of a table. A request that the table cannot answer, such as keys it lacks, is refused for it alone."""
-    try:
-        return entry_of(name, request.compare(left, right))
-    except HarnessError as error:
-        error.respelled(options.spelled)
-        return BatchEntry(name=name, outcome=BatchOutcome.REFUSED, message=str(error))
+    return _resumed(resume, {"name": name, "state": state, "asked": repr(request)}, compare)

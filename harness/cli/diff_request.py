@@ -49,39 +49,33 @@ class Relaxing:
     tolerance: Annotated[
         list[str] | None,
         typer.Option(
-            "--tolerance",
             metavar="COLUMN=AMOUNT",
             help="Let values lie so far apart: 0.01, 0.1%, 4 ulps, 500 ms; of all floats: floats=1e-9. Needs --keys.",
         ),
     ] = None
-    exclude: Annotated[
-        str | None, typer.Option("--exclude", metavar="A,B", help="Leave these columns out, on both sides.")
-    ] = None
+    exclude: Annotated[str | None, typer.Option(metavar="A,B", help="Leave these columns out, on both sides.")] = None
     schema_only: Annotated[bool, typer.Option("--schema-only", help="Compare names and types of columns alone.")] = (
         False
     )
     rename: Annotated[
         list[str] | None,
-        RareOption(
-            "--rename", metavar="LEFT=RIGHT", help="What the left and the right side call one column. Repeatable."
-        ),
+        RareOption(metavar="LEFT=RIGHT", help="What the left and the right side call one column. Repeatable."),
     ] = None
     ignore_name_case: Annotated[
         bool, RareOption("--ignore-name-case", help="Pair columns without regard to the case of their names.")
     ] = False
     cast: Annotated[
         list[str] | None,
-        RareOption("--cast", metavar="COLUMN=TYPE", help="Compare a column as this type of DuckDB's. Repeatable."),
+        RareOption(metavar="COLUMN=TYPE", help="Compare a column as this type of DuckDB's. Repeatable."),
     ] = None
     ignore_case: Annotated[bool, RareOption("--ignore-case", help="Compare text without regard to case.")] = False
     trim: Annotated[bool, RareOption("--trim", help="Compare text without spaces around it.")] = False
     null_as: Annotated[
-        str | None, RareOption("--null-as", metavar="TEXT", help="This text, such as '', is null, on both sides.")
+        str | None, RareOption(metavar="TEXT", help="This text, such as '', is null, on both sides.")
     ] = None
     strict: Annotated[
         list[_Strict] | None,
         RareOption(
-            "--strict",
             metavar="KIND",
             help=f"Beside a file or database, let no difference of types pass, or none of this kind: "
             f"{', '.join(each.value for each in _Strict)}. Repeatable.",
@@ -89,15 +83,10 @@ class Relaxing:
     ] = None
     group_by: Annotated[
         str | None,
-        RareOption(
-            "--group-by",
-            metavar="A,B",
-            help="Count differing rows by these columns. [default: a table's partition columns]",
-        ),
+        RareOption(metavar="A,B", help="Count differing rows by these columns. [default: a table's partition columns]"),
     ] = None
     sample_keys: Annotated[
-        int | None,
-        RareOption("--sample-keys", metavar="N", min=1, help="Compare so many keys alone, the same in every run."),
+        int | None, RareOption(metavar="N", min=1, help="Compare so many keys alone, the same in every run.")
     ] = None
 
     def relaxations(self, *, is_foreign: bool) -> Relaxations:
@@ -135,12 +124,9 @@ def _split(text: str, option: str) -> tuple[str, str]:
 Side: TypeAlias = Snapshot | RowSource
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class DiffRequest:
-    """The way of a comparison, without the sides.
-
-    engines: of the left and of the right side. keys, columns, group_by: None: not given.
-    """
+    """Arguments of `harness.compare` besides the sides and their names. None: not given."""
 
     engines: tuple[str, str]
     keys: list[str] | None
@@ -154,17 +140,10 @@ class DiffRequest:
 
     def compare(self, left: Side, right: Side) -> ComparisonResult:
         """Compares the rows of two snapshots."""
-        return harness.compare(left, right, engines=self.engines, columns=self.columns, where=self.where, **self._how())
+        return harness.compare(left, right, **self._given())
 
-    def _how(self) -> dict[str, Any]:
-        return {
-            "keys": self.keys or (),
-            "max_rows": self.max_rows,
-            "relaxations": self.relaxations,
-            "group_by": self.group_by or (),
-            "sample_keys": self.sample_keys,
-            "schema_only": self.schema_only,
-        }
+    def _given(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if value is not None}
 
     def compare_queries(self, queries: tuple[str, str], left: Side, right: Side) -> ComparisonResult:
         """Compares the results of queries on the left and on the right side. Raises as `harness.compare`."""
@@ -174,7 +153,7 @@ class DiffRequest:
             f"query on {side.name if isinstance(side, RowSource) else called(side.source.location, side.name)}"
             for side in (left, right)
         ]
-        return harness.compare(*sides, engines=self.engines, names=names, **self._how())
+        return harness.compare(*sides, names=names, **self._given())
 
 
 def pair_of_engines(text: str | None, *, is_one_table: bool) -> tuple[str, str]:
@@ -243,19 +222,13 @@ def write_reports(found: ComparisonResult | Batch, reports: Sequence[PlacedRepor
 
     found = replace(found, made=_made(context))
     made: Any = batch if isinstance(found, Batch) else ComparisonResult
-    writers = {
-        Report.TEXT: made.to_text,
-        Report.JSON: made.to_json,
-        Report.JUNIT: made.to_junit,
-        Report.HTML: made.to_html,
-    }
     for report, path in reports:
         width = results.width_for(path)
         with terminal.progress(f"making the {report.value} report"):
             if report is Report.TEXT and width is not None and isinstance(found, ComparisonResult):
                 text = to_text(found, width)
             else:
-                text = writers[report](found)
+                text = getattr(made, f"to_{report.value}")(found)
         with results.destination(path) as stream:
             write = results.write_lines if report is Report.TEXT else results.write_texts
             write([text], stream)

@@ -15,16 +15,14 @@ from typing import Any
 import typer
 
 import harness
-from harness.cli import options, results, terminal
-from harness.cli.document import print_document
+from harness.cli import options, terminal
+from harness.cli.document import Printed
 from harness.engines.registry import find_engine, registered_engines
 from harness.engines.spark.java_runtime import OLDEST_JAVA, find_java, java_major, java_version, newer_than_pyspark
 from harness.errors import HarnessError, RequestError
 
 _DUCKDB, _SPARK, _UNTRUSTED = "DuckDB reads", "Spark reads", "Untrusted reads"
 _SCENARIOS = "Scenarios and builders"
-_INSTALL = "pip install lakeharness"
-_INSTALL_SPARK = "pip install 'lakeharness[spark]'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +56,8 @@ REQUIREMENTS = (
 )
 
 
-def doctor(format_: options.Format = None, output: results.Output = None) -> None:
+@options.grouped
+def doctor(*, out: Printed) -> None:
     """Show versions, and commands that install missing packages.
 
     Examples:
@@ -67,33 +66,43 @@ def doctor(format_: options.Format = None, output: results.Output = None) -> Non
 
     Exits with 2 only if DuckDB reads cannot work.
     """
-    form = results.form(format_, output, options.Document)
     with terminal.progress("looking around"):
         report = _examine()
-    print_document("doctor", report, form, output)
+    out.show("doctor", report)
     if not report["works"][_DUCKDB]:
         raise typer.Exit(2)
 
 
 def _examine() -> dict[str, Any]:
     """The report: versions, `works` by kind of read, and `missing` with the command for each gap."""
+    from harness.tools.contained.bounds import Bounds
+    from harness.tools.contained.launching import run
+
     packages = [check(requirement, installed_version(requirement.name)) for requirement in REQUIREMENTS]
-    packages += registered()
+    for name, point in registered_engines().items():  # of other packages
+        problem = None
+        try:
+            find_engine(name)
+        except HarnessError as error:
+            problem = error.message
+        package, version = (point.value, None) if point.dist is None else (point.dist.name, point.dist.version)
+        packages.append(
+            _row(package, version, "", f"Engine {name}", problem, f"pip install --force-reinstall {package}")
+        )
     kinds = (_DUCKDB, _SPARK, _UNTRUSTED, *(f"Engine {name}" for name in registered_engines()))
     java_path, java = installed_java()
-    missing = [
-        {"what": f"{p['package']}: {p['problem']}", "needed_for": p["needed_for"], "command": p["command"]}
-        for p in packages
-        if p["problem"] is not None
-    ]
+    missing = [_gap(f"{p['package']}: {p['problem']}", p["needed_for"], p["command"]) for p in packages if p["problem"]]
     if (problem := java_problem(java, installed_version("pyspark"))) is not None:
         usual = {"darwin": "brew install openjdk@21", "win32": "winget install Microsoft.OpenJDK.21"}
         command = usual.get(sys.platform, "apt-get install openjdk-17-jre-headless, or set JAVA_HOME")
-        missing.append({"what": problem, "needed_for": _SPARK, "command": command})
+        missing.append(_gap(problem, _SPARK, command))
     if not any(gap["needed_for"] == _DUCKDB for gap in missing) and (problem := try_duckdb()) is not None:
-        missing.append({"what": problem, "needed_for": _DUCKDB, "command": f"{_INSTALL} --force-reinstall"})
-    if (problem := _try_worker()) is not None:
-        missing.append({"what": problem, "needed_for": _UNTRUSTED, "command": "run harness in a Linux container"})
+        missing.append(_gap(problem, _DUCKDB, "pip install lakeharness --force-reinstall"))
+    try:
+        run("harness.tools.contained.worker:nothing", None, bounds=Bounds())
+    except HarnessError as error:  # limits that the system cannot enforce
+        problem = error.respelled(options.spelled).message
+        missing.append(_gap(problem, _UNTRUSTED, "run harness in a Linux container"))
     return {
         "harness": harness.__version__,
         "python": platform.python_version(),
@@ -105,27 +114,16 @@ def _examine() -> dict[str, Any]:
     }
 
 
-def registered() -> list[dict[str, Any]]:
-    """A row of the report for each engine of another package, as `check` has it."""
-    rows = []
-    for name, point in registered_engines().items():
-        problem = None
-        try:
-            find_engine(name)
-        except HarnessError as error:
-            problem = error.message
-        package = point.value if point.dist is None else point.dist.name
-        rows.append(
-            {
-                "package": package,
-                "version": None if point.dist is None else point.dist.version,
-                "supported": "",
-                "needed_for": f"Engine {name}",
-                "problem": problem,
-                "command": None if problem is None else f"pip install --force-reinstall {package}",
-            }
-        )
-    return rows
+def _gap(what: str, needed_for: str, command: str) -> dict[str, str]:
+    return {"what": what, "needed_for": needed_for, "command": command}
+
+
+def _row(
+    package: str, version: str | None, supported: str, needed_for: str, problem: str | None, command: str
+) -> dict[str, Any]:
+    """A row of the report, with the problem, if there is one, and the command against it."""
+    known = {"package": package, "version": version, "supported": supported, "needed_for": needed_for}
+    return {**known, "problem": problem, "command": command if problem else None}
 
 
 def check(requirement: Requirement, version: str | None) -> dict[str, Any]:
@@ -138,15 +136,9 @@ def check(requirement: Requirement, version: str | None) -> dict[str, Any]:
         problem = "not installed"
     elif not requirement.at_least <= version_numbers(version) < (requirement.below or (math.inf,)):
         problem = f"version {version} is not supported, need {supported}"
-    command = _INSTALL_SPARK if requirement.needed_for == _SPARK else f"pip install '{requirement.name}{supported}'"
-    return {
-        "package": requirement.name,
-        "version": version,
-        "supported": supported,
-        "needed_for": requirement.needed_for,
-        "problem": problem,
-        "command": None if problem is None else command,
-    }
+    package = "lakeharness[spark]" if requirement.needed_for == _SPARK else f"{requirement.name}{supported}"
+    command = f"pip install '{package}'"
+    return _row(requirement.name, version, supported, requirement.needed_for, problem, command)
 
 
 def version_numbers(text: str) -> tuple[int, ...]:
@@ -199,15 +191,3 @@ def try_duckdb() -> str | None:
     except Exception as error:  # a broken native library raises anything; that is what doctor reports
         return f"DuckDB: cannot read a Parquet file: {type(error).__name__}: {error}"
     return None if rows == [(42,)] else f"DuckDB: read {rows} from a Parquet file, expected 42"
-
-
-def _try_worker() -> str | None:
-    """The limits of `--untrusted` that the system cannot enforce; None: it enforces all."""
-    from harness.tools.contained.bounds import Bounds
-    from harness.tools.contained.launching import run
-
-    try:
-        run("harness.tools.contained.worker:nothing", None, bounds=Bounds())
-    except HarnessError as error:
-        return error.respelled(options.spelled).message
-    return None

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
+import enum
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
-from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from harness.cli import results
-from harness.cli.options import Document
 from harness.errors import json_text
 from harness.metadata.model.text_tables import label, record_lines, value_text
 
@@ -20,39 +22,58 @@ FORMAT = 1
 """The number of these documents. It changes when a key changes its meaning or goes."""
 
 
-def print_document(
-    kind: str,
-    content: Mapping[str, Any],
-    format_: Document,
-    output: Path | None = None,
-    *,
-    text: Callable[[], Iterable[str]] | None = None,
-) -> None:
-    """Prints a description. text: gives it for people; None: `text_document` does."""
-    if format_ is Document.JSON:
-        texts: Iterable[str] = [json_document(kind, content)]
-    else:
-        texts = text_document(content, results.width_for(output)) if text is None else text()
-    with results.destination(output) as stream:
-        write = results.write_texts if format_ is Document.JSON else results.write_lines
-        write(texts, stream)
+class Form(enum.Enum):
+    """Forms of a printed description."""
+
+    TEXT = "text"
+    JSON = "json"
 
 
-def json_document(kind: str, content: Mapping[str, Any]) -> str:
-    """`content` behind `format` and `kind`; values as `harness.cli.values` says.
+class PicturedForm(enum.Enum):
+    """Forms of a printed description that has a picture."""
 
-    `format` is the number of the document. A table's format in `content` becomes `table_format`.
-    """
-    values = {"table_format" if key == "format" else key: value for key, value in plain(content).items()}
-    document = {"format": FORMAT, "kind": kind, **values}
-    return json_text(document, indent=2) + "\n"
+    TEXT = "text"
+    JSON = "json"
+    HTML = "html"
+
+
+class _Described(results.Placed):
+    def show(self, kind: str, content: Mapping[str, Any], text: Callable[[], Iterable[str]] | None = None) -> None:
+        """Prints a description. text: gives it for people; None: `text_document` does."""
+        if is_json := self.form.value == "json":
+            # A table's format in `content` becomes `table_format`: `format` is the number of the document.
+            values = {"table_format" if key == "format" else key: value for key, value in plain(content).items()}
+            texts: Iterable[str] = [json_text({"format": FORMAT, "kind": kind, **values}, indent=2) + "\n"]
+        else:
+            texts = text_document(content, results.width_for(self.output)) if text is None else text()
+        with results.destination(self.output) as stream:
+            write = results.write_texts if is_json else results.write_lines
+            write(texts, stream)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Printed(_Described):
+    """Options for a printed description."""
+
+    formats = Form
+    format_: Annotated[
+        Form | None, typer.Option("--format", help="Print text for people, the default, or a JSON document.")
+    ] = None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Pictured(_Described):
+    """Options for a printed description that has a picture."""
+
+    formats = PicturedForm
+    format_: Annotated[
+        PicturedForm | None,
+        typer.Option("--format", help="Print text for people, the default, a JSON document, or an HTML page."),
+    ] = None
 
 
 def text_document(content: Mapping[str, Any], width: int | None = None) -> Iterator[str]:
-    """Lines for a person: `key: value`, nested mappings indented, lists of mappings as tables of that width.
-
-    Points in time, which are milliseconds since 1970 in `content`, are shown as ISO 8601.
-    """
+    """Lines for a person: `key: value`, nested mappings indented, lists of mappings as tables of that width."""
     yield from (line.rstrip() + "\n" for line in _mapping(plain(content), "", width))
 
 

@@ -31,20 +31,16 @@ _END = 0
 
 
 class Interruption:
-    """An asked-for end: true from the moment of the signal on."""
+    """An asked-for end: true from the moment of the signal on. asked: is set then."""
 
     def __init__(self) -> None:
-        self._asked, self._called, self._dropped = threading.Event(), threading.Event(), threading.Event()
+        self.asked, self._called, self._dropped = threading.Event(), threading.Event(), threading.Event()
         self._signals, self._wakeup = socket.socketpair()
         self._signals.setblocking(False)
         self._wakeup.setblocking(False)
 
     def __bool__(self) -> bool:
-        return self._asked.is_set() or signal.SIGINT in self._waiting()
-
-    def ask(self) -> None:
-        """Notes the request."""
-        self._asked.set()
+        return self.asked.is_set() or signal.SIGINT in self._waiting()
 
     def was_dropped(self) -> bool:
         """Tells, once, whether the raised KeyboardInterrupt was dropped."""
@@ -64,7 +60,7 @@ class Interruption:
         unraisable = sys.unraisablehook
 
         def note(dropped: sys.UnraisableHookArgs) -> None:
-            if self._asked.is_set() and issubclass(dropped.exc_type, KeyboardInterrupt):
+            if self.asked.is_set() and issubclass(dropped.exc_type, KeyboardInterrupt):
                 self._dropped.set()
             else:
                 unraisable(dropped)
@@ -82,7 +78,7 @@ class Interruption:
     def close(self) -> None:
         """Hear no more; what was asked stays asked."""
         if self:
-            self.ask()
+            self.asked.set()
         self._wakeup.close()
         self._signals.close()
 
@@ -98,7 +94,7 @@ class Interruption:
         own = 0  # signals of this thread, which come back to it as those of the user do
         while self._signals.fileno() >= 0:
             try:
-                select.select([self._signals], [], [], _AGAIN_S if self._asked.is_set() else None)
+                select.select([self._signals], [], [], _AGAIN_S if self.asked.is_set() else None)
             except (OSError, ValueError):  # closed meanwhile; a traceback from here may abort the process as it ends
                 return
             numbers = self._waiting()
@@ -114,10 +110,10 @@ class Interruption:
 
                     restore()
                     os._exit(130)
-                self.ask()
+                self.asked.set()
             with contextlib.suppress(OSError):  # only now: it counts as asked at every moment
                 self._signals.recv(len(numbers))
-            if self._asked.is_set():
+            if self.asked.is_set():
                 _end_queries()
                 self._called.set()
             if self._dropped.is_set():
@@ -151,7 +147,7 @@ def listening() -> Iterator[Interruption]:
         nonlocal raised
         if not raised or found.was_dropped():  # a second time it would break off what the first one cleans up
             raised = True
-            found.ask()
+            found.asked.set()
             found.wait_for_call()
             raise KeyboardInterrupt
 
@@ -159,9 +155,12 @@ def listening() -> Iterator[Interruption]:
     with contextlib.closing(Interruption()) as found:
         signal.signal(signal.SIGINT, raise_once)
         try:
-            with found.heard(), _made_current(found):
+            with found.heard():
+                _current.append(found)
                 yield found
         finally:
+            if found in _current:
+                _current.remove(found)
             if signal.getsignal(signal.SIGINT) is raise_once:
                 signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -197,15 +196,6 @@ def check() -> None:
 
 
 _current: list[Interruption] = []
-
-
-@contextlib.contextmanager
-def _made_current(found: Interruption) -> Iterator[None]:
-    _current.append(found)
-    try:
-        yield
-    finally:
-        _current.remove(found)
 
 
 def _end_queries() -> None:

@@ -8,14 +8,15 @@ from typing import Annotated, Any
 
 import typer
 
-from harness.cli import options, results, terminal
-from harness.cli.document import print_document, text_document
+from harness.cli import options, terminal
+from harness.cli.document import Printed, text_document
 from harness.cli.options import storage_options
 from harness.errors import RequestError, visible
 from harness.metadata.catalogs.catalog import Catalog, Name, absent_namespace, parse_name, walk, written
 from harness.metadata.catalogs.resolving import configured, no_catalogs, open_catalog
 
 
+@options.grouped
 def list_(
     name: Annotated[
         str | None,
@@ -27,8 +28,8 @@ def list_(
     ] = False,
     storage_option: options.StorageOption = None,
     verbose: options.Verbose = False,
-    format_: options.Format = None,
-    output: results.Output = None,
+    *,
+    out: Printed,
 ) -> None:
     """List the tables of a catalog or namespace, or the catalogs.
 
@@ -37,15 +38,12 @@ def list_(
         harness list prod.sales
         harness list warehouse --recursive
     """
-    form = results.form(format_, output, options.Document)
     if verbose:
         terminal.say_more()
+    content: dict[str, Any]
     if name is None and catalog is None:
-        # without anything that may be secret
-        named = sorted(configured().items())
-        content: dict[str, Any] = {
-            "catalogs": [{"name": n, "type": each.kind, "warehouse": each.warehouse} for n, each in named]
-        }
+        shown = sorted(configured().items())  # without anything that may be secret
+        content = {"catalogs": [{"name": n, "type": each.kind, "warehouse": each.warehouse} for n, each in shown]}
     else:
         with terminal.progress("asking the catalog"):
             found, namespace = _meant(name, catalog, storage_options(storage_option))
@@ -60,7 +58,7 @@ def list_(
         else:
             terminal.message(no_catalogs())
 
-    print_document("list", content, form, output, text=lines)
+    out.show("list", content, lines)
 
 
 def _meant(name: str | None, catalog: str | None, storage: dict[str, Any]) -> tuple[Catalog, Name]:

@@ -7,17 +7,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from harness.cli import options, results, terminal, untrusted, writers
-from harness.cli.document import plain, print_document, text_document
-from harness.cli.options import names
-from harness.cli.rows import QueryRows
-from harness.cli.writers import MAX_ROWS, write_rows
+from harness.cli import results, terminal, untrusted
+from harness.cli.document import Pictured, PicturedForm, Printed, plain, text_document
+from harness.cli.options import At, Columns, Location, OpeningOptions, Where, grouped, names
+from harness.cli.writers import MAX_ROWS, MaxRows, QueryRows, RowFormat, Written, number_of_rows, write_rows
 from harness.errors import HarnessError, html_text, size_text, visible_lines
 from harness.metadata.model.drawing import Drawing, Kind, as_html, legend_text, section, strip
 from harness.metadata.model.frames import preformatted
 from harness.metadata.model.schema import described
 from harness.metadata.model.text_tables import record_lines
-from harness.metadata.model.times import parse_moment, show_ms
+from harness.metadata.model.times import show_ms
 from harness.metadata.plan.explain import as_text, totals
 from harness.metadata.plan.layout import layout
 from harness.storage.paths import shown
@@ -30,17 +29,15 @@ if TYPE_CHECKING:
     from harness.table import Table
 
 
-@options.grouped
+@grouped
 def info(
-    location: options.Location,
+    location: Location,
     full: Annotated[
         bool, typer.Option("--full", help="Print all that the metadata says, as --format json does.")
     ] = False,
-    format_: options.PictureFormat = None,
-    output: results.Output = None,
     *,
-    context: typer.Context,
-    opening: options.OpeningOptions,
+    out: Pictured,
+    opening: OpeningOptions,
 ) -> None:
     """Show format, rows, files, deletes and last commit.
 
@@ -48,25 +45,21 @@ def info(
         harness info warehouse/orders
         harness info prod.sales.orders --full
     """
-    form = results.form(format_, output, options.Pictured)
-    if untrusted.ran(context, [location], opening.roots(), form, output):
-        return
+    untrusted.end_apart([location], opening, out)
     with terminal.progress("reading metadata"):
         table = opening.open(location)
-        is_whole = full or form is options.Pictured.JSON
+        is_whole = full or out.form is PicturedForm.JSON
         content, plan = (table.describe(), None) if is_whole else _brief(table)
-    picture = None if plan is None else layout(plan)
-    if form is options.Pictured.HTML:
-        _write_page("info", location, picture, text_document(content), output)
+    picture, width = None if plan is None else layout(plan), results.width_for(out.output)
+    if out.form is PicturedForm.HTML:
+        _write_page(out, "info", location, picture, text_document(content))
     else:
-        width = results.width_for(output)
-        below = [] if picture is None else section(picture, width, in_ascii=results.is_ascii(output))
-        text = lambda: [*text_document(content, width), *(f"{line}\n" for line in below)]  # noqa: E731
-        print_document("info", content, options.Document(form.value), output, text=text)
+        below = [] if picture is None else section(picture, width, in_ascii=results.is_ascii(out.output))
+        out.show("info", content, lambda: [*text_document(content, width), *(f"{line}\n" for line in below)])
     terminal.finished("read the metadata")
 
 
-def _write_page(kind: str, location: str, picture: Drawing | None, text: Iterable[str], output: Path | None) -> None:
+def _write_page(out: Pictured, kind: str, location: str, picture: Drawing | None, text: Iterable[str]) -> None:
     """Writes a page with the picture above the text."""
     from harness.differ.reports.html import asset, document
 
@@ -74,7 +67,7 @@ def _write_page(kind: str, location: str, picture: Drawing | None, text: Iterabl
     told = f'<div class="scroll">{preformatted("".join(text))}</div>'
     title = f"harness {kind} {shown(location)}"
     body = ["<main>", f"<h1>{html_text(title)}</h1>", drawn, told, "</main>"]
-    with results.destination(output) as stream:
+    with results.destination(out.output) as stream:
         results.write_texts([document(title, body, style=asset("harness.differ.reports", "report.css"))], stream)
 
 
@@ -132,18 +125,16 @@ def _counted(plan: ScanPlan) -> dict[str, str]:
     }
 
 
-@options.grouped
+@grouped
 def head(
-    location: options.Location,
+    location: Location,
     number: Annotated[int, typer.Argument(metavar="N", min=0, help="The number of rows.")] = 10,
-    columns: options.Columns = None,
-    where: options.Where = None,
-    at: options.At = None,
-    format_: writers.Format = None,
-    output: results.Output = None,
+    columns: Columns = None,
+    where: Where = None,
+    at: At = None,
     *,
-    context: typer.Context,
-    opening: options.OpeningOptions,
+    out: Written,
+    opening: OpeningOptions,
 ) -> None:
     """Show the first rows of a table. No more files are opened than these need; which rows are the first is open.
 
@@ -151,95 +142,58 @@ def head(
         harness head warehouse/orders
         harness head warehouse/orders 100 --columns id,total --where "total > 99" --output first.csv
     """
-    form = writers.row_form(format_, output)
-    moment = parse_moment(at)
-    if untrusted.ran(context, [location], opening.roots(), form, output):
-        return
+    untrusted.end_apart([location], opening, out)
     from harness.engines.duckdb.instance import cursor
     from harness.engines.registry import duckdb_engine
 
     with terminal.progress("planning"):
         engine = duckdb_engine()
-        plan = replace(
-            opening.open(location).snapshot(**moment).plan(names(columns, "--columns"), where), enough=number
-        )
+        plan = replace(opening.snapshot(location, at).plan(names(columns, "--columns"), where), enough=number)
         rows = QueryRows(engine.relation(plan, cursor()).limit(number), lambda error: engine.engine_error(error, plan))
-    with results.destination(output) as stream, terminal.progress_until_written("reading", stream):
-        write_rows(rows, form, stream, max_rows=None)
+    with results.destination(out.output) as stream, terminal.progress_until_written("reading", stream):
+        write_rows(rows, out.form, stream, max_rows=None)
     terminal.finished("read the rows")
 
 
-@options.grouped
-def count(
-    location: options.Location,
-    where: options.Where = None,
-    at: options.At = None,
-    format_: options.Format = None,
-    output: results.Output = None,
-    *,
-    context: typer.Context,
-    opening: options.OpeningOptions,
-) -> None:
+@grouped
+def count(location: Location, where: Where = None, at: At = None, *, out: Printed, opening: OpeningOptions) -> None:
     """Count the rows of a table, deletes applied.
 
     Examples:
         harness count warehouse/orders
         harness count warehouse/orders --where "region = 'eu'" --at 2024-06-01
     """
-    form = results.form(format_, output, options.Document)
-    moment = parse_moment(at)
-    if untrusted.ran(context, [location], opening.roots(), form, output):
-        return
+    untrusted.end_apart([location], opening, out)
     with terminal.progress("counting"):
-        rows = opening.open(location).snapshot(**moment).count(where=where)
-    print_document("count", {"rows": rows}, form, output, text=lambda: [f"{rows}\n"])
+        rows = opening.snapshot(location, at).count(where=where)
+    out.show("count", {"rows": rows}, lambda: [f"{rows}\n"])
     terminal.finished(f"counted {rows:,} rows")
 
 
-@options.grouped
-def schema(
-    location: options.Location,
-    at: options.At = None,
-    format_: options.Format = None,
-    output: results.Output = None,
-    *,
-    context: typer.Context,
-    opening: options.OpeningOptions,
-) -> None:
+@grouped
+def schema(location: Location, at: At = None, *, out: Printed, opening: OpeningOptions) -> None:
     """Show the columns of a table, a field a line.
 
     Examples:
         harness schema warehouse/orders
         harness schema warehouse/orders --at 2024-06-01 --format json
     """
-    form = results.form(format_, output, options.Document)
-    moment = parse_moment(at)
-    if untrusted.ran(context, [location], opening.roots(), form, output):
-        return
+    untrusted.end_apart([location], opening, out)
     with terminal.progress("reading metadata"):
-        found = opening.open(location).snapshot(**moment).schema
+        found = opening.snapshot(location, at).schema
     content = {"fields": [described(field) for field in found.fields]}
-    print_document("schema", content, form, output, text=lambda: [f"{found}\n"] if found.fields else [])
+    out.show("schema", content, lambda: [f"{found}\n"] if found.fields else [])
 
 
-@options.grouped
-def history(
-    location: options.Location,
-    format_: options.PictureFormat = None,
-    output: results.Output = None,
-    *,
-    context: typer.Context,
-    opening: options.OpeningOptions,
-) -> None:
+@grouped
+def history(location: Location, *, out: Pictured, opening: OpeningOptions) -> None:
     """Show snapshots or versions, the newest first.
 
     Examples:
         harness history warehouse/orders
         harness history prod.sales.orders --output history.json
     """
-    form = results.form(format_, output, options.Pictured)
-    if untrusted.ran(context, [location], opening.roots(), form, output):
-        return
+    untrusted.end_apart([location], opening, out)
     from harness.metadata.tables.history import MOST_BARS, drawn
     from harness.metadata.tables.history import history as history_of
 
@@ -247,8 +201,8 @@ def history(
         table = opening.open(location)
         found = history_of(table.source)
     known = [{key: "unknown" if value is None else value for key, value in plain(entry).items()} for entry in found]
-    if form is options.Pictured.TEXT:
-        picture, in_ascii = drawn(found, len(found)), results.is_ascii(output)
+    if out.form is PicturedForm.TEXT:
+        picture, in_ascii = drawn(found, len(found)), results.is_ascii(out.output)
         heading = legend_text((Kind.ADDED, Kind.REMOVED), in_ascii=in_ascii)
         bars = [strip(bar, picture.scale, len(heading), in_ascii=in_ascii) for bar in picture.bars]
         first = ("id", "timestamp_ms", "operation")
@@ -256,26 +210,23 @@ def history(
             {**{name: entry[name] for name in first}, heading: bar, **entry}
             for entry, bar in zip(known, bars, strict=True)
         ]
-    width = results.width_for(output) if form is options.Pictured.TEXT else None
+    width = results.width_for(out.output) if out.form is PicturedForm.TEXT else None
     lines = [f"{line}\n" for line in record_lines(known, width=width)] if known else []
-    if form is options.Pictured.HTML:
-        _write_page("history", location, drawn(found, MOST_BARS), lines, output)
+    if out.form is PicturedForm.HTML:
+        _write_page(out, "history", location, drawn(found, MOST_BARS), lines)
     else:
-        content = {"format": table.format, "history": found}
-        print_document("history", content, options.Document(form.value), output, text=lambda: lines)
+        out.show("history", {"format": table.format, "history": found}, lambda: lines)
 
 
-@options.grouped
+@grouped
 def plan(
-    location: options.Location,
-    where: options.Where = None,
-    columns: options.Columns = None,
-    at: options.At = None,
-    format_: options.PictureFormat = None,
-    output: results.Output = None,
+    location: Location,
+    where: Where = None,
+    columns: Columns = None,
+    at: At = None,
     *,
-    context: typer.Context,
-    opening: options.OpeningOptions,
+    out: Pictured,
+    opening: OpeningOptions,
 ) -> None:
     """Show the files and deletes of a read, without its rows.
 
@@ -283,18 +234,14 @@ def plan(
         harness plan warehouse/orders --where "day = DATE '2024-01-31'"
         harness plan warehouse/orders --columns id,total
     """
-    form = results.form(format_, output, options.Pictured)
-    if untrusted.ran(context, [location], opening.roots(), form, output):
-        return
-    moment = parse_moment(at)
+    untrusted.end_apart([location], opening, out)
     with terminal.progress("planning"):
-        chosen = opening.open(location).snapshot(**moment)
-        scan = chosen.plan(columns=names(columns, "--columns"), where=where)
-        content = scan.to_dict() if form is options.Pictured.JSON else {}
-    if form is options.Pictured.HTML:
-        _write_page("plan", location, layout(scan), [as_text(scan)], output)
+        scan = opening.snapshot(location, at).plan(columns=names(columns, "--columns"), where=where)
+        content = scan.to_dict() if out.form is PicturedForm.JSON else {}
+    if out.form is PicturedForm.HTML:
+        _write_page(out, "plan", location, layout(scan), [as_text(scan)])
     else:
-        print_document("plan", content, options.Document(form.value), output, text=lambda: [explained(scan, output)])
+        out.show("plan", content, lambda: [explained(scan, out.output)])
     terminal.finished("planned the read")
 
 
@@ -304,9 +251,9 @@ def explained(plan: ScanPlan, output: Path | None = None) -> str:
     return visible_lines(text.rstrip("\n")) + "\n"
 
 
-@options.grouped
+@grouped
 def metadata(
-    location: options.Location,
+    location: Location,
     name: Annotated[
         str,
         typer.Argument(
@@ -315,14 +262,12 @@ def metadata(
             "Delta: versions, history, files, partitions.",
         ),
     ],
-    columns: options.Columns = None,
-    at: options.At = None,
-    format_: writers.Format = None,
-    output: results.Output = None,
-    max_rows: writers.MaxRows = str(MAX_ROWS),
+    columns: Columns = None,
+    at: At = None,
     *,
-    context: typer.Context,
-    opening: options.OpeningOptions,
+    out: Written,
+    max_rows: MaxRows = str(MAX_ROWS),
+    opening: OpeningOptions,
 ) -> None:
     """Show a metadata table, such as snapshots or files.
 
@@ -332,16 +277,12 @@ def metadata(
 
     In SQL a metadata table is called TABLE.NAME.
     """
-    form = writers.row_form(format_, output)
-    moment = parse_moment(at)
-    most = writers.number_of_rows(max_rows)
-    if untrusted.ran(context, [location], opening.roots(), form, output):
-        return
+    most = number_of_rows(max_rows)
+    untrusted.end_apart([location], opening, out)
     from harness.metadata.tables.reading import in_words
 
     with terminal.progress("reading metadata"):
-        snapshot = opening.open(location).snapshot(**moment)
-        found = snapshot.metadata(name, names(columns, "--columns"))
-        rows = QueryRows.of(in_words(found) if form is writers.RowFormat.TEXT else found)
-    with results.destination(output) as stream:
-        write_rows(rows, form, stream, max_rows=most)
+        found = opening.snapshot(location, at).metadata(name, names(columns, "--columns"))
+        rows = QueryRows.of(in_words(found) if out.form is RowFormat.TEXT else found)
+    with results.destination(out.output) as stream:
+        write_rows(rows, out.form, stream, max_rows=most)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-import enum
 import functools
 import inspect
 import json
@@ -17,6 +16,7 @@ import typer
 
 import harness
 from harness.cli import terminal
+from harness.metadata.model.times import parse_moment
 from harness.metadata.plan.read_options import Prune, Ratified
 from harness.storage import limits
 from harness.storage.gate import Outside
@@ -24,25 +24,11 @@ from harness.storage.records import dataclass
 from harness.tools.contained.bounds import Bounds, check_waived
 
 if TYPE_CHECKING:
+    from harness.snapshot import Snapshot
     from harness.table import Table
 
 OPENING, RARE = "Opening tables", "Rare options"
 """The groups of options that `-h` folds."""
-
-
-class Document(enum.Enum):
-    """Forms of a printed description."""
-
-    TEXT = "text"
-    JSON = "json"
-
-
-class Pictured(enum.Enum):
-    """Forms of a printed description that has a picture."""
-
-    TEXT = "text"
-    JSON = "json"
-    HTML = "html"
 
 
 _opening = functools.partial(typer.Option, rich_help_panel=OPENING)
@@ -53,26 +39,13 @@ Location: TypeAlias = Annotated[
 CatalogName: TypeAlias = Annotated[
     str | None,
     _opening(
-        "--catalog",
         metavar="NAME",
         help="Find tables by name in this catalog: one of PyIceberg's configuration, or a warehouse directory.",
     ),
 ]
-Format: TypeAlias = Annotated[
-    Document | None, typer.Option("--format", help="Print text for people, the default, or a JSON document.")
-]
-PictureFormat: TypeAlias = Annotated[
-    Pictured | None,
-    typer.Option("--format", help="Print text for people, the default, a JSON document, or an HTML page."),
-]
-PathMap: TypeAlias = Annotated[
-    list[str] | None,
-    _opening("--path-map", metavar="OLD=NEW", help="Replace a prefix of the recorded paths. Repeatable."),
-]
 StorageOption: TypeAlias = Annotated[
     list[str] | None,
     _opening(
-        "--storage-option",
         metavar="KEY=VALUE",
         help="An option of the file system (fsspec), repeatable. true, false, null, numbers, JSON "
         "objects and lists are taken as such, other values as text; in double quotes a value is "
@@ -83,7 +56,6 @@ StorageOption: TypeAlias = Annotated[
 CacheDir: TypeAlias = Annotated[
     str | None,
     _opening(
-        "--cache-dir",
         metavar="DIR",
         help="Keep decoded metadata here for the next time. [default: the directory in HARNESS_CACHE_DIR]",
     ),
@@ -92,13 +64,11 @@ Verbose: TypeAlias = Annotated[
     bool, _opening("--verbose", help="Tell on standard error each request of a store, and each skipped file.")
 ]
 Columns: TypeAlias = Annotated[
-    str | None, typer.Option("--columns", metavar="A,B", help="Read these columns only, with commas between.")
+    str | None, typer.Option(metavar="A,B", help="Read these columns only, with commas between.")
 ]
 Where: TypeAlias = Annotated[
-    str | None, typer.Option("--where", metavar="SQL", help="Read only rows for which this condition holds.")
+    str | None, typer.Option(metavar="SQL", help="Read only rows for which this condition holds.")
 ]
-
-
 Set: TypeAlias = Annotated[
     list[str] | None,
     _opening(
@@ -108,8 +78,6 @@ Set: TypeAlias = Annotated[
         "allow_version_guess=true or limits.document_bytes=1_000_000_000. Repeatable.",
     ),
 ]
-
-
 Untrusted: TypeAlias = Annotated[
     bool,
     _opening(
@@ -172,8 +140,8 @@ class Settings:
     waived: frozenset[str]
 
     @classmethod
-    def of(cls, texts: Sequence[str] | None) -> Settings:
-        """The settings in texts of the form NAME=VALUE."""
+    def of(cls, texts: Sequence[str] | None, *, untrusted: bool) -> Settings:
+        """The settings in texts of the form NAME=VALUE. Limits of a worker are refused where there is none."""
         given: dict[str, list[str]] = {}
         for text in texts or ():
             name, separator, value = text.partition("=")
@@ -185,40 +153,35 @@ class Settings:
                 raise typer.BadParameter(f"--set {name} is given twice")
             given.setdefault(name, []).append(value)
         opening = {name: _value(name, values) for name, values in given.items() if "." not in name and name != "waived"}
-        if limited := _below("limits", given):
+        limited, bounded = (
+            {name.partition(".")[2]: value for name, (value, *_) in given.items() if name.startswith(f"{group}.")}
+            for group in ("limits", "bounds")
+        )
+        if limited:
             opening["limits"] = limits.parse_numbers(limits.Limits, "limit", limited)
-        bounded = _below("bounds", given)
         bounds = limits.parse_numbers(Bounds, "bound", bounded) if bounded else None
-        return cls(opening, bounds, check_waived(given.get("waived", [])))
-
-    def check_trust(self, *, untrusted: bool) -> None:
-        """Refuses limits of a worker where there is none."""
-        if not untrusted and (self.bounds or self.waived):
+        found = cls(opening, bounds, check_waived(given.get("waived", [])))
+        if not untrusted and (found.bounds or found.waived):
             raise typer.BadParameter("--set bounds.NAME=VALUE and --set waived=NAME are for --untrusted")
-
-
-def _below(group: str, given: dict[str, list[str]]) -> dict[str, str]:
-    return {name.partition(".")[2]: value for name, (value, *_) in given.items() if name.startswith(f"{group}.")}
+        return found
 
 
 def _value(name: str, values: list[str]) -> Any:
     """The value of an argument of `open_table`."""
-    text = values[0]
-    if name in FLAGS:
-        if text.lower() not in ("true", "false"):
-            raise typer.BadParameter(f"--set {name}={text}: expected true or false")
+    if name == "ratified":
+        return list(map(_ratified_commit, values))
+    text, expected = values[0], "true or false"
+    if name in FLAGS and text.lower() in ("true", "false"):
         return text.lower() == "true"
-    match name:
-        case "max_version":
-            if not text.isdecimal():
-                raise typer.BadParameter(f"--set {name}={text}: expected a version, a whole number from 0 on")
+    if name == "max_version":
+        if text.isdecimal():
             return int(text)
-        case "format_hint":
-            if text not in _FORMATS:
-                raise typer.BadParameter(f"--set {name}={text}: expected {' or '.join(_FORMATS)}")
+        expected = "a version, a whole number from 0 on"
+    elif name == "format_hint":
+        if text in _FORMATS:
             return text
-        case _:
-            return list(map(_ratified_commit, values))
+        expected = " or ".join(_FORMATS)
+    raise typer.BadParameter(f"--set {name}={text}: expected {expected}")
 
 
 def _ratified_commit(text: str) -> Ratified:
@@ -247,27 +210,28 @@ def _hint(name: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpeningOptions:
-    """Options for opening tables."""
+    """Options for opening tables. context: of the command."""
 
+    context: typer.Context
     catalog: CatalogName = None
     storage_option: StorageOption = None
-    path_map: PathMap = None
+    path_map: Annotated[
+        list[str] | None, _opening(metavar="OLD=NEW", help="Replace a prefix of the recorded paths. Repeatable.")
+    ] = None
     allowed_roots: Annotated[
         list[str] | None,
         _opening("--allow-root", metavar="DIR", help="Let tables read files here too, a path or URI. Repeatable."),
     ] = None
     outside: Annotated[
-        Outside,
-        _opening("--outside", help="Read files that a table names outside of it with a warning, or refuse them."),
+        Outside, _opening(help="Read files that a table names outside of it with a warning, or refuse them.")
     ] = Outside.WARN
-    prune: Annotated[Prune, _opening("--prune", help="Skip nothing, files only, or manifests too.")] = Prune.ALL
+    prune: Annotated[Prune, _opening(help="Skip nothing, files only, or manifests too.")] = Prune.ALL
     cache_dir: CacheDir = None
     verbose: Verbose = False
     untrusted: Untrusted = False
     set_: Set = None
 
     def __post_init__(self) -> None:
-        Settings.of(self.set_).check_trust(untrusted=self.untrusted)
         if self.verbose:
             terminal.say_more()
         self.arguments()  # what is malformed is said where no table is opened, too
@@ -275,6 +239,11 @@ class OpeningOptions:
     def open(self, location: str) -> Table:
         """The table at `location`. Raises typer.BadParameter for wrong options, and as `harness.open_table`."""
         return harness.open_table(location, catalog=self.catalog, **self.arguments())
+
+    def snapshot(self, location: str, at: str | None) -> Snapshot:
+        """The snapshot of the table that `--at` means."""
+        moment = parse_moment(at)
+        return self.open(location).snapshot(**moment)
 
     def arguments(self) -> dict[str, Any]:
         """Arguments of `open_table` without the catalog."""
@@ -286,7 +255,7 @@ class OpeningOptions:
             "outside": self.outside.value,
             "untrusted": self.untrusted,
             "cache_dir": self.cache_dir,
-            **Settings.of(self.set_).opening,
+            **Settings.of(self.set_, untrusted=self.untrusted).opening,
         }
 
     def roots(self) -> list[str]:
@@ -297,7 +266,6 @@ class OpeningOptions:
 At: TypeAlias = Annotated[
     str | None,
     typer.Option(
-        "--at",
         metavar="WHEN",
         help="Read this snapshot: an id or version, a time in ISO 8601 (UTC if without an offset), a branch or a tag; "
         "or, written out, snapshot=ID, timestamp=TIME, ref=NAME.",
@@ -322,12 +290,9 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
     for name, parameter in inspect.signature(command).parameters.items():
         if name in groups:
             of_group = get_type_hints(groups[name], include_extras=True)
-            options += [
-                inspect.Parameter(
-                    field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=of_group[field.name]
-                )
-                for field in dataclasses.fields(groups[name])
-            ]
+            for field in dataclasses.fields(groups[name]):
+                default = parameter.empty if field.default is dataclasses.MISSING else field.default
+                options.append(parameter.replace(name=field.name, default=default, annotation=of_group[field.name]))
         else:
             options.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=hints[name]))
     run.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]  # what typer reads
@@ -348,11 +313,7 @@ def spelled(name: str, value: str | None) -> str:
 
 
 def pairs(values: list[str] | None, option: str) -> dict[str, str]:
-    """`KEY=VALUE` texts as a mapping, in the order given. The first `=` separates: a value may hold more of them.
-
-    Raises:
-        typer.BadParameter: no `=`, an empty key, or a key that is given twice.
-    """
+    """`KEY=VALUE` texts as a mapping, in the order given. Raises typer.BadParameter; a key is given only once."""
     result: dict[str, str] = {}
     for number, text in enumerate(values or (), 1):
         key, separator, value = text.partition("=")
@@ -365,30 +326,23 @@ def pairs(values: list[str] | None, option: str) -> dict[str, str]:
     return result
 
 
-_QUOTED = re.compile(r'\s*"((?:[^"]|"")*)"([^,]*)')
+_NAME = re.compile(r'\s*(?:"((?:[^"]|"")*)"([^,]*)|([^,]*))(,?)(.*)', re.DOTALL)
+"""A name in quotes and a rest that must not be, or a bare name; then the others."""
 
 
 def names(text: str | None, option: str) -> list[str] | None:
-    """Column names between commas. A name in double quotes may hold commas, and `""` for a double quote.
-
-    Raises:
-        typer.BadParameter: an empty name, or a quote that is not closed.
-    """
+    """Column names between commas, or in double quotes, with `""` for a quote. Raises typer.BadParameter."""
     if text is None:
         return None
     found: list[str] = []
     rest, more = text, ","
-    while more:
-        if quoted := _QUOTED.match(rest):
-            name, rest = quoted[1].replace('""', '"'), rest[quoted.end(1) + 1 :]
-            if junk := quoted[2].strip():
-                raise typer.BadParameter(f"{option}: {junk!r} follows a quoted name")
-            _, more, rest = rest.partition(",")
-        else:
-            if rest.lstrip().startswith('"'):
-                raise typer.BadParameter(f"{option}: the quote in {rest.lstrip()!r} is not closed")
-            name, more, rest = rest.partition(",")
-            name = name.strip()
+    while more and (parts := _NAME.fullmatch(before := rest)):
+        quoted, junk, bare, more, rest = parts.groups()
+        if junk and junk.strip():
+            raise typer.BadParameter(f"{option}: {junk.strip()!r} follows a quoted name")
+        if bare and bare.startswith('"'):
+            raise typer.BadParameter(f"{option}: the quote in {before.lstrip()!r} is not closed")
+        name = bare.strip() if quoted is None else quoted.replace('""', '"')
         if not name:
             raise typer.BadParameter(f"{option} {text!r} holds an empty name")
         found.append(name)

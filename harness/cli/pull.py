@@ -6,16 +6,15 @@ import os
 import secrets
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from harness.cli import options, results, terminal
-from harness.cli.document import print_document
+from harness.cli import options, terminal
+from harness.cli.document import Printed
 from harness.cli.options import names
 from harness.errors import RequestError, size_text
 from harness.metadata.catalogs.catalog import parse_name, written
-from harness.metadata.model.times import parse_moment
 from harness.snapshot import reading as reading_of
 from harness.storage.paths import may_be_name
 
@@ -29,9 +28,7 @@ def pull(
     directory: Annotated[str, typer.Argument(metavar="DIR", help="A new or empty directory, for the slice.")],
     where: options.Where = None,
     at: options.At = None,
-    last: Annotated[
-        int, typer.Option("--last", metavar="N", help="Take so many of the newest snapshots, for time travel.")
-    ] = 1,
+    last: Annotated[int, typer.Option(metavar="N", help="Take so many of the newest snapshots, for time travel.")] = 1,
     columns: options.Columns = None,
     exact: Annotated[
         bool,
@@ -39,11 +36,9 @@ def pull(
     ] = False,
     sample_rows: Annotated[
         int | None,
-        typer.Option(
-            "--sample-rows", metavar="N", help="Keep so many of the rows, and as large a share of the deleted rows."
-        ),
+        typer.Option(metavar="N", help="Keep so many of the rows, and as large a share of the deleted rows."),
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", metavar="S", help="Choose other rows for --sample-rows.")] = 0,
+    seed: Annotated[int, typer.Option(metavar="S", help="Choose other rows for --sample-rows.")] = 0,
     compact: Annotated[
         bool, typer.Option("--compact", help="Apply the deletes: live rows only, and no delete files.")
     ] = False,
@@ -58,18 +53,16 @@ def pull(
     key: Annotated[
         str | None,
         typer.Option(
-            "--key",
             metavar="TEXT",
             help="Choose the values of --anonymise. Others on the machine may see the key: better --key-file, or "
             "HARNESS_ANONYMISE_KEY in the environment. Without one the key is random, and nobody learns it.",
         ),
     ] = None,
     key_file: Annotated[
-        Path | None, typer.Option("--key-file", metavar="FILE", help="Take the key from the first line of a file.")
+        Path | None, typer.Option(metavar="FILE", help="Take the key from the first line of a file.")
     ] = None,
     max_bytes: Annotated[
-        int | None,
-        typer.Option("--max-bytes", metavar="N", help="Copy nothing if the slice needs more bytes of the source."),
+        int | None, typer.Option(metavar="N", help="Copy nothing if the slice needs more bytes of the source.")
     ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Count the files and bytes of the slice; write nothing.")
@@ -77,7 +70,6 @@ def pull(
     follow: Annotated[
         list[str] | None,
         typer.Option(
-            "--follow",
             metavar="A.X=B.Y",
             help="Take the rows of table B, beside TABLE, whose Y is an X of A; slices go into DIR/A and "
             "DIR/B. Repeatable.",
@@ -87,10 +79,8 @@ def pull(
         bool,
         typer.Option("--refresh", help="Bring the slice in DIR to the newest snapshot, under the options of its pull."),
     ] = False,
-    format_: options.Format = None,
-    output: results.Output = None,
     *,
-    context: typer.Context,
+    out: Printed,
     opening: options.OpeningOptions,
 ) -> None:
     """Copy a slice of a table, with the files that a filter needs.
@@ -107,11 +97,10 @@ def pull(
     from harness.tools.slices.pulling import refresh as refresh_slice
     from harness.tools.slices.request import SliceRequest
 
-    form = results.form(format_, output, options.Document)
     if opening.untrusted:
         raise RequestError("Cannot pull with --untrusted: a slice is written here, not in the process without rights")
     for name in _OF_A_SLICE if refresh else ():
-        given = context.get_parameter_source(name)
+        given = opening.context.get_parameter_source(name)
         if given is not None and given.name == "COMMANDLINE":
             raise typer.BadParameter(f"--refresh excludes --{name.replace('_', '-')}: the slice is as it was pulled")
     for option, value in (("--key", key), ("--key-file", key_file)):
@@ -130,24 +119,21 @@ def pull(
         anonymise=_key(key, key_file) if anonymise else None,
         max_bytes=max_bytes,
     )
-    moment = parse_moment(at)
     with terminal.progress("planning"):
-        snapshot = opening.open(location).snapshot(**moment)
+        snapshot = opening.snapshot(location, at)
     with terminal.progress("copying"):
         if follow:
-            content: dict[str, Any]
             own, beside = _around(location, opening, follow)
             others = {name: opening.open(place) for name, place in beside.items()}
             pulled = pull_joined({own: snapshot, **others}, directory, follow=follow, request=request)
-            content = {"tables": [{"table": name, **asdict(done)} for name, done in pulled.items()]}
+            found = [{"table": name, **asdict(done)} for name, done in pulled.items()]
         elif refresh:
-            content = asdict(refresh_slice(snapshot, directory))
+            found = [asdict(refresh_slice(snapshot, directory))]
         else:
             with reading_of(snapshot.source, snapshot.selection.snapshot):
-                content = asdict(make(snapshot, Path(directory), request, dry_run=dry_run))
-    print_document("pulls" if follow else "pull", content, form, output)
-    pulled_ = content["tables"] if follow else [content]
-    files, size = (sum(each[name] for each in pulled_) for name in ("files", "bytes"))
+                found = [asdict(make(snapshot, Path(directory), request, dry_run=dry_run))]
+    out.show(*(("pulls", {"tables": found}) if follow else ("pull", found[0])))
+    files, size = (sum(each[name] for each in found) for name in ("files", "bytes"))
     terminal.finished(f"{'planned' if dry_run else 'pulled'} {files:,} files, {size_text(size)},")
 
 

@@ -13,8 +13,7 @@ import typer
 import harness.queries.sql
 import harness.table
 from harness.cli import options, results, terminal, untrusted, writers
-from harness.cli.rows import QueryRows, engine_error
-from harness.cli.writers import MAX_ROWS, write_rows
+from harness.cli.writers import MAX_ROWS, QueryRows, engine_error, write_rows
 from harness.engines.registry import find_engine
 from harness.errors import HarnessError, RequestError, TableNotFoundError
 from harness.metadata.model.times import parse_moment
@@ -29,27 +28,24 @@ if TYPE_CHECKING:
 def sql(
     query: Annotated[str, typer.Argument(metavar="SQL", help="The query; - reads it from standard input.")],
     table: Annotated[
-        list[str] | None, typer.Option("--table", metavar="NAME=TABLE", help="Name a table of the query. Repeatable.")
+        list[str] | None, typer.Option(metavar="NAME=TABLE", help="Name a table of the query. Repeatable.")
     ] = None,
     param: Annotated[
         list[str] | None,
         typer.Option(
-            "--param",
             metavar="[NAME=]VALUE",
             help="A value for the query's ? or $1, or for its $NAME. Repeatable. Numbers, true, false and null are "
             "such, all else is text; in double quotes it is always text.",
         ),
     ] = None,
     at: options.At = None,
-    format_: writers.Format = None,
-    output: results.Output = None,
+    *,
+    out: writers.Written,
     max_rows: writers.MaxRows = str(MAX_ROWS),
     dialect: Annotated[str, typer.Option(metavar="NAME", help="The SQL dialect of the query.")] = "duckdb",
     engine: Annotated[
         str, typer.Option(metavar="NAME", help="The engine that runs the query: duckdb, spark, …")
     ] = "duckdb",
-    *,
-    context: typer.Context,
     opening: options.OpeningOptions,
 ) -> None:
     """Run a query on tables.
@@ -61,7 +57,6 @@ def sql(
 
     --at holds for every table.
     """
-    form = writers.row_form(format_, output)
     shown = writers.number_of_rows(max_rows)
     moment = parse_moment(at)
     given = options.pairs(table, "--table")
@@ -72,35 +67,32 @@ def sql(
         raise typer.BadParameter("--catalog is for --engine duckdb: say --table NAME=TABLE for each table")
     if opening.untrusted:
         untrusted.refuse_engines([engine], "--engine", ("duckdb",))
-    if untrusted.ran(context, [*given.values(), *named], opening.roots(), form, output, query=text):
-        return
+    untrusted.end_apart([*given.values(), *named], opening, out, query=text)
     with terminal.progress("reading metadata"):
         beside = [] if opening.catalog is not None else named
         opened = {place: opening.open(place) for place in (*given.values(), *beside)}
         chosen = {place: table.snapshot(**moment) if moment else table for place, table in opened.items()}
         tables = {name: chosen[place] for name, place in given.items()}
         at_places = {place: chosen[place] for place in beside}
+    from harness.queries.rewrite import parse_statement, references
+
     with terminal.progress("planning"):
+        by_names = opening.catalog is not None
+        if not (by_names or tables) and (engine, dialect) == ("duckdb", "duckdb"):
+            by_names = any(found.name[0] not in at_places for found in references(parse_statement(text)))
         if find_engine(engine).name == "spark":
             rows = _run_on_spark(text, tables | at_places, dialect, params)
-        elif opening.catalog is None and (tables or engine != "duckdb" or not _names_others(text, at_places, dialect)):
-            rows = run(text, tables | at_places, dialect, engine, params)
-        else:
+        elif by_names:
             rows = _run_by_names(text, opening, tables, moment, dialect, params)
-    with (
-        results.destination(output) as stream,
-        terminal.progress_until_written("running the query", stream),
-    ):
-        write_rows(rows, form, stream, max_rows=shown)
+        else:
+            rows = run(text, tables | at_places, dialect, engine, params)
+    with results.destination(out.output) as stream, terminal.progress_until_written("running the query", stream):
+        write_rows(rows, out.form, stream, max_rows=shown)
     terminal.finished("ran the query")
 
 
 def run(
-    query: str,
-    tables: Mapping[str, Any],
-    dialect: str = "duckdb",
-    engine: str = "duckdb",
-    params: Params = None,
+    query: str, tables: Mapping[str, Any], dialect: str = "duckdb", engine: str = "duckdb", params: Params = None
 ) -> QueryRows:
     """The rows of the query, which is planned now; on DuckDB it runs when rows are read. Raises as `harness.sql`."""
     import pyarrow as pa
@@ -151,13 +143,6 @@ def _run_on_spark(query: str, tables: Mapping[str, Any], dialect: str, params: P
     except (PySparkException, Py4JError) as error:
         raise spark_error(error) from error
     return QueryRows.of(conform(rows, schema))
-
-
-def _names_others(text: str, tables: Mapping[str, Any], dialect: str) -> bool:
-    """Tells whether a query without --table names tables besides those of locations."""
-    from harness.queries.rewrite import parse_statement, references
-
-    return dialect == "duckdb" and any(found.name[0] not in tables for found in references(parse_statement(text)))
 
 
 def _run_by_names(

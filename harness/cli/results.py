@@ -7,6 +7,7 @@ file is ever replaced: no link is followed, and no device or directory touched.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import enum
 import errno
 import os
@@ -16,8 +17,9 @@ import stat
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO, TextIO, TypeAlias, TypeVar
+from typing import Annotated, Any, BinaryIO, ClassVar, TextIO, TypeAlias, TypeVar
 
 import typer
 
@@ -60,7 +62,7 @@ class ByteStream:
 
     def _do(self, action: Callable[..., object], *arguments: Any) -> None:
         try:
-            with _named(self._name, self.file):
+            with named(self._name, self.file):
                 action(*arguments)
         except (BrokenPipeError, RequestError):
             self.failed = True  # for good: the rest of its buffer can go nowhere
@@ -91,11 +93,9 @@ def result_stream() -> Iterator[ByteStream]:
         raise
 
 
-@contextlib.contextmanager
-def destination(path: Path | None) -> Iterator[ByteStream]:
+def destination(path: Path | None) -> AbstractContextManager[ByteStream]:
     """Standard output, or a regular file."""
-    with result_stream() if path is None else _replaced(path) as stream:
-        yield stream
+    return result_stream() if path is None else _replaced(path)
 
 
 def print_result(*texts: str) -> None:
@@ -164,16 +164,9 @@ def is_ascii(output: Path | None) -> bool:
 
 
 @contextlib.contextmanager
-def made_in(directory: Path) -> Iterator[None]:
-    """Turns failures to write below a directory of the user's into errors that name it."""
-    with _named("the directory", directory):
-        yield
-
-
-@contextlib.contextmanager
 def _replaced(path: Path) -> Iterator[ByteStream]:
     interruption.check()
-    with _named(_FILE, path):
+    with named(_FILE, path):
         before = _regular(path)
         descriptor, temporary = tempfile.mkstemp(prefix=".harness-", dir=path.parent)
     file = os.fdopen(descriptor, "wb")
@@ -181,12 +174,12 @@ def _replaced(path: Path) -> Iterator[ByteStream]:
         stream = ByteStream(file, _FILE, path)
         yield stream
         stream.flush()
-        with _named(_FILE, path):
+        with named(_FILE, path):
             _take_over(file.fileno(), before)
             os.fsync(file.fileno())
             file.close()
         interruption.check()
-        with _named(_FILE, path):
+        with named(_FILE, path):
             os.replace(temporary, path)
     except BaseException:
         with contextlib.suppress(OSError):  # closing writes once more what a full disk did not take
@@ -225,7 +218,8 @@ def _take_over(descriptor: int, before: os.stat_result | None) -> None:
 
 
 @contextlib.contextmanager
-def _named(name: str, file: Path | None = None) -> Iterator[None]:
+def named(name: str, file: Path | None) -> Iterator[None]:
+    """Turns failures to write into errors that name the place, such as `the directory`."""
     try:
         yield
     except BrokenPipeError:
@@ -259,9 +253,23 @@ Output: TypeAlias = Annotated[
 ]
 
 
-def form(given: E | None, output: Path | None, kind: type[E]) -> E:
-    """The format of the only output. Raises as `placed`."""
-    return placed([given] if given else None, [output] if output else None, kind)[0][0]
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Placed:
+    """Options for the format and the file of a command's only result. A class for each set of formats."""
+
+    formats: ClassVar[type[enum.Enum]]
+    format_: enum.Enum | None = None
+    output: Output = None
+
+    def __post_init__(self) -> None:
+        _ = self.form  # a contradiction is said before anything is read
+
+    @property
+    def form(self) -> enum.Enum:
+        """The format. Raises as `placed`."""
+        return placed([self.format_] if self.format_ else None, [self.output] if self.output else None, self.formats)[
+            0
+        ][0]
 
 
 def placed(given: Sequence[E] | None, outputs: Sequence[Path] | None, kind: type[E]) -> list[tuple[E, Path | None]]:
@@ -270,8 +278,7 @@ def placed(given: Sequence[E] | None, outputs: Sequence[Path] | None, kind: type
     A suffix is the format where none is given. A file without a suffix is text.
 
     Raises:
-        typer.BadParameter: a format and a suffix contradict each other, or neither says the format; a file is named
-            twice; or more than one format is for standard output.
+        typer.BadParameter: a contradiction, a format that nothing says, a file or standard output named twice.
     """
     wanted, files = list(given or ()), list(outputs or ())
     if len(wanted) > len(files) + 1:

@@ -12,8 +12,8 @@ from typing import Annotated
 import typer
 
 from harness import errors
-from harness.cli import options, results
-from harness.cli.document import print_document
+from harness.cli import options
+from harness.cli.document import Printed
 from harness.errors import RequestError
 
 PAGES = ("iceberg", "delta", "frontier")
@@ -30,8 +30,7 @@ class Rule:
     """A numbered rule.
 
     name: as errors cite it, such as `iceberg 4.7`, `delta L38` or `delta trap 9`.
-    source: the section of a specification, or a note that none says so. links: the addresses of those sections.
-    text: lines as on the page.
+    source: the section of a specification, or a note that none says so. links: of sections. text: as on the page.
     """
 
     name: str
@@ -48,10 +47,7 @@ class Rule:
 
 
 def address(name: str) -> str | None:
-    """The address of a rule in the documentation that the package's metadata name; None: they name none.
-
-    name: as errors cite it. Only a release knows its repository.
-    """
+    """The address of a rule in the documentation; None: the package's metadata, as before a release, name none."""
     try:
         urls = importlib.metadata.metadata("lakeharness").get_all("Project-URL") or ()
     except importlib.metadata.PackageNotFoundError:
@@ -61,9 +57,7 @@ def address(name: str) -> str | None:
 
 
 def find_rule(text: str) -> Rule:
-    """The rule of a name.
-
-    text: such as `delta L38`, in any letter case; brackets around it and a leading `rule`, as in messages, do no harm.
+    """The rule of a name in any letter case, such as `delta L38`; also with brackets or `rule`, as in messages.
 
     Raises:
         RequestError: there is no such rule; the message names the nearest ones.
@@ -75,12 +69,9 @@ def find_rule(text: str) -> Rule:
         if page not in PAGES:
             raise RequestError(f"Unknown rule {text!r}: expected one such as iceberg 4.7, delta L38 or frontier F1.3")
         section, number = _place(name)
-
-        def distance(other: str) -> tuple[bool, int]:
-            own, own_number = _place(other)
-            return own != section, abs(own_number - number)
-
-        nearest = sorted((each.name for each in _page(page)), key=distance)[:_NEAR]
+        places = [(each.name, *_place(each.name)) for each in _page(page)]
+        near = sorted(places, key=lambda place: (place[1] != section, abs(place[2] - number)))
+        nearest = [each for each, *_ in near[:_NEAR]]
         raise RequestError(f"Unknown rule {text!r}: the nearest are {', '.join(nearest)}")
     return known[name]
 
@@ -93,8 +84,7 @@ def rules() -> tuple[Rule, ...]:
 def parse_page(text: str) -> tuple[Rule, ...]:
     """The rules of one page, in its order.
 
-    text: Markdown; each rule is a heading of the third level with an anchor, a line in italics that names and links the
-        source, and paragraphs up to the next heading.
+    text: Markdown; a rule has a heading with an anchor, its linked source in italics, and paragraphs.
     """
     found = []
     for chunk in re.split(r"^(?=#)", text, flags=re.MULTILINE):
@@ -123,6 +113,7 @@ def _place(name: str) -> tuple[str, int]:
     return (parts["section"], int(parts["number"])) if parts else ("", 0)
 
 
+@options.grouped
 def rule(
     words: Annotated[
         list[str],
@@ -130,8 +121,8 @@ def rule(
             metavar="RULE", help="The name of a rule, such as delta L38 or iceberg 4.7; with or without quotes."
         ),
     ],
-    format_: options.Format = None,
-    output: results.Output = None,
+    *,
+    out: Printed,
 ) -> None:
     """Show the text of a rule that an error or warning cites.
 
@@ -141,7 +132,6 @@ def rule(
 
     Exits with 2 if there is no such rule; the error names the nearest ones.
     """
-    form = results.form(format_, output, options.Document)
     found = find_rule(" ".join(words))
     place = address(found.name)
     head = "\n".join((f"{found.name}: {found.title}", found.source, *found.links, *([place] if place else ())))
@@ -155,4 +145,4 @@ def rule(
         "page": found.page,
         "address": place,
     }
-    print_document("rule", content, form, output, text=lambda: [text])
+    out.show("rule", content, lambda: [text])

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 import typer
 
 from harness.cli import DIFFERENT, options, results, terminal, untrusted
-from harness.cli.document import print_document
+from harness.cli.document import Printed
 from harness.cli.options import Settings, names
 from harness.cli.untrusted import is_for_worker
 from harness.errors import RequestError, visible
@@ -37,11 +37,12 @@ Features: TypeAlias = Annotated[
 ]
 
 
+@options.grouped
 def list_(
     scenario: Scenarios = None,
     feature: Features = None,
-    format_: options.Format = None,
-    output: results.Output = None,
+    *,
+    out: Printed,
 ) -> None:
     """List scenarios by name, with their titles.
 
@@ -49,13 +50,12 @@ def list_(
         harness scenarios list 'iceberg/deletes/*'
         harness scenarios list --feature deletion-vector --format json
     """
-    form = results.form(format_, output, options.Document)
     found = chosen(scenario, feature)
     described = [
         {"name": each.name, "title": each.title, "format": each.format, "features": each.features} for each in found
     ]
     lines = (f"{line}\n" for line in aligned([(each.name, each.title) for each in found]))
-    print_document("scenarios", {"scenarios": described}, form, output, text=lambda: lines)
+    out.show("scenarios", {"scenarios": described}, lambda: lines)
 
 
 def build(
@@ -86,7 +86,10 @@ def build(
     directory = Path(target).absolute()
     scenarios = chosen(patterns, None)
     cases = []
-    with results.made_in(directory), terminal.progress("building", len(scenarios), "scenarios") as advance:
+    with (
+        results.named("the directory", directory),
+        terminal.progress("building", len(scenarios), "scenarios") as advance,
+    ):
         for scenario in scenarios:
             place = directory / scenario.name
             if place.exists():
@@ -215,10 +218,8 @@ def run(
     from harness.testing.conformance.runner import Lists
     from harness.testing.conformance.runner import run as run_suite
 
-    settings = Settings.of(set_)
-    settings.check_trust(untrusted=untrusted)
-    if settings.opening:
-        raise typer.BadParameter(f"--set {next(iter(settings.opening))}: of scenarios, bounds and waived alone are set")
+    if opening := Settings.of(set_, untrusted=untrusted).opening:
+        raise typer.BadParameter(f"--set {next(iter(opening))}: of scenarios, bounds and waived alone are set")
     written = results.placed(format_, output, _RunReport)
     if is_for_worker(context):
         _run_untrusted(context, written)

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from harness.cli.results import ByteStream, forget
-from harness.errors import HarnessWarning, visible, visible_lines
+from harness.errors import HarnessError, HarnessWarning, visible, visible_lines
 from harness.storage import threads
 from harness.storage.clients import TRAFFIC
 from harness.storage.records import dataclass
@@ -58,8 +58,16 @@ def error(text: str, excerpt: str = "") -> None:
 
 
 def failure(problem: Exception) -> None:
-    """Prints on stderr what Typer says of wrong arguments, or the traceback of a fault of harness."""
-    if isinstance(problem, _USAGE_ERRORS):
+    """Prints on stderr why a command failed; of a fault of harness, the traceback."""
+    if isinstance(problem, HarnessError):
+        from harness.cli import options
+
+        if problem.rule is not None:
+            from harness.cli.rule import address
+
+            problem.rule = f"{problem.rule} ({place})" if (place := address(problem.rule)) else problem.rule
+        error(str(problem.respelled(options.spelled)), problem.excerpt)
+    elif isinstance(problem, _USAGE_ERRORS):
         text = io.StringIO()
         problem.show(text)  # type: ignore[attr-defined]
         _lines(re.sub(r"\n\t", " ", text.getvalue()).replace("\nError: ", "\nerror: "))
@@ -147,21 +155,19 @@ def warnings_as_lines() -> Iterator[None]:
 
 @contextlib.contextmanager
 def logs_as_lines(interrupted: object) -> Iterator[None]:
-    """Prints what is logged as lines, unless a caller has it: warnings of libraries, and what `say_more` lets through.
+    """Prints warnings of libraries, and logs that `say_more` lets through, as lines, unless a caller has them.
 
     interrupted: true once the user has ended the command: some libraries log how they were broken off.
     """
     own = logging.getLogger("harness")
     level, lines = own.level, _LogLines(interrupted)
-    is_alone = not logging.root.handlers
-    if is_alone:
+    if not logging.root.handlers:
         logging.root.addHandler(lines)
     try:
         yield
     finally:
         own.setLevel(level)
-        if is_alone:
-            logging.root.removeHandler(lines)
+        logging.root.removeHandler(lines)
 
 
 def say_more() -> None:

@@ -5,19 +5,20 @@ That process gets the command spelled out, and gives back the bytes of its resul
 
 from __future__ import annotations
 
-import codecs
 import enum
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import io
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import typer
 
 from harness.cli import DONE, FAILED, main, results, terminal
-from harness.cli.options import Settings
+from harness.cli.options import OpeningOptions, Settings
 from harness.errors import RequestError
 from harness.tools.contained.bounds import Bounds, directories_of
-from harness.tools.contained.launching import LIBRARIES, Finished, refused
+from harness.tools.contained.launching import LIBRARIES, refused
 from harness.tools.contained.launching import run as run_worker
 from harness.tools.contained.worker import is_confined
 
@@ -32,20 +33,13 @@ def is_for_worker(context: typer.Context) -> bool:
     return context.params["untrusted"] and not is_confined()
 
 
-def ran(
-    context: typer.Context,
-    locations: Iterable[str],
-    roots: Iterable[str],
-    form: Any,
-    output: Path | None,
-    **instead: Any,
-) -> bool:
-    """Runs the command in a worker, as `run`, if it must run there; tells whether it did. form: of the result."""
-    if not is_for_worker(context):
-        return False
-    binary = getattr(form, "is_binary", bool)()
-    run(context, locations, roots, output=output, binary=binary, instead={"format_": form, "output": None, **instead})
-    return True
+def end_apart(locations: Iterable[str], opening: OpeningOptions, out: results.Placed, **instead: Any) -> None:
+    """Runs the command in a worker, as `run`, and ends it, if it must run there."""
+    if is_for_worker(opening.context):
+        binary = getattr(out.form, "is_binary", bool)()
+        instead = {"format_": out.form, "output": None, **instead}
+        run(opening.context, locations, opening.roots(), output=out.output, binary=binary, instead=instead)
+        raise typer.Exit(DONE)
 
 
 def refuse_engines(names: Iterable[str], option: str, engines: Sequence[str] = ENGINES) -> None:
@@ -73,7 +67,6 @@ def run(
 
     Args:
         locations, roots: of tables, and of other places that they may be read from.
-        output: the file of the result; None: standard output.
         instead: the worker's own values of parameters, by name.
         calls: names of system calls that the worker may make besides those of a read.
     """
@@ -83,7 +76,7 @@ def run(
         raise RequestError(
             "Cannot take --storage-option with --untrusted: no store is asked, and what may be a secret stays here"
         )
-    settings = Settings.of(context.params["set_"])
+    settings = Settings.of(context.params["set_"], untrusted=True)
     with terminal.progress("reading in a process apart"):
         finished = run_worker(
             f"{__name__}:serve",
@@ -103,17 +96,11 @@ def run(
             if binary:
                 stream.write(finished.output)
             else:
-                results.write_texts(_texts_of(finished), stream)
+                # In parts: text takes up to sixteen times the memory of its bytes.
+                text = io.TextIOWrapper(io.BytesIO(finished.output), "utf-8", "backslashreplace", newline="")
+                results.write_texts(iter(partial(text.read, _PART), ""), stream)
     if finished.code != DONE:
         raise typer.Exit(finished.code)
-
-
-def _texts_of(finished: Finished) -> Iterator[str]:
-    """The output as text, in parts: text takes up to sixteen times the memory of its bytes."""
-    decoder = codecs.getincrementaldecoder("utf-8")("backslashreplace")
-    for at in range(0, len(finished.output), _PART):
-        yield decoder.decode(finished.output[at : at + _PART])
-    yield decoder.decode(b"", final=True)
 
 
 def serve(request: Any, output: BinaryIO) -> int:

@@ -29,19 +29,12 @@ from harness.errors import json_text
 from harness.metadata.filters import sqltext
 from harness.storage.records import dataclass
 
-
-def _infinite_moment(unit: Any, sign: str) -> str:
-    """The text of the moment that Arrow takes an infinite one for. unit: NumPy's, days for dates. sign: `-` or none."""
-    largest = 2**31 - 1 if unit == "D" else 2**63 - 1
-    return str(np.datetime64(-largest if sign else largest, unit))
-
-
 _SPACES = r"\x09-\x0d\x1c-\x20\x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}"
 """Python's white space, which a reader of CSV may strip."""
 _QUOTED = sqltext.text(rf'[,"\r\n]|^[{_SPACES}]|[{_SPACES}]$|^$')
 
-_WHOLE = {"tinyint", "smallint", "integer", "utinyint", "usmallint", "uinteger"}
-_UNITS = {
+_BARE = {"boolean", "tinyint", "smallint", "integer", "utinyint", "usmallint", "uinteger"}
+_UNITS: dict[str, Any] = {
     **{"date": "D", "timestamp_s": "s", "timestamp_ms": "ms", "timestamp": "us", "timestamp_ns": "ns"},
     **{"timestamp with time zone": "us", "timestamptz_ns": "ns"},
 }
@@ -157,9 +150,7 @@ def _json_leaf(leaf: _Leaf) -> str:
 def _leaf(value: str, type_: Any) -> _Leaf:
     text = f"CAST({value} AS VARCHAR)"
     match type_.id:
-        case "boolean":
-            return _Leaf(text, "true")
-        case kind if kind in _WHOLE:
+        case kind if kind in _BARE:
             return _Leaf(text, "true")
         case "bigint" | "ubigint" | "hugeint":
             return _Leaf(text, _is_exact(value))
@@ -213,6 +204,7 @@ def _interval(value: str) -> str:
 def _moment(value: str, text: str, type_: Any) -> str:
     """ISO 8601. An infinite moment is the one that Arrow takes it for; years before 1 are counted from 0 down."""
     kind, unit = type_.id, _UNITS[type_.id]
+    largest = 2**31 - 1 if unit == "D" else 2**63 - 1
     zone = "Z" if kind in ("timestamp with time zone", "timestamptz_ns") else ""
     usual, local = f"replace({text}, ' ', 'T')", value
     if kind == "timestamp with time zone":
@@ -226,7 +218,7 @@ def _moment(value: str, text: str, type_: Any) -> str:
     if kind != "date":
         early = f"concat({early}, 'T', CAST(CAST({local} AS TIMESTAMP) AS TIME), '{zone}')"
     cases = [
-        f"WHEN {value} = CAST('{sign}infinity' AS {type_}) THEN '{_infinite_moment(unit, sign)}{zone}'"
+        f"WHEN {value} = CAST('{sign}infinity' AS {type_}) THEN '{np.datetime64(int(f'{sign}{largest}'), unit)}{zone}'"
         for sign in ("", "-")
     ]
     if not kind.endswith("_ns"):  # which begin in 1677

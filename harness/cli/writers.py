@@ -12,29 +12,132 @@ How single values look is in `harness.cli.values`. Nothing but the first rows of
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import enum
 import io
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
-from pathlib import Path
-from typing import Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import typer
 
 from harness.cli import results
-from harness.cli.results import ByteStream, form, write_texts
-from harness.cli.rows import QueryRows
+from harness.cli.results import ByteStream, write_texts
 from harness.cli.values import cell, csv_quoted, is_nested, json_object, json_value
-from harness.errors import RequestError, json_lines, json_text, visible_lines
+from harness.errors import EngineError, HarnessError, RequestError, json_lines, json_text, visible_lines
 from harness.metadata.model.text_tables import Style, column_of, table_lines, unstyled
+from harness.storage.records import dataclass
+
+if TYPE_CHECKING:
+    import duckdb
 
 MAX_ROWS = 40
 """Rows of a query that are shown as text by default."""
 FORMAT = 1
 """The number of the JSON document. It changes when a key changes its meaning or goes."""
+_BATCH_ROWS = 8_192
+"""Few, because a batch of lines of text may have no more than 2 GB; and a terminal shows the first ones early."""
+
+
+def engine_error(error: Exception) -> HarnessError:
+    """A failure of DuckDB about which nothing more is known."""
+    return EngineError(f"DuckDB cannot run the query: {error}")
+
+
+@dataclass(frozen=True, slots=True)
+class QueryRows:
+    """The rows of a query, which runs at each reading. `docs/reference/result-types.md` has types.
+
+    relation: on a connection that harness made. failure: the error of harness for one of DuckDB.
+    """
+
+    relation: duckdb.DuckDBPyRelation
+    failure: Callable[[Exception], HarnessError] = engine_error
+
+    @classmethod
+    def of(cls, table: pa.Table) -> QueryRows:
+        """The rows of a table."""
+        from harness.engines.duckdb.instance import cursor
+        from harness.metadata.filters import sqltext
+
+        names = table.column_names
+        if len({name.casefold() for name in names}) == len(names):
+            return cls(cursor().from_arrow(table))
+        places = cursor().from_arrow(table.rename_columns([f"c{i}" for i in range(len(names))]))
+        return cls(places.project(", ".join(f"#{i} AS {sqltext.name(name)}" for i, name in enumerate(names, 1))))
+
+    @property
+    def columns(self) -> list[tuple[str, Any]]:
+        """Name and DuckDBPyType of each column; names may repeat."""
+        return list(zip(self.relation.columns, self.relation.types, strict=True))
+
+    def schema(self) -> pa.Schema:
+        """The schema of the batches; reads no rows."""
+        with self._told():
+            return _file_schema(self.relation.limit(0).to_arrow_table().schema)
+
+    def selected(self, *columns: str) -> QueryRows:
+        """Rows of other columns in the same order, each in SQL that calls the columns #1, #2 and so on."""
+        return dataclasses.replace(self, relation=self.relation.project(", ".join(columns)))
+
+    def as_arrow(self) -> QueryRows:
+        """The rows in types that Arrow has itself."""
+        from harness.engines.duckdb.relations import given_out
+
+        columns = given_out(self.relation.columns, self.relation.types, as_arrow=True)
+        return self if columns is None else self.selected(columns)
+
+    def batches(self, size: int = _BATCH_ROWS) -> Iterator[pa.RecordBatch]:
+        """The rows, while DuckDB goes on, at most `size` a batch. A failure on a first row comes before any batch."""
+        from harness.engines.duckdb.engine import Streamed
+
+        with self._told():
+            stream = Streamed(self.relation, size)
+        schema = _file_schema(stream.schema)
+        with contextlib.closing(stream):
+            while True:
+                with self._told():
+                    batch = stream.read()
+                if batch is None:
+                    return
+                yield batch.cast(schema)
+
+    @contextlib.contextmanager
+    def _told(self) -> Iterator[None]:
+        import duckdb
+
+        try:
+            yield
+        except (duckdb.Error, pa.ArrowException, OSError) as error:  # of a stream that runs DuckDB's are OSErrors
+            raise self.failure(error) from error
+
+
+def _file_schema(schema: pa.Schema) -> pa.Schema:
+    return pa.schema([field.with_type(_with_booleans(field.type)) for field in schema])
+
+
+def _with_booleans(type_: pa.DataType) -> pa.DataType:
+    """The type with booleans for DuckDB's bytes of them, which files would call numbers."""
+    if isinstance(type_, pa.BaseExtensionType):
+        return pa.bool_() if type_.extension_name == "arrow.bool8" else type_
+    parts = [_with_booleans(type_.field(i).type) for i in range(type_.num_fields)]
+    if all(part.equals(type_.field(i).type) for i, part in enumerate(parts)):
+        return type_
+    match type_:
+        case pa.StructType():
+            return pa.struct([field.with_type(part) for field, part in zip(type_, parts, strict=True)])
+        case pa.ListType():
+            return pa.list_(type_.value_field.with_type(parts[0]))
+        case pa.FixedSizeListType():
+            return pa.list_(type_.value_field.with_type(parts[0]), type_.list_size)
+        case pa.MapType():
+            return pa.map_(*(_with_booleans(part) for part in (type_.key_type, type_.item_type)))
+        case _:  # a union, which Arrow does not cast
+            return type_
 
 
 # The first rows as columns of text, as wide as the terminal.
@@ -51,10 +154,8 @@ def text_lines(
     """Names, types, a rule, a line per row, and the count of rows not shown.
 
     Args:
-        rows: all are read, also those that are not shown, because they are counted.
-        max_rows: how many are shown; None: all, and widths come from the first batch.
-        width: of a line at most, in cells; None: as long as it is.
-        option: what sets `max_rows`, as the person says it.
+        max_rows: so many are shown, the others counted; None: all, and widths come from the first batch.
+        width: of a line at most, in cells. option: the one that sets `max_rows`.
     """
     columns = [column_of(name, type_) for name, type_ in rows.columns]
     rows, total = rows.as_arrow(), 0
@@ -75,7 +176,7 @@ def text_lines(
 def _cells(rows: QueryRows) -> Iterator[list[tuple[str | None, ...]]]:
     """The cells of the rows, batch by batch."""
     types = [type_ for _, type_ in rows.columns]
-    for batch in rows.selected(*(cell(f"#{place}", type_) for place, type_ in enumerate(types, 1))).batches():
+    for batch in _as_texts(rows).batches():
         columns = []
         for column, type_ in zip(batch.columns, types, strict=True):
             escaped = json_lines if is_nested(type_) else str
@@ -83,16 +184,17 @@ def _cells(rows: QueryRows) -> Iterator[list[tuple[str | None, ...]]]:
         yield list(zip(*columns, strict=True))
 
 
+def _as_texts(rows: QueryRows) -> QueryRows:
+    return rows.selected(*(cell(f"#{place}", type_) for place, (_, type_) in enumerate(rows.columns, 1)))
+
+
 # DuckDB puts the lines of CSV and JSON together, and hands over their bytes.
 
 
 def _write_csv(rows: QueryRows, stream: ByteStream) -> None:
-    types = [type_ for _, type_ in rows.columns]
-    cells = rows.selected(*(cell(f"#{place}", type_) for place, type_ in enumerate(types, 1)))
-    quoted = [csv_quoted(f"#{place}", type_) for place, type_ in enumerate(types, 1)]
-    separated = ", ',', ".join(quoted)
+    separated = ", ',', ".join(csv_quoted(f"#{place}", type_) for place, (_, type_) in enumerate(rows.columns, 1))
     head = ",".join(csv_quotes(name) for name, _ in rows.columns) + "\n"
-    for text, _ in _texts(cells.selected(f"concat({separated}, chr(10))")):
+    for text, _ in _texts(_as_texts(rows).selected(f"concat({separated}, chr(10))")):
         write_texts([head], stream)
         head = ""
         if stream.isatty():
@@ -102,12 +204,15 @@ def _write_csv(rows: QueryRows, stream: ByteStream) -> None:
     write_texts([head], stream)
 
 
+def _json_values(rows: QueryRows) -> list[str]:
+    return [json_value(f"#{place}", type_, spaced=True) for place, (_, type_) in enumerate(rows.columns, 1)]
+
+
 def _write_json_document(rows: QueryRows, stream: ByteStream) -> None:
     # DuckDB's own types, such as hugeint, are opaque to Arrow.
     types = [(f.name, f.type.type_name if isinstance(f.type, pa.OpaqueType) else str(f.type)) for f in rows.schema()]
     columns = [{"name": name, "type": type_} for name, type_ in types]
-    values = [json_value(f"#{place}", type_, spaced=True) for place, (_, type_) in enumerate(rows.columns, 1)]
-    separated = ", ', ', ".join(values)
+    separated = ", ', ', ".join(_json_values(rows))
     before, count = f'{{"format": {FORMAT}, "kind": "rows", "columns": {json_text(columns)}, "rows": [', 0
     for text, number in _texts(rows.selected(f"concat(',', chr(10), '[', {separated}, ']')")):
         if count == 0:
@@ -124,8 +229,7 @@ def _write_jsonl(rows: QueryRows, stream: ByteStream) -> None:
         raise RequestError(
             f"Cannot write rows as jsonl: more than one column is named {twice[0]!r}; rename it with AS", field=twice[0]
         )
-    values = [json_value(f"#{place}", type_, spaced=True) for place, (_, type_) in enumerate(rows.columns, 1)]
-    for text, _ in _texts(rows.selected(f"concat({json_object(names, values, spaced=True)}, chr(10))")):
+    for text, _ in _texts(rows.selected(f"concat({json_object(names, _json_values(rows), spaced=True)}, chr(10))")):
         _write_json(text, stream)
 
 
@@ -220,7 +324,14 @@ def _write_parquet(rows: QueryRows, stream: ByteStream) -> None:
                 writer.write_batch(batch)
     except (pa.ArrowNotImplementedError, pa.ArrowInvalid) as error:
         for field in schema:
-            _check_parquet(field)
+            try:
+                pq.ParquetWriter(io.BytesIO(), pa.schema([field])).close()
+            except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
+                raise RequestError(
+                    f"Cannot write rows as parquet: it cannot hold column {field.name!r}, of type {field.type}; cast "
+                    "it in the query, with CAST(... AS VARCHAR)",
+                    field=field.name,
+                ) from error
         raise RequestError(f"Cannot write rows as parquet: {error}; cast the column in the query") from error
 
 
@@ -229,19 +340,6 @@ def _begun(rows: QueryRows) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     rows = rows.as_arrow()
     schema, batches = rows.schema(), rows.batches(_ROW_GROUP)
     return schema, chain([batch for batch in [next(batches, None)] if batch is not None], batches)
-
-
-def _check_parquet(field: pa.Field) -> None:
-    import pyarrow.parquet as pq
-
-    try:
-        pq.ParquetWriter(io.BytesIO(), pa.schema([field])).close()
-    except (pa.ArrowNotImplementedError, pa.ArrowInvalid) as error:
-        raise RequestError(
-            f"Cannot write rows as parquet: it cannot hold column {field.name!r}, of type {field.type}; cast it in the "
-            "query, with CAST(... AS VARCHAR)",
-            field=field.name,
-        ) from error
 
 
 class _Sink(io.RawIOBase):
@@ -264,9 +362,6 @@ class _Sink(io.RawIOBase):
         return True
 
 
-Format: TypeAlias = Annotated[
-    RowFormat | None, typer.Option("--format", help="Write rows in this format; as text by default.")
-]
 MaxRows: TypeAlias = Annotated[
     str,
     typer.Option("--max-rows", metavar="N", help="Show so many rows as text, and count the others; all: all of them."),
@@ -280,9 +375,19 @@ def number_of_rows(text: str) -> int | None:
     return None if text == "all" else int(text) or None
 
 
-def row_form(given: RowFormat | None, output: Path | None) -> RowFormat:
-    """The format of rows. Refuses to write a binary one to a terminal."""
-    found = form(given, output, RowFormat)
-    if found.is_binary() and output is None and results.is_terminal_output():
-        raise typer.BadParameter(f"--format {found.value} is binary: use --output, or redirect standard output")
-    return found
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Written(results.Placed):
+    """Options for written rows."""
+
+    formats = RowFormat
+    format_: Annotated[
+        RowFormat | None, typer.Option("--format", help="Write rows in this format; as text by default.")
+    ] = None
+
+    @property
+    def form(self) -> RowFormat:
+        """The format. Refuses to write a binary one to a terminal."""
+        found = RowFormat(super().form)
+        if found.is_binary() and self.output is None and results.is_terminal_output():
+            raise typer.BadParameter(f"--format {found.value} is binary: use --output, or redirect standard output")
+        return found

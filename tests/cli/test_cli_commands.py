@@ -18,7 +18,7 @@ import pytest
 
 import harness
 from harness.cli import main
-from harness.cli.rows import QueryRows
+from harness.cli.writers import QueryRows
 from harness.errors import MissingFileError, SnapshotNotFoundError
 from harness.testing.writing.delta.builder import DeltaTable
 from harness.testing.writing.iceberg.builder import IcebergTable

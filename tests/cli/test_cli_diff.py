@@ -77,8 +77,8 @@ def calls(monkeypatch) -> Calls:
     return made
 
 
-HOW = {"relaxations": Relaxations(), "group_by": (), "sample_keys": None, "schema_only": False}
-PLAIN = {"engines": ("duckdb", "spark"), "keys": (), "columns": None, "where": None, "max_rows": 100, **HOW}
+HOW = {"relaxations": Relaxations(), "schema_only": False}
+PLAIN = {"engines": ("duckdb", "spark"), "max_rows": 100, **HOW}
 
 
 def test_one_table_on_two_engines(calls, capfd):

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from harness.cli import interruption, main
+from harness.cli.shell.command import completions
 from harness.cli.shell.session import InputLines
-from harness.cli.shell.terminal_lines import completions
 from harness.testing.writing.delta.builder import DeltaTable
 
 

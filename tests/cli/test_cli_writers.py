@@ -9,8 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from harness.cli.query import run
-from harness.cli.rows import QueryRows
-from harness.cli.writers import RowFormat, text_lines, write_rows
+from harness.cli.writers import QueryRows, RowFormat, text_lines, write_rows
 from harness.errors import RequestError
 from harness.metadata.model.text_tables import cell_width
 

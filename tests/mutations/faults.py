@@ -598,7 +598,7 @@ FAULTS = (
     ),
     Fault(
         "booleans are numbers in Parquet files",
-        "cli/rows.py",
+        "cli/writers.py",
         "return pa.schema([field.with_type(_with_booleans(field.type)) for field in schema])",
         "return schema",
         test="tests/test_result_types.py",

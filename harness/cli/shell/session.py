@@ -5,17 +5,15 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Iterable
-from functools import partial
 from pathlib import Path
 
 import duckdb
 import typer
 
-from harness.cli import interruption, options, results, terminal
+from harness.cli import interruption, results, terminal
 from harness.cli.looking import explained
-from harness.cli.rows import QueryRows, engine_error
-from harness.cli.writers import RowFormat, number_of_rows, write_rows
-from harness.errors import HarnessError, RequestError, visible
+from harness.cli.writers import QueryRows, RowFormat, engine_error, number_of_rows, write_rows
+from harness.errors import RequestError, visible
 from harness.metadata.catalogs.catalog import nearest
 from harness.metadata.model.text_tables import aligned
 from harness.tools.connections.connection import Connection
@@ -43,90 +41,6 @@ class InputLines:
         return text
 
 
-def _run_command(session: Session, line: str) -> None:
-    name, _, argument = line.strip().rstrip(";").partition(" ")
-    if name not in COMMANDS:
-        near = nearest((name[1:],), [(each[1:],) for each in COMMANDS]) or (("help",),)
-        raise RequestError(f"There is no command {name}; the nearest is .{near[0][0]}")
-    COMMANDS[name][0](session, argument.strip())
-
-
-def _help(session: Session, argument: str) -> None:
-    lines = [f"{name + ' ' + takes:<18} {what}\n" for name, (_, takes, what) in COMMANDS.items() if what]
-    results.print_result("Statements end with a semicolon; Ctrl-C ends the one that runs, or gives up what is typed.\n")
-    results.print_result(*lines)
-
-
-def _tables(session: Session, argument: str) -> None:
-    names = (in_sql(name) for name in session.connection.names(everywhere=False))
-    results.print_result(*(f"{visible(name)}\n" for name in names if argument.casefold() in name.casefold()))
-
-
-def _schema(session: Session, argument: str) -> None:
-    if not argument:
-        raise RequestError("Cannot show a schema: say whose, .schema sales.orders")
-    fields = session.connection.table(argument).schema.fields
-    results.print_result(*(f"{line}\n" for line in aligned([(field.name, str(field.type)) for field in fields])))
-
-
-def _plan(session: Session, argument: str) -> None:
-    query = argument or session.last_statement
-    if query is None:
-        raise RequestError("Cannot show a plan: there was no query yet; say one, .plan SELECT …")
-    parts = [f"{visible(name)}:\n{explained(plan)}" for name, plan in session.connection.plans(query)]
-    results.print_result("\n".join(parts) or "The query reads no table of the catalog.\n")
-
-
-def _mode(session: Session, argument: str) -> None:
-    known = [each.value for each in RowFormat if not each.is_binary()]
-    if argument not in known:
-        raise RequestError(f"Cannot write rows as {argument or 'nothing'}: say one of {', '.join(known)}")
-    session.row_format = RowFormat(argument)
-
-
-def _max_rows(session: Session, argument: str) -> None:
-    session.max_rows = number_of_rows(argument)
-
-
-def _timer(session: Session, argument: str) -> None:
-    if argument not in ("on", "off"):
-        raise RequestError(f"Cannot set the timer to {argument or 'nothing'}: say on or off")
-    session.is_timed = argument == "on"
-
-
-def _read(session: Session, argument: str) -> None:
-    file = Path(argument).expanduser()
-    try:
-        lines, own = file.read_text("utf-8").splitlines(keepends=True), file.resolve()
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise RequestError(f"Cannot read statements from {argument or 'nothing'}: {reason}; say a file") from error
-    if own in session.files:
-        raise RequestError(f"Cannot read statements from {argument}: it is being read, and would be without end")
-    session.files.append(own)
-    session.run_all(lines)
-    session.files.remove(own)
-
-
-def _quit(session: Session, argument: str) -> None:
-    session.is_over = True
-
-
-COMMANDS: dict[str, tuple[Callable[[Session, str], None], str, str]] = {
-    ".tables": (_tables, "[TEXT]", "the tables whose names hold the text; after USE, those in its namespace"),
-    ".schema": (_schema, "TABLE", "the columns of a table, and their types"),
-    ".plan": (_plan, "[QUERY]", "the files that a query reads and skips, and why; of the last one, if none is said"),
-    ".mode": (_mode, "NAME", "how rows are written: text, csv, json or jsonl"),
-    ".maxrows": (_max_rows, "N", "how many rows are shown as text, or all"),
-    ".timer": (_timer, "on|off", "the seconds that a statement took, on standard error"),
-    ".read": (_read, "FILE", "run the statements and commands of a file"),
-    ".help": (_help, "", "this list"),
-    ".quit": (_quit, "", "end; Ctrl-D does too"),
-    ".exit": (_quit, "", ""),
-}
-"""By name: the function, the argument, and the help text, which is empty for a second name."""
-
-
 _COUNTS = (["Count"], ["Success"])
 """Columns of what DuckDB says of a statement that gives no rows."""
 
@@ -134,11 +48,8 @@ _COUNTS = (["Count"], ["Success"])
 class Session:
     """Runs statements and commands of the shell. A failure is a line on stderr, and the next input runs.
 
-    connection: whose tables the statements have.
-    row_format: how rows are shown. max_rows: how many; None: all.
-    last_statement: that of `.plan` without a query.
-    files: those that `.read` is at.
-    is_timed: tells how long a statement took. has_failed: anything did. is_over: the person wants to end.
+    max_rows: the shown ones; None: all. last_statement: that of `.plan` without a query. files: those that `.read`
+    is at. is_timed: tells how long a statement took. is_over: the person wants to end.
     """
 
     def __init__(self, connection: Connection, *, row_format: RowFormat, max_rows: int | None) -> None:
@@ -158,13 +69,24 @@ class Session:
         self.run(inputs.give_up())
 
     def run(self, text: str) -> None:
-        """Run a command, or statements."""
-        if text.startswith("."):
-            actions = [partial(_run_command, self, text)]
-        else:
-            actions = [partial(self._run, statement) for statement in statements(text)]
-        for action in actions:
-            self.has_failed = not guarded(action) or self.has_failed
+        """Run a command, or statements. A failure is a line on stderr."""
+        is_command = text.startswith(".")
+        for each in [text] if is_command else statements(text):
+            try:
+                (self._run_command if is_command else self._run)(each)
+            except typer.Exit:
+                raise
+            except Exception as error:
+                interruption.check()
+                terminal.failure(engine_error(error) if isinstance(error, duckdb.Error) else error)
+                self.has_failed = True
+
+    def _run_command(self, line: str) -> None:
+        name, _, argument = line.strip().rstrip(";").partition(" ")
+        if name not in COMMANDS:
+            near = nearest((name[1:],), [(each[1:],) for each in COMMANDS]) or (("help",),)
+            raise RequestError(f"There is no command {name}; the nearest is .{near[0][0]}")
+        COMMANDS[name][0](self, argument.strip())
 
     def _run(self, statement: str) -> None:
         self.last_statement = statement
@@ -174,32 +96,84 @@ class Session:
             with terminal.progress("planning"):
                 relation = self.connection.sql(statement)
             if relation is not None and relation.columns not in _COUNTS:
-                self._show(relation)
+                with results.result_stream() as stream, terminal.progress_until_written("running the query", stream):
+                    rows = QueryRows(relation)
+                    write_rows(rows, self.row_format, stream, max_rows=self.max_rows, option=".maxrows")
         finally:
             with contextlib.suppress(duckdb.Error):  # after an interruption
                 self.connection.release()
         if self.is_timed:
             terminal.message(f"run time {time.perf_counter() - began:.3f} s")
 
-    def _show(self, relation: duckdb.DuckDBPyRelation) -> None:
-        with results.result_stream() as stream, terminal.progress_until_written("running the query", stream):
-            write_rows(QueryRows(relation), self.row_format, stream, max_rows=self.max_rows, option=".maxrows")
+    # Commands, which begin with a dot.
+
+    def _help(self, argument: str) -> None:
+        lines = [f"{name + ' ' + takes:<18} {what}\n" for name, (_, takes, what) in COMMANDS.items() if what]
+        first = "Statements end with a semicolon; Ctrl-C ends the one that runs, or gives up what is typed.\n"
+        results.print_result(first, *lines)
+
+    def _tables(self, argument: str) -> None:
+        names = (in_sql(name) for name in self.connection.names(everywhere=False))
+        results.print_result(*(f"{visible(name)}\n" for name in names if argument.casefold() in name.casefold()))
+
+    def _schema(self, argument: str) -> None:
+        if not argument:
+            raise RequestError("Cannot show a schema: say whose, .schema sales.orders")
+        fields = self.connection.table(argument).schema.fields
+        results.print_result(*(f"{line}\n" for line in aligned([(field.name, str(field.type)) for field in fields])))
+
+    def _plan(self, argument: str) -> None:
+        query = argument or self.last_statement
+        if query is None:
+            raise RequestError("Cannot show a plan: there was no query yet; say one, .plan SELECT …")
+        parts = [f"{visible(name)}:\n{explained(plan)}" for name, plan in self.connection.plans(query)]
+        results.print_result("\n".join(parts) or "The query reads no table of the catalog.\n")
+
+    def _mode(self, argument: str) -> None:
+        known = [each.value for each in RowFormat if not each.is_binary()]
+        if argument not in known:
+            raise RequestError(f"Cannot write rows as {argument or 'nothing'}: say one of {', '.join(known)}")
+        self.row_format = RowFormat(argument)
+
+    def _max_rows(self, argument: str) -> None:
+        self.max_rows = number_of_rows(argument)
+
+    def _timer(self, argument: str) -> None:
+        if argument not in ("on", "off"):
+            raise RequestError(f"Cannot set the timer to {argument or 'nothing'}: say on or off")
+        self.is_timed = argument == "on"
+
+    def _read(self, argument: str) -> None:
+        file = Path(argument).expanduser()
+        try:
+            lines, own = file.read_text("utf-8").splitlines(keepends=True), file.resolve()
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+            raise RequestError(f"Cannot read statements from {argument or 'nothing'}: {reason}; say a file") from error
+        if own in self.files:
+            raise RequestError(f"Cannot read statements from {argument}: it is being read, and would be without end")
+        self.files.append(own)
+        self.run_all(lines)
+        self.files.remove(own)
+
+    def _quit(self, argument: str) -> None:
+        self.is_over = True
 
 
-def guarded(action: Callable[[], None]) -> bool:
-    """Runs an action whose failure is a line on stderr; tells whether it succeeded."""
-    try:
-        action()
-    except typer.Exit:
-        raise
-    except Exception as error:
-        interruption.check()
-        match error:
-            case HarnessError():
-                terminal.error(str(error.respelled(options.spelled)), error.excerpt)
-            case duckdb.Error():
-                terminal.error(str(engine_error(error)))
-            case _:
-                terminal.failure(error)
-        return False
-    return True
+COMMANDS: dict[str, tuple[Callable[[Session, str], None], str, str]] = {
+    ".tables": (Session._tables, "[TEXT]", "the tables whose names hold the text; after USE, those in its namespace"),
+    ".schema": (Session._schema, "TABLE", "the columns of a table, and their types"),
+    ".plan": (
+        Session._plan,
+        "[QUERY]",
+        "the files that a query reads and skips, and why; of the last one, if none is said",
+    ),
+    ".mode": (Session._mode, "NAME", "how rows are written: text, csv, json or jsonl"),
+    ".maxrows": (Session._max_rows, "N", "how many rows are shown as text, or all"),
+    ".timer": (Session._timer, "on|off", "the seconds that a statement took, on standard error"),
+    ".read": (Session._read, "FILE", "run the statements and commands of a file"),
+    ".help": (Session._help, "", "this list"),
+    ".quit": (Session._quit, "", "end; Ctrl-D does too"),
+    ".exit": (Session._quit, "", ""),
+}
+"""By name: the function, the argument, and the help text, which is empty for a second name."""
