@@ -10,7 +10,7 @@ from uuid import UUID
 import pytest
 
 import harness
-from harness.errors import RequestError, size_text
+from harness.errors import RequestError, UnknownColumnError, size_text
 from harness.testing.writing.delta.builder import DeltaTable
 from harness.testing.writing.iceberg.builder import IcebergTable
 
@@ -182,3 +182,13 @@ def test_what_is_not_installed_is_said(exact, monkeypatch, package, method):
     monkeypatch.setitem(__import__("sys").modules, package, None)
     with pytest.raises(RequestError, match=f"{package} is not installed, pip install {package}"):
         getattr(exact, method)()
+
+
+def test_ipython_shows_the_users_own_lines_and_the_error(tables, tmp_path):
+    cell = compile("def first(table):\n    return table.head(1, where='no = 1')\n\nfirst(table)", "<ipython-input-7>", "exec")
+    with pytest.raises(UnknownColumnError) as caught:
+        exec(cell, {"table": tables[0]})  # noqa: S102
+    here, *shown, last = caught.value._render_traceback_()
+    assert here.startswith(f"{__file__}, line ") and here.endswith(': exec(cell, {"table": tables[0]})  # noqa: S102')
+    assert [line.rpartition(":")[0] for line in shown] == ["cell, line 4", "cell, line 2"]  # harness's own are not there
+    assert last == f"UnknownColumnError: {caught.value}"
