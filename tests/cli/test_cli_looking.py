@@ -28,7 +28,7 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     data = ice.write_data(rows)
     ice.append(data)
     ice.create_branch("old")
-    ice.commit(add=[ice.write_position_deletes([(data, 0)])])
+    ice.commit(add=[ice.write_equality_deletes(["id"], [{"id": 1}])])
     dlt = DeltaTable.create(root / "dlt", {name: type_ for name, type_ in columns.items() if name != "u"})
     dlt.append(file := dlt.write_data([{key: row[key] for key in ("id", "at")} for row in rows]))
     dlt.delete(file, [0], info={"engineInfo": "x/1\x1b"})
