@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ import pyarrow as pa
 
 from harness.errors import HarnessError, RequestError, UnknownColumnError
 from harness.metadata.model.arrow_values import array_of, children_of, from_numpy, nested_type, to_numpy, with_children
+from harness.metadata.model.drawing import cut
 from harness.metadata.model.schema import Field, IntegerType, OpaqueType, StructType, Type, UuidType, arrow_type
 from harness.metadata.model.text_tables import Column, column_of, html_table, table_lines
 from harness.storage.records import dataclass
@@ -68,7 +70,9 @@ class MetadataTable:
 
     def _repr_html_(self) -> str:
         columns, rows, notes = self._shown()
-        return html_table(columns, rows) + "".join(f"<p>{note}</p>" for note in notes)
+        most = [_LONG if column.type in ("map", "struct") else sys.maxsize for column in columns]
+        short = ([text and cut(text, width) for text, width in zip(row, most, strict=True)] for row in rows)
+        return html_table(columns, short) + "".join(f"<p>{note}</p>" for note in notes)
 
     def _shown(self) -> tuple[list[Column], list[tuple[str | None, ...]], list[str]]:
         from harness.engines.duckdb.instance import cursor
@@ -80,7 +84,8 @@ class MetadataTable:
         return columns, relation.project("CAST(COLUMNS(*) AS VARCHAR)").fetchall(), notes
 
 
-_SHOWN = 40
+_SHOWN, _LONG = 40, 100
+"""Rows, and the width of a value of many fields in HTML, which a browser may fold into lines of some letters."""
 
 
 def metadata_table(table: Any, selection: Any, name: str) -> MetadataTable:
