@@ -222,6 +222,10 @@ def schema(
     print_document("schema", content, form, output, text=lambda: [f"{found}\n"] if found.fields else [])
 
 
+_BAR = 8
+"""Cells of a bar in a history: its number beside it fits into 80 columns too."""
+
+
 @options.grouped
 def history(
     location: options.Location,
@@ -250,7 +254,8 @@ def history(
     if form is options.Pictured.TEXT:
         picture, in_ascii = drawn(found, len(found)), results.is_ascii(output)
         heading = legend_text((Kind.ADDED, Kind.REMOVED), in_ascii=in_ascii)
-        bars = [strip(bar, picture.scale, len(heading), in_ascii=in_ascii) for bar in picture.bars]
+        drawings = (strip(bar, picture.scale, _BAR, in_ascii=in_ascii).ljust(_BAR) for bar in picture.bars)
+        bars = [f"{drawing} {bar.value}" for drawing, bar in zip(drawings, picture.bars, strict=True)]
         first = ("id", "timestamp_ms", "operation")
         known = [
             {**{name: entry[name] for name in first}, heading: bar, **entry}
