@@ -13,7 +13,6 @@ import pyarrow as pa
 
 from harness.errors import HarnessError, RequestError, UnknownColumnError
 from harness.metadata.model.arrow_values import array_of, children_of, from_numpy, nested_type, to_numpy, with_children
-from harness.metadata.model.drawing import cut
 from harness.metadata.model.schema import Field, IntegerType, OpaqueType, StructType, Type, UuidType, arrow_type
 from harness.metadata.model.text_tables import Column, column_of, html_table, table_lines
 from harness.storage.records import dataclass
@@ -69,6 +68,8 @@ class MetadataTable:
         return "\n".join([*table_lines(columns, [rows], width=shutil.get_terminal_size().columns), *notes])
 
     def _repr_html_(self) -> str:
+        from harness.metadata.model.drawing import cut
+
         columns, rows, notes = self._shown()
         most = [_LONG if column.type in ("map", "struct") else sys.maxsize for column in columns]
         short = ([text and cut(text, width) for text, width in zip(row, most, strict=True)] for row in rows)
