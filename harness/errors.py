@@ -34,6 +34,9 @@ import re
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from itertools import takewhile
+from pathlib import PurePath
+from traceback import extract_tb
 from typing import Any
 
 # Numbers of rules, where code that serves both formats breaks one.
@@ -79,6 +82,7 @@ PASSWORD = re.compile(
 """A user with a password, before the host of a URL. Passwords may have signs that a URL has no place for."""
 _QUERY = re.compile(r"[?&][^\s'\"<>=?&]*=[^\s'\"<>]*")
 _PLACES = ("message", "table", "file", "field")
+_PACKAGE = __file__.removesuffix("errors.py")
 _LONGEST_PLACE, _SHOWN = 4096, 300
 """Characters of a place in an error: what is longer, and so no path, is cut."""
 
@@ -139,6 +143,15 @@ class HarnessError(Exception):
         ]
         said = f"{self.message} [{self.cause}; {', '.join(context)}]" if context else f"{self.message} [{self.cause}]"
         return f"{said}\n{self.excerpt}" if self.excerpt else said
+
+    def _render_traceback_(self) -> list[str]:
+        """The lines that IPython shows: the user's own, down to the call of harness, and the error."""
+        outside = takewhile(lambda frame: not frame.filename.startswith(_PACKAGE), extract_tb(self.__traceback__))
+        frames = [frame for frame in outside if "IPython" not in PurePath(frame.filename).parts]
+        cells = ("ipykernel_", "<ipython-input")
+        places = ["cell" if any(mark in frame.filename for mark in cells) else frame.filename for frame in frames]
+        lines = [f"{place}, line {frame.lineno}: {frame.line}" for place, frame in zip(places, frames, strict=True)]
+        return [*lines, f"{type(self).__name__}: {self}"]
 
     def within(
         self,

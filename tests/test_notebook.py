@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from decimal import Decimal
 from html.parser import HTMLParser
@@ -10,7 +11,7 @@ from uuid import UUID
 import pytest
 
 import harness
-from harness.errors import RequestError, size_text
+from harness.errors import RequestError, UnknownColumnError, size_text
 from harness.testing.writing.delta.builder import DeltaTable
 from harness.testing.writing.iceberg.builder import IcebergTable
 
@@ -64,7 +65,9 @@ def test_no_text_of_a_table_is_markup(tables):
         frames = [dict(attrs) for tag, attrs in parsed.tags if tag == "iframe"]
         assert {tag for tag, _ in parsed.tags} <= TAGS | DRAWN | ({"iframe", "details", "summary"} if frames else set())
         assert all(attrs == [] for tag, attrs in parsed.tags if tag not in {"iframe", "pre"} | DRAWN)
-        assert all(attrs == [("tabindex", "0")] for tag, attrs in parsed.tags if tag == "pre")
+        texts = [dict(attrs) for tag, attrs in parsed.tags if tag == "pre"]
+        assert all(attrs.keys() == {"tabindex", "style"} and attrs["tabindex"] == "0" for attrs in texts)
+        assert all(attrs["style"].startswith("font-family: monospace;") for attrs in texts)
         assert {name for tag, attrs in parsed.tags if tag in DRAWN for name, _ in attrs} <= DRAWN_WITH
         assert all(frame["sandbox"] == "allow-scripts" for frame in frames)
         assert [frame["srcdoc"] for frame in frames] == ([thing.to_html()] if frames else [])
@@ -182,3 +185,23 @@ def test_what_is_not_installed_is_said(exact, monkeypatch, package, method):
     monkeypatch.setitem(__import__("sys").modules, package, None)
     with pytest.raises(RequestError, match=f"{package} is not installed, pip install {package}"):
         getattr(exact, method)()
+
+
+def test_a_value_of_many_fields_is_cut_in_a_cell(tables):
+    shown = Parsed(tables[0].metadata_table("files")._repr_html_()).text
+    assert re.search(r"\{'id': \{'column_size': [^{}]{70,80}…$", shown)  # readable_metrics, the last of the columns
+
+
+def test_ipython_shows_the_users_own_lines_and_the_error(tables, tmp_path):
+    cell = compile(
+        "def first(table):\n    return table.head(1, where='no = 1')\n\nfirst(table)", "<ipython-input-7>", "exec"
+    )
+    with pytest.raises(UnknownColumnError) as caught:
+        exec(cell, {"table": tables[0]})
+    here, *shown, last = caught.value._render_traceback_()
+    assert re.fullmatch(rf"{re.escape(__file__)}, line \d+: exec\(cell, .*", here)
+    assert [line.rpartition(":")[0] for line in shown] == [
+        "cell, line 4",
+        "cell, line 2",
+    ]  # harness's own are not there
+    assert last == f"UnknownColumnError: {caught.value}"

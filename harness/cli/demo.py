@@ -24,6 +24,11 @@ if TYPE_CHECKING:
 
 
 _WIDTH = 80
+_ABOUT = """\
+Three tables with deletes: for each, the files that a read opens and skips, a
+query on DuckDB, and a check against the rows that the table must hold.
+
+"""
 _SUMMARY = ("files", "rows", "deletes")
 """Lines of a plan, without those of each file."""
 _EXAMPLES = {
@@ -55,7 +60,7 @@ def demo(
         raise RequestError("Cannot make the demo tables: the directory exists; name a new one", file=str(directory))
     else:
         right = show(directory)
-        terminal.message(f"The tables are in {directory}")
+        terminal.message(f"The tables are in {directory}; next: harness info {_quoted(str(directory / 'orders'))}")
     if not right:
         raise typer.Exit(1)
 
@@ -66,6 +71,7 @@ def show(directory: Path) -> bool:
 
     with results.named("the directory", directory), terminal.progress("making tables"):
         tables = build_demo_tables(directory)
+    results.print_result(_ABOUT)
     are_right = [_show(each) for each in (tables.orders, tables.events, tables.clicks)]
     return all(are_right)
 
@@ -77,7 +83,7 @@ def _show(demo_table: DemoTable) -> bool:
     table = harness.open_table(location)
     summary, _, rest = explained(table.snapshot().plan(where=where)).partition("read:\n")
     texts = [
-        *(f"# {line}\n" for line in textwrap.wrap(f"{name}: {demo_table.shows}", _WIDTH - 2)),
+        *(f"# {line}\n" for line in textwrap.wrap(f"{name}, {table.format.title()}: {demo_table.shows}", _WIDTH - 2)),
         f"\n$ harness plan {_quoted(location)} --where {_quoted(where)}\n",
         *(line for line in summary.splitlines(keepends=True) if line.startswith(_SUMMARY)),
         f"… and {rest.count(chr(10)):,} lines about each file\n\n",

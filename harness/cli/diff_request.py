@@ -232,3 +232,7 @@ def write_reports(found: ComparisonResult | Batch, reports: Sequence[PlacedRepor
         with results.destination(path) as stream:
             write = results.write_lines if report is Report.TEXT else results.write_texts
             write([text], stream)
+    places = [str(path) for _, path in reports if path is not None]
+    if len(places) == len(reports):  # nobody has seen the outcome
+        said = batch.summary(found) if isinstance(found, Batch) else f"{found.verdict.value}: {found.sentence}"
+        terminal.message(f"{said}; see {', '.join(places)}")

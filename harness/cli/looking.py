@@ -185,6 +185,10 @@ def schema(location: Location, at: At = None, *, out: Printed, opening: OpeningO
     out.show("schema", content, lambda: [f"{found}\n"] if found.fields else [])
 
 
+_BAR = 8
+"""Cells of a bar in a history: its number beside it fits into 80 columns too."""
+
+
 @grouped
 def history(location: Location, *, out: Pictured, opening: OpeningOptions) -> None:
     """Show snapshots or versions, the newest first.
@@ -204,7 +208,8 @@ def history(location: Location, *, out: Pictured, opening: OpeningOptions) -> No
     if out.form is PicturedForm.TEXT:
         picture, in_ascii = drawn(found, len(found)), results.is_ascii(out.output)
         heading = legend_text((Kind.ADDED, Kind.REMOVED), in_ascii=in_ascii)
-        bars = [strip(bar, picture.scale, len(heading), in_ascii=in_ascii) for bar in picture.bars]
+        drawings = (strip(bar, picture.scale, _BAR, in_ascii=in_ascii).ljust(_BAR) for bar in picture.bars)
+        bars = [f"{drawing} {bar.value}" for drawing, bar in zip(drawings, picture.bars, strict=True)]
         first = ("id", "timestamp_ms", "operation")
         known = [
             {**{name: entry[name] for name in first}, heading: bar, **entry}

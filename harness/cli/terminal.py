@@ -70,7 +70,8 @@ def failure(problem: Exception) -> None:
     elif isinstance(problem, _USAGE_ERRORS):
         text = io.StringIO()
         problem.show(text)  # type: ignore[attr-defined]
-        _lines(re.sub(r"\n\t", " ", text.getvalue()).replace("\nError: ", "\nerror: "))
+        said = re.sub(r"(?<=: )Value error, ", "", text.getvalue())  # of a check that Typer hands to a library
+        _lines(said.replace("\n\t", " ").replace("\nError: ", "\nerror: "))
     elif isinstance(problem, UnicodeEncodeError) and problem.encoding == sys.getfilesystemencoding():
         remedy = "give paths in UTF-8" if problem.encoding == "utf-8" else "set PYTHONUTF8=1"
         error(f"Cannot use {problem.object[problem.start]!r} in a path, whose encoding is {problem.encoding}: {remedy}")

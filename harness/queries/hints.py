@@ -67,8 +67,11 @@ def _refused(reason: str) -> EngineError:
 def no_table(name: str, known: Collection[str]) -> TableNotFoundError:
     """The error about a table that is neither among `known` nor at a location of that name."""
     if "/" in name:
+        from harness.metadata.catalogs.warehouse import nearby
+
+        hint = nearby(name.rstrip("/")) or "check the path"
         return TableNotFoundError(
-            f"There is no table at {name!r}: it is no directory of an Iceberg or Delta table; check the path",
+            f"There is no table at {name!r}: it is no directory of an Iceberg or Delta table; {hint}",
             cause="NoSuchTable",
         )
     near = [each for (each,) in nearest((name,), [(each,) for each in known])] or sorted(known)[:3]

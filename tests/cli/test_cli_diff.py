@@ -211,7 +211,7 @@ def test_the_report_in_a_file(calls, capfd, tmp_path):
     calls.found = DIFFERENT
     path = tmp_path / "report.html"
     assert main(["diff", "t", "--output", str(path)]) == 1
-    assert capfd.readouterr() == ("", "")
+    assert capfd.readouterr() == ("", f"different: 1 row only on the left; see {path}\n")
     assert path.read_text("utf-8").startswith("<!DOCTYPE html>")
     assert [entry.name for entry in tmp_path.iterdir()] == ["report.html"]
 

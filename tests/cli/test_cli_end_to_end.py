@@ -143,7 +143,9 @@ def test_demo(capfd, tmp_path):
     assert "events: 1798 rows, exactly those that it must hold" in out
     assert "clicks: 2113 rows, exactly those that it must hold" in out
     assert any(directory.iterdir())
-    assert err == f"The tables are in {directory}\n"
+    assert out.startswith("Three tables with deletes: ")
+    assert "# clicks, Delta: deletion vectors" in out
+    assert err == f"The tables are in {directory}; next: harness info {directory / 'orders'}\n"
     assert main(["demo", "--directory", str(directory)]) == 2
     assert capfd.readouterr().err.startswith("error: Cannot make the demo tables: the directory exists")
 

@@ -86,6 +86,10 @@ def test_no_description_is_written_as_text_into_another_kind_of_file(table, tmp_
         (["scenarios", "run", "--output", "o.json", "--output", "o.json"], "--output names a file twice"),
         (["scenarios", "run", "--format", "text", "--format", "json"], "standard output takes one report"),
         (["metadata", "t", "files", "--output", "o.csv", "--format", "arrow"], "--format says arrow"),
+        (
+            ["history", "t", "--format", "jsn"],
+            "Invalid value for '--format': 'jsn' is not one of 'text', 'json', 'html'",
+        ),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )

@@ -131,7 +131,8 @@ def test_in_one_catalog_its_own_name_may_stand_before(place):
             AmbiguousTableError,
             "Namespace old is both prod.old and a schema of this",
         ),
-        ("FROM 'prod/old/nights'", TableNotFoundError, "There is no table at 'prod/old/nights'"),
+        ("FROM 'prod/old/nights'", TableNotFoundError, "no table at 'prod/old/nights'.*; prod/old has days"),
+        ("FROM 'prod/old/dayz'", TableNotFoundError, "no table at 'prod/old/dayz'.*; did you mean prod/old/days"),
     ],
 )
 def test_a_name_that_is_none_or_two(con, query, error, message):

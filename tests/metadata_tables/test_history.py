@@ -58,6 +58,15 @@ SUMMARIES = {
         ),
         ("delete", {"deleted-data-files": "1"} | totals(0, 0, 0), (0, 7, 0, 1, None, None)),
     ],
+    "no totals, but counts of delete files": [
+        ("append", APPENDED, (9, 0, 2, 0, 800, 0)),
+        (
+            "delete",
+            {"added-delete-files": "1", "added-position-deletes": "4", "added-files-size": "5"},
+            (0, 4, 0, 0, 5, 0),
+        ),
+        ("delete", {"added-delete-files": "1", "added-equality-deletes": "1"}, (0, None, 0, 0, 0, 0)),
+    ],
     "no totals": [
         ("append", APPENDED, (9, 0, 2, 0, 800, 0)),
         ("delete", {"added-position-deletes": "4"}, (0, None, 0, None, None, None)),

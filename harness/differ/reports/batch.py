@@ -39,7 +39,8 @@ def to_text(batch: Batch) -> str:
         parts = (("left", entry.left_seconds), ("right", entry.right_seconds))
         times = ", ".join(f"{side} {seconds:.2f} s" for side, seconds in parts if seconds is not None)
         said = f"{entry.message}{f'  ({times})' if times else ''}"
-        cells.append((f"{_LOOKS[entry.outcome][0]} {entry.name}", f"{entry.outcome.value}: {said}"))
+        outcome = "" if entry.outcome is BatchOutcome.EQUAL else f"{entry.outcome.value}: "
+        cells.append((f"{_LOOKS[entry.outcome][0]} {entry.name}", f"{outcome}{said}"))
     lines += aligned(cells)
     for entry in batch.entries:
         if entry.outcome is BatchOutcome.DIFFERENT and entry.report is not None:

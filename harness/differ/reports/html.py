@@ -78,7 +78,7 @@ def framed(page: str, text: str) -> str:
     height = min(_MOST, _LEAST + _LINE * text.count("\n"))
     size = f'width="100%" height="{height}" style="border: 0"'
     frame = f'<iframe sandbox="allow-scripts" srcdoc="{html.escape(page)}" {size}></iframe>'
-    return f"<div>{frame}<details><summary>as text</summary>{preformatted(text)}</details></div>"
+    return f"<div>{frame}<details><summary>as text</summary>{preformatted(text, in_notebook=True)}</details></div>"
 
 
 _LOOKS = {

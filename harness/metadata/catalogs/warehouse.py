@@ -65,12 +65,12 @@ def no_table(location: str, storage: Storage) -> TableNotFoundError:
         reason = "it holds neither metadata/*.metadata.json (Iceberg) nor _delta_log (Delta)"
     else:
         reason = "there is no such directory or metadata file"
-    hint = None if storage.untrusted else _nearby(local_path(location).rstrip("/"))
+    hint = None if storage.untrusted else nearby(local_path(location).rstrip("/"))
     message = f"Cannot find a table: {reason}; {hint or 'check the path'}"
     return TableNotFoundError(message, cause="MetadataNotFound", table=location)
 
 
-def _nearby(path: str) -> str | None:
+def nearby(path: str) -> str | None:
     """A hint at tables in a local directory, else around it; None: there are none, or very many directories."""
     if not path or not is_local(path):
         return None

@@ -103,6 +103,7 @@ def described(title: str, facts: Mapping[str, object], schema: Schema) -> str:
     return f"<div><p><b>{html_text(title)}</b></p><ul>{known}</ul>{html_table(columns, rows)}{more}</div>"
 
 
-def preformatted(text: str) -> str:
-    """A report in plain text, line by line."""
-    return f'<pre tabindex="0">{html_lines(text)}</pre>'
+def preformatted(text: str, *, in_notebook: bool = False) -> str:
+    """A report in plain text, line by line. in_notebook: with a font of its own, where notebooks have another."""
+    font = ' style="font-family: monospace; white-space: pre; overflow-x: auto"' if in_notebook else ""
+    return f'<pre tabindex="0"{font}>{html_lines(text)}</pre>'

@@ -82,7 +82,7 @@ def totals(plan: ScanPlan) -> dict[str, Any]:
 
 def as_html(plan: ScanPlan) -> str:
     """The picture of partitions or files, and the plan as text, for notebooks."""
-    return drawing.as_html(layout(plan)) + preformatted(as_text(plan))
+    return drawing.as_html(layout(plan)) + preformatted(as_text(plan), in_notebook=True)
 
 
 def as_text(plan: ScanPlan, width: int | None = None, picture: Sequence[str] = ()) -> str:

@@ -115,6 +115,8 @@ def _moved(kind: str, snapshot: Snapshot, parent: Snapshot | None) -> tuple[int 
             return 0, 0  # as good as none: only the difference counts
         added = removed + after - before if added is None and removed is not None else added
         removed = added - after + before if removed is None and added is not None else removed
+    if operation == "delete" and "added-delete-files" in summary:  # files are counted: a count that is left out is 0
+        added, removed = added or 0, removed or 0
     return (None if added is None or added < 0 else added), (None if removed is None or removed < 0 else removed)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
@@ -67,8 +68,12 @@ class MetadataTable:
         return "\n".join([*table_lines(columns, [rows], width=shutil.get_terminal_size().columns), *notes])
 
     def _repr_html_(self) -> str:
+        from harness.metadata.model.drawing import cut
+
         columns, rows, notes = self._shown()
-        return html_table(columns, rows) + "".join(f"<p>{note}</p>" for note in notes)
+        most = [_LONG if column.type in ("map", "struct") else sys.maxsize for column in columns]
+        short = ([text and cut(text, width) for text, width in zip(row, most, strict=True)] for row in rows)
+        return html_table(columns, short) + "".join(f"<p>{note}</p>" for note in notes)
 
     def _shown(self) -> tuple[list[Column], list[tuple[str | None, ...]], list[str]]:
         from harness.engines.duckdb.instance import cursor
@@ -80,7 +85,8 @@ class MetadataTable:
         return columns, relation.project("CAST(COLUMNS(*) AS VARCHAR)").fetchall(), notes
 
 
-_SHOWN = 40
+_SHOWN, _LONG = 40, 100
+"""Rows, and the width of a value of many fields in HTML, which a browser may fold into lines of some letters."""
 
 
 def metadata_table(table: Any, selection: Any, name: str) -> MetadataTable:
