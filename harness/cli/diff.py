@@ -130,6 +130,17 @@ def diff(
     if sources[0] is not None and other is None:
         raise typer.BadParameter(f"{location!r} is compared with nothing: name a table, file or database to its right")
     read_by = pair_of_engines(engines, is_one_table=is_one and not against_itself)
+    if untrusted.is_for_worker(context):
+        if is_foreign:
+            raise typer.BadParameter("--untrusted is for tables of both formats: no side may be a file or database")
+        untrusted.refuse_engines(read_by, "--engines")
+        if len(reports) > 1:
+            raise typer.BadParameter("--untrusted takes one report: give one --output")
+        ((report, path),) = reports
+        instead = {"output": None, "format_": [report]}
+        locations = [location] if other is None else [location, other]
+        untrusted.run(context, locations, opening.roots(), output=path, instead=instead)
+        return
     if against_itself:
         if (
             read_by[0] != read_by[1]
@@ -160,17 +171,6 @@ def diff(
         sample_keys=relaxing.sample_keys,
         schema_only=relaxing.schema_only,
     )
-    if untrusted.is_for_worker(context):
-        if is_foreign:
-            raise typer.BadParameter("--untrusted is for tables of both formats: no side may be a file or database")
-        untrusted.refuse_engines(request.engines, "--engines")
-        if len(reports) > 1:
-            raise typer.BadParameter("--untrusted takes one report: give one --output")
-        ((report, path),) = reports
-        instead = {"output": None, "format_": [report]}
-        locations = [location] if other is None else [location, other]
-        untrusted.run(context, locations, opening.roots(), output=path, instead=instead)
-        return
     if other is not None and not is_foreign and queries is None:
         namespaces = (namespace(location), namespace(other))
         if namespaces[0] is not None and namespaces[1] is not None:
