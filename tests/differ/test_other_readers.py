@@ -92,3 +92,11 @@ def test_a_reader_is_not_asked_for_rows_that_it_would_take_from_another_state(tm
     assert empty.to_arrow().num_rows == 0
     with pytest.raises(harness.UnsupportedError, match="before its first snapshot"):
         empty.to_arrow(engine=NAIVE)
+
+
+def test_a_table_that_is_held_to_its_roots_is_no_table_for_a_reader(written):
+    t, _, _ = written
+    for how in ({"untrusted": True}, {"outside": "refuse"}):
+        snapshot = harness.open_table(str(t.store.directory), **how).snapshot()
+        with pytest.raises(harness.RequestError, match="nothing holds a reader of another project"):
+            snapshot.to_arrow(engine=NAIVE)

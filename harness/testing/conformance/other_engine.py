@@ -21,6 +21,7 @@ from harness.metadata.filters.predicate import Filter
 from harness.metadata.iceberg.table import IcebergTable
 from harness.metadata.model.schema import CHANGES, arrow_field
 from harness.metadata.plan.scan_plan import ScanPlan
+from harness.storage.gate import Outside
 from harness.storage.paths import is_local, local_path, shown
 from harness.storage.records import dataclass
 from harness.table import open_table
@@ -62,9 +63,9 @@ class OtherEngine:
     def to_arrow(self, plan: ScanPlan) -> pa.Table:
         """The rows as the reader gives them, in its own types; UUIDs that are text, and maps that are lists, as ours.
 
-        Raises RequestError: the table is not on this machine. UnsupportedError: the reader declines, or the plan is of
-        changes, or of a table before its first snapshot that has one now. EngineError: the reader refuses the table,
-        crashes, hangs, or gives no rows that Arrow can read.
+        Raises RequestError: the table is not on this machine, or is held to its roots. UnsupportedError: the reader
+        declines, or the plan is of changes, or of a table before its first snapshot that has one now. EngineError: the
+        reader refuses the table, crashes, hangs, or gives no rows that Arrow can read.
         """
         columns = tuple(field.name for field in plan.columns)
         wanted = pa.schema([arrow_field(field) for field in plan.columns])
@@ -81,6 +82,13 @@ class OtherEngine:
             raise RequestError(
                 f"Cannot read {shown(plan.table)} by {self.name}: readers of other projects get local tables; "
                 "copy it first with harness pull",
+                table=plan.table,
+            )
+        roots = plan.storage.roots
+        if roots is not None and roots.outside is Outside.REFUSE:
+            raise RequestError(
+                f"Cannot read {shown(plan.table)} by {self.name}: nothing holds a reader of another project to the "
+                "table's own files, as untrusted and outside='refuse' ask; take duckdb or spark",
                 table=plan.table,
             )
         if CHANGES["_change_type"] in plan.schema.fields:
