@@ -20,6 +20,7 @@ from harness.cli.diff_request import (
     write_reports,
 )
 from harness.cli.options import names
+from harness.differ.relaxations import Relaxations
 from harness.differ.sources import RowSource
 from harness.engines.registry import engine_names, start_engines
 from harness.metadata.model.times import parse_moment
@@ -142,15 +143,10 @@ def diff(
         untrusted.run(context, locations, opening.roots(), output=path, instead=instead)
         return
     if against_itself:
-        if (
-            read_by[0] != read_by[1]
-            or other is not None
-            or sources[0] is not None
-            or queries
-            or keys
-            or columns
-            or where
-        ):
+        rest = (relaxing.group_by, relaxing.sample_keys, relaxing.schema_only, relaxing.strict, many.resume)
+        others = (other, sources[0], queries, keys, columns, where, *rest)
+        is_relaxed = relaxing.relaxations(is_foreign=False) != Relaxations()
+        if read_by[0] != read_by[1] or any(others) or is_relaxed:
             raise typer.BadParameter(
                 "--against-itself takes one table and one engine: --engines polars; --at and --max-rows go with it"
             )
