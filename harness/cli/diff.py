@@ -20,6 +20,7 @@ from harness.cli.diff_request import (
     write_reports,
 )
 from harness.cli.options import names
+from harness.differ.relaxations import Relaxations
 from harness.differ.sources import RowSource
 from harness.engines.registry import engine_names, start_engines
 from harness.metadata.model.times import parse_moment
@@ -129,16 +130,22 @@ def diff(
     if sources[0] is not None and other is None:
         raise typer.BadParameter(f"{location!r} is compared with nothing: name a table, file or database to its right")
     read_by = pair_of_engines(engines, is_one_table=is_one and not against_itself)
+    if untrusted.is_for_worker(context):
+        if is_foreign:
+            raise typer.BadParameter("--untrusted is for tables of both formats: no side may be a file or database")
+        untrusted.refuse_engines(read_by, "--engines")
+        if len(reports) > 1:
+            raise typer.BadParameter("--untrusted takes one report: give one --output")
+        ((report, path),) = reports
+        instead = {"output": None, "format_": [report]}
+        locations = [location] if other is None else [location, other]
+        untrusted.run(context, locations, opening.roots(), output=path, instead=instead)
+        return
     if against_itself:
-        if (
-            read_by[0] != read_by[1]
-            or other is not None
-            or sources[0] is not None
-            or queries
-            or keys
-            or columns
-            or where
-        ):
+        rest = (relaxing.group_by, relaxing.sample_keys, relaxing.schema_only, relaxing.strict, many.resume)
+        others = (other, sources[0], queries, keys, columns, where, *rest)
+        is_relaxed = relaxing.relaxations(is_foreign=False) != Relaxations()
+        if read_by[0] != read_by[1] or any(others) or is_relaxed:
             raise typer.BadParameter(
                 "--against-itself takes one table and one engine: --engines polars; --at and --max-rows go with it"
             )
@@ -159,17 +166,6 @@ def diff(
         sample_keys=relaxing.sample_keys,
         schema_only=relaxing.schema_only,
     )
-    if untrusted.is_for_worker(context):
-        if is_foreign:
-            raise typer.BadParameter("--untrusted is for tables of both formats: no side may be a file or database")
-        untrusted.refuse_engines(request.engines, "--engines")
-        if len(reports) > 1:
-            raise typer.BadParameter("--untrusted takes one report: give one --output")
-        ((report, path),) = reports
-        instead = {"output": None, "format_": [report]}
-        locations = [location] if other is None else [location, other]
-        untrusted.run(context, locations, opening.roots(), output=path, instead=instead)
-        return
     if other is not None and not is_foreign and queries is None:
         namespaces = (namespace(location), namespace(other))
         if namespaces[0] is not None and namespaces[1] is not None:

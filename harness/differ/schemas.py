@@ -52,25 +52,36 @@ def compare_schemas(
     return (*differences, *_order(left.names, right.names)), tuple(common)
 
 
-def remade(type_: pa.DataType, leaf: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:
-    """The type without encodings, and with other types of all parts that hold no others."""
+def remade(
+    type_: pa.DataType, leaf: Callable[[pa.DataType], pa.DataType], *, keep_required: bool = False
+) -> pa.DataType:
+    """The type without encodings, and with other types of all parts that hold no others.
+
+    keep_required: parts that are not nullable stay so. Else they become nullable: Arrow casts no null struct or list to
+    a type with required parts.
+    """
     kind = pa.types
+
+    def part(field: pa.Field) -> pa.Field:
+        made = field.with_type(remade(field.type, leaf, keep_required=keep_required))
+        return made if keep_required else made.with_nullable(True)
+
     if kind.is_dictionary(type_) or kind.is_run_end_encoded(type_):
-        return remade(type_.value_type, leaf)
+        return remade(type_.value_type, leaf, keep_required=keep_required)
     if isinstance(type_, pa.BaseExtensionType) and type_.extension_name == "arrow.bool8":
         return leaf(pa.bool_())
     if is_list(type_):
-        return pa.list_(type_.value_field.with_type(remade(type_.value_type, leaf)))
+        return pa.list_(part(type_.value_field))
     if kind.is_map(type_):
-        return pa.map_(remade(type_.key_type, leaf), type_.item_field.with_type(remade(type_.item_type, leaf)))
+        return pa.map_(part(type_.key_field).type, part(type_.item_field))
     if kind.is_struct(type_):
-        return pa.struct([field.with_type(remade(field.type, leaf)) for field in type_])
+        return pa.struct([part(field) for field in type_])
     return leaf(type_)
 
 
 def normal_type(type_: pa.DataType) -> pa.DataType:
     """The Arrow type that stands for all encodings of the same values."""
-    return remade(type_, _normal)
+    return remade(type_, _normal, keep_required=True)
 
 
 def _normal(type_: pa.DataType) -> pa.DataType:

@@ -68,6 +68,12 @@ def test_a_query_in_a_worker(table, capfd):
             ("{t}", "{t}/o"),
         ),
         (
+            "diff --untrusted {t} --against-itself",
+            "diff --format=text --against-itself --max-rows=100 --dialect=duckdb --outside=warn --prune=all "
+            "--untrusted -- {t}",
+            ("{t}",),
+        ),
+        (
             "sql --untrusted --table a={t} --allow-root {t}/r -- --x",
             "sql --table=a={t} --format=text --max-rows=40 --dialect=duckdb --engine=duckdb --allow-root={t}/r "
             "--outside=warn --prune=all --untrusted -- --x",
@@ -147,6 +153,7 @@ def test_bounds(worker):
         ("diff {t} --untrusted", "error: Cannot run spark with --untrusted: .* take duckdb or oracle by --engines"),
         ("scenarios run --engines spark --untrusted", "Cannot run spark with --untrusted: .* by --engines"),
         ("diff {t} --engines duckdb,acme --untrusted", "error: Cannot run acme with --untrusted: acme is not known to"),
+        ("diff {t} --against-itself --engines acme --untrusted", "error: Cannot run acme with --untrusted"),
         ("scenarios run --keep d --untrusted", "error: Cannot run scenarios with --untrusted and --keep or --python"),
         (
             "scenarios run --format text --format json --output x --untrusted",

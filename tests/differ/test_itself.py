@@ -71,7 +71,13 @@ def test_the_command_says_what_disagrees(table, capsys):
     assert "against itself, 47 checks of 4 rows" in document["title"]
 
 
-@pytest.mark.parametrize("words", [["--keys", "id"], ["--engines", "duckdb,spark"], ["--where", "id = 1"], ["{table}"]])
+@pytest.mark.parametrize(
+    "words",
+    [
+        *(["--keys", "id"], ["--engines", "duckdb,spark"], ["--where", "id = 1"], ["{table}"], ["--group-by", "s"]),
+        *(["--schema-only"], ["--sample-keys", "2"], ["--exclude", "s"], ["--trim"], ["--strict", "types"]),
+    ],
+)
 def test_other_ways_of_comparing_do_not_go_with_it(table, capsys, words):
     assert main(["diff", table, *(word.format(table=table) for word in words), "--against-itself"]) == 2
     assert "takes one table and one engine" in capsys.readouterr().err

@@ -10,6 +10,7 @@ import harness
 from harness.cli import main
 from harness.differ.result import Origin
 from harness.engines.registry import find_engine
+from harness.testing.writing.delta.builder import DeltaTable
 from harness.testing.writing.iceberg.builder import IcebergTable
 
 pytestmark = pytest.mark.slow  # a reader starts, once for all tests of a process
@@ -76,3 +77,26 @@ def test_a_table_that_is_not_on_this_machine_is_no_table_for_a_reader(written):
     plan = harness.open_table(str(t.store.directory)).snapshot().plan()
     with pytest.raises(harness.RequestError, match=r"Cannot read s3://b/t by naive: .* harness pull"):
         find_engine(NAIVE).to_arrow(dataclasses.replace(plan, table="s3://b/t"))
+
+
+def test_a_reader_is_not_asked_for_rows_that_it_would_take_from_another_state(tmp_path):
+    """It would read the current rows in place of the changes, and of the table before its first snapshot."""
+    feed = DeltaTable.create(tmp_path / "d", {"id": "long"}, configuration={"delta.enableChangeDataFeed": "true"})
+    feed.append(feed.write_data([{"id": 1}]))
+    changes = harness.open_table(str(tmp_path / "d")).changes(1, 1, columns=["id"])
+    with pytest.raises(harness.UnsupportedError, match="Cannot read changes by naive"):
+        changes.to_arrow(engine=NAIVE)
+    t = IcebergTable.create(tmp_path / "t", {"id": "long"})
+    empty = harness.open_table(str(t.store.directory)).snapshot()
+    t.append(t.write_data([{"id": 1}]))
+    assert empty.to_arrow().num_rows == 0
+    with pytest.raises(harness.UnsupportedError, match="before its first snapshot"):
+        empty.to_arrow(engine=NAIVE)
+
+
+def test_a_table_that_is_held_to_its_roots_is_no_table_for_a_reader(written):
+    t, _, _ = written
+    for how in ({"untrusted": True}, {"outside": "refuse"}):
+        snapshot = harness.open_table(str(t.store.directory), **how).snapshot()
+        with pytest.raises(harness.RequestError, match="nothing holds a reader of another project"):
+            snapshot.to_arrow(engine=NAIVE)

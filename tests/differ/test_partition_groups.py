@@ -59,3 +59,12 @@ def test_partition_columns(tmp_path: Path, make: Any, few: int) -> None:
 
 def test_tables_without_partitions_have_no_groups(tmp_path: Path) -> None:
     assert harness.compare(plain(tmp_path / "t"), OTHER, keys=["id"]).grouped_by == ()
+
+
+def test_a_null_struct_with_a_required_field_is_a_group() -> None:
+    type_ = pa.struct([pa.field("a", pa.int32(), nullable=False)])
+    left, right = (
+        pa.table({"id": [1, 2], "s": pa.array([None, {"a": 1}], type_), "v": [first, 2]}) for first in (1, 0)
+    )
+    found = harness.compare(left, right, keys=["id"], group_by=["s"])
+    assert found.by_group == (GroupDifference(values=("NULL",), changed=1),)

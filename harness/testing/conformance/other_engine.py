@@ -16,11 +16,12 @@ import pyarrow as pa
 import sqlglot
 from sqlglot import exp
 
-from harness.errors import RequestError
+from harness.errors import RequestError, UnsupportedError
 from harness.metadata.filters.predicate import Filter
 from harness.metadata.iceberg.table import IcebergTable
-from harness.metadata.model.schema import arrow_field
+from harness.metadata.model.schema import CHANGES, arrow_field
 from harness.metadata.plan.scan_plan import ScanPlan
+from harness.storage.gate import Outside
 from harness.storage.paths import is_local, local_path, shown
 from harness.storage.records import dataclass
 from harness.table import open_table
@@ -62,8 +63,9 @@ class OtherEngine:
     def to_arrow(self, plan: ScanPlan) -> pa.Table:
         """The rows as the reader gives them, in its own types; UUIDs that are text, and maps that are lists, as ours.
 
-        Raises RequestError: the table is not on this machine. UnsupportedError: the reader declines. EngineError: it
-        refuses the table, crashes, hangs, or gives no rows that Arrow can read.
+        Raises RequestError: the table is not on this machine, or is held to its roots. UnsupportedError: the reader
+        declines, or the plan is of changes, or of a table before its first snapshot that has one now. EngineError: the
+        reader refuses the table, crashes, hangs, or gives no rows that Arrow can read.
         """
         columns = tuple(field.name for field in plan.columns)
         wanted = pa.schema([arrow_field(field) for field in plan.columns])
@@ -82,7 +84,21 @@ class OtherEngine:
                 "copy it first with harness pull",
                 table=plan.table,
             )
+        roots = plan.storage.roots
+        if roots is not None and roots.outside is Outside.REFUSE:
+            raise RequestError(
+                f"Cannot read {shown(plan.table)} by {self.name}: nothing holds a reader of another project to the "
+                "table's own files, as untrusted and outside='refuse' ask; take duckdb or spark",
+                table=plan.table,
+            )
+        if CHANGES["_change_type"] in plan.schema.fields:
+            raise UnsupportedError(f"Cannot read changes by {self.name}: only duckdb and spark do", table=plan.table)
         source = open_table(plan.table).source
+        if plan.snapshot is None and source.current is not None:
+            raise UnsupportedError(
+                f"Cannot read {shown(plan.table)} by {self.name} as it was before its first snapshot: open it again",
+                table=plan.table,
+            )
         at = None
         if plan.snapshot is not None and (source.current is None or plan.snapshot != source.current.id):
             at = At("version" if plan.format == "delta" else "snapshot_id", plan.snapshot)
