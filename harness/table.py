@@ -29,7 +29,7 @@ from harness.errors import (
 )
 from harness.metadata.filters.predicate import Filter
 from harness.metadata.model.arguments import checked
-from harness.metadata.model.frames import described
+from harness.metadata.model.frames import described, html_text
 from harness.metadata.model.schema import Schema
 from harness.metadata.model.times import When, parse_moment, show_ms
 from harness.metadata.plan.read_options import Prune, Ratified, ReadOptions, catalog_answer, parse_prune
@@ -219,7 +219,7 @@ class Table:
         return f"Table({point_shown(self.source, self.source.current, self.name)})"
 
     def _repr_html_(self) -> str:
-        """For notebooks: where the table is, its current snapshot and size, the columns, and a picture. Reads nothing.
+        """For notebooks: where the table is, its current snapshot and size, the columns, five rows, and a picture.
 
         The picture is of what is at hand: the snapshots of an Iceberg table, the partitions or files of a Delta table.
         """
@@ -238,7 +238,19 @@ class Table:
             **size,
             "warnings": len(self.warnings) or None,
         }
-        return described("Table", known, self.schema) + self._picture()
+        return described("Table", known, self.schema) + self._preview() + self._picture()
+
+    def _preview(self) -> str:
+        """The first rows; the reason where there are none to show."""
+        import duckdb
+
+        from harness.metadata.tables.reading import rows_html, texts_of
+
+        names = [each.name for each in self.schema.fields[:20]]
+        try:
+            return rows_html(*texts_of(self.head(5, columns=names))) if names else ""
+        except (HarnessError, duckdb.Error) as error:
+            return f"<p>no rows to show: {html_text(str(error))}</p>"
 
     def _picture(self) -> str:
         from harness.metadata.model.drawing import as_html

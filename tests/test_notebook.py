@@ -1,4 +1,4 @@
-"""What notebooks show: nothing that a table says is markup, and nothing is read for it; and DataFrames."""
+"""What notebooks show: nothing that a table says is markup, and a table's first rows alone are read; and DataFrames."""
 
 from __future__ import annotations
 
@@ -118,6 +118,16 @@ def test_metadata_is_a_table_in_a_notebook_and_printed(tmp_path, monkeypatch):
     assert "<td>2023-11-14T22:13:21.000Z</td>" in found._repr_html_()
 
 
+def test_a_table_shows_its_first_rows(tmp_path):
+    t = DeltaTable.create(tmp_path / "t", {"id": "long", "s": "string"})
+    t.append(t.write_data([{"id": number, "s": None if number else "<b>"} for number in range(7)]))
+    html = harness.open_table(str(t.directory))._repr_html_()
+    rows = [f"<td>{number}</td>" in html for number in range(7)]
+    assert rows == [True] * 5 + [False] * 2
+    assert "<td>&lt;b&gt;</td>" in html
+    assert "<td><code>NULL</code></td>" in html
+
+
 def test_a_table_shows_the_size_that_its_metadata_says(tmp_path):
     d = DeltaTable.create(tmp_path / "d", {"id": "long"})
     for number in (1, 2):
@@ -132,8 +142,9 @@ def test_a_table_shows_the_size_that_its_metadata_says(tmp_path):
     t = IcebergTable.create(tmp_path / "t", {"id": "long"})
     t.commit(add=[t.write_data([{"id": 1}])], summary=totals)
     table = harness.open_table(t.location)
-    shutil.rmtree(tmp_path / "t")  # nothing is read
+    shutil.rmtree(tmp_path / "t")  # it shows what it knows
     text = Parsed(table._repr_html_()).text
+    assert "no rows to show: " in text
     assert "recorded files: 12recorded rows before deletes: 3,610" in text
     assert "recorded bytes" not in text
 

@@ -18,6 +18,8 @@ from harness.metadata.model.text_tables import Column, column_of, html_table, ta
 from harness.storage.records import dataclass
 
 if TYPE_CHECKING:
+    import duckdb
+
     from harness.metadata.iceberg.table import IcebergTable
 
 
@@ -68,21 +70,31 @@ class MetadataTable:
         return "\n".join([*table_lines(columns, [rows], width=shutil.get_terminal_size().columns), *notes])
 
     def _repr_html_(self) -> str:
-        from harness.metadata.model.drawing import cut
-
         columns, rows, notes = self._shown()
-        most = [_LONG if column.type in ("map", "struct") else sys.maxsize for column in columns]
-        short = ([text and cut(text, width) for text, width in zip(row, most, strict=True)] for row in rows)
-        return html_table(columns, short) + "".join(f"<p>{note}</p>" for note in notes)
+        return rows_html(columns, rows) + "".join(f"<p>{note}</p>" for note in notes)
 
     def _shown(self) -> tuple[list[Column], list[tuple[str | None, ...]], list[str]]:
         from harness.engines.duckdb.instance import cursor
 
         table = self.to_arrow()
-        relation = cursor().from_arrow(in_words(table)).limit(_SHOWN)
         notes = [f"({_SHOWN} of {table.num_rows:,} rows; to_arrow() has all)"] if table.num_rows > _SHOWN else []
-        columns = list(map(column_of, relation.columns, relation.types))
-        return columns, relation.project("CAST(COLUMNS(*) AS VARCHAR)").fetchall(), notes
+        return *texts_of(cursor().from_arrow(in_words(table)).limit(_SHOWN)), notes
+
+
+def texts_of(relation: duckdb.DuckDBPyRelation) -> tuple[list[Column], list[tuple[str | None, ...]]]:
+    """The columns of a relation, and its rows as text."""
+    columns = list(map(column_of, relation.columns, relation.types))
+    return columns, relation.project("CAST(COLUMNS(*) AS VARCHAR)").fetchall()
+
+
+def rows_html(columns: Sequence[Column], rows: Iterable[Sequence[str | None]]) -> str:
+    """Rows as a table of HTML, in which values of many fields are cut."""
+    from harness.metadata.model.drawing import cut
+
+    most = [_LONG if column.type in ("map", "struct") else sys.maxsize for column in columns]
+    return html_table(
+        columns, ([text and cut(text, width) for text, width in zip(row, most, strict=True)] for row in rows)
+    )
 
 
 _SHOWN, _LONG = 40, 100
