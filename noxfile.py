@@ -176,9 +176,9 @@ def tests_stores(session: nox.Session) -> None:
 
 @nox.session(name="tests-browser")
 def tests_browser(session: nox.Session) -> None:
-    """The HTML reports and the site in a Chromium or Chrome without a network; skipped where there is none."""
+    """HTML reports, pictures and the site in a Chromium or Chrome without a network; skipped where there is none."""
     session.install("-e", ".[dev,docs]", "axe-core-python==0.1.0", "-c", "constraints.txt")
-    _pytest(session, *_ONE, "-m", "browser", "tests/differ", "tests/conformance", "tests/docs")
+    _pytest(session, *_ONE, "-m", "browser", "tests/differ", "tests/conformance", "tests/docs", "tests/model")
 
 
 @nox.session

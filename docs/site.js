@@ -8,6 +8,24 @@ for (const link of document.querySelectorAll(".md-nav--secondary .md-nav__link")
     link.textContent = text;
   }
 }
+// The link of such a heading is the anchor that errors name.
+for (const anchor of document.querySelectorAll("h3 > a[id]:first-child")) {
+  anchor.parentElement.querySelector(".headerlink").setAttribute("href", `#${anchor.id}`);
+}
+// Of many headings "On this page" shows the topics, and those below the topic that is read.
+for (const list of document.querySelectorAll(".md-nav--secondary")) {
+  list.classList.toggle("topics", list.querySelectorAll("li").length > 60);
+}
+
+// A number sign in what a command prints is no prompt of root, and the rest of its line no command.
+for (const sign of document.querySelectorAll(".highlight .gp")) {
+  if (sign.textContent.trim() !== "#") continue;
+  const line = document.createElement("span");
+  line.className = "go";
+  sign.before(line);
+  for (let node = sign; node && !line.textContent.includes("\n"); node = line.nextSibling) line.append(node);
+  line.textContent = line.textContent; // without the colours of a command
+}
 
 // Copied from a console are the commands: no prompt, and nothing that a command prints.
 for (const code of document.querySelectorAll(".highlight code")) {

@@ -302,6 +302,14 @@ def visible_lines(text: str) -> str:
     return "\n".join(map(visible, text.split("\n")))
 
 
+def size_text(size: int) -> str:
+    """A number of bytes for people: `812 bytes`, `72.1 KiB`, `63.8 MiB`."""
+    power = min(max(size.bit_length() - 1, 0) // 10, 4)
+    if power == 0:
+        return f"{size} byte{'' if size == 1 else 's'}"
+    return f"{size / 1024**power:,.1f} {'KMGT'[power - 1]}iB"
+
+
 def html_text(value: object) -> str:
     """Any value as the text of an HTML element or attribute, on one line."""
     return html.escape(visible(str(value)))

@@ -18,7 +18,15 @@ from dataclasses import field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Unpack
 
-from harness.errors import AmbiguousTableError, RequestError, TableNotFoundError, UnsupportedError, warn
+from harness.errors import (
+    AmbiguousTableError,
+    HarnessError,
+    RequestError,
+    TableNotFoundError,
+    UnsupportedError,
+    size_text,
+    warn,
+)
 from harness.metadata.filters.predicate import Filter
 from harness.metadata.model.arguments import checked
 from harness.metadata.model.frames import described
@@ -43,6 +51,9 @@ if TYPE_CHECKING:
 
     from harness.metadata.catalogs.catalog import Catalog, Located
     from harness.metadata.delta.change_range import ChangeRequest
+    from harness.metadata.model.text_tables import Listing
+    from harness.metadata.tables.history import History
+    from harness.metadata.tables.reading import MetadataTable
     from harness.storage.configuration import Renewal
 
 _FORMATS = ("iceberg", "delta")
@@ -208,9 +219,15 @@ class Table:
         return f"Table({point_shown(self.source, self.source.current, self.name)})"
 
     def _repr_html_(self) -> str:
-        """For notebooks: where the table is, its current snapshot and size, and the columns. Reads nothing."""
+        """For notebooks: where the table is, its current snapshot and size, the columns, and a picture. Reads nothing.
+
+        The picture is of what is at hand: the snapshots of an Iceberg table, the partitions or files of a Delta table.
+        """
         current = self.source.current
-        size = {f"recorded {name}": f"{number:,}" for name, number in self.source.recorded().items()}
+        size = {
+            f"recorded {name}": size_text(number) if name == "bytes" else f"{number:,}"
+            for name, number in self.source.recorded().items()
+        }
         point = "version" if self.format == "delta" else "snapshot"
         known = {
             "name": self.name,
@@ -221,7 +238,19 @@ class Table:
             **size,
             "warnings": len(self.warnings) or None,
         }
-        return described("Table", known, self.schema)
+        return described("Table", known, self.schema) + self._picture()
+
+    def _picture(self) -> str:
+        from harness.metadata.model.drawing import as_html
+        from harness.metadata.plan.layout import layout
+        from harness.metadata.tables.history import MOST_BARS, drawn
+
+        if self.format != "delta":
+            return as_html(drawn(self.history(), MOST_BARS))
+        try:
+            return as_html(layout(self.snapshot().plan(columns=())))
+        except HarnessError:  # statistics in a checkpoint that has gone
+            return ""
 
     @property
     def location(self) -> str:
@@ -243,10 +272,24 @@ class Table:
         """Oddities of the table that are harmless to a reader, one sentence each."""
         return self.source.warnings
 
-    def snapshots(self) -> list[dict[str, Any]]:
-        """All snapshots as plain values: id, parent_id, timestamp_ms, operation and what the format says besides."""
+    def snapshots(self) -> Listing:
+        """All snapshots as plain values: id, parent_id, timestamp_ms, operation and what the format says besides.
+
+        The list prints itself as a table.
+        """
+        from harness.metadata.model.text_tables import Listing
+
         with reading(self.source, None):
-            return self.source.snapshots()
+            return Listing(self.source.snapshots())
+
+    def history(self) -> History:
+        """The snapshots or versions, the newest first: rows, files and bytes added and removed, and changes of columns.
+
+        Raises HarnessError: a commit cannot be read.
+        """
+        from harness.metadata.tables.history import History, history
+
+        return History(history(self.source))
 
     def refs(self) -> dict[str, dict[str, Any]]:
         """Branches and tags by name, as plain values."""
@@ -266,6 +309,10 @@ class Table:
             As `Snapshot.metadata`.
         """
         return self.snapshot().metadata(name, columns)
+
+    def metadata_table(self, name: str) -> MetadataTable:
+        """A metadata table of the current snapshot that is not read yet, and shows itself as a table."""
+        return self.snapshot().metadata_table(name)
 
     @checked
     def head(

@@ -10,12 +10,17 @@ from uuid import UUID
 import pytest
 
 import harness
-from harness.errors import RequestError
+from harness.errors import RequestError, size_text
 from harness.testing.writing.delta.builder import DeltaTable
 from harness.testing.writing.iceberg.builder import IcebergTable
 
 EVIL = "</pre><script>alert(1)</script><i a='\"&lt;\x1b\u202e"
 TAGS = {"div", "p", "b", "ul", "li", "code", "table", "tr", "th", "td", "pre"}
+DRAWN = {"svg", "g", "title", "text", "rect"}
+DRAWN_WITH = {
+    *("class", "xmlns", "role", "aria-label", "x", "y", "width", "height"),
+    *("fill", "fill-opacity", "font-family", "font-size", "text-anchor"),
+}
 
 
 class Parsed(HTMLParser):
@@ -51,13 +56,16 @@ def tables(tmp_path_factory) -> list[harness.Table]:
 
 def test_no_text_of_a_table_is_markup(tables):
     shown = [thing for t in tables for thing in (t, t.snapshot(), t.snapshot().plan(where="id > 0"))]
+    shown += [t.metadata_table("files") for t in tables]
     shown.append(harness.compare(*tables, engines=("duckdb", "duckdb"), keys=["id"]))
     for thing in shown:
         fragment = thing._repr_html_()
         parsed = Parsed(fragment)
         frames = [dict(attrs) for tag, attrs in parsed.tags if tag == "iframe"]
-        assert {tag for tag, _ in parsed.tags} <= TAGS | ({"iframe", "details", "summary"} if frames else set())
-        assert all(attrs == [] for tag, attrs in parsed.tags if tag != "iframe")
+        assert {tag for tag, _ in parsed.tags} <= TAGS | DRAWN | ({"iframe", "details", "summary"} if frames else set())
+        assert all(attrs == [] for tag, attrs in parsed.tags if tag not in {"iframe", "pre"} | DRAWN)
+        assert all(attrs == [("tabindex", "0")] for tag, attrs in parsed.tags if tag == "pre")
+        assert {name for tag, attrs in parsed.tags if tag in DRAWN for name, _ in attrs} <= DRAWN_WITH
         assert all(frame["sandbox"] == "allow-scripts" for frame in frames)
         assert [frame["srcdoc"] for frame in frames] == ([thing.to_html()] if frames else [])
         assert parsed.open == []
@@ -79,6 +87,34 @@ def test_a_table_is_described(tmp_path):
     assert "no difference in 1 row" in Parsed(harness.compare(table, table)._repr_html_()).text
 
 
+def test_metadata_is_a_table_in_a_notebook_and_printed(tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    t = DeltaTable.create(tmp_path / "t", {"id": "long", "s": "string"})
+    for number in range(41):
+        t.append(t.write_data([{"id": number, "s": "NULL"}]))
+    table = harness.open_table(str(t.directory))
+    files = table.metadata_table("files")
+    names, types, rule, *rows, note = str(files).splitlines()
+    assert names.split()[:2] == ["path", "size"]
+    assert types.split()[:2] == ["varchar", "bigint"]
+    assert set(rule) == {"-", " "}
+    assert note == "(40 of 41 rows; to_arrow() has all)"
+    assert max(map(len, rows)) <= 80
+    html = files._repr_html_()
+    assert "<th>num_records</th>" in html
+    assert "<td><code>bigint</code></td>" in html
+    assert html.count("<tr>") == 42
+    assert "<td><code>NULL</code></td>" in html
+    assert html.endswith("<p>(40 of 41 rows; to_arrow() has all)</p>")
+
+    found = table.snapshots()
+    assert found == table.source.snapshots()
+    lines = str(found).splitlines()
+    assert lines[0].split() == ["id", "parent_id", "timestamp", "operation"]
+    assert lines[2].split() == ["1", "0", "2023-11-14T22:13:21.000Z", "WRITE"]
+    assert "<td>2023-11-14T22:13:21.000Z</td>" in found._repr_html_()
+
+
 def test_a_table_shows_the_size_that_its_metadata_says(tmp_path):
     d = DeltaTable.create(tmp_path / "d", {"id": "long"})
     for number in (1, 2):
@@ -86,7 +122,7 @@ def test_a_table_shows_the_size_that_its_metadata_says(tmp_path):
     text = Parsed(harness.open_table(str(d.directory))._repr_html_()).text
     assert "recorded files: 2" in text
     size = sum(file.stat().st_size for file in d.directory.glob("*.parquet"))
-    assert f"recorded bytes: {size:,}" in text
+    assert f"recorded bytes: {size_text(size)}" in text
     assert "time: 2023-11-14T22:13:22.000Z" in text
 
     totals = {"total-records": "3610", "total-data-files": "12", "total-files-size": "many"}

@@ -115,6 +115,10 @@ def _told(error: Exception) -> int:
     from harness.cli import options, terminal
 
     if isinstance(error, HarnessError):
+        if error.rule is not None:
+            from harness.cli.rule import address
+
+            error.rule = f"{error.rule} ({place})" if (place := address(error.rule)) else error.rule
         terminal.error(str(error.respelled(options.spelled)), error.excerpt)
     else:
         # 1 would mean "differences found", which is what Python's own handler would exit with.

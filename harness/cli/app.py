@@ -7,17 +7,14 @@ import importlib
 import inspect
 import os
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import Annotated, Any, cast
 
 import typer
 from typer import Context
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
 import harness
 from harness.cli.options import MEANINGS, OPENING, RARE
-
-if TYPE_CHECKING:
-    from typer.core import TyperGroup
 
 
 def take_plain_values(command: TyperCommand | TyperGroup, parent: Context | None = None) -> None:
@@ -112,6 +109,7 @@ def application(arguments: Sequence[str]) -> typer.Typer:
     words = arguments or (line.split()[1:] if "_HARNESS_COMPLETE" in os.environ else [])
     app = typer.Typer(
         name="harness",
+        cls=_GroupedCommands,
         help="Read Iceberg and Delta tables exactly: plan, query, compare and inspect them.",
         no_args_is_help=True,
         add_completion=True,
@@ -153,6 +151,24 @@ def _global_options(
 #
 # `-h` folds the options for opening tables, which are the same for every command, into one line, and rare ones to their
 # names. `--help-all` shows them.
+
+
+_SECTIONS = {
+    "Look at a table": "info head count schema history list metadata plan",
+    "Query and compare": "sql shell diff",
+    "Test": "pull scenarios demo",
+    "Find out": "doctor rule cache",
+}
+"""The commands by what they are for."""
+
+
+class _GroupedCommands(TyperGroup):
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Writes the summaries of the commands by what these are for."""
+        for title, names in _SECTIONS.items():
+            with formatter.section(title):
+                short = {name: self.commands[name].get_short_help_str(limit=80) for name in names.split()}
+                formatter.write_dl([(f"{name:<9}", text) for name, text in short.items()])
 
 
 FEW = 3

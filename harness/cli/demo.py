@@ -15,14 +15,14 @@ import harness
 from harness.cli import results, terminal
 from harness.cli.looking import explained
 from harness.cli.query import run
-from harness.cli.text_table import text_lines
+from harness.cli.writers import text_lines
 from harness.errors import RequestError
 
 if TYPE_CHECKING:
     from harness.testing.demo import DemoTable
 
 
-_WIDTH = 100
+_WIDTH = 80
 _SUMMARY = ("files", "rows", "deletes")
 """Lines of a plan, without those of each file."""
 _EXAMPLES = {
@@ -74,15 +74,17 @@ def _show(demo_table: DemoTable) -> bool:
     where, selected = _EXAMPLES[name]
     grouped = f"FROM {name} GROUP BY ALL ORDER BY ALL"
     table = harness.open_table(location)
-    summary, _, rest = explained(table.snapshot().plan(where=where).explain()).partition("read:\n")
-    results.print_result(
+    summary, _, rest = explained(table.snapshot().plan(where=where)).partition("read:\n")
+    texts = [
         *(f"# {line}\n" for line in textwrap.wrap(f"{name}: {demo_table.shows}", _WIDTH - 2)),
         f"\n$ harness plan {_quoted(location)} --where {_quoted(where)}\n",
         *(line for line in summary.splitlines(keepends=True) if line.startswith(_SUMMARY)),
         f"… and {rest.count(chr(10)):,} lines about each file\n\n",
         f"$ harness sql {_quoted(f'{selected}{chr(10)}    {grouped}')} --table {name}={_quoted(location)}\n",
         *text_lines(run(f"{selected} {grouped}", {name: table})),
-    )
+    ]
+    with results.result_stream() as stream:
+        results.write_texts(texts, stream)  # unfolded, so that the commands can be copied
     got, expected = table.snapshot().to_arrow().to_pylist(), list(demo_table.expected)
     is_right = sorted(got, key=_id) == sorted(expected, key=_id)
     verdict = "exactly those" if is_right else f"but not the {len(expected)}"

@@ -97,7 +97,7 @@ def diff(
     many: Many,
     opening: options.OpeningOptions,
 ) -> None:
-    """Compare the rows of two tables, files or snapshots, or of one table on two engines.
+    """Compare the rows of two tables, files, snapshots or engines.
 
     Examples:
         harness diff warehouse/orders staging/orders --keys id

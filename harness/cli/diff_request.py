@@ -239,6 +239,7 @@ def _made(context: typer.Context) -> Made:
 def write_reports(found: ComparisonResult | Batch, reports: Sequence[PlacedReport], context: typer.Context) -> None:
     """Writes all reports of one comparison, with the command that made them."""
     from harness.differ.reports import batch
+    from harness.differ.reports.text import to_text
 
     found = replace(found, made=_made(context))
     made: Any = batch if isinstance(found, Batch) else ComparisonResult
@@ -249,7 +250,12 @@ def write_reports(found: ComparisonResult | Batch, reports: Sequence[PlacedRepor
         Report.HTML: made.to_html,
     }
     for report, path in reports:
+        width = results.width_for(path)
         with terminal.progress(f"making the {report.value} report"):
-            text = writers[report](found)
+            if report is Report.TEXT and width is not None and isinstance(found, ComparisonResult):
+                text = to_text(found, width)
+            else:
+                text = writers[report](found)
         with results.destination(path) as stream:
-            results.write_texts([text], stream)
+            write = results.write_lines if report is Report.TEXT else results.write_texts
+            write([text], stream)

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from rich.cells import cell_len
-
 from harness.cli import results
 from harness.cli.options import Document
-from harness.errors import json_text, visible
+from harness.errors import json_text
+from harness.metadata.model.text_tables import label, record_lines, value_text
 
 EXACT = 2**53
 """The largest integer up to which JSON readers round none."""
@@ -34,9 +32,10 @@ def print_document(
     if format_ is Document.JSON:
         texts: Iterable[str] = [json_document(kind, content)]
     else:
-        texts = text_document(content) if text is None else text()
+        texts = text_document(content, results.width_for(output)) if text is None else text()
     with results.destination(output) as stream:
-        results.write_texts(texts, stream)
+        write = results.write_texts if format_ is Document.JSON else results.write_lines
+        write(texts, stream)
 
 
 def json_document(kind: str, content: Mapping[str, Any]) -> str:
@@ -49,83 +48,29 @@ def json_document(kind: str, content: Mapping[str, Any]) -> str:
     return json_text(document, indent=2) + "\n"
 
 
-def text_document(content: Mapping[str, Any]) -> Iterator[str]:
-    """Lines for a person: `key: value`, nested mappings indented, lists of mappings as aligned tables.
+def text_document(content: Mapping[str, Any], width: int | None = None) -> Iterator[str]:
+    """Lines for a person: `key: value`, nested mappings indented, lists of mappings as tables of that width.
 
     Points in time, which are milliseconds since 1970 in `content`, are shown as ISO 8601.
     """
-    yield from (line.rstrip() + "\n" for line in _mapping(plain(content), ""))
+    yield from (line.rstrip() + "\n" for line in _mapping(plain(content), "", width))
 
 
-def _mapping(content: Mapping[str, Any], indent: str) -> Iterator[str]:
+def _mapping(content: Mapping[str, Any], indent: str, width: int | None) -> Iterator[str]:
     for key, value in content.items():
-        label = f"{indent}{_label(key)}:"
+        title = f"{indent}{label(key)}:"
         match value:
             case dict() if value:
-                yield label
-                yield from _mapping(value, indent + "  ")
+                yield title
+                yield from _mapping(value, indent + "  ", width)
             case [dict(), *_]:
-                yield label
-                yield from aligned(value, indent + "  ")
+                yield title
+                yield from record_lines(value, indent + "  ", width)
             case [*sentences] if any(isinstance(item, str) and " " in item for item in sentences):
-                yield label
-                yield from (f"{indent}  {_one_line(item)}" for item in sentences)
+                yield title
+                yield from (f"{indent}  {value_text('', item)}" for item in sentences)
             case _:
-                yield f"{label} {_cell(key, value)}"
-
-
-def aligned(rows: Sequence[Mapping[str, Any]], indent: str = "") -> Iterator[str]:
-    """Rows as a table without the columns that are empty everywhere. A row's own tables stand under the row."""
-    names = dict.fromkeys(name for row in rows for name in row)
-    values = {name: [row.get(name) for row in rows] for name in names}
-    shown = [
-        name
-        for name, column in values.items()
-        if any(value not in (None, [], {}) for value in column) and not any(map(_is_table, column))
-    ]
-    lines = [[_label(name) for name in shown], *([_cell(name, row.get(name)) for name in shown] for row in rows)]
-    widths = [max(map(cell_len, column)) for column in zip(*lines, strict=True)]
-    header, *rest = (
-        indent + "  ".join(cell + " " * (width - cell_len(cell)) for cell, width in zip(line, widths, strict=True))
-        for line in lines
-    )
-    yield header
-    for row, line in zip(rows, rest, strict=True):
-        yield line
-        for value in row.values():
-            if _is_table(value):
-                yield from aligned(value, indent + "    ")
-
-
-def _is_table(value: Any) -> bool:
-    return isinstance(value, list) and len(value) > 0 and all(isinstance(item, dict) for item in value)
-
-
-_TIMES = ("timestamp_ms", "updated_ms")
-
-
-def _label(key: str) -> str:
-    return visible(key.removesuffix("_ms") if key.endswith(_TIMES) else key)
-
-
-def _cell(key: str, value: Any) -> str:
-    if key.endswith(_TIMES) and isinstance(value, int):
-        return f"{np.datetime64(value, 'ms')}Z"
-    return _one_line(value)
-
-
-def _one_line(value: Any) -> str:
-    match value:
-        case None | []:
-            return "-"
-        case dict() if not value:  # the pattern {} is any mapping
-            return "-"
-        case list() if not any(isinstance(item, list | dict) for item in value):
-            return ", ".join(_one_line(item) for item in value)
-        case dict():
-            return ", ".join(f"{visible(key)}={_one_line(item)}" for key, item in value.items())
-        case _:
-            return visible(text_of(value) or "")
+                yield f"{title} {value_text(key, value)}"
 
 
 def plain(value: Any) -> Any:
@@ -153,10 +98,3 @@ def plain(value: Any) -> Any:
             return [plain(item) for item in value]
         case _:
             return str(value)
-
-
-def text_of(value: Any) -> str | None:
-    """A JSON value as one text, None for null: strings bare, the rest as compact JSON."""
-    if value is None or isinstance(value, str):
-        return value
-    return json_text(value, separators=(",", ":"))

@@ -8,18 +8,24 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from harness.cli import options, results, terminal, untrusted, writers
-from harness.cli.document import aligned, plain, print_document
+from harness.cli.document import plain, print_document, text_document
 from harness.cli.options import names
 from harness.cli.rows import QueryRows
-from harness.cli.text_table import MAX_ROWS
-from harness.cli.writers import write_rows
-from harness.errors import HarnessError, visible_lines
+from harness.cli.writers import MAX_ROWS, write_rows
+from harness.errors import HarnessError, html_text, size_text, visible_lines
+from harness.metadata.model.drawing import Drawing, Kind, as_html, legend_text, section, strip
+from harness.metadata.model.frames import preformatted
 from harness.metadata.model.schema import described
+from harness.metadata.model.text_tables import record_lines
 from harness.metadata.model.times import parse_moment, show_ms
-from harness.metadata.plan.explain import totals
+from harness.metadata.plan.explain import as_text, totals
+from harness.metadata.plan.layout import layout
 from harness.storage.paths import shown
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
     from harness.metadata.plan.scan_plan import ScanPlan
     from harness.table import Table
 
@@ -30,7 +36,7 @@ def info(
     full: Annotated[
         bool, typer.Option("--full", help="Print all that the metadata says, as --format json does.")
     ] = False,
-    format_: options.Format = None,
+    format_: options.PictureFormat = None,
     output: results.Output = None,
     *,
     context: typer.Context,
@@ -42,31 +48,52 @@ def info(
         harness info warehouse/orders
         harness info prod.sales.orders --full
     """
-    form = results.form(format_, output, options.Document)
+    form = results.form(format_, output, options.Pictured)
     if untrusted.ran(context, [location], opening.roots(), form, output):
         return
     with terminal.progress("reading metadata"):
         table = opening.open(location)
-        content = table.describe() if full or form is options.Document.JSON else _brief(table)
-    print_document("info", content, form, output)
+        is_whole = full or form is options.Pictured.JSON
+        content, plan = (table.describe(), None) if is_whole else _brief(table)
+    picture = None if plan is None else layout(plan)
+    if form is options.Pictured.HTML:
+        _write_page("info", location, picture, text_document(content), output)
+    else:
+        width = results.width_for(output)
+        below = [] if picture is None else section(picture, width, in_ascii=results.is_ascii(output))
+        text = lambda: [*text_document(content, width), *(f"{line}\n" for line in below)]  # noqa: E731
+        print_document("info", content, options.Document(form.value), output, text=text)
     terminal.finished("read the metadata")
 
 
-def _brief(table: Table) -> dict[str, Any]:
-    """The facts that people ask for first, in the order in which they are printed."""
+def _write_page(kind: str, location: str, picture: Drawing | None, text: Iterable[str], output: Path | None) -> None:
+    """Writes a page with the picture above the text."""
+    from harness.differ.reports.html import asset, document
+
+    drawn = "" if picture is None else as_html(picture)
+    told = f'<div class="scroll">{preformatted("".join(text))}</div>'
+    title = f"harness {kind} {shown(location)}"
+    body = ["<main>", f"<h1>{html_text(title)}</h1>", drawn, told, "</main>"]
+    with results.destination(output) as stream:
+        results.write_texts([document(title, body, style=asset("harness.differ.reports", "report.css"))], stream)
+
+
+def _brief(table: Table) -> tuple[dict[str, Any], ScanPlan | None]:
+    """The facts that people ask for first, in the order in which they are printed, and the plan that some are from."""
     from harness.metadata.tables.history import newest
 
     last = newest(table.source)
     kind = "version" if table.format == "delta" else "snapshot"
     time = "unknown time" if last is None or last["timestamp_ms"] is None else show_ms(last["timestamp_ms"])
     writer = f" by {last['writer']}" if last is not None and last["writer"] else ""
+    plan = None
     try:
         plan = table.snapshot().plan(columns=())
     except HarnessError as error:
         counted = {"rows": f"unknown: {error.message}"} | dict.fromkeys(("files", "bytes", "deletes"), "unknown")
     else:
         counted = _counted(plan)
-    return {
+    content = {
         "format": table.format,
         "location": shown(table.location),
         kind: "none" if last is None else last["id"],
@@ -77,6 +104,7 @@ def _brief(table: Table) -> dict[str, Any]:
         **({"branches and tags": list(table.refs())} if table.refs() else {}),
         **({"warnings": list(table.warnings)} if table.warnings else {}),
     }
+    return content, plan
 
 
 def _counted(plan: ScanPlan) -> dict[str, str]:
@@ -99,7 +127,7 @@ def _counted(plan: ScanPlan) -> dict[str, str]:
     return {
         "rows": "unknown" if rows is None else live,
         "files": f"{plan.files.num_rows:,}",
-        "bytes": "unknown" if size is None else f"{size:,}",
+        "bytes": "unknown" if size is None else size_text(size),
         "deletes": ", ".join(deletes) or "none",
     }
 
@@ -197,7 +225,7 @@ def schema(
 @options.grouped
 def history(
     location: options.Location,
-    format_: options.Format = None,
+    format_: options.PictureFormat = None,
     output: results.Output = None,
     *,
     context: typer.Context,
@@ -209,17 +237,32 @@ def history(
         harness history warehouse/orders
         harness history prod.sales.orders --output history.json
     """
-    form = results.form(format_, output, options.Document)
+    form = results.form(format_, output, options.Pictured)
     if untrusted.ran(context, [location], opening.roots(), form, output):
         return
+    from harness.metadata.tables.history import MOST_BARS, drawn
     from harness.metadata.tables.history import history as history_of
 
     with terminal.progress("reading metadata"):
         table = opening.open(location)
         found = history_of(table.source)
     known = [{key: "unknown" if value is None else value for key, value in plain(entry).items()} for entry in found]
-    lines = [line.rstrip() + "\n" for line in aligned(known)] if known else []
-    print_document("history", {"format": table.format, "history": found}, form, output, text=lambda: lines)
+    if form is options.Pictured.TEXT:
+        picture, in_ascii = drawn(found, len(found)), results.is_ascii(output)
+        heading = legend_text((Kind.ADDED, Kind.REMOVED), in_ascii=in_ascii)
+        bars = [strip(bar, picture.scale, len(heading), in_ascii=in_ascii) for bar in picture.bars]
+        first = ("id", "timestamp_ms", "operation")
+        known = [
+            {**{name: entry[name] for name in first}, heading: bar, **entry}
+            for entry, bar in zip(known, bars, strict=True)
+        ]
+    width = results.width_for(output) if form is options.Pictured.TEXT else None
+    lines = [f"{line}\n" for line in record_lines(known, width=width)] if known else []
+    if form is options.Pictured.HTML:
+        _write_page("history", location, drawn(found, MOST_BARS), lines, output)
+    else:
+        content = {"format": table.format, "history": found}
+        print_document("history", content, options.Document(form.value), output, text=lambda: lines)
 
 
 @options.grouped
@@ -228,7 +271,7 @@ def plan(
     where: options.Where = None,
     columns: options.Columns = None,
     at: options.At = None,
-    format_: options.Format = None,
+    format_: options.PictureFormat = None,
     output: results.Output = None,
     *,
     context: typer.Context,
@@ -240,20 +283,24 @@ def plan(
         harness plan warehouse/orders --where "day = DATE '2024-01-31'"
         harness plan warehouse/orders --columns id,total
     """
-    form = results.form(format_, output, options.Document)
+    form = results.form(format_, output, options.Pictured)
     if untrusted.ran(context, [location], opening.roots(), form, output):
         return
     moment = parse_moment(at)
     with terminal.progress("planning"):
         chosen = opening.open(location).snapshot(**moment)
         scan = chosen.plan(columns=names(columns, "--columns"), where=where)
-        content = scan.to_dict() if form is options.Document.JSON else {}
-    print_document("plan", content, form, output, text=lambda: [explained(scan.explain())])
+        content = scan.to_dict() if form is options.Pictured.JSON else {}
+    if form is options.Pictured.HTML:
+        _write_page("plan", location, layout(scan), [as_text(scan)], output)
+    else:
+        print_document("plan", content, options.Document(form.value), output, text=lambda: [explained(scan, output)])
     terminal.finished("planned the read")
 
 
-def explained(text: str) -> str:
-    """The text of `ScanPlan.explain()` for a terminal, with the table's control characters escaped."""
+def explained(plan: ScanPlan, output: Path | None = None) -> str:
+    """A plan for a person, as wide as the terminal, with the table's control characters escaped."""
+    text = plan.explain(width=results.width_for(output), in_ascii=results.is_ascii(output))
     return visible_lines(text.rstrip("\n")) + "\n"
 
 
@@ -290,8 +337,11 @@ def metadata(
     most = writers.number_of_rows(max_rows)
     if untrusted.ran(context, [location], opening.roots(), form, output):
         return
+    from harness.metadata.tables.reading import in_words
+
     with terminal.progress("reading metadata"):
         snapshot = opening.open(location).snapshot(**moment)
-        found = QueryRows.of(snapshot.metadata(name, names(columns, "--columns")))
+        found = snapshot.metadata(name, names(columns, "--columns"))
+        rows = QueryRows.of(in_words(found) if form is writers.RowFormat.TEXT else found)
     with results.destination(output) as stream:
-        write_rows(found, form, stream, max_rows=most)
+        write_rows(rows, form, stream, max_rows=most)

@@ -38,6 +38,14 @@ class Document(enum.Enum):
     JSON = "json"
 
 
+class Pictured(enum.Enum):
+    """Forms of a printed description that has a picture."""
+
+    TEXT = "text"
+    JSON = "json"
+    HTML = "html"
+
+
 _opening = functools.partial(typer.Option, rich_help_panel=OPENING)
 
 Location: TypeAlias = Annotated[
@@ -53,6 +61,10 @@ CatalogName: TypeAlias = Annotated[
 ]
 Format: TypeAlias = Annotated[
     Document | None, typer.Option("--format", help="Print text for people, the default, or a JSON document.")
+]
+PictureFormat: TypeAlias = Annotated[
+    Pictured | None,
+    typer.Option("--format", help="Print text for people, the default, a JSON document, or an HTML page."),
 ]
 PathMap: TypeAlias = Annotated[
     list[str] | None,

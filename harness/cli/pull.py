@@ -13,7 +13,7 @@ import typer
 from harness.cli import options, results, terminal
 from harness.cli.document import print_document
 from harness.cli.options import names
-from harness.errors import RequestError
+from harness.errors import RequestError, size_text
 from harness.metadata.catalogs.catalog import parse_name, written
 from harness.metadata.model.times import parse_moment
 from harness.snapshot import reading as reading_of
@@ -149,7 +149,7 @@ def pull(
     print_document("pulls" if follow else "pull", content, form, output)
     pulled_ = content["tables"] if follow else [content]
     files, size = (sum(each[name] for each in pulled_) for name in ("files", "bytes"))
-    terminal.finished(f"{'planned' if dry_run else 'pulled'} {files:,} files, {size / (1 << 20):,.1f} MiB,")
+    terminal.finished(f"{'planned' if dry_run else 'pulled'} {files:,} files, {size_text(size)},")
 
 
 def _key(key: str | None, file: Path | None) -> str:

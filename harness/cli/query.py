@@ -14,8 +14,7 @@ import harness.queries.sql
 import harness.table
 from harness.cli import options, results, terminal, untrusted, writers
 from harness.cli.rows import QueryRows, engine_error
-from harness.cli.text_table import MAX_ROWS
-from harness.cli.writers import write_rows
+from harness.cli.writers import MAX_ROWS, write_rows
 from harness.engines.registry import find_engine
 from harness.errors import HarnessError, RequestError, TableNotFoundError
 from harness.metadata.model.times import parse_moment

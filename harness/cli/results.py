@@ -10,6 +10,8 @@ import contextlib
 import enum
 import errno
 import os
+import re
+import shutil
 import stat
 import sys
 import tempfile
@@ -20,7 +22,8 @@ from typing import Annotated, Any, BinaryIO, TextIO, TypeAlias, TypeVar
 import typer
 
 from harness.cli import interruption
-from harness.errors import RequestError, visible_lines
+from harness.errors import RequestError, visible, visible_lines
+from harness.metadata.model.text_tables import Style, folded, unstyled
 
 
 def forget(stream: TextIO) -> None:
@@ -96,9 +99,9 @@ def destination(path: Path | None) -> Iterator[ByteStream]:
 
 
 def print_result(*texts: str) -> None:
-    """Writes texts to stdout as UTF-8."""
+    """Writes texts for people to stdout as UTF-8."""
     with result_stream() as stream:
-        write_texts(texts, stream)
+        write_lines(texts, stream)
 
 
 def write_texts(texts: Iterable[str], stream: ByteStream) -> None:
@@ -111,9 +114,53 @@ def write_texts(texts: Iterable[str], stream: ByteStream) -> None:
         stream.write(shown(text).encode("utf-8", "backslashreplace"))
 
 
+_STYLES = {
+    "red": re.compile(r"different|could not|(left|right) failed:| +-( [\d,]+x)?  |≠ |! |FAIL|ERROR|XPASS"),
+    "green": re.compile(r"equal:| +\+( [\d,]+x)?  |= "),
+    "yellow": re.compile(
+        r" +[~!]  |[?≈] |warning:|deletes |  #\d+ .*  (positions|equality #)|  .*  (deletion|position d)"
+    ),
+    "dim": re.compile(r" +(left|right): |  (?! *#).*  (partition|statistics)$|UNSUPPORTED"),
+}
+"""Lines on a terminal by how they begin, and their styles: differences, deletes, skipped files."""
+_CODES = {"red": 31, "green": 32, "yellow": 33, "dim": 2}
+
+
+def write_lines(texts: Iterable[str], stream: ByteStream) -> None:
+    """Texts for people, as `write_texts`; on a terminal folded between words, with the style of each line."""
+    if not stream.isatty():
+        write_texts(texts, stream)
+        return
+    style, width = style_of(stream), shutil.get_terminal_size().columns
+    whole = "".join(texts)
+    for line in whole.removesuffix("\n").split("\n") if whole else ():
+        text = folded(visible(line), width)
+        name = next((name for name, pattern in _STYLES.items() if pattern.match(line)), None)
+        bars = re.sub("▒+|░+", lambda run: style(run[0], "red" if run[0][0] == "▒" else "dim"), text)
+        stream.write((bars if name is None else style(text, name)).encode() + b"\n")
+
+
+def width_for(output: Path | None) -> int | None:
+    """The cells of a line of text; None: it is not for a terminal, and lines are as long as they are."""
+    return shutil.get_terminal_size().columns if output is None and is_terminal_output() else None
+
+
+def style_of(stream: ByteStream) -> Style:
+    """The function that gives a text its style; texts stay as they are off a terminal, and with NO_COLOR."""
+    if not stream.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        return unstyled
+    return lambda text, name: f"\x1b[{_CODES[name]}m{text}\x1b[0m"
+
+
 def is_terminal_output() -> bool:
     """Tells whether stdout is a terminal."""
     return sys.stdout is not None and sys.stdout.isatty()
+
+
+def is_ascii(output: Path | None) -> bool:
+    """Tells whether pictures for that `--output` are for a terminal without other characters."""
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    return output is None and is_terminal_output() and not encoding.lower().startswith("utf")
 
 
 @contextlib.contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib.metadata
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,6 +45,19 @@ class Rule:
     def page(self) -> str:
         """The place of the rule in the repository."""
         return f"docs/rules/{self.name.split()[0]}.md#{self.anchor}"
+
+
+def address(name: str) -> str | None:
+    """The address of a rule in the documentation that the package's metadata name; None: they name none.
+
+    name: as errors cite it. Only a release knows its repository.
+    """
+    try:
+        urls = importlib.metadata.metadata("lakeharness").get_all("Project-URL") or ()
+    except importlib.metadata.PackageNotFoundError:
+        return None
+    documentation = dict(url.split(", ", 1) for url in urls).get("Documentation")
+    return documentation and f"{documentation}/rules/{name.partition(' ')[0]}.md#{name.replace(' ', '-')}"
 
 
 def find_rule(text: str) -> Rule:
@@ -129,7 +143,8 @@ def rule(
     """
     form = results.form(format_, output, options.Document)
     found = find_rule(" ".join(words))
-    head = "\n".join((f"{found.name}: {found.title}", found.source, *found.links))
+    place = address(found.name)
+    head = "\n".join((f"{found.name}: {found.title}", found.source, *found.links, *([place] if place else ())))
     text = f"{head}\n\n{found.text}\n"  # as on its page, without markup
     content = {
         "rule": found.name,
@@ -138,5 +153,6 @@ def rule(
         "links": list(found.links),
         "text": "\n".join(" ".join(paragraph.split()) for paragraph in found.text.split("\n\n")),
         "page": found.page,
+        "address": place,
     }
     print_document("rule", content, form, output, text=lambda: [text])

@@ -16,6 +16,7 @@ from harness.cli.document import print_document
 from harness.cli.options import Settings, names
 from harness.cli.untrusted import is_for_worker
 from harness.errors import RequestError, visible
+from harness.metadata.model.text_tables import aligned
 from harness.tools.contained.seccomp import TABLES_BUILT
 
 if TYPE_CHECKING:
@@ -49,13 +50,12 @@ def list_(
         harness scenarios list --feature deletion-vector --format json
     """
     form = results.form(format_, output, options.Document)
-    found = [
-        {"name": each.name, "title": each.title, "format": each.format, "features": each.features}
-        for each in chosen(scenario, feature)
+    found = chosen(scenario, feature)
+    described = [
+        {"name": each.name, "title": each.title, "format": each.format, "features": each.features} for each in found
     ]
-    width = max(len(each["name"]) for each in found)
-    lines = (visible(f"{each['name']:<{width}}  {each['title']}") + "\n" for each in found)
-    print_document("scenarios", {"scenarios": found}, form, output, text=lambda: lines)
+    lines = (f"{line}\n" for line in aligned([(each.name, each.title) for each in found]))
+    print_document("scenarios", {"scenarios": described}, form, output, text=lambda: lines)
 
 
 def build(
@@ -248,7 +248,8 @@ def run(
     }
     for report, path in written:
         with results.destination(path) as stream:
-            results.write_texts([writers[report](found)], stream)
+            write = results.write_lines if report is _RunReport.TEXT else results.write_texts
+            write([writers[report](found)], stream)
     terminal.finished(f"ran {len(scenarios):,} scenarios on {', '.join(each.name for each in found.engines)}")
     passed = found.passed_strictly() if strict else found.passed()
     if not (passed or exit_zero):

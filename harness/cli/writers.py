@@ -15,7 +15,7 @@ from __future__ import annotations
 import enum
 import io
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
@@ -27,12 +27,60 @@ import typer
 from harness.cli import results
 from harness.cli.results import ByteStream, form, write_texts
 from harness.cli.rows import QueryRows
-from harness.cli.text_table import MAX_ROWS, text_lines
-from harness.cli.values import cell, csv_quoted, json_object, json_value
+from harness.cli.values import cell, csv_quoted, is_nested, json_object, json_value
 from harness.errors import RequestError, json_lines, json_text, visible_lines
+from harness.metadata.model.text_tables import Style, column_of, table_lines, unstyled
 
+MAX_ROWS = 40
+"""Rows of a query that are shown as text by default."""
 FORMAT = 1
 """The number of the JSON document. It changes when a key changes its meaning or goes."""
+
+
+# The first rows as columns of text, as wide as the terminal.
+
+
+def text_lines(
+    rows: QueryRows,
+    *,
+    max_rows: int | None = None,
+    width: int | None = None,
+    style: Style = unstyled,
+    option: str = "--max-rows",
+) -> Iterator[str]:
+    """Names, types, a rule, a line per row, and the count of rows not shown.
+
+    Args:
+        rows: all are read, also those that are not shown, because they are counted.
+        max_rows: how many are shown; None: all, and widths come from the first batch.
+        width: of a line at most, in cells; None: as long as it is.
+        option: what sets `max_rows`, as the person says it.
+    """
+    columns = [column_of(name, type_) for name, type_ in rows.columns]
+    rows, total = rows.as_arrow(), 0
+    cells: Iterable[list[tuple[str | None, ...]]] = _cells(rows)
+    if max_rows is not None:
+        shown = []
+        for batch in rows.batches():
+            if total < max_rows:
+                shown.append(batch[: max_rows - total])
+            total += batch.num_rows
+        texts = _cells(QueryRows.of(pa.Table.from_batches(shown))) if shown else ()
+        cells = [list(chain.from_iterable(texts))]
+    yield from (f"{line}\n" for line in table_lines(columns, cells, width=width, style=style))
+    if max_rows is not None and total > max_rows:
+        yield f"({max_rows:,} of {total:,} rows; {option} all shows all)\n"
+
+
+def _cells(rows: QueryRows) -> Iterator[list[tuple[str | None, ...]]]:
+    """The cells of the rows, batch by batch."""
+    types = [type_ for _, type_ in rows.columns]
+    for batch in rows.selected(*(cell(f"#{place}", type_) for place, type_ in enumerate(types, 1))).batches():
+        columns = []
+        for column, type_ in zip(batch.columns, types, strict=True):
+            escaped = json_lines if is_nested(type_) else str
+            columns.append([None if text is None else escaped(text) for text in column.to_pylist()])
+        yield list(zip(*columns, strict=True))
 
 
 # DuckDB puts the lines of CSV and JSON together, and hands over their bytes.
@@ -138,10 +186,13 @@ def write_rows(
     """Writes all rows while they are read; as text at most `max_rows`, which `option` sets, if that is not None."""
     match row_format:
         case RowFormat.TEXT if [name for name, _ in rows.columns] == _EXPLAINED:
-            write_texts(_explained(rows), stream)
+            for batch in rows.batches():  # which has lines of its own
+                write_texts((visible_lines(text).rstrip("\n") + "\n" for text in batch[1].to_pylist()), stream)
         case RowFormat.TEXT:
             width = shutil.get_terminal_size().columns if stream.isatty() else None
-            write_texts(text_lines(rows, max_rows=max_rows, width=width, option=option), stream)
+            style = results.style_of(stream)
+            for line in text_lines(rows, max_rows=max_rows, width=width, style=style, option=option):
+                stream.write(line.encode())
         case RowFormat.CSV:
             _write_csv(rows, stream)
         case RowFormat.JSON:
@@ -155,12 +206,6 @@ def write_rows(
             with pa.ipc.new_stream(_Sink(stream), schema) as writer:
                 for batch in batches:
                     writer.write_batch(batch)
-
-
-def _explained(rows: QueryRows) -> Iterator[str]:
-    """The text of EXPLAIN, which has lines of its own."""
-    for batch in rows.batches():
-        yield from (visible_lines(text).rstrip("\n") + "\n" for text in batch[1].to_pylist())
 
 
 def _write_parquet(rows: QueryRows, stream: ByteStream) -> None:

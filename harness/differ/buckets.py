@@ -1,8 +1,8 @@
 """Finds the differing rows of two large sides by their hashes.
 
-Both sides sum their rows' hashes per bucket. Buckets whose sums agree hold the same rows. Hashes of the others are
-fetched, some millions at a time, and counted: a hash that is left over on a side differs. So counts are exact whatever
-is shown, and memory depends on the hashes in one go, not on the number of rows.
+Both sides sum their rows' hashes per bucket. Buckets whose sums agree hold the same rows. Hashes of the other buckets
+are fetched, some millions at a time, and counted: a hash that is left over on a side differs. So counts are exact, and
+memory does not depend on the number of rows.
 """
 
 from __future__ import annotations
@@ -10,21 +10,22 @@ from __future__ import annotations
 import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import duckdb
 import pyarrow as pa
 
-from harness.differ.forms import plain
 from harness.differ.printing import show
 from harness.differ.result import GroupDifference, RowKind
+from harness.differ.schemas import plain
 from harness.differ.sides import Buckets
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.storage.threads import tracked
 
 MOST_AT_ONCE = 8_000_000
-"""Hashes that are looked at in one go, of both sides together."""
+"""Hashes of both sides that are looked at in one go."""
 MOST_KEYS = 4_000_000
 """Keys that an engine groups in one go, and holds all of."""
 _MEMORY = "800MB"
@@ -34,33 +35,33 @@ Hash: TypeAlias = tuple[int, int]
 """Both lanes: of a row or, with keys, of its key."""
 
 
+def _shown() -> dict[str, dict[Hash, int]]:
+    return {"left": {}, "right": {}, "both": {}}
+
+
 @dataclass(slots=True)
 class HashTally:
-    """The differing rows so far.
+    """The differing rows so far by kind: `left` or `right`, only on this side, or `both`, of a key whose rows differ.
 
-    most: how many of each kind to remember. only_left, only_right, changed: how many rows differ, each counted as often
-    as it occurs. kinds: how many different rows these are. left, right: some hashes of rows only on one side, with how
-    many more of it that side has. both: some hashes of keys whose rows changed.
+    most: hashes of each kind to remember. kinds: the number of different rows. rows: the number of rows by kind, each
+    counted as often as it occurs. shown: by kind some hashes, with how many more such rows a side has.
     """
 
     most: int
-    only_left: int = 0
-    only_right: int = 0
-    changed: int = 0
     kinds: int = 0
-    left: dict[Hash, int] = field(default_factory=dict)
-    right: dict[Hash, int] = field(default_factory=dict)
-    both: dict[Hash, int] = field(default_factory=dict)
+    rows: Counter[str] = field(default_factory=Counter)
+    shown: dict[str, dict[Hash, int]] = field(default_factory=_shown)
 
     def count(self, left: pa.Table, right: pa.Table, review: Reviewing | None = None) -> None:
         """Adds the differences of the hashes of some buckets, in which no other hashes lie.
 
-        review: looks at the table `d` of differing hashes (`kind`: left, right or both; the hash `a`, `b`; the count
-            `n`), and may delete from it.
+        review: looks at the table `d` of differing hashes (`kind`, the hash `a`, `b`, the count `n`), and may delete
+            from it.
         """
-        folder = tempfile.TemporaryDirectory(prefix="harness-compare-")
-        connection = tracked(duckdb.connect(config={"memory_limit": _MEMORY, "temp_directory": folder.name}))
-        try:
+        with ExitStack() as resources:
+            folder = resources.enter_context(tempfile.TemporaryDirectory(prefix="harness-compare-"))
+            connection = tracked(duckdb.connect(config={"memory_limit": _MEMORY, "temp_directory": folder}))
+            resources.callback(connection.close)
             connection.execute("SET preserve_insertion_order = false")
             connection.register("l", left)
             connection.register("r", right)
@@ -70,23 +71,13 @@ class HashTally:
             connection.unregister("r")
             if review is not None:
                 review(connection)
-            self._add(connection)
-        finally:
-            connection.close()
-            folder.cleanup()
-
-    def _add(self, connection: duckdb.DuckDBPyConnection) -> None:
-        totals = connection.sql("SELECT kind, count(*), sum(n)::BIGINT FROM d GROUP BY kind").fetchall()
-        found = {kind: (different, rows) for kind, different, rows in totals}
-        self.only_left += found.get("left", (0, 0))[1]
-        self.only_right += found.get("right", (0, 0))[1]
-        self.changed += found.get("both", (0, 0))[1]
-        self.kinds += sum(different for different, _ in found.values())
-        for kind, shown in (("left", self.left), ("right", self.right), ("both", self.both)):
-            wanted = self.most - len(shown)
-            if wanted > 0 and kind in found:
-                query = f"SELECT a, b, n FROM d WHERE kind = '{kind}' ORDER BY a, b LIMIT {wanted}"
-                shown.update({(a, b): n for a, b, n in connection.sql(query).fetchall()})
+            totals = connection.sql("SELECT kind, count(*), sum(n)::BIGINT FROM d GROUP BY kind").fetchall()
+            for kind, different, rows in totals:
+                self.kinds += different
+                self.rows[kind] += rows
+                if (wanted := self.most - len(self.shown[kind])) > 0:
+                    query = f"SELECT a, b, n FROM d WHERE kind = '{kind}' ORDER BY a, b LIMIT {wanted}"
+                    self.shown[kind].update({(a, b): n for a, b, n in connection.sql(query).fetchall()})
 
 
 _UNKEYED = """
@@ -132,10 +123,10 @@ def total(buckets: Buckets) -> int:
 MOST_GROUPS = 20
 """Groups that a report shows."""
 _MOST_COUNTED = 100_000
-"""Groups that are told apart; more are no answer for a person, and could be as many as rows."""
+"""Groups that are told apart; they could be as many as rows."""
 _KINDS = {"both": RowKind.CHANGED, "left": RowKind.ONLY_LEFT, "right": RowKind.ONLY_RIGHT}
 
-Load: TypeAlias = Callable[[duckdb.DuckDBPyConnection, str, int, pa.Table, Sequence[str]], None]
+Load: TypeAlias = Callable[[str, int, pa.Table, Sequence[str]], None]
 
 
 def partition_columns(plan: ScanPlan) -> tuple[str, ...]:
@@ -158,7 +149,7 @@ class Groups:
             wanted = pa.table(connection.sql(f"SELECT a, b FROM d WHERE kind IN ({kinds})"))
             if not wanted.num_rows:
                 continue
-            load(connection, label, number, wanted, self.columns)
+            load(label, number, wanted, self.columns)
             names = [f"c{i}" for i in range(len(self.columns))]
             listed = ", ".join(names)
             once = f"SELECT DISTINCT ON (k1, k2) * FROM {label}"
@@ -166,7 +157,12 @@ class Groups:
                 f"SELECT {listed}, d.kind, sum(d.n)::BIGINT AS n FROM ({once}) x JOIN d ON d.a = x.k1 AND d.b = x.k2 "
                 f"WHERE d.kind IN ({kinds}) GROUP BY {listed}, d.kind ORDER BY n DESC LIMIT {_MOST_COUNTED}"
             )
-            self._add(pa.table(connection.sql(grouped)), self.schemas[number])
+            found = pa.table(connection.sql(grouped))
+            types = [plain(self.schemas[number].field(name).type) for name in self.columns]
+            shown = [found.column(i).cast(type_) for i, type_ in enumerate(types)]
+            counted = zip(found.column("kind").to_pylist(), found.column("n").to_pylist(), strict=True)
+            for place, (kind, rows) in enumerate(counted):
+                self.counts[tuple(show(column, place) for column in shown)][_KINDS[kind]] += rows
 
     def found(self) -> tuple[GroupDifference, ...]:
         """The groups with most differing rows, those first."""
@@ -180,9 +176,3 @@ class Groups:
             )
             for values, counts in ranked[:MOST_GROUPS]
         )
-
-    def _add(self, grouped: pa.Table, schema: pa.Schema) -> None:
-        shown = [grouped.column(i).cast(plain(schema.field(name).type)) for i, name in enumerate(self.columns)]
-        kinds, numbers = grouped.column("kind").to_pylist(), grouped.column("n").to_pylist()
-        for place, (kind, number) in enumerate(zip(kinds, numbers, strict=True)):
-            self.counts[tuple(show(column, place) for column in shown)][_KINDS[kind]] += number

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias, TypeVar
 
 import duckdb
 import pyarrow as pa
@@ -19,23 +19,35 @@ import pyarrow as pa
 from harness.differ.buckets import Groups, Hash, HashTally, Load, passes, total, turns
 from harness.differ.canonical import canonical_values
 from harness.differ.closeness import Line, line_of
-from harness.differ.duckdb_side import ArrowSide, DuckDBSide
 from harness.differ.exact import MOST_EXAMPLES, Difference, Rules, distance, distance_text, examples
-from harness.differ.forms import INCOMPARABLE, carried, form, plain, storage_type
-from harness.differ.hashing import DuckDBValue, column_hash
+from harness.differ.hashing import INCOMPARABLE, DuckDBValue, carried, form, hash_of, storage_type
 from harness.differ.printing import show
 from harness.differ.relaxations import Tolerance
 from harness.differ.result import ColumnDifference, GroupDifference
-from harness.differ.sides import HASH_PREFIX, Buckets, HashedSide, Hashing, Side, Some, recorded_rows
+from harness.differ.schemas import plain
+from harness.differ.sides import (
+    HASH_PREFIX,
+    ArrowSide,
+    Buckets,
+    DuckDBSide,
+    HashedSide,
+    Hashing,
+    Side,
+    Some,
+    in_engine,
+    recorded_rows,
+)
 from harness.errors import EngineError, HarnessError, RequestError
 from harness.storage.threads import phase
 
 LABELS = ("left", "right")
 HashedSides: TypeAlias = tuple[HashedSide, HashedSide]
+_S = TypeVar("_S", bound=Side)
+_T = TypeVar("_T")
 
 
 class SideFailedError(Exception):
-    """The failure of a side. number: 0 for the left side, 1 for the right one."""
+    """The failure of a side. number: 0 is the left side, 1 the right side."""
 
     def __init__(self, number: int, error: HarnessError) -> None:
         super().__init__(number, error)
@@ -45,7 +57,7 @@ class SideFailedError(Exception):
 
 @contextmanager
 def asking(number: int, doing: str, total: int | None = None, unit: str = "rows") -> Iterator[Callable[[int], None]]:
-    """A phase with a side alone. Tells its failure from a wrong request and from incomparable values.
+    """A phase with a side alone. An error is the side's failure, but for wrong requests and incomparable values.
 
     number: 0 for the left side, 1 for the right one. doing: in words, such as `hashing the {} side`.
     """
@@ -58,11 +70,20 @@ def asking(number: int, doing: str, total: int | None = None, unit: str = "rows"
         raise SideFailedError(number, error) from error
 
 
+def both(sides: tuple[_S, _S], doing: str, ask: Callable[[_S], _T]) -> tuple[_T, _T]:
+    """The answers of both sides, each in a phase. Raises SideFailedError: a side fails."""
+    found = []
+    for number, side in enumerate(sides):
+        with asking(number, doing, recorded_rows(side)):
+            found.append(ask(side))
+    return found[0], found[1]
+
+
 @dataclass(frozen=True, slots=True)
 class FoundRows:
-    """The differences of rows, and how many rows each side has. by_group: the groups with most, of `groups`.
+    """The differences of rows, and how many rows each side has.
 
-    shown: the rows that the difference was made from.
+    shown: the rows that the difference was made from. by_group: the groups with most differences, of `groups` in all.
     """
 
     rows: tuple[int, int]
@@ -78,79 +99,43 @@ def by_hashes(given: tuple[Side, Side], columns: tuple[str, ...], rules: Rules) 
     Raises SideFailedError: a side fails; RequestError: several rows of a side have one key; UnsupportedError: values of
     a column are compared in small numbers only.
     """
-    sides = hashed(given)
+    sides = both(given, "taking over the {} side", in_engine)
     hashing = hashing_of(sides, columns, rules)
-    buckets = []
-    for number, side in enumerate(sides):
-        with asking(number, "hashing the {} side", recorded_rows(side)):
-            buckets.append(side.buckets(hashing))
+    buckets = both(sides, "hashing the {} side", lambda side: side.buckets(hashing))
     if hashing.keys:
         _refuse_repeated(sides, hashing, buckets)
     tally = HashTally(rules.max_rows)
-    schemas = (sides[0].schema, sides[1].schema)
-    groups = Groups(rules.group_by, schemas) if rules.group_by else None
-    review = Review(hashing, schemas, rules.relaxations.tolerances, groups)
-    parts = list(passes(buckets[0], buckets[1]))
+    groups = Groups(rules.group_by, (sides[0].schema, sides[1].schema)) if rules.group_by else None
+    review = Review(hashing, sides, buckets, rules.relaxations.tolerances, groups)
+    parts = list(passes(*buckets))
     with phase("differing buckets", len(parts), "parts") as advance:
         for some in parts:
-            _tally(tally, review, sides, hashing, some, buckets)
+            hashes = both(sides, "fetching hashes of the {} side", partial(_hashes_in, some, hashing))
+            tally.count(*hashes, partial(review.judge, some))
             advance(1)
     further = review.example_keys()
+    alone, changed = (tally.shown["left"], tally.shown["right"]), tally.shown["both"]
     fetched = [
-        _fetched(number, side, hashing, [*dict.fromkeys([*tally.both, *alone, *further])])
-        for number, (side, alone) in enumerate(zip(sides, (tally.left, tally.right), strict=True))
+        _fetched(number, side, hashing, [*dict.fromkeys([*changed, *alone[number], *further])])
+        for number, side in enumerate(sides)
     ]
-    shown = (
-        _only(fetched[0], hashing, {*tally.both, *tally.left}),
-        _only(fetched[1], hashing, {*tally.both, *tally.right}),
-    )
-    difference = rules.difference(*shown, columns)
+    left, right = (_only(rows, hashing, {*changed, *own}) for rows, own in zip(fetched, alone, strict=True))
+    difference = rules.difference(left, right, columns)
     by_value = (difference.only_left, difference.only_right, difference.changed)
-    by_hash = (len(tally.left), len(tally.right), len(tally.both))
+    by_hash = (len(alone[0]), len(alone[1]), len(changed))
     assert by_value == by_hash, f"rows differ by hash but not by value: {by_hash} by hash, {by_value} by value"
-    difference = _counted(difference, tally, shown, hashing)
+    difference = _counted(difference, tally, (left, right), hashing)
     if hashing.keys:
-        first, second = ({pair: i for i, pair in enumerate(_hashes(rows, hashing))} for rows in fetched)
-        by_column = review.columns(fetched[0], fetched[1], (first, second))
+        by_column = review.columns(fetched[0], fetched[1])
         difference = replace(difference, by_column=by_column, allowed=review.allowed)
-    return FoundRows(
-        (total(buckets[0]), total(buckets[1])),
-        difference,
-        shown,
-        () if groups is None else groups.found(),
-        0 if groups is None else len(groups.counts),
-    )
+    rows = (total(buckets[0]), total(buckets[1]))
+    if groups is None:
+        return FoundRows(rows, difference, (left, right))
+    return FoundRows(rows, difference, (left, right), groups.found(), len(groups.counts))
 
 
-def _tally(
-    tally: HashTally,
-    review: Review,
-    sides: HashedSides,
-    hashing: Hashing,
-    some: tuple[int, ...],
-    buckets: Sequence[Buckets],
-) -> None:
-    """Adds the differences of some buckets."""
-    hashes = []
-    for number, side in enumerate(sides):
-        with asking(number, "fetching hashes of the {} side", recorded_rows(side)):
-            hashes.append(side.hashes(hashing, some))
-
-    def fetch(number: int, wanted: pa.Table, columns: Sequence[str]) -> Iterator[pa.Table]:
-        rows = sum(buckets[number][b].rows for b in some if b in buckets[number])
-        with asking(number, "fetching differing rows of the {} side", recorded_rows(sides[number])):
-            yield from sides[number].matching(hashing, Some(wanted.column("a"), some, rows), columns)
-
-    tally.count(hashes[0], hashes[1], partial(review.judge, fetch=fetch))
-
-
-def hashed(sides: tuple[Side, Side]) -> HashedSides:
-    """The sides in engines that hash their rows. Raises SideFailedError: a side fails."""
-    found = []
-    for number, side in enumerate(sides):
-        with asking(number, "taking over the {} side"):
-            found.append(cast(HashedSide, side.in_duckdb() if isinstance(side, ArrowSide) else side))
-    return found[0], found[1]
+def _hashes_in(some: Sequence[int], hashing: Hashing, side: HashedSide) -> pa.Table:
+    return side.hashes(hashing, some)
 
 
 def hashing_of(sides: tuple[Side, Side], columns: tuple[str, ...], rules: Rules) -> Hashing:
@@ -162,13 +147,13 @@ def hashing_of(sides: tuple[Side, Side], columns: tuple[str, ...], rules: Rules)
 
 
 def cheaper_first(sides: tuple[Side, Side]) -> list[int]:
-    """The numbers of the sides, that of the engine first that answers faster."""
-    costs = [0 if isinstance(side, ArrowSide) else 1 if isinstance(side, DuckDBSide) else 2 for side in sides]
-    return sorted((0, 1), key=lambda number: costs[number])
+    """The numbers of the sides, the faster engine's first."""
+    costs = [(not isinstance(side, ArrowSide | DuckDBSide), side.plan is not None) for side in sides]
+    return sorted((0, 1), key=costs.__getitem__)
 
 
 def _refuse_repeated(sides: HashedSides, hashing: Hashing, buckets: Sequence[Buckets]) -> None:
-    """Asks the cheaper engine about all of its keys, the other one only where the sides differ."""
+    """Asks the cheaper engine about all keys, the other engine only where the sides differ."""
     cheap, other = cheaper_first(sides)
     differing = {b: sums for b, sums in buckets[other].items() if sums != buckets[cheap].get(b)}
     for number, asked in ((cheap, buckets[cheap]), (other, differing)):
@@ -219,20 +204,24 @@ def _counted(
     difference: Difference, tally: HashTally, shown: tuple[pa.Table, pa.Table], hashing: Hashing
 ) -> Difference:
     """The difference of a row of each hash, as that of all rows of these hashes."""
-    rows = difference.rows
+    rows, differing = difference.rows, difference.differing
     if not hashing.keys:
         hashes = [_hashes(table, hashing) for table in shown]
         counts = [
-            tally.right[hashes[1][right or 0]] if left is None else tally.left[hashes[0][left]]
-            for left, right in zip(difference.left_examples, difference.right_examples, strict=True)
+            tally.shown["right"][hashes[1][row.right or 0]]
+            if row.left is None
+            else tally.shown["left"][hashes[0][row.left]]
+            for row in differing
         ]
-        rows = tuple(replace(row, count=count) for row, count in zip(rows, counts, strict=True))
+        differing = tuple(replace(row, count=count) for row, count in zip(differing, counts, strict=True))
+        rows = tuple(replace(row, count=count) for row, count in zip(rows, counts, strict=False))
     return replace(
         difference,
         rows=rows,
-        only_left=tally.only_left,
-        only_right=tally.only_right,
-        changed=tally.changed,
+        differing=differing,
+        only_left=tally.rows["left"],
+        only_right=tally.rows["right"],
+        changed=tally.rows["both"],
         truncated=len(difference.rows) < tally.kinds,
     )
 
@@ -248,28 +237,26 @@ def sampled(
     given: tuple[Side, Side], columns: tuple[str, ...], rules: Rules, number: int, resources: ExitStack
 ) -> tuple[Side, Side]:
     """The rows of at most `number` keys that either side has, in memory. Raises SideFailedError: a side fails."""
-    sides = hashed(given)
+    sides = both(given, "taking over the {} side", in_engine)
     hashing = hashing_of(sides, columns, rules)
     place = cheaper_first(sides)[0]
     with asking(place, "hashing keys of the {} side", recorded_rows(sides[place])):
         keys = replace(hashing, columns=hashing.keys, forms=tuple(map(hashing.form_of, hashing.keys)))
         rows = total(sides[place].buckets(keys))
     share = min(1.0, (_MARGIN * number + 100) / max(1, rows))
-    buckets = range(int(share * (1 << _BITS)))
-    drawn = []
-    for place, side in enumerate(sides):
-        with asking(place, "fetching a sample of the {} side", recorded_rows(side)):
-            wanted = Some(None, buckets, 0)
-            parts = list(side.matching(replace(hashing, bits=_BITS), wanted, hashing.columns))
-            drawn.append(pa.concat_tables(parts) if parts else _empty(side, hashing, hashing.grouped_by))
-    hashes = [_hashes(rows, hashing) for rows in drawn]
-    chosen = set(sorted({*hashes[0], *hashes[1]})[:number])
-    found = []
-    for side, rows, own in zip(sides, drawn, hashes, strict=True):
-        places = pa.array([i for i, each in enumerate(own) if each in chosen], pa.int64())
-        whole = rows.select(list(hashing.columns)).take(places)
-        found.append(ArrowSide(info=side.info, schema=whole.schema, whole=whole, resources=resources))
-    return found[0], found[1]
+    wanted, finer = Some(None, range(int(share * (1 << _BITS))), 0), replace(hashing, bits=_BITS)
+
+    def draw(side: HashedSide) -> pa.Table:
+        parts = list(side.matching(finer, wanted, hashing.columns))
+        return pa.concat_tables(parts) if parts else _empty(side, hashing, hashing.grouped_by)
+
+    drawn = both(sides, "fetching a sample of the {} side", draw)
+    chosen = set(sorted({key for rows in drawn for key in _hashes(rows, hashing)})[:number])
+    left, right = (_only(rows, hashing, chosen).select(list(hashing.columns)) for rows in drawn)
+    return (
+        ArrowSide(info=sides[0].info, whole=left, resources=resources),
+        ArrowSide(info=sides[1].info, whole=right, resources=resources),
+    )
 
 
 def _empty(side: Side, hashing: Hashing, names: Sequence[str]) -> pa.Table:
@@ -279,10 +266,6 @@ def _empty(side: Side, hashing: Hashing, names: Sequence[str]) -> pa.Table:
 
 # The rows that differ by hash, judged in a database of their own: by column, by group, within tolerances. Rows of some
 # buckets are fetched from both sides, joined by their keys' hashes, and summed up, so only totals stay in memory.
-
-
-Fetch: TypeAlias = Callable[[int, pa.Table, Sequence[str]], Iterator[pa.Table]]
-"""The rows of a side (0 or 1) that have wanted hashes, as `Side.matching` gives them."""
 
 
 @dataclass(slots=True)
@@ -302,25 +285,26 @@ class ColumnTotals:
         self.keys = [*self.keys, *((each["a"], each["b"]) for each in keys or ())][:MOST_EXAMPLES]
 
     def examples(self) -> list[Hash]:
-        """The keys of rows to show, first of the one whose values lie furthest apart."""
+        """The keys of rows to show; the row whose values lie furthest apart comes first."""
         first = [] if self.furthest_key is None else [self.furthest_key]
         return list(dict.fromkeys([*first, *self.keys]))[:MOST_EXAMPLES]
 
 
 @dataclass(slots=True)
 class Review:
-    """Adds up differences by column and group, and lets pass values within tolerances. schemas: of both sides."""
+    """Adds up differences by column and group, and lets pass values within tolerances."""
 
     hashing: Hashing
-    schemas: tuple[pa.Schema, pa.Schema]
+    sides: HashedSides
+    buckets: tuple[Buckets, Buckets]
     tolerances: Mapping[str, Tolerance]
     groups: Groups | None
     totals: dict[str, ColumnTotals] = field(default_factory=dict)
     allowed: int = 0
 
-    def judge(self, connection: duckdb.DuckDBPyConnection, fetch: Fetch) -> None:
-        """Looks at the table `d` of differing hashes, and deletes from it the rows that differ within tolerances."""
-        load = partial(self._load, fetch)
+    def judge(self, some: Sequence[int], connection: duckdb.DuckDBPyConnection) -> None:
+        """Looks at the table `d` of differing hashes of some buckets, and deletes the rows within tolerances."""
+        load = partial(self._load, some, connection)
         if self.hashing.keys:
             self._by_column(connection, load)
         if self.groups is not None:
@@ -330,17 +314,16 @@ class Review:
         """The keys whose rows `columns` wants."""
         return list(dict.fromkeys(key for totals in self.totals.values() for key in totals.examples()))
 
-    def columns(
-        self, left: pa.Table, right: pa.Table, places: tuple[dict[Hash, int], dict[Hash, int]]
-    ) -> tuple[ColumnDifference, ...]:
-        """The columns that differ, with examples from rows of both sides. places: where the rows of the keys are."""
+    def columns(self, left: pa.Table, right: pa.Table) -> tuple[ColumnDifference, ...]:
+        """The columns that differ, with examples from rows of both sides, which have their hashes."""
+        places = [{key: i for i, key in enumerate(_hashes(rows, self.hashing))} for rows in (left, right)]
         found = []
         for name, totals in self.totals.items():
             pairs = [(places[0][key], places[1][key]) for key in totals.examples()]
             largest = None
             if pairs and totals.furthest_key is not None:
-                sides = zip((left.column(name), right.column(name)), pairs[0], strict=True)
-                apart = distance(*(canonical_values(column.slice(place, 1))[0] for column, place in sides))
+                values = zip((left.column(name), right.column(name)), pairs[0], strict=True)
+                apart = distance(*(canonical_values(column.slice(place, 1))[0] for column, place in values))
                 line = Line.of(left.schema.field(name).type, right.schema.field(name).type)
                 largest = None if line is None or apart is None else distance_text(line, apart)
             texts = examples(left, right, name, pairs)
@@ -353,7 +336,7 @@ class Review:
         if not wanted.num_rows or not names:
             return
         for number, label in enumerate("lr"):
-            load(connection, label, number, wanted, names)
+            load(label, number, wanted, names)
         columns = [self._column(connection, i, name) for i, name in enumerate(names)]
         judged = f"SELECT l.k1 AS a, l.k2 AS b, {', '.join(columns)} FROM l JOIN r ON l.k1 = r.k1 AND l.k2 = r.k2"
         counted = " OR ".join(f"d{i}" for i in range(len(names)))
@@ -373,15 +356,13 @@ class Review:
                 self.totals.setdefault(name, ColumnTotals()).add(counts, furthest, key, keys)
 
     def _column(self, connection: duckdb.DuckDBPyConnection, i: int, name: str) -> str:
-        """Tells whether the column differs (`d`), or would but for its tolerance (`p`); nulls; the distance."""
-        types = [schema.field(name).type for schema in self.schemas]
+        """SQL: the column differs (`d`), or would but for its tolerance (`p`), is null left or right; the distance."""
+        types = [side.schema.field(name).type for side in self.sides]
         texts = [f"{label}.c{i}" for label in "lr"]
-        hashes = [
-            column_hash(
-                DuckDBValue(text, connection.table(label).types[i + 2], plain(type_), self.hashing.form_of(name))
-            )
-            for label, text, type_ in zip("lr", texts, types, strict=True)
-        ]
+        form, hashes = self.hashing.form_of(name), []
+        for label, text, type_ in zip("lr", texts, types, strict=True):
+            stored = connection.table(label).types[i + 2]
+            hashes.append(hash_of(DuckDBValue(text, stored, plain(type_), form), 0))
         unequal = f"({hashes[0]} <> {hashes[1]})"
         tolerance = self.tolerances.get(name)
         passed = "FALSE"
@@ -397,7 +378,7 @@ class Review:
 
     def _load(
         self,
-        fetch: Fetch,
+        some: Sequence[int],
         connection: duckdb.DuckDBPyConnection,
         label: str,
         number: int,
@@ -405,15 +386,16 @@ class Review:
         names: Sequence[str],
     ) -> None:
         """A table `label` of the rows of a side that have wanted hashes: both hashes, then the columns as c0, c1, …"""
-        by = self.hashing.grouped_by
-        schema = self.schemas[number]
-        types = [(f"c{i}", storage_type(schema.field(name).type)) for i, name in enumerate(names)]
+        side, counts = self.sides[number], self.buckets[number]
+        types = [(f"c{i}", storage_type(side.schema.field(name).type)) for i, name in enumerate(names)]
+        sought = Some(wanted.column("a"), some, sum(counts[b].rows for b in some if b in counts))
 
         def batches() -> Iterator[pa.RecordBatch]:
-            for rows in fetch(number, wanted, names):
-                held = carried(rows.select(list(names)))
-                hashes = [rows.column(f"{HASH_PREFIX}{name}") for name in by]
-                yield from pa.table([*hashes, *held.columns], schema=whole).to_batches()
+            with asking(number, "fetching differing rows of the {} side", recorded_rows(side)):
+                for rows in side.matching(self.hashing, sought, names):
+                    held = carried(rows.select(list(names)))
+                    hashes = [rows.column(f"{HASH_PREFIX}{name}") for name in self.hashing.grouped_by]
+                    yield from pa.table([*hashes, *held.columns], schema=whole).to_batches()
 
         whole = pa.schema([("k1", pa.uint64()), ("k2", pa.uint64()), *types])
         connection.register("stream", pa.RecordBatchReader.from_batches(whole, batches()))

@@ -6,14 +6,14 @@
     float                       float, exact at any width; NaN_TOKEN for every NaN; NEGATIVE_ZERO for -0.0
     string, JSON                bytes (UTF-8)
     binary, fixed, uuid, geo    bytes
-    date                        int, milliseconds since 1970-01-01
-    time, timestamp, duration   int, nanoseconds; instants in UTC. No year is out of range
+    date, time, timestamp,      int, nanoseconds, of dates and timestamps since 1970-01-01; instants in UTC; no year is
+      duration                    out of range
     interval                    (months, days, nanoseconds)
     struct                      tuple of the fields' values in the order of their names
     list                        tuple
     map                         tuple of (key, value), sorted
 
-Values say nothing of their types: only columns that `harness.differ.schemas` finds comparable may be compared.
+Only columns that `harness.differ.schemas` finds comparable may be compared: values say nothing of their types.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from harness.differ.schemas import is_binary, is_hugeint, is_text
+from harness.differ.schemas import is_binary, is_hugeint, is_text, is_ticks, nanos
 from harness.errors import UnsupportedError
 from harness.metadata.model.arrow_values import children_of, elements_of, entry_lists, is_list
 
@@ -38,9 +38,6 @@ CanonicalRow: TypeAlias = tuple[Hashable, ...]
 NAN_TOKEN = "NaN"
 NEGATIVE_ZERO = "-0.0"
 """Text, which no other canonical value is, so a token equals nothing but itself."""
-
-_NANOS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
-_MS_PER_DAY = 86_400_000
 
 
 def canonical_rows(
@@ -64,7 +61,7 @@ def canonical_values(array: pa.Array | pa.ChunkedArray, *, signed_zeros: SignedZ
 
 
 def order_key(value: Hashable) -> tuple[Any, ...]:
-    """A key to sort canonical values of one column, or rows of them: nulls first, -0.0 below 0.0, NaN last."""
+    """A key to sort canonical values of a column, or rows of them: nulls first, -0.0 below 0.0, NaN last."""
     match value:
         case None:
             return (0,)
@@ -129,14 +126,9 @@ def grouped(elements: Sequence[_T], array: pa.Array) -> Iterator[Sequence[_T] | 
 def _single(array: pa.Array) -> list[Any]:
     """Values without parts that can be taken as Arrow stores them."""
     type_, kind = array.type, pa.types
-    if kind.is_timestamp(type_) or kind.is_duration(type_):
-        return _scaled(array.cast(pa.int64()), _NANOS[type_.unit])
-    if kind.is_time(type_):
-        return _scaled(array.cast(pa.int32() if kind.is_time32(type_) else pa.int64()), _NANOS[type_.unit])
-    if kind.is_date32(type_):
-        return _scaled(array.cast(pa.int32()), _MS_PER_DAY)
-    if kind.is_date64(type_):
-        return _scaled(array.cast(pa.int64()), 1)
+    if is_ticks(type_):
+        unit, width = nanos(type_), pa.int32() if type_.bit_width == 32 else pa.int64()
+        return _scaled(array.cast(width).cast(pa.int64()), unit)
     if is_text(type_):
         return array.cast(pa.large_binary()).to_pylist()  # type: ignore[no-any-return]
     if kind.is_interval(type_):
@@ -150,7 +142,7 @@ def _scaled(ints: pa.Array, factor: int) -> list[int | None]:
     if factor == 1:
         return ints.to_pylist()  # type: ignore[no-any-return]
     try:
-        return pc.multiply_checked(ints.cast(pa.int64()), factor).to_pylist()  # type: ignore[no-any-return]
+        return pc.multiply_checked(ints, factor).to_pylist()  # type: ignore[no-any-return]
     except pa.ArrowInvalid:  # years that 64 bits of nanoseconds do not reach; Python's ints do
         return [None if value is None else value * factor for value in ints.to_pylist()]
 

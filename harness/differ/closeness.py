@@ -1,4 +1,4 @@
-"""Distances of two values, as DuckDB expressions over Arrow data that `harness.differ.forms` carries.
+"""Distances of two values, as DuckDB expressions over Arrow data that `harness.differ.hashing` carries.
 
 Numbers are subtracted exactly as decimals, floats as doubles, times as whole nanoseconds. Relative tolerances are
 judged in doubles. Neither null, NaN nor an infinity is close to anything.
@@ -7,6 +7,7 @@ judged in doubles. Neither null, NaN nor an infinity is close to anything.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Decimal, localcontext
 from enum import Enum
@@ -14,10 +15,9 @@ from enum import Enum
 import duckdb
 import pyarrow as pa
 
-from harness.differ.forms import carried, digits_of, is_ticks, nanos
-from harness.differ.hashing import DAYS
+from harness.differ.hashing import DAYS, carried, digits_of
 from harness.differ.relaxations import Measure, Tolerance
-from harness.differ.schemas import normal_type
+from harness.differ.schemas import is_ticks, nanos, normal_type
 from harness.errors import RequestError
 from harness.storage.threads import tracked
 
@@ -46,7 +46,7 @@ class Line:
 
     @staticmethod
     def of(left: pa.DataType, right: pa.DataType) -> Line | None:
-        """The line of two types that are comparable; None: their values are none that can be subtracted."""
+        """The line of two types that are comparable; None: their values cannot be subtracted."""
         a, b = normal_type(left), normal_type(right)
         kind = pa.types
         if kind.is_floating(a) and kind.is_floating(b):
@@ -60,14 +60,14 @@ class Line:
         return None
 
     def distance(self, left: str, right: str) -> str:
-        """A DOUBLE: how far two values lie apart; null where one is null or not finite."""
-        a, b = self._values(left, right)
+        """The distance of two values, a DOUBLE; null beside a null or a value that is not finite."""
+        a, b = self._value(left, self.left), self._value(right, self.right)
         apart = f"CAST(abs({a} - {b}) AS DOUBLE)"
         return f"CASE WHEN isfinite({a}) AND isfinite({b}) THEN {apart} END" if self._is_double else apart
 
     def within(self, tolerance: Tolerance, left: str, right: str) -> str:
-        """Tells whether two values are within a checked tolerance; false where one is null or not finite."""
-        a, b = self._values(left, right)
+        """The condition that two values are within a checked tolerance; false beside a null or infinity."""
+        a, b = self._value(left, self.left), self._value(right, self.right)
         amount = tolerance.amount
         match tolerance.measure:
             case Measure.ABSOLUTE if self.kind is LineKind.NUMBER:
@@ -89,9 +89,6 @@ class Line:
     @property
     def _is_double(self) -> bool:
         return self.kind in (LineKind.FLOAT, LineKind.WIDE)
-
-    def _values(self, left: str, right: str) -> tuple[str, str]:
-        return self._value(left, self.left), self._value(right, self.right)
 
     def _value(self, text: str, type_: pa.DataType) -> str:
         match self.kind:
@@ -144,20 +141,14 @@ def close_pairs(
     for i, name in enumerate(names):
         line = line_of(name, left.schema.field(name).type, right.schema.field(name).type, tolerances[name])
         texts.append(line.within(tolerances[name], f"l{i}", f"r{i}"))
-    connection = tracked(duckdb.connect())
-    try:
+    with closing(tracked(duckdb.connect())) as connection:
         connection.register("pairs", both)
         found = pa.table(connection.sql(f"SELECT {', '.join(texts)} FROM pairs ORDER BY place"))
-    finally:
-        connection.close()
     return {name: found.column(i).to_pylist() for i, name in enumerate(names)}
 
 
 def line_of(column: str, left: pa.DataType, right: pa.DataType, tolerance: Tolerance) -> Line:
-    """The line of a column that has a tolerance.
-
-    Raises RequestError: its values cannot be subtracted, or not as the tolerance says.
-    """
+    """The line of a column with a tolerance. Raises RequestError: the tolerance does not fit the column's values."""
     line = Line.of(left, right)
     if line is None:
         raise RequestError(

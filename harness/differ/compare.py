@@ -13,24 +13,24 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
 from harness.differ.buckets import partition_columns, total
 from harness.differ.by_hashes import LABELS, FoundRows, SideFailedError, asking, by_hashes, cheaper_first, sampled
 from harness.differ.canonical import SignedZeros
-from harness.differ.duckdb_side import ArrowSide
 from harness.differ.exact import FINDINGS, Rules
-from harness.differ.forms import form
+from harness.differ.hashing import form
 from harness.differ.opening import Query, SideOpening, opened
 from harness.differ.origins import with_origins
 from harness.differ.relaxations import ALL_TYPE_RULES, NOTHING, Relaxations, Tolerance, TypeRule
 from harness.differ.relaxed import MOST_ROWS, paired, reconciled, relaxed
 from harness.differ.result import ComparisonResult, SideInfo
 from harness.differ.schemas import compare_schemas
-from harness.differ.sides import HashedSide, Hashing, Side, recorded_rows
+from harness.differ.sides import ArrowSide, Hashing, Side, in_engine, recorded_rows
 from harness.differ.sources import Moment, usual_engines
+from harness.differ.spread import by_key
 from harness.errors import RequestError, UnsupportedError
 from harness.metadata.model.arguments import checked
 from harness.snapshot import Changes, Snapshot
@@ -216,15 +216,16 @@ class _Run:
         else:
             with phase("comparing rows"):
                 found = FoundRows((small[0].num_rows, small[1].num_rows), rules.difference(*small, columns), small)
-            differing = found.difference
-            if grouped.group_by and (differing.only_left or differing.only_right or differing.changed):
+            if grouped.group_by and found.difference.differing:
                 found = self._grouped(found, sides, columns, grouped)
+        difference, shown, keys = found.difference, found.shown, rules.keys
         infos = [replace(side.info, rows=rows) for side, rows in zip(sides, found.rows, strict=True)]
-        plans, rows = (sides[0].plan, sides[1].plan), found.difference.rows
+        plans, rows, files = (sides[0].plan, sides[1].plan), difference.rows, None
         if rows and plans != (None, None):
             zeros = rules.signed_zeros
             with phase("finding the files of differing rows"):
-                rows = with_origins(found.difference, found.shown, columns, plans, keys=rules.keys, signed_zeros=zeros)
+                rows, files = with_origins(difference, shown, columns, plans, keys=keys, signed_zeros=zeros)
+        is_known = bool(keys and difference.differing)
         return replace(
             whole,
             left=infos[0],
@@ -233,14 +234,16 @@ class _Run:
             grouped_by=grouped.group_by if found.by_group else rules.group_by,
             by_group=found.by_group,
             groups=found.groups,
+            by_key=by_key(difference, shown, keys[0], is_whole=small is not None) if is_known else None,
+            by_file=files,
             sampled=rules.sample_keys,
-            **{name: getattr(found.difference, name) for name in FINDINGS},
+            **{name: getattr(difference, name) for name in FINDINGS},
         )
 
     def _grouped(self, found: FoundRows, sides: tuple[Side, Side], columns: tuple[str, ...], rules: Rules) -> FoundRows:
         """The differences of rows in memory, and how many rows differ in each group."""
         first, second = (
-            ArrowSide(info=side.info, schema=rows.schema, whole=rows, resources=self.resources)
+            ArrowSide(info=side.info, whole=rows, resources=self.resources)
             for side, rows in zip(sides, found.shown, strict=True)
         )
         try:
@@ -435,5 +438,4 @@ def _count(side: Side, few: int) -> int:
             forms[name] = form(type_, type_)
         except UnsupportedError:
             continue
-    own = side.in_duckdb() if isinstance(side, ArrowSide) else cast(HashedSide, side)
-    return total(own.buckets(Hashing(columns=tuple(forms), forms=tuple(forms.values()))))
+    return total(in_engine(side).buckets(Hashing(columns=tuple(forms), forms=tuple(forms.values()))))

@@ -22,7 +22,6 @@ from harness.errors import RequestError
 
 MOST_EXAMPLES = 3
 """Pairs of values that are shown of a column."""
-_SECONDS = {"date": Decimal("0.001"), "other": Decimal("1e-9")}
 
 
 def examples(
@@ -38,7 +37,7 @@ def examples(
 
 
 def distance(left: Hashable, right: Hashable) -> Decimal | float | None:
-    """The distance of two canonical values; None: one is null or not finite."""
+    """The distance of two canonical values; None beside a null or a value that is not finite."""
     match left, right:
         case ((float() | "-0.0"), (float() | "-0.0")):
             apart = abs(float(left) - float(right))
@@ -56,27 +55,39 @@ def distance_text(line: Line, apart: Decimal | float) -> str:
     if line.kind is not LineKind.TICKS:
         return format(apart, "f") if isinstance(apart, Decimal) else repr(apart)
     dates = pa.types.is_date(line.left) and pa.types.is_date(line.right)
-    seconds = Decimal(apart) * _SECONDS["date" if dates else "other"]
+    seconds = Decimal(apart) * Decimal("1e-9")
     if dates and seconds % 86_400 == 0:
         return f"{seconds / 86_400:f} d"
     return f"{seconds.normalize():f} s"
 
 
 _MOST_PAIRS = 250_000
-"""The most pairs of rows that are looked at for alike ones; beyond that, rows have no partners."""
+"""The most pairs of rows that are searched for alike rows; rows of more pairs have no partners."""
+
+
+@dataclass(frozen=True, slots=True)
+class DifferingRow:
+    """A differing row: its index in the left and the right table, None: it has no such row; how often it is too many.
+
+    Of a row that occurs several times the index is that of the first.
+    """
+
+    kind: RowKind
+    left: int | None
+    right: int | None
+    count: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
     """The differences of the rows of two tables.
 
-    The fields of `ComparisonResult` of the same names; rows of a kind are in the order of their values. left_examples,
-    right_examples: for each of `rows`, the index of one such row in the left and the right table; None: there is none.
+    The fields of `ComparisonResult` of the same names; rows of a kind are in the order of their values. differing: all
+    rows that differ, those of `rows` first and in their order.
     """
 
     rows: tuple[RowDifference, ...] = ()
-    left_examples: tuple[int | None, ...] = ()
-    right_examples: tuple[int | None, ...] = ()
+    differing: tuple[DifferingRow, ...] = ()
     only_left: int = 0
     only_right: int = 0
     changed: int = 0
@@ -90,31 +101,36 @@ FINDINGS = ("only_left", "only_right", "changed", "truncated", "allowed", "by_co
 
 
 def _counted(sides: _Sides, most: int) -> Difference:
-    """Rows that one table has more often than the other. A row only on one side may have a partner on the other."""
+    """Rows that a table has more often than the other table. They may have partners there, which are alike."""
     surplus = Counter(sides.left_rows)
     surplus.subtract(sides.right_rows)
     lefts = {row: count for row, count in surplus.items() if count > 0}
     rights = {row: -count for row, count in surplus.items() if count < 0}
     shares = _shares([len(lefts), len(rights)], most)
-    left_places = _places(sides.left_rows, _first(lefts, shares[0]))
-    right_places = _places(sides.right_rows, _first(rights, shares[1]))
-    partners = sides.partners(left_places, right_places)
-    found = [_DifferingRow(RowKind.ONLY_LEFT, i, None, lefts[sides.left_rows[i]]) for i in left_places]
-    found += [_DifferingRow(RowKind.ONLY_RIGHT, None, j, rights[sides.right_rows[j]]) for j in right_places]
-    alike = [(found[a].left or 0, found[b].right or 0) for a, b in partners.items() if a < b]
+    first_left = {row: i for i, row in reversed([*enumerate(sides.left_rows)]) if row in lefts}
+    first_right = {row: i for i, row in reversed([*enumerate(sides.right_rows)]) if row in rights}
+    found = [
+        [DifferingRow(RowKind.ONLY_LEFT, first_left[row], None, lefts[row]) for row in _shown_first(lefts, shares[0])],
+        [
+            DifferingRow(RowKind.ONLY_RIGHT, None, first_right[row], rights[row])
+            for row in _shown_first(rights, shares[1])
+        ],
+    ]
+    shown = ([each.left or 0 for each in found[0][: shares[0]]], [each.right or 0 for each in found[1][: shares[1]]])
+    partners = sides.partners(*shown)
+    alike = [(shown[0][a], shown[1][b - shares[0]]) for a, b in partners.items() if a < b]
     counts = {"only_left": sum(lefts.values()), "only_right": sum(rights.values())}
-    return sides.difference(found, len(lefts) + len(rights), alike, partners, counts)
+    return sides.difference(found, shares, alike, partners, counts)
 
 
 def _paired(sides: _Sides, rules: Rules) -> Difference:
-    """Keys that only one table has, and rows whose other columns differ. A null in a key equals a null."""
+    """Keys of a single table, and rows whose other columns differ. A null in a key equals a null."""
     left_keys = _by_key("left", sides.left, rules)
     right_keys = _by_key("right", sides.right, rules)
-    shared = left_keys.keys() & right_keys.keys()
     unequal = {
-        key: (left_keys[key], right_keys[key])
-        for key in shared
-        if sides.left_rows[left_keys[key]] != sides.right_rows[right_keys[key]]
+        key: (i, right_keys[key])
+        for key, i in left_keys.items()
+        if key in right_keys and sides.left_rows[i] != sides.right_rows[right_keys[key]]
     }
     pairs = list(unequal.values())
     if tolerances := rules.relaxations.tolerances:
@@ -122,24 +138,16 @@ def _paired(sides: _Sides, rules: Rules) -> Difference:
         passed = zip(*(close.get(name, never) for name in sides.columns), strict=True)
         sides = replace(sides, passed=dict(zip(pairs, passed, strict=True)))
     changed = [key for key, pair in unequal.items() if any(sides.differs(*pair))]
-    only_left = [key for key in left_keys if key not in shared]
-    only_right = [key for key in right_keys if key not in shared]
-    shares = _shares([len(changed), len(only_left), len(only_right)], rules.max_rows)
-    found = [_DifferingRow(RowKind.CHANGED, left_keys[key], right_keys[key]) for key in _first(changed, shares[0])]
-    found += [_DifferingRow(RowKind.ONLY_LEFT, left_keys[key], None) for key in _first(only_left, shares[1])]
-    found += [_DifferingRow(RowKind.ONLY_RIGHT, None, right_keys[key]) for key in _first(only_right, shares[2])]
+    only_left = [key for key in left_keys if key not in right_keys]
+    only_right = [key for key in right_keys if key not in left_keys]
+    kinds = {RowKind.CHANGED: changed, RowKind.ONLY_LEFT: only_left, RowKind.ONLY_RIGHT: only_right}
+    shares = _shares([*map(len, kinds.values())], rules.max_rows)
+    found = [
+        [DifferingRow(kind, left_keys.get(key), right_keys.get(key)) for key in _shown_first(keys, share)]
+        for (kind, keys), share in zip(kinds.items(), shares, strict=True)
+    ]
     counts = {"only_left": len(only_left), "only_right": len(only_right), "changed": len(changed)}
-    return sides.difference(found, sum(counts.values()), pairs, {}, counts | {"allowed": len(unequal) - len(changed)})
-
-
-@dataclass(frozen=True, slots=True)
-class _DifferingRow:
-    """A differing row: where one such row is on each side, and how often it is too many."""
-
-    kind: RowKind
-    left: int | None
-    right: int | None
-    count: int = 1
+    return sides.difference(found, shares, pairs, {}, counts | {"allowed": len(unequal) - len(changed)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,18 +163,19 @@ class _Sides:
 
     def difference(
         self,
-        found: Sequence[_DifferingRow],
-        kinds: int,
+        found: Sequence[Sequence[DifferingRow]],
+        shares: Sequence[int],
         pairs: Sequence[tuple[int, int]],
         partners: Mapping[int, int],
         counts: Mapping[str, int],
     ) -> Difference:
-        """The difference that shows the found rows, of so many kinds. pairs: those whose columns are compared."""
+        """The difference that shows so many of the rows of each kind. pairs: those whose columns are compared."""
+        shown = [row for rows, share in zip(found, shares, strict=True) for row in rows[:share]]
+        rest = [row for rows, share in zip(found, shares, strict=True) for row in rows[share:]]
         return Difference(
-            rows=tuple(self.row(one, found, partners.get(number)) for number, one in enumerate(found)),
-            left_examples=tuple(one.left for one in found),
-            right_examples=tuple(one.right for one in found),
-            truncated=len(found) < kinds,
+            rows=tuple(self.row(one, shown, partners.get(number)) for number, one in enumerate(shown)),
+            differing=(*shown, *rest),
+            truncated=bool(rest),
             by_column=self.by_column(pairs),
             **counts,
         )
@@ -200,7 +209,7 @@ class _Sides:
     def partners(self, lefts: Sequence[int], rights: Sequence[int]) -> dict[int, int]:
         """The place of the most alike row of the other side, by place in `lefts` followed by `rights`.
 
-        Of equally alike rows those come first that share the columns further left, where keys tend to be.
+        Of equally alike rows, those that share columns further left come first: keys tend to be there.
         """
         if len(lefts) * len(rights) > _MOST_PAIRS:
             return {}
@@ -217,7 +226,7 @@ class _Sides:
                 partners[a], partners[b] = b, a
         return partners
 
-    def row(self, one: _DifferingRow, found: Sequence[_DifferingRow], partner: int | None) -> RowDifference:
+    def row(self, one: DifferingRow, found: Sequence[DifferingRow], partner: int | None) -> RowDifference:
         """The row, printed so that its differences from the other half, or from the partner, are seen."""
         left, right = one.left, one.right
         if partner is not None:
@@ -226,7 +235,13 @@ class _Sides:
         differs = (False,) * len(self.columns)
         if left is not None and right is not None:
             differs = self.differs(left, right)
-        texts = [self._texts(name, left, right, d) for name, d in zip(self.columns, differs, strict=True)]
+        texts = []
+        for name, is_other in zip(self.columns, differs, strict=True):
+            a, b = self.left.column(name), self.right.column(name)
+            if is_other and left is not None and right is not None:
+                texts.append(show_pair(a, left, b, right))
+            else:
+                texts.append(("" if left is None else show(a, left), "" if right is None else show(b, right)))
         return RowDifference(
             kind=one.kind,
             left=None if one.left is None else tuple(text for text, _ in texts),
@@ -242,15 +257,9 @@ class _Sides:
         passed = self.passed.get((left, right))
         return unequal if passed is None else tuple(u and not p for u, p in zip(unequal, passed, strict=True))
 
-    def _texts(self, name: str, left: int | None, right: int | None, differs: bool) -> tuple[str, str]:
-        a, b = self.left.column(name), self.right.column(name)
-        if differs and left is not None and right is not None:
-            return show_pair(a, left, b, right)
-        return "" if left is None else show(a, left), "" if right is None else show(b, right)
-
 
 def _by_key(side: str, table: pa.Table, rules: Rules) -> dict[CanonicalRow, int]:
-    """Index of the one row of each key."""
+    """The index of each key's row. Raises RequestError: several rows have a key."""
     rows = canonical_rows(table, rules.keys, signed_zeros=rules.signed_zeros)
     places = {row: i for i, row in enumerate(rows)}
     if len(places) < len(rows):
@@ -265,7 +274,7 @@ def _by_key(side: str, table: pa.Table, rules: Rules) -> dict[CanonicalRow, int]
 
 
 def _shares(numbers: Sequence[int], most: int) -> list[int]:
-    """The number of each kind to show: alike, as far as there are so many, and never more than `most` in all."""
+    """The number of each kind to show: alike if there are so many, and at most `most` in all."""
     shares = [0] * len(numbers)
     for left, i in enumerate(sorted(range(len(numbers)), key=numbers.__getitem__)):
         shares[i] = min(numbers[i], (most - sum(shares)) // (len(numbers) - left))
@@ -277,15 +286,9 @@ def _first(rows: Collection[CanonicalRow], most: int) -> list[CanonicalRow]:
     return heapq.nsmallest(most, rows, key=order_key)
 
 
-def _places(rows: Sequence[CanonicalRow], wanted: Sequence[CanonicalRow]) -> list[int]:
-    """The index of the first row that equals each wanted row."""
-    places: dict[CanonicalRow, int] = {}
-    missing = set(wanted)
-    for i, row in enumerate(rows):
-        if row in missing:
-            missing.remove(row)
-            places[row] = i
-    return [places[row] for row in wanted]
+def _shown_first(rows: Collection[CanonicalRow], most: int) -> list[CanonicalRow]:
+    """All rows, the first ones by value before the others."""
+    return list(dict.fromkeys([*_first(rows, most), *rows]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,8 +1,7 @@
 """Makes sides of a comparison from the objects that a user hands in.
 
-Accepted are planned tables (`Table`, `Snapshot`, `Changes`), a `Query` over some, a DuckDB relation, a Spark DataFrame,
-and whatever exports an Arrow stream: pyarrow, polars, pandas. A user's connection or session is asked, never set up: no
-setting of it changes, and none has a say in what is compared.
+Accepted are planned tables (`Table`, `Snapshot`, `Changes`), a `Query`, a DuckDB relation, a Spark DataFrame, and Arrow
+streams of pyarrow, polars or pandas. No setting of a user's connection or session changes, or has a say in the result.
 """
 
 from __future__ import annotations
@@ -13,24 +12,23 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, TypeGuard
 
 import duckdb
 import pyarrow as pa
 
 import harness.queries.sql
-from harness.differ.duckdb_side import DuckDBSide, logical, open_arrow
-from harness.differ.duckdb_side import failing as failing_duckdb
 from harness.differ.relaxations import Measure, Tolerance
 from harness.differ.result import SideInfo
-from harness.differ.sides import Side
+from harness.differ.sides import DuckDBSide, Side, logical, open_arrow
+from harness.differ.sides import failing as failing_duckdb
 from harness.differ.source_reading import check_there, rows_of
 from harness.differ.sources import Moment, RowSource
 from harness.engines.duckdb.instance import cursor
 from harness.engines.duckdb.lowering import Use, lower, numbered
 from harness.engines.duckdb.relations import registrar
 from harness.engines.registry import engine_names, find_engine
-from harness.errors import EngineError, HarnessError, RequestError, UnsupportedError
+from harness.errors import HarnessError, RequestError, UnsupportedError
 from harness.metadata.catalogs.resolving import is_table
 from harness.metadata.model.arguments import check
 from harness.metadata.model.schema import arrow_field
@@ -53,8 +51,8 @@ class Query:
     Columns whose last bits depend on the engine, such as averages, are compared within the allowance that follows from
     the text (`docs/reference/allowances.md`); the report says which, and why.
 
-    text: one statement that only reads. tables: what its names stand for: a table, a snapshot, or a location. dialect:
-    sqlglot's name of the text's dialect; as for `harness.sql`.
+    text: a statement that only reads. tables: by the names in the text; a location is opened. dialect: as for
+    `harness.sql`.
     """
 
     text: str
@@ -70,7 +68,7 @@ class Query:
         return f"query on {', '.join(self.tables)}" if self.tables else "query"
 
     def run(self, engine: str, spark: SparkSession | None) -> object:
-        """The result, not read yet; or the error of an engine that cannot run it, which is that side's outcome.
+        """The result, not read yet; or the error of the engine, which is the side's outcome.
 
         Raises RequestError, UnsupportedError: the query is refused, which is no difference.
         """
@@ -117,10 +115,9 @@ _ACCEPTED = (
 class SideOpening:
     """The data of a side, and how it is read.
 
-    data: the user's object. label: `left` or `right`, for messages. name: what the user calls it; None: what it
-    is. engine: reads a planned table. where: filters a planned table. spark: the session for a planned table on Spark.
-    exclude: folded names of columns to leave out, where the side has them. fold: gives one form to names that are
-    the same. query: whose result `data` is, or the error that it met.
+    data: the user's object. label: `left` or `right`, for messages. name: the user's. engine, where, spark: of a
+    planned table: its reader, its filter, and the session on Spark. exclude: folded names of columns to leave out.
+    fold: gives equal names one form. query: `data` is its result, or its error.
     """
 
     data: object
@@ -136,20 +133,15 @@ class SideOpening:
 
     def check(self) -> None:
         """Refuses objects that no side can be made of, and files that are not there."""
-        if isinstance(self.data, Table | Snapshot | Changes):
+        is_planned = isinstance(self.data, Table | Snapshot | Changes)
+        if is_planned:
             find_engine(self.engine)
         if self.where is not None and not isinstance(self.data, Table | Snapshot):
             message = f"Cannot filter the {self.label} side: where= is for tables and snapshots"
             raise RequestError(message, options=("where",))
         if isinstance(self.data, RowSource):
             check_there(self.data)
-        elif not (
-            isinstance(self.data, Table | Snapshot | Changes | HarnessError)
-            or self.query is not None
-            or isinstance(self.data, duckdb.DuckDBPyRelation)
-            or is_frame(self.data)
-            or hasattr(self.data, "__arrow_c_stream__")
-        ):
+        elif not is_planned and self._unplanned() is None:
             raise RequestError(
                 f"Cannot compare the {self.label} side, of type {type(self.data).__name__}: expected {_ACCEPTED}"
             )
@@ -169,40 +161,40 @@ class SideOpening:
     def info(self) -> SideInfo:
         """The side, before anything was read."""
         data = self.data
-        if isinstance(data, Table | Snapshot | Changes):
-            if isinstance(data, Changes):
-                table, snapshot, own = data.plan.table, data.plan.snapshot, None
-                format_: str = data.plan.format
-            else:
-                read = data.snapshot() if isinstance(data, Table) else data
-                table, snapshot, own, format_ = read.source.location, read.id, data.name, read.source.format
-            name = called(table, own)
-            return SideInfo(
-                name=self.name or name,
-                engine=_version(self.engine),
-                table=shown(table),
-                snapshot=snapshot,
-                format=format_,
-            )
-        kind = type(data)
-        name, engine = f"{kind.__module__.partition('.')[0]} {kind.__name__}", f"arrow {pa.__version__}"
+        format_: str
+        if isinstance(data, Changes):
+            table, snapshot, own, format_ = data.plan.table, data.plan.snapshot, None, data.plan.format
+        elif isinstance(data, Table | Snapshot):
+            read = data.snapshot() if isinstance(data, Table) else data
+            table, snapshot, own, format_ = read.source.location, read.id, data.name, read.source.format
+        else:
+            name, engine = self._unplanned() or ("", "")
+            return SideInfo(name=self.name or name, engine=engine)
+        name, engine = self.name or called(table, own), _version(self.engine)
+        return SideInfo(name=name, engine=engine, table=shown(table), snapshot=snapshot, format=format_)
+
+    def _unplanned(self) -> tuple[str, str] | None:
+        """Name and engine of an object that is no planned table; None: no side can be made of it."""
+        data, kind = self.data, type(self.data)
         if isinstance(data, HarnessError):
-            name, engine = "query", _version(self.engine)
-        elif isinstance(data, RowSource):
-            name, engine = data.name, f"duckdb {duckdb.__version__}, {data.kind.value}"
-        elif isinstance(data, duckdb.DuckDBPyRelation):
-            name, engine = "DuckDB relation", f"duckdb {duckdb.__version__}"
-        elif is_frame(data):
-            name, engine = "Spark DataFrame", _version("spark")
-        return SideInfo(name=self.name or name, engine=engine)
+            return "query", _version(self.engine)
+        if isinstance(data, RowSource):
+            return data.name, f"duckdb {duckdb.__version__}, {data.kind.value}"
+        if isinstance(data, duckdb.DuckDBPyRelation):
+            return "DuckDB relation", f"duckdb {duckdb.__version__}"
+        if is_frame(data):
+            return "Spark DataFrame", _version("spark")
+        if self.query is None and not hasattr(data, "__arrow_c_stream__"):
+            return None
+        return f"{kind.__module__.partition('.')[0]} {kind.__name__}", f"arrow {pa.__version__}"
 
     def open(self, limit: int, resources: ExitStack, like: Mapping[str, pa.DataType] | None = None) -> Side:
-        """The side. Reads nothing but metadata, and of an Arrow stream that can be read once, all of it.
+        """The side. Reads metadata only, but all of an Arrow stream.
 
-        limit: how many rows of a stream to hold in memory; more are put aside on disk. resources: closed when the
-        comparison is over. like: types of the other side's columns by name, for a source whose columns are text.
+        limit: rows of a stream to hold in memory; more are put aside on disk. resources: closed after the comparison.
+        like: types of the other side's columns by name, for a source whose columns are text.
 
-        Raises RequestError: it lacks a column, or has one twice; HarnessError: the side fails.
+        Raises RequestError: a column is missing, or there twice; HarnessError: the side fails.
         """
         data, info = self.data, self.info
         if isinstance(data, HarnessError):
@@ -212,8 +204,17 @@ class SideOpening:
         if isinstance(data, Table | Snapshot | Changes):
             plan = self._plan(data)
             try:
-                if (planned := _SIDES.get(self.engine)) is not None:
-                    return planned(plan, info, self.spark)
+                if self.engine == "duckdb":
+                    connection = cursor()
+                    query = numbered(lower(plan, connection, registrar(connection), Use.ONCE), plan)
+                    with failing_duckdb(info, plan):
+                        relation = connection.sql(query)
+                    schema = pa.schema([arrow_field(f) for f in plan.columns])
+                    return DuckDBSide(info=info, relation=relation, schema=schema, plan=plan, keep=connection)
+                if self.engine == "spark":
+                    from harness.differ import spark_side
+
+                    return spark_side.of_plan(plan, info, self.spark)
                 rows = find_engine(self.engine).to_arrow(plan)
                 side = open_arrow(rows, info, lambda names: list(range(len(names))), limit, resources)
                 return replace(side, plan=plan)
@@ -222,7 +223,9 @@ class SideOpening:
         if isinstance(data, duckdb.DuckDBPyRelation):
             return self._relation(data, info)
         if is_frame(data):
-            return self._frame(data, info)
+            from harness.differ import spark_side
+
+            return spark_side.of_frame(data, info, self.places)
         return open_arrow(data, info, self.places, limit, resources)
 
     def allowances(self) -> Mapping[str, Tolerance]:
@@ -232,7 +235,7 @@ class SideOpening:
         return self.query.allowances(list(self.data.columns))
 
     def places(self, names: Sequence[str]) -> list[int]:
-        """The places of the wanted columns among `names`. Raises RequestError: one is missing, or there twice."""
+        """The places of the wanted columns among `names`. Raises RequestError: a column is missing, or there twice."""
         folded = list(map(self.fold, names))
         if self.columns is None:
             return [place for place, name in enumerate(folded) if name not in self.exclude]
@@ -268,26 +271,14 @@ class SideOpening:
             names = [relation.columns[i] for i in places]
             types = [logical(type_, name) for name, type_ in zip(names, chosen.types, strict=False)]
         schema = pa.schema([pa.field(name, type_) for name, type_ in zip(names, types, strict=True)])
-        return DuckDBSide(info=info, relation=chosen, schema=schema, types=schema)
-
-    def _frame(self, frame: DataFrame, info: SideInfo) -> Side:
-        from harness.differ.spark_side import SparkSide, failing
-        from harness.differ.spark_side import logical as spark_logical
-
-        _check_running(frame.sparkSession)
-        with failing(info):
-            places = self.places(frame.columns)
-            numbered_frame = frame.toDF(*[f"c{i}" for i in range(len(frame.columns))])
-            chosen = numbered_frame.select(*[numbered_frame[f"c{i}"].alias(f"c{n}") for n, i in enumerate(places)])
-            schema = pa.schema([spark_logical(frame.schema.fields[i]) for i in places])
-        return SparkSide(info=info, frame=chosen, schema=schema)
+        return DuckDBSide(info=info, relation=chosen, schema=schema)
 
 
 def opened(data: object, at: Moment | None = None) -> object:
-    """The file, database or table that a location or name stands for, at a moment; a table of another library as one
-    of ours, at the version that it is at; all else as it is.
+    """The file, database or table of a location or name, at a moment; other objects as they are.
 
-    Raises RequestError: a moment of anything but a table; other HarnessErrors: as `open_table`.
+    A table of another library becomes a table at its version. Raises RequestError: a moment of anything but a table;
+    other HarnessErrors: as `open_table`.
     """
     if isinstance(data, str | os.PathLike):
         data = RowSource.parse(str(data)) or open_table(data)
@@ -306,41 +297,3 @@ def is_frame(data: object) -> TypeGuard[DataFrame]:
     return any(
         kind.__module__.startswith("pyspark.sql") and kind.__name__ == "DataFrame" for kind in type(data).__mro__
     )
-
-
-def _duckdb_table(plan: ScanPlan, info: SideInfo, _: SparkSession | None) -> Side:
-    connection = cursor()
-    query = numbered(lower(plan, connection, registrar(connection), Use.ONCE), plan)
-    with failing_duckdb(info, plan):
-        relation = connection.sql(query)
-    schema = pa.schema([arrow_field(f) for f in plan.columns])
-    return DuckDBSide(info=info, relation=relation, schema=schema, types=schema, plan=plan, keep=connection)
-
-
-def _spark_table(plan: ScanPlan, info: SideInfo, spark: SparkSession | None) -> Side:
-    from harness.differ.spark_side import SparkSide, failing
-    from harness.engines.spark.connect import reader_of
-    from harness.engines.spark.lowering import lower as lower_on_spark
-    from harness.engines.spark.session import spark_session
-
-    session = spark_session() if spark is None else spark
-    _check_running(session)
-    reader = reader_of(session)
-    with failing(info):
-        rows = lower_on_spark(plan, reader)
-        frame = reader.expose(rows.select(*[rows[f"c{i}"] for i in range(len(plan.columns))]))
-    return SparkSide(info=info, frame=frame, schema=pa.schema([arrow_field(f) for f in plan.columns]), plan=plan)
-
-
-_SIDES: dict[str, Callable[[ScanPlan, SideInfo, SparkSession | None], Side]] = {
-    "duckdb": _duckdb_table,
-    "spark": _spark_table,
-}
-"""By name of an engine: how it compares a table where it lies. The rows of every other engine are compared as Arrow."""
-
-
-def _check_running(session: Any) -> None:
-    """A stopped session fails in many words."""
-    context = getattr(session, "_sc", None)
-    if context is not None and context._jsc is None:
-        raise EngineError("Spark failed: its session was stopped")

@@ -16,9 +16,10 @@ import duckdb
 import pyarrow as pa
 
 from harness.differ.canonical import CanonicalRow, SignedZeros, canonical_rows
-from harness.differ.exact import Difference
-from harness.differ.result import Origin, RowDifference
+from harness.differ.exact import Difference, DifferingRow
+from harness.differ.result import Origin, RowDifference, Spread
 from harness.differ.schemas import normal_type
+from harness.differ.spread import by_file, evenly
 from harness.engines.column_values import conform
 from harness.engines.duckdb.failures import engine_error
 from harness.engines.duckdb.instance import cursor
@@ -47,6 +48,8 @@ MOST_ORIGINS = 10
 """The most origins that a row names; a row may occur a million times."""
 _MOST_CANDIDATES = 100_000
 """The most rows that are looked at by value; where more are alike, rows stay without origins."""
+_MOST_LOCATED, _MOST_VALUES = 5_000, 500_000
+"""The most rows whose files are counted, and the most values that these rows may have."""
 _MOST_PROBES = 300
 """The most reads that find out which equality deletes hide rows; beyond that, some are not named."""
 _PLACE = ("_file", "_pos", "_deleted")
@@ -60,24 +63,27 @@ def with_origins(
     *,
     keys: Sequence[str] = (),
     signed_zeros: SignedZeros = "distinct",
-) -> tuple[RowDifference, ...]:
-    """The rows of a difference, with origins for each side that is a planned table.
+) -> tuple[tuple[RowDifference, ...], Spread | None]:
+    """The rows of a difference, with origins for each side that is a planned table; and how many rows each file holds.
 
     A row that no file holds, because an engine read its values wrong, has none or, with keys, that of the row of its
-    key. difference: of these rows in these columns. plans: None: a side is no planned table.
+    key. Files are counted of some thousand rows. difference: of these rows in these columns. plans: None: a side is no
+    planned table.
 
     Raises HarnessError: DuckDB cannot read the files of a plan.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", HarnessWarning)  # the comparison has read the tables, and warned
-        lookup = _Lookup(tuple(columns), tuple(keys), signed_zeros)
-        counts = [row.count for row in difference.rows]
-        lefts = lookup.origins(counts, rows[0], difference.left_examples, plans)
-        rights = lookup.origins(counts, rows[1], difference.right_examples, plans[::-1])
-    return tuple(
+        lookup = _Lookup(tuple(columns), tuple(keys), signed_zeros, len(difference.rows))
+        counted = evenly(difference, min(_MOST_LOCATED, _MOST_VALUES // max(1, len(columns))))
+        located = {i: difference.differing[i] for i in sorted({*range(len(difference.rows)), *counted})}
+        lefts = lookup.origins(located, rows[0], {i: row.left for i, row in located.items()}, plans)
+        rights = lookup.origins(located, rows[1], {i: row.right for i, row in located.items()}, plans[::-1])
+    found = tuple(
         replace(row, left_origins=lefts.get(i, ()), right_origins=rights.get(i, ()))
         for i, row in enumerate(difference.rows)
     )
+    return found, by_file({i: located[i] for i in counted}, lefts, rights)
 
 
 def hidden_places(plan: ScanPlan, places: Iterable[RowPlace]) -> dict[RowPlace, tuple[str, ...]]:
@@ -175,49 +181,60 @@ class _Lookup:
     columns: tuple[str, ...]
     keys: tuple[str, ...]
     signed_zeros: SignedZeros
+    shown: int
+    """Rows with lower numbers are looked for in the deletes of the other side, which costs reads."""
 
     def origins(
         self,
-        counts: Sequence[int],
+        differing: Mapping[int, DifferingRow],
         rows: pa.Table,
-        examples: Sequence[int | None],
+        places: Mapping[int, int | None],
         plans: tuple[ScanPlan | None, ScanPlan | None],
     ) -> dict[int, tuple[Origin, ...]]:
-        """The origins of the differing rows of a side, by number of the row. plans: of the side, and of the other one.
+        """The origins of differing rows of a side, by number of the row. plans: of the side, and of the other one.
 
-        examples: for each differing row its index in `rows`, or None.
+        places: the index of each differing row in `rows`, or None.
         """
         own, other = plans
-        wanted = {number: index for number, index in enumerate(examples) if index is not None}
+        wanted = {number: index for number, index in places.items() if index is not None}
         if own is None or not wanted:
             return {}
         candidates = self._candidates(own, rows.take(pa.array(list(wanted.values()), pa.int64())))
+        if candidates is None:
+            fewer = {number: index for number, index in wanted.items() if number < self.shown}
+            return {} if len(fewer) == len(wanted) else self.origins(differing, rows, fewer, plans)
         by_number = dict(zip(wanted, candidates, strict=True))
         elsewhere: dict[RowPlace, tuple[str, ...]] = {}
+        whole = set[str]()
         if other is not None:
-            places = {candidate.place for found in candidates for candidate in found}
-            elsewhere = hidden_places(other, sorted(places))
+            held = {each.place for number, found in by_number.items() if number < self.shown for each in found}
+            elsewhere = hidden_places(other, sorted(held))
+            files = zip(
+                *(other.files.column(n).to_pylist() for n in ("path", "has_positions", "delete_set")), strict=True
+            )
+            whole = {path for path, positions, scope in files if not positions and not other.delete_sets[scope]}
 
         def rank(candidate: _Candidate) -> tuple[bool, bool, bool, RowPlace]:
             """Best first: the very row, a row that is read, one that the other side does not read, then by place."""
             place = candidate.place
-            return candidate.only_key, candidate.deleted, elsewhere.get(place) == (), place
+            is_read = elsewhere.get(place) == () or place[0] in whole
+            return candidate.only_key, candidate.deleted, is_read, place
 
         return {
             number: tuple(
                 Origin(file=c.place[0], position=c.place[1], hidden_by=elsewhere.get(c.place, ()))
-                for c in sorted(found, key=rank)[: min(counts[number], MOST_ORIGINS)]
+                for c in sorted(found, key=rank)[: min(differing[number].count, MOST_ORIGINS)]
             )
             for number, found in by_number.items()
         }
 
-    def _candidates(self, plan: ScanPlan, wanted: pa.Table) -> list[list[_Candidate]]:
-        """The physical rows that may be each row of `wanted`."""
+    def _candidates(self, plan: ScanPlan, wanted: pa.Table) -> list[list[_Candidate]] | None:
+        """The physical rows that may be each row of `wanted`; None: too many to look at."""
         known = METADATA | {f.name: f for f in (*plan.schema.fields, *plan.columns)}
         plan = replace(plan, columns=tuple(known[name] for name in dict.fromkeys([*self.columns, *_PLACE])))
         read = _matching(plan, wanted, self.keys or self.columns)
         if read.num_rows > _MOST_CANDIDATES:
-            return [[] for _ in range(wanted.num_rows)]
+            return None
         matched = self.keys or self.columns
         by_match: dict[CanonicalRow, list[tuple[CanonicalRow, RowPlace, bool]]] = {}
         places = zip(*(read.column(name).to_pylist() for name in _PLACE), strict=True)

@@ -20,7 +20,7 @@ import re
 import struct
 import unicodedata
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -31,6 +31,7 @@ from harness.differ.canonical import canonical_values, grouped, order_key, unwra
 from harness.differ.schemas import is_binary, is_hugeint, is_text
 from harness.errors import JOINER, visible
 from harness.metadata.model.arrow_values import children_of, elements_of, is_list
+from harness.metadata.model.times import year_month_day
 
 ArrowColumn: TypeAlias = pa.Array | pa.ChunkedArray
 
@@ -40,8 +41,6 @@ _HEAD, _TAIL = 100, 60
 _BEFORE, _AFTER = 60, 140
 _DIGITS = {"s": 0, "ms": 3, "us": 6, "ns": 9}
 _SECONDS_PER_DAY = 86_400
-_DAYS_PER_ERA = 146_097
-"""Days in 400 years of the Gregorian calendar."""
 
 
 def show(column: ArrowColumn, place: int) -> str:
@@ -101,7 +100,8 @@ def show_values(array: pa.Array) -> list[str]:
         keys, values = children_of(array)
         order = map(order_key, canonical_values(keys))
         entries = list(zip(order, show_values(keys), show_values(values), strict=True))
-        return ["NULL" if row is None else _map(row) for row in grouped(entries, array)]
+        found = (None if row is None else sorted(row, key=lambda entry: entry[0]) for row in grouped(entries, array))
+        return ["NULL" if row is None else f"map{{{', '.join(f'{k}: {v}' for _, k, v in row)}}}" for row in found]
     if is_list(type_):
         texts = show_values(elements_of(array))
         return ["NULL" if row is None else f"[{', '.join(row)}]" for row in grouped(texts, array)]
@@ -109,10 +109,6 @@ def show_values(array: pa.Array) -> list[str]:
         return _floats(array)
     write = _writer(type_)
     return ["NULL" if value is None else write(value) for value in _plain(array)]
-
-
-def _map(entries: Sequence[tuple[Any, str, str]]) -> str:
-    return f"map{{{', '.join(f'{key}: {value}' for _, key, value in sorted(entries, key=lambda entry: entry[0]))}}}"
 
 
 def _text(column: ArrowColumn, place: int) -> str:
@@ -149,11 +145,11 @@ def _writer(type_: pa.DataType) -> Callable[[Any], str]:
     if is_binary(type_):
         return _bytes
     if kind.is_date32(type_):
-        return _date
+        return date_text
     if kind.is_date64(type_):
-        return lambda value: _timestamp(value, "ms", "") if value % 86_400_000 else _date(value // 86_400_000)
+        return lambda value: timestamp_text(value, "ms", "") if value % 86_400_000 else date_text(value // 86_400_000)
     if kind.is_timestamp(type_):
-        return lambda value: _timestamp(value, type_.unit, "" if type_.tz is None else "Z")
+        return lambda value: timestamp_text(value, type_.unit, "" if type_.tz is None else "Z")
     if kind.is_time(type_):
         return lambda value: _time(value, type_.unit)
     if kind.is_duration(type_):
@@ -175,24 +171,17 @@ def _bytes(value: bytes) -> str:
     return f"x'{value.hex()}'"
 
 
-def _date(days: int) -> str:
+def date_text(days: int) -> str:
     """Days since 1970-01-01 in the proleptic Gregorian calendar, in any year."""
-    # Years here begin with March, so that a leap day is the last day of its year; an era is 400 of them.
-    era, day_of_era = divmod(days + 719_468, _DAYS_PER_ERA)
-    leap_days = day_of_era // 1_460 - day_of_era // 36_524 + day_of_era // 146_096
-    year_of_era = (day_of_era - leap_days) // 365
-    day_of_year = day_of_era - (365 * year_of_era + year_of_era // 4 - year_of_era // 100)
-    shifted = (5 * day_of_year + 2) // 153
-    day = day_of_year - (153 * shifted + 2) // 5 + 1
-    month = shifted + 3 if shifted < 10 else shifted - 9
-    year = 400 * era + year_of_era + (month <= 2)
+    year, month, day = year_month_day(days)
     sign = "-" if year < 0 else "+" if year > 9999 else ""
     return f"{sign}{abs(year):04d}-{month:02d}-{day:02d}"
 
 
-def _timestamp(value: int, unit: str, zone: str) -> str:
+def timestamp_text(value: int, unit: str, zone: str) -> str:
+    """A moment in a unit since 1970-01-01, in any year. zone: follows it."""
     days, rest = divmod(value, _SECONDS_PER_DAY * 10 ** _DIGITS[unit])
-    return f"{_date(days)} {_time(rest, unit)}{zone}"
+    return f"{date_text(days)} {_time(rest, unit)}{zone}"
 
 
 def _time(value: int, unit: str) -> str:

@@ -1,7 +1,6 @@
 """Many queries, each run on two sides and compared: the check of a migration.
 
-A column whose last bits depend on the engine is compared within its allowance (`harness.queries.allowances`), and the
-entry says so.
+A column whose last bits depend on the engine is compared within its allowance (`harness.queries.allowances`).
 """
 
 from __future__ import annotations
@@ -28,8 +27,8 @@ from harness.snapshot import Snapshot
 class QueryRun:
     """The engines, tables and dialect that the queries of a batch share.
 
-    engines, tables: of the left and of the right side. dialect: of the queries; Spark's run as they are on Spark, and
-    elsewhere in DuckDB's dialect where it is certain what they mean there.
+    engines, tables: of the left and of the right side. dialect: of the queries; other engines than Spark run Spark's
+    queries in DuckDB's dialect, where their meaning there is certain.
     """
 
     engines: tuple[str, str]
@@ -42,7 +41,12 @@ class QueryRun:
         results: list[pa.Table | HarnessError] = []
         seconds: list[float] = []
         try:
-            asked = [self._asked(query.text, side) for side in (0, 1)]
+            asked = [
+                Query(to_duckdb(query.text), tables)
+                if self.dialect == "spark" and engine != "spark"
+                else Query(query.text, tables, self.dialect)
+                for tables, engine in zip(self.tables, self.engines, strict=True)
+            ]
             for each, engine in zip(asked, self.engines, strict=True):
                 start = time.perf_counter()
                 results.append(_rows(each.run(engine, None)))
@@ -51,12 +55,6 @@ class QueryRun:
             return BatchEntry(name=query.name, outcome=BatchOutcome.REFUSED, message=str(error))
         comparison, reasons = self._compared(query, asked[1], results[0], results[1])
         return entry_of(query.name, comparison, message=reasons, seconds=(seconds[0], seconds[1]))
-
-    def _asked(self, text: str, side: int) -> Query:
-        """The query as the side's engine runs it."""
-        if self.dialect == "spark" and self.engines[side] != "spark":
-            return Query(to_duckdb(text), self.tables[side])
-        return Query(text, self.tables[side], self.dialect)
 
     def _compared(
         self, query: QueryFile, asked: Query, left: pa.Table | HarnessError, right: pa.Table | HarnessError

@@ -1,9 +1,6 @@
-"""The relaxations of a comparison, each thing named: plain values, made from what a user writes.
+"""The relaxations of a comparison: plain values, made from a user's words.
 
-    Tolerance    how far two values of a column may lie apart
-    Relaxations  all that is let pass; by default nothing
-
-`harness.differ.closeness` says in SQL what is within a tolerance, `harness.differ.relaxed` what a relaxed side gives.
+`harness.differ.closeness` judges tolerances in SQL, `harness.differ.relaxed` gives the relaxed sides.
 """
 
 from __future__ import annotations
@@ -31,9 +28,7 @@ class Measure(enum.Enum):
 class Tolerance:
     """The distance at which values of a column still pass as equal; only where rows are paired by keys.
 
-    A null is close to nothing but a null, an infinity or NaN to nothing but itself.
-
-    amount: at most so far, the amount itself included. reason: why; printed in reports.
+    A null is close to a null alone, an infinity or NaN to itself. amount: the largest distance. reason: for reports.
     """
 
     amount: Decimal
@@ -46,10 +41,9 @@ class Tolerance:
     @staticmethod
     @checked
     def parse(text: str) -> Tolerance:
-        """`0.01`, `0.1%`, `1e-9 relative`, `4 ulps`, `500 ms`, and behind it ` because REASON`.
+        """The tolerance of `0.01`, `0.1%`, `1e-9 relative`, `4 ulps` or `500 ms`, and ` because REASON` behind it.
 
-        Raises:
-            RequestError: it is none of these, or negative.
+        Raises RequestError: the text is none of these, or negative.
         """
         amount, _, reason = text.partition(" because ")
         found = _AMOUNT.fullmatch(amount.strip())
@@ -67,12 +61,8 @@ class Tolerance:
 
     def __str__(self) -> str:
         amount = format(self.amount.normalize(), "f" if abs(self.amount.adjusted()) < _PLAIN_DIGITS else "e")
-        words = {
-            Measure.ABSOLUTE: amount,
-            Measure.RELATIVE: f"{amount} of the value",
-            Measure.ULPS: f"{amount} ulps",
-            Measure.SECONDS: f"{amount} s",
-        }[self.measure]
+        units = {Measure.RELATIVE: " of the value", Measure.ULPS: " ulps", Measure.SECONDS: " s"}
+        words = amount + units.get(self.measure, "")
         return f"{words}, because {self.reason}" if self.reason else words
 
 
@@ -116,15 +106,14 @@ FLOATS = "floats"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Relaxations:
-    """The differences that are let pass. Nothing by default; reports name all that was let pass.
+    """The differences that are let pass, none by default; reports name them all.
 
     tolerance: by column, or for all `floats` unless a column is called so; a `Tolerance`, or its words. Needs keys.
-    exclude: columns that are left out on both sides. rename: what the left side calls a column, and what the right side
-    calls it; reports say the left name. ignore_name_case: columns are paired without regard to the case of their names.
-    cast: types of DuckDB by column, in which both sides are compared. ignore_case: text is compared in lower case.
-    trim: text is compared without spaces (U+0020) around it. null_as: text that is this, once trimmed, is null. These
-    three concern columns of text, not text in lists, structs or maps. types: differences of types that are let pass;
-    None: all where a side is a file or a table of another database, else none.
+    exclude: columns that are left out on both sides. rename: the right side's name by the left side's, which reports
+    say. ignore_name_case: columns are paired without regard to the case of their names. cast: DuckDB's types by column,
+    for both sides. ignore_case: text is compared in lower case. trim: text is compared without spaces (U+0020) around
+    it. null_as: this text, once trimmed, is null. These three concern columns of text, not text in lists, structs or
+    maps. types: differences of types; None: all beside a file or a table of another database, else none.
     """
 
     tolerance: Mapping[str, Tolerance | str | float | Decimal] = field(default_factory=dict)
@@ -185,7 +174,7 @@ class Relaxations:
         return replace(self, rename=rename, tolerance=tolerance, cast=cast)
 
     def with_floats(self, floats: Sequence[str], columns: Sequence[str]) -> Relaxations:
-        """These relaxations with a tolerance for each column of floats, where one is for all. columns: all columns."""
+        """These relaxations with the tolerance for all floats given to each column of floats. columns: all columns."""
         if FLOATS not in self.tolerance or FLOATS in columns:
             return self
         tolerances = self.tolerances
@@ -193,7 +182,7 @@ class Relaxations:
         return replace(self, tolerance={**dict.fromkeys(floats, general), **tolerances})
 
     def own_name(self, column: str, side: int) -> str:
-        """The side's name of a column that reports call `column`; 0 is the left side, 1 the right one."""
+        """The side's name of a column that reports call `column`; 0 is the left side, 1 the right side."""
         if not side:
             return column
         return next((b for a, b in self.rename.items() if self.fold(a) == self.fold(column)), column)

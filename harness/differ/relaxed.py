@@ -1,40 +1,36 @@
 """A side as its relaxations give it: columns under other names, text in another form, all by the side's own engine.
 
-A side that is changed is no planned table any more: its values are not those of the files.
+A side that is changed is no planned table any more, as its values are not those of the files.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from functools import partial
+from typing import Any
 
 import duckdb
 import pyarrow as pa
 
 from harness.differ.by_hashes import LABELS, asking
-from harness.differ.duckdb_side import ArrowSide, DuckDBSide, logical
-from harness.differ.forms import carried, nanos
+from harness.differ.hashing import carried
 from harness.differ.relaxations import Relaxations
-from harness.differ.schemas import converted, normal_type
-from harness.differ.sides import Side
+from harness.differ.schemas import converted, nanos, normal_type, plain
+from harness.differ.sides import ArrowSide, DuckDBSide, Side, in_engine, logical
 from harness.errors import RequestError
 from harness.metadata.filters import sqltext
 from harness.storage.threads import tracked
-
-if TYPE_CHECKING:
-    from harness.differ.spark_side import SparkSide
-
 
 _FOLDED = ("İΣς", "iσσ")
 """Letters whose lower case is another in DuckDB than in Java; the other letters are alike in both."""
 
 
 def relaxed(sides: tuple[Side, Side], relaxations: Relaxations, resources: ExitStack) -> tuple[Side, Side]:
-    """The sides with columns called as the left side does, in the types and forms in which they are compared.
+    """The sides with the left side's names of columns, in the types and forms in which they are compared.
 
-    Raises RequestError: a column that is renamed or cast is not there, its new name is, or it has no such type.
+    Raises RequestError: a column that is renamed or cast is missing, its new name is taken, or the type is none.
     """
     for name in relaxations.rename:
         if name not in sides[0].schema.names:
@@ -57,15 +53,9 @@ def _renamed(side: Side, names: Mapping[str, str]) -> Side:
         if new in side.schema.names and new not in names:
             raise RequestError(f"Cannot rename {old!r}: the right side has a column {new!r} too", field=new)
     schema = pa.schema([field.with_name(names.get(field.name, field.name)) for field in side.schema])
-    match side:
-        case ArrowSide():
-            whole = None if side.whole is None else side.whole.rename_columns(schema.names)
-            stored = [replace(each, schema=schema) for each in side.stored]
-            return replace(side, schema=schema, whole=whole, stored=stored)
-        case DuckDBSide():
-            return replace(side, schema=schema, plan=None)
-        case _:
-            return replace(cast("SparkSide", side), schema=schema, plan=None)
+    if isinstance(side, ArrowSide):
+        return ArrowSide(info=side.info, whole=side.whole.rename_columns(schema.names), resources=side.resources)
+    return replace(side, schema=schema, plan=None)
 
 
 def _cast(side: Side, casts: Mapping[str, str], label: str, resources: ExitStack) -> Side:
@@ -74,42 +64,27 @@ def _cast(side: Side, casts: Mapping[str, str], label: str, resources: ExitStack
         if name not in side.schema.names:
             raise RequestError(f"Cannot cast {name!r}: the {label} side has no such column", field=name)
     if not isinstance(side, ArrowSide | DuckDBSide):
-        rows = side.head(side.schema.names, _ALL)
-        side = ArrowSide(info=side.info, schema=rows.schema, whole=rows, resources=resources)
-    if isinstance(side, ArrowSide):
-        side = side.in_duckdb()
+        side = ArrowSide(info=side.info, whole=side.head(side.schema.names, _ALL), resources=resources)
+    side = side.in_duckdb if isinstance(side, ArrowSide) else side
     texts, types = {}, {}
     for name, type_ in casts.items():
         i, place = side.schema.get_field_index(name), f"the {label} side's column {name!r}"
-        wanted = _type(type_, name)
-        texts[i] = _cast_text(f"#{i + 1}", side.relation.types[i], side.types.field(i).type, wanted, place)
+        own = plain(side.schema.field(i).type)
+        try:
+            wanted: Any = duckdb.sqltype(type_)
+        except duckdb.Error:
+            raise RequestError(
+                f"Cannot cast {name!r} to {type_!r}: DuckDB has no such type; take one such as BIGINT, DOUBLE, "
+                "VARCHAR, DATE, TIMESTAMP or DECIMAL(18, 2)",
+                field=name,
+            ) from None
+        texts[i] = partial(_cast_text, stored=side.relation.types[i], type_=own, wanted=wanted, place=place)
         types[i] = logical(wanted, name)
-    return _with_columns(side, texts, types)
-
-
-def _with_columns(side: DuckDBSide, texts: Mapping[int, str], types: dict[int, pa.DataType]) -> DuckDBSide:
-    """The side with other expressions, and types, of columns by place."""
-    chosen = ", ".join(f"{texts.get(i, f'#{i + 1}')} AS c{i}" for i in range(len(side.schema)))
-    schema, shown = (
-        pa.schema([field.with_type(types.get(i, field.type)) for i, field in enumerate(each)])
-        for each in (side.schema, side.types)
-    )
-    return replace(side, relation=side.relation.project(chosen), schema=schema, types=shown, plan=None)
+    return side.with_columns(texts, types)
 
 
 _ALL = 2**31 - 1
 """The most rows that Spark gives."""
-
-
-def _type(text: str, column: str) -> Any:
-    try:
-        return duckdb.sqltype(text)
-    except duckdb.Error:
-        raise RequestError(
-            f"Cannot cast {column!r} to {text!r}: DuckDB has no such type; take one such as BIGINT, DOUBLE, VARCHAR, "
-            "DATE, TIMESTAMP or DECIMAL(18, 2)",
-            field=column,
-        ) from None
 
 
 def _cast_text(text: str, stored: Any, type_: pa.DataType, wanted: Any, place: str) -> str:
@@ -146,26 +121,20 @@ def _with_text(side: Side, relaxations: Relaxations) -> Side:
     texts = [i for i, type_ in enumerate(side.schema.types) if pa.types.is_string(normal_type(type_))]
     if not texts:
         return side
-    match side:
-        case ArrowSide():
-            return _with_text(side.in_duckdb(), relaxations)
-        case DuckDBSide():
-            return _with_columns(side, {i: _in_duckdb(f"#{i + 1}", relaxations) for i in texts}, {})
-        case _:
-            from harness.differ.spark_side import with_text
+    own, null = in_engine(side), relaxations.null_as
+    null_text = None if null is None else sqltext.text(null)
+    if null is not None and not isinstance(own, DuckDBSide):
+        null_text = f"CAST(X'{null.encode().hex()}' AS STRING)"  # whatever Spark's settings make of backslashes
 
-            return with_text(cast("SparkSide", side), texts, relaxations, _FOLDED)
+    def form(text: str) -> str:
+        text = f"CAST({text} AS STRING)"
+        if relaxations.trim:
+            text = f"trim(BOTH ' ' FROM {text})"
+        if null_text is not None:
+            text = f"nullif({text}, {null_text})"
+        return f"lower(translate({text}, '{_FOLDED[0]}', '{_FOLDED[1]}'))" if relaxations.ignore_case else text
 
-
-def _in_duckdb(text: str, relaxations: Relaxations) -> str:
-    text = f"CAST({text} AS VARCHAR)"
-    if relaxations.trim:
-        text = f"trim({text}, ' ')"
-    if relaxations.null_as is not None:
-        text = f"nullif({text}, {sqltext.text(relaxations.null_as)})"
-    if relaxations.ignore_case:
-        text = f"lower(translate({text}, '{_FOLDED[0]}', '{_FOLDED[1]}'))"
-    return text
+    return own.with_columns(dict.fromkeys(texts, form), {})
 
 
 # Conversions before a comparison. A number beside a float becomes the nearest float (`TypeRule.ROUNDING`), read from
@@ -174,26 +143,14 @@ def _in_duckdb(text: str, relaxations: Relaxations) -> str:
 
 
 def reconciled(sides: tuple[Side, Side], columns: tuple[str, ...]) -> tuple[Side, Side]:
-    """Both sides, with those of the columns converted that need it."""
-    left, right = sides
-    return _converted(left, right.schema, columns), _converted(right, left.schema, columns)
-
-
-def _converted(side: Side, other: pa.Schema, columns: tuple[str, ...]) -> Side:
-    found = {
-        side.schema.get_field_index(name): converted(side.schema.field(name).type, other.field(name).type)
-        for name in columns
-    }
-    types = {place: type_ for place, type_ in found.items() if type_ is not None}
-    if not types:
-        return side
-    if isinstance(side, ArrowSide):
-        side = side.in_duckdb()
-    if isinstance(side, DuckDBSide):
-        return _with_columns(side, {i: _CASTS[type_].format(f"#{i + 1}") for i, type_ in types.items()}, types)
-    from harness.differ.spark_side import with_casts
-
-    return with_casts(cast("SparkSide", side), {i: _CASTS[type_] for i, type_ in types.items()}, types)
+    """Both sides, with the columns converted that need it."""
+    schemas, found = [side.schema for side in sides], []
+    for side, own, other in zip(sides, schemas, reversed(schemas), strict=True):
+        wanted = {own.get_field_index(n): converted(own.field(n).type, other.field(n).type) for n in columns}
+        types = {place: type_ for place, type_ in wanted.items() if type_ is not None}
+        casts = {place: _CASTS[type_].format for place, type_ in types.items()}
+        found.append(in_engine(side).with_columns(casts, types) if types else side)
+    return found[0], found[1]
 
 
 _CASTS = {
@@ -204,8 +161,8 @@ _CASTS = {
 """Casts in the SQL of both engines."""
 
 
-# Rows without keys whose columns may differ in their last bits are paired by all other columns, and among rows that
-# agree in these in the order of the values. So a row finds the closest one wherever there is one for each.
+# Rows without keys whose columns may differ in their last bits are paired by all other columns, and rows that agree in
+# these in the order of the values. So each row finds the closest row, if there is a row for each.
 
 
 MOST_ROWS = 2_000_000
@@ -216,7 +173,7 @@ PLACE = "place among equal rows"
 def paired(
     left: pa.Table, right: pa.Table, close: Collection[str]
 ) -> tuple[tuple[pa.Table, pa.Table], tuple[str, ...]] | None:
-    """Both sides with a column more, and the columns that now tell rows apart; None: nothing can. close: pair none."""
+    """Both sides with a column more, and the columns that tell rows apart, none of them close; None: there are none."""
     exact = [name for name in left.column_names if name not in close]
     try:
         sides = (_placed(left, exact, close), _placed(right, exact, close))
@@ -226,17 +183,13 @@ def paired(
 
 
 def _placed(rows: pa.Table, exact: Sequence[str], close: Collection[str]) -> pa.Table:
-    """The rows with their places among those that agree in all exact columns, by the values of the close ones."""
+    """The rows with their places among those that agree in all exact columns, by the values of the close columns."""
     texts = {name: f"c{i}" for i, name in enumerate(rows.column_names)}
     partition = f"PARTITION BY {', '.join(texts[name] for name in exact)} " if exact else ""
     order = ", ".join(texts[name] for name in rows.column_names if name in close)
-    connection = tracked(duckdb.connect())
-    try:
+    with closing(tracked(duckdb.connect())) as connection:
         held = carried(rows).append_column("row_number", pa.array(range(rows.num_rows), pa.int64()))
         connection.register("rows", held)
-        places = connection.sql(
-            f'SELECT row_number() OVER ({partition}ORDER BY {order}) AS p FROM rows ORDER BY "row_number"'
-        )
-        return rows.append_column(PLACE, pa.table(places).column(0))
-    finally:
-        connection.close()
+        numbered = f"row_number() OVER ({partition}ORDER BY {order})"
+        places = pa.table(connection.sql(f'SELECT {numbered} AS p FROM rows ORDER BY "row_number"'))
+    return rows.append_column(PLACE, places.column(0))

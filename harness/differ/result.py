@@ -121,6 +121,21 @@ class GroupDifference:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Spread:
+    """The number of differing rows by where they lie.
+
+    places: ranges of a key in their order, empty ones too, or those data files that hold most, each with its side:
+    `left`, `right` or `both`. rows: how many differing rows were looked at, each counted as often as it occurs. total:
+    how many places there are. is_whole: the ranges lie between the keys of all rows, not of those looked at alone.
+    """
+
+    places: tuple[GroupDifference, ...]
+    rows: int
+    total: int
+    is_whole: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SideInfo:
     """A side, for the reports.
 
@@ -135,6 +150,13 @@ class SideInfo:
     rows: int | None = None
     format: str | None = None
     error: HarnessError | None = field(default=None, compare=False)
+
+    @property
+    def point(self) -> str | None:
+        """The snapshot or version in words."""
+        return (
+            None if self.snapshot is None else f"{'version' if self.format == 'delta' else 'snapshot'} {self.snapshot}"
+        )
 
 
 class ComparisonVerdict(enum.Enum):
@@ -157,12 +179,6 @@ def _outcome_words(side: SideInfo) -> str:
     return "gave rows" if side.rows is None else f"gave {counted(side.rows, 'row')}"
 
 
-def _side_words(side: SideInfo) -> str:
-    point = None if side.snapshot is None else f"{'version' if side.format == 'delta' else 'snapshot'} {side.snapshot}"
-    known = [side.name, side.engine, side.table, point, _outcome_words(side)]
-    return visible(", ".join(part for part in known if part))
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Made:
     """The making of a report. at: in UTC, to the second. version: of harness. command: without secrets."""
@@ -182,7 +198,8 @@ class ComparisonResult:
     changed: how many rows differ, each row counted as often as it occurs; exact, whatever `rows` holds. allowed: how
     many pairs of rows differ within tolerances alone, which is no difference. by_column: the columns that differ, with
     keys of all pairs of rows, without of the alike ones in `rows`. grouped_by, by_group: the columns that differing
-    rows are counted by, and the groups, those with most of them first, of `groups` in all. relaxations: a line each.
+    rows are counted by, and the groups, those with most of them first, of `groups` in all. by_key: differing rows by
+    ranges of the first of `keys`. by_file: by data file, where a side is a table. relaxations: a line each.
     sampled: how many keys were compared; None: all. schema_only: no rows were read. made: None: not by a command.
     """
 
@@ -201,6 +218,8 @@ class ComparisonResult:
     grouped_by: tuple[str, ...] = ()
     by_group: tuple[GroupDifference, ...] = ()
     groups: int = 0
+    by_key: Spread | None = None
+    by_file: Spread | None = None
     relaxations: tuple[str, ...] = ()
     sampled: int | None = None
     schema_only: bool = False
@@ -269,9 +288,16 @@ class ComparisonResult:
         return f"ComparisonResult({self.verdict.value}: {self.sentence})"
 
     def __str__(self) -> str:
-        """The verdict and both sides; `to_text` has the differences too."""
-        sides = [f"  {word}: {_side_words(side)}" for word, side in (("left", self.left), ("right", self.right))]
-        return "\n".join([f"{self.verdict.value}: {self.sentence}", *sides, "  all of it: .to_text()"])
+        """The verdict, both sides, and where rows differ; `to_text` has the rows too."""
+        from harness.differ.reports.where import where_lines
+
+        sides = []
+        for word, side in (("left", self.left), ("right", self.right)):
+            known = filter(None, (side.name, side.engine, side.table, side.point, _outcome_words(side)))
+            sides.append(visible(f"  {word}: {', '.join(known)}"))
+        where = [*where_lines(self, most=5)]
+        framed = ["", *where, ""] if where else []
+        return "\n".join([f"{self.verdict.value}: {self.sentence}", *sides, *framed, "  all of it: .to_text()"])
 
     def _repr_html_(self) -> str:
         """The page of `to_html` in a frame of its own, and its text, for notebooks."""

@@ -1,13 +1,13 @@
 """The differences of two Arrow schemas, and the columns in which rows can be compared.
 
-Types are compared by what they hold, not by how Arrow lays it out: a large, viewed, dictionary- or run-end-encoded
-string is a string, a decimal has no width, every list is a list, a time zone only says that values are instants.
+Types are compared by their values, not by Arrow's layout: a large, viewed, dictionary- or run-end-encoded string is a
+string, a decimal has no width, every list is a list, a time zone only says that values are instants.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import TypeAlias
 
 import pyarrow as pa
@@ -20,6 +20,8 @@ from harness.metadata.model.arrow_values import is_list
 _SAME_AS_STORAGE = ("arrow.uuid", "arrow.json", "ogc.wkb", "geoarrow.wkb", "geoarrow.wkt")
 """Extension types that other writers leave off; their values are those of the storage."""
 TypeRules: TypeAlias = frozenset[TypeRule]
+_UNITS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
+DAY = 86_400_000_000_000
 _MOST_DIGITS = 38
 """The most digits of decimals that every engine holds."""
 _EXACT = (SchemaKind.TYPE, SchemaKind.RECONCILED, SchemaKind.NULLABLE, SchemaKind.ORDER)
@@ -30,15 +32,15 @@ def compare_schemas(
 ) -> tuple[tuple[SchemaDifference, ...], tuple[str, ...]]:
     """The differences, and the columns in which rows can be compared, both in the left side's order.
 
-    Columns are paired by name, case and all. A column is compared unless it, or a part of it, is only on one side or
+    Columns are paired by name, case and all. A column is compared unless a part of it is only on one side, or
     incomparable. Parts are named by path: fields by name, `element` of a list, `key` and `value` of a map.
 
-    rules: which differences of types do not count; they are reported with the rule's name.
+    rules: differences of types that do not count; they are reported with the rule's name.
 
     Raises RequestError: two columns or fields have one name; UnsupportedError: a column holds a union.
     """
     for side, schema in (("left", left), ("right", right)):
-        _check(side, schema)
+        _check(side, "", [field.with_type(plain(field.type)) for field in schema])
     differences: list[SchemaDifference] = []
     common = []
     for name in dict.fromkeys([*left.names, *right.names]):
@@ -50,32 +52,52 @@ def compare_schemas(
     return (*differences, *_order(left.names, right.names)), tuple(common)
 
 
+def remade(type_: pa.DataType, leaf: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:
+    """The type without encodings, and with other types of all parts that hold no others."""
+    kind = pa.types
+    if kind.is_dictionary(type_) or kind.is_run_end_encoded(type_):
+        return remade(type_.value_type, leaf)
+    if isinstance(type_, pa.BaseExtensionType) and type_.extension_name == "arrow.bool8":
+        return leaf(pa.bool_())
+    if is_list(type_):
+        return pa.list_(type_.value_field.with_type(remade(type_.value_type, leaf)))
+    if kind.is_map(type_):
+        return pa.map_(remade(type_.key_type, leaf), type_.item_field.with_type(remade(type_.item_type, leaf)))
+    if kind.is_struct(type_):
+        return pa.struct([field.with_type(remade(field.type, leaf)) for field in type_])
+    return leaf(type_)
+
+
 def normal_type(type_: pa.DataType) -> pa.DataType:
-    """The one Arrow type that stands for all encodings of the same values."""
+    """The Arrow type that stands for all encodings of the same values."""
+    return remade(type_, _normal)
+
+
+def _normal(type_: pa.DataType) -> pa.DataType:
     kind = pa.types
     if isinstance(type_, pa.BaseExtensionType):
-        if type_.extension_name == "arrow.bool8":
-            return pa.bool_()
         if is_hugeint(type_):
             return pa.decimal256(39, 0)
         return normal_type(type_.storage_type) if type_.extension_name in _SAME_AS_STORAGE else type_
-    if kind.is_dictionary(type_) or kind.is_run_end_encoded(type_):
-        return normal_type(type_.value_type)
-    if is_text(type_):
-        return pa.string()
-    if kind.is_large_binary(type_) or kind.is_binary_view(type_):
-        return pa.binary()
     if kind.is_decimal(type_):
         return pa.decimal256(type_.precision, type_.scale)
     if kind.is_timestamp(type_):
         return pa.timestamp(type_.unit, None if type_.tz is None else "UTC")
-    if is_list(type_):
-        return pa.list_(type_.value_field.with_type(normal_type(type_.value_type)))
-    if kind.is_map(type_):
-        return pa.map_(normal_type(type_.key_type), type_.item_field.with_type(normal_type(type_.item_type)))
-    if kind.is_struct(type_):
-        return pa.struct([field.with_type(normal_type(field.type)) for field in type_])
-    return type_
+    return _plain(type_)
+
+
+def plain(type_: pa.DataType) -> pa.DataType:
+    """The type in which values of `type_` are shown: the same values without encoding, and no extension but UUIDs."""
+    return remade(type_, _plain)
+
+
+def _plain(type_: pa.DataType) -> pa.DataType:
+    kind = pa.types
+    if isinstance(type_, pa.BaseExtensionType):
+        return type_ if isinstance(type_, pa.UuidType) else plain(type_.storage_type)
+    if is_text(type_):
+        return pa.string()
+    return pa.binary() if kind.is_large_binary(type_) or kind.is_binary_view(type_) else type_
 
 
 def is_text(type_: pa.DataType) -> bool:
@@ -91,6 +113,19 @@ def is_binary(type_: pa.DataType) -> bool:
     return bool(is_variable or kind.is_fixed_size_binary(type_))
 
 
+def is_ticks(type_: pa.DataType) -> bool:
+    """Tells whether values count a unit of time."""
+    kind = pa.types
+    return bool(kind.is_date(type_) or kind.is_time(type_) or kind.is_timestamp(type_) or kind.is_duration(type_))
+
+
+def nanos(type_: pa.DataType) -> int:
+    """The unit of a date, time, timestamp or duration, in nanoseconds."""
+    if pa.types.is_date32(type_):
+        return DAY
+    return _UNITS["ms" if pa.types.is_date64(type_) else type_.unit]
+
+
 def is_hugeint(type_: pa.DataType) -> bool:
     """Tells whether values are DuckDB's 128-bit integers, which Arrow carries as 16 little-endian bytes."""
     return (
@@ -101,9 +136,9 @@ def is_hugeint(type_: pa.DataType) -> bool:
 
 
 def converted(type_: pa.DataType, other: pa.DataType) -> pa.DataType | None:
-    """The type to which values are converted before they are compared with another type's; None: they stay.
+    """The type to which values are converted before a comparison with another type's; None: they stay.
 
-    Numbers that every engine can round to a float, beside one; booleans beside integers.
+    Numbers that every engine can round become floats beside floats, booleans become integers beside integers.
     """
     kind = pa.types
     own, beside = normal_type(type_), normal_type(other)
@@ -115,52 +150,33 @@ def converted(type_: pa.DataType, other: pa.DataType) -> pa.DataType | None:
     return beside if exact and (kind.is_float32(beside) or kind.is_float64(beside)) else None
 
 
-def _check(side: str, schema: pa.Schema) -> None:
-    _check_names(side, "column", schema.names)
-    for field in schema:
-        for path, type_ in _walk(field.name, field.type):
-            if pa.types.is_struct(type_):
-                _check_names(side, f"field of {path}", [part.name for part in type_])
-            if pa.types.is_union(type_):
-                raise UnsupportedError(
-                    f"Cannot compare {path} on the {side}: it is a union; cast it, or leave the column out", field=path
-                )
-
-
-def _check_names(side: str, what: str, names: Sequence[str]) -> None:
-    for name, count in Counter(names).items():
+def _check(side: str, path: str, fields: Sequence[pa.Field]) -> None:
+    """Refuses two columns or fields of one name, and unions. fields: in plain types."""
+    for name, count in Counter(field.name for field in fields).items():
         if count > 1:
+            what = f"field of {path}" if path else "column"
             raise RequestError(
                 f"Cannot compare: the {side} side has {count} times a {what} called {name!r}; rename all but one",
                 field=name,
             )
-
-
-def _walk(path: str, type_: pa.DataType) -> Iterator[tuple[str, pa.DataType]]:
-    """A type and all types in it, with their paths."""
-    yield path, type_
-    if isinstance(type_, pa.BaseExtensionType):
-        yield from _walk(path, type_.storage_type)
-    elif pa.types.is_dictionary(type_) or pa.types.is_run_end_encoded(type_):
-        yield from _walk(path, type_.value_type)
-    elif pa.types.is_struct(type_):
-        for field in type_:
-            yield from _walk(f"{path}.{field.name}", field.type)
-    elif pa.types.is_map(type_):
-        yield from _walk(f"{path}.key", type_.key_type)
-        yield from _walk(f"{path}.value", type_.item_type)
-    elif is_list(type_):
-        yield from _walk(f"{path}.element", type_.value_type)
-
-
-def _column(path: str, left: pa.Field, right: pa.Field, rules: TypeRules) -> Iterator[SchemaDifference]:
-    if left.nullable != right.nullable:
-        words = ["nullable" if field.nullable else "not nullable" for field in (left, right)]
-        yield SchemaDifference(path, SchemaKind.NULLABLE, *words)
-    yield from _types(path, left, right, rules)
+    for field in fields:
+        where, type_ = f"{path}.{field.name}" if path else field.name, field.type
+        if pa.types.is_union(type_):
+            raise UnsupportedError(
+                f"Cannot compare {where} on the {side}: it is a union; cast it, or leave the column out", field=where
+            )
+        if pa.types.is_struct(type_):
+            _check(side, where, list(type_))
+        elif pa.types.is_map(type_):
+            _check(side, where, [pa.field("key", type_.key_type), pa.field("value", type_.item_type)])
+        elif pa.types.is_list(type_):
+            _check(side, where, [type_.value_field.with_name("element")])
 
 
 def _types(path: str, left: pa.Field, right: pa.Field, rules: TypeRules) -> Iterator[SchemaDifference]:
+    if left.nullable != right.nullable:
+        both = ["nullable" if field.nullable else "not nullable" for field in (left, right)]
+        yield SchemaDifference(path, SchemaKind.NULLABLE, *both)
     a, b = normal_type(left.type), normal_type(right.type)
     kind = pa.types
     inner = rules - {TypeRule.ROUNDING, TypeRule.TRUTH}
@@ -168,13 +184,14 @@ def _types(path: str, left: pa.Field, right: pa.Field, rules: TypeRules) -> Iter
         yield from _parts(f"{path}.", a, b, inner)
     elif kind.is_map(a) and kind.is_map(b):
         yield from _types(f"{path}.key", a.key_field, b.key_field, inner)
-        yield from _column(f"{path}.value", a.item_field, b.item_field, inner)
+        yield from _types(f"{path}.value", a.item_field, b.item_field, inner)
     elif kind.is_list(a) and kind.is_list(b):
-        yield from _column(f"{path}.element", a.value_field, b.value_field, inner)
+        yield from _types(f"{path}.element", a.value_field, b.value_field, inner)
     elif not a.equals(b):
         rule = _rule(a, b)
         if rule is not None and rule in rules:
-            words = "decimal precision" if rule is TypeRule.DECIMALS and _scale(a) == _scale(b) else rule.value
+            scales = [type_.scale if kind.is_decimal(type_) else 0 for type_ in (a, b)]
+            words = "decimal precision" if rule is TypeRule.DECIMALS and scales[0] == scales[1] else rule.value
             yield SchemaDifference(path, SchemaKind.RECONCILED, str(left.type), str(right.type), words)
             return
         family = _family(a)
@@ -201,10 +218,6 @@ def _rule(left: pa.DataType, right: pa.DataType) -> TypeRule | None:
     return TypeRule.UNITS if any(test(left) and test(right) for test in same) else None
 
 
-def _scale(type_: pa.DataType) -> int:
-    return type_.scale if pa.types.is_decimal(type_) else 0
-
-
 def _parts(
     prefix: str, left: Iterable[pa.Field], right: Iterable[pa.Field], rules: TypeRules
 ) -> Iterator[SchemaDifference]:
@@ -212,7 +225,7 @@ def _parts(
     lefts, rights = ({field.name: field for field in side} for side in (left, right))
     for name, field in lefts.items():
         if name in rights:
-            yield from _column(f"{prefix}{name}", field, rights[name], rules)
+            yield from _types(f"{prefix}{name}", field, rights[name], rules)
         else:
             yield SchemaDifference(f"{prefix}{name}", SchemaKind.ONLY_LEFT, str(field.type), None)
     for name, field in rights.items():

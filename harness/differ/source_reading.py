@@ -1,4 +1,4 @@
-"""Reads the rows of a `Source`, with DuckDB in an instance of its own, or pyarrow."""
+"""Reads the rows of a `RowSource`, with DuckDB in an instance of its own, or pyarrow."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _MOST_DIGITS = 38
 _SUBTRACTED = 36
 """The digits of decimals whose difference is exact within 38 digits, as tolerances want it."""
 _KEPT = 10
-"""Digits after the point that a decimal may have more than the other side's, so that they show as a difference."""
+"""Further digits after the point than the other side's decimals have: they show as a difference."""
 
 
 def read_as(text: str, column: str, type_: pa.DataType) -> str:
     """The text as a value of a type. A text of no such value is an error that names the column and the text.
 
-    Of types that text does not stand for (nested ones, bytes), it stays text.
+    Text stays text beside types that it does not stand for: nested types and bytes.
     """
     type_, kind = normal_type(type_), pa.types
     if kind.is_integer(type_):
@@ -77,10 +77,11 @@ def rows_of(
 ) -> Any:
     """The rows: a DuckDB relation, or a stream of Arrow batches.
 
-    like: types of the other side's columns by name, for a source whose columns are text. None: it is text too. fold:
-    gives names that are the same one form. resources: closed when the comparison is over. Raises RequestError: the
-    database cannot be attached, has no such table, or the query is wrong; EngineError: the file cannot be read as what
-    its name says.
+    like: types of the other side's columns by name, for a source of text. fold: gives equal names one form. resources:
+    closed after the comparison.
+
+    Raises RequestError: the database cannot be attached, has no such table, or the query is wrong; EngineError: the
+    file is not of its name's kind.
     """
     if source.kind in _EXTENSIONS or source.kind is SourceKind.DUCKDB:
         return _of_database(source, _connection(resources))

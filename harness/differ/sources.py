@@ -43,8 +43,8 @@ class SourceKind(enum.Enum):
 class RowSource:
     """The place of rows.
 
-    place: a path, which may be a pattern, or the text that a database is attached by. table: of a database, a name with
-    dots. query: replaces the table; a file's rows are `t` in it.
+    place: a path or pattern, or the text that attaches a database. table: of a database, a name with dots. query:
+    replaces the table; a file's rows are `t` in it.
     """
 
     kind: SourceKind
@@ -54,10 +54,7 @@ class RowSource:
 
     @staticmethod
     def parse(text: str) -> RowSource | None:
-        """The source that a text names; None: none of these, so it may be a lake table.
-
-        Raises RequestError: a database without a table or query.
-        """
+        """The source that a text names; None: none. Raises RequestError: a database without a table or query."""
         prefix, separator, rest = text.partition(":")
         if separator and prefix in _DATABASES:
             place, _, what = rest.partition("#")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -14,21 +14,24 @@ import numpy as np
 import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
-from pyspark.sql import Column, DataFrame, functions
+from pyspark.sql import Column, DataFrame, SparkSession, functions
 from pyspark.sql import types as spark
 
-from harness.differ import forms
-from harness.differ.forms import carried, incomparable, nanos
-from harness.differ.hashing import NULL, SEEDS, DuckDBValue, Lane, both_lanes, is_known, row_hashes
-from harness.differ.relaxations import Relaxations
+from harness.differ import hashing as forms
+from harness.differ.hashing import NULL, SEEDS, Lane, both_lanes, carried, incomparable, is_known
 from harness.differ.result import SideInfo
-from harness.differ.sides import MOST_REPEATED, Buckets, Hashing, Some, Sums, with_hashes
+from harness.differ.schemas import nanos
+from harness.differ.sides import MOST_REPEATED, Buckets, DuckDBSide, Hashing, Some, Sums, retyped, with_hashes
 from harness.engines.spark.arrow_scan import SINGLE
+from harness.engines.spark.connect import reader_of
 from harness.engines.spark.engine import conform
 from harness.engines.spark.executor_python import engine_error, prepare
 from harness.engines.spark.gateway import Gateway, has_gateway
+from harness.engines.spark.lowering import lower
+from harness.engines.spark.session import spark_session
 from harness.engines.spark.types import ARROW_METADATA
 from harness.errors import EngineError
+from harness.metadata.model.schema import arrow_field
 from harness.metadata.plan.scan_plan import ScanPlan
 
 _CLASS = "RowHash"
@@ -45,30 +48,21 @@ class SparkValue:
     form: forms.HashForm
 
 
-def row_hash_columns(values: Sequence[SparkValue], gateway: Gateway) -> tuple[Column, Column]:
-    """Both lanes of the hash of a row, as the bigints of the same bits."""
-
-    def chain(hashes: Sequence[Column], lane: Lane) -> Column:
-        return reduce(lambda linked, value: _call(gateway, "link", linked, value), hashes, _constant(SEEDS[lane]))
-
-    return both_lanes(lambda lane: [_hash(value, lane, gateway) for value in values], chain)
-
-
 def _hash(value: SparkValue, lane: Lane, gateway: Gateway) -> Column:
-    if isinstance(value.stored, spark.NullType) or isinstance(value.form, forms.Nothing):
+    if isinstance(value.stored, spark.NullType) or value.form is forms.Simple.NOTHING:
         return _constant(NULL)
     return functions.coalesce(_not_null(value, lane, gateway), _constant(NULL))
 
 
 def _not_null(value: SparkValue, lane: Lane, gateway: Gateway) -> Column:
     match value.form, value.stored:
-        case forms.Whole(), _:
+        case forms.Simple.WHOLE, _:
             return _call(gateway, "whole", value.column)
         case forms.Ticks(split=False), _ if _divisor(value.stored, value.logical) == 1:
             return _call(gateway, "whole", value.column)
         case forms.Float(signed_zeros=zeros), _:
             return _call(gateway, "real" if zeros == "distinct" else "realWithOneZero", value.column)
-        case forms.Bytes(), spark.StringType() | spark.BinaryType() if not _is_uuid(value.logical):
+        case forms.Simple.BYTES, spark.StringType() | spark.BinaryType() if not _is_uuid(value.logical):
             return _call(gateway, "secondOfBytes" if lane else "firstOfBytes", value.column)
         case forms.Number(scale=scale, digits=forms.Digits.NARROW), spark.DecimalType():
             return _call(gateway, "narrow", value.column, functions.lit(scale))
@@ -82,9 +76,9 @@ def _described(form: forms.HashForm, stored: spark.DataType, logical: pa.DataTyp
     if isinstance(stored, spark.NullType):
         return "N"
     match form:
-        case forms.Nothing():
+        case forms.Simple.NOTHING:
             return "N"
-        case forms.Whole():
+        case forms.Simple.WHOLE:
             return "W"
         case forms.Float(signed_zeros=zeros):
             return "F" if zeros == "distinct" else "Z"
@@ -92,7 +86,7 @@ def _described(form: forms.HashForm, stored: spark.DataType, logical: pa.DataTyp
             return f"D{scale},{_DIGITS[digits]};"
         case forms.Ticks(base=base, split=split):
             return f"T{_divisor(stored, logical)},{base // nanos(logical) if split else 0};"
-        case forms.Bytes():
+        case forms.Simple.BYTES:
             return "U" if _is_uuid(logical) else "B" if isinstance(stored, spark.BinaryType) else "S"
         case forms.Items(element=element):
             assert isinstance(stored, spark.ArrayType)
@@ -141,46 +135,25 @@ def hashed_by_duckdb(frame: DataFrame, schema: pa.Schema, hashing: Hashing, *, k
     fields = [*frame.schema.fields[:kept], *(spark.StructField(name, spark.LongType()) for name in hashing.names)]
 
     def hash_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        connection = duckdb.connect(config={"threads": 1})
+        connection = duckdb.connect(config={"threads": 1})  # so that DuckDB keeps the order of the rows
         for batch in batches:
-            columns = [*batch.columns[:kept], *_hashes(batch, schema, hashing, connection)]
+            connection.register("batch", carried(pa.Table.from_batches([batch])))
+            side = DuckDBSide(info=_WORKER, relation=connection.table("batch"), schema=schema)
+            found = pa.table(side.hashed(hashing)).combine_chunks()
+            connection.unregister("batch")
+            hashes = [pa.array(column.combine_chunks()).view(pa.int64()) for column in found.columns]
             names = [*batch.schema.names[:kept], *hashing.names]
-            yield pa.RecordBatch.from_arrays(columns, names=names)
+            yield pa.RecordBatch.from_arrays([*batch.columns[:kept], *hashes], names=names)
 
     return frame.mapInArrow(hash_batches, spark.StructType(fields))
 
 
-def _hashes(
-    batch: pa.RecordBatch, schema: pa.Schema, hashing: Hashing, connection: duckdb.DuckDBPyConnection
-) -> list[pa.Array]:
-    """The hashes in the order of the rows: DuckDB keeps it in one thread."""
-    rows = carried(pa.Table.from_batches([batch]))
-    names = [f"c{i}" for i in range(rows.num_columns)]
-    connection.register("batch", rows.rename_columns(names))
-    relation = connection.table("batch")
-    values = {
-        name: DuckDBValue(f"c{i}", relation.types[i], schema.field(i).type, hashing.form_of(name))
-        for i, name in enumerate(schema.names)
-        if name in hashing.columns
-    }
-    lanes = hashing.lanes(lambda columns: row_hashes([values[name] for name in columns]))
-    outputs = ", ".join(f"{text} AS {name}" for name, text in lanes.items())
-    found = pa.table(relation.project(outputs)).combine_chunks()
-    connection.unregister("batch")
-    return [pa.array(column.combine_chunks()).view(pa.int64()) for column in found.columns]
-
-
-_HALF = 32
-_MOST_ROWS = 1 << 31
-"""Rows of a bucket whose hashes' halves surely sum up within 64 bits."""
+_WORKER = SideInfo(name="", engine="")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkSide:
-    """Rows of a frame whose columns are called c0, c1, … here.
-
-    schema: the side's names of the columns, and the meaning of their values.
-    """
+    """Rows of a frame whose columns are called c0, c1, … here. schema: the side's names, and the values' meaning."""
 
     info: SideInfo
     frame: DataFrame
@@ -188,17 +161,17 @@ class SparkSide:
     plan: ScanPlan | None = None
 
     def head(self, columns: Sequence[str], limit: int) -> pa.Table:
-        """At most `limit` rows."""
+        """See `DuckDBSide.head`."""
         with failing(self.info):
             return self._conform(self.frame.select(*self._shown(columns)).limit(limit).toArrow(), columns)
 
     def buckets(self, hashing: Hashing) -> Buckets:
-        """All rows, summed by bucket."""
+        """See `DuckDBSide.buckets`."""
         session = self.frame.sparkSession
         with failing(self.info):
             hashed = self._hashed(hashing)
             if not has_gateway(session):
-                return _grouped(hashed.withColumn("b", _bucket(hashing)))
+                return _grouped(hashed.withColumn("b", functions.expr(hashing.bucket)))
             by = hashing.names.index(hashing.grouped_by[0])
             found = Gateway.of(session).bucket_sums(hashed, lanes=(0, 1), by=by, bits=hashing.bits)
         words = np.frombuffer(found, ">u8").astype(object).reshape(-1, 5)
@@ -209,14 +182,12 @@ class SparkSide:
         }
 
     def hashes(self, hashing: Hashing, buckets: Sequence[int]) -> pa.Table:
-        """The hashes of the rows of some buckets."""
+        """See `DuckDBSide.hashes`."""
         with failing(self.info):
-            bucketed = self._hashed(hashing).withColumn("b", _bucket(hashing))
-            kept = bucketed.filter(functions.expr(hashing.bucket_condition("b", buckets)))
-            return _unsigned(kept.select(*hashing.names).toArrow())
+            return _unsigned(self._hashed(hashing).filter(hashing.is_in(buckets)).toArrow())
 
     def rows(self, hashing: Hashing, wanted: pa.Array) -> pa.Table:
-        """A row of each of the given hashes."""
+        """See `DuckDBSide.rows`."""
         signed = pa.array(wanted, pa.uint64()).view(pa.int64()).to_pylist()
         with failing(self.info):
             hashed = self._hashed(hashing, keep=True)
@@ -226,11 +197,10 @@ class SparkSide:
         return with_hashes(rows, _unsigned(found.select(hashing.names)))
 
     def matching(self, hashing: Hashing, some: Some, columns: Sequence[str]) -> Iterator[pa.Table]:
-        """At least the rows whose hashes are wanted."""
+        """See `DuckDBSide.matching`."""
         lane = hashing.grouped_by[0]
         with failing(self.info):
-            bucketed = self._hashed(hashing, keep=True).withColumn("b", _bucket(hashing))
-            kept = bucketed.filter(functions.expr(hashing.bucket_condition("b", some.buckets)))
+            kept = self._hashed(hashing, keep=True).filter(hashing.is_in(some.buckets))
             if some.few is not None:
                 wanted = pa.table({"w": some.few.combine_chunks().view(pa.int64())})
                 listed = functions.broadcast(self.frame.sparkSession.createDataFrame(wanted))
@@ -240,13 +210,18 @@ class SparkSide:
         yield with_hashes(rows, _unsigned(found.select(hashing.grouped_by)))
 
     def repeated(self, hashing: Hashing, buckets: Sequence[int]) -> pa.Table:
-        """Keys in some buckets that several rows have."""
+        """See `DuckDBSide.repeated`."""
         with failing(self.info):
-            hashed = self._hashed(hashing).withColumn("b", _bucket(hashing))
-            kept = hashed.filter(functions.expr(hashing.bucket_condition("b", buckets)))
+            kept = self._hashed(hashing).filter(hashing.is_in(buckets))
             grouped = kept.groupBy("k1", "k2").agg(functions.count(functions.lit(1)).alias("n"))
             found = grouped.filter(functions.col("n") > 1).orderBy("k1", "k2").limit(MOST_REPEATED).toArrow()
         return _unsigned(found.select(["k1", "k2"])).append_column("n", found.column("n"))
+
+    def with_columns(self, texts: Mapping[int, Callable[[str], str]], types: Mapping[int, pa.DataType]) -> SparkSide:
+        """See `DuckDBSide.with_columns`."""
+        chosen = [f"{texts.get(i, str)(name)} AS {name}" for i, name in enumerate(self.frame.columns)]
+        schema = retyped(self.schema, types)
+        return replace(self, frame=self.frame.selectExpr(*chosen), schema=schema, plan=None)
 
     def _hashed(self, hashing: Hashing, *, keep: bool = False) -> DataFrame:
         """The hashes of each row as bigints, and with `keep` the columns before them."""
@@ -254,10 +229,15 @@ class SparkSide:
         if not has_gateway(session) or not is_known():
             return hashed_by_duckdb(self.frame, self.schema, hashing, keep=keep)
         gateway = Gateway.of(session)
-        lanes = hashing.lanes(
-            lambda columns: row_hash_columns([self._value(name, hashing) for name in columns], gateway)
-        )
-        outputs = [lane.alias(name) for name, lane in lanes.items()]
+
+        def chain(hashes: Sequence[Column], lane: Lane) -> Column:
+            return reduce(lambda linked, value: _call(gateway, "link", linked, value), hashes, _constant(SEEDS[lane]))
+
+        def row_hashes(columns: Sequence[str]) -> tuple[Column, Column]:
+            values = [self._value(name, hashing) for name in columns]
+            return both_lanes(lambda lane: [_hash(value, lane, gateway) for value in values], chain)
+
+        outputs = [lane.alias(name) for name, lane in hashing.lanes(row_hashes).items()]
         return self.frame.select(*(["*"] if keep else []), *outputs)
 
     def _value(self, name: str, hashing: Hashing) -> SparkValue:
@@ -273,64 +253,45 @@ class SparkSide:
 
 
 def _grouped(bucketed: DataFrame) -> Buckets:
-    """The sums by bucket `b`, without Java."""
-    low = (1 << _HALF) - 1
-    halves = [
-        functions.sum(half).alias(f"{lane}_{i}")
-        for lane in ("h1", "h2")
-        for i, half in enumerate(
-            (functions.col(lane).bitwiseAND(low), functions.shiftrightunsigned(functions.col(lane), _HALF))
-        )
-    ]
-    found = bucketed.groupBy("b").agg(functions.count(functions.lit(1)).alias("n"), *halves).toArrow()
-    buckets = {}
-    for bucket, rows, *sums in zip(*(column.to_pylist() for column in found.columns), strict=True):
-        if rows >= _MOST_ROWS:
-            raise EngineError(f"Cannot sum the hashes of {rows} rows in one bucket: too many rows are alike")
-        buckets[bucket] = Sums(rows, sums[0] + (sums[1] << _HALF), sums[2] + (sums[3] << _HALF))
-    return buckets
-
-
-def _bucket(hashing: Hashing) -> Column:
-    return functions.col(hashing.grouped_by[0]).bitwiseAND((1 << hashing.bits) - 1)
+    """The sums by bucket `b`, without Java: exact, as decimals of the unsigned hashes."""
+    sums = [f"sum(CAST({lane} AS DECIMAL(20, 0)) + IF({lane} < 0, {1 << 64}, 0))" for lane in ("h1", "h2")]
+    found = bucketed.groupBy("b").agg(*map(functions.expr, ("count(*)", *sums))).toArrow()
+    columns = [column.to_pylist() for column in found.columns]
+    return {b: Sums(n, int(first), int(second)) for b, n, first, second in zip(*columns, strict=True)}
 
 
 def _unsigned(hashes: pa.Table) -> pa.Table:
     """Spark's bigints as the 64 bits that they are."""
-    columns = [
-        pa.chunked_array([chunk.view(pa.uint64()) for chunk in column.chunks], pa.uint64()) for column in hashes.columns
-    ]
-    return pa.table(columns, names=hashes.column_names)
+    return hashes.cast(pa.schema([(name, pa.uint64()) for name in hashes.column_names]), safe=False)
 
 
-def with_text(side: SparkSide, texts: Sequence[int], relaxations: Relaxations, folded: tuple[str, str]) -> SparkSide:
-    """The side with the form of its text in which it is compared.
-
-    texts: places of columns of text. folded: letters, and their lower case, where Java's is another.
-    """
-
-    def form(column: Column) -> Column:
-        if relaxations.trim:
-            column = functions.trim(column)
-        if relaxations.null_as is not None:
-            column = functions.nullif(column, functions.lit(relaxations.null_as))
-        if relaxations.ignore_case:
-            column = functions.lower(functions.translate(column, *folded))
-        return column
-
-    names = side.frame.columns
-    chosen = [
-        form(functions.col(name)).alias(name) if i in texts else functions.col(name) for i, name in enumerate(names)
-    ]
-    return replace(side, frame=side.frame.select(*chosen), plan=None)
+def of_frame(frame: DataFrame, info: SideInfo, places: Callable[[Sequence[str]], list[int]]) -> SparkSide:
+    """The side of a user's frame. places: of the wanted columns among all, in the order wanted."""
+    _check_running(frame.sparkSession)
+    with failing(info):
+        wanted = places(frame.columns)
+        numbered = frame.toDF(*[f"c{i}" for i in range(len(frame.columns))])
+        chosen = numbered.select(*[numbered[f"c{i}"].alias(f"c{n}") for n, i in enumerate(wanted)])
+        schema = pa.schema([logical(frame.schema.fields[i]) for i in wanted])
+    return SparkSide(info=info, frame=chosen, schema=schema)
 
 
-def with_casts(side: SparkSide, casts: Mapping[int, str], types: Mapping[int, pa.DataType]) -> SparkSide:
-    """The side with columns, by place, in another type. casts: expressions with {} for the column."""
-    names = side.frame.columns
-    chosen = [f"{casts.get(i, '{}').format(name)} AS {name}" for i, name in enumerate(names)]
-    schema = pa.schema([field.with_type(types.get(i, field.type)) for i, field in enumerate(side.schema)])
-    return replace(side, frame=side.frame.selectExpr(*chosen), schema=schema, plan=None)
+def of_plan(plan: ScanPlan, info: SideInfo, session: SparkSession | None) -> SparkSide:
+    """The side of a planned table; in a session of harness's own, if none is given."""
+    session = spark_session() if session is None else session
+    _check_running(session)
+    reader = reader_of(session)
+    with failing(info):
+        rows = lower(plan, reader)
+        frame = reader.expose(rows.select(*[rows[f"c{i}"] for i in range(len(plan.columns))]))
+    return SparkSide(info=info, frame=frame, schema=pa.schema([arrow_field(f) for f in plan.columns]), plan=plan)
+
+
+def _check_running(session: SparkSession) -> None:
+    """A stopped session fails in many words."""
+    context = getattr(session, "_sc", None)
+    if context is not None and context._jsc is None:
+        raise EngineError("Spark failed: its session was stopped")
 
 
 @contextmanager

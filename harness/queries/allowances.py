@@ -2,23 +2,22 @@
 
     allowances("SELECT k, avg(price) FROM orders GROUP BY k", {"orders": schema})    {1: Allowance(ulps=16, ...)}
 
-Four things make the last bits of a floating-point number depend on the engine:
+Last bits depend on the engine in four places:
 
 - the average of integers and decimals: an exact sum is divided as doubles, as long doubles, or twice, by engine,
   version and plan (three rows of 0.05 give 0.05 or 0.049999999999999996);
-- sums, averages and statistics of floating-point numbers depend on the order in which rows come;
+- sums, averages and statistics of floating-point numbers depend on the order of rows;
 - powers, logarithms and functions of angles are rounded by the library of each engine;
-- a difference of such numbers keeps their absolute error, however small it is itself.
+- a difference of such numbers keeps their absolute error, however small the difference is.
 
-A column has an allowance where such a number reaches it through arithmetic, CASE, greatest and the like, aggregates,
-derived tables, CTEs, subqueries and set operations. A number that is compared, rounded or made a text or a decimal has
-none: its last bit may decide about a row or a digit, and that shows as a difference. Queries that are not understood
-have none either.
+Such a number reaches a column through arithmetic, CASE, greatest and the like, aggregates, derived tables, CTEs,
+subqueries and set operations. Numbers that are compared, rounded or cast to text or decimal have no allowance: a last
+bit may decide about a row or a digit. Queries that are not understood have none either.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sqlglot import exp, parse_one
@@ -52,9 +51,11 @@ class _Result:
 
 
 _EXACT, _FLOAT = _Result(), _Result(is_float=True)
-_STATISTICS = ("stddev", "variance", "var_", "covar", "corr", "regr", "skewness", "kurtosis", "entropy", "sem")
-_QUANTILES = ("median", "percentilecont", "quantile_cont")
-_SUMS = ("favg", "fsum", "fmean", "kahan_sum", "sumkahan", "product", "geomean", "geometric_mean")
+_STATISTICS = (
+    *("stddev", "variance", "var_", "covar", "corr", "regr", "skewness", "kurtosis", "entropy", "sem"),
+    *("favg", "fsum", "fmean", "kahan_sum", "sumkahan", "product", "geomean", "geometric_mean"),
+    *("median", "percentilecont", "quantile_cont"),
+)
 _OF_LIBRARIES = {
     *("pow", "power", "exp", "ln", "log", "log2", "log10", "cbrt"),
     *("sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh"),
@@ -70,10 +71,8 @@ _DOUBLES = {exp.DType.DOUBLE, exp.DType.FLOAT}
 def allowances(query: str, tables: Mapping[str, Schema], dialect: str = "duckdb") -> dict[int, Allowance]:
     """The columns of a query's result that may differ in their last bits, by place from 0 on.
 
-    They hold for columns of the types FLOAT and DOUBLE only, which the caller must know.
-
-    query: one query. tables: the schemas of the tables that it reads, by name; others are taken for exact. dialect:
-    sqlglot's name of the dialect of `query`.
+    tables: schemas by name; other tables are taken for exact. dialect: sqlglot's name. Holds for columns of FLOAT and
+    DOUBLE alone: their types are the caller's to know.
     """
     known: dict[str, object] = {name: dict.fromkeys(schema.names(), "INT") for name, schema in tables.items()}
     floats = {
@@ -100,10 +99,7 @@ def allowances(query: str, tables: Mapping[str, Schema], dialect: str = "duckdb"
 
 @dataclass(frozen=True, slots=True)
 class _ColumnReading:
-    """Follows columns through the queries inside a query.
-
-    floats: the floating-point columns of tables, by both names in lower case.
-    """
+    """Follows columns through the queries inside a query. floats: columns of tables, by both names in lower case."""
 
     floats: set[tuple[str, str]]
     _known: dict[int, list[_Result]] = field(default_factory=dict)
@@ -113,16 +109,12 @@ class _ColumnReading:
         key = id(scope.expression)
         if key not in self._known:
             self._known[key] = []  # for a recursive CTE in itself
-            self._known[key] = self._outputs(scope)
+            if scope.set_operation_scopes:
+                sides = [self.outputs(side) for side in scope.set_operation_scopes]
+                self._known[key] = [_together(pair) for pair in zip(*sides, strict=False)]
+            elif isinstance(scope.expression, exp.Query):
+                self._known[key] = [self._number(e, scope) for e in scope.expression.selects]
         return self._known[key]
-
-    def _outputs(self, scope: Scope) -> list[_Result]:
-        if scope.set_operation_scopes:
-            sides = [self.outputs(side) for side in scope.set_operation_scopes]
-            return [_together(pair) for pair in zip(*sides, strict=False)]
-        if not isinstance(scope.expression, exp.Query):
-            return []
-        return [self._number(e, scope) for e in scope.expression.selects]
 
     def _column(self, column: exp.Column, scope: Scope | None) -> _Result:
         while scope is not None:
@@ -131,13 +123,9 @@ class _ColumnReading:
                 is_float = (source.name.casefold(), column.name.casefold()) in self.floats
                 return _FLOAT if is_float else _EXACT
             if isinstance(source, Scope):
-                query = source.expression
-                names = [n.casefold() for n in query.named_selects] if isinstance(query, exp.Query) else []
-                if column.name.casefold() not in names:
-                    return _EXACT
-                outputs = self.outputs(source)
-                place = names.index(column.name.casefold())
-                return outputs[place] if place < len(outputs) else _EXACT
+                names = source.expression.named_selects if isinstance(source.expression, exp.Query) else []
+                outputs = zip(names, self.outputs(source), strict=False)
+                return next((own for name, own in outputs if name.casefold() == column.name.casefold()), _EXACT)
             scope = scope.parent
         return _EXACT
 
@@ -149,77 +137,45 @@ class _ColumnReading:
                 inner = self._number(node.this, scope)
                 return _Result(True, inner.allowance) if node.to.this in _DOUBLES else _EXACT
             case exp.Subquery() | exp.Query():
-                return self._scalar(node, scope)
+                inner_scopes = (s for s in scope.subquery_scopes if s.expression is node.unnest())
+                return next((own for s in inner_scopes for own in self.outputs(s)), _EXACT)
             case exp.Window() | exp.Filter() | exp.WithinGroup() | exp.Alias() | exp.Paren():
                 return self._number(node.this, scope)
             case exp.Case() | exp.If():
-                return _together([self._number(n, scope) for n in _results(node)])
+                branches = node.args["ifs"] if isinstance(node, exp.Case) else [node]
+                results = [branch.args["true"] for branch in branches]
+                results += filter(None, [node.args.get("default") or node.args.get("false")])
+                return _together([self._number(n, scope) for n in results])
             case exp.Literal():
                 return _FLOAT if not node.is_string and "e" in node.name.lower() else _EXACT
             case _ if isinstance(node, _DECIDED):
                 return _EXACT
-            case _ if (
-                isinstance(node, exp.AggFunc)
-                or _is_statistic(node)
-                or (isinstance(node, exp.Anonymous) and node.name.lower() == "mean")
-            ):
-                return _aggregate(node, self._parts(node, scope))
             case _:
-                return _computed(node, self._parts(node, scope))
-
-    def _parts(self, node: exp.Expr, scope: Scope) -> list[_Result]:
-        return [self._number(inner, scope) for inner in node.iter_expressions()]
-
-    def _scalar(self, node: exp.Expr, scope: Scope) -> _Result:
-        inner = node.unnest()
-        found = next((s for s in scope.subquery_scopes if s.expression is inner), None)
-        outputs = [] if found is None else self.outputs(found)
-        return outputs[0] if outputs else _EXACT
+                return _computed(node, _together([self._number(part, scope) for part in node.iter_expressions()]))
 
 
-def _results(node: exp.Case | exp.If) -> Iterator[exp.Expr]:
-    branches = node.args["ifs"] if isinstance(node, exp.Case) else [node]
-    yield from (branch.args["true"] for branch in branches)
-    default = node.args.get("default") or node.args.get("false")
-    if default is not None:
-        yield default
-
-
-def _is_statistic(node: exp.Expr) -> bool:
+def _computed(node: exp.Expr, inner: _Result) -> _Result:
+    """The result of a function or an operator, by that of its parts together."""
     name = node.name.lower() if isinstance(node, exp.Anonymous) else node.key
-    return isinstance(node, exp.Func) and name.startswith((*_STATISTICS, *_SUMS, *_QUANTILES))
-
-
-def _aggregate(node: exp.Expr, parts: list[_Result]) -> _Result:
-    inner = _together(parts)
-    if _is_statistic(node):
+    is_average = isinstance(node, exp.Avg) or (isinstance(node, exp.Anonymous) and name == "mean")
+    if isinstance(node, exp.Func) and name.startswith(_STATISTICS):
         return _Result(True, ORDER)
-    if isinstance(node, exp.Sum | exp.Avg | exp.Anonymous) and (inner.is_float or inner.allowance is not None):
+    if (is_average or isinstance(node, exp.Sum)) and (inner.is_float or inner.allowance is not None):
         return _Result(True, _greater(ORDER, inner.allowance))
-    if isinstance(node, exp.Avg | exp.Anonymous):
+    if is_average:
         return _Result(True, AVERAGE)
-    return inner
-
-
-def _computed(node: exp.Expr, parts: list[_Result]) -> _Result:
-    inner = _together(parts)
     if isinstance(node, exp.Add | exp.Sub) and inner.allowance is not None:
         return _Result(True, CANCELLED)
     if isinstance(node, exp.Div):
         return _Result(True, inner.allowance)
-    if (node.name.lower() if isinstance(node, exp.Anonymous) else node.key) in _OF_LIBRARIES:
+    if name in _OF_LIBRARIES:
         return _Result(True, _greater(LIBRARY, inner.allowance))
     return inner
 
 
-def _together(parts: list[_Result] | tuple[_Result, ...]) -> _Result:
-    allowance: Allowance | None = None
-    for part in parts:
-        allowance = _greater(part.allowance, allowance)
-    return _Result(any(p.is_float for p in parts), allowance)
+def _together(parts: Sequence[_Result]) -> _Result:
+    return _Result(any(p.is_float for p in parts), _greater(*(p.allowance for p in parts)))
 
 
-def _greater(left: Allowance | None, right: Allowance | None) -> Allowance | None:
-    if left is None or right is None:
-        return left or right
-    return left if left.ulps >= right.ulps else right
+def _greater(*allowances: Allowance | None) -> Allowance | None:
+    return max(filter(None, allowances), key=lambda allowance: allowance.ulps, default=None)

@@ -1,7 +1,4 @@
-"""Names that a query has and its tables have not: errors whose hints are the user's own tables and columns.
-
-DuckDB looks for near names among its catalog too, and knows no path into a struct.
-"""
+"""Names that neither tables nor columns have: errors whose hints are the user's own, and paths into structs."""
 
 from __future__ import annotations
 
@@ -29,11 +26,7 @@ _EXCERPT = re.compile(r"\s*LINE \d+:.*", re.DOTALL)
 def told(error: duckdb.Error, query: str, tables: Mapping[str, Schema], own: Collection[str] = ()) -> HarnessError:
     """The error about a query that DuckDB refuses; about an unknown name, with hints of the user's own.
 
-    Args:
-        error: DuckDB's, about a query.
-        query: its text.
-        tables: the tables that the query could name, with the schemas of those that it reads.
-        own: tables of the user's connection.
+    tables: those that the query could name, with the schemas of those that were read. own: tables of the connection.
     """
     text = _EXCERPT.sub("", said(error))
     absent = _TABLE.search(text)
@@ -44,11 +37,16 @@ def told(error: duckdb.Error, query: str, tables: Mapping[str, Schema], own: Col
         return _refused(text)
     paths = [".".join(path) for schema in tables.values() for path in _paths(schema.fields)]
     if found["owner"] is not None:
-        wanted = _after(found["owner"], query)
+        # Of `addr.city` DuckDB says `addr`.
+        after = re.search(rf'(?<![\w.]){re.escape(found["owner"])}"?\s*\.\s*"?(\w+)', query, re.IGNORECASE)
+        wanted = found["owner"] if after is None else f"{found['owner']}.{after[1]}"
         paths = [path for path in paths if "." in path]
     else:
         wanted = found["column"] or found["of_table"]
-    near = _near(wanted, paths)
+    folded = {path.casefold(): path for path in paths if path.casefold() != wanted.casefold()}
+    exact = [path for fold, path in folded.items() if fold.endswith(f".{wanted.casefold()}")]
+    close = [folded[fold] for fold in difflib.get_close_matches(wanted.casefold(), folded, n=3)]
+    near = list(dict.fromkeys([*exact, *close]))[:3]
     of_duckdb = _HINT.search(text)
     names = [] if of_duckdb is None else [each.strip() for each in of_duckdb[1].split(",")]
     said_already = {wanted.casefold(), *map(str.casefold, near)}
@@ -78,12 +76,6 @@ def no_table(name: str, known: Collection[str]) -> TableNotFoundError:
     return TableNotFoundError(f"There is no table {written((name,))}; {hint}", cause="NoSuchTable")
 
 
-def _after(owner: str, query: str) -> str:
-    """The name with what follows it in a query: `addr.city`, of which DuckDB says `addr`."""
-    found = re.search(rf'(?<![\w.]){re.escape(owner)}"?\s*\.\s*"?(\w+)', query, re.IGNORECASE)
-    return owner if found is None else f"{owner}.{found[1]}"
-
-
 def _paths(fields: Iterable[Field], prefix: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
     """The columns and the fields of structs in them."""
     for field in fields:
@@ -91,12 +83,3 @@ def _paths(fields: Iterable[Field], prefix: tuple[str, ...] = ()) -> Iterator[tu
         yield path
         if isinstance(field.type, StructType):
             yield from _paths(field.type.fields, path)
-
-
-def _near(wanted: str, paths: Collection[str]) -> list[str]:
-    """The nearest columns and fields, among them the fields of exactly that name."""
-    typed = wanted.casefold()
-    folded = {path.casefold(): path for path in paths if path.casefold() != typed}
-    exact = [path for fold, path in folded.items() if fold.endswith(f".{typed}")]
-    near = [folded[fold] for fold in difflib.get_close_matches(typed, folded, n=3)]
-    return list(dict.fromkeys([*exact, *near]))[:3]

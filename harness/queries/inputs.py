@@ -27,10 +27,7 @@ if TYPE_CHECKING:
 
 
 def _frame(name: str, value: object) -> pa.Table | None:
-    """The rows of a frame that is given as a table; None: it is a table, a snapshot or a location.
-
-    Raises RequestError: it is none of these.
-    """
+    """The rows of a frame; None: a table, a snapshot or a location. Raises RequestError: none of these."""
     if isinstance(value, Snapshot | Table | str):
         return None
     import pyarrow as pa
@@ -83,10 +80,6 @@ class _OnDemand(Mapping[str, _T]):
         self._make, self._made = make, dict(made or {})
         self._names = dict.fromkeys((*names, *self._made))
 
-    def also(self, values: Mapping[str, _T]) -> _OnDemand[_T]:
-        """The same and other values."""
-        return _OnDemand(self._names, self._make, {**self._made, **values})
-
     @property
     def made(self) -> Mapping[str, _T]:
         """The values that were asked for."""
@@ -112,10 +105,7 @@ class _OnDemand(Mapping[str, _T]):
 def _at_moments(
     query: str, dialect: str, snapshots: Mapping[str, Snapshot], fixed: Collection[str]
 ) -> tuple[str, dict[str, Snapshot]]:
-    """The query without the moments of tables that it names, and the tables at these moments by their new names.
-
-    fixed: names of tables that are snapshots already.
-    """
+    """The query without moments of tables, and these tables by new names. fixed: names of snapshots."""
     if not may_name_moments(query):
         return query, {}
     from harness.queries.rewrite import bound_name, parse_statement
@@ -138,11 +128,9 @@ def _at_moments(
 def planned(
     reference: TableReference, snapshot: Snapshot, connection: duckdb.DuckDBPyConnection | None = None
 ) -> ScanPlan:
-    """The plan of a table in one place of a query.
+    """The plan of a table in one place of a query. Raises HarnessError: as for `Snapshot.plan`.
 
-    connection: the user's, that the query runs on; None: one in UTC, or Spark.
-
-    Raises HarnessError: as for `Snapshot.plan`.
+    connection: the user's, on which the query runs; None: DuckDB in UTC, or Spark.
     """
     where = reference.where
     if where is not None and connection is not None:
@@ -191,24 +179,21 @@ class Inputs:
 
     @classmethod
     def of(cls, query: str, dialect: str, tables: Mapping[str, object], **options: Any) -> Inputs:
-        """The inputs of a query: `tables`, and those that it names by location.
-
-        options: of `open_table`, for locations. Raises as `harness.sql`.
-        """
+        """The inputs of a query, also by location. options: of `open_table`. Raises as `harness.sql`."""
         frames = {key: frame for key, value in tables.items() if (frame := _frame(key, value)) is not None}
         given: dict[str, Any] = {key: value for key, value in tables.items() if key not in frames}
         given = {place: place for place in locations(query, dialect) if place not in tables} | given
-        snapshots = _OnDemand(given, lambda name: snapshot_of(given[name], **options))
+        opened = _OnDemand(given, lambda name: snapshot_of(given[name], **options))
         fixed = {name for name, value in tables.items() if isinstance(value, Snapshot)}
-        query, moments = _at_moments(query, dialect, snapshots, fixed)
-        snapshots = snapshots.also(moments)
+        query, moments = _at_moments(query, dialect, opened, fixed)
+        snapshots = _OnDemand(opened, opened.__getitem__, moments)
         columns = {key: _opaque(frame.column_names) for key, frame in frames.items()}
         return cls(
             query=query,
             given=tuple(tables),
             snapshots=snapshots,
             frames=frames,
-            schemas=_OnDemand(snapshots, lambda name: snapshots[name].schema).also(columns),
+            schemas=_OnDemand(snapshots, lambda name: snapshots[name].schema, columns),
             metadata=MetadataTables(snapshots),
         )
 
@@ -234,6 +219,7 @@ class Inputs:
 
     def plans(self, rewritten: Rewritten) -> dict[str, ScanPlan]:
         """Plans of tables by the names of their views. Raises UnsupportedError: it reads what only DuckDB does."""
+        found = {}
         for reference in rewritten.references:
             if reference.table not in self.snapshots:
                 raise UnsupportedError(
@@ -247,9 +233,8 @@ class Inputs:
                     "engine='duckdb'",
                     options=("engine",),
                 )
-        return {
-            reference.view: planned(reference, self.snapshots[reference.table]) for reference in rewritten.references
-        }
+            found[reference.view] = planned(reference, self.snapshots[reference.table])
+        return found
 
 
 # Locations of tables in a query: `FROM 'warehouse/orders'`, as DuckDB reads files by their paths.
@@ -264,10 +249,7 @@ _QUOTED_SLASH = re.compile(r"""['"`][^'"`]*/""")
 
 
 def is_location(name: str) -> bool:
-    """True if a table's name in a query is the directory of an Iceberg or Delta table, or a metadata file.
-
-    A URI is, unless it ends as files do that DuckDB reads; what is there is seen when it is opened.
-    """
+    """Tells whether a table's name is the directory or metadata file of a table, or a URI but of a file for DuckDB."""
     path = local_path(name)
     if name.endswith(_METADATA_FILE):
         return not is_local(path) or os.path.isfile(path)

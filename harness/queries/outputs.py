@@ -15,6 +15,9 @@ from harness.metadata.filters.literals import Kind, literal_of
 from harness.metadata.model.schema import Schema
 from harness.storage.records import dataclass
 
+_Columns = Sequence[tuple[str | None, str | None]]
+"""Names and types of columns; None: none, or not that of a bound table's column."""
+
 
 class OutputColumns:
     """Names and uses of the queries inside a statement."""
@@ -22,6 +25,7 @@ class OutputColumns:
     def __init__(self, statement: exp.Expr, schemas: Mapping[int, Schema]) -> None:
         """`schemas`: by the `id` of each reference to a bound table in `statement`."""
         self._schemas = schemas
+        self._known: dict[int, _Columns | None] = {}
         self._ctes: dict[str, list[exp.CTE]] = {}
         self._tables: dict[str, list[exp.Table]] = {}
         for cte in statement.find_all(exp.CTE):
@@ -29,89 +33,79 @@ class OutputColumns:
         for table in statement.find_all(exp.Table):
             self._tables.setdefault(table.name.casefold(), []).append(table)
 
-    def of_source(self, node: exp.Expr) -> Sequence[str] | None:
-        """The columns of a table, CTE or subquery in FROM; None where they are not known, or not by these names."""
-        if node.args.get("pivots") or node.args.get("sample"):
-            return None
-        renamed = node.alias_column_names
-        schema = self._schemas.get(id(node))
-        if schema is not None:
-            return None if renamed else schema.names()
-        query: exp.Expr | None = None
-        if isinstance(node, exp.Subquery):
-            query = node.this
-        elif isinstance(node, exp.Table) and not node.db:
-            cte = self._cte_of(node)
-            if cte is None:
-                return None
-            query = cte.this
-            renamed = renamed or cte.alias_column_names
-        if not isinstance(query, exp.Query):
-            return None
-        names = self.names(query)
-        if names is None or len(renamed) > len(names):
-            return None
-        named = [*renamed, *names[len(renamed) :]]  # fewer names than columns leave the others as they are
-        return named if len({name.casefold() for name in named}) == len(named) else None
+    def names(self, node: exp.Expr) -> Sequence[str] | None:
+        """The columns of a query or a source, in their order; None where they are not known, or two have one name."""
+        columns = self._columns(node)
+        names = [name for name, _ in columns or () if name is not None]
+        is_known = columns is not None and len({name.casefold() for name in names}) == len(columns)
+        return names if is_known else None
 
-    def types_of(self, node: exp.Expr) -> Mapping[str, str | None] | None:
-        """The columns of a source, in lower case, as `of_source` has them, with their types as `type_of` has them."""
-        names = self.of_source(node)
-        return None if names is None else {n.casefold(): self._source_type(node, i) for i, n in enumerate(names)}
-
-    def names(self, query: exp.Query) -> Sequence[str] | None:
-        """The columns of a query, in their order; None where they are not known, or two have one name."""
-        match query:
-            case exp.SetOperation(this=exp.Query() as left) if not query.args.get("by_name"):
-                return self.names(left)
-            case exp.Subquery(this=exp.Query() as inner) if not query.alias:
-                return self.names(inner)
-            case exp.Select() if is_bare_star(query):
-                source = query.args.get("from_")
-                is_alone = source is not None and not query.args.get("joins") and not source.this.args.get("joins")
-                return self.of_source(source.this) if source is not None and is_alone else None
-            case exp.Select():
-                names = [str(column.alias_or_name) for column in query.expressions]
-                is_known = all(isinstance(c, exp.Alias | exp.Column) and not c.is_star for c in query.expressions)
-                folded = {name.casefold() for name in names}
-                return names if is_known and len(folded) == len(names) else None
-            case _:
-                return None
+    def types(self, node: exp.Expr) -> Mapping[str, str | None] | None:
+        """The columns, in lower case, as `names` has them, with their types as `type_of` has them."""
+        names, columns = self.names(node), self._columns(node)
+        return None if names is None else {n.casefold(): t for n, (_, t) in zip(names, columns or (), strict=True)}
 
     def type_of(self, query: exp.Expr, position: int) -> str | None:
-        """The type of a column of a query, by its place; None where it is not that of a bound table's column."""
-        match query:
+        """The type of a column, by its place; None where it is not that of a bound table's column."""
+        columns = self._columns(query) or ()
+        return columns[position][1] if position < len(columns) else None
+
+    def _columns(self, node: exp.Expr) -> _Columns | None:
+        """The columns of a query or a source with their types; None: nobody knows how many they are."""
+        if id(node) not in self._known:
+            self._known[id(node)] = self._found(node)
+        return self._known[id(node)]
+
+    def _found(self, node: exp.Expr) -> _Columns | None:
+        renamed: list[str] = []
+        if isinstance(node, exp.Table | exp.Subquery):
+            renamed = node.alias_column_names
+            if node.args.get("pivots") or node.args.get("sample"):
+                return None
+        schema, cte, inner = self._schemas.get(id(node)), None, None
+        if schema is not None:
+            return None if renamed else [(field.name, str(field.type)) for field in schema.fields]
+        match node:
+            case exp.SetOperation() if not node.args.get("by_name"):
+                left, right = self._columns(node.this), self._columns(node.expression)
+                if left is None or right is None or len(left) != len(right):
+                    return None if left is None else [(name, None) for name, _ in left]
+                return [(n, own if own == other else None) for (n, own), (_, other) in zip(left, right, strict=True)]
+            case exp.Select() if is_bare_star(node):
+                source = node.args.get("from_")
+                is_alone = source is not None and not node.args.get("joins") and not source.this.args.get("joins")
+                return self._columns(source.this) if source is not None and is_alone else None
+            case exp.Select():
+                return self._items(node)
             case exp.Subquery():
-                return self.type_of(query.this, position)
-            case exp.SetOperation():
-                left, right = (self.type_of(operand, position) for operand in (query.this, query.expression))
-                return left if left == right else None
-            case exp.Select() if is_bare_star(query):
-                source = query.args.get("from_")
-                return None if source is None else self._source_type(source.this, position)
-            case exp.Select() if position < len(query.expressions):
-                column = query.expressions[position].unalias()
-                return self._column_type(query, column) if type(column) is exp.Column else None
+                inner = node.this
+            case exp.Table() if not node.db and (cte := self._cte_of(node)) is not None:
+                inner, renamed = cte.this, renamed or cte.alias_column_names
             case _:
                 return None
+        columns = self._columns(inner)
+        if columns is None or not renamed:
+            return columns
+        if self.names(inner) is None or len(renamed) > len(columns):
+            return None
+        # Fewer names than columns leave the others as they are.
+        return [*((new, type_) for new, (_, type_) in zip(renamed, columns, strict=False)), *columns[len(renamed) :]]
 
-    def _column_type(self, query: exp.Select, column: exp.Column) -> str | None:
-        sources = [join.this for join in query.args.get("joins") or []]
-        if query.args.get("from_") is not None:
-            sources.insert(0, query.args["from_"].this)
-        found = []
-        for source in sources:
-            names = [name.casefold() for name in self.of_source(source) or ()]
-            if column.name.casefold() in names and column.table.casefold() in ("", source.alias_or_name.casefold()):
-                found.append(self._source_type(source, names.index(column.name.casefold())))
-        return found[0] if len(found) == 1 and len(column.parts) <= 2 else None
-
-    def _source_type(self, node: exp.Expr, position: int) -> str | None:
-        schema = self._schemas.get(id(node))
-        if schema is not None:
-            return str(schema.fields[position].type)
-        cte = self._cte_of(node) if isinstance(node, exp.Table) else None
-        return self.type_of(cte.this if cte is not None else node, position)
+    def _items(self, query: exp.Select) -> _Columns | None:
+        if any(item.is_star for item in query.expressions):
+            return None
+        clause = query.args.get("from_")
+        sources = [] if clause is None else [clause.this, *(join.this for join in query.args.get("joins") or ())]
+        known = [(source.alias_or_name.casefold(), self.types(source) or {}) for source in sources]
+        columns: list[tuple[str | None, str | None]] = []
+        for item in query.expressions:
+            column, types = item.unalias(), []
+            if type(column) is exp.Column and len(column.parts) <= 2:
+                own = [each for name, each in known if column.table.casefold() in ("", name)]
+                types = [each[column.name.casefold()] for each in own if column.name.casefold() in each]
+            name = str(item.alias_or_name) if isinstance(item, exp.Alias | exp.Column) else None
+            columns.append((name, types[0] if len(types) == 1 else None))
+        return columns
 
     def use_of(self, query: exp.Query) -> exp.Expr | None:
         """The one place that uses a query's result: a set operation, or a table or subquery in FROM; None: no such."""
@@ -163,19 +157,12 @@ def position_of(names: Sequence[str] | None, column: exp.Column) -> int | None:
 
 def is_bare_star(query: exp.Select) -> bool:
     """Tells whether a SELECT passes on all columns by a single star, without EXCLUDE, REPLACE or RENAME."""
-    return (
-        len(query.expressions) == 1
-        and type(query.expressions[0]) is exp.Star
-        and not any(query.expressions[0].args.values())
-    )
+    first, *others = query.expressions or [None]
+    return not others and type(first) is exp.Star and not any(first.args.values())
 
 
-_WHOLE_NUMBERS = {
-    "byte": exp.DType.TINYINT,
-    "short": exp.DType.SMALLINT,
-    "int": exp.DType.INT,
-    "long": exp.DType.BIGINT,
-}
+_TYPES = (exp.DType.TINYINT, exp.DType.SMALLINT, exp.DType.INT, exp.DType.BIGINT)
+_WHOLE_NUMBERS = dict(zip(("byte", "short", "int", "long"), _TYPES, strict=True))
 _INEXACT = ("half", "float", "double")
 
 
@@ -183,9 +170,8 @@ _INEXACT = ("half", "float", "double")
 class SourceColumns:
     """The sources of a SELECT and their columns.
 
-    columns: of each source, the names in lower case with their types; None where they are not known. A type is that of
-        a table's column, as text, or None.
-    hiding: names that mean something else than a column, where nothing stands before them: aliases of tables.
+    columns: of each source, the names in lower case with the types of tables' columns; None where they are not known.
+    hiding: aliases of tables, which a name without a table means before a column.
     """
 
     select: exp.Select
@@ -252,7 +238,16 @@ class EqualColumns:
         self._scope = scope
         self._position = position
         self._classes: list[set[tuple[int, str]]] = []
-        for one, other in (*_equalities(scope, found), *_by_using(scope, position)):
+        equal = [(scope.place_of(c.this), scope.place_of(c.expression)) for c in found if is_equality(c)]
+        for index, source in enumerate(scope.sources):
+            for name in source.using if holds_of_both(scope.sources, index, position) else ():
+                left = [i for i in range(index) if scope.may_have(i, name)]
+                # Several on the left are one by their own USING, and that is the first of them.
+                if left and all(_is_attached_by(scope.sources[i], name) for i in left[1:]):
+                    equal.append(((left[0], name), (index, name)))
+        for one, other in equal:
+            if one is None or other is None:
+                continue
             joined = [c for c in self._classes if one in c or other in c]
             self._classes = [c for c in self._classes if c not in joined]
             self._classes.append({one, other}.union(*joined))
@@ -262,31 +257,22 @@ class EqualColumns:
         place = self._scope.place_of(column) if self._classes else None
         if place is None:
             return None
-        for equal in self._classes:
-            if place in equal:
-                for position, name in sorted(equal):
-                    seen = self._seen_as(name, place) if position == self._position else None
-                    if seen is not None:
-                        return name, seen[0]
-        return None
+        equal = sorted(each for found in self._classes if place in found for each in found)
+        names = [name for position, name in equal if position == self._position]
+        return next(((name, seen[0]) for name in names if (seen := self._seen_as(name, place)) is not None), None)
 
     def _seen_as(self, name: str, place: tuple[int, str]) -> tuple[exp.DType | None] | None:
         """None where equal values may still differ: floats have two zeros, and other types are cast to compare them."""
-        own, other = (self._type(self._position, name), self._type(*place))
+        own, other = ((self._scope.columns[i] or {}).get(n) for i, n in ((self._position, name), place))
         if own is None or other is None or own in _INEXACT:
             return None
         if own == other:
             return (None,)
+        if own not in _WHOLE_NUMBERS or other not in _WHOLE_NUMBERS:
+            return None
         # A whole number is the same in another width; a literal must not be taken for one of the narrower type.
-        both = own in _WHOLE_NUMBERS and other in _WHOLE_NUMBERS
         widths = list(_WHOLE_NUMBERS)
-        if not both or widths.index(own) > widths.index(other):
-            return (None,) if both else None
-        return (_WHOLE_NUMBERS[other],)
-
-    def _type(self, position: int, name: str) -> str | None:
-        columns = self._scope.columns[position]
-        return None if columns is None else columns.get(name)
+        return (None if widths.index(own) > widths.index(other) else _WHOLE_NUMBERS[other],)
 
 
 def is_equality(condition: exp.Expr) -> bool:
@@ -295,42 +281,20 @@ def is_equality(condition: exp.Expr) -> bool:
     return bool(columns) and all(type(column) is exp.Column for column in columns)
 
 
-_Pair = tuple[tuple[int, str], tuple[int, str]]
-
-
-def _equalities(scope: SourceColumns, found: Iterable[exp.Expr]) -> Iterator[_Pair]:
-    for condition in found:
-        if is_equality(condition):
-            one, other = scope.place_of(condition.this), scope.place_of(condition.expression)
-            if one is not None and other is not None:
-                yield one, other
-
-
-def _by_using(scope: SourceColumns, position: int) -> Iterator[_Pair]:
-    for index, source in enumerate(scope.sources):
-        for name in source.using if holds_of_both(scope.sources, index, position) else ():
-            left = [i for i in range(index) if scope.may_have(i, name)]
-            # Several on the left are one by their own USING, and that is the first of them.
-            if left and all(_is_attached_by(scope.sources[i], name) for i in left[1:]):
-                yield (left[0], name), (index, name)
-
-
 # The sources of a SELECT, from the left, and which rows of each its joins and conditions let matter.
 
 
-_Sources = frozenset[int]
-_NONE: _Sources = frozenset()
+IndexOf = Callable[[exp.Column], "int | None"]
+"""The place of the source that a column is of; None: unknown."""
+_NONE: frozenset[int] = frozenset()
 _OF_ONE = {exp.Paren, exp.Cast, exp.TryCast, exp.Neg, exp.Not, exp.Year, exp.TimestampTrunc, exp.IsNan, exp.Between}
 """Null where `this` is."""
 _OF_TWO = {exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Like, exp.StartsWith, exp.Add, exp.Sub, exp.Mul}
 """Null where `this` or `expression` is."""
 
 
-def rejected(condition: exp.Expr, index_of: Callable[[exp.Column], int | None]) -> frozenset[int]:
-    """The sources that the condition is not true for, where all columns of one of them are null.
-
-    index_of: which source a column is of; None: it is not known.
-    """
+def rejected(condition: exp.Expr, index_of: IndexOf) -> frozenset[int]:
+    """The sources for which the condition is not true where all columns of one of them are null."""
     kind = type(condition)
     if kind is exp.Paren:
         return rejected(condition.this, index_of)
@@ -350,7 +314,7 @@ def rejected(condition: exp.Expr, index_of: Callable[[exp.Column], int | None]) 
     return _null_with(condition, index_of)
 
 
-def _null_with(node: exp.Expr, index_of: Callable[[exp.Column], int | None]) -> _Sources:
+def _null_with(node: exp.Expr, index_of: IndexOf) -> frozenset[int]:
     """The sources with whose nulls an expression is null; of parts that are not understood, none."""
     kind = type(node)
     if isinstance(node, exp.Column):
@@ -369,9 +333,8 @@ def _null_with(node: exp.Expr, index_of: Callable[[exp.Column], int | None]) -> 
 class JoinedSource:
     """A table, subquery or function in FROM.
 
-    join: the join that attaches the source; None for the first.
-    side: the rows that the join fills with nulls; LEFT: rows of this source. Empty where it fills none, or where a
-        condition drops all rows that it fills.
+    join: attaches the source; None for the first. side: the rows that the join fills with nulls and no condition drops;
+    LEFT: rows of this source; empty: none.
     """
 
     node: exp.Expr
@@ -406,10 +369,6 @@ class JoinedSource:
         return tuple(str(name.name).casefold() for name in names)
 
 
-IndexOf = Callable[[exp.Column], "int | None"]
-"""The place of the source that a column is of; None: unknown."""
-
-
 def select_of(table: exp.Expr) -> exp.Select | None:
     """The SELECT that names the table, or has the subquery, directly in FROM."""
     node = table.parent
@@ -429,22 +388,19 @@ def sources_of(select: exp.Select) -> list[JoinedSource] | None:
     if first is None or select.args.get("sample") or select.args.get("laterals"):
         return None
     inner = (first.this.args.get("joins") or []) if isinstance(first.this, exp.Table) else []
-    joins = [*inner, *(select.args.get("joins") or [])]
-    sources = [JoinedSource(first.this, None, ""), *(JoinedSource(join.this, join, join.side) for join in joins)]
-    if any(s.node.args.get("joins") for s in sources[1:]) or not all(_is_known_join(join) for join in joins):
-        return None
+    sources = [JoinedSource(first.this, None, "")]
+    for join in (*inner, *(select.args.get("joins") or [])):
+        is_outer = join.side in ("LEFT", "RIGHT", "FULL") and join.kind in ("", "OUTER")
+        is_known = is_outer or (not join.side and join.kind in ("", "INNER", "CROSS", "SEMI", "ANTI"))
+        if not is_known or join.method not in ("", "NATURAL") or join.this.args.get("joins"):
+            return None
+        if any(said for part, said in join.args.items() if part not in _JOIN):
+            return None
+        sources.append(JoinedSource(join.this, join, join.side))
     return sources
 
 
 _JOIN = {"this", "side", "kind", "method", "on", "using"}
-
-
-def _is_known_join(join: exp.Join) -> bool:
-    if join.method not in ("", "NATURAL") or any(said for part, said in join.args.items() if part not in _JOIN):
-        return False
-    if join.side:
-        return join.side in ("LEFT", "RIGHT", "FULL") and join.kind in ("", "OUTER")
-    return join.kind in ("", "INNER", "CROSS", "SEMI", "ANTI")
 
 
 def without_dropped(select: exp.Select, sources: Sequence[JoinedSource], index_of: IndexOf) -> list[JoinedSource]:
@@ -464,17 +420,12 @@ def without_dropped(select: exp.Select, sources: Sequence[JoinedSource], index_o
                 if on is not None and not found[above].side and found[above].kind != "ANTI":
                     dropped |= rejected(on, index_of)
             first = max(i for i in range(index + 1) if found[i].is_after_comma or i == 0)
-            side = _kept_side(found[index].side, index in dropped, any(first <= i < index for i in dropped))
-            found[index] = replace(found[index], side=side)
+            fills_own = found[index].side in ("LEFT", "FULL") and index not in dropped
+            fills_others = found[index].side in ("RIGHT", "FULL") and not any(first <= i < index for i in dropped)
+            sides = {(True, True): "FULL", (True, False): "LEFT", (False, True): "RIGHT"}
+            found[index] = replace(found[index], side=sides.get((fills_own, fills_others), ""))
         if found == before:
             return found
-
-
-def _kept_side(side: str, is_own_dropped: bool, is_other_dropped: bool) -> str:
-    """The side without rows of nulls that are dropped, in place of the source's own rows or of those on its left."""
-    fills_own = side in ("LEFT", "FULL") and not is_own_dropped
-    fills_others = side in ("RIGHT", "FULL") and not is_other_dropped
-    return {(True, True): "FULL", (True, False): "LEFT", (False, True): "RIGHT"}.get((fills_own, fills_others), "")
 
 
 def conditions(select: exp.Select, sources: Sequence[JoinedSource], position: int) -> Iterator[exp.Expr]:
@@ -494,10 +445,7 @@ def conditions_of(select: exp.Select, clause: str) -> Iterator[exp.Expr]:
 
 
 def partners(sources: Sequence[JoinedSource], position: int) -> frozenset[int]:
-    """Sources that a row of this source needs a row of, and whose rows do not depend on this source.
-
-    The sources left of a left join, for the one on its right: a dropped row there needs no match.
-    """
+    """Sources of which a row of this source needs one, and whose rows do not depend on it, as left of a left join."""
     own = sources[position]
     is_joined = own.side == "LEFT" or (own.side == "" and own.kind in ("SEMI", "ANTI"))
     if is_joined and all(s.side in ("", "LEFT") for s in sources[position + 1 :]):

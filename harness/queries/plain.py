@@ -25,13 +25,10 @@ from harness.storage.records import dataclass
 class TableReference:
     """A place where a query reads a bound table.
 
-    view: the name that stands there in the rewritten query; a view of that name must be made before it runs.
-    aliased: whether an alias follows it, so that a subquery can stand in its place.
-    table: the name of the bound table.
-    metadata: the name of its metadata table that is read in its place; None: the table is read itself.
-    where: a filter that the view may apply, for the schema of the table; None: there is none.
-    columns: columns of the table, and metadata columns, that the query may use; None: any. It may be empty.
-    put, original: the words of the rewritten query, the view with an alias where the user gave none, and the user's.
+    view: the name in the rewritten query, for a view to be made. aliased: an alias follows, as a subquery needs.
+    table: the bound table. metadata: its metadata table that is read; None: the table itself.
+    where: a filter for the table's schema; None: none. columns: all that the query may use; None: any.
+    put, original: the words of the rewritten query, with an alias where the user gave none, and the user's words.
     enough: the number of rows that suffice, whichever they are; None: the query needs all.
     """
 
@@ -85,10 +82,7 @@ KEYWORDS = frozenset(_TAKEN.split())
 
 
 def rewrite_plain(query: str, tables: Mapping[str, Schema], *, prefix: str) -> Rewritten | None:
-    """The result of `harness.queries.rewrite.rewrite` for a query in DuckDB's dialect; None: ask the rewriter.
-
-    tables, prefix: as there.
-    """
+    """The result of `rewrite` for a query in DuckDB's dialect; None: ask the rewriter. tables, prefix: as there."""
     refuse_half_characters(query, "query")
     text = query.rstrip().removesuffix(";").rstrip()
     tokens = _tokens(text)
@@ -161,29 +155,25 @@ class _Query:
         if self._is("order"):
             self.row_by_row = False
             self._word("by")
-            self._each(self._ordered)
+            self._each(self._key)
         limit = self._take("number").text if self._is("limit") else ""
         self._take("end")
         schema = self.tables[table.text]
-        used = self._used(schema, alias.casefold())
+        known = {name.casefold() for name in (*schema.names(), *METADATA)} | self.aliases
+        for path in self.columns:
+            if path[-1] not in known or path[:-1] not in ((), (alias.casefold(),)) or path == (alias.casefold(),):
+                raise _NotPlainError
+        used = {name for path in self.columns for name in path} | self.aliases | {alias.casefold()}
         view = f"{prefix}_1_{table.text}"
         named = quoted(view) + ("" if is_renamed else f" AS {table.text}")
         end = table.start + len(table.text)
-        known = dict.fromkeys((*schema.names(), *METADATA))
-        columns = None if self.all_columns else tuple(name for name in known if name.casefold() in used)
+        names = dict.fromkeys((*schema.names(), *METADATA))
+        columns = None if self.all_columns else tuple(name for name in names if name.casefold() in used)
         enough = whole_number(limit) if self.row_by_row else None
         reference = TableReference(
             view=view, table=table.text, where=None, columns=columns, put=named, original=table.text, enough=enough
         )
         return Rewritten(sql=self.text[: table.start] + named + self.text[end:], references=(reference,))
-
-    def _used(self, schema: Schema, table: str) -> set[str]:
-        """The names in the query, in lower case. Refuses unknown names."""
-        known = {name.casefold() for name in (*schema.names(), *METADATA)} | self.aliases
-        for path in self.columns:
-            if path[-1] not in known or path[:-1] not in ((), (table,)) or path == (table,):
-                raise _NotPlainError
-        return {name for path in self.columns for name in path} | self.aliases | {table}
 
     def _each(self, one: Callable[[], None]) -> None:
         one()
@@ -204,7 +194,7 @@ class _Query:
         is_name = token.kind == "word" and token.text.lower() not in KEYWORDS
         return self._name().text if self._is("as") or is_name else None
 
-    def _ordered(self) -> None:
+    def _key(self) -> None:
         self._sum()
         if not self._is("asc"):
             self._is("desc")
@@ -230,19 +220,16 @@ class _Query:
             self.at += 1
         else:
             name = self._name().text.casefold()
-            if self._is("("):
-                self._arguments(name)
-            else:
+            if not self._is("("):
                 self.columns.append((name, self._name().text.casefold()) if self._is(".") else (name,))
-
-    def _arguments(self, function: str) -> None:
-        if function not in _FUNCTIONS:
-            raise _NotPlainError
-        self.row_by_row = False
-        if function != "count" or not self._is("*"):
-            self._is("distinct")
-            self._each(self._sum)
-        self._word(")")
+                return
+            if name not in _FUNCTIONS:
+                raise _NotPlainError
+            self.row_by_row = False
+            if name != "count" or not self._is("*"):
+                self._is("distinct")
+                self._each(self._sum)
+            self._word(")")
 
     def _is(self, text: str) -> bool:
         """Tells whether a text comes next, and then passes it."""

@@ -5,21 +5,21 @@ A condition is taken only from a place where rows that fail it cannot matter, ev
 - WHERE, for a table that no outer join of that SELECT fills with nulls. A join whose nulls a condition drops is none;
 - ON of an inner or semi join, for both sides; of a left join, for the right table; of a right join, for the left ones;
   of an anti join, for the right table;
-- HAVING, where it is about keys of the GROUP BY alone;
-- the query around a derived table, a CTE that is read once, or an operand of a set operation, where a condition on its
-  result is one on the columns that it passes on (`harness.queries.outputs`).
+- HAVING, about keys of the GROUP BY alone;
+- the query around a derived table, a CTE that is read once, or an operand of a set operation, for the columns that
+  it passes on (`harness.queries.outputs`).
 
 So each SELECT gives the same rows as before, and with it everything around it, NOT EXISTS and outer joins included.
 
 A condition over several tables, such as `(a.x = 1 AND …) OR (a.x = 2 AND …)`, implies one for each. A condition on a
 column holds for columns that equal it by `a.x = b.x`, USING or a chain of these. A computed column stands for its
-expression: `SELECT year(day) AS y … WHERE y = 2024`. QUALIFY and conditions with subqueries or functions are left
-alone, and so is a SELECT with a sample, a positional join, an ASOF join or one by NEAREST, whose choice of rows depends
-on the rows that are there.
+expression. QUALIFY, conditions with subqueries or functions, and SELECTs whose choice of rows depends on the rows that
+are there are left alone: samples, positional joins, ASOF joins and joins by NEAREST.
 """
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -34,23 +34,7 @@ from harness.metadata.filters.parse import filter_of, unmoved
 from harness.metadata.filters.predicate import And, Constant, Filter, Or, Predicate, Undecided, all_of
 from harness.metadata.filters.sqltext import DAY_NS, whole_number
 from harness.metadata.model.schema import Schema
-from harness.queries.outputs import (
-    EqualColumns,
-    OutputColumns,
-    SourceColumns,
-    conditions,
-    conditions_of,
-    conjuncts,
-    is_bare_star,
-    is_equality,
-    is_preserved,
-    keeps_rows,
-    partners,
-    position_of,
-    select_of,
-    sources_of,
-    without_dropped,
-)
+from harness.queries import outputs
 
 # The moment of a query, as in `day >= current_date - 30`. A result is lazy, and its moment is a later one each time
 # that it runs. So planning takes only that a column is not before the moment, never that it is before.
@@ -68,16 +52,14 @@ def names_now(tree: exp.Expr) -> bool:
 
 def since(condition: exp.Expr, now: datetime.datetime) -> exp.Expr | None:
     """The condition that a column is at a moment or after it, where that holds for each moment from now on."""
-    match condition:
-        case exp.GT() | exp.GTE() | exp.EQ() if names_now(condition.expression):
-            column, moment = condition.this, condition.expression
-        case exp.LT() | exp.LTE() | exp.EQ() if names_now(condition.this):
-            column, moment = condition.expression, condition.this
-        case exp.Between() if not condition.args.get("symmetric"):
-            column, moment = condition.this, condition.args["low"]
-        case _:
-            return None
-    if type(condition) not in (exp.GT, exp.GTE, exp.EQ, exp.LT, exp.LTE, exp.Between):
+    kind = type(condition)
+    if kind in (exp.GT, exp.GTE, exp.EQ) and names_now(condition.expression):
+        column, moment = condition.this, condition.expression
+    elif kind in (exp.LT, exp.LTE, exp.EQ) and names_now(condition.this):
+        column, moment = condition.expression, condition.this
+    elif kind is exp.Between and not condition.args.get("symmetric"):
+        column, moment = condition.this, condition.args["low"]
+    else:
         return None
     earliest = _earliest(moment, now)
     return None if earliest is None else exp.GTE(this=column.copy(), expression=earliest)
@@ -120,10 +102,7 @@ Renaming: TypeAlias = Callable[[exp.Column], "exp.Expr | None"]
 
 
 def implied(condition: exp.Expr, renamed: Renaming, now: datetime.datetime | None) -> exp.Expr | None:
-    """The part of a condition over columns that `renamed` knows: true wherever the condition is. None: nothing.
-
-    now: as for `since`; None: nothing is known of it.
-    """
+    """The part of a condition over columns that `renamed` knows, true where the condition is. now: as for `since`."""
     whole = _whole(condition, renamed)
     if whole is not None:
         return whole
@@ -131,22 +110,19 @@ def implied(condition: exp.Expr, renamed: Renaming, now: datetime.datetime | Non
         case exp.Paren():
             return implied(condition.this, renamed, now)
         case exp.And():
-            return _all(condition.flatten(), renamed, now)
+            parts = condition.flatten()
         case exp.Or():
             alternatives = [implied(part, renamed, now) for part in condition.flatten()]
             some = [part for part in alternatives if part is not None]
             return exp.or_(*some, copy=False) if len(some) == len(alternatives) else None
         case exp.In(this=exp.Tuple()):
-            return _all(_by_column(condition.this, condition.expressions), renamed, now)
+            parts = _by_column(condition.this, condition.expressions)
         case exp.EQ(this=exp.Tuple(), expression=exp.Tuple()):
-            return _all(_by_column(condition.this, [condition.expression]), renamed, now)
+            parts = _by_column(condition.this, [condition.expression])
         case _:
             weaker = since(condition, now) if now is not None else None
             weaker = unmoved(condition) if weaker is None else weaker
             return None if weaker is None else _whole(weaker, renamed)
-
-
-def _all(parts: Iterator[exp.Expr], renamed: Renaming, now: datetime.datetime | None) -> exp.Expr | None:
     known = [p for part in parts if (p := implied(part, renamed, now)) is not None]
     return exp.and_(*known, copy=False) if known else None
 
@@ -229,28 +205,28 @@ _PLAIN_FUNCTIONS = {"date_part", "datepart", "prefix"}
 def is_key(select: exp.Select, expression: exp.Expr, is_column: Callable[[str], bool]) -> bool:
     """Tells whether all rows of a group have one value of an expression; true where nothing is grouped.
 
-    is_column: whether a source of the SELECT has a column of that name, or may have: it hides an alias of the name.
+    is_column: tells whether a source of the SELECT may have a column of a name, which hides an alias.
     """
     group = select.args.get("group")
     if group is None or group.args.get("all"):
         return group is None or _is_plain(group)
-    return _is_plain(group) and _is_made_of(expression, list(_keys(select, group, is_column)))
+    if not _is_plain(group):
+        return False
+    keys: list[exp.Expr] = []
+    for key in group.expressions:
+        place = whole_number(key.name) if isinstance(key, exp.Literal) else None
+        if place is not None and 0 < place <= len(select.expressions):
+            keys.append(select.expressions[place - 1].unalias())
+            continue
+        keys.append(key)
+        if type(key) is exp.Column and len(key.parts) == 1 and not is_column(key.name):
+            keys += aliased(select, key.name)
+    return _is_made_of(expression, keys)
 
 
 def _is_plain(group: exp.Group) -> bool:
     """ROLLUP and its like put nulls in place of keys."""
     return not any(value for key, value in group.args.items() if key not in ("expressions", "all"))
-
-
-def _keys(select: exp.Select, group: exp.Group, is_column: Callable[[str], bool]) -> Iterator[exp.Expr]:
-    for key in group.expressions:
-        place = whole_number(key.name) if isinstance(key, exp.Literal) else None
-        if place is not None and 0 < place <= len(select.expressions):
-            yield select.expressions[place - 1].unalias()
-            continue
-        yield key
-        if type(key) is exp.Column and len(key.parts) == 1 and not is_column(key.name):
-            yield from aliased(select, key.name)
 
 
 def aliased(select: exp.Select, name: str) -> list[exp.Expr]:
@@ -270,54 +246,48 @@ class Pushdown:
     def __init__(
         self, statement: exp.Expr, schemas: Mapping[int, Schema], now: datetime.datetime | None = None
     ) -> None:
-        """`schemas`: by the `id` of each reference to a bound table in `statement`. now: None: it is not known."""
+        """schemas: by the `id` of each reference to a bound table. now: the moment; None: it is not known."""
         self._schemas = schemas
         self._now = now
-        self._outputs = OutputColumns(statement, schemas)
+        self._outputs = outputs.OutputColumns(statement, schemas)
         self._aliases = {
             str(t.alias_or_name).casefold() for t in statement.find_all(exp.Table, exp.Subquery, exp.Lateral)
         }
-        self._scopes: dict[int, SourceColumns | None] = {}
+        self._scopes: dict[int, outputs.SourceColumns | None] = {}
 
     def where(self, table: exp.Table) -> Filter | None:
         """The conditions on `table`, as a filter; None if there are none."""
         if table.args.get("sample") or table.args.get("pivots") or table.alias_column_names:
             return None
         schema = self._schemas[id(table)]
-        found = (self._filter(condition, schema) for condition in self._on(table, _quoted))
-        filters = [f for f in found if f is not None]
+        filters = []
+        for condition in self._on(table, _quoted):
+            with contextlib.suppress(UnknownColumnError, RecursionError):
+                filter_ = filter_of(condition, schema)
+                if _says_something(filter_.predicate):
+                    filters.append(filter_)
         return all_of(filters, schema) if filters else None
 
-    def _filter(self, condition: exp.Expr, schema: Schema) -> Filter | None:
-        """The condition as a filter, if it tells planning something."""
-        try:
-            filter_ = filter_of(condition, schema)
-        except (UnknownColumnError, RecursionError):
-            return None
-        return filter_ if _says_something(filter_.predicate) else None
-
     def _on(self, node: exp.Expr, written: Written) -> Iterator[exp.Expr]:
-        """The conditions that rows of a table or subquery in FROM must meet to matter, over its columns.
-
-        written: how a path within its columns is written in the condition; None if it cannot be.
-        """
-        select = select_of(node)
+        """The conditions that rows of a source must meet to matter. written: writes a path; None: it cannot."""
+        select = outputs.select_of(node)
         scope = None if select is None else self._scope(select)
         if select is None or scope is None:
             return
         position = next((i for i, source in enumerate(scope.sources) if source.node is node), None)
         if position is None or [s.alias for s in scope.sources].count(scope.sources[position].alias) > 1:
             return
-        found = list(conditions(select, scope.sources, position))
+        found = list(outputs.conditions(select, scope.sources, position))
         keys: list[exp.Expr] = []
-        if is_preserved(scope.sources, position, len(scope.sources)):
+        if outputs.is_preserved(scope.sources, position, len(scope.sources)):
             found = [*found, *self._outside(select)]
-            keys = list(conditions_of(select, "having"))
-        elif among := partners(scope.sources, position):
-            found += [
-                c for c in (*conditions_of(select, "where"), *self._outside(select)) if _is_among(c, scope, among)
-            ]
-        equal = EqualColumns(scope, position, found)
+            keys = list(outputs.conditions_of(select, "having"))
+        elif among := outputs.partners(scope.sources, position):
+            for condition in (*outputs.conditions_of(select, "where"), *self._outside(select)):
+                columns = list(condition.find_all(exp.Column))
+                if columns and all(scope.index_of(column) in among for column in columns):
+                    found.append(condition)
+        equal = outputs.EqualColumns(scope, position, found)
 
         def renamed(column: exp.Column) -> exp.Expr | None:
             path = scope.path([part.name for part in column.parts], position)
@@ -333,52 +303,53 @@ class Pushdown:
             return found if made is None else implied(made, renamed, None)
 
         def of_key(column: exp.Column) -> exp.Expr | None:
-            return aliased_too(column) if _is_of_key(column, scope) else None
+            made = _alias(column, scope)
+            node: exp.Expr | None = column if made is None else made.unnest()
+            while node is not None and not is_key(select, node, scope.is_column):
+                parent = node.parent if made is None else None
+                node = None if isinstance(parent, exp.Predicate | exp.Connector | exp.Having) else parent
+            return None if node is None else aliased_too(column)
 
-        in_where = {id(condition) for condition in conditions_of(select, "where")}
+        in_where = {id(condition) for condition in outputs.conditions_of(select, "where")}
         # That two columns are equal tells planning nothing by itself.
-        told = [c for c in found if not is_equality(c)]
+        told = [c for c in found if not outputs.is_equality(c)]
         named = [(c, aliased_too if id(c) in in_where else renamed) for c in told] + [(c, of_key) for c in keys]
         yield from (whole for c, name in named if (whole := implied(c, name, self._now)) is not None)
 
-    def _scope(self, select: exp.Select) -> SourceColumns | None:
+    def _scope(self, select: exp.Select) -> outputs.SourceColumns | None:
         """The sources of a SELECT; None where conditions cannot be moved."""
         if id(select) not in self._scopes:
-            sources = sources_of(select)
-            if sources is None:
-                self._scopes[id(select)] = None
-            else:
-                columns = [self._outputs.types_of(source.node) for source in sources]
-                scope = SourceColumns(select, sources, columns, self._aliases)
-                kept = without_dropped(select, sources, scope.index_of)
-                self._scopes[id(select)] = replace(scope, sources=kept)
+            scope, sources = None, outputs.sources_of(select)
+            if sources is not None:
+                columns = [self._outputs.types(source.node) for source in sources]
+                scope = outputs.SourceColumns(select, sources, columns, self._aliases)
+                scope = replace(scope, sources=outputs.without_dropped(select, sources, scope.index_of))
+            self._scopes[id(select)] = scope
         return self._scopes[id(select)]
 
     def _outside(self, query: exp.Query) -> Iterator[exp.Expr]:
         """The conditions around a query on its result, over the columns in its FROM."""
         use = self._outputs.use_of(query)
-        if use is None or not keeps_rows(query):
+        if use is None or not outputs.keeps_rows(query):
             return
         if isinstance(use, exp.SetOperation):
             names = self._outputs.names(use)
             around: Iterator[exp.Expr] = self._outside(use)
         else:
-            names = self._outputs.of_source(use)
-            around = self._on(use, _unquoted)
+            names = self._outputs.names(use)
+            # Fields of a struct are not followed any further.
+            around = self._on(use, lambda path: _quoted(path) if len(path) == 1 else None)
         for condition in around:
             inner = implied(condition, lambda column: self._inside(query, names, column), None)
             if inner is not None:
-                yield from conjuncts(inner)
+                yield from outputs.conjuncts(inner)
 
     def _inside(self, query: exp.Query, names: Sequence[str] | None, column: exp.Column) -> exp.Expr | None:
-        """The expression of a result's column inside the query; of a set operation, in each of its operands.
-
-        names: of the columns of the result, as they are called outside.
-        """
-        position = position_of(names, column)
+        """The expression of a result's column inside the query or an operand. names: of all columns, outside."""
+        position = outputs.position_of(names, column)
         if position is None:
             return None
-        if isinstance(query, exp.Select) and not is_bare_star(query):
+        if isinstance(query, exp.Select) and not outputs.is_bare_star(query):
             # An expression over FROM that is plain, and a key where there are groups, stands for its column.
             found = query.expressions[position].unalias() if position < len(query.expressions) else None
             scope = self._scope(query)
@@ -388,13 +359,13 @@ class Pushdown:
         own = self._outputs.names(query)
         # A literal takes the type of the column beside it, so operands of one type only.
         is_cast = isinstance(query, exp.SetOperation) and self._outputs.type_of(query, position) is None
-        return None if own is None or is_cast else exp.column(exp.to_identifier(own[position], quoted=True))
+        return None if own is None or is_cast else exp.column(own[position], quoted=True)
 
 
 Written: TypeAlias = Callable[[Sequence[str]], exp.Expr | None]
 
 
-def _alias(column: exp.Column, scope: SourceColumns) -> exp.Expr | None:
+def _alias(column: exp.Column, scope: outputs.SourceColumns) -> exp.Expr | None:
     """The expression of a column of the result, where nothing but its alias has the name."""
     if len(column.parts) > 1 or scope.is_column(column.name) or column.name.casefold() in scope.hiding:
         return None
@@ -411,35 +382,9 @@ def _computed(expression: exp.Expr) -> exp.Expr | None:
     return expression.copy() if type(expression) is exp.Column else exp.Paren(this=expression.copy())
 
 
-def _is_of_key(column: exp.Column, scope: SourceColumns) -> bool:
-    """Tells whether a column of HAVING stands in an expression that has one value in each group."""
-    made = _alias(column, scope)
-    node: exp.Expr | None = column if made is None else made.unnest()
-    while node is not None:
-        if is_key(scope.select, node, scope.is_column):
-            return True
-        node = (
-            node.parent
-            if made is None and not isinstance(node.parent, exp.Predicate | exp.Connector | exp.Having)
-            else None
-        )
-    return False
-
-
-def _is_among(condition: exp.Expr, scope: SourceColumns, sources: frozenset[int]) -> bool:
-    """Tells whether a condition is about columns of these sources alone."""
-    columns = list(condition.find_all(exp.Column))
-    return bool(columns) and all(scope.index_of(column) in sources for column in columns)
-
-
 def _quoted(names: Sequence[str]) -> exp.Expr:
     identifiers = [exp.to_identifier(name, quoted=True) for name in names]
     return exp.Column(**dict(zip(("this", "table", "db", "catalog"), reversed(identifiers), strict=False)))
-
-
-def _unquoted(names: Sequence[str]) -> exp.Expr | None:
-    """A column of a subquery; fields of a struct are not followed any further."""
-    return exp.column(exp.to_identifier(names[0], quoted=True)) if len(names) == 1 else None
 
 
 def _says_something(predicate: Predicate) -> bool:

@@ -1,8 +1,6 @@
-"""Queries over bound tables, rewritten: each table becomes a view, and gets the conditions that planning may use.
+"""Queries over bound tables, rewritten: each mention becomes a view, with the conditions that skip its files.
 
-Every reference to a bound table has a view of its own, so that two references to one table can skip different files.
-The conditions that concern that reference alone go beside the view (`harness.queries.pushdown`). The query keeps all
-its conditions and its text: only names of tables are replaced, also before columns (`harness.queries.rewrite`).
+The query keeps all its conditions and its text: only names of tables are replaced, also before columns.
 """
 
 from __future__ import annotations
@@ -41,8 +39,7 @@ class SqlStatement:
     """A statement.
 
     explain: `EXPLAIN` before it, with its options and the space behind, or nothing.
-    text: the rest, without semicolons and comments at the end. Positions of the tree's nodes are in it.
-    dialect: sqlglot's name of its dialect.
+    text: the rest, in which the tree's nodes have their places, without semicolons and comments at the end.
     """
 
     explain: str
@@ -151,20 +148,15 @@ def _is_cte(table: exp.Table) -> bool:
         if isinstance(child, exp.CTE):
             within = child
         clause = parent.args.get("with_")
-        if isinstance(clause, exp.With) and any(
-            cte.alias.casefold() == name for cte in _visible(clause, child, within)
-        ):
-            return True
+        if isinstance(clause, exp.With):
+            ctes = clause.expressions
+            if child is clause and within is not None:
+                position = next(i for i, cte in enumerate(ctes) if cte is within)
+                ctes = ctes[: position + 1 if clause.args.get("recursive") else position]
+            if any(cte.alias.casefold() == name for cte in ctes):
+                return True
         child, parent = parent, parent.parent
     return False
-
-
-def _visible(clause: exp.With, child: exp.Expr, within: exp.Expr | None) -> list[exp.Expr]:
-    ctes: list[exp.Expr] = clause.expressions
-    if child is not clause or within is None:
-        return ctes
-    position = next(i for i, cte in enumerate(ctes) if cte is within)
-    return ctes[: position + 1] if clause.args.get("recursive") else ctes[:position]
 
 
 # Names with a schema in front, `sales.orders`, and columns behind them, `sales.orders.id`. The subquery in the table's
@@ -179,8 +171,7 @@ Edit = tuple[int, int, str]
 def shorten(statement: SqlStatement, found: Sequence[Reference], quote: Callable[[str], str]) -> list[Edit]:
     """Lets tables with a schema, and their columns, go by an alias; changes the tree accordingly.
 
-    found: the references that views will stand for. Gives the edits of columns that are named with their schema.
-    Raises RequestError: a column may be of two tables whose names end alike.
+    found: the references of views. Gives the edits of columns. Raises RequestError: a column may be of two tables.
     """
     tree = statement.tree
     short = [reference for reference in found if len(reference.name) > 1 and not reference.node.alias]
@@ -257,10 +248,7 @@ _ROW_BY_ROW = (
 
 
 def rows_needed(tree: exp.Expr, table: exp.Table) -> int | None:
-    """The number of rows of `table`, whichever they are, that make the query's result; None: all may be needed.
-
-    tree: the whole query. table: the place where it reads the table.
-    """
+    """The number of rows of `table`, whichever they are, that make the result of `tree`; None: all may be needed."""
     if not isinstance(tree, exp.Select) or not _said(tree) <= _CLAUSES:
         return None
     source = tree.args.get("from_")
@@ -313,30 +301,26 @@ def rewrite(
     Names of tables match without regard to case, and only without a schema in front; a CTE hides a table of its name.
     Names of other tables stay, they may be the user's own.
 
-    Args:
-        tables: the schemas of the bound tables by name.
-        dialect: sqlglot's name of the dialect of `query`.
-        into: the dialect of the rewritten query. Where it is that of `query`, the text keeps all but names of tables.
-        prefix: how the names of the views begin.
-        metadata: the columns of a bound table's metadata table, by both their names; None: it has none of that name.
-        now: says when the query is made, if it names that; None: its conditions on that are left to the engine.
-        values: of its parameters by name, for planning; the text keeps the parameters.
+    tables: the schemas of bound tables by name. dialect: sqlglot's name of that of `query`. prefix: of views' names.
+    into: the dialect of the result; in that of `query` the text keeps all but names of tables.
+    metadata: the columns of a table's metadata table, by both their names; None: there is none of that name.
+    now: the moment of the query, if it names that; None: conditions on the moment are the engine's alone.
+    values: of parameters by name, for planning; the text keeps the parameters.
 
-    Raises:
-        RequestError: not a single statement that only reads (SELECT, WITH, FROM, VALUES, DESCRIBE, SUMMARIZE, PIVOT,
-            or EXPLAIN of one), or a time-travel clause on a bound table.
+    Raises RequestError: no single statement that only reads (SELECT, WITH, FROM, VALUES, DESCRIBE, SUMMARIZE,
+    PIVOT, or EXPLAIN of such), or a time-travel clause on a bound table.
     """
     statement = parse_statement(query, dialect)
     refuse_writes(statement)
     names: set[Name] = {found.name for found in references(statement)}
-    bound: dict[Name, str] = {
-        n: table for n in names if len(n) == 1 and (table := bound_name(n[0], tables)) is not None
-    }
+    bound: dict[Name, str] = {}
     about: dict[Name, MetadataReference] = {}
-    for name in [name for name in names if metadata is not None and len(name) == 2]:
-        table = bound_name(name[0], tables)
-        schema = None if table is None or metadata is None else metadata(table, name[1])
-        if table is not None and schema is not None:
+    for name in names:
+        may_be_ours = len(name) == 1 or (len(name) == 2 and metadata is not None)
+        table = bound_name(name[0], tables) if may_be_ours else None
+        if table is not None and len(name) == 1:
+            bound[name] = table
+        elif table is not None and metadata is not None and (schema := metadata(table, name[1])) is not None:
             about[name] = MetadataReference(table, name[1], schema)
     return rewrite_statement(statement, bound, tables, into=into, prefix=prefix, metadata=about, now=now, values=values)
 
@@ -354,9 +338,8 @@ def rewrite_statement(
 ) -> Rewritten:
     """A statement with views in place of tables, as `rewrite` says; its tree is changed.
 
-    bound: which of `tables` a name stands for, by its parts. A table that the statement writes must not be bound.
-    metadata: metadata tables by their names. Others: as for `rewrite`. Raises RequestError: a time-travel clause on a
-    bound table.
+    bound: the table of `tables` for a name's parts; none for a table that the statement writes. metadata: by name.
+    Raises RequestError: a time-travel clause on a bound table.
     """
     tree, text = statement.tree, statement.text
     about = metadata or {}
@@ -370,7 +353,11 @@ def rewrite_statement(
     renamed = [bool(reference.node.alias) for reference in found]
     quote = quote_of(into)
     edits = shorten(statement, found, quote)
-    views = _view_names(keys, tree, prefix)
+    taken, numbers = {i.name.casefold() for i in tree.find_all(exp.Identifier)}, itertools.count(1)
+    views = []
+    for key in keys:
+        free = (f"{prefix}_{number}_{re.sub(r'[^A-Za-z0-9_]', '_', key)}" for number in numbers)
+        views.append(next(name for name in free if name.casefold() not in taken))
     if values and statement.dialect == into:  # else the tree is written
         parameters.put(tree, values)
     # Of metadata tables nothing is skipped; conditions on others must not be taken for theirs, nor the other way round.
@@ -423,26 +410,13 @@ def refuse_writes(statement: SqlStatement) -> None:
 
 
 def bound_name(name: str, tables: Collection[str]) -> str | None:
-    """The bound table that a name means, without regard to case; None: no table.
-
-    Raises RequestError: it may be any of several.
-    """
+    """The bound table of a name, without regard to case; None: no table. Raises RequestError: it may be several."""
     if name in tables:
         return name
     alike = [table for table in tables if table.casefold() == name.casefold()]
     if len(alike) > 1:
         raise RequestError(f"Table {name} may be any of {', '.join(alike)}. Use the exact spelling.")
     return alike[0] if alike else None
-
-
-def _view_names(tables: list[str], statement: exp.Expr, prefix: str) -> list[str]:
-    taken = {i.name.casefold() for i in statement.find_all(exp.Identifier)}
-    numbers = itertools.count(1)
-    names: list[str] = []
-    for table in tables:
-        free = (f"{prefix}_{number}_{re.sub(r'[^A-Za-z0-9_]', '_', table)}" for number in numbers)
-        names.append(next(name for name in free if name.casefold() not in taken))
-    return names
 
 
 class _Mentions:
@@ -452,7 +426,12 @@ class _Mentions:
         nodes = list(tree.walk())
         self._names = {node.name.casefold() for node in nodes if isinstance(node, exp.Identifier)}
         self._bare = {n.name.casefold() for n in nodes if isinstance(n, exp.Column) and len(n.parts) == 1}
-        self._unnamed = "#" in text or any(map(_means_columns, nodes))
+        self._unnamed = "#" in text or any(
+            isinstance(node, exp.Columns | exp.Pivot)
+            or (isinstance(node, exp.Star) and not isinstance(node.parent, exp.Count))
+            or (isinstance(node, exp.Join) and node.method == "NATURAL")
+            for node in nodes
+        )
 
     def columns(self, table: exp.Table, schema: Schema, more: Iterable[str]) -> tuple[str, ...] | None:
         """Columns of a table whose name occurs, unless something may mean columns without naming them."""
@@ -464,18 +443,8 @@ class _Mentions:
         return tuple(name for name in known if name.casefold() in self._names)
 
 
-def _means_columns(node: exp.Expr) -> bool:
-    """Tells whether a node may mean columns without naming them."""
-    is_star = isinstance(node, exp.Star) and not isinstance(node.parent, exp.Count)
-    is_natural = isinstance(node, exp.Join) and node.method == "NATURAL"
-    return is_star or is_natural or isinstance(node, exp.Columns | exp.Pivot)
-
-
 def _alias(reference: Reference, text: str, quote: Callable[[str], str]) -> str:
-    """The alias of a table without one: the last part of its name, or of its location.
-
-    A name's is as it is written.
-    """
+    """The alias of a table without one: the last part of its name, as it is written, or of its location."""
     if reference.node.alias:
         return quote(reference.node.alias)
     last = reference.node.parts[-1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import itertools
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, overload
@@ -101,47 +101,42 @@ def sql(
 
     `harness.connect` has all tables of catalogs by their names.
 
-    The conditions that concern one table reach its planning, so that files and row groups are skipped; the whole query
-    then runs on the engine. Each mention of a table is planned by itself.
+    Conditions on one table skip its files and row groups, for each mention of the table by itself; the whole query
+    then runs on the engine.
 
-    Sums of integers are HUGEINT: `int` in Python, DECIMAL(38,0) in Arrow and on Spark. One of more than 38 digits
-    fails with an error that names the column, once the rows are asked for. Types that only DuckDB reads are cast.
-    `docs/reference/result-types.md` shows all types.
+    Sums of integers are HUGEINT: `int` in Python, DECIMAL(38,0) in Arrow and on Spark. A sum of more than 38 digits
+    fails once the rows are asked for; the error names the column. `docs/reference/result-types.md` shows all types.
 
     A table may be read at moments that the query names, at several in one query: `FROM orders AT (VERSION => 3)`,
     `orders AT (TIMESTAMP => '2024-06-01')`, `orders VERSION AS OF 'audit'`, `orders TIMESTAMP AS OF '2024-06-01'`.
 
-    A table may stand by its location, in quotes and with a slash: `FROM 'warehouse/orders'`.
+    A table may stand by its location, in quotes and with a slash: `FROM 'warehouse/orders'`. On DuckDB its metadata
+    tables stand behind its name: `FROM orders.snapshots`.
 
-    Behind a table's name stand its metadata tables, as `Snapshot.metadata` gives them, on DuckDB only:
-    `SELECT * FROM orders.snapshots`.
-
-    On Spark a query means what it means on DuckDB, and its columns have the names and types that they have there; what
-    Spark might answer differently is refused (`harness.queries.transpile` says what it knows). It runs under ANSI
-    mode, in time zone UTC, whatever the session's settings are, and sees only `tables`. A query in Spark's own dialect
-    is run by Spark as it is written, and on DuckDB as sqlglot translates it.
+    On Spark a query has DuckDB's meaning, names and types, or is refused where Spark might answer differently. The
+    query runs under ANSI mode, in time zone UTC, whatever the session's settings are, and sees only `tables`. A query
+    in Spark's own dialect is run by Spark as it is written, and on DuckDB as sqlglot translates it.
 
     Args:
         query: one statement that only reads.
         params: values for its `?`, `$1` or `$name`: a list, or a mapping by name. The engine binds them, and planning
             skips files by them; DuckDB 1 runs such a query at once, and holds its rows.
-        engine: who runs it: `duckdb`, `spark`, or an engine of another package that takes queries. Such an engine takes
-            them in its own dialect, reads all files, and gives an Arrow stream.
+        engine: `duckdb`, `spark`, or an engine of another package that takes queries. Such an engine takes its own
+            dialect, reads all files, and gives an Arrow stream.
         dialect: sqlglot's name of the dialect of `query`.
-        connection: your DuckDB connection, so that its own tables can be named too, or None for a new one. What is
-            put on it is temporary, stands there once however often the same plan is read, and goes with
-            `harness.release`.
+        connection: your DuckDB connection, whose own tables can be named too, or None for a new one. Temporary things
+            are put on it, once for each plan, until `harness.release`.
         spark: your Spark session, or None for `harness.spark_session()`. Nothing of it is changed.
         storage_options, cache_dir: as for `open_table`, for tables that are given or named by location.
-        named, tables: what the names in the query stand for: a table (at its current snapshot), a snapshot, or a
-            location, which is opened if the query names it; on DuckDB also a frame of pandas, Polars or Arrow.
-            `tables` is for names that are no words of Python, or are options of this function.
+        named, tables: by their names in the query: tables (at their current snapshots), snapshots, locations, which
+            are opened if the query names them; on DuckDB also frames of pandas, Polars or Arrow. `tables` is for
+            names that are no words of Python, or are options of this function.
 
     Raises:
-        RequestError: the query cannot be parsed, or writes; there is no such engine, or none
-            for queries; an argument is for the other one.
-        UnsupportedError: Spark might answer differently than DuckDB; the message names the construct. Or a column of
-            the result cannot leave DuckDB; the message names it.
+        RequestError: the query cannot be parsed, or writes; there is no such engine, or none for queries; an argument
+            is for the other engine.
+        UnsupportedError: Spark might answer differently than DuckDB, or a column of the result cannot leave DuckDB; the
+            message names the construct or the column.
         TableNotFoundError: a name stands for no table; the message has the nearest ones.
         HarnessError: as for `Snapshot.plan`.
         EngineError: DuckDB refuses the query, such as for an unknown column; `__cause__` is its own error. A failure
@@ -229,20 +224,16 @@ def _result(
             raise RequestError(
                 f"Cannot run a query in the dialect {dialect} on {engine.name}: it takes {takes}", options=("dialect",)
             )
-        other = engine
         rewritten = rewrite(into=dialect)
         unfiltered = replace(rewritten, references=tuple(replace(r, where=None) for r in rewritten.references))
-        result: Any = other.query(rewritten.sql, inputs.plans(unfiltered))
+        result: Any = engine.query(rewritten.sql, inputs.plans(unfiltered))
         return result  # type: ignore[no-any-return]
     if dialect == "spark":
         own = rewrite(into="spark", now=_present)
-        rewritten = replace(  # with those filters alone that mean the same in both dialects
-            own,
-            references=tuple(
-                r if r.where is None or is_decided(r.where.predicate) else replace(r, where=None)
-                for r in own.references
-            ),
-        )
+        # Filters that are decided mean the same in both dialects.
+        decided = (r.where if r.where is not None and is_decided(r.where.predicate) else None for r in own.references)
+        kept = tuple(replace(r, where=where) for r, where in zip(own.references, decided, strict=True))
+        rewritten = replace(own, references=kept)
         return spark_engine().query(rewritten.sql, inputs.plans(rewritten), spark, parameters=values)
     return _transpiled(rewrite(now=_present, values=values), values, inputs, spark)
 
@@ -275,18 +266,7 @@ def missing_file(error: Exception, tables: Mapping[str, Table | Snapshot]) -> Mi
 
     error: DuckDB's, from a relation that `sql` gave, or pyarrow's from a stream of one.
     """
-    for value in tables.values():
-        snapshot = snapshot_of(value)
-        try:
-            with reading(snapshot.source, snapshot.selection.snapshot):
-                found = duckdb_engine().engine_error(error, snapshot.plan())
-                if isinstance(found, MissingFileError):
-                    raise found
-        except MissingFileError as gone:
-            return gone
-        except HarnessError:  # of a table that cannot be planned any more; `error` is what there is to say
-            continue
-    return None
+    return next((told for told in _told(error, tables) if isinstance(told, MissingFileError)), None)
 
 
 def given_up(error: Exception, tables: Mapping[str, Table | Snapshot]) -> HarnessError | None:
@@ -295,16 +275,21 @@ def given_up(error: Exception, tables: Mapping[str, Table | Snapshot]) -> Harnes
     error: DuckDB's internal or fatal one. None: no table was read.
     """
     found: HarnessError | None = None
+    for found in _told(error, tables):
+        if found.file is not None:
+            return found
+    return found
+
+
+def _told(error: Exception, tables: Mapping[str, Table | Snapshot]) -> Iterator[HarnessError]:
+    """An error as each table tells it."""
     for value in tables.values():
         snapshot = snapshot_of(value)
         try:
             with reading(snapshot.source, snapshot.selection.snapshot):
-                found = duckdb_engine().engine_error(error, snapshot.plan())
-        except HarnessError as gone:
-            found = gone
-        if found.file is not None:
-            return found
-    return found
+                raise duckdb_engine().engine_error(error, snapshot.plan())
+        except HarnessError as told:
+            yield told
 
 
 def _check_arguments(engine: str, connection: duckdb.DuckDBPyConnection | None, spark: SparkSession | None) -> None:
@@ -312,16 +297,15 @@ def _check_arguments(engine: str, connection: duckdb.DuckDBPyConnection | None, 
         raise RequestError(
             f"Cannot run a query on {engine}: it only reads plans; say engine='duckdb' or 'spark'", options=("engine",)
         )
-    if engine != "duckdb" and connection is not None:
-        raise RequestError(
-            f"Cannot use a DuckDB connection on {engine}: leave connection out, or say engine='duckdb'",
-            options=("connection", "engine"),
-        )
-    if engine != "spark" and spark is not None:
-        raise RequestError(
-            f"Cannot use a Spark session on {engine}: leave spark out, or say engine='spark'",
-            options=("spark", "engine"),
-        )
+    for option, value, owner, words in (
+        ("connection", connection, "duckdb", "a DuckDB connection"),
+        ("spark", spark, "spark", "a Spark session"),
+    ):
+        if engine != owner and value is not None:
+            raise RequestError(
+                f"Cannot use {words} on {engine}: leave {option} out, or say engine='{owner}'",
+                options=(option, "engine"),
+            )
 
 
 def _transpiled(
@@ -336,7 +320,14 @@ def _transpiled(
         lowered = queries.query(
             rewritten.sql, {view: {f.name: f.type for f in plan.columns} for view, plan in plans.items()}, values
         )
-        _refuse_misread(rewritten, *duckdb_engine().syntax_trees(rewritten.sql, lowered.written_back))
+        found = agreement.misreading(*duckdb_engine().syntax_trees(rewritten.sql, lowered.written_back))
+        if found is not None:
+            part = rewritten.as_written(found.part(rewritten.sql))
+            raise UnsupportedError(
+                f"Cannot run it on Spark: what begins with {part[:60]!r} is not read as DuckDB reads it; write it in "
+                "other words, or run it on DuckDB",
+                options=("engine",),
+            )
         columns = agreement.result_columns(lowered, described)
     except UnsupportedError as error:  # shows the query, in which the user's tables have names of their own
         for reference in rewritten.references:
@@ -350,17 +341,3 @@ def _transpiled(
                 options=("engine",),
             )
     return spark_engine().query(lowered.sql, plans, spark, columns=columns, parameters=lowered.parameters)
-
-
-def _refuse_misread(rewritten: Rewritten, tree: str, written_back: str) -> None:
-    """Raises UnsupportedError: sqlglot, whose reading Spark gets, takes the query for another one than DuckDB."""
-    from harness.queries.transpile.agreement import misreading
-
-    found = misreading(tree, written_back)
-    if found is not None:
-        part = rewritten.as_written(found.part(rewritten.sql))
-        raise UnsupportedError(
-            f"Cannot run it on Spark: what begins with {part[:60]!r} is not read as DuckDB reads it; write it in "
-            "other words, or run it on DuckDB",
-            options=("engine",),
-        )

@@ -10,6 +10,8 @@ words are those of DuckDB and of Spark, in queries of either dialect:
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -29,7 +31,7 @@ _DAY_MS = 86_400_000
 class Moment:
     """The version or time that a clause names.
 
-    kind: `version`, which is a snapshot id, a version, or the name of a branch or tag; or `timestamp`.
+    kind: `version`, of a snapshot id, a version, a branch or a tag; or `timestamp`.
     value: of a timestamp, text, or milliseconds since 1970-01-01 UTC.
     """
 
@@ -51,24 +53,17 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class Pinned:
-    """A query without moments.
-
-    query: its text, with a name of its own for each table at a moment.
-    moments: per such name, the name of the table as the query has it, and the moment.
-    """
+    """A query with a name of its own for each table at a moment. moments: by that name, the table and its moment."""
 
     query: str
     moments: Mapping[str, tuple[tuple[str, ...], Moment]]
 
 
 def pin(statement: SqlStatement, is_bound: Callable[[tuple[str, ...]], bool]) -> Pinned | None:
-    """A query with tables at moments under names of their own; None: it names no moment.
+    """A query with tables at moments under names of their own; None: no table of harness's has one.
 
-    Clauses of other tables than harness's stay as they are.
-
-    is_bound: whether a name is that of a table of harness's, by the parts that it has in the query.
-
-    Raises RequestError: a moment is no literal, or is one that no table has, such as BEFORE.
+    is_bound: tells whether a name's parts are those of a table of harness's.
+    Raises RequestError: a moment is no literal, or is none of any table, such as BEFORE.
     """
     found = [r for r in references(statement) if _is_moved(r.node) and is_bound(r.name)]
     if not found:
@@ -79,13 +74,18 @@ def pin(statement: SqlStatement, is_bound: Callable[[tuple[str, ...]], bool]) ->
     quote = quote_of(dialect)
     moments: dict[str, tuple[tuple[str, ...], Moment]] = {}
     names: dict[tuple[tuple[str, ...], Moment], str] = {}
-    renamed = [bool(reference.node.alias) for reference in found]
+    own = {id(reference.node) for reference in found if reference.node.alias}
     edits = shorten(statement, found, quote)
-    for reference, is_renamed in zip(found, renamed, strict=True):
+    for reference in found:
         key = (reference.name, _moment(reference.node))
-        name = names[key] if key in names else names.setdefault(key, _free_name(key, taken))
+        if key not in names:
+            base = f"{'.'.join(key[0])} at {key[1]}"
+            free = (base if number == 1 else f"{base} {number}" for number in itertools.count(1))
+            names[key] = next(name for name in free if name.casefold() not in taken)
+            taken.add(names[key].casefold())
+        name = names[key]
         moments[name] = key
-        alias = "" if is_renamed else f" AS {quote(reference.node.alias or reference.name[-1])}"
+        alias = "" if id(reference.node) in own else f" AS {quote(reference.node.alias or reference.name[-1])}"
         edits.append((reference.start, reference.end, quote(name) + alias))
         edits.append((*_clause(statement, reference, tokens, key[1]), ""))
     return Pinned(statement.explain + spliced(statement.text, edits), moments)
@@ -93,16 +93,6 @@ def pin(statement: SqlStatement, is_bound: Callable[[tuple[str, ...]], bool]) ->
 
 def _is_moved(table: exp.Table) -> bool:
     return table.args.get("when") is not None or table.args.get("version") is not None
-
-
-def _free_name(key: tuple[tuple[str, ...], Moment], taken: set[str]) -> str:
-    base = name = f"{'.'.join(key[0])} at {key[1]}"
-    number = 1
-    while name.casefold() in taken:
-        number += 1
-        name = f"{base} {number}"
-    taken.add(name.casefold())
-    return name
 
 
 def _moment(table: exp.Table) -> Moment:
@@ -148,8 +138,12 @@ def _clause(statement: SqlStatement, reference: Reference, tokens: Sequence[Toke
         if end is None:
             continue
         begin, stop = tokens[start].start, tokens[end - 1].end + 1
-        if _reads_as(statement, statement.text[begin:stop], moment):
-            return begin, stop
+        # Words that alone mean the moment are the whole clause.
+        with contextlib.suppress(RequestError):
+            alone = parse_statement(f"SELECT * FROM t {statement.text[begin:stop]}", statement.dialect).tree
+            table = alone.find(exp.Table)
+            if isinstance(table, exp.Table) and _is_moved(table) and _moment(table) == moment:
+                return begin, stop
     raise RequestError(
         f"Cannot read the time of table {'.'.join(reference.name)}: write AT (VERSION => …) or AT (TIMESTAMP => …) "
         "behind its name"
@@ -180,13 +174,3 @@ def _closing(tokens: Sequence[Token], opening: int) -> int | None:
         if depth == 0:
             return index + 1
     return None
-
-
-def _reads_as(statement: SqlStatement, clause: str, moment: Moment) -> bool:
-    """Tells whether the words alone mean the moment: then they are the whole clause."""
-    try:
-        tree = parse_statement(f"SELECT * FROM t {clause}", statement.dialect).tree
-    except RequestError:
-        return False
-    table = tree.find(exp.Table)
-    return isinstance(table, exp.Table) and _is_moved(table) and _moment(table) == moment

@@ -15,7 +15,7 @@ from dataclasses import field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from harness.errors import StorageError
+from harness.errors import StorageError, size_text
 from harness.storage.paths import SCHEME, shown
 from harness.storage.records import dataclass
 from harness.storage.stores import Entry, FileStatus, FileVersion, milliseconds
@@ -261,10 +261,10 @@ class Traffic:
             self.repeated += 1
 
     def summary(self) -> str:
-        """The traffic in words, such as `63.8 MB of stores in 83 requests, 2 asked again`."""
+        """The traffic in words, such as `63.8 MiB of stores in 83 requests, 2 asked again`."""
         plural = "" if self.requests == 1 else "s"
         repeated = f", {self.repeated} asked again" if self.repeated else ""
-        return f"{self.size / 1e6:.1f} MB of stores in {self.requests} request{plural}{repeated}"
+        return f"{size_text(self.size)} of stores in {self.requests} request{plural}{repeated}"
 
 
 TRAFFIC = Traffic()

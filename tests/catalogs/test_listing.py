@@ -70,7 +70,7 @@ def test_commands_take_names(capfd, command):
 
 def test_a_query_takes_names(capfd):
     assert main(["sql", "SELECT count(*) AS n FROM o", "--table", "o=sales.orders", "--catalog", "lake"]) == 0
-    assert capfd.readouterr().out.split() == ["n", "-", "2"]
+    assert capfd.readouterr().out.split() == ["n", "bigint", "------", "2"]
 
 
 @pytest.mark.parametrize(

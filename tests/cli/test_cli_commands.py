@@ -25,7 +25,7 @@ from harness.testing.writing.iceberg.builder import IcebergTable
 
 
 class StandInPlan:
-    def explain(self) -> str:
+    def explain(self, *, width: int | None, in_ascii: bool) -> str:
         return "1 file read, 1 skipped"
 
     def to_dict(self) -> dict:
@@ -106,20 +106,20 @@ def test_info_as_text(calls, capfd):
         "last_updated: 2023-11-14T22:13:20.123Z\n"
         "schemas:\n"
         "  schema_id\n"
-        "  0\n"
+        "          0\n"
         "      id  name\n"
-        "      1   a\n"
-        "      2   -\n"
+        "       1  a\n"
+        "       2  -\n"
         "schema:\n"
         "  id  name       type\n"
-        "  1   a          int\n"
-        "  2   long name  string\n"
+        "   1  a          int\n"
+        "   2  long name  string\n"
         "properties:\n"
         "  owner_name: me\\x1b\n"
         "snapshots:\n"
         "  id  summary\n"
-        "  7   operation=append, parts=-\n"
-        "  8   -\n"
+        "   7  operation=append, parts=-\n"
+        "   8  -\n"
         "refs: -\n"
         "warnings:\n"
         "  the version hint lags\n"
@@ -537,4 +537,4 @@ def test_a_plan_numbers_files_and_shows_days_as_dates(tmp_path, capfd):
     t.append(t.write_data([{"id": 1}], partition={"day": date(2024, 3, 1)}))
     assert main(["plan", str(tmp_path / "t")]) == 0
     (line,) = [line for line in capfd.readouterr().out.splitlines() if line.startswith("  #0  ")]
-    assert line.endswith("partition {day=2024-03-01}")
+    assert line.endswith("  {day=2024-03-01}  parquet")

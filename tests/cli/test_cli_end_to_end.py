@@ -152,8 +152,8 @@ def test_demo_is_a_page_of_commands_that_run(capfd, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert main(["demo", "--directory", "demo-tables"]) == 0
     lines = capfd.readouterr().out.splitlines()
-    assert len(lines) <= 60
-    assert max(map(len, lines)) <= 100
+    assert len(lines) <= 64
+    assert max(map(len, lines)) <= 80
     assert """$ harness plan demo-tables/orders --where "region = 'eu'\"""" in lines
     commands = re.findall(r"^\$ harness (.*(?:\n    .*)?)$", "\n".join(lines), re.MULTILINE)
     assert len(commands) == 6

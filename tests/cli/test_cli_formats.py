@@ -28,8 +28,16 @@ def table(tmp_path, monkeypatch) -> str:
         (["sql", "SELECT 1 AS n"], "o.ndjson", lambda file: json.loads(file.read_text()) == {"n": 1}),
         (["sql", "SELECT 1 AS n"], "o.parquet", lambda file: pyarrow.parquet.read_table(file).num_rows == 1),
         (["sql", "SELECT 1 AS n"], "o.arrow", lambda file: pyarrow.ipc.open_stream(file).read_all().num_rows == 1),
-        (["sql", "SELECT 1 AS n"], "o", lambda file: file.read_text().startswith("n\n-\n1\n")),
-        (["sql", "SELECT 1 AS n"], "o.txt", lambda file: file.read_text().startswith("n\n-\n1\n")),
+        (
+            ["sql", "SELECT 1 AS n"],
+            "o",
+            lambda file: file.read_text().startswith("      n\ninteger\n-------\n      1\n"),
+        ),
+        (
+            ["sql", "SELECT 1 AS n"],
+            "o.txt",
+            lambda file: file.read_text().startswith("      n\ninteger\n-------\n      1\n"),
+        ),
         (["sql", "SELECT 1 AS n", "--format", "csv"], "o.gone", lambda file: file.read_text() == "n\n1\n"),
         (["metadata", "t", "versions"], "o.parquet", lambda file: pyarrow.parquet.read_table(file).num_rows == 2),
         (["plan", "t"], "o.json", lambda file: json.loads(file.read_text())["kind"] == "plan"),
@@ -38,6 +46,9 @@ def table(tmp_path, monkeypatch) -> str:
         (["info", "t", "--untrusted"], "o.json", lambda file: json.loads(file.read_text())["kind"] == "info"),
         (["list", "."], "o.json", lambda file: json.loads(file.read_text())["kind"] == "list"),
         (["rule", "delta", "L1"], "o.txt", lambda file: file.read_text().startswith("delta L1: ")),
+        *((["info", "t"], output, lambda file: "<svg" in file.read_text()) for output in ("o.html", "o.htm")),
+        (["plan", "t"], "o.html", lambda file: "<svg" in file.read_text()),
+        (["history", "t"], "o.html", lambda file: "<svg" in file.read_text()),
         (["pull", "t", "s", "--dry-run"], "o.json", lambda file: json.loads(file.read_text())["kind"] == "pull"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else value if isinstance(value, str) else "",
@@ -48,7 +59,9 @@ def test_the_suffix_says_the_format(table, tmp_path, capfd, command, output, rea
     assert read(tmp_path / output)
 
 
-@pytest.mark.parametrize("command", [["info", "t"], ["plan", "t"], ["list", "."], ["doctor"], ["rule", "delta", "L1"]])
+@pytest.mark.parametrize(
+    "command", [["schema", "t"], ["count", "t"], ["list", "."], ["doctor"], ["rule", "delta", "L1"]]
+)
 @pytest.mark.parametrize("output", ["o.parquet", "o.html"])
 def test_no_description_is_written_as_text_into_another_kind_of_file(table, tmp_path, capfd, command, output):
     assert main([*command, "--output", output]) == 2

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
+import sys
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
-from harness.cli import main
+from harness.cli import main, results
+from harness.errors import size_text
 from harness.metadata.tables.history import COUNTS
 from harness.testing.writing.delta.builder import DeltaTable
 from harness.testing.writing.iceberg.builder import IcebergTable
@@ -35,10 +38,10 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("words", "printed"),
     [
-        ("head dlt 2", 'id  at\n--  --------\n 2  {"x":20}\n 3  {"x":30}\n'),
-        ("head ice 1 --columns id,_pos --at old", "id  _pos\n--  ----\n 1     0\n"),
+        ("head dlt 2", '    id  at\nbigint  struct\n------  --------\n     2  {"x":20}\n     3  {"x":30}\n'),
+        ("head ice 1 --columns id,_pos --at old", "    id    _pos\nbigint  bigint\n------  ------\n     1       0\n"),
         ("head ice --where id>3 --columns id --format csv", "id\n4\n"),
-        ("head ice 0 --columns id", "id\n--\n"),
+        ("head ice 0 --columns id", "    id\nbigint\n------\n"),
         ("count ice", "3\n"),
         ("count ice --at old", "4\n"),
         ("count dlt --where id<3 --at 1", "2\n"),
@@ -56,12 +59,12 @@ def test_text(words: str, printed: str, places: dict[str, str], capfd: pytest.Ca
 
 def test_a_version_is_a_line(places: dict[str, str], capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["history", places["dlt"]]) == 0
-    size = str(next(Path(places["dlt"]).glob("*.parquet")).stat().st_size)
-    assert [re.split(r"  +", line) for line in capfd.readouterr().out.splitlines()] == [
-        ["id", "timestamp", "operation", "writer", *COUNTS],
-        ["2", "2023-11-14T22:13:22.000Z", "DELETE", r"x/1\x1b", "0", "1", "0", "0", "0", "0"],
-        ["1", "2023-11-14T22:13:21.000Z", "WRITE", "harness", "4", "0", "1", "0", size, "0"],
-        ["0", "2023-11-14T22:13:20.000Z", "CREATE TABLE", "harness", "0", "0", "0", "0", "0", "0"],
+    size = size_text(next(Path(places["dlt"]).glob("*.parquet")).stat().st_size)
+    assert [re.split(r"  +", line.strip()) for line in capfd.readouterr().out.splitlines()] == [
+        ["id", "timestamp", "operation", "█ added", "▒ removed", "writer", *COUNTS],
+        ["2", "2023-11-14T22:13:22.000Z", "DELETE", "▒▒▒▒", r"x/1\x1b", "0", "1", "0", "0", "0 bytes", "0 bytes"],
+        ["1", "2023-11-14T22:13:21.000Z", "WRITE", "█" * 18, "harness", "4", "0", "1", "0", size, "0 bytes"],
+        ["0", "2023-11-14T22:13:20.000Z", "CREATE TABLE", "harness", "0", "0", "0", "0", "0 bytes", "0 bytes"],
     ]
 
 
@@ -83,16 +86,27 @@ def test_info_is_short_first(tmp_path: Path, capfd: pytest.CaptureFixture[str]) 
             *("format: iceberg", f"location: {ice.location}", f"snapshot: {ice.snapshot_id}", "rows: 4 before deletes"),
             *(
                 "files: 1",
-                f"bytes: {sizes[0]:,}",
+                f"bytes: {size_text(sizes[0])}",
                 "deletes: 1 of positions in 1 of the files, 1 of keys in 1 of the files",
             ),
             *("columns: 2", "partitioning: bucket[4](id), at", "last commit: 2023-11-14T22:13:22.000Z, delete by x"),
             "branches and tags: main",
+            "layout: 1 partition, 4 rows, 1 row deleted",
+            f"  id_bucket=0, at='x'  {'█' * 13}{'▒' * 4}  4 rows  25 % deleted, equality deletes",
+            "  █ read  ▒ deleted",
         ],
         str(dlt.directory): [
             *("format: delta", f"location: {dlt.directory}", "version: 2", "rows: 999", "files: 1"),
-            *(f"bytes: {sizes[1]:,}", "deletes: 1 of positions in 1 of the files", "columns: 2", "partitioning: p"),
+            *(
+                f"bytes: {size_text(sizes[1])}",
+                "deletes: 1 of positions in 1 of the files",
+                "columns: 2",
+                "partitioning: p",
+            ),
             "last commit: 2023-11-14T22:13:22.000Z, DELETE by harness",
+            "layout: 1 partition, 1,000 rows, 1 row deleted",
+            f"  p='a'  {'█' * 43}▒  1,000 rows  < 1 % deleted",
+            "  █ read  ▒ deleted",
         ],
     }
     for location, lines in expected.items():
@@ -117,12 +131,13 @@ def test_info_of_a_table_whose_manifests_are_gone(tmp_path: Path, capfd: pytest.
 
 def test_unknown_is_written_out(places: dict[str, str], capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["history", places["ice"]]) == 0
-    head, delete, append = (line.split() for line in capfd.readouterr().out.splitlines())
+    head, delete, append = (re.split("  +", line) for line in capfd.readouterr().out.splitlines())
+    head = [name for name in head if name not in "█ added ▒ removed"]
     known = dict(zip(head, delete, strict=True))
     assert [known[key] for key in ("operation", "writer", "rows_added", "rows_removed", "refs")] == [
         *("delete", "unknown", "0", "unknown", "main")
     ]
-    assert append[-1] == "old"
+    assert (append[3], append[-1]) == ("█" * 18, "old")
 
 
 def test_json(places: dict[str, str], capfd: pytest.CaptureFixture[str]) -> None:
@@ -172,3 +187,26 @@ def test_a_strangers_table_gives_the_same(
         assert main([command, places[name], *more, *trust]) == 0
         printed.append(capfd.readouterr().out)
     assert printed[0] == printed[1]
+
+
+def test_bars_have_colours_and_characters_that_the_terminal_has(
+    places: dict[str, str], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(results, "is_terminal_output", lambda: True)
+    monkeypatch.setattr(results.ByteStream, "isatty", lambda self: True)
+    monkeypatch.setattr(results, "style_of", lambda stream: lambda text, name: f"<{name} {text}>")
+    command = ["plan", places["dlt"], "--where", "id > 0"]
+    assert main(command) == 0
+    out = capfd.readouterr().out
+    assert re.search(r"  part-\S+  █+<red ▒+>  4 rows  25 % deleted\n  █ read  <red ▒> deleted\n", out), out
+    monkeypatch.setattr(results, "is_ascii", lambda output: True)
+    assert main(command) == 0
+    assert re.search(r"  part-\S+  #+x+  4 rows  25 % deleted\n  # read  x deleted\n", capfd.readouterr().out)
+
+
+@pytest.mark.parametrize(("encoding", "expected"), [("latin-1", True), ("utf-8", False), ("UTF-8", False)])
+def test_a_terminal_without_utf_8_gets_ascii(encoding: str, expected: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(results, "is_terminal_output", lambda: True)
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO(), encoding=encoding))
+    assert results.is_ascii(None) is expected
+    assert not results.is_ascii(Path("plan.txt"))

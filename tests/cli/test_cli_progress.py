@@ -281,9 +281,9 @@ def test_a_line_says_as_much_as_fits(
     ("sizes", "repeated", "words"),
     [
         ([], 0, "reading t"),  # what came before says nothing
-        ([500_000], 0, "reading t (1.5 MB of stores in 2 requests)"),
-        ([], 1, "reading t (1.0 MB of stores in 1 request, 1 asked again)"),
-        ([200_000, 0], 2, "reading t (1.2 MB of stores in 3 requests, 2 asked again)"),
+        ([500_000], 0, "reading t (1.4 MiB of stores in 2 requests)"),
+        ([], 1, "reading t (976.6 KiB of stores in 1 request, 1 asked again)"),
+        ([200_000, 0], 2, "reading t (1.1 MiB of stores in 3 requests, 2 asked again)"),
     ],
 )
 def test_a_line_says_the_traffic_with_stores(

@@ -45,13 +45,13 @@ def test_statements_and_commands_run_one_after_the_other(shell):
         .maxrows 1
         SELECT note FROM days
     """
-    assert shell(text) == (0, "n\n-\n4\nnote\nn7\n", "")
+    assert shell(text) == (0, "     n\nbigint\n------\n     4\nnote\nn7\n", "")
 
 
 def test_what_fails_is_a_line_and_the_next_statement_runs(shell):
     text = "FROM sales.order;\nSELECT nope FROM days; SELEC;\n.what\n.mode arrow\n.schema x\nSELECT 1;SHOW y;\n"
     code, out, err = shell(".plan\n" + text)
-    assert (code, out) == (2, "1\n-\n1\n")
+    assert (code, out) == (2, "      1\ninteger\n-------\n      1\n")
     lines = [re.split(r" \^* ?\[| \[", line)[0] for line in err.splitlines()]
     assert re.match(r'error: DuckDB cannot run the query: .*"nope".*note', lines.pop(2))
     assert re.match(r'error: Cannot parse the query: .*"SELEC"', lines.pop(2))
@@ -70,13 +70,13 @@ def test_commands_say_what_there_is(shell):
     code, out, err = shell(".tables SALES\n.schema sales.orders\n.help\n.quit\nSELECT 1;")
     assert (code, err) == (0, "")
     assert out.startswith("sales.orders\nid    long\nnote  string\n")
-    assert "1\n-\n" not in out
+    assert "integer" not in out
 
 
 def test_rows_that_are_left_out_are_counted(shell):
     assert shell(".maxrows 1\nFROM range(3);") == (
         0,
-        "range\n-----\n    0\n(1 of 3 rows; .maxrows all shows all)\n",
+        " range\nbigint\n------\n     0\n(1 of 3 rows; .maxrows all shows all)\n",
         "",
     )
 
@@ -174,7 +174,11 @@ def test_shells_of_the_system_are_told_how_a_command_may_go_on(asked, expected, 
 
 def test_the_chosen_namespace_and_locations(shell, lake, monkeypatch):
     text = "USE sales;\n.tables\nFROM orders LIMIT 0;\nSHOW TABLES;\n"
-    assert shell(text) == (0, "orders\nid  note\n--  ----\nname\n------\norders\n", "")
+    assert shell(text) == (
+        0,
+        "orders\n    id  note\nbigint  varchar\n------  -------\nname\nvarchar\n-------\norders\n",
+        "",
+    )
     monkeypatch.setattr("harness.metadata.catalogs.resolving.configured", dict)
     assert shell(f".mode csv\nSELECT id FROM '{lake}/days';", "--max-rows", "all") == (0, "id\n7\n", "")
 

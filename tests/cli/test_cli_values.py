@@ -9,7 +9,8 @@ import pyarrow as pa
 import pytest
 from arrow_json import json_values
 
-from harness.cli.document import plain, text_of
+from harness.cli.document import plain
+from harness.metadata.model.text_tables import value_text
 
 UTC = datetime.UTC
 
@@ -117,7 +118,22 @@ def test_python_values_become_json(value, expected):
 
 @pytest.mark.parametrize(
     ("value", "expected"),
-    [(None, None), ("x", "x"), (1, "1"), (True, "true"), (0.5, "0.5"), ({"a": ["ä", None]}, '{"a":["ä",null]}')],
+    [
+        *((None, "-"), ("x\x1b", "x\\x1b"), (1, "1"), (True, "true"), (0.5, "0.5"), ([], "-"), ({}, "-")),
+        ({"a": ["ä", None], "b": {}}, "a=ä, -, b=-"),
+        ([["a"], 1], '[["a"],1]'),
+    ],
 )
-def test_text_of_a_value(value, expected):
-    assert text_of(value) == expected
+def test_values_stand_on_a_line(value, expected):
+    assert value_text("any", value) == expected
+
+
+@pytest.mark.parametrize(
+    ("key", "expected"),
+    [
+        *(("n", "2000000"), ("bytes", "1.9 MiB"), ("added_bytes", "1.9 MiB"), ("bytes_added", "1.9 MiB")),
+        *(("last_updated_ms", "1970-01-01T00:33:20.000Z"), ("max_age_ms", "2000000"), ("kilobytes", "2000000")),
+    ],
+)
+def test_times_and_sizes_are_for_people(key, expected):
+    assert value_text(key, 2_000_000) == expected

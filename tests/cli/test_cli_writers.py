@@ -10,9 +10,9 @@ import pytest
 
 from harness.cli.query import run
 from harness.cli.rows import QueryRows
-from harness.cli.text_table import text_lines
-from harness.cli.writers import RowFormat, write_rows
+from harness.cli.writers import RowFormat, text_lines, write_rows
 from harness.errors import RequestError
+from harness.metadata.model.text_tables import cell_width
 
 ROWS = pa.table({"id": pa.array([1, None, 30]), "name": ["a", "", None]})
 
@@ -26,7 +26,7 @@ def written(table: pa.Table, row_format: RowFormat) -> bytes:
 @pytest.mark.parametrize(
     ("row_format", "expected"),
     [
-        (RowFormat.TEXT, "  id  name\n----  ----\n   1  a\nNULL\n  30  NULL\n"),
+        (RowFormat.TEXT, "    id  name\nbigint  varchar\n------  -------\n     1  a\n  NULL\n    30  NULL\n"),
         (RowFormat.CSV, 'id,name\n1,a\n,""\n30,\n'),
         (RowFormat.JSONL, '{"id": 1, "name": "a"}\n{"id": null, "name": ""}\n{"id": 30, "name": null}\n'),
         (
@@ -44,7 +44,7 @@ def test_rows_as_text(row_format, expected):
 @pytest.mark.parametrize(
     ("row_format", "expected"),
     [
-        (RowFormat.TEXT, "id  name\n--  ----\n"),
+        (RowFormat.TEXT, "    id  name\nbigint  varchar\n------  -------\n"),
         (RowFormat.CSV, "id,name\n"),
         (RowFormat.JSONL, ""),
     ],
@@ -94,42 +94,73 @@ def test_csv_quoting(text, cell):
 def test_text_says_how_many_rows_it_does_not_show(max_rows, shown, last):
     stream = io.BytesIO()
     write_rows(QueryRows.of(pa.table({"n": range(100)})), RowFormat.TEXT, stream, max_rows=max_rows)
-    rows = "".join(f"{n:2}\n" for n in range(shown))
-    # The width is that of what is shown.
-    assert stream.getvalue().decode() == (" n\n--\n" + rows + last if shown > 10 else "n\n-\n0\n" + last)
+    rows = "".join(f"{n:6}\n" for n in range(shown))
+    assert stream.getvalue().decode() == "     n\nbigint\n------\n" + rows + last
 
 
 def test_text_counts_rows_of_many_batches():
     stream = io.BytesIO()
     write_rows(run("SELECT range AS n FROM range(100_000)", {}), RowFormat.TEXT, stream)
     lines = stream.getvalue().decode().splitlines()
-    assert (len(lines), lines[-1]) == (43, "(40 of 100,000 rows; --max-rows all shows all)")
+    assert (len(lines), lines[-1]) == (44, "(40 of 100,000 rows; --max-rows all shows all)")
 
 
-WIDE = pa.table({"id": [1234567890], "a": ["x" * 30], "b": ["日本" * 10], "c": ["short"]})
+WIDE = pa.table(
+    {
+        "id": [1234567890, 5],
+        "kind": ["k" * 16] * 2,
+        "a": ["x" * 30, ""],
+        "b": ["日本" * 30, None],
+        "day": [date(2024, 3, 1), None],
+        "c": [{"n": 1}, None],
+    }
+)
 
 
 @pytest.mark.parametrize(
     ("width", "expected"),
     [
         (
-            64,
+            80,  # three quarters of it are 60, which the texts of b have
             [
-                "        id  a                      b                      c",
-                "----------  ---------------------  ---------------------  -----",
-                "1234567890  xxxxxxxxxxxxxxxxxxxx…  日本日本日本日本日本…  short",
+                "        id  a                               day         c",
+                "    bigint  varchar                         date        struct",
+                "----------  ------------------------------  ----------  -------",
+                '1234567890  xxxxxxxxxxxxxxxxxxxxxxxxxxxxxx  2024-03-01  {"n":1}',
+                "         5                                  NULL        NULL",
+                "(2 more columns: kind = kkkkkkkkkkkkkkkk, b)",
             ],
         ),
         (
-            30,
+            40,
             [
-                "        id  a",
-                "----------  ------------------",
-                "1234567890  xxxxxxxxxxxxxxxxx…",
-                "(2 more columns: b, c)",
+                "        id  day         c",
+                "    bigint  date        struct",
+                "----------  ----------  -------",
+                '1234567890  2024-03-01  {"n":1}',
+                "         5  NULL        NULL",
+                "(3 more columns: kind =",
+                "    kkkkkkkkkkkkkkkk, a, b)",
             ],
         ),
-        (5, ["        id", "----------", "1234567890", "(3 m…"]),
+        (
+            5,  # a number is whole
+            [
+                *("        id", "    bigint", "----------", "1234567890", "         5"),
+                *(
+                    "(5",
+                    "    more",
+                    "    columns:",
+                    "    kind",
+                    "    =",
+                    "    kkkkkkkkkkkkkkkk,",
+                    "    a,",
+                    "    b,",
+                    "    day,",
+                    "    c)",
+                ),
+            ],
+        ),
     ],
 )
 def test_text_fits_a_terminal(width, expected):
@@ -137,41 +168,63 @@ def test_text_fits_a_terminal(width, expected):
     assert lines == expected
 
 
+def test_texts_that_are_too_wide_for_any_line_are_cut():
+    table = pa.table({"id": [1], "comment": ["日本" * 30], "path": ["s3://lake/orders/" + "x" * 60 + ".parquet"]})
+    lines = "".join(text_lines(QueryRows.of(table), width=60)).splitlines()
+    assert lines == [
+        "    id  comment",
+        "bigint  varchar",
+        f"------  {'-' * 52}",
+        f"     1  {'日本' * 12}日…",
+        "(1 more column: path)",
+    ]
+    lines = "".join(text_lines(QueryRows.of(table.select(["path", "id"])), width=60)).splitlines()
+    assert lines[3:] == [f"…{'x' * 43}.parquet       1", "(path: below s3://lake/orders)"]
+
+
 FILES = pa.table(
     {
-        "path": ["warehouse/orders/data/region=eu/00001.parquet"],
-        "day": [date(2024, 3, 1)],
-        "partition": ['{"region":"eu","day":19783}'],
-        "metrics": ["m" * 300],
-        "last": [True],
+        "path": ["s3://lake/orders/region=eu/00001.parquet", "s3://lake/orders/region=us/00002.parquet", None],
+        "rows": [10, 20, 30],
+        "note": ["of s3://lake/orders/a", "of s3://lake/orders/b", ""],
     }
 )
 
 
-def test_columns_are_left_out_before_texts_are_cut_short():
-    lines = "".join(text_lines(QueryRows.of(FILES), width=100)).splitlines()
-    assert lines[2:] == [
-        'warehouse/orders/data/region=eu/00001.parquet  2024-03-01  {"region":"eu","day":19783}',
-        "(2 more columns: metrics, last)",
+def test_the_directory_of_all_paths_stands_once_below_them():
+    lines = "".join(text_lines(QueryRows.of(FILES), width=60)).splitlines()
+    assert lines[3:] == [
+        "…/region=eu/00001.parquet      10  of s3://lake/orders/a",
+        "…/region=us/00002.parquet      20  of s3://lake/orders/b",
+        "NULL                           30",
+        "(path: below s3://lake/orders)",
     ]
-    narrow = "".join(text_lines(QueryRows.of(FILES), width=40)).splitlines()
-    assert narrow[2] == 'warehouse/or…  2024-03-01  {"region":"e…'
+    assert "s3://lake/orders/region=eu/00001.parquet" in "".join(text_lines(QueryRows.of(FILES), width=80))
+
+
+@pytest.mark.parametrize("width", [40, 80, 200])
+def test_no_line_of_a_table_is_wider_than_its_terminal(width):
+    table = pa.table({f"column_{n}": ["日本" * n, "x" * n, "NULL", None, '["a"]'] for n in range(1, 60)})
+    lines = "".join(text_lines(QueryRows.of(table), width=width)).splitlines()
+    assert len(lines) > 8
+    assert max(map(cell_width, lines)) <= width
+    assert lines[2].count("  ") > 1
 
 
 def test_null_is_not_the_text_of_this_name():
     cells = written(pa.table({"s": ["NULL", None, '"NULL"', "null"]}), RowFormat.TEXT).decode().split()
-    assert cells[2:] == ['"NULL"', "NULL", '""NULL""', "null"]
+    assert cells[3:] == ['"NULL"', "NULL", '""NULL""', "null"]
 
 
 def test_text_cannot_steer_a_terminal():
     assert written(pa.table({"c\x1b": ["\x1b[2Jx\r\n"]}), RowFormat.TEXT).decode() == (
-        "c\\x1b\n------------\n\\x1b[2Jx\\r\\n\n"
+        "c\\x1b\nvarchar\n------------\n\\x1b[2Jx\\r\\n\n"
     )
 
 
 def test_text_aligns_wide_characters():
     assert written(pa.table({"c": ["日本", "x"], "d": ["1", "2"]}), RowFormat.TEXT).decode() == (
-        "c     d\n----  -\n日本  1\nx     2\n"
+        "c        d\nvarchar  varchar\n-------  -------\n日本     1\nx        2\n"
     )
 
 

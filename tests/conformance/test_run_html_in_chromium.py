@@ -46,3 +46,8 @@ def test_the_page_fits_a_phone(browser):
     )
     root = "page.documentElement"
     assert browser.measured(to_html(page), 390, f"{root}.scrollWidth - {root}.clientWidth") == 0
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_axe_finds_nothing_serious(browser, dark):
+    assert browser.serious(to_html(SAMPLE), dark=dark) == []

@@ -10,13 +10,16 @@ import pyarrow as pa
 
 from harness.differ.exact import Difference, Rules
 from harness.differ.result import (
+    ColumnDifference,
     ComparisonResult,
+    GroupDifference,
     Origin,
     RowDifference,
     RowKind,
     SchemaDifference,
     SchemaKind,
     SideInfo,
+    Spread,
 )
 from harness.errors import CorruptFileError, EngineError
 
@@ -71,6 +74,31 @@ KEYED = ComparisonResult(
     changed=1,
 )
 CUT = replace(KEYED, changed=1234, truncated=True)
+PLACED = replace(
+    CUT,
+    by_column=tuple(ColumnDifference(column=f"column {n} " + "x" * n, rows=1234 - n) for n in range(60)),
+    grouped_by=("day", "region"),
+    by_group=tuple(GroupDifference(values=(f"2024-01-{n:02}", "'世界' " * n), changed=n) for n in range(1, 20)),
+    groups=10_000,
+    by_key=Spread(
+        places=tuple(
+            GroupDifference(values=(f"{n} to {n + 9:,}" * (n + 1),), changed=60, only_left=n) for n in range(20)
+        ),
+        rows=1237,
+        total=20,
+    ),
+    by_file=Spread(
+        places=tuple(
+            GroupDifference(
+                values=("left", f"region={'apac' * (n % 2 + 1)}/ordered_at_month=65{n}/00012.parquet"), changed=n
+            )
+            for n in range(1, 20)
+        ),
+        rows=190,
+        total=10_000,
+    ),
+)
+"""Cut, and with pictures of all kinds that are as large as they become."""
 UNKEYED = ComparisonResult(
     left=LEFT,
     right=RIGHT,
@@ -90,6 +118,7 @@ FAILED = ComparisonResult(left=replace(LEFT, rows=None, error=TORN), right=repla
 ALL = {
     "keyed": KEYED,
     "cut": CUT,
+    "placed": PLACED,
     "unkeyed": UNKEYED,
     "equal": EQUAL,
     "outcome": OUTCOME,

@@ -47,9 +47,9 @@ def huge(value: int) -> bytes:
         pytest.param(
             pa.ExtensionArray.from_storage(HUGEINT, pa.array([huge(-3), None], pa.binary(16))), [-3, None], id="hugeint"
         ),
-        pytest.param(pa.array([1, None], pa.date32()), [86_400_000, None], id="date"),
-        pytest.param(pa.array([86_400_000], pa.date64()), [86_400_000], id="date of milliseconds"),
-        pytest.param(pa.array([2**31 - 1], pa.date32()), [(2**31 - 1) * 86_400_000], id="last date"),
+        pytest.param(pa.array([1, None], pa.date32()), [86_400_000_000_000, None], id="date"),
+        pytest.param(pa.array([86_400_000], pa.date64()), [86_400_000_000_000], id="date of milliseconds"),
+        pytest.param(pa.array([2**31 - 1], pa.date32()), [(2**31 - 1) * 86_400_000_000_000], id="last date"),
         pytest.param(pa.array([1], pa.time32("s")), [NS], id="time"),
         pytest.param(pa.array([1], pa.time64("ns")), [1], id="time of nanoseconds"),
         pytest.param(pa.array([1], pa.timestamp("us")), [1_000], id="timestamp"),

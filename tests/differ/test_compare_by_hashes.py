@@ -183,8 +183,8 @@ def test_a_tally_adds_up_over_passes() -> None:
     tally = HashTally(1)
     tally.count(hashes, hashes.slice(1, 1))
     tally.count(hashes.slice(0, 0), hashes)
-    assert (tally.only_left, tally.only_right, tally.kinds) == (2, 3, 4)
-    assert (tally.left, tally.right) == ({(1, 1): 1}, {(1, 1): 2})
+    assert (tally.rows["left"], tally.rows["right"], tally.kinds) == (2, 3, 4)
+    assert (tally.shown["left"], tally.shown["right"]) == ({(1, 1): 1}, {(1, 1): 2})
 
 
 @given(data=st.data())

@@ -13,6 +13,7 @@ from comparing import difference_of
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.differ.exact import DifferingRow
 from harness.differ.result import RowDifference, RowKind
 from harness.errors import RequestError
 
@@ -42,7 +43,7 @@ def test_one_duplicate_removed():
     difference = difference_of(table((1,), (2,), (2,), (2,)), table((2,), (1,), (2,)), ["a"], max_rows=9)
     assert difference.rows == (RowDifference(kind=LEFT, left=("2",), right=None, count=1),)
     assert (difference.only_left, difference.only_right, difference.changed) == (1, 0, 0)
-    assert (difference.left_examples, difference.right_examples) == ((1,), (None,))
+    assert difference.differing == (DifferingRow(LEFT, 1, None),)
     assert not difference.truncated
 
 
@@ -175,12 +176,13 @@ def arrow(rows):
 def test_multiset_difference_is_that_of_counters(left, right):
     a, b = (Counter(tuple(map(plain, row)) for row in rows) for rows in (left, right))
     difference = difference_of(arrow(left), arrow(right), list("abcd"), max_rows=1_000)
-    for kind, rows, examples, expected in (
-        (LEFT, left, difference.left_examples, a - b),
-        (RIGHT, right, difference.right_examples, b - a),
-    ):
-        shown = [(row, i) for row, i in zip(difference.rows, examples, strict=True) if row.kind is kind]
-        assert {tuple(map(plain, rows[i])): row.count for row, i in shown} == expected
+    fewer = difference_of(arrow(left), arrow(right), list("abcd"), max_rows=2)
+    assert sorted(fewer.differing, key=repr) == sorted(difference.differing, key=repr)
+    for kind, rows, expected in ((LEFT, left, a - b), (RIGHT, right, b - a)):
+        held = [
+            (each.left if kind is LEFT else each.right, each.count) for each in fewer.differing if each.kind is kind
+        ]
+        assert {tuple(map(plain, rows[i])): count for i, count in held} == expected
     assert (difference.only_left, difference.only_right) == ((a - b).total(), (b - a).total())
 
 
@@ -226,8 +228,8 @@ def test_rows_are_paired_by_key():
         RowDifference(kind=RIGHT, left=None, right=("4", "'d'", "1.0")),
     )
     assert (difference.only_left, difference.only_right, difference.changed) == (1, 1, 2)
-    assert difference.left_examples == (3, 0, 2, None)
-    assert difference.right_examples == (0, 2, None, 1)
+    rows = (DifferingRow(CHANGED, 3, 0), DifferingRow(CHANGED, 0, 2), DifferingRow(LEFT, 2, None))
+    assert difference.differing == (*rows, DifferingRow(RIGHT, None, 1))
 
 
 def test_keys_of_several_columns_and_types():

@@ -6,15 +6,19 @@ Skipped where no Chromium or Chrome is found on PATH.
 from __future__ import annotations
 
 import http.server
+import importlib.util
+import re
 import threading
 from dataclasses import dataclass, field, replace
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
-from comparing import ALL, CHANGED, EQUAL, KEYED, UNKEYED, with_value
+from comparing import ALL, CHANGED, EQUAL, FAILED, KEYED, PLACED, UNKEYED, with_value
 
-from harness.differ.reports import html
+from harness.differ.reports import batch, html
 from harness.differ.reports.html import to_html
+from harness.differ.result import Batch, BatchEntry, BatchOutcome, entry_of
 
 pytestmark = pytest.mark.browser
 
@@ -186,6 +190,42 @@ def test_no_page_is_wider_than_its_window(browser, name, width):
     assert browser.measured(to_html(ALL[name]), width, f"{root}.scrollWidth - {root}.clientWidth") == 0
 
 
+@pytest.mark.parametrize("scheme", ["0", "1"], ids=["dark", "light"])
+@pytest.mark.parametrize("name", ["comparison", "batch"])
+def test_axe_finds_nothing(browser, name, scheme):
+    known = importlib.util.find_spec("axe_core_python")
+    if known is None or known.origin is None:
+        pytest.skip("axe is not installed: pip install axe-core-python")
+    entries = (entry_of("placed", PLACED), entry_of("equal", EQUAL))
+    page = (
+        to_html(PLACED) if name == "comparison" else batch.to_html(Batch(title="t", sides=("a", "b"), entries=entries))
+    )
+    page = re.sub('<meta http-equiv="Content-Security-Policy"[^>]*>', "", page)  # which would keep axe out
+    axe = Path(known.origin).with_name("axe.min.js").as_uri()
+    told = "document.title = '«' + JSON.stringify(found.violations.map((each) => [each.id, each.nodes[0].html])) + '»'"
+    page = page.replace(
+        "</body>", f"<script src='{axe}'></script><script>axe.run().then((found) => {told})</script></body>"
+    )
+    options = ("--dump-dom", "--window-size=390,900", f"--blink-settings=preferredColorScheme={scheme}")
+    document, _ = browser.open(page, "", *options)
+    assert re.search("«(.*)»", document)[1] == "[]"
+
+
+def test_on_a_phone_types_of_the_schema_are_one_line(browser):
+    cells = "[...page.querySelectorAll('.schema tbody td')].map((each) => each.offsetHeight)"
+    assert max(browser.measured(to_html(KEYED), 390, cells)) < 4 * 24  # the last column has two lines
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+def test_pictures_end_inside_their_boxes(browser, width):
+    right = "%s.getBoundingClientRect().right"
+    beyond = f"{right % 'each'} - {right % 'each.ownerSVGElement'}"
+    page = to_html(PLACED)
+    assert browser.measured(page, width, "page.querySelectorAll('figure svg').length") == 4
+    all_ = f"[...page.querySelectorAll('text, rect')].map((each) => {beyond})"
+    assert browser.measured(page, width, f"Math.max(...{all_})") <= 1
+
+
 def test_on_paper_the_sign_shows_and_wide_tables_end_at_the_edge(browser, monkeypatch):
     screen = html.asset
     monkeypatch.setattr(html, "asset", lambda *place: screen(*place).replace("@media print", "@media all"))
@@ -196,3 +236,40 @@ def test_on_paper_the_sign_shows_and_wide_tables_end_at_the_edge(browser, monkey
     root, sign = "page.documentElement", "page.defaultView.getComputedStyle(page.querySelector('h1 .sign'))"
     assert browser.measured(page, 700, f"{root}.scrollWidth - {root}.clientWidth") == 0
     assert browser.measured(page, 700, f"{sign}.backgroundColor") == "rgba(0, 0, 0, 0)"
+
+
+BATCH = Batch(
+    title="left and right",
+    sides=("left", "right"),
+    entries=tuple(
+        BatchEntry(name=name, outcome=BatchOutcome.DIFFERENT, message="the sides differ in " * 9, report="wide " * 99)
+        for name in ("sales.customers", "sales.orders")
+    ),
+)
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+def test_the_page_of_many_comparisons_fits_its_window_and_breaks_no_name(browser, width):
+    root = "page.documentElement"
+    page = batch.to_html(BATCH)
+    assert browser.measured(page, width, f"{root}.scrollWidth - {root}.clientWidth") == 0
+    lines = "[...page.querySelectorAll('.batch th code')].map((name) => name.getClientRects().length)"
+    assert browser.measured(page, width, lines) == [1, 1]
+
+
+def test_a_link_to_a_comparison_opens_it(browser):
+    page = batch.to_html(BATCH)
+    assert 'href="#entry-1"' in page
+    opened = [browser.open(page, address)[0].count("<details open") for address in ("", "#entry-1")]
+    assert opened == [1, 2]
+
+
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("page", [KEYED, UNKEYED, FAILED, BATCH], ids=["keyed", "unkeyed", "errors", "many"])
+def test_axe_finds_nothing_serious(browser, page, dark):
+    assert browser.serious(batch.to_html(page) if page is BATCH else to_html(page), dark=dark) == []
+
+
+def test_axe_would_notice(browser):
+    page = to_html(KEYED).replace("<main>", '<main><p style="color: #eee; background: #fff">pale</p>')
+    assert [rule for rule, _ in browser.serious(page, dark=False)] == ["color-contrast"]

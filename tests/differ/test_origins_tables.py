@@ -35,7 +35,7 @@ def compared(left, right, *, columns=("id", "x", "s"), keys=(), left_plan=None, 
     else:
         difference = difference_of(*tables, columns, max_rows=100)
     plans = (left_plan or left.plan(), right_plan or right.plan())
-    return with_origins(difference, tuple(tables), columns, plans, keys=keys)
+    return with_origins(difference, tuple(tables), columns, plans, keys=keys)[0]
 
 
 @pytest.fixture
@@ -292,13 +292,13 @@ def test_a_side_that_is_no_table_has_no_origins(table):
     now = opened(table).snapshot()
     left, right = now.to_arrow(), pa.Table.from_pylist(numbered(3))
     difference = difference_of(left, right, ["id"], max_rows=9)
-    rows = with_origins(difference, (left, right), ["id"], (now.plan(), None))
+    rows, _ = with_origins(difference, (left, right), ["id"], (now.plan(), None))
     assert [(r.left_origins, r.right_origins) for r in rows] == [
         ((Origin(file=a.path, position=0),), ()),
         ((Origin(file=a.path, position=1),), ()),
         ((), ()),
     ]
-    assert with_origins(difference, (left, right), ["id"], (None, None)) == difference.rows
+    assert with_origins(difference, (left, right), ["id"], (None, None)) == (difference.rows, None)
 
 
 def test_too_many_alike_rows_have_no_origins(table, monkeypatch):

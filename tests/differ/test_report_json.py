@@ -4,9 +4,10 @@ import json
 from dataclasses import replace
 
 import pytest
-from comparing import ALL, CUT, EQUAL, FAILED, KEYED, LEFT, OUTCOME, with_value
+from comparing import ALL, CUT, EQUAL, FAILED, KEYED, LEFT, OUTCOME, RIGHT, with_value
 
 from harness.differ.reports.documents import to_json
+from harness.errors import CorruptDeleteError
 
 
 def test_all_that_the_comparison_holds():
@@ -65,6 +66,8 @@ def test_all_that_the_comparison_holds():
         "grouped_by": [],
         "groups": 0,
         "by_group": [],
+        "by_key": None,
+        "by_file": None,
         "rows": [
             {
                 "kind": "changed",
@@ -117,7 +120,7 @@ def test_what_is_left_out_is_told_by_counts():
     assert (document["changed"], document["truncated"], len(document["rows"])) == (1234, True, 3)
 
 
-def test_errors_have_class_cause_and_message():
+def test_errors_have_class_cause_rule_and_message():
     assert json.loads(to_json(OUTCOME))["right"] == {
         "name": "orders",
         "engine": "spark 4.3.0",
@@ -127,9 +130,16 @@ def test_errors_have_class_cause_and_message():
         "error": {
             "class": "EngineError",
             "cause": "Engine",
+            "rule": None,
             "message": "Cannot run the plan: executor lost [Engine; table lake/orders]",
         },
     }
+
+
+def test_an_error_says_its_rule():
+    torn = CorruptDeleteError("Cannot read a deletion vector", rule="iceberg 4.18")
+    document = json.loads(to_json(replace(OUTCOME, right=replace(RIGHT, error=torn))))
+    assert document["right"]["error"]["rule"] == "iceberg 4.18"
 
 
 @pytest.mark.parametrize(

@@ -158,19 +158,22 @@ def test_columns_and_groups_come_before_rows():
             ColumnDifference(column="total", rows=1200, allowed=3, largest="0.50", examples=(("1.50", "2.00"),)),
         ),
         grouped_by=("day",),
-        by_group=(GroupDifference(values=("2024-06-01",), changed=1),),
+        by_group=(GroupDifference(values=("2024-06-01",), changed=3, only_right=1),),
         groups=2,
     )
     text = to_text(found)
+    assert (
+        "by day: all 4 differing rows, 1 more not shown\n"
+        "  2024-06-01  ████████████████████████████░░░░░░░░░░  4  3 changed, 1 only right\n"
+        "  █ changed  ░ only on the right\n"
+        "\n"
+        "columns (2 of 3 differ)\n" in to_text(found, 80)
+    )
     assert "let pass\n  tolerance of total: 0.01\n  3 rows within tolerances, which is no difference\n" in text
     assert (
         "columns (2 of 3 differ)\n"
         "   column   rows  within tolerance  largest difference  null right  examples\n"
         "   total   1,200                 3                0.50              1.50 → 2.00\n"
         "   region      1                                                 1  'eu' → NULL\n"
-        "\n"
-        "by day (2 groups with differences, 1 shown)\n"
-        "   day         changed  only left  only right\n"
-        "   2024-06-01        1          0           0\n"
         "\nrows (" in text
     )

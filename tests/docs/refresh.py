@@ -27,6 +27,9 @@ def refresh() -> None:
     architecture.write_text(tables.with_layers(architecture.read_text("utf-8")), "utf-8")
     functions = pages.ROOT / "docs/reference/functions.md"
     functions.write_text(tables.with_functions(functions.read_text("utf-8")), "utf-8")
+    for name in ("iceberg", "delta", "frontier"):
+        rules = pages.ROOT / f"docs/rules/{name}.md"
+        rules.write_text(tables.with_topics(rules.read_text("utf-8")), "utf-8")
     home = pages.ROOT / "docs/index.md"
     home.write_text(tables.with_reasons(home.read_text("utf-8")), "utf-8")
     known = importlib.util.find_spec("pyiceberg") is not None

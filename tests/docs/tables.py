@@ -17,7 +17,8 @@ import typer
 from harness.cli.app import FEW, application
 from harness.cli.options import MEANINGS, OPENING
 from harness.metadata.iceberg.summaries import CLAIMS, LIES, Lie
-from harness.queries.transpile.functions import registry
+from harness.queries.transpile.functions import nested, numbers, registry, times
+from harness.queries.transpile.functions import text as texts
 from harness.queries.transpile.functions.registry import Signature
 
 _TABLE = runpy.run_path(str(pages.ROOT / "tests/drawn/functions.py"))
@@ -26,12 +27,24 @@ _PARAMETERS = {
     registry.ANY_TEXT: "VARCHAR or what becomes text alike",
     registry.BIGINT: "BIGINT",
     registry.BLOB: "BLOB",
+    registry.DECIMAL: "DECIMAL",
+    registry.FLOATING: "FLOAT or DOUBLE",
     registry.INTEGER: "INTEGER",
+    registry.LIST: "list",
     registry.LITERAL_PATTERN: "a literal of VARCHAR, not empty",
     registry.LITERAL_TEXT: "a literal of VARCHAR, not empty",
+    registry.MAP: "map",
+    registry.MOMENT: "DATE or TIMESTAMP",
     registry.NUMBER: "DOUBLE",
+    registry.NUMERIC: "number",
     registry.PLACE: "BIGINT",
     registry.VARCHAR: "VARCHAR",
+    registry.WHOLE: "integer",
+    nested.LISTS: "list of lists",
+    nested.ORDERED_LIST: "list",
+    numbers.WIDENED: "FLOAT or DOUBLE",
+    texts.OR_EMPTY: "VARCHAR or what becomes text alike",
+    times.MICROS: "DATE or TIMESTAMP, as microseconds since 1970",
 }
 """The types of parameters, as DuckDB writes them."""
 
@@ -121,23 +134,39 @@ def _releases(lie: Lie) -> str:
     return lie.writer if lie.until is None else f"{lie.writer} before {lie.until[0]}.{lie.until[1]}"
 
 
+def with_topics(page: str) -> str:
+    """A page of rules with its table of topics: each with the numbers of its rules, as links."""
+    text = ["| Topic | Rules |", "|---|---|"]
+    for section in re.split(r"(?m)^## ", page)[1:]:
+        topic, _, rest = section.partition("\n")
+        found = re.findall(r'(?m)^### <a id="([^"]+)"></a>\w+ ([^:]+): ', rest)
+        if found:
+            place = re.sub(r"[^\w -]", "", topic.lower()).replace(" ", "-")
+            text.append(f"| [{topic}](#{place}) | {' '.join(f'[{name}](#{anchor})' for anchor, name in found)} |")
+    return _between(page, "topics", "\n".join(text))
+
+
 def with_reasons(page: str) -> str:
-    """The first page with its table of other readers, from the page of the matrix."""
+    """The first page with its table of readers, from the page of the matrix."""
     lines = (pages.ROOT / "docs/matrix.md").read_text("utf-8").splitlines()
     rows = [[cell.strip() for cell in line.strip("| ").split(" | ")] for line in lines if line.startswith("| ")]
-    readers, cells = rows[0][1:], {row[0].strip("`*"): row[1:] for row in rows}
-    text = ["| Reader | Wrong rows | Read as the specification demands, of the scenarios about it |", "|---|---|---|"]
-    for place, reader in enumerate(readers):
+    cells = {row[0].strip("`*"): row[1:] for row in rows}
+    columns = [(format, feature) for format, features in TOLD.items() for feature in features]
+    heads = ["Reader", "Wrong rows", *(words for features in TOLD.values() for words in features.values())]
+    text = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
+    for place, reader in enumerate(rows[0][1:]):
         name, _, version = reader.partition(" ")
-        if name in OTHERS:
-            known, formats = OTHERS[name]
+        if name in READERS:
+            known, formats = READERS[name]
             wrong = _signs(cells["all scenarios"][place])["✗"]
-            read = [_share(words, cells[feature][place]) for each in formats for feature, words in TOLD[each]]
-            text.append(f"| {known} ({version}) | {wrong} | {', '.join(read)} |")
-    return _between(page, "other readers", "\n".join(text))
+            read = (_share(cells[feature][place]) if format in formats else "" for format, feature in columns)
+            text.append(f"| {known} ({version}) | {'✗' if wrong else '✓'} {wrong} | {' | '.join(read)} |")
+    return _between(page, "readers", "\n".join(text))
 
 
-OTHERS = {
+READERS = {
+    "duckdb": ("**harness on DuckDB**", ("Iceberg", "Delta")),
+    "spark": ("**harness on Spark**", ("Iceberg", "Delta")),
     "duckdb-iceberg": ("DuckDB's Iceberg extension", ("Iceberg",)),
     "duckdb-delta": ("DuckDB's Delta extension", ("Delta",)),
     "pyiceberg": ("PyIceberg", ("Iceberg",)),
@@ -147,22 +176,22 @@ OTHERS = {
     "spark-iceberg": ("Spark with Iceberg's jar", ("Iceberg",)),
     "spark-delta": ("Spark with Delta's jar", ("Delta",)),
 }
-"""Readers of the matrix that are not harness's: names as people know them, and the formats that they read."""
+"""Readers of the matrix: names as people know them, and the formats that they read."""
 
 TOLD = {
-    "Iceberg": (
-        ("equality-delete", "equality deletes"),
-        ("position-delete", "position deletes"),
-        ("avro-file", "Avro files"),
-        ("orc-file", "ORC files"),
-        ("row-lineage", "row lineage"),
-    ),
-    "Delta": (
-        ("deletion-vector-relative", "deletion vectors"),
-        ("expired-log", "expired logs"),
-        ("in-commit-timestamp", "in-commit timestamps"),
-        ("row-tracking", "row tracking"),
-    ),
+    "Iceberg": {
+        "equality-delete": "Iceberg: equality deletes",
+        "position-delete": "position deletes",
+        "avro-file": "Avro files",
+        "orc-file": "ORC files",
+        "row-lineage": "row lineage",
+    },
+    "Delta": {
+        "deletion-vector-relative": "Delta: deletion vectors",
+        "expired-log": "expired logs",
+        "in-commit-timestamp": "in-commit timestamps",
+        "row-tracking": "row tracking",
+    },
 }
 """Features of one format only, in words."""
 
@@ -171,10 +200,11 @@ def _signs(cell: str) -> Counter[str]:
     return Counter({sign: int(count) for sign, count in re.findall(r"(\S) (\d+)", cell)})
 
 
-def _share(words: str, cell: str) -> str:
-    """The scenarios that pass, of those that the specification decides."""
+def _share(cell: str) -> str:
+    """The scenarios that pass, of those that the specification decides, behind the sign of the worst."""
     signs = _signs(cell)
-    return f"{words} {signs['✓']} of {signs.total() - signs['?']}"
+    worst = next(sign for sign in "✗!–✓" if signs[sign])
+    return f"{worst} {signs['✓']} of {signs.total() - signs['?']}"
 
 
 def with_functions(page: str) -> str:
@@ -234,7 +264,9 @@ def _plain(text: str) -> str:
 
 def _code(text: str) -> str:
     places = {str(place): name for place, name in enumerate("abcdefgh")}
-    return _code_of_cell(re.sub(r"[{]([0-9])[}]", lambda m: places[m[1]], text).replace("{all}", "a, b, ..."))
+    return _code_of_cell(
+        re.sub(r"[{]([0-9])[}]", lambda m: places[m[1]], text).replace("{all}", "a, b, ...").replace("{type}", "…")
+    )
 
 
 def _code_of_cell(text: str) -> str:

@@ -39,9 +39,16 @@ def test_the_page_of_functions_has_the_table_of_the_code():
     assert tables.with_functions(page) == page, "python tests/docs/refresh.py writes it"
 
 
+@pytest.mark.parametrize("name", ["iceberg", "delta", "frontier"])
+def test_the_pages_of_rules_have_a_table_of_their_topics(name):
+    page = (DOCS / f"rules/{name}.md").read_text("utf-8")
+    assert "\n| Topic | Rules |\n" in page
+    assert tables.with_topics(page) == page, "python tests/docs/refresh.py writes it"
+
+
 def test_the_first_page_has_the_numbers_of_the_matrix():
     page = (DOCS / "index.md").read_text("utf-8")
-    assert "| PyIceberg (" in page
+    assert "\n| PyIceberg (" in page
     assert tables.with_reasons(page) == page, "python tests/docs/refresh.py writes it"
 
 
@@ -67,6 +74,19 @@ def test_links_of_rules_lead_to_the_section_that_they_name(page):
         words = re.sub(r"[^\w\s-]", "", name.replace("`", "").lower()).replace(" ", "-")
         known = not anchor or name.startswith("Appendix A") or name == "Format version changes"
         assert known or anchor == words, f"{rule}: {address}"
+
+
+@pytest.mark.parametrize("page", ["iceberg", "delta", "frontier"])
+def test_links_of_rules_lead_to_sections_that_the_specifications_have(page):
+    """The file names a page of a specification, the commit that its headings were read from, and their anchors."""
+    known = json.loads((pages.ROOT / "tests/docs/specifications.json").read_text("utf-8"))
+    lost = [
+        (rule, address)
+        for rule, name, address in links(page)
+        for document, _, anchor in [address.partition("#")]
+        if name != "proposed" and anchor not in ["", *known[document]["anchors"]]
+    ]
+    assert lost == []
 
 
 def links(page: str) -> list[tuple[str, str, str]]:

@@ -29,6 +29,9 @@ FOUND = {
     "install": "install.html",
     "deletes": "concepts.html#deletes",
     "S3 credentials": "how-to/object-stores.html#credentials-and-authentication",
+    "delete": "concepts.html#deletes",
+    "deletion vector": "concepts.html#deletion-vectors",
+    "unity catalog": "how-to/unity-catalog.html",
     "authentication": "how-to/object-stores.html#credentials-and-authentication",
 }
 
@@ -142,6 +145,13 @@ def test_what_is_copied_are_the_commands(answer):
     assert "\n" not in compared
 
 
+def test_a_number_sign_in_what_is_printed_is_no_prompt(answer):
+    shown = "return [...document.querySelectorAll('.gp')].map((sign) => sign.textContent.trim())"
+    assert set(answer("tour", shown)) == {"$"}
+    body = "return document.querySelector('.highlight code').textContent.split('\\n').filter(l => l.startsWith('  #'))"
+    assert [line.split()[0] for line in answer("tour", body)] == ["#0", "#1", "#2", "#0"]
+
+
 def test_the_matrix_has_colours_a_legend_above_and_heads_that_stay(answer):
     body = """
       const box = document.querySelector(".matrix .md-typeset__scrollwrap"), table = box.querySelector("table");
@@ -158,6 +168,39 @@ def test_the_matrix_has_colours_a_legend_above_and_heads_that_stay(answer):
         colours: new Set(["✗", "!", "–", "✓"].map(colour)).size,
       }"""
     assert answer("matrix", body) == {"legend": True, "scrolled": 600, "head": True, "first": True, "colours": 4}
+
+
+def test_the_first_page_has_readers_in_colour_and_room_for_them_on_a_phone(answers):
+    body = """
+      const cells = [...document.querySelectorAll(".matrix td:not(:first-child)")].filter((cell) => cell.textContent);
+      return {
+        colours: new Set(cells.map((cell) => getComputedStyle(cell).backgroundColor)).size,
+        plain: cells.filter((cell) => !cell.className).length,
+        first: Math.max(...[...document.querySelectorAll(".matrix td:first-child")].map((cell) => cell.offsetWidth)),
+      }"""
+    found = answers(("index",), body, 390)["index"]
+    assert (found["colours"], found["plain"]) == (4, 0)
+    assert found["first"] < 390 / 2
+
+
+def test_the_address_of_a_rule_shows_its_heading_below_the_bar(answer):
+    body = """
+      location.hash = "#iceberg-4.18";
+      await new Promise((done) => setTimeout(done, 500));
+      const heading = document.getElementById("iceberg-4.18").parentElement, bar = document.querySelector(".md-header");
+      const shown = [...document.querySelectorAll(".md-nav--secondary li a[href]")].filter((link) => link.offsetHeight);
+      return {
+        below: heading.getBoundingClientRect().top - bar.getBoundingClientRect().bottom,
+        link: heading.querySelector(".headerlink").getAttribute("href"),
+        rules: shown.map((link) => link.textContent.trim().split(":")[0]).filter((name) => name.startsWith("iceberg")),
+        topics: shown.length,
+      }"""
+    found = answer("rules/iceberg", body)
+    assert 0 <= found["below"] < 100
+    assert found["link"] == "#iceberg-4.18"
+    assert "iceberg 4.18" in found["rules"]
+    assert len(found["rules"]) < 10
+    assert found["topics"] < 40
 
 
 @pytest.mark.parametrize("words", FOUND)

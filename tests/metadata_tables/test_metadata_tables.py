@@ -405,7 +405,10 @@ def test_the_command(iceberg, delta, capfd):
     assert main(["metadata", *arguments]) == 0
     assert capfd.readouterr().out == "content,record_count\n0,2\n0,2\n0,1\n"
     assert main(["metadata", delta.location, "versions", "--columns", "version", "--max-rows", "2"]) == 0
-    assert capfd.readouterr().out == "version\n-------\n      2\n      1\n(2 of 3 rows; --max-rows all shows all)\n"
+    assert (
+        capfd.readouterr().out
+        == "version\n bigint\n-------\n      2\n      1\n(2 of 3 rows; --max-rows all shows all)\n"
+    )
     assert main(["sql", "SELECT count(*) AS n FROM t.refs", "--table", f"t={iceberg.location}", "--format", "csv"]) == 0
     assert capfd.readouterr().out == "n\n2\n"
     assert main(["metadata", iceberg.location, "file"]) == 2

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.differ.canonical import canonical_values
-from harness.differ.forms import carried
+from harness.differ.hashing import carried
 from harness.engines.column_values import conform as duckdb_conform
 from harness.engines.spark.arrow_worker import reshaped
 from harness.engines.spark.engine import conform as spark_conform

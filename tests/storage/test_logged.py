@@ -53,8 +53,8 @@ def test_long_reads_say_how_far_they_are(told):
     for size in (1_000_000, 500_000, 500_000, 0, 300_000):
         traffic.add(size)
     assert list(told) == [
-        "harness.storage: 2.0 MB of stores in 3 requests so far",
-        "harness.storage: 2.3 MB of stores in 5 requests so far",
+        "harness.storage: 1.9 MiB of stores in 3 requests so far",
+        "harness.storage: 2.2 MiB of stores in 5 requests so far",
     ]
 
 

@@ -11,8 +11,7 @@ import harness
 from harness.cli import FAILED, interruption, options, terminal
 from harness.cli.shell.session import InputLines, Session
 from harness.cli.shell.terminal_lines import TerminalLines
-from harness.cli.text_table import MAX_ROWS
-from harness.cli.writers import RowFormat, number_of_rows
+from harness.cli.writers import MAX_ROWS, RowFormat, number_of_rows
 
 
 @options.grouped
@@ -43,7 +42,7 @@ def shell(
     *,
     opening: options.OpeningOptions,
 ) -> None:
-    """Run statements as they are typed, or from standard input, on the tables of a catalog, or of all.
+    """Run statements as they are typed, or are piped in. They have the tables of a catalog, or of all.
 
     Examples:
         harness shell warehouse

@@ -17,6 +17,7 @@ from harness.cli.rows import QueryRows, engine_error
 from harness.cli.writers import RowFormat, number_of_rows, write_rows
 from harness.errors import HarnessError, RequestError, visible
 from harness.metadata.catalogs.catalog import nearest
+from harness.metadata.model.text_tables import aligned
 from harness.tools.connections.connection import Connection
 from harness.tools.connections.texts import finished, in_sql, statements
 
@@ -64,15 +65,14 @@ def _schema(session: Session, argument: str) -> None:
     if not argument:
         raise RequestError("Cannot show a schema: say whose, .schema sales.orders")
     fields = session.connection.table(argument).schema.fields
-    width = max((len(field.name) for field in fields), default=0)
-    results.print_result(*(f"{visible(f'{field.name:<{width}}  {field.type}')}\n" for field in fields))
+    results.print_result(*(f"{line}\n" for line in aligned([(field.name, str(field.type)) for field in fields])))
 
 
 def _plan(session: Session, argument: str) -> None:
     query = argument or session.last_statement
     if query is None:
         raise RequestError("Cannot show a plan: there was no query yet; say one, .plan SELECT …")
-    parts = [f"{visible(name)}:\n{explained(plan.explain())}" for name, plan in session.connection.plans(query)]
+    parts = [f"{visible(name)}:\n{explained(plan)}" for name, plan in session.connection.plans(query)]
     results.print_result("\n".join(parts) or "The query reads no table of the catalog.\n")
 
 

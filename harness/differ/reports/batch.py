@@ -13,6 +13,7 @@ from harness.differ.result import Batch, BatchEntry, BatchOutcome
 from harness.errors import html_text as escaped
 from harness.errors import json_text, visible
 from harness.metadata.model.frames import preformatted
+from harness.metadata.model.text_tables import aligned
 
 FORMAT = 1
 _LOOKS = {
@@ -33,12 +34,13 @@ def _ranked(batch: Batch) -> list[BatchEntry]:
 def to_text(batch: Batch) -> str:
     """A line for each comparison, different ones first, then the reports of these."""
     lines = [summary(batch), ""]
-    width = max((len(visible(entry.name)) for entry in batch.entries), default=0)
+    cells = []
     for entry in _ranked(batch):
         parts = (("left", entry.left_seconds), ("right", entry.right_seconds))
         times = ", ".join(f"{side} {seconds:.2f} s" for side, seconds in parts if seconds is not None)
-        said = f"{visible(entry.message)}{f'  ({times})' if times else ''}"
-        lines.append(f"{_LOOKS[entry.outcome][0]} {visible(entry.name).ljust(width)}  {entry.outcome.value}: {said}")
+        said = f"{entry.message}{f'  ({times})' if times else ''}"
+        cells.append((f"{_LOOKS[entry.outcome][0]} {entry.name}", f"{entry.outcome.value}: {said}"))
+    lines += aligned(cells)
     for entry in batch.entries:
         if entry.outcome is BatchOutcome.DIFFERENT and entry.report is not None:
             lines += ["", f"── {visible(entry.name)}", "", entry.report.rstrip("\n")]
@@ -116,7 +118,8 @@ def _table(entries: Sequence[BatchEntry], sides: tuple[str, str]) -> Iterator[st
     """All comparisons; without columns of seconds where none were measured."""
     timed = any(each is not None for entry in entries for each in (entry.left_seconds, entry.right_seconds))
     heads = "".join(f'<th scope="col" class="number">{escaped(side)}, s</th>' for side in sides) if timed else ""
-    yield '<section aria-labelledby="all"><h2 id="all">Comparisons</h2><div class="scroll"><table class="batch">'
+    yield '<section aria-labelledby="all"><h2 id="all">Comparisons</h2>'
+    yield '<div class="scroll" tabindex="0" role="group" aria-labelledby="all"><table class="batch">'
     yield '<thead><tr><td></td><th scope="col">name</th><th scope="col">outcome</th><th scope="col">finding</th>'
     yield f"{heads}</tr></thead><tbody>"
     for number, entry in enumerate(entries):
@@ -136,9 +139,9 @@ def _details(entries: Sequence[BatchEntry]) -> Iterator[str]:
     is_open = " open"
     for number, entry in enumerate(entries):
         if _has_details(entry):
-            yield f'<details id="entry-{number}"{is_open}>'
+            yield f"<details{is_open}>"  # browsers open it for a link to what is inside
             yield f"<summary><code>{escaped(entry.name)}</code> {escaped(entry.message)}</summary>"
-            yield f"{preformatted(entry.report or '')}</details>"
+            yield f'<div id="entry-{number}">{preformatted(entry.report or "")}</div></details>'
             is_open = ""
 
 

@@ -11,11 +11,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from harness.differ.reports.text import to_text
-from harness.differ.result import (
-    ComparisonResult,
-    SideInfo,
-    counted,
-)
+from harness.differ.result import ComparisonResult, SideInfo, counted
 from harness.errors import json_text, visible
 
 FORMAT = 1
@@ -49,6 +45,8 @@ def to_json(comparison: ComparisonResult) -> str:
         "grouped_by": comparison.grouped_by,
         "groups": comparison.groups,
         "by_group": [asdict(group) for group in comparison.by_group],
+        "by_key": comparison.by_key and asdict(comparison.by_key),
+        "by_file": comparison.by_file and asdict(comparison.by_file),
         "rows": [{**asdict(row), "kind": row.kind.name.lower()} for row in comparison.rows],
     }
     return json_text(document, indent=2) + "\n"
@@ -56,15 +54,15 @@ def to_json(comparison: ComparisonResult) -> str:
 
 def _side(side: SideInfo) -> dict[str, Any]:
     exact = side.snapshot is None or -_EXACT <= side.snapshot <= _EXACT
+    error = side.error
     return {
         "name": side.name,
         "engine": side.engine,
         "table": side.table,
         "snapshot": side.snapshot if exact else str(side.snapshot),
         "rows": side.rows,
-        "error": None
-        if side.error is None
-        else {"class": type(side.error).__name__, "cause": side.error.cause, "message": str(side.error)},
+        "error": error
+        and {"class": type(error).__name__, "cause": error.cause, "rule": error.rule, "message": str(error)},
     }
 
 

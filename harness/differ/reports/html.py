@@ -17,19 +17,13 @@ from harness.differ.reports.text import (
     ReportTable,
     RowPairing,
     column_table,
-    group_table,
     origin_texts,
     pair_rows,
     relaxation_lines,
     times,
 )
-from harness.differ.result import (
-    ComparisonResult,
-    ComparisonVerdict,
-    Made,
-    RowKind,
-    counted,
-)
+from harness.differ.reports.where import where_html
+from harness.differ.result import ComparisonResult, ComparisonVerdict, Made, RowKind, counted
 from harness.errors import html_text as escaped
 from harness.metadata.model.frames import preformatted
 
@@ -109,8 +103,8 @@ def to_html(comparison: ComparisonResult) -> str:
         "<main>",
         *_summary(comparison),
         *_schema(comparison),
-        *_totals("columns", column_table(comparison)),
-        *_totals("groups", group_table(comparison)),
+        *where_html(comparison),
+        *_totals(column_table(comparison)),
         *_rows(comparison),
         "</main>",
     ]
@@ -147,13 +141,13 @@ def _summary(comparison: ComparisonResult) -> Iterator[str]:
     yield "</section>"
 
 
-def _totals(name: str, table: ReportTable | None) -> Iterator[str]:
+def _totals(table: ReportTable | None) -> Iterator[str]:
     """A table of counts; it scrolls inside its box where it is long."""
     if table is None:
         return
     heading = escaped(table.title[:1].upper() + table.title[1:])
-    yield f'<section aria-labelledby="{name}"><h2 id="{name}">{heading}</h2>'
-    yield f'<div class="scroll" tabindex="0" role="region" aria-labelledby="{name}"><table class="totals">'
+    yield f'<section aria-labelledby="columns"><h2 id="columns">{heading}</h2>'
+    yield '<div class="scroll" tabindex="0" role="group" aria-labelledby="columns"><table class="totals">'
     places = [' class="number"' if i in table.numbers else "" for i in range(len(table.names))]
     cells = "".join(f'<th scope="col"{c}>{escaped(n)}</th>' for n, c in zip(table.names, places, strict=True))
     yield f"<thead><tr>{cells}</tr></thead><tbody>"
@@ -184,21 +178,23 @@ def _sides(comparison: ComparisonResult) -> Iterator[str]:
     yield '<th scope="col"><span class="mark">−</span> left</th><th scope="col"><span class="mark">+</span> right</th>'
     yield "</tr></thead><tbody>"
     values: dict[str, list[object]] = {
-        **{name: [getattr(side, name) for side in sides] for name in ("name", "engine", "table", "snapshot")},
+        **{name: [getattr(side, name) for side in sides] for name in ("name", "engine", "table")},
+        "read at": [side.point for side in sides],
         "rows": [None if side.rows is None else f"{side.rows:,}" for side in sides],
         "error": [None if s.error is None else f"{type(s.error).__name__}: {s.error}" for s in sides],
     }
     for name, both in values.items():
         if any(value is not None for value in both):
             cells = "".join(f"<td>{'–' if value is None else escaped(value)}</td>" for value in both)
-            yield f'<tr class="side-{name}"><th scope="row">{name}</th>{cells}</tr>'
+            yield f'<tr class="side-{name.split()[0]}"><th scope="row">{name}</th>{cells}</tr>'
     yield "</tbody></table></div>"
 
 
 def _schema(comparison: ComparisonResult) -> Iterator[str]:
     if not comparison.schema:
         return
-    yield '<section aria-labelledby="schema"><h2 id="schema">Schema</h2><div class="scroll"><table class="schema">'
+    yield '<section aria-labelledby="schema"><h2 id="schema">Schema</h2>'
+    yield '<div class="scroll" tabindex="0" role="group" aria-labelledby="schema"><table class="schema">'
     yield '<thead><tr><td></td><th scope="col">column</th><th scope="col">left</th><th scope="col">right</th>'
     yield '<th scope="col">what</th></tr></thead><tbody>'
     for difference in comparison.schema:
@@ -237,7 +233,7 @@ def _shown(comparison: ComparisonResult, rows: tuple[RowPairing, ...]) -> Iterat
     if any(row.kind is None for row in rows):
         yield "<p>Without keys, rows that share at least half of the values face each other: alike, not equal.</p>"
     yield from _filter(rows, split)
-    yield '<div class="scroll" tabindex="0" role="region" aria-labelledby="rows"><table class="rows">'
+    yield '<div class="scroll" tabindex="0" role="group" aria-labelledby="rows"><table class="rows">'
     yield from _head(comparison, split)
     for row in rows:
         yield from _row(row, comparison, split)

@@ -15,19 +15,13 @@ value. Long values are cut where they agree, and the report says so.
 from __future__ import annotations
 
 import itertools
-import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from harness.differ.result import (
-    ColumnDifference,
-    ComparisonResult,
-    Origin,
-    RowDifference,
-    RowKind,
-    counted,
-)
+from harness.differ.reports.where import where_lines
+from harness.differ.result import ColumnDifference, ComparisonResult, Origin, RowDifference, RowKind, counted
 from harness.errors import visible
+from harness.metadata.model.text_tables import Column, aligned, cell_width, cut, table_lines
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,23 +125,6 @@ def column_table(comparison: ComparisonResult, *, most: int | None = None) -> Re
     )
 
 
-def group_table(comparison: ComparisonResult) -> ReportTable | None:
-    """The groups with differing rows; None: nobody asked, or there is none."""
-    if not comparison.by_group:
-        return None
-    more = comparison.groups - len(comparison.by_group)
-    title = f"by {', '.join(comparison.grouped_by)} ({counted(comparison.groups, 'group')} with differences"
-    title += f", {len(comparison.by_group):,} shown)" if more else ")"
-    kinds = ["changed", "only_left", "only_right"] if comparison.keys else ["only_left", "only_right"]
-    width = len(comparison.grouped_by)
-    return ReportTable(
-        title,
-        (*comparison.grouped_by, *(kind.replace("_", " ") for kind in kinds)),
-        tuple((*group.values, *(f"{getattr(group, kind):,}" for kind in kinds)) for group in comparison.by_group),
-        frozenset(range(width, width + len(kinds))),
-    )
-
-
 def _cells_of(column: ColumnDifference) -> tuple[str, ...]:
     numbers = (column.rows, column.allowed, column.left_nulls, column.right_nulls)
     rows, allowed, left, right = (f"{number:,}" if number else "" for number in numbers)
@@ -159,11 +136,15 @@ _WIDEST_VALUE = 60
 _WIDEST_LINE = 140
 _BEFORE_DIFFERENCE = 15
 _WIDEST_CELL = 80
+_NARROWEST = 20
 _MOST_COLUMNS = 40
 
 
-def to_text(comparison: ComparisonResult) -> str:
-    """The comparison as lines of text; each ends with a line feed, and holds no other control character."""
+def to_text(comparison: ComparisonResult, width: int = _WIDEST_LINE) -> str:
+    """The comparison as lines of text; each ends with a line feed, and holds no other control character.
+
+    width: of tables at most, in cells.
+    """
     relaxed = relaxation_lines(comparison)
     parts = [
         [f"{comparison.verdict.value}: {comparison.sentence}"],
@@ -175,9 +156,9 @@ def to_text(comparison: ComparisonResult) -> str:
         ],
         ["let pass", *(f"  {visible(line)}" for line in relaxed)] if relaxed else [],
         [*_schema(comparison)],
-        [*_totals(column_table(comparison, most=_MOST_COLUMNS))],
-        [*_totals(group_table(comparison))],
-        [*_rows(comparison)],
+        [*where_lines(comparison, width=width)],
+        [*_totals(column_table(comparison, most=_MOST_COLUMNS), width)],
+        [*_rows(comparison, width)],
     ]
     text = "\n\n".join("\n".join(line.rstrip() for line in part) for part in parts if part)
     return text + "\n"
@@ -188,10 +169,10 @@ def _sides(comparison: ComparisonResult) -> Iterator[str]:
     for word, side in (("left", comparison.left), ("right", comparison.right)):
         rows = "" if side.rows is None else counted(side.rows, "row")
         place = [] if side.table is None else [side.table]
-        place += [] if side.snapshot is None else [f"snapshot {side.snapshot}"]
+        place += [] if side.point is None else [side.point]
         size = rows if side.error is None else "failed"
         cells.append((word, side.name, ", ".join([side.engine, *place]), size))
-    yield from _table(cells, right=(False, False, False, True))
+    yield from aligned(cells, (False, False, False, True))
     if comparison.columns:
         names = ", ".join(map(visible, comparison.columns[:_MOST_COLUMNS]))
         more = len(comparison.columns) - _MOST_COLUMNS
@@ -209,60 +190,63 @@ def _schema(comparison: ComparisonResult) -> Iterator[str]:
         mark, remark = ("!", "") if difference.counts else (" ", " (does not count)")
         left, right = difference.left or "-", difference.right or "-"
         lines.append((mark, difference.column, left, right, difference.words + remark))
-    yield from ("  " + line for line in _table(lines))
+    yield from ("  " + line for line in aligned(lines))
 
 
-def _totals(table: ReportTable | None) -> Iterator[str]:
+def _totals(table: ReportTable | None, width: int) -> Iterator[str]:
     if table is not None:
         yield visible(table.title)
-        right = [False, *(i in table.numbers for i in range(len(table.names)))]
-        short = [[c if len(c) <= _WIDEST_CELL else c[: _WIDEST_CELL - 1] + "…" for c in line] for line in table.lines]
-        lines = [("", *table.names), *(("", *line) for line in short)]
-        yield from (" " + line for line in _table(lines, right))
+        columns = [Column(name, to_right=i in table.numbers) for i, name in enumerate(table.names)]
+        widest = max(_NARROWEST, width - _WIDEST_LINE + _WIDEST_CELL)
+        short = [[cut(visible(cell), widest) for cell in line] for line in table.lines]
+        yield from (f"   {line}" for line in table_lines(columns, [short], width=max(width, _WIDEST_CELL) - 3))
 
 
-def _rows(comparison: ComparisonResult) -> Iterator[str]:
+def _rows(comparison: ComparisonResult, width: int) -> Iterator[str]:
     if not comparison.rows and not comparison.truncated:
         return
     shown, differing = comparison.shown, comparison.differing
     yield f"rows ({shown:,} of {differing:,} shown)"
     if comparison.rows:
-        yield from _shown(comparison)
+        yield from _shown(comparison, width)
     if shown < differing:
         yield f"{counted(differing - shown, 'more differing row')} not shown; the counts above are exact"
 
 
-def _shown(comparison: ComparisonResult) -> Iterator[str]:
+def _shown(comparison: ComparisonResult, width: int) -> Iterator[str]:
     rows = pair_rows(comparison)
     header = ["", *map(visible, comparison.columns)]
-    lines = [line for row in rows for line in _lines(row)]
-    widths = [max(map(_width, column)) for column in zip(header, *lines, strict=True)]
-    if sum(widths) + 2 * len(widths) <= _WIDEST_LINE:
-        yield from _grid(rows, header, widths)
+    longest = min(max(map(cell_width, header)), _NARROWEST)
+    widest = _WIDEST_VALUE if width >= _WIDEST_LINE else max((width - longest - 12) // 2, _NARROWEST)
+    lines = [_lines(row, widest) for row in rows]
+    widths = [max(map(cell_width, column)) for column in zip(header, *itertools.chain(*lines), strict=True)]
+    if sum(widths) + 2 * len(widths) <= width:
+        yield from _grid(rows, header, lines)
     else:
         for number, row in enumerate(rows, 1):
-            yield from _record(number, row, comparison)
-    if any(len(visible(value)) > _WIDEST_VALUE for row in rows for value in (*(row.left or ()), *(row.right or ()))):
-        yield f"values longer than {_WIDEST_VALUE} characters are cut (…); the JSON report shows more of them"
+            yield from _record(number, row, comparison, widest)
+    if any(cell_width(visible(value)) > widest for row in rows for value in (*(row.left or ()), *(row.right or ()))):
+        yield f"values longer than {widest} characters are cut (…); the JSON report shows more of them"
 
 
-def _grid(rows: Sequence[RowPairing], header: list[str], widths: list[int]) -> Iterator[str]:
+def _grid(rows: Sequence[RowPairing], header: list[str], lines: list[list[list[str]]]) -> Iterator[str]:
     """Rows under a common header, the left one above the right one."""
-    yield "  " + _aligned(header, widths)
-    for row in rows:
-        for line in _lines(row):
-            yield "  " + _aligned(line, widths)
+    for row, own in zip(rows, lines, strict=True):
         if any(row.marked) and row.kind is not RowKind.CHANGED:
-            both = zip(*_lines(row), strict=True)
-            carets = ["^" * max(map(_width, pair)) for pair in both][1:]
-            yield "  " + _aligned(["", *(c if m else "" for c, m in zip(carets, row.marked, strict=True))], widths)
-        yield from (f"{' ' * (widths[0] + 4)}{side}: {text}" for side, text in origin_texts(row))
+            carets = ["^" * max(map(cell_width, pair)) for pair in zip(*own, strict=True)][1:]
+            own.append(["", *(c if m else "" for c, m in zip(carets, row.marked, strict=True))])
+    grid = aligned([header, *itertools.chain(*lines)])
+    yield "  " + next(grid)
+    indent = " " * (max(len(line[0]) for own in lines for line in own) + 4)
+    for row, own in zip(rows, lines, strict=True):
+        yield from ("  " + line for line in itertools.islice(grid, len(own)))
+        yield from (f"{indent}{side}: {text}" for side, text in origin_texts(row))
 
 
-def _record(number: int, row: RowPairing, comparison: ComparisonResult) -> Iterator[str]:
+def _record(number: int, row: RowPairing, comparison: ComparisonResult, widest: int) -> Iterator[str]:
     """A row as a list of its columns; of two rows, only the keys and the differing columns."""
     yield f"  {number}. {row.label}{times(row)}"
-    left, right = _cells(row)
+    left, right = _cells(row, widest)
     lines = [
         ("!" if marked else "", name, a, b)
         for name, marked, a, b in zip(comparison.columns, row.marked, left, right, strict=True)
@@ -270,15 +254,15 @@ def _record(number: int, row: RowPairing, comparison: ComparisonResult) -> Itera
     ]
     there = (True, True, row.left is not None, row.right is not None)
     shown = [tuple(itertools.compress(line, there)) for line in (("", "column", "- left", "+ right"), *lines)]
-    yield from ("     " + line for line in _table(shown))
+    yield from ("     " + line for line in aligned(shown))
     if len(lines) < len(comparison.columns):
         yield f"     {counted(len(comparison.columns) - len(lines), 'equal column')} left out"
     yield from (f"     {side}: {text}" for side, text in origin_texts(row))
 
 
-def _lines(row: RowPairing) -> list[list[str]]:
+def _lines(row: RowPairing, widest: int) -> list[list[str]]:
     """The one or two lines of a row in the grid: mark, then cells. A changed row is one, with both values of a cell."""
-    left, right = _cells(row)
+    left, right = _cells(row, widest)
     if row.kind is RowKind.CHANGED:
         return [["~", *(f"{a} → {b}" if m else a for a, b, m in zip(left, right, row.marked, strict=True))]]
     lines = [] if row.left is None else [[f"-{_times(row.left_count)}", *left]]
@@ -297,7 +281,7 @@ def times(row: RowPairing) -> str:
     return "" if count == 1 else f", {count:,} times"
 
 
-def _cells(row: RowPairing) -> tuple[list[str], list[str]]:
+def _cells(row: RowPairing, widest: int) -> tuple[list[str], list[str]]:
     """The values of both sides, cut; empty texts for a side that has no such row."""
     nothing = ("",) * len(row.marked)
     lefts = row.left if row.left is not None else nothing
@@ -306,18 +290,19 @@ def _cells(row: RowPairing) -> tuple[list[str], list[str]]:
     for a, b, marked in zip(map(visible, lefts), map(visible, rights), row.marked, strict=True):
         pairs = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(a, b, strict=False))
         start = len(list(pairs)) if marked else 0
-        left.append(_excerpt(a, start))
-        right.append(_excerpt(b, start))
+        left.append(_excerpt(a, start, widest))
+        right.append(_excerpt(b, start, widest))
     return left, right
 
 
-def _excerpt(text: str, difference: int) -> str:
-    """At most `_WIDEST_VALUE` characters of `text`, with those at `difference` among them."""
-    if len(text) <= _WIDEST_VALUE:
+def _excerpt(text: str, difference: int, widest: int) -> str:
+    """At most so many cells of `text`, with those at `difference` among them."""
+    if (cells := cell_width(text)) <= widest:
         return text
-    start = max(0, min(difference - _BEFORE_DIFFERENCE, len(text) - _WIDEST_VALUE))
-    before, after = ("…" if start else ""), ("…" if start + _WIDEST_VALUE < len(text) else "")
-    return before + text[start + len(before) : start + _WIDEST_VALUE - len(after)] + after
+    widest = widest if cells == len(text) else widest // 2
+    start = max(0, min(difference - _BEFORE_DIFFERENCE, len(text) - widest))
+    before, after = ("…" if start else ""), ("…" if start + widest < len(text) else "")
+    return before + text[start + len(before) : start + widest - len(after)] + after
 
 
 def origin_texts(row: RowPairing) -> Iterator[tuple[str, str]]:
@@ -326,25 +311,3 @@ def origin_texts(row: RowPairing) -> Iterator[tuple[str, str]]:
         for origin in origins:
             hidden = f", hidden on the {other} by {', '.join(origin.hidden_by)}" if origin.hidden_by else ""
             yield side, visible(f"{origin.file}, row {origin.position}{hidden}")
-
-
-def _table(lines: Iterable[Sequence[str]], right: Sequence[bool] | None = None) -> Iterator[str]:
-    cells = [[visible(cell) for cell in line] for line in lines]
-    widths = [max(map(_width, column)) for column in zip(*cells, strict=True)]
-    return (_aligned(line, widths, right) for line in cells)
-
-
-def _aligned(cells: Sequence[str], widths: Sequence[int], right: Sequence[bool] | None = None) -> str:
-    parts = []
-    for number, (cell, width) in enumerate(zip(cells, widths, strict=True)):
-        padding = " " * (width - _width(cell))
-        parts.append(padding + cell if right is not None and right[number] else cell + padding)
-    return "  ".join(parts)
-
-
-def _width(text: str) -> int:
-    """Cells of a terminal: two for a wide character, none for one that combines with its neighbours or joins them."""
-    if text.isascii():
-        return len(text)
-    none = {c for c in set(text) if unicodedata.category(c) in ("Mn", "Me", "Cf")}
-    return sum(0 if c in none else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)

@@ -1,4 +1,4 @@
-"""Catalogs as harness sees them: names, and for each name where its table is and how it may be read."""
+"""Catalogs as harness sees them: names, and the place of the table of each name."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ Name: TypeAlias = tuple[str, ...]
 """The parts of a table's or namespace's name, outermost first; without the catalog's own. Empty: the root."""
 
 _PART = re.compile(r'"((?:[^"]|"")+)"|([^".]+)')
+_NAME = re.compile(rf"(?:{_PART.pattern})(?:\.(?:{_PART.pattern}))*")
 _BARE = re.compile(r"[^\W\d][\w$-]*")
 _NEAR = 3
 
@@ -34,17 +35,9 @@ def parse_name(text: str | Name) -> Name:
         raise RequestError(f"Invalid name {text!r:.80}: expected text such as sales.orders")
     if isinstance(text, tuple):
         return text
-    parts: list[str] = []
-    position = 0
-    while position < len(text) or not parts:
-        found = _PART.match(text, position)
-        if found is None or text[found.end() : found.end() + 1] not in ("", "."):
-            raise RequestError(f"Invalid name {text!r}: expected parts with dots between, such as sales.orders")
-        parts.append(found[2] or found[1].replace('""', '"'))
-        position = found.end() + 1
-    if text.endswith("."):
-        raise RequestError(f"Invalid name {text!r}: it ends with a dot")
-    return tuple(parts)
+    if not _NAME.fullmatch(text):
+        raise RequestError(f"Invalid name {text!r}: expected parts with dots between, such as sales.orders")
+    return tuple(bare or quoted.replace('""', '"') for quoted, bare in _PART.findall(text))
 
 
 def written(name: Name) -> str:
@@ -63,22 +56,18 @@ def nearest(name: Name, known: Iterable[Name]) -> tuple[Name, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Located:
-    """A catalog's answer about one table.
+    """A catalog's answer about a table.
 
-    name: the table's, in the catalog.
-    location: the table's directory, a local path or a URI.
-    metadata_location: the metadata file that is the current one, of an Iceberg table; None: `location` tells.
-    version: what its current one is taken to be, of a Delta table; None: the latest.
-    format: `iceberg` or `delta`; None: `location` tells.
-    storage_options: how its store is reached, as for `harness.open_table`; credentials that the catalog vends are here.
-        Those under the name of another store go there only where the user allows to read it.
-    endpoints: by store, the address that the catalog's server names: credentials that this machine has besides are not
-        sent there.
-    within: a directory that the user named, and the table's is found in it; where a link leads out of it, that is held
-        against the roots. None: the user did not.
-    expires_ms: when those end, milliseconds since 1970-01-01 UTC; None: they do not, or nobody says.
-    renew: asks the catalog anew for `storage_options` and `expires_ms`; None: they are not the catalog's.
-    options: further arguments of `harness.open_table` that follow from the answer.
+    name: in the catalog. location: the table's directory, a local path or a URI.
+    metadata_location: the current metadata file of an Iceberg table; None: `location` tells.
+    version: the current version of a Delta table; None: the latest. format: `iceberg` or `delta`, if it is known.
+    storage_options: as for `harness.open_table`, with the credentials that the catalog vends. Options under the name of
+        another store go there only where the user allows to read it.
+    endpoints: by store, the address that the catalog's server names; this machine's own credentials do not go there.
+    within: the user's directory that the table was found in; links out of it are held against the roots.
+    expires_ms: the end of the credentials, milliseconds since 1970-01-01 UTC; None: never, or not known.
+    renew: asks the catalog anew for `storage_options` and `expires_ms`.
+    options: further arguments of `harness.open_table`.
     """
 
     catalog: str
@@ -103,13 +92,12 @@ class Located:
         return written((self.catalog, *self.name))
 
     def lent(self, own: Mapping[str, Any], roots: Iterable[str]) -> dict[str, Any]:
-        """The storage options for the table's store, and for those that the user allows to read.
+        """The storage options for the table's store, and for the stores that the user allows to read.
 
-        own: the caller's, which go before the catalog's. roots: those that the caller allows.
+        own: the caller's, which go before the catalog's. roots: of the paths that the caller allows to read.
 
-        Raises:
-            RequestError: the address of a store is the server's, and neither it nor the caller says credentials for it;
-                or an option of that store is none.
+        Raises RequestError: the address of a store is the server's, and nobody says credentials for it; or an option of
+        the store is none.
         """
         stores = {place(root).store for root in roots}
         given = {key: value for key, value in self.storage_options.items() if "://" not in key or key in stores}
@@ -134,25 +122,23 @@ class Located:
         return found
 
     def renewal(self, own: Mapping[str, Any], roots: Iterable[str]) -> Renewal | None:
-        """Asks the catalog for storage options when these end; None: they do not. `own`, `roots`: as for `lent`."""
+        """The renewal of storage options that end; None: they do not end. `own`, `roots`: as for `lent`."""
         from harness.storage.configuration import Renewal
+
+        def lent(answer: Located) -> Lent:
+            return answer.lent(own, roots), answer.expires_ms
 
         renew = self.renew
         if renew is None or self.expires_ms is None:
             return None
-
-        def ask() -> Lent:
-            answer = renew()
-            return answer.lent(own, roots), answer.expires_ms
-
-        return Renewal(self.lent(own, roots), self.expires_ms, ask)
+        return Renewal(self.lent(own, roots), self.expires_ms, lambda: lent(renew()))
 
 
 @runtime_checkable
 class Catalog(Protocol):
-    """Finds tables by name. Each question is asked of the catalog when it is put: nothing is remembered.
+    """Finds tables by name. Nothing is remembered.
 
-    All raise StorageError where the catalog does not answer, and TableNotFoundError for what it does not have.
+    All raise StorageError where the catalog does not answer, and TableNotFoundError for names that it does not have.
     """
 
     @property
@@ -166,7 +152,11 @@ class Catalog(Protocol):
         """The tables directly in a namespace, whole names, sorted."""
 
     def locate(self, name: Name) -> Located:
-        """The place of a table."""
+        """The place of a table, and the credentials that the catalog vends for its store.
+
+        Raises TableNotFoundError: the message has the nearest names; IsAViewError: the name is a view's;
+        AmbiguousTableError: several tables have it; UnsupportedError: the table's format is not read.
+        """
 
 
 def walk(catalog: Catalog, namespace: Name = ()) -> Iterator[Name]:
@@ -188,14 +178,14 @@ def absent_namespace(catalog: Catalog, namespace: Name) -> TableNotFoundError | 
     """The error about the outermost namespace that a catalog does not have; None: it has all."""
     for depth in range(1, len(namespace) + 1):
         inner = catalog.namespaces(namespace[: depth - 1])
-        # A catalog may list none of the outer namespaces of one that holds tables.
+        # A catalog may list no outer namespaces of a namespace that holds tables.
         if namespace[:depth] not in inner and not (depth == len(namespace) and catalog.tables(namespace)):
             return _missing(catalog, "namespace", namespace[:depth], inner)
     return None
 
 
 def _missing(catalog: Catalog, what: str, name: Name, known: tuple[Name, ...] | None) -> TableNotFoundError:
-    """known: what the catalog has; None: it does not list it."""
+    """known: the names that the catalog has; None: it lists none."""
     hint = "it does not list what it has"
     if known is not None:
         near = nearest(name, known) or known[:3]

@@ -1,7 +1,4 @@
-"""A catalog of PyIceberg as a catalog of harness. PyIceberg finds tables, and reading stays harness's.
-
-`harness.metadata.catalogs.pyiceberg_answers` has the answers of each kind of catalog.
-"""
+"""A catalog of PyIceberg as a catalog of harness. PyIceberg finds tables, and harness reads them."""
 
 from __future__ import annotations
 
@@ -22,9 +19,8 @@ from harness.storage import object_client
 from harness.storage.gate import metadata_root
 from harness.storage.paths import is_local, local_path, place
 
-# Properties of a catalog and of its answers, as storage options of the stores that a table is in.
-#
-# PyIceberg's names (`s3.endpoint`) become those of fsspec's file systems. Other properties are left out.
+# Properties of a catalog and of its answers, as storage options: PyIceberg's names (`s3.endpoint`) become those of
+# fsspec's file systems. Other properties are left out.
 
 
 _ADLS = "connection-string account-name account-key account-host sas-token tenant-id client-id client-secret token anon"
@@ -42,7 +38,7 @@ _KNOWN = {
     "gcs": {"oauth2.token": "token", "project-id": "project", "service.host": "endpoint_url"},
     "adls": {name: name.replace("-", "_") for name in _ADLS.split()},
 }
-"""PyIceberg's names behind the kind of store, and those of fsspec's file systems; dots lead into a mapping."""
+"""PyIceberg's names and those of fsspec's file systems, by kind of store; dots lead into a mapping."""
 _OF_CLIENT = ("region", "access-key-id", "secret-access-key", "session-token", "profile-name")
 _PATH_STYLE = "s3.path-style-access"
 """Java's name for the opposite of `s3.force-virtual-addressing`."""
@@ -52,16 +48,12 @@ _EXPIRY = re.compile(
 )
 _FAMILIES = {"s3": "s3", "gcs": "gcs", "abfs": "adls"}
 
-
 Properties: TypeAlias = "Callable[[str], Mapping[str, Any]]"
 """The properties of the catalog and of its answer for a path, the answer's first, for every kind of store."""
 
 
 def store_options(properties: Properties, location: str, places: Iterable[str] = ()) -> dict[str, Any]:
-    """The options for the store of a table and, under their names, for those of other places.
-
-    places: elsewhere, where files of the table may be.
-    """
+    """The options for the store of a table and, under their names, for the stores of its other places."""
     options = options_of(properties(location), location)
     home = place(location).store
     others = {place(path).store: path for path in places if not is_local(local_path(path))}
@@ -80,20 +72,6 @@ def vended_for(path: str, vended: Mapping[str, Mapping[str, Any]]) -> Mapping[st
         if path.startswith(prefix) and ("://" not in prefix or place(prefix).store in stores)
     ]
     return vended[max(fitting, key=len)] if fitting else {}
-
-
-def _named_endpoints(properties: Properties, said: Mapping[str, Any], paths: Iterable[str]) -> dict[str, str]:
-    """The address that a catalog's server names, by store. said: the properties that the user said."""
-    found: dict[str, str] = {}
-    for store, path in {place(path).store: path for path in paths}.items():
-        if store.partition("://")[0] in _FAMILIES:
-            address, own = (
-                object_client.endpoint(store, object_client.given_options(store, options_of(each, path)))
-                for each in (properties(path), said)
-            )
-            if address is not None and address != own:
-                found[store] = address
-    return found
 
 
 def options_of(properties: Mapping[str, Any], location: str) -> dict[str, Any]:
@@ -144,7 +122,7 @@ def expires_ms(properties: Mapping[str, Any]) -> int | None:
     return min((int(time) for time in times if time.isdecimal()), default=None)
 
 
-# Failures of a question to a catalog, each in one line that says what to set.
+# Failures of a question to a catalog, each a line with the setting to change.
 
 
 # Classes of PyIceberg, requests, botocore, SQLAlchemy and Thrift: by name, so that none of them is imported for it.
@@ -166,9 +144,9 @@ _LOG = logging.getLogger("harness.catalogs")
 
 @contextmanager
 def asking(catalog: str, uri: str | None, what: str) -> Iterator[None]:
-    """A context for every question to a catalog. what: the question, for the log.
+    """The context of a question to a catalog. what: the question, for the log.
 
-    Raises RequestError where the configuration is wrong or a package is missing, StorageError for all else.
+    Raises RequestError: the configuration is wrong, or a package is missing; StorageError: all else.
     """
     start = time.monotonic()
     try:
@@ -187,35 +165,30 @@ def setting(catalog: str, name: str) -> str:
 
 
 def _translated(error: Exception, catalog: str, uri: str | None) -> HarnessError:
-    names = {kind.__name__ for kind in type(error).__mro__}
-    said = _said(error)
+    names, said = {kind.__name__ for kind in type(error).__mro__}, _said(error)
+    kind: type[HarnessError] = StorageError
     if names & _DENIED or _CODES.search(str(error)):
-        return StorageError(
-            f"Cannot ask catalog {catalog}: it refuses the credentials, or they have expired ({said}); set "
-            f"{setting(catalog, 'credential')} or {setting(catalog, 'token')}, or log in anew (AWS)",
-            cause="CatalogDenied",
-        )
-    if names & _MISSING:
-        return RequestError(
-            f"Cannot ask catalog {catalog}: a package is missing ({said})", cause="CatalogClientMissing"
-        )
-    if names & _DOWN:
+        set_ = f"{setting(catalog, 'credential')} or {setting(catalog, 'token')}, or log in anew (AWS)"
+        reason = f"Cannot ask catalog {catalog}: it refuses the credentials, or they have expired ({said}); set {set_}"
+        cause = "CatalogDenied"
+    elif names & _MISSING:
+        kind, cause = RequestError, "CatalogClientMissing"
+        reason = f"Cannot ask catalog {catalog}: a package is missing ({said})"
+    elif names & _DOWN:
         at = "" if uri is None else f" at {_SECRET.sub('', uri)}"
-        return StorageError(
-            f"Cannot reach catalog {catalog}{at} ({said}); is it running, and {setting(catalog, 'uri')} right?",
-            cause="CatalogDown",
-        )
-    if names & _WRONG:
-        return RequestError(
-            f"Cannot ask catalog {catalog}: its configuration is wrong ({said}); see .pyiceberg.yaml and "
-            f"{setting(catalog, '…')}",
-            cause="CatalogMisconfigured",
-        )
-    return StorageError(f"Catalog {catalog} failed ({type(error).__name__}: {said})", cause="CatalogFailed")
+        reason = f"Cannot reach catalog {catalog}{at} ({said}); is it running, and {setting(catalog, 'uri')} right?"
+        cause = "CatalogDown"
+    elif names & _WRONG:
+        kind, cause = RequestError, "CatalogMisconfigured"
+        see = f".pyiceberg.yaml and {setting(catalog, '…')}"
+        reason = f"Cannot ask catalog {catalog}: its configuration is wrong ({said}); see {see}"
+    else:
+        reason, cause = f"Catalog {catalog} failed ({type(error).__name__}: {said})", "CatalogFailed"
+    return kind(reason, cause=cause)
 
 
 def _said(error: Exception) -> str:
-    """The first words of an error, in one line, without what may be secret; of a connection that failed, why."""
+    """The first words of an error, in a line and without secrets; the reason, if a connection failed."""
     first: BaseException = error
     while (inner := first.__cause__ or first.__context__) is not None:
         first = inner
@@ -233,7 +206,7 @@ _ABSENT = {"NoSuchTableError", "NoSuchNamespaceError", "NoSuchIdentifierError", 
 class PyIcebergCatalog:
     """Finds tables through a `pyiceberg.catalog.Catalog`, Delta tables of Glue and Hive among them.
 
-    said: the properties that the user configured; others are those that its server has the client take.
+    said: the properties that the user configured; all others come from the server.
     """
 
     name: str
@@ -247,39 +220,30 @@ class PyIcebergCatalog:
         return cls(client.name, client, {} if is_rest else client.properties)
 
     def namespaces(self, parent: Name = ()) -> tuple[Name, ...]:
-        """The namespaces directly in `parent`; none where there is no such one."""
-        with asking(self.name, self._uri, f"namespaces in {written(parent) or 'the root'}"):
-            try:
-                found = {tuple(each) for each in self.client.list_namespaces(parent)}
-            except Exception as error:
-                if type(error).__name__ not in _ABSENT:
-                    raise
-                return ()
-        depth = len(parent)
+        """The namespaces directly in `parent`; none where there is no such namespace."""
+        what, depth = f"namespaces in {written(parent) or 'the root'}", len(parent)
+        found = self._listed(what, lambda: {tuple(each) for each in self.client.list_namespaces(parent)})
         return tuple(sorted({each[: depth + 1] for each in found if len(each) > depth and each[:depth] == parent}))
 
     def tables(self, namespace: Name = ()) -> tuple[Name, ...]:
-        """The tables directly in a namespace; none where there is no such one. The root holds none."""
-        if not namespace:
-            return ()
-        with asking(self.name, self._uri, f"tables of {written(namespace)}"):
+        """The tables directly in a namespace; none where there is no such namespace. The root holds none."""
+
+        def ask() -> set[Name]:
+            return {tuple(each) for each in self.client.list_tables(namespace)} | self._delta_tables(namespace)
+
+        return tuple(sorted(self._listed(f"tables of {written(namespace)}", ask))) if namespace else ()
+
+    def _listed(self, what: str, ask: Callable[[], set[Name]]) -> set[Name]:
+        with asking(self.name, self._uri, what):
             try:
-                found = {tuple(each) for each in self.client.list_tables(namespace)} | self._delta_tables(namespace)
+                return ask()
             except Exception as error:
                 if type(error).__name__ not in _ABSENT:
                     raise
-                return ()
-        return tuple(sorted(found))
+                return set()
 
     def locate(self, name: Name) -> Located:
-        """The place of a table, and the credentials that the catalog vends for it.
-
-        Raises:
-            TableNotFoundError: there is no table of that name; the message has the nearest names.
-            IsAViewError: it is a view's.
-            UnsupportedError: the table is neither Iceberg nor Delta.
-            StorageError: the catalog does not answer, or refuses the credentials.
-        """
+        """The place of a table, and the credentials that the catalog vends for it."""
         if len(name) < 2:
             inner = ", ".join(written((self.name, *each)) for each in self.namespaces()[:_SHOWN]) or "none"
             raise TableNotFoundError(
@@ -331,6 +295,15 @@ def located(catalog: PyIcebergCatalog, name: Name, found: Answer) -> Located:
         said = catalog.said  # profiles of this machine count where the user said them
         return {key: v for key, v in every.items() if not key.endswith(".profile-name") or v == said.get(key)}
 
+    endpoints: dict[str, str] = {}
+    for store, path in {place(path).store: path for path in (*found.places, location, home)}.items():
+        if store.partition("://")[0] in _FAMILIES:
+            address, said = (
+                object_client.endpoint(store, object_client.given_options(store, options_of(each, path)))
+                for each in (properties(path), catalog.said)
+            )
+            if address is not None and address != said:
+                endpoints[store] = address
     own = {**found.properties, **vended_for(home, found.vended)}
     ends = min((end for each in ({}, *found.vended.values()) if (end := expires_ms({**own, **each}))), default=None)
     return Located(
@@ -340,7 +313,7 @@ def located(catalog: PyIcebergCatalog, name: Name, found: Answer) -> Located:
         metadata_location=metadata,
         format=found.format,
         storage_options=store_options(properties, home, (location, *found.places)),
-        endpoints=_named_endpoints(properties, catalog.said, (*found.places, location, home)),
+        endpoints=endpoints,
         expires_ms=ends,
         renew=None if ends is None else lambda: catalog.locate(name),
     )

@@ -1,14 +1,14 @@
 """Answers of each kind of catalog about a table, before anything of the table is read.
 
-The REST catalog gives metadata and credentials, Glue and Hive a record with parameters, which a Delta table has too,
-and all others the location of the metadata file.
+The REST catalog gives metadata and credentials, Glue and Hive give records, also of Delta tables, and all others give
+the location of the metadata file.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, NoReturn
 
 from harness.errors import IsAViewError, StorageError, UnsupportedError
 from harness.metadata.catalogs.catalog import Name, written
@@ -21,8 +21,8 @@ _DELTA, _ICEBERG = "delta", "iceberg"
 class Answer:
     """The place of a table: its directory or, for Iceberg, its metadata file.
 
-    properties: of this answer, which go before the catalog's. places: elsewhere, where files of the table may be:
-    nothing is read there unless the user allows that. vended: by prefix of paths, properties that go before both.
+    properties: of this answer; they go before the catalog's. places: other places of files, which the user has to
+    allow. vended: by prefix of paths, properties that go before both.
     """
 
     format: str
@@ -36,18 +36,14 @@ class Answer:
 def answer(catalog: Any, name: Name) -> Answer:
     """The answer of a catalog of PyIceberg about a table.
 
-    Raises:
-        IsAViewError: the name is a view's.
-        UnsupportedError: the table is of another format, or the catalog does not say where it is.
-        Exception: whatever its client raises; NoSuchTableError of PyIceberg's if there is no table.
+    Raises IsAViewError: the name is a view's; UnsupportedError: the table is of another format, or has no place;
+    Exception: the client's, such as PyIceberg's NoSuchTableError.
     """
     kinds = {kind.__name__ for kind in type(catalog).__mro__}
     if "RestCatalog" in kinds:
         return _rest(catalog, name)
-    if "GlueCatalog" in kinds:
-        return _of_record(name, *_glue_record(catalog, name))
-    if "HiveCatalog" in kinds:
-        return _of_record(name, *_hive_record(catalog, name))
+    if kinds & {"GlueCatalog", "HiveCatalog"}:
+        return _of_record(catalog, name, is_glue="GlueCatalog" in kinds)
     try:
         return of_table(catalog.load_table(name))
     except Found as found:  # such a catalog knows no more than the metadata file's location
@@ -128,31 +124,6 @@ def _get(catalog: Any, url: str, params: Mapping[str, str], absent: type[Excepti
     return said
 
 
-_Record: TypeAlias = "tuple[Mapping[str, str], str | None, str | None, str | None]"
-"""Of a table in Glue or Hive: its parameters, location, the path in its storage descriptor's parameters, and kind."""
-
-
-def _glue_record(catalog: Any, name: Name) -> _Record:
-    from pyiceberg.exceptions import NoSuchTableError
-
-    database, table = catalog.identifier_to_database_and_table(name, NoSuchTableError)
-    found = catalog._get_glue_table(database_name=database, table_name=table)
-    described = found.get("StorageDescriptor") or {}
-    serde = (described.get("SerdeInfo") or {}).get("Parameters") or {}
-    return (found.get("Parameters") or {}, described.get("Location"), serde.get("path"), found.get("TableType"))
-
-
-def _hive_record(catalog: Any, name: Name) -> _Record:
-    from pyiceberg.exceptions import NoSuchTableError
-
-    database, table = catalog.identifier_to_database_and_table(name, NoSuchTableError)
-    with catalog._client as client:
-        found = catalog._get_hive_table(client, database, table)
-    serde = getattr(found.sd, "serdeInfo", None)
-    path = (getattr(serde, "parameters", None) or {}).get("path")
-    return (found.parameters or {}, getattr(found.sd, "location", None), path, found.tableType)
-
-
 def record_format(parameters: Mapping[str, str]) -> str | None:
     """The format of a table of Glue or Hive by its parameters, in small letters; None: they do not say."""
     said = (parameters.get(key) for key in ("table_type", "spark.sql.sources.provider", "classification"))
@@ -160,9 +131,22 @@ def record_format(parameters: Mapping[str, str]) -> str | None:
     return next((value for value in found if value in (_ICEBERG, _DELTA)), found[0] if found else None)
 
 
-def _of_record(
-    name: Name, parameters: Mapping[str, str], location: str | None, path: str | None, kind: str | None
-) -> Answer:
+def _of_record(catalog: Any, name: Name, *, is_glue: bool) -> Answer:
+    """The answer of Glue or Hive, whose records have parameters and, for Spark, a path."""
+    from pyiceberg.exceptions import NoSuchTableError
+
+    database, table = catalog.identifier_to_database_and_table(name, NoSuchTableError)
+    if is_glue:
+        found = catalog._get_glue_table(database_name=database, table_name=table)
+        described = found.get("StorageDescriptor") or {}
+        serde = (described.get("SerdeInfo") or {}).get("Parameters")
+        parameters, location, kind = found.get("Parameters") or {}, described.get("Location"), found.get("TableType")
+    else:
+        with catalog._client as client:
+            found = catalog._get_hive_table(client, database, table)
+        serde = getattr(getattr(found.sd, "serdeInfo", None), "parameters", None)
+        parameters, location, kind = found.parameters or {}, getattr(found.sd, "location", None), found.tableType
+    path = (serde or {}).get("path")
     table_format, metadata = record_format(parameters), parameters.get("metadata_location")
     # Spark writes the place of a Delta table among the parameters, and sometimes a placeholder for the location.
     if table_format == _DELTA and (path or location):
@@ -194,8 +178,8 @@ def _places(location: object, recorded: Mapping[str, Any] | None = None, *prefix
     return tuple(dict.fromkeys(path for path in given if isinstance(path, str)))
 
 
-# A FileIO that tells the place of a table's metadata and reads nothing. PyIceberg's catalogs but the REST one parse a
-# metadata file before they answer: that would need a second client of the store, and refuse tables that harness reads.
+# A FileIO that tells the place of a table's metadata and reads nothing. All catalogs of PyIceberg but REST parse a
+# metadata file before they answer: that needs a second client of the store, and refuses tables that harness reads.
 
 
 class Found(Exception):  # an answer, no error

@@ -1,7 +1,7 @@
-"""Resolves the names that users give to tables and catalogs.
+"""Resolves the names of tables and catalogs.
 
 A dotted name such as `prod.sales.orders` is, in this order: a path that exists, a table of the configured catalog
-`prod`, or a table of the one configured catalog that holds it.
+`prod`, or a table of the only configured catalog that holds it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from harness.storage.configuration import files
 from harness.storage.paths import SCHEME, is_local, local_path, shown
 from harness.storage.threads import cached_property
 
-# Catalogs by the names that a user gave them: in harness's own configuration, and in PyIceberg's.
+# Catalogs by the names of a user's configuration, harness's own or PyIceberg's.
 #
 #     [tool.harness.catalogs.prod]
 #     type = "unity"
@@ -38,15 +38,13 @@ _KEYS: Mapping[str, Mapping[str, type]] = {
     "warehouse": {"location": str, "storage-options": dict},
 }
 _CAUSE = "CatalogMisconfigured"
+_TWICE = "Cannot tell which catalog is {}: {} have it; rename one"
 _NEEDED = {"unity": "uri", "warehouse": "location"}
 
 
 @dataclass(frozen=True, slots=True)
 class Configured:
-    """A catalog that has a name. warehouse: where its tables are, if said. open: makes it.
-
-    kind: such as unity, rest or sql; None: a class of the user's, or nobody can tell.
-    """
+    """A catalog that has a name. kind: such as unity, rest or sql, if known. warehouse: of its tables, if said."""
 
     name: str
     kind: str | None
@@ -64,14 +62,14 @@ def configured() -> dict[str, Configured]:
         for text, said in file.section("catalogs", cause=_CAUSE).items():
             name, catalog = text.lower(), _catalog(text.lower(), said, file.path, is_own=file.is_own)
             if name in found and "unity" in (catalog.kind, found[name].kind):  # or a stranger's server gets the token
-                raise _twice(name, "your own configuration and the project's")
+                raise RequestError(_TWICE.format(name, "your own configuration and the project's"), cause=_CAUSE)
             found[name] = catalog
     from harness.metadata.catalogs import pyiceberg as of
 
     if of.is_installed():
         for name, properties in of.configured().items():
             if name in found:
-                raise _twice(name, "harness's configuration and PyIceberg's")
+                raise RequestError(_TWICE.format(name, "harness's configuration and PyIceberg's"), cause=_CAUSE)
             opening = partial(of.open_configured, name, properties)
             found[name] = Configured(name, of.kind(properties), properties.get("warehouse"), opening)
     return found
@@ -119,24 +117,16 @@ def _variable(name: str) -> str:
     return f"HARNESS_CATALOG__{name.upper().replace('-', '_')}__TOKEN"
 
 
-def _twice(name: str, who: str) -> RequestError:
-    return RequestError(f"Cannot tell which catalog is {name}: {who} have it; rename one", cause=_CAUSE)
-
-
 def _invalid(file: Path, field_: str, reason: str) -> RequestError:
-    message = f"Invalid configuration: {reason}"
-    return RequestError(message, cause=_CAUSE, file=str(file), field=field_)
+    return RequestError(f"Invalid configuration: {reason}", cause=_CAUSE, file=str(file), field=field_)
 
 
-# All catalogs that are configured as one, in which the first part of a name is the catalog's: `prod.sales.orders`.
+# All configured catalogs together: the first part of a name is the catalog's, as in `prod.sales.orders`.
 
 
 @dataclass(frozen=True)
 class Together:
-    """The catalogs that are configured when a name first needs one, see `harness.metadata.catalogs.catalog.Catalog`.
-
-    Each is opened when it is first asked, and stays open.
-    """
+    """All configured catalogs, each opened when it is first asked; see `harness.metadata.catalogs.catalog.Catalog`."""
 
     name: str = ""
     _opened: dict[str, Catalog] = field(default_factory=dict, repr=False, compare=False)
@@ -151,18 +141,15 @@ class Together:
         if not parent:
             return tuple((name,) for name in sorted(self.configured))
         catalog = self._catalog(parent[0])
-        return () if catalog is None else _below(parent[0], catalog.namespaces(parent[1:]))
+        return () if catalog is None else tuple((parent[0], *name) for name in catalog.namespaces(parent[1:]))
 
     def tables(self, namespace: Name = ()) -> tuple[Name, ...]:
         """The tables directly in a namespace; the root holds none."""
         catalog = self._catalog(namespace[0]) if namespace else None
-        return () if catalog is None else _below(namespace[0], catalog.tables(namespace[1:]))
+        return () if catalog is None else tuple((namespace[0], *name) for name in catalog.tables(namespace[1:]))
 
     def locate(self, name: Name) -> Located:
-        """The place of a table.
-
-        Raises TableNotFoundError: the name is none of a catalog's, or the catalog has no such table.
-        """
+        """The place of a table. Raises TableNotFoundError: no catalog has the name, or not the table."""
         catalog = self._catalog(name[0]) if len(name) > 1 else None
         if catalog is None:
             raise TableNotFoundError(
@@ -171,7 +158,7 @@ class Together:
         return catalog.locate(name[1:])
 
     def unsaid(self) -> tuple[str, ...]:
-        """The catalogs that a name may be of which says none: PyIceberg's default one, else all."""
+        """The catalogs of names without a catalog: PyIceberg's default, else all."""
         from harness.metadata.catalogs import pyiceberg as of
 
         default = of.default_name()
@@ -192,10 +179,6 @@ class Together:
         return self._opened.get(key)
 
 
-def _below(catalog: str, names: tuple[Name, ...]) -> tuple[Name, ...]:
-    return tuple((catalog, *name) for name in names)
-
-
 # Tables that other libraries opened: PyIceberg's `Table`, deltalake's `DeltaTable`. Neither is imported to see it.
 
 
@@ -208,9 +191,9 @@ def is_table(given: object) -> bool:
 
 
 def located(given: Any) -> Located:
-    """The place of a table of another library, at the version that it is at.
+    """The place of a table of another library, at its version.
 
-    Raises UnsupportedError where the table does not say, RequestError for other objects.
+    Raises UnsupportedError: the table does not say its place; RequestError: no such object.
     """
     if is_of(given, "pyiceberg", "Table"):
         from harness.metadata.catalogs.pyiceberg import PyIcebergCatalog
@@ -242,14 +225,11 @@ def is_of(given: object, package: str, name: str) -> bool:
 def find(location: str, catalog: Catalog | str | None) -> Located:
     """The place of a table by its name.
 
-    location: the name, with the catalog's before it if `catalog` is None.
-    catalog: as for `open_catalog`; None: the name says, or only one configured catalog has it.
+    location: the name, with the catalog's before it if `catalog` is None. catalog: as for `open_catalog`; None: the
+    name says, or a single configured catalog has it.
 
-    Raises:
-        RequestError: the name is none, or there is no such catalog.
-        TableNotFoundError: no catalog has it; the message has the nearest names.
-        AmbiguousTableError: several catalogs have it.
-        StorageError: a catalog does not answer.
+    Raises RequestError: the name is invalid, or there is no such catalog; TableNotFoundError: no catalog has it;
+    AmbiguousTableError: several catalogs have it; StorageError: a catalog does not answer.
     """
     if catalog is not None:
         return open_catalog(catalog).locate(parse_name(location))
@@ -271,7 +251,7 @@ def find(location: str, catalog: Catalog | str | None) -> Located:
 
 
 def _held(catalogs: Mapping[str, Configured], name: Name, tried: str) -> Located:
-    """A table by a name that says no catalog: the one that has it."""
+    """The table of a name without a catalog."""
     found: dict[str, Located] = {}
     for key, each in catalogs.items():
         try:
@@ -312,25 +292,32 @@ def no_catalogs() -> str:
 
 @checked
 def open_catalog(catalog: Catalog | str, *, storage_options: Mapping[str, Any] | None = None) -> Catalog:
-    """A catalog, by whatever a user calls it.
+    """The catalog that a user names.
 
     Args:
-        catalog: the name of one that is configured, for harness or for PyIceberg; the location of a warehouse
-            directory; a catalog, of harness or of PyIceberg.
+        catalog: the name of a catalog that is configured for harness or PyIceberg; the location of a warehouse
+            directory; a catalog of harness or PyIceberg.
         storage_options: for a warehouse directory.
 
-    Raises:
-        RequestError: there is no such catalog, or it is configured wrongly.
-        TableNotFoundError: there is no such directory.
-        StorageError: the catalog does not answer.
+    Raises RequestError: there is no such catalog, or its configuration is wrong; TableNotFoundError: there is no such
+    directory; StorageError: the catalog does not answer.
     """
     if isinstance(catalog, str):
         if SCHEME.match(catalog) or "/" in catalog or os.path.isdir(catalog):
             return open_warehouse(catalog, storage_options=storage_options)
         known = configured()
-        if catalog.lower() not in known:
-            raise _unknown(catalog, tuple((each,) for each in known))
-        return known[catalog.lower()].open()
+        if catalog.lower() in known:
+            return known[catalog.lower()].open()
+        from harness.metadata.catalogs import pyiceberg as of
+
+        if not (known or of.is_installed()):
+            of.configured()  # says what is missing
+        names = [(each,) for each in sorted(known)]
+        near = nearest((catalog,), names)
+        which = "the nearest that are configured are" if near else "configured are"
+        which = f"{which} {', '.join(map(written, near or names))}" if names else no_catalogs()
+        message = f"Cannot find catalog {catalog!r}: there is no such directory, and {which}"
+        raise RequestError(message, cause="UnknownCatalog", options=("catalog",))
     if isinstance(catalog, Catalog):
         return catalog
     if is_of(catalog, "pyiceberg", "Catalog"):
@@ -342,16 +329,3 @@ def open_catalog(catalog: Catalog | str, *, storage_options: Mapping[str, Any] |
         "harness.open_warehouse(…) or a catalog of PyIceberg",
         options=("catalog",),
     )
-
-
-def _unknown(name: str, known: tuple[Name, ...]) -> RequestError:
-    from harness.metadata.catalogs import pyiceberg as of
-
-    if not (known or of.is_installed()):
-        of.configured()  # says what is missing
-    if near := nearest((name,), known):
-        which = f"the nearest that are configured are {', '.join(map(written, near))}"
-    else:
-        which = f"configured are {', '.join(map(written, sorted(known)))}" if known else no_catalogs()
-    message = f"Cannot find catalog {name!r}: there is no such directory, and {which}"
-    return RequestError(message, cause="UnknownCatalog", options=("catalog",))

@@ -1,18 +1,19 @@
-"""Unity Catalog as a catalog of harness: names of three parts, and of each table where it is and what its commits are.
+"""Unity Catalog as a catalog of harness: names of three parts, and the place and the commits of each table.
 
     unity = open_unity("https://host:8080", token=token)
     harness.open_table("main.sales.orders", catalog=unity)
 
-A server of specification 1.0 (`/delta/v1`) is asked there, an older one by its first calls. Tables in files of the
-server's own machine need no credentials; others are read with temporary ones, which are asked for anew before they end.
+A server of specification 1.0 is asked by `/delta/v1`, an older server by its first calls. Tables in local files need no
+credentials. Other tables are read with temporary credentials, which are asked for anew before they end.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, NoReturn
+from typing import Any
 from urllib.parse import quote, urlsplit
 
 from harness.errors import IsAViewError, UnsupportedError, warn
@@ -53,24 +54,28 @@ _OLDER = {
     "azure_user_delegation_sas": {"sas_token": "azure.sas-token"},
     "gcp_oauth_token": {"oauth_token": "gcs.oauth-token"},
 }
-"""Objects in the answer of `temporary-table-credentials`, and what their fields are called in `storage-credentials`."""
+"""Objects in the answer of `temporary-table-credentials`, and the names of their fields in `storage-credentials`."""
 
 
 def lent(answer: Mapping[str, Any], location: str) -> tuple[dict[str, str], int | None] | None:
     """Options of the store of `location`, and when they end (milliseconds since 1970 UTC; None: nobody says).
 
-    answer: of either call. None: nothing in it is for the location, or in a form that is known.
+    answer: of either call. None: the answer has nothing for the location.
     """
+    config: dict[str, Any] = {}
+    expires = answer.get("expiration_time")
     if "storage-credentials" in answer:
-        config, expires = _newer(answer, location)
+        listed, longest = answer["storage-credentials"], -1
+        for each in listed if isinstance(listed, list) else ():
+            prefix, own = (each.get("prefix"), each.get("config")) if isinstance(each, dict) else (None, None)
+            if not isinstance(prefix, str) or not isinstance(own, dict):
+                continue
+            if len(prefix) > longest and f"{location.rstrip('/')}/".startswith(f"{prefix.rstrip('/')}/"):
+                longest, config, expires = len(prefix), own, each.get("expiration-time-ms")
     else:
-        config = {
-            key: inner.get(field)
-            for name, fields in _OLDER.items()
-            if isinstance(inner := answer.get(name), dict)
-            for field, key in fields.items()
-        }
-        expires = answer.get("expiration_time")
+        for name, fields in _OLDER.items():
+            if isinstance(inner := answer.get(name), dict):
+                config |= {key: inner.get(field) for field, key in fields.items()}
     options = {_CONFIG[key]: value for key, value in config.items() if key in _CONFIG and isinstance(value, str)}
     if not options:
         return None
@@ -78,19 +83,6 @@ def lent(answer: Mapping[str, Any], location: str) -> tuple[dict[str, str], int 
     if "sas_token" in options and place.hostname:
         options["account_name"] = place.hostname.partition(".")[0]
     return options, expires if type(expires) is int and expires > 0 else None
-
-
-def _newer(answer: Mapping[str, Any], location: str) -> tuple[Mapping[str, Any], Any]:
-    """The credentials for the longest prefix of the location."""
-    found: tuple[int, Mapping[str, Any], Any] = (-1, {}, None)
-    listed = answer["storage-credentials"]
-    for each in listed if isinstance(listed, list) else ():
-        prefix, config = (each.get("prefix"), each.get("config")) if isinstance(each, dict) else (None, None)
-        if not isinstance(prefix, str) or not isinstance(config, dict):
-            continue
-        if f"{location.rstrip('/')}/".startswith(f"{prefix.rstrip('/')}/") and len(prefix) > found[0]:
-            found = (len(prefix), config, each.get("expiration-time-ms"))
-    return found[1], found[2]
 
 
 TOKEN_VARIABLE = "UNITY_CATALOG_TOKEN"
@@ -113,19 +105,17 @@ def open_unity(
     storage_options: Mapping[str, Any] | None = None,
     timeout: float = 60.0,
 ) -> Unity:
-    """A Unity Catalog server, whose tables open by name: `open_table("main.sales.orders", catalog=open_unity(…))`.
-
-    Nothing is asked yet.
+    """A Unity Catalog server, whose tables open by name. The server is not asked yet.
 
     Args:
         uri: the server's address, such as `https://host:8080`, or that of a Databricks workspace.
-        name: what to call the catalog.
-        token: the bearer token; None: what the environment variable UNITY_CATALOG_TOKEN holds, if anything.
-        prefix: a catalog of the server that all names are in, so that they have two parts; None: they have three.
-        storage_options: as for `open_table`, for what the catalog does not say of the stores, such as an endpoint.
+        name: the catalog's name here.
+        token: the bearer token; None: from the environment variable UNITY_CATALOG_TOKEN, if it is set.
+        prefix: the server's catalog that all names are in: names have two parts; None: names have three.
+        storage_options: as for `open_table`; they add to the catalog's own, such as an endpoint.
         timeout: seconds to wait for the server's next byte.
 
-    Raises RequestError: the address or the token cannot be one.
+    Raises RequestError: the address or the token is invalid.
     """
     token = os.environ.get(TOKEN_VARIABLE) if token is None else token
     uri = uri.rstrip("/").removesuffix(f"/{_ROOT}")
@@ -140,7 +130,7 @@ def open_unity(
 class Unity:
     """A Unity Catalog server, see `harness.metadata.catalogs.catalog.Catalog`.
 
-    prefix: the first parts of all names. versions: by catalog, whether the server was found to have specification 1.0.
+    prefix: the first parts of all names. versions: by catalog, whether the server has specification 1.0.
     """
 
     name: str
@@ -150,7 +140,7 @@ class Unity:
     versions: dict[str, bool] = field(default_factory=dict, repr=False, compare=False)
 
     def namespaces(self, parent: Name = ()) -> tuple[Name, ...]:
-        """The catalogs of the server, or the schemas of one of them."""
+        """The catalogs of the server, or the schemas of a catalog."""
         match (*self.prefix, *parent):
             case ():
                 found = self._pages("catalogs", {})
@@ -158,7 +148,7 @@ class Unity:
                 found = self._pages("schemas", {"catalog_name": catalog})
             case _:
                 return ()
-        return tuple(sorted((*parent, part) for part in found))
+        return tuple((*parent, part) for part in found)
 
     def tables(self, namespace: Name = ()) -> tuple[Name, ...]:
         """The tables of a schema, views among them."""
@@ -166,60 +156,49 @@ class Unity:
         if len(whole) != 2:
             return ()
         found = self._pages("tables", {"catalog_name": whole[0], "schema_name": whole[1]})
-        return tuple(sorted((*namespace, part) for part in found))
+        return tuple((*namespace, part) for part in found)
 
     def locate(self, name: Name) -> Located:
-        """The place of a table, its commits if the catalog manages it, and credentials for its store.
-
-        Raises:
-            TableNotFoundError: the catalog does not have it; IsAViewError: it is a view.
-            UnsupportedError: it is no Delta table.
-            StorageError: the server does not answer, or not as it must.
-        """
+        """The place of a table, its commits if the catalog manages it, and credentials for its store."""
         whole = (*self.prefix, *name)
         if len(whole) != len(_PARTS):
             raise absent(self, name)
-        entry, answer, is_new = self._table(whole, name)
-        location = self._checked(entry, name)
+        with self._translated(name):
+            entry, is_new = self._table(whole, name)
+            answer = entry.commits if is_new or not entry.managed else self._older_commits(entry, name)
         options: dict[str, Any] = {}
         if answer is not None:
             options = {
                 "max_version": answer.max_version,
-                "ratified": tuple((commit.version, commit.name) for commit in answer.ratified),
+                "ratified": tuple((c.version, c.name) for c in answer.ratified),
             }
         located = Located(
             catalog=self.name,
             name=name,
-            location=location,
+            location=self._checked(entry, name),
             format="delta",
             storage_options=self.storage_options,
             options=options,
         )
-        return located if is_local(local_path(location)) else self._with_credentials(located, entry, is_new=is_new)
+        return located if is_local(local_path(located.location)) else self._lent(located, entry, is_new=is_new)
 
-    def _table(self, whole: Name, name: Name) -> tuple[TableEntry, CatalogAnswer | None, bool]:
-        """The table, its commits, and whether the newer calls know it."""
+    def _table(self, whole: Name, name: Name) -> tuple[TableEntry, bool]:
+        """The table, and whether the newer calls know it."""
         if self._is_new(whole[0]):
             try:
-                answer = self.server.ask(_path(whole))
+                return loaded_table(self.server.ask(_path(whole))), True
             except Refused as refused:
-                # The older calls may know it: views, and tables that are not Delta.
+                # The older calls may know views, and tables that are not Delta.
                 if refused.status != 404 and refused.kind != "UnsupportedTableFormatException":
-                    self._refused(refused)
-            else:
-                try:
-                    return (*loaded_table(answer), True)
-                except Unclear as unclear:
-                    self._unclear(name, unclear)
+                    raise
         try:
             # Databricks leaves properties such as the table's features out unless it is asked for them.
             query = {"include_delta_metadata": "true"}
-            entry = listed_table(self.server.ask(f"{_ROOT}/tables/{_quoted('.'.join(whole))}", query))
+            return listed_table(self.server.ask(f"{_ROOT}/tables/{_quoted('.'.join(whole))}", query)), False
         except Refused as refused:
             if refused.status == 404:
                 raise absent(self, name) from refused
-            self._refused(refused)
-        return entry, self._older_commits(entry, name) if entry.managed else None, False
+            raise
 
     def _is_new(self, catalog: str) -> bool:
         """True if the server has specification 1.0 (frontier F4.5)."""
@@ -228,13 +207,12 @@ class Unity:
                 answer = self.server.ask(f"{_NEW}/config", {"catalog": catalog, "protocol-versions": "1.0"})
             except Refused as refused:
                 if refused.kind == "NoSuchCatalogException":
-                    return True  # it is, and the table's own call says what is missing
+                    return True  # the table's own call says what is missing
                 if refused.status not in _NO_CALL:
-                    self._refused(refused)
+                    raise
                 answer = {}
             endpoints, version = answer.get("endpoints"), str(answer.get("protocol-version", ""))
-            known = isinstance(endpoints, list) and _LOAD in endpoints and version.startswith("1.")
-            self.versions[catalog] = known
+            self.versions[catalog] = isinstance(endpoints, list) and _LOAD in endpoints and version.startswith("1.")
         return self.versions[catalog]
 
     def _older_commits(self, entry: TableEntry, name: Name) -> CatalogAnswer | None:
@@ -247,7 +225,7 @@ class Unity:
                 answer = self.server.ask(f"{_ROOT}/delta/preview/commits", body=body)
             except Refused as refused:
                 if refused.status not in _NO_CALL:
-                    self._refused(refused)
+                    raise
                 warn(
                     f"Catalog {self.name} is too old to say the commits of {written((self.name, *name))}, which it "
                     "manages; ask for a newer server (frontier F4.6)"
@@ -255,18 +233,15 @@ class Unity:
                 return None
             latest, page = answer.get("latest_table_version"), answer.get("commits") or []
             if type(latest) is not int or not isinstance(page, list):
-                self._unclear(name, Unclear(f"latest_table_version is {latest!r:.80}, expected int"))
-            try:
-                found = answered(latest, page, "file_name")
-                commits += page
-                if not found.ratified or found.ratified[-1].version >= latest:
-                    return answered(latest, commits, "file_name")
-                if found.ratified[-1].version < start:
-                    raise Unclear(f"its commits from version {start} on end at {found.ratified[-1].version}")
-            except Unclear as unclear:
-                self._unclear(name, unclear)
-            start = found.ratified[-1].version + 1
-        self._unclear(name, Unclear("the list of commits does not end"))
+                raise Unclear(f"latest_table_version is {latest!r:.80}, expected int")
+            commits += page
+            found = answered(latest, page, "file_name").ratified
+            if not found or found[-1].version >= latest:
+                return answered(latest, commits, "file_name")
+            if found[-1].version < start:
+                raise Unclear(f"its commits from version {start} on end at {found[-1].version}")
+            start = found[-1].version + 1
+        raise Unclear("the list of commits does not end")
 
     def _checked(self, entry: TableEntry, name: Name) -> str:
         """The location of a table that harness reads."""
@@ -277,39 +252,33 @@ class Unity:
                 f"Cannot read {shown}: it is a view ({entry.kind}); query the tables that it names{its}", table=shown
             )
         if entry.format == "ICEBERG":
-            message = (
-                f"Cannot read {shown} by Unity Catalog's own calls: it is an Iceberg table, which the server gives out "
-                f"through its Iceberg REST interface; configure a PyIceberg catalog of type rest with the uri "
+            cause = "IcebergInUnity"
+            reason = (
+                " by Unity Catalog's own calls: it is an Iceberg table, which the server gives out through its Iceberg "
+                "REST interface; configure a PyIceberg catalog of type rest with the uri "
                 f"{self.server.uri}/{_ROOT}/iceberg"
             )
-            raise UnsupportedError(message, cause="IcebergInUnity", table=shown)
-        if entry.format != "DELTA":
-            message = (
-                f"Cannot read {shown}: it is a table of format {entry.format or 'none'} ({entry.kind or 'unknown'}) in "
-                f"catalog {self.name}, and harness reads Delta tables there"
-            )
-            raise UnsupportedError(message, cause="UnsupportedFormat", table=shown)
-        if entry.location is None:
-            message = (
-                f"Cannot read {shown}: catalog {self.name} does not say where it is stored ({entry.kind}), so only the "
-                "server can read it"
-            )
-            raise UnsupportedError(message, cause="NoLocation", table=shown)
-        return entry.location
+        elif entry.format != "DELTA":
+            cause, known = "UnsupportedFormat", f"format {entry.format or 'none'} ({entry.kind or 'unknown'})"
+            reason = f": it is a table of {known} in catalog {self.name}, and harness reads Delta tables there"
+        elif entry.location is None:
+            cause, place = "NoLocation", f"where it is stored ({entry.kind})"
+            reason = f": catalog {self.name} does not say {place}, so only the server can read it"
+        else:
+            return entry.location
+        raise UnsupportedError(f"Cannot read {shown}{reason}", cause=cause, table=shown)
 
-    def _with_credentials(self, located: Located, entry: TableEntry, *, is_new: bool) -> Located:
-        """The same table with options of its store that the catalog lends, and asks for anew."""
+    def _lent(self, located: Located, entry: TableEntry, *, is_new: bool) -> Located:
+        """The same table with options of its store that the catalog lends, and is asked for anew."""
 
         def ask() -> Located:
-            try:
+            with self._translated(located.name):
                 if is_new:
                     path = f"{_path((*self.prefix, *located.name))}/credentials"
                     answer = self.server.ask(path, {"operation": "READ"})
                 else:
                     body = {"table_id": entry.id, "operation": "READ"}
                     answer = self.server.ask(f"{_ROOT}/temporary-table-credentials", body=body, method="POST")
-            except Refused as refused:
-                self._refused(refused)
             found = lent(answer, located.location)
             if found is None:
                 if self.storage_options:
@@ -325,35 +294,42 @@ class Unity:
 
         return ask()
 
-    def _pages(self, key: str, query: Mapping[str, str]) -> list[str]:
-        """The names in all pages of a list."""
+    def _pages(self, key: str, query: Mapping[str, str]) -> tuple[str, ...]:
+        """The names in all pages of a list, sorted; none of something that is not there."""
         found: list[str] = []
         token, seen = "", {""}
         for _ in range(_MOST_PAGES):
-            try:
-                answer = self.server.ask(f"{_ROOT}/{key}", {**query, **({"page_token": token} if token else {})})
-            except Refused as refused:
-                if refused.status == 404:
-                    return []
-                self._refused(refused)
+            with self._translated():
+                try:
+                    answer = self.server.ask(f"{_ROOT}/{key}", {**query, **({"page_token": token} if token else {})})
+                except Refused as refused:
+                    if refused.status != 404:
+                        raise
+                    return ()
             page = answer.get(key) or []
             if not isinstance(page, list):
                 self.server.failure(f"gave {key} that are no list", "CatalogAnswer")
             found += [name for each in page if isinstance(each, dict) and isinstance(name := each.get("name"), str)]
             token = answer.get("next_page_token") or ""
             if not token:
-                return found
+                return tuple(sorted(found))
             if token in seen:
                 break
             seen.add(token)
         self.server.failure(f"gave pages of {key} that do not end", "CatalogAnswer")
 
-    def _refused(self, refused: Refused) -> NoReturn:
-        what = refused.said or refused.kind or "no words"
-        self.server.failure(f"does not know the question (HTTP {refused.status}): {what}", "CatalogFailed", refused)
-
-    def _unclear(self, name: Name, unclear: Unclear) -> NoReturn:
-        self.server.failure(f"gave an answer about {written(name)} that cannot be: {unclear}", "CatalogAnswer", unclear)
+    @contextmanager
+    def _translated(self, name: Name = ()) -> Iterator[None]:
+        """Turns refusals, and answers about a table that cannot be, into the server's failures."""
+        try:
+            yield
+        except Refused as refused:
+            what = refused.said or refused.kind or "no words"
+            problem = f"does not know the question (HTTP {refused.status}): {what}"
+            self.server.failure(problem, "CatalogFailed", refused)
+        except Unclear as unclear:
+            problem = f"gave an answer about {written(name)} that cannot be: {unclear}"
+            self.server.failure(problem, "CatalogAnswer", unclear)
 
 
 def _path(whole: Name) -> str:

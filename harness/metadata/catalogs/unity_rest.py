@@ -1,4 +1,4 @@
-"""JSON over HTTP, asked of one server; every way in which it fails is one sentence that says what to set."""
+"""Questions to a server by JSON over HTTP. Each failure says in a sentence the setting to change."""
 
 from __future__ import annotations
 
@@ -28,10 +28,7 @@ _SHOWN = 200
 
 
 class Refused(Exception):
-    """The server's answer is an error that its caller may know what to do about.
-
-    status: HTTP's. kind: the server's own name of the error; empty: it gave none. said: its words, one line.
-    """
+    """An error that the server answers. status: HTTP's. kind: the error's name, or empty. said: its words, one line."""
 
     def __init__(self, status: int, kind: str, said: str) -> None:
         super().__init__(said)
@@ -40,11 +37,10 @@ class Refused(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Server:
-    """A server that is asked for JSON.
+    """A server that answers JSON.
 
-    uri: its root, to which paths are appended. name: what the user calls it, for messages.
-    token: sent with each request, and to no other host; None: none is. timeout: seconds without a byte.
-    wait: sleeps for seconds.
+    uri: the root of all paths. name: the user's, for messages. token: sent with each request, and to no other host.
+    timeout: seconds without a byte. wait: sleeps for seconds.
     """
 
     uri: str
@@ -72,25 +68,22 @@ class Server:
         return self.token is not None and parts.scheme == "http" and not own
 
     def failure(self, problem: str, cause: str, error: BaseException | None = None) -> NoReturn:
-        """Raises the StorageError about this server. problem: what it does, and what to set."""
-        raise StorageError(f"Catalog {self.name} at {self._shown()} {problem}", cause=cause) from error
+        """Raises the StorageError about this server. problem: the rest of the sentence."""
+        raise StorageError(f"Catalog {self.name} at {self._shown} {problem}", cause=cause) from error
 
     def ask(
         self, path: str, query: Mapping[str, str] | None = None, body: Any = None, *, method: str = "GET"
     ) -> dict[str, Any]:
         """The object that the server answers.
 
-        Raises:
-            Refused: it answers 400, 404 or 501, with its own words.
-            StorageError: it does not answer, not with JSON, or it does not let the caller in.
+        Raises Refused: the status is 400, 404 or 501; StorageError: the server does not answer with JSON, or
+        refuses the caller.
         """
         for seconds in (*_WAITS, None):
             start = time.monotonic()
             status, content, after = self._send(method, path, query or {}, body)
-            elapsed_ms = (time.monotonic() - start) * 1000
-            LOG.debug(
-                "%s: %s %s: HTTP %d, %d bytes, %.0f ms", self.name, method, path, status, len(content), elapsed_ms
-            )
+            shown = (self.name, method, path, status, len(content), (time.monotonic() - start) * 1000)
+            LOG.debug("%s: %s %s: HTTP %d, %d bytes, %.0f ms", *shown)
             if status not in _BUSY or seconds is None:
                 break
             wait = min(_LONGEST_WAIT, max(seconds, after))
@@ -158,7 +151,7 @@ class Server:
         if len(content) > _LARGEST:
             self.failure(f"gave an answer of more than {_LARGEST >> 20} MiB", "CatalogAnswer")
         try:
-            check_document(content, file=self._shown(), limits=DEFAULT)
+            check_document(content, file=self._shown, limits=DEFAULT)
             found = json.loads(content)
         except LimitError:
             self.failure("gave an answer of more values than any that is known", "CatalogAnswer")
@@ -168,6 +161,7 @@ class Server:
             self.failure("answered with no JSON object; check that `uri` is that of Unity Catalog", "CatalogAnswer")
         return found
 
+    @property
     def _shown(self) -> str:
         parts = urlsplit(self.uri)
         return f"{parts.scheme}://{parts.netloc}"
@@ -177,7 +171,7 @@ class Server:
 
 
 def _error(content: bytes) -> tuple[str, str]:
-    """The name of an error, and its words, in either of the forms that servers have; none of a very long one."""
+    """The name of an error, and its words, in either form of servers; none of a very long answer."""
     try:
         found = json.loads(content[:_LONGEST_ERROR])
     except (ValueError, RecursionError):
@@ -189,24 +183,23 @@ def _error(content: bytes) -> tuple[str, str]:
     return str(kind)[:_SHOWN], " ".join(str(said).split())[:_SHOWN]
 
 
-# Unity Catalog's answer about one table, from either generation of its calls (frontier F4.5, F4.6).
+# Unity Catalog's answer about a table, from either generation of its calls (frontier F4.5, F4.6).
 
 
 _MANAGED = ("delta.feature.catalogManaged", "delta.feature.catalogOwned-preview")
 
 
 class Unclear(Exception):
-    """An answer lacks what it must say, or says what cannot be; its text says which."""
+    """An answer that cannot be, or lacks a part; the text says which."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableEntry:
-    """A table as the catalog has it.
+    """A table as the catalog has it; None is not said.
 
-    kind: such as MANAGED, EXTERNAL or VIEW. format: such as DELTA or ICEBERG; None: it has no files of its own.
-    location: its directory; None: the catalog does not say. id: by which older calls know it.
-    managed: whether the catalog alone knows its commits; the property says so, not `kind`.
-    sql: of a view, if it is said.
+    kind: such as MANAGED, EXTERNAL or VIEW. format: such as DELTA or ICEBERG. location: its directory. id: for older
+    calls. managed: only the catalog knows the commits; a property says so, not `kind`. sql: of a view. commits: of a
+    managed table, from the newer call.
     """
 
     kind: str
@@ -215,40 +208,39 @@ class TableEntry:
     id: str | None
     managed: bool
     sql: str | None = None
+    commits: CatalogAnswer | None = None
 
 
-def loaded_table(answer: Mapping[str, Any]) -> tuple[TableEntry, CatalogAnswer | None]:
-    """The table in an answer of `loadTable`, and its commits if the catalog manages it. Raises Unclear."""
+def loaded_table(answer: Mapping[str, Any]) -> TableEntry:
+    """The table in an answer of `loadTable`. Raises Unclear."""
     metadata = _of(answer, "metadata", dict)
     managed = _is_managed(metadata.get("properties"))
-    entry = TableEntry(
-        kind=str(metadata.get("table-type") or ""),
-        format="DELTA",
-        location=_of(metadata, "location", str),
-        id=None,
-        managed=managed,
-    )
-    if not managed:
-        return entry, None
-    return entry, answered(_of(answer, "latest-table-version", int), _of(answer, "commits", list), "file-name")
+    location, commits = _of(metadata, "location", str), None
+    if managed:
+        commits = answered(_of(answer, "latest-table-version", int), _of(answer, "commits", list), "file-name")
+    kind = str(metadata.get("table-type") or "")
+    return TableEntry(kind=kind, format="DELTA", location=location, id=None, managed=managed, commits=commits)
 
 
 def listed_table(answer: Mapping[str, Any]) -> TableEntry:
-    """The table in an answer of `getTable`."""
-    location, format_, id_ = (answer.get(key) for key in ("storage_location", "data_source_format", "table_id"))
-    view = answer.get("view_definition")
+    """The table in an answer of `getTable`, without its commits."""
+
+    def text(key: str) -> str | None:
+        value = answer.get(key)
+        return value if isinstance(value, str) else None
+
     return TableEntry(
         kind=str(answer.get("table_type") or ""),
-        format=format_.upper() if isinstance(format_, str) else None,
-        location=location if isinstance(location, str) and location else None,
-        id=id_ if isinstance(id_, str) else None,
+        format=None if (format_ := text("data_source_format")) is None else format_.upper(),
+        location=text("storage_location") or None,
+        id=text("table_id"),
         managed=_is_managed(answer.get("properties")),
-        sql=view if isinstance(view, str) else None,
+        sql=text("view_definition"),
     )
 
 
 def answered(latest: int, commits: Sequence[Any], name: str) -> CatalogAnswer:
-    """The catalog's answer about commits; a latest version below 0 says that there are none beside version 0.
+    """The catalog's answer about commits. A latest version below 0 has version 0 alone.
 
     name: the key of a commit's file name. Raises Unclear.
     """

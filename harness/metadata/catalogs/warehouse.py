@@ -1,11 +1,11 @@
-"""A warehouse directory as a catalog: its tables are found by what lies there.
+"""A warehouse directory as a catalog: its tables are found in the directory.
 
     warehouse = open_warehouse("warehouse")
     warehouse.tables(("db",))
     harness.open_table("db.orders", catalog=warehouse)
 
-A directory with a `_delta_log`, or with a `metadata` that holds metadata files of Iceberg, is a table; every other one
-is a namespace. `sales.db`, as Hive and Spark call the directory of a database, is the namespace `sales`.
+A directory with a `_delta_log`, or with a `metadata` that holds metadata files of Iceberg, is a table. All other
+directories are namespaces. `sales.db`, the name of a database's directory in Hive and Spark, is the namespace `sales`.
 """
 
 from __future__ import annotations
@@ -38,16 +38,14 @@ _SHOWN = 3
 def open_warehouse(
     location: str | os.PathLike[str], *, name: str | None = None, storage_options: Mapping[str, Any] | None = None
 ) -> Warehouse:
-    """The tables below a directory, by name: `open_table("db.orders", catalog=open_warehouse("warehouse"))`.
+    """The tables below a directory, by name.
 
     Args:
         location: the directory, a local path or a URI.
-        name: what to call the catalog; None: the directory's own name.
-        storage_options: as for `open_table`; its tables are opened with them too.
+        name: the catalog's name; None: the directory's.
+        storage_options: as for `open_table`, also of its tables.
 
-    Raises:
-        TableNotFoundError: there is no such directory.
-        StorageError: storage failed.
+    Raises TableNotFoundError: there is no such directory; StorageError: storage failed.
     """
     check({"warehouse": location})
     location, options = os.fspath(location), dict(storage_options or {})
@@ -62,7 +60,7 @@ def open_warehouse(
 
 
 def no_table(location: str, storage: Storage) -> TableNotFoundError:
-    """The error about a path that holds no table of either format: what was looked for, and tables nearby."""
+    """The error about a path that holds no table, with a hint at tables nearby."""
     if storage.is_directory(location):
         reason = "it holds neither metadata/*.metadata.json (Iceberg) nor _delta_log (Delta)"
     else:
@@ -94,7 +92,7 @@ def _nearby(path: str) -> str | None:
 
 
 def _tables_in(path: str) -> str:
-    """The first tables in a local directory; none in one of very many directories."""
+    """The first tables in a local directory; none in a directory of very many."""
     warehouse = open_warehouse(path) if os.path.isdir(path) else None
     if warehouse is None or len(warehouse.storage.directories(path)) > _MOST_AROUND:
         return ""
@@ -122,12 +120,7 @@ class Warehouse:
         return tuple(sorted({(*namespace, folder) for folder in self._inside(namespace, are_tables=True)}))
 
     def locate(self, name: Name) -> Located:
-        """The place of a table.
-
-        Raises:
-            TableNotFoundError: there is none of that name; the message has the nearest names.
-            AmbiguousTableError: both `sales` and `sales.db` have it.
-        """
+        """The place of a table. A name is ambiguous if both `sales` and `sales.db` have the table."""
         places = [join(path, name[-1]) for path in self._directories(name[:-1])] if name and _is_part(name[-1]) else []
         found = {path: kind for path in places if (kind := self._format(path)) is not None}
         if not found:
@@ -155,7 +148,7 @@ class Warehouse:
         return [each for path, each in visible if (self._format(join(path, each)) is not None) is are_tables]
 
     def _directories(self, namespace: Name) -> list[str]:
-        """The directories of a namespace; none: there is no such one."""
+        """The directories of a namespace; none where there is no such namespace."""
         paths = [self.location]
         for part in namespace:
             folders = (part, part + _DATABASE) if _is_part(part) else ()
@@ -170,9 +163,9 @@ class Warehouse:
         is_iceberg = _ICEBERG in inside and any(
             name == _HINT or _METADATA_FILE in name for name in self.storage.names(join(path, _ICEBERG))
         )
-        if is_delta and is_iceberg:
-            return ""
-        return "delta" if is_delta else "iceberg" if is_iceberg else None
+        if is_delta:
+            return "" if is_iceberg else "delta"
+        return "iceberg" if is_iceberg else None
 
 
 def _is_part(part: str) -> bool:

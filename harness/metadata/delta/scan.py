@@ -134,18 +134,24 @@ def planned_files(
     return pa.table([columns[name] for name in FILES.names], schema=FILES)
 
 
-def skipped_files(statistics: FilesStatistics, locator: Locator, verdicts: Verdicts) -> SkippedFiles:
-    """The files that the verdicts skip."""
+def skipped_files(
+    statistics: FilesStatistics,
+    locator: Locator,
+    verdicts: Verdicts,
+    numbers: npt.NDArray[np.int32],
+    partitions: tuple[Partition, ...],
+) -> SkippedFiles:
+    """The files that the verdicts skip. numbers: of the partition of each file."""
     places = np.flatnonzero(verdicts != KEPT)
 
     def load() -> pa.Table:
         known = statistics.record_counts(places)
         files = statistics.files.select(["path", "size", "key"]).take(from_numpy(places))
         columns = {"path": files.column("path"), "size": files.column("size")}
-        columns["physical"] = locator.physical(files.column("key"))
+        columns |= {"physical": locator.physical(files.column("key")), "partition": from_numpy(numbers[places])}
         return pa.table({**columns, "record_count": from_numpy(known, missing=known < 0)})
 
-    return SkippedFiles.of(verdicts[places], load)
+    return SkippedFiles.of(verdicts[places], load, lambda: partitions)
 
 
 _ROW_ID, _ROW_COMMIT_VERSION = "_row_id", "_row_commit_version"
@@ -198,9 +204,14 @@ class _Scan:
         files = files if len(kept) == files.num_rows else files.filter(from_numpy(verdicts == KEPT))
         targets = _deleted_files(files, self.source.locator, counts)
         self._check_row_tracking(files, used)
-        skipped = skipped_files(statistics, self.source.locator, verdicts)
         names = {f.id: f.name for f in self.snapshot.columns.partition_columns}
         types = {f.id: f.type for f in self.snapshot.columns.partition_columns}
+        numbers = self.snapshot.partitions.indexes
+        partitions = tuple(
+            Partition(spec_id=0, values=values, constants=values, names=names, types=types)
+            for values in self.snapshot.partitions.tuples
+        )
+        skipped = skipped_files(statistics, self.source.locator, verdicts, numbers, partitions)
         materialized = materialized_columns(state.metadata.configuration)
         position_deletes, load_positions = self._positions(targets)
         return ScanPlan(
@@ -210,18 +221,15 @@ class _Scan:
             schema=schema,
             columns=tuple(self._typed(f) for f in chosen),
             filter=condition,
-            files=planned_files(files, self.source.locator, counts, self.snapshot.partitions.indexes[kept]),
-            partitions=tuple(
-                Partition(spec_id=0, values=values, constants=values, names=names, types=types)
-                for values in self.snapshot.partitions.tuples
-            ),
+            files=planned_files(files, self.source.locator, counts, numbers[kept]),
+            partitions=partitions,
             equality_deletes=(),
             delete_sets=((),),
             position_deletes=position_deletes,
             load_positions=load_positions,
             name_mapping=None,
             skipped=skipped,
-            counts=Counts(files=state.files.num_rows, files_skipped=state.files.num_rows - len(kept)),
+            counts=Counts(files=state.files.num_rows),
             storage=self.source.storage,
             warnings=self.snapshot.feature_warnings,
             trusted=trusted_of_files(skipped, condition),

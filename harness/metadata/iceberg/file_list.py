@@ -104,8 +104,10 @@ def list_files(
 
     def described() -> pa.Table:
         recorded = data.skipped.paths()
-        physical = physical_paths(source.path_map, recorded)
-        return data.skipped.table.append_column("path", recorded).append_column("physical", physical)
+        columns = {"path": recorded, "physical": physical_paths(source.path_map, recorded)}
+        numbers = _partition_numbers(replace(files, table=data.skipped.table), partitions)
+        columns |= {name: data.skipped.table.column(name) for name in ("record_count", "size")}
+        return pa.table({**columns, "partition": from_numpy(numbers)})
 
     return FileList(
         files=_table(files, numbers, delete_sets, positions, source),
@@ -114,7 +116,7 @@ def list_files(
         partitions=partitions.all(),
         position_deletes=_position_deletes(positions, source),
         load_positions=_loader(FilesWithDeletes(files, positions), source, spellings),
-        skipped=SkippedFiles.of(to_numpy(data.skipped.table.column("verdict")), described),
+        skipped=SkippedFiles.of(to_numpy(data.skipped.table.column("verdict")), described, partitions.all),
     )
 
 

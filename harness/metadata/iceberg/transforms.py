@@ -117,8 +117,14 @@ def result_type(transform: Transform, source: dt.Type | None) -> dt.Type:
     match transform:
         case Identity() | Truncate() | Void():
             return dt.OpaqueType(f"{transform} of a dropped column") if source is None else source
-        case Bucket() | Year() | Month() | Hour():
+        case Bucket():
             return dt.IntegerType(32)
+        case Year():
+            return dt.IntegerType(32, "Y")
+        case Month():
+            return dt.IntegerType(32, "M")
+        case Hour():
+            return dt.IntegerType(32, "h")
         case Day():
             return dt.DateType()
         case UnknownTransform(text=text):

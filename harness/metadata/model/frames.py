@@ -89,22 +89,20 @@ _MOST_COLUMNS = 100
 
 def described(title: str, facts: Mapping[str, object], schema: Schema) -> str:
     """A heading, what is known as a list, and the columns with their types; facts that are None are left out."""
+    from harness.metadata.model.text_tables import Column, html_table  # a read needs neither
+
     known = "".join(
         f"<li>{html_text(name)}: <code>{html_text(value)}</code></li>"
         for name, value in facts.items()
         if value is not None
     )
-    rows = "".join(
-        f"<tr><td>{html_text(f.name)}</td><td><code>{html_text(f.type)}</code></td>"
-        f"<td>{'required' if f.required else ''}</td><td>{html_text(f.doc or '')}</td></tr>"
-        for f in schema.fields[:_MOST_COLUMNS]
-    )
+    columns = [Column("column"), Column("type"), Column(""), Column("")]
+    rows = [(f.name, str(f.type), "required" if f.required else "", f.doc or "") for f in schema.fields[:_MOST_COLUMNS]]
     left = len(schema.fields) - _MOST_COLUMNS
     more = f"<p>{left} more columns</p>" if left > 0 else ""
-    head = "<tr><th>column</th><th>type</th><th></th><th></th></tr>"
-    return f"<div><p><b>{html_text(title)}</b></p><ul>{known}</ul><table>{head}{rows}</table>{more}</div>"
+    return f"<div><p><b>{html_text(title)}</b></p><ul>{known}</ul>{html_table(columns, rows)}{more}</div>"
 
 
 def preformatted(text: str) -> str:
     """A report in plain text, line by line."""
-    return f"<pre>{html_lines(text)}</pre>"
+    return f'<pre tabindex="0">{html_lines(text)}</pre>'

@@ -19,7 +19,6 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from harness.errors import visible
 from harness.storage.limits import Limits
 from harness.storage.records import dataclass
 
@@ -34,9 +33,13 @@ class BooleanType:
 
 @dataclass(frozen=True, slots=True)
 class IntegerType:
-    """Signed integer of 8, 16, 32 or 64 bits. Iceberg has only 32 (int) and 64 (long)."""
+    """Signed integer of 8, 16, 32 or 64 bits. Iceberg has only 32 (int) and 64 (long).
+
+    unit: of a partition value that counts years, months or hours since 1970, for display, as NumPy calls it.
+    """
 
     bits: Literal[8, 16, 32, 64]
+    unit: Literal["", "Y", "M", "h"] = field(default="", compare=False, repr=False)
 
     def __str__(self) -> str:
         return {8: "byte", 16: "short", 32: "int", 64: "long"}[self.bits]
@@ -281,12 +284,13 @@ class Schema:
     identifier_field_ids: tuple[int, ...] = ()
 
     def __str__(self) -> str:
-        lines = [
-            ("  " * (len(path) - 1) + visible(f.name), visible(_word(f.type)), "required" if f.required else "nullable")
-            for path, f in self.walk()
-        ]
-        names, types = (max((len(line[place]) for line in lines), default=0) for place in (0, 1))
-        return "\n".join(f"{name:{names}}  {type_:{types}}  {need}" for name, type_, need in lines)
+        from harness.metadata.model.text_tables import aligned  # a read needs none
+
+        lines = []
+        for path, f in self.walk():
+            word = str(f.type).partition("<")[0] if children(f.type) else str(f.type)
+            lines.append(("  " * (len(path) - 1) + f.name, word, "required" if f.required else "nullable"))
+        return "\n".join(aligned(lines))
 
     __repr__ = __str__
 
@@ -324,11 +328,6 @@ def children(type_: Type) -> tuple[Field, ...]:
             return ()
 
 
-def _word(type_: Type) -> str:
-    """The type without the types of its parts."""
-    return str(type_).partition("<")[0] if children(type_) else str(type_)
-
-
 def described(field_: Field) -> dict[str, Any]:
     """The field and its parts as plain values; what is not there has no key."""
     known = {"initial_default": field_.initial_default, "physical_name": field_.physical_name, "doc": field_.doc}
@@ -344,6 +343,8 @@ def value_text(value: Any, type_: Type | None) -> str:
     match type_:
         case DateType() if value is not None:
             return str(np.datetime64(value, "D"))
+        case IntegerType(unit="Y" | "M" | "h" as unit) if value is not None:
+            return str(np.datetime64(value, unit))
         case TimestampType(unit=unit, utc=utc) if value is not None:
             return f"{np.datetime64(value, unit)}{'Z' if utc else ''}"
         case _:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from harness.errors import without_secrets
+from harness.errors import size_text, without_secrets
+from harness.metadata.model import drawing
+from harness.metadata.model.frames import preformatted
+from harness.metadata.model.text_tables import record_lines
+from harness.metadata.plan.layout import layout
 from harness.metadata.plan.scan_plan import SkippedFiles
 from harness.storage.paths import shown
 
@@ -76,8 +80,16 @@ def totals(plan: ScanPlan) -> dict[str, Any]:
     }
 
 
-def as_text(plan: ScanPlan) -> str:
-    """The plan for a person: totals, then files, skips and deletes, the first twenty of each."""
+def as_html(plan: ScanPlan) -> str:
+    """The picture of partitions or files, and the plan as text, for notebooks."""
+    return drawing.as_html(layout(plan)) + preformatted(as_text(plan))
+
+
+def as_text(plan: ScanPlan, width: int | None = None, picture: Sequence[str] = ()) -> str:
+    """The plan for a person: totals and a picture, then tables of files, skips and deletes, the first twenty of each.
+
+    width: of tables at most, in cells. picture: its lines.
+    """
     known = totals(plan)
     rows, size = known["records_before_deletes"], known["bytes"]
     by_reason = ", ".join(f"{n} by {reason}" for reason, n in known["skipped_by"].items())
@@ -91,29 +103,31 @@ def as_text(plan: ScanPlan) -> str:
         f"files {known['files_read']} read, {known['files_skipped']} skipped{f' ({by_reason})' if by_reason else ''} "
         f"of {known['files_considered']}{f'; manifests {read} read, {passed} skipped' if read or passed else ''}",
         f"rows {'unknown' if rows is None else f'{rows:,}'} before deletes, "
-        f"{'unknown' if size is None else f'{size:,}'} bytes",
+        f"{'unknown bytes' if size is None else size_text(size)}",
         f"deletes {known['position_deletes']} positional on {known['files_with_deleted_positions']} files, "
         f"{known['equality_deletes']} equality on {known['files_with_equality_deletes']} files",
     ]
     lines += [f"trusted {', '.join(plan.trusted)}"] if plan.trusted else []
-    lines += _section(
-        "read",
-        [f"#{n}  {_file_line(plan, row)}" for n, row in enumerate(plan.files.to_pylist()[:_SHOWN_FILES])],
-        plan.files.num_rows,
-    )
-    lines += _section("skipped", [f"{s.path}  by {s.reason}" for s in plan.skipped[:_SHOWN_FILES]], len(plan.skipped))
+    lines += picture
+    read_ = [_read_file(plan, n, row) for n, row in enumerate(plan.files.to_pylist()[:_SHOWN_FILES])]
+    lines += _section("read", read_, plan.files.num_rows, width)
+    skipped = [
+        {"file": s.path, "rows": s.record_count, "bytes": s.size, "by": s.reason} for s in plan.skipped[:_SHOWN_FILES]
+    ]
+    lines += _section("skipped", skipped, len(plan.skipped), width)
     positional = [
-        f"{d.path}  {d.kind}{f' at {d.offset}' if d.offset is not None else ''}, "
-        f"{'?' if d.record_count is None else d.record_count} positions of file {_numbers(d.files)}"
+        {"file": d.path, "kind": d.kind, "positions": d.record_count, "offset": d.offset, "of": _numbers(d.files)}
         for d in plan.position_deletes[:_SHOWN_FILES]
     ]
-    lines += _section("deleted positions", positional, len(plan.position_deletes))
+    lines += _section("deleted positions", positional, len(plan.position_deletes), width)
     equality = [
-        f"#{n}  {d.path}  keys {', '.join(f.name for f in d.keys)}, sequence number {d.sequence_number}, "
-        f"{'all partitions' if d.partition is None else plan.partitions[d.partition]}"
+        {
+            **{"#": f"#{n}", "file": d.path, "keys": [f.name for f in d.keys], "sequence": d.sequence_number},
+            "partition": "all" if d.partition is None else str(plan.partitions[d.partition]),
+        }
         for n, d in enumerate(plan.equality_deletes[:_SHOWN_FILES])
     ]
-    lines += _section("equality deletes", equality, len(plan.equality_deletes))
+    lines += _section("equality deletes", equality, len(plan.equality_deletes), width)
     lines += [f"warning: {warning}" for warning in plan.warnings]
     return without_secrets("\n".join(lines))
 
@@ -124,18 +138,16 @@ def _file(plan: ScanPlan, row: dict[str, Any]) -> dict[str, Any]:
     return {**row, "physical": shown(row["physical"]), "partition": partition.named(), "equality_deletes": list(scope)}
 
 
-def _file_line(plan: ScanPlan, row: dict[str, Any]) -> str:
-    notes = [f"{row['record_count']} rows", f"{row['size']} bytes", row["format"]]
-    if row["sequence_number"] is not None:
-        notes.append(f"sequence number {row['sequence_number']}")
-    partition = plan.partitions[row["partition"]]
-    if partition.values:
-        notes.append(f"partition {partition}")
-    if row["has_positions"]:
-        notes.append("deleted positions")
-    if plan.delete_sets[row["delete_set"]]:
-        notes.append(f"equality deletes {_numbers(plan.delete_sets[row['delete_set']])}")
-    return f"{row['path']}  {', '.join(notes)}"
+def _read_file(plan: ScanPlan, number: int, row: dict[str, Any]) -> dict[str, Any]:
+    partition, equality = plan.partitions[row["partition"]], plan.delete_sets[row["delete_set"]]
+    deletes = ["positions"] if row["has_positions"] else []
+    deletes += [f"equality {_numbers(equality)}"] if equality else []
+    return {
+        **{"#": f"#{number}", "file": row["path"], "rows": row["record_count"], "bytes": row["size"]},
+        "deletes": ", ".join(deletes),
+        "partition": str(partition) if partition.values else "",
+        **{"sequence": row["sequence_number"], "format": row["format"]},
+    }
 
 
 def _numbers(places: Iterable[int]) -> str:
@@ -143,8 +155,6 @@ def _numbers(places: Iterable[int]) -> str:
     return ", ".join(f"#{place}" for place in places)
 
 
-def _section(title: str, lines: list[str], total: int) -> list[str]:
-    if not lines:
-        return []
-    more = [f"  … and {total - len(lines)} more"] if total > len(lines) else []
-    return [f"{title}:", *(f"  {line}" for line in lines), *more]
+def _section(title: str, rows: list[dict[str, Any]], total: int, width: int | None) -> list[str]:
+    more = [f"  … and {total - len(rows):,} more"] if total > len(rows) else []
+    return [f"{title}:", *record_lines(rows, "  ", width), *more] if rows else []

@@ -32,7 +32,6 @@ from harness.metadata.filters.predicate import Filter
 from harness.metadata.model.arrow_values import array_of, from_numpy, scalar_of, to_numpy
 from harness.metadata.model.column_stats import ColumnBounds
 from harness.metadata.model.file_schema import NameMapping
-from harness.metadata.model.frames import preformatted
 from harness.metadata.model.schema import Field, Schema, Type, value_text
 from harness.metadata.plan.projection import ColumnLookup
 from harness.storage.gate import Roots, Verdict
@@ -155,7 +154,6 @@ class Counts:
     manifests: int = 0
     manifests_skipped: int = 0
     files: int = 0
-    files_skipped: int = 0
 
 
 PositionLoader = Callable[[Sequence[int]], Mapping[int, BitMap64]]
@@ -221,14 +219,23 @@ class ScanPlan:
         return f"ScanPlan({shown(self.table)!r}, format={self.format!r}, {name}={self.snapshot}, {counts})"
 
     def _repr_html_(self) -> str:
-        """For notebooks: what `explain` says."""
-        return preformatted(self.explain())
-
-    def explain(self) -> str:
-        """The plan for a person: files read and skipped and by what, deletes, rows, bytes."""
+        """For notebooks: the picture of partitions or files, and what `explain` says."""
         from harness.metadata.plan import explain as plan_report
 
-        return plan_report.as_text(self)
+        return plan_report.as_html(self)
+
+    def explain(self, *, width: int | None = None, in_ascii: bool = False) -> str:
+        """The plan for a person: files read and skipped and by what, deletes, rows, bytes.
+
+        A bar per partition, or per file of an unpartitioned table, shows the rows read, deleted and skipped; the
+        largest of them if there are many. width: of tables and bars at most, in cells; None: tables are as wide as they
+        are. in_ascii: draws bars without characters of other encodings.
+        """
+        from harness.metadata.model.drawing import section
+        from harness.metadata.plan import explain as plan_report
+        from harness.metadata.plan.layout import layout
+
+        return plan_report.as_text(self, width, section(layout(self), width, in_ascii=in_ascii))
 
     def to_dict(self) -> dict[str, Any]:
         """The whole plan as plain values, for JSON; stored-form values as they are (bytes included)."""
@@ -257,16 +264,21 @@ _REASONS: dict[int, Literal["partition", "statistics"]] = {BY_PARTITION: "partit
 class SkippedFiles(Sequence[SkippedFile]):
     """Files left out.
 
-    verdicts: on each. load: their path, record_count (null: unknown), size and physical path, as columns; asked once.
+    verdicts: on each. load: their path, record_count (null: unknown), size, physical path and the number of their
+        partition, as columns; asked once.
+    partitions: by number, those of the plan first; asked after `load`.
     """
 
     verdicts: Verdicts
     load: Callable[[], pa.Table]
+    partitions: Callable[[], tuple[Partition, ...]]
 
     @staticmethod
-    def of(verdicts: Verdicts, load: Callable[[], pa.Table]) -> SkippedFiles:
+    def of(
+        verdicts: Verdicts, load: Callable[[], pa.Table], partitions: Callable[[], tuple[Partition, ...]]
+    ) -> SkippedFiles:
         """The same, with what `load` gives kept once somebody has looked."""
-        return SkippedFiles(verdicts, cache(load))
+        return SkippedFiles(verdicts, cache(load), partitions)
 
     def reasons(self) -> dict[str, int]:
         """Counts of skipped files by reason, without a look at any file."""
@@ -296,7 +308,7 @@ class SkippedFiles(Sequence[SkippedFile]):
         places = range(len(self))[index]
         if isinstance(places, range):
             own = np.array(places, dtype=np.int64)
-            return SkippedFiles.of(self.verdicts[own], lambda: self.load().take(from_numpy(own)))
+            return SkippedFiles.of(self.verdicts[own], lambda: self.load().take(from_numpy(own)), self.partitions)
         return next(iter(self[places : places + 1]))
 
 

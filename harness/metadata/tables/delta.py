@@ -1,4 +1,4 @@
-"""Metadata tables of a Delta log: versions as in DESCRIBE HISTORY, and the files and partitions of one version."""
+"""Metadata tables of a Delta log: versions as in DESCRIBE HISTORY, and the files and partitions of a version."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from harness.metadata.tables.reading import (
     TEXT,
     TEXTS,
     TIME,
+    MetadataTable,
     partition_column,
     schema_of,
     table_of,
@@ -28,7 +29,7 @@ from harness.metadata.tables.reading import (
     tuples_of,
 )
 
-VERSIONS = schema_of(
+_VERSIONS = schema_of(
     version=LONG,
     timestamp=TIME,
     userId=TEXT,
@@ -47,33 +48,41 @@ VERSIONS = schema_of(
 )
 
 
-def versions(table: DeltaTable) -> pa.Table:
+def table(opened: DeltaTable, snapshot: DeltaSnapshot, kind: str) -> MetadataTable:
+    """The metadata table of that name, of a table or of a version."""
+    type_ = tuple_struct(snapshot.columns.partition_columns)
+    if kind == "files":
+        schema = schema_of(
+            path=TEXT,
+            **partition_column(type_),
+            size=LONG,
+            modification_time=TIME,
+            num_records=LONG,
+            stats=TEXT,
+            deletion_vector_storage_type=TEXT,
+            deleted_rows=LONG,
+            base_row_id=LONG,
+            default_row_commit_version=LONG,
+        )
+        return MetadataTable(schema, lambda _: _files(snapshot, schema, type_))
+    if kind == "partitions":
+        counts = ("record_count", "file_count", "total_data_file_size_in_bytes", "deleted_rows")
+        schema = schema_of(**partition_column(type_), **dict.fromkeys(counts, LONG))
+        return MetadataTable(schema, lambda _: _partitions(snapshot, schema, type_))
+    return MetadataTable(_VERSIONS, lambda _: _versions(opened))
+
+
+def _versions(table: DeltaTable) -> pa.Table:
     """The versions that can be read, the newest first. Values of a commit in a wrong type are null."""
-    found = list(reversed(table.snapshots()))
-    said = [[_said(entry["commit_info"].get(f.name), f.type) for f in list(VERSIONS)[2:]] for entry in found]
-    rows = [(entry["id"], entry["timestamp_ms"], *own) for entry, own in zip(found, said, strict=True)]
-    return table_of(VERSIONS, rows)
+    found = reversed(table.snapshots())
+    said = [f for f in _VERSIONS if f.name not in ("version", "timestamp")]
+    rows = [(e["id"], e["timestamp_ms"], *(_said(e["commit_info"].get(f.name), f.type) for f in said)) for e in found]
+    return table_of(_VERSIONS, rows)
 
 
-def files_schema(snapshot: DeltaSnapshot) -> pa.Schema:
-    """The columns of `files`."""
-    return schema_of(
-        path=TEXT,
-        **partition_column(_partition_type(snapshot)),
-        size=LONG,
-        modification_time=TIME,
-        num_records=LONG,
-        stats=TEXT,
-        deletion_vector_storage_type=TEXT,
-        deleted_rows=LONG,
-        base_row_id=LONG,
-        default_row_commit_version=LONG,
-    )
-
-
-def files(snapshot: DeltaSnapshot) -> pa.Table:
+def _files(snapshot: DeltaSnapshot, schema: pa.Schema, partition: StructType | None) -> pa.Table:
     """The live files of a version."""
-    found, schema = snapshot.state.files, files_schema(snapshot)
+    found = snapshot.state.files
     counts = record_counts(found)
     has_vector = pc.is_valid(found.column("dv_storage_type"))
     arrays = {
@@ -83,37 +92,23 @@ def files(snapshot: DeltaSnapshot) -> pa.Table:
         "deletion_vector_storage_type": found.column("dv_storage_type"),
         "deleted_rows": pc.if_else(has_vector, found.column("dv_cardinality"), scalar_of(0, pa.int64())),
     }
-    partition = _partition_type(snapshot)
     if partition is not None:
         tuples = snapshot.partitions
         arrays["partition"] = tuples_of(tuples.tuples, partition).take(from_numpy(tuples.indexes))
     return pa.table([arrays[name] for name in schema.names], schema=schema)
 
 
-def partitions_schema(snapshot: DeltaSnapshot) -> pa.Schema:
-    """The columns of `partitions`."""
-    counts = ("record_count", "file_count", "total_data_file_size_in_bytes", "deleted_rows")
-    return schema_of(**partition_column(_partition_type(snapshot)), **dict.fromkeys(counts, LONG))
-
-
-def partitions(snapshot: DeltaSnapshot) -> pa.Table:
+def _partitions(snapshot: DeltaSnapshot, schema: pa.Schema, partition: StructType | None) -> pa.Table:
     """A row for each partition that has live files. Rows are counted with those that deletion vectors delete."""
     found, tuples = snapshot.state.files, snapshot.partitions
     counts = np.maximum(record_counts(found), 0)
-    size = len(tuples.tuples)
     deleted = to_numpy(found.column("dv_cardinality").fill_null(0)).astype(np.int64)
-    sums = []
+    arrays = [] if partition is None else [tuples_of(tuples.tuples, partition)]
     for values in (counts, np.ones(len(counts), np.int64), to_numpy(found.column("size")), deleted):
-        total = np.zeros(size, np.int64)
+        total = np.zeros(len(tuples.tuples), np.int64)
         np.add.at(total, tuples.indexes, values)
-        sums.append(from_numpy(total))
-    partition = _partition_type(snapshot)
-    arrays = sums if partition is None else [tuples_of(tuples.tuples, partition), *sums]
-    return pa.Table.from_arrays(arrays, schema=partitions_schema(snapshot))
-
-
-def _partition_type(snapshot: DeltaSnapshot) -> StructType | None:
-    return tuple_struct(snapshot.columns.partition_columns)
+        arrays.append(from_numpy(total))
+    return pa.Table.from_arrays(arrays, schema=schema)
 
 
 def _said(value: Any, type_: pa.DataType) -> Any:

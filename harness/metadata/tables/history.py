@@ -1,12 +1,16 @@
-"""The history of a table: what each snapshot or version added and removed, as its writer recorded it."""
+"""The history of a table: what each snapshot or version added and removed, as its writer recorded it; as a picture."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from harness.errors import HarnessError
+from harness.metadata.model.drawing import Bar, Drawing, Kind, as_html
+from harness.metadata.model.text_tables import Listing
+from harness.metadata.model.times import show_ms
 
 if TYPE_CHECKING:
     from harness.metadata.delta.action_lines import Body, ParsedActions
@@ -17,6 +21,8 @@ if TYPE_CHECKING:
 
 _Sizes: TypeAlias = dict[str, tuple[int | None, int | None]]
 """Rows and bytes of files by path."""
+_Columns: TypeAlias = dict[Any, tuple[str, str]]
+"""Names and types of top-level columns by a key that stays when a column is renamed."""
 COUNTS = ("rows_added", "rows_removed", "files_added", "files_removed", "bytes_added", "bytes_removed")
 """Counts of a point of the history. Files are data files; rows are removed with files, and by deletes of positions."""
 
@@ -24,7 +30,8 @@ COUNTS = ("rows_added", "rows_removed", "files_added", "files_removed", "bytes_a
 def history(table: Any) -> list[dict[str, Any]]:
     """The snapshots or versions of an opened table, the newest first: id, timestamp_ms, operation, writer and `COUNTS`.
 
-    None is unknown. An Iceberg table's have the branches and tags that point to them besides.
+    None is unknown. Then come the changes of top-level columns since the one before, a phrase each; an Iceberg table's
+    have the branches and tags that point to them besides.
 
     Raises HarnessError: a commit cannot be read.
     """
@@ -34,7 +41,8 @@ def history(table: Any) -> list[dict[str, Any]]:
         reader, found = table.source.commits, []
         for part in table.readable():
             live: _Sizes = {}
-            found += [_version(table, reader, version, live) for version in part]
+            columns: _Columns = {}
+            found += [_version(table, reader, version, live, columns) for version in part]
     except HarnessError as error:
         raise error.within(table=table.location, format=table.format) from error.__cause__
     return found[::-1]
@@ -43,7 +51,7 @@ def history(table: Any) -> list[dict[str, Any]]:
 def newest(table: Any) -> dict[str, Any] | None:
     """The first entry of `history`, whose counts know nothing of earlier commits; None: the table has no snapshot."""
     if table.format == "delta":
-        return _version(table, table.source.commits, table.latest.id, {})
+        return _version(table, table.source.commits, table.latest.id, {}, {})
     return None if table.current is None else _snapshot(table, table.current)
 
 
@@ -56,21 +64,37 @@ def _snapshot(table: IcebergTable, snapshot: Snapshot) -> dict[str, Any]:
         **{"id": snapshot.id, "timestamp_ms": snapshot.timestamp_ms, "operation": snapshot.operation},
         "writer": ", ".join(filter(None, (release, library))) or None,
         **dict(zip(COUNTS, _counts(snapshot, parent), strict=True)),
+        "schema_changes": [] if parent is None else _changes(*(_columns(table, s) for s in (parent, snapshot))),
         "refs": [name for name, ref in table.metadata.refs.items() if ref.snapshot_id == snapshot.id],
     }
 
 
-def _counts(snapshot: Snapshot, parent: Snapshot | None) -> Iterator[int | None]:
-    def moved(kind: str) -> tuple[int | None, int | None]:
-        return _moved(kind, snapshot, parent)
+def _columns(table: IcebergTable, snapshot: Snapshot) -> _Columns:
+    schema = None if snapshot.schema_id is None else table.metadata.schemas.get(snapshot.schema_id)
+    return {} if schema is None else {field.id: (field.name, str(field.type)) for field in schema.fields}
 
-    rows, lost = moved("records")
+
+def _changes(old: _Columns, new: _Columns) -> list[str]:
+    """The changes of columns, a phrase each; none where either is unknown."""
+    if not old or not new or old == new:
+        return []
+    kept = [(old[key], new[key]) for key in new if key in old]
+    return [
+        *(f"added {name}" for key, (name, _) in new.items() if key not in old),
+        *(f"dropped {name}" for key, (name, _) in old.items() if key not in new),
+        *(f"renamed {before} to {name}" for (before, _), (name, _) in kept if before != name),
+        *(f"retyped {name}" for (_, before), (name, type_) in kept if before != type_),
+    ]
+
+
+def _counts(snapshot: Snapshot, parent: Snapshot | None) -> Iterator[int | None]:
+    rows, lost = _moved("records", snapshot, parent)
     for kind in ("position-deletes", "equality-deletes"):
-        added, removed = moved(kind)
+        added, removed = _moved(kind, snapshot, parent)
         if kind == "equality-deletes" and (added, removed) != (0, 0):
             lost = None  # rows that are equal to a deleted key: nobody has counted them
         lost = None if lost is None or added is None or removed is None else max(lost + added - removed, 0)
-    yield from (rows, lost, *moved("data-files"), *moved("files-size"))
+    yield from (rows, lost, *_moved("data-files", snapshot, parent), *_moved("files-size", snapshot, parent))
 
 
 def _moved(kind: str, snapshot: Snapshot, parent: Snapshot | None) -> tuple[int | None, int | None]:
@@ -94,17 +118,34 @@ def _moved(kind: str, snapshot: Snapshot, parent: Snapshot | None) -> tuple[int 
     return (None if added is None or added < 0 else added), (None if removed is None or removed < 0 else removed)
 
 
-def _version(table: DeltaTable, reader: CommitReader, version: int, live: _Sizes) -> dict[str, Any]:
+def _version(table: DeltaTable, reader: CommitReader, version: int, live: _Sizes, columns: _Columns) -> dict[str, Any]:
+    """A version. live, columns: of the version before, as far as they are known; afterwards, of this version."""
     file = table.log.commits.get(version)
     actions = None if file is None else reader.read_actions(file)
     entry = table.entry(version, None if actions is None else actions.info)
     info = entry["commit_info"]
     counts = [None] * len(COUNTS) if actions is None else _changed(actions, live, info.get("operationMetrics"))
+    declared = {} if actions is None else _declared(actions)
+    changes = _changes(columns, declared)
+    if declared:
+        columns.clear()
+        columns |= declared
     return {
         **{key: entry[key] for key in ("id", "timestamp_ms", "operation")},
         "writer": next((w for w in (info.get("engineInfo"), info.get("clientVersion")) if isinstance(w, str)), None),
         **dict(zip(COUNTS, counts, strict=True)),
+        "schema_changes": changes,
     }
+
+
+def _declared(actions: ParsedActions) -> _Columns:
+    """The columns that a commit declares; none where it leaves them, or nobody can read them."""
+    try:
+        fields = [field for metadata in actions.metadata for field in json.loads(metadata.schema_string)["fields"]]
+        names = [(f["metadata"].get("delta.columnMapping.physicalName", f["name"]), f["name"]) for f in fields]
+        return {key: (name, str(f["type"])) for (key, name), f in zip(names, fields, strict=True)}
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return {}
 
 
 def _changed(actions: ParsedActions, live: _Sizes, metrics: Any) -> Iterator[int | None]:
@@ -149,3 +190,55 @@ def _sum(values: Sequence[int | None]) -> int | None:
 
 def _number(text: str | None) -> int | None:
     return int(text) if text is not None and text.isdecimal() and len(text) < 19 else None
+
+
+# The picture: a bar per snapshot or version, the newest first.
+
+
+MOST_BARS = 30
+
+
+def drawn(entries: Sequence[Mapping[str, Any]], most: int) -> Drawing:
+    """The entries of a history by rows added and removed; where they are many, the newest of them and the rest as one.
+
+    Where no entry tells of rows, files stand for them.
+    """
+    unit = "rows" if any(entry["rows_added"] is not None for entry in entries) else "files"
+    newest = entries if len(entries) <= most else entries[: most - 1]
+    earlier, bars = entries[len(newest) :], [_bar(entry, unit) for entry in newest]
+    if earlier:
+        changes = sum(len(entry["schema_changes"]) for entry in earlier)
+        rest = {name: sum(entry[name] or 0 for entry in earlier) for name in COUNTS}
+        told = {"schema_changes": [f"{changes:,} changes of the schema"] if changes else []}
+        bars.append(replace(_bar(rest | told, unit), label=f"{len(earlier):,} earlier", is_rest=True))
+    times = " to ".join(dict.fromkeys(_time(entry) for entry in (*entries[-1:], *entries[:1])))
+    noun = ("snapshot" if any("refs" in entry for entry in entries) else "version") + "s" * (len(entries) != 1)
+    return Drawing(title="history", note=f"{len(entries):,} {noun}, {times}", bars=tuple(bars))
+
+
+def _bar(entry: Mapping[str, Any], unit: str) -> Bar:
+    rows, files = (
+        " ".join(f"{sign}{'?' if number is None else f'{number:,}'}" for sign, number in signed if number != 0)
+        for signed in ([("+", entry[f"{name}_added"]), ("-", entry[f"{name}_removed"])] for name in (unit, "files"))
+    )
+    refs = [f"ref {name}" for name in entry.get("refs", ())]
+    version = "" if "refs" in entry else str(entry.get("id", ""))
+    remarks = [*refs, *entry["schema_changes"], *([f"files {files}"] if files and unit != "files" else [])]
+    return Bar(
+        label=" ".join(filter(None, (version, _time(entry), entry.get("operation")))),
+        parts=tuple((kind, entry[f"{unit}_{kind.word}"] or 0) for kind in (Kind.ADDED, Kind.REMOVED)),
+        value=f"{rows or 0} {unit}",
+        remark=", ".join(remarks),
+    )
+
+
+def _time(entry: Mapping[str, Any]) -> str:
+    time = entry.get("timestamp_ms")
+    return "unknown time" if time is None else show_ms(time).partition(".")[0].replace("T", " ")
+
+
+class History(Listing):
+    """The snapshots or versions of a table, the newest first, see `history`; a table, with a picture in notebooks."""
+
+    def _repr_html_(self) -> str:
+        return as_html(drawn(self, MOST_BARS)) + super()._repr_html_()

@@ -1,7 +1,7 @@
-"""Metadata tables of an Iceberg snapshot's manifests: data and delete files, entries, and partitions.
+"""Metadata tables of an Iceberg snapshot's manifests: data and delete files, entries, partitions, deleted positions.
 
-Data files stay columns from the manifests' bytes on; delete files, of which there are few, and entries, which show what
-was deleted too, are decoded one by one.
+Data files stay columns from the manifests' bytes on. Delete files, which are few, and entries of deleted files are
+decoded one by one.
 """
 
 from __future__ import annotations
@@ -9,14 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyroaring import BitMap64
 
+from harness.errors import HarnessError
+from harness.metadata.files.roaring import to_positions
 from harness.metadata.iceberg.columns.entries import DataFiles, statistic
 from harness.metadata.iceberg.columns.reading import SIZES, live, read_data_files, recorded, recorded_schema
 from harness.metadata.iceberg.delete_scope import read_schema_first
@@ -30,16 +32,17 @@ from harness.metadata.iceberg.manifests import (
     Statistics,
     open_manifest,
 )
+from harness.metadata.iceberg.position_deletes import open_puffin, read_deletion_vector, read_positions
 from harness.metadata.iceberg.source import ScanSource
 from harness.metadata.iceberg.values import Partitions, all_partition_fields, decode_bound
 from harness.metadata.model.arrow_values import array_of, from_numpy, to_numpy
 from harness.metadata.model.schema import Field, Schema, StructType, Type, children
-from harness.metadata.tables.iceberg_positions import position_deletes
 from harness.metadata.tables.reading import (
     INT,
     LONG,
     TEXT,
     TIME,
+    MetadataTable,
     map_of,
     partition_column,
     schema_of,
@@ -51,7 +54,7 @@ from harness.metadata.tables.reading import (
 from harness.storage.limits import contained
 from harness.storage.threads import cached_property
 
-# `readable_metrics`: what is known of each column of a file, by the column's name, bounds as values of its type.
+# `readable_metrics`: the statistics of each column of a file by the column's name, with bounds as values of its type.
 
 
 METRICS = "readable_metrics"
@@ -65,7 +68,7 @@ _METRIC_BOUNDS = {"lower_bound": "lower_bounds", "upper_bound": "upper_bounds"}
 
 
 def metrics_field(schema: Schema) -> pa.Field:
-    """The column of that name: a struct with one of metrics for each column that holds no others."""
+    """The column of that name: a struct with a struct of metrics for each column that holds no others."""
     parts = [pa.field(name, _metrics(field.type)) for name, field in _leaves(schema)]
     return pa.field(METRICS, pa.struct(parts) if parts else pa.null())
 
@@ -75,49 +78,34 @@ def metrics_of(files: pa.Table, schema: Schema) -> pa.Array:
     field = metrics_field(schema)
     if not schema.fields or not len(files):
         return pa.nulls(len(files), field.type)
-    columns = {name: _Maps.of(files.column(name)) for name in (*_METRIC_COUNTS.values(), *_METRIC_BOUNDS.values())}
+    counts, bounds = ([_lookup(files.column(n)) for n in names.values()] for names in (_METRIC_COUNTS, _METRIC_BOUNDS))
     found = []
     for _, leaf in _leaves(schema):
-        known = {name: maps.values(leaf.id) for name, maps in columns.items()}
-        counts = [known[name] for name in _METRIC_COUNTS.values()]
-        bounds = [_decoded(known[name], leaf.type) for name in _METRIC_BOUNDS.values()]
-        found.append(pa.StructArray.from_arrays([*counts, *bounds], fields=list(_metrics(leaf.type))))
+        values = [value_of(leaf.id) for value_of in counts]
+        for value_of in bounds:
+            distinct = value_of(leaf.id).dictionary_encode()  # equal bounds are decoded once
+            encoded = distinct.dictionary.to_pylist()
+            decoded = [None if data is None else decode_bound(leaf.type, data) for data in encoded]
+            values.append(values_of(decoded, leaf.type).take(distinct.indices))
+        found.append(pa.StructArray.from_arrays(values, fields=list(_metrics(leaf.type))))
     return pa.StructArray.from_arrays(found, fields=list(field.type))
 
 
-@dataclass(frozen=True, slots=True)
-class _Maps:
-    """Maps by field id, item by item. `pyarrow.compute.map_lookup` would go through all of them for each id.
+def _lookup(column: pa.ChunkedArray) -> Callable[[int], pa.Array]:
+    """Gives the values of a key in maps, null where there is none. `map_lookup` of Arrow goes through all items."""
+    maps = pa.concat_arrays(column.chunks)
+    offsets = to_numpy(maps.offsets)
+    owners = np.repeat(np.arange(len(maps)), np.diff(offsets))
+    own = slice(int(offsets[0]), int(offsets[-1]))
+    keys, items = to_numpy(maps.keys)[own], maps.items[own]
 
-    owners: which map each item is of. size: how many maps there are.
-    """
+    def value_of(key: int) -> pa.Array:
+        hits = np.flatnonzero(keys == key)
+        places = np.full(len(maps), -1, dtype=np.int64)
+        places[owners[hits]] = hits
+        return items.take(from_numpy(places, missing=places < 0))
 
-    keys: npt.NDArray[np.int32]
-    items: pa.Array
-    owners: npt.NDArray[np.int64]
-    size: int
-
-    @staticmethod
-    def of(column: pa.ChunkedArray) -> _Maps:
-        maps = pa.concat_arrays(column.chunks)
-        offsets = to_numpy(maps.offsets)
-        owners = np.repeat(np.arange(len(maps)), np.diff(offsets))
-        items = slice(int(offsets[0]), int(offsets[-1]))
-        return _Maps(to_numpy(maps.keys)[items], maps.items[items], owners, len(maps))
-
-    def values(self, key: int) -> pa.Array:
-        """The value of a key in each map; null where there is none."""
-        hits = np.flatnonzero(self.keys == key)
-        places = np.full(self.size, -1, dtype=np.int64)
-        places[self.owners[hits]] = hits
-        return self.items.take(from_numpy(places, missing=places < 0))
-
-
-def _decoded(encoded: pa.Array, type_: Type) -> pa.Array:
-    """Bounds as values; null where there is none, or it says nothing. Each of several equal ones is decoded once."""
-    distinct = encoded.dictionary_encode()
-    values = [None if data is None else decode_bound(type_, data) for data in distinct.dictionary.to_pylist()]
-    return values_of(values, type_).take(distinct.indices)
+    return value_of
 
 
 def _metrics(type_: Type) -> pa.DataType:
@@ -127,7 +115,7 @@ def _metrics(type_: Type) -> pa.DataType:
 
 
 def _leaves(schema: Schema) -> Sequence[tuple[str, Field]]:
-    """Columns without columns in them, by their paths with dots. DuckDB has no two of one name: others get their id."""
+    """Columns without columns in them, by their paths with dots; repeated names, which DuckDB refuses, get their id."""
     found = [(".".join(path), field) for path, field in schema.walk() if not children(field.type)]
     names = [name.casefold() for name, _ in found]
     return [(name if names.count(name.casefold()) == 1 else f"{name}_{field.id}", field) for name, field in found]
@@ -150,11 +138,9 @@ _RECORDED = {SIZES, "sort_order_id", "split_offsets"}
 
 @dataclass(frozen=True, kw_only=True)
 class SnapshotFiles:
-    """The files of one snapshot.
+    """The files of manifests, in their order.
 
-    source: of the table, with the partition specs of all manifests.
-    schema: of the read, for the types of partition values.
-    manifests: of the snapshot, in order.
+    source: of the table, with the partition specs of all manifests. schema: of the read, for types of partition values.
     """
 
     source: ScanSource
@@ -166,10 +152,7 @@ class SnapshotFiles:
         """The type of partition tuples; None: no spec has fields. Raises UnsupportedError for unknown types."""
         return tuple_struct(all_partition_fields(self.source.metadata, self._schemas))
 
-    def files_schema(self) -> pa.Schema:
-        """The columns of `files`."""
-        return self.plain_schema().append(metrics_field(self.schema))
-
+    @cached_property
     def plain_schema(self) -> pa.Schema:
         """The columns of `files` but `readable_metrics`, which is made of others."""
         return schema_of(
@@ -181,7 +164,7 @@ class SnapshotFiles:
             record_count=LONG,
             file_size_in_bytes=LONG,
             **_STATISTICS,
-            key_metadata=pa.binary(),  # null: what is encrypted is refused
+            key_metadata=pa.binary(),  # null: encrypted files are refused
             split_offsets=pa.list_(LONG),
             equality_ids=pa.list_(INT),
             sort_order_id=INT,
@@ -191,22 +174,40 @@ class SnapshotFiles:
             content_size_in_bytes=LONG,
         )
 
-    def entries_schema(self) -> pa.Schema:
-        """The columns of `entries`."""
-        return pa.schema(
-            [*_NUMBERS, pa.field("data_file", pa.struct(list(self.plain_schema()))), metrics_field(self.schema)]
-        )
+    def table(self, kind: str) -> MetadataTable:
+        """The metadata table of that name."""
+        metrics = metrics_field(self.schema)
+        match kind:
+            case "entries":
+                file = pa.field("data_file", pa.struct(list(self.plain_schema)))
+                schema = pa.schema([*_NUMBERS, file, metrics])
+                return MetadataTable(schema, lambda columns: self._all_entries(schema, columns))
+            case "partitions":
+                counts = ("record_count", "file_count", "total_data_file_size_in_bytes", *_DELETE_COUNTS)
+                more = {**dict.fromkeys(counts, LONG), **_LAST_UPDATED}
+                schema = schema_of(**partition_column(self.partition), spec_id=INT, **more)
+                return MetadataTable(schema, lambda columns: self._partitions(schema, columns))
+            case "position_deletes":
+                schema = schema_of(
+                    file_path=TEXT,
+                    pos=LONG,  # from 0
+                    **partition_column(self.partition),
+                    spec_id=INT,
+                    delete_file_path=TEXT,
+                    content_offset=LONG,  # of deletion vectors, as the size
+                    content_size_in_bytes=LONG,
+                )
+                return MetadataTable(schema, lambda _: self._positions(schema))
+            case _:
+                data, deletes = kind != "delete_files", kind != "data_files"
+                return MetadataTable(
+                    self.plain_schema.append(metrics),
+                    lambda columns: self._files(data=data, deletes=deletes, columns=columns),
+                )
 
-    def partitions_schema(self) -> pa.Schema:
-        """The columns of `partitions`."""
-        counts = ("record_count", "file_count", "total_data_file_size_in_bytes", *_DELETE_COUNTS)
-        return schema_of(
-            **partition_column(self.partition), spec_id=INT, **dict.fromkeys(counts, LONG), **_LAST_UPDATED
-        )
-
-    def files(self, *, data: bool, deletes: bool, columns: AbstractSet[str]) -> pa.Table:
-        """Live files; statistics only where `columns` names them, and nulls in their place."""
-        tables = [self.plain_schema().empty_table()]
+    def _files(self, *, data: bool, deletes: bool, columns: AbstractSet[str]) -> pa.Table:
+        """Live files; statistics are null unless `columns` names them."""
+        tables = [self.plain_schema.empty_table()]
         if data:
             manifests = self._of(deletes=False)
             wanted = self._leaves() if {METRICS, *_STATISTICS} & columns else ()
@@ -216,10 +217,10 @@ class SnapshotFiles:
             tables.append(self._of_entries([entry.file for entry in self._entries(self._of(deletes=True))]))
         return self._with_metrics(pa.concat_tables(tables), columns)
 
-    def entries(self, *, columns: AbstractSet[str]) -> pa.Table:
-        """All entries, those of deleted files too; files only where `columns` names them, and nulls in their place.
+    def _all_entries(self, schema: pa.Schema, columns: AbstractSet[str]) -> pa.Table:
+        """All entries, also of deleted files. Data manifests without deleted files stay columns; the others come last.
 
-        Those of data manifests without deleted files stay columns; the others are decoded one by one, and come last.
+        Files are null unless `columns` names them.
         """
         wants_files = bool({"data_file", METRICS} & columns)
         wanted = self._leaves() if wants_files else ()
@@ -237,38 +238,58 @@ class SnapshotFiles:
         whole_numbers = pa.Table.from_arrays([columns_of[name] for name in _NUMBERS.names], schema=_NUMBERS)
         rows = [(int(e.status), e.snapshot_id, e.sequence_number, e.file_sequence_number) for e in others]
         numbers = pa.concat_tables([whole_numbers, table_of(_NUMBERS, rows)]).combine_chunks()
-        schema = self.entries_schema()
         if not wants_files:
             missing = [pa.nulls(len(numbers), schema.field(name).type) for name in ("data_file", METRICS)]
             return pa.Table.from_arrays([*numbers.columns, *missing], schema=schema)
         files = pa.concat_tables(
-            [self._of_columns(found, [plain], frozenset({METRICS})), self._of_entries([entry.file for entry in others])]
+            [self._of_columns(found, [plain], {METRICS}), self._of_entries([entry.file for entry in others])]
         )
         metrics = self._with_metrics(files, columns).column(METRICS)
         struct = files.combine_chunks().to_struct_array()
         return pa.Table.from_arrays([*numbers.columns, struct, metrics], schema=schema)
 
-    def position_deletes(self) -> pa.Table:
-        """The positions that live delete files and deletion vectors list."""
-        entries = [e for e in self._entries(self._of(deletes=True)) if e.file.content is Content.POSITION_DELETES]
-        return position_deletes(entries, self.source, self.partition)
+    def _positions(self, schema: pa.Schema) -> pa.Table:
+        """The positions that each live delete file and deletion vector lists, whether or not the data file is there.
 
-    def partitions(self, *, columns: AbstractSet[str]) -> pa.Table:
-        """A row for each partition that has live files; when it was last updated only where `columns` names that."""
+        Raises HarnessError: a delete file cannot be read; as for reads of rows.
+        """
+        tables = [schema.empty_table()]
+        for entry in self._entries(self._of(deletes=True)):
+            if entry.file.content is Content.POSITION_DELETES:
+                try:
+                    found = _deleted(entry, self.source)
+                except HarnessError as error:
+                    raise error.within(table=self.source.location) from error.__cause__
+                tables += [self._of_positions(schema, entry.file, path, places) for path, places in found]
+        return pa.concat_tables(tables)
+
+    def _of_positions(self, schema: pa.Schema, file: DataFile, path: str, found: BitMap64) -> pa.Table:
+        positions = to_positions(found)
+        same = {"file_path": path, "spec_id": file.spec_id, "delete_file_path": file.path}
+        same |= {"content_offset": file.content_offset, "content_size_in_bytes": file.content_size}
+        size = len(positions)
+        arrays = {name: pa.repeat(pa.scalar(value, schema.field(name).type), size) for name, value in same.items()}
+        arrays["pos"] = from_numpy(np.asarray(positions, np.int64))
+        if self.partition is not None:
+            arrays["partition"] = tuples_of([file.partition], self.partition).take(from_numpy(np.zeros(size, np.int64)))
+        return pa.Table.from_arrays([arrays[name] for name in schema.names], schema=schema)
+
+    def _partitions(self, schema: pa.Schema, columns: AbstractSet[str]) -> pa.Table:
+        """A row for each partition that has live files; the last update is null unless `columns` names it."""
         partitions = Partitions(self.source.metadata.specs, self._schemas)
         files = self._read(self._of(deletes=False), ())
-        numbers = _numbers(files, partitions)
+        pairs = zip(files.specs_of_tuples(), files.tuples, strict=True)
+        of_tuples = np.array([partitions.index_of(spec, values) for spec, values in pairs], np.int64)
+        numbers = of_tuples[to_numpy(files.table.column("tuple"))]
         entries = list(self._entries(self._of(deletes=True)))
-        deletes = [(partitions.index_of(entry.file.spec_id, entry.file.partition), entry.file) for entry in entries]
-        size = len(partitions.all())
-        table = files.table
-        sums = [
-            _sums(numbers, table.column("record_count"), size),
-            np.bincount(numbers, minlength=size),
-            _sums(numbers, table.column("size"), size),
-            *_delete_sums(deletes, size),
-        ]
-        schema = self.partitions_schema()
+        owners = [partitions.index_of(entry.file.spec_id, entry.file.partition) for entry in entries]
+        size, table = len(partitions.all()), files.table
+        sums = [_sums(numbers, table.column("record_count"), size), np.bincount(numbers, minlength=size)]
+        sums.append(_sums(numbers, table.column("size"), size))
+        deletes = np.zeros((len(_DELETE_COUNTS), size), np.int64)
+        for number, entry in zip(owners, entries, strict=True):
+            row = 0 if entry.file.content is Content.POSITION_DELETES else 2
+            deletes[row : row + 2, number] += (entry.file.record_count or 0, 1)
         arrays = [array_of([p.spec_id for p in partitions.all()], pa.int32())]
         if self.partition is not None:
             arrays.insert(0, tuples_of([p.values for p in partitions.all()], self.partition))
@@ -276,20 +297,13 @@ class SnapshotFiles:
         if _LAST_UPDATED.keys() & columns:
             facts = [live(found).column("snapshot_id") for found in self._recorded(self._of(deletes=False), ())]
             snapshots = [each for found in facts for each in found.to_pylist()] + [e.snapshot_id for e in entries]
-            updates = self._last_updated([*numbers.tolist(), *(number for number, _ in deletes)], snapshots, size)
-        return pa.Table.from_arrays([*arrays, *map(from_numpy, sums), *updates], schema=schema)
-
-    def _last_updated(self, numbers: Sequence[int], snapshots: Sequence[int], size: int) -> list[pa.Array]:
-        """The time and snapshot of the newest live file of each partition; null: the snapshot has expired."""
-        known = self.source.metadata.snapshots
-        newest: dict[int, tuple[int, int]] = {}
-        for number, snapshot in set(zip(numbers, snapshots, strict=True)):
-            if snapshot in known:
-                newest[number] = max(newest.get(number, (-1, -1)), (known[snapshot].timestamp_ms, snapshot))
-        found = [newest.get(number) for number in range(size)]
-        schema = schema_of(**_LAST_UPDATED)
-        table = table_of(schema, [each or (None, None) for each in found])
-        return [_flat(table.column(name)) for name in schema.names]
+            known, newest = self.source.metadata.snapshots, [(-1, -1)] * size
+            for number, snapshot in set(zip([*numbers.tolist(), *owners], snapshots, strict=True)):
+                if snapshot in known:
+                    newest[number] = max(newest[number], (known[snapshot].timestamp_ms, snapshot))
+            rows = [(None, None) if each == (-1, -1) else each for each in newest]  # null: the snapshot has expired
+            updates = [_flat(column) for column in table_of(schema_of(**_LAST_UPDATED), rows).columns]
+        return pa.Table.from_arrays([*arrays, *map(from_numpy, [*sums, *deletes]), *updates], schema=schema)
 
     @property
     def _schemas(self) -> tuple[Schema, ...]:
@@ -322,29 +336,24 @@ class SnapshotFiles:
         self, files: DataFiles, recorded_: Sequence[pa.Table] | None, columns: AbstractSet[str]
     ) -> pa.Table:
         """Data files as `files` has them. recorded_: of their manifests, in order; None: nothing of it is wanted."""
-        schema, table, size = self.plain_schema(), files.table, len(files)
+        schema, table, size = self.plain_schema, files.table, len(files)
         wanted = _STATISTICS.keys() if METRICS in columns else _STATISTICS.keys() & columns
-        known: dict[str, Callable[[], pa.Array]] = {
-            "content": lambda: from_numpy(np.zeros(size, np.int32)),
-            "file_path": lambda: _flat(table.column("path")),
-            "file_format": lambda: pc.utf8_upper(_flat(table.column("format"))),
-            "spec_id": lambda: _flat(table.column("spec_id")),
-            "partition": lambda: self._tuples(files),
-            "record_count": lambda: _flat(table.column("record_count")),
-            "file_size_in_bytes": lambda: _flat(table.column("size")),
-            "first_row_id": lambda: _flat(table.column("first_row_id")),
-            **{
-                name: partial(_map_column, files.fields, [statistic(name, key) for key in files.fields], table, type_)
-                for name, type_ in _STATISTICS.items()
-                if name in wanted - {SIZES}
-            },
-        }
+        same = ("spec_id", "record_count", "first_row_id")
+        names = {"file_path": "path", "file_size_in_bytes": "size", **dict(zip(same, same, strict=True))}
+        known = {name: _flat(table.column(own)) for name, own in names.items()}
+        known["content"] = from_numpy(np.zeros(size, np.int32))
+        known["file_format"] = pc.utf8_upper(_flat(table.column("format")))
+        if self.partition is not None:
+            known["partition"] = tuples_of(files.tuples, self.partition).take(_flat(table.column("tuple")))
+        for name in wanted - {SIZES}:
+            parts = [statistic(name, key) for key in files.fields]
+            known[name] = _map_column(files.fields, parts, table, _STATISTICS[name])
         if recorded_:
             facts = pa.concat_tables(map(live, recorded_))
             assert len(facts) == size, "both are the live entries of the same manifests"
-            known |= {name: partial(_flat, facts.column(name)) for name in ("sort_order_id", "split_offsets")}
-            known[SIZES] = lambda: _map_column(files.fields, [f"{SIZES}.{key}" for key in files.fields], facts, _COUNTS)
-        arrays = [known[f.name]() if f.name in known else pa.nulls(size, f.type) for f in schema]
+            known |= {name: _flat(facts.column(name)) for name in ("sort_order_id", "split_offsets")}
+            known[SIZES] = _map_column(files.fields, [f"{SIZES}.{key}" for key in files.fields], facts, _COUNTS)
+        arrays = [known[f.name] if f.name in known else pa.nulls(size, f.type) for f in schema]
         return pa.Table.from_arrays(arrays, schema=schema)
 
     def _with_metrics(self, files: pa.Table, columns: AbstractSet[str]) -> pa.Table:
@@ -352,11 +361,6 @@ class SnapshotFiles:
         field = metrics_field(self.schema)
         metrics = metrics_of(files, self.schema) if METRICS in columns else pa.nulls(len(files), field.type)
         return files.append_column(field, metrics)
-
-    def _tuples(self, files: DataFiles) -> pa.Array:
-        if self.partition is None:
-            return pa.nulls(len(files))
-        return tuples_of(files.tuples, self.partition).take(_flat(files.table.column("tuple")))
 
     def _leaves(self) -> tuple[int, ...]:
         """The ids of all columns that ever were, but for those that only hold others."""
@@ -372,19 +376,35 @@ class SnapshotFiles:
                 yield from reader.entries(statistics, live_only=live_only)
 
     def _of_entries(self, files: Sequence[DataFile]) -> pa.Table:
-        schema = self.plain_schema()
+        schema = self.plain_schema
         plain = pa.schema([field for field in schema if field.name != "partition"])
         table = table_of(plain, [_row(file) for file in files])
         if self.partition is None:
             return table
-        tuples, place = (
-            tuples_of([file.partition for file in files], self.partition),
-            schema.get_field_index("partition"),
-        )
+        place = schema.get_field_index("partition")
+        tuples = tuples_of([file.partition for file in files], self.partition)
         return table.add_column(place, schema.field(place), tuples)
 
 
 _DELETE_COUNTS = [f"{kind}_delete_{what}_count" for kind in ("position", "equality") for what in ("record", "file")]
+
+
+class _EveryPath:
+    """The paths of all data files."""
+
+    def __contains__(self, path: object) -> bool:
+        return True
+
+
+def _deleted(entry: ManifestEntry, source: ScanSource) -> list[tuple[str, BitMap64]]:
+    """Data files, and their deleted positions."""
+    file = entry.file
+    physical = source.path_map.physical(file.path)
+    if file.format != "puffin":
+        return list(read_positions(source.storage, physical, file, wanted=_EveryPath()).items())
+    name = file.path if file.path == physical else f"{file.path} ({physical})"
+    puffin = open_puffin(source.storage, physical, file=name)
+    return [(str(file.referenced_data_file), read_deletion_vector(puffin, entry, data_record_count=None))]
 
 
 def _row(file: DataFile) -> tuple[Any, ...]:
@@ -408,28 +428,8 @@ def _flat(column: pa.ChunkedArray) -> pa.Array:
     return pa.concat_arrays(column.chunks) if column.num_chunks else pa.nulls(0, column.type)
 
 
-def _numbers(files: DataFiles, partitions: Partitions) -> npt.NDArray[np.int64]:
-    """The number of each file's partition."""
-    specs = files.specs_of_tuples()
-    numbers = [partitions.index_of(spec, values) for spec, values in zip(specs, files.tuples, strict=True)]
-    found: npt.NDArray[np.int64] = np.array(numbers, np.int64)[to_numpy(files.table.column("tuple"))]
-    return found
-
-
 def _sums(numbers: npt.NDArray[np.int64], values: pa.ChunkedArray, size: int) -> npt.NDArray[np.int64]:
     """The sum of each partition's values; unknown ones count as 0."""
     sums = np.zeros(size, np.int64)
     np.add.at(sums, numbers, to_numpy(values.fill_null(0)))
     return sums
-
-
-def _delete_sums(deletes: Sequence[tuple[int, DataFile]], size: int) -> list[npt.NDArray[np.int64]]:
-    sums = {
-        (content, what): np.zeros(size, np.int64)
-        for content in (Content.POSITION_DELETES, Content.EQUALITY_DELETES)
-        for what in ("records", "files")
-    }
-    for number, file in deletes:
-        sums[file.content, "records"][number] += file.record_count or 0
-        sums[file.content, "files"][number] += 1
-    return list(sums.values())

@@ -2,30 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 
 from harness.metadata.iceberg.manifests import FieldSummary, ManifestFile
 from harness.metadata.iceberg.model import TableMetadata
 from harness.metadata.iceberg.values import decode_bound, partition_types
-from harness.metadata.model.arrow_values import array_of
 from harness.metadata.model.schema import BinaryType, FixedType, Schema, Type, UuidType
 from harness.metadata.tables.reading import FLAG, INT, LONG, TEXT, TEXTS, TIME, schema_of, table_of, values_of
 
-SNAPSHOTS = schema_of(
-    committed_at=TIME, snapshot_id=LONG, parent_id=LONG, operation=TEXT, manifest_list=TEXT, summary=TEXTS
-)
-HISTORY = schema_of(made_current_at=TIME, snapshot_id=LONG, parent_id=LONG, is_current_ancestor=FLAG)
-REFS = schema_of(
-    name=TEXT,
-    type=TEXT,
-    snapshot_id=LONG,
-    max_reference_age_in_ms=LONG,
-    min_snapshots_to_keep=LONG,
-    max_snapshot_age_in_ms=LONG,
-)
+_Rows: TypeAlias = Iterator[tuple[Any, ...]]
 _SUMMARY = pa.struct(list(schema_of(contains_null=FLAG, contains_nan=FLAG, lower_bound=TEXT, upper_bound=TEXT)))
 _FILE_COUNTS = [f"{how}_{what}_files_count" for what in ("data", "delete") for how in ("added", "existing", "deleted")]
 MANIFESTS = schema_of(
@@ -38,103 +26,97 @@ MANIFESTS = schema_of(
     partition_summaries=pa.list_(_SUMMARY),
 )
 ALL_MANIFESTS = MANIFESTS.append(pa.field("reference_snapshot_id", LONG))
-METADATA_LOG = schema_of(
-    timestamp=TIME, file=TEXT, latest_snapshot_id=LONG, latest_schema_id=INT, latest_sequence_number=LONG
-)
 
 
-def snapshots(metadata: TableMetadata) -> pa.Table:
+def _snapshots(metadata: TableMetadata, _: str) -> _Rows:
     """All snapshots, in the order of the metadata."""
-    rows = []
     for s in metadata.snapshots.values():
         summary = [(str(key), str(value)) for key, value in s.summary.items()]
-        rows.append((s.timestamp_ms, s.id, s.parent_id, s.operation, s.manifest_list, summary))
-    return table_of(SNAPSHOTS, rows)
+        yield s.timestamp_ms, s.id, s.parent_id, s.operation, s.manifest_list, summary
 
 
-def history(metadata: TableMetadata) -> pa.Table:
+def _history(metadata: TableMetadata, _: str) -> _Rows:
     """The current snapshots of the past, and from when on each was current."""
-    ancestors: set[int] = set()  # of the current snapshot, as far as they are there; itself too
+    ancestors: set[int] = set()  # the current snapshot, and its ancestors as far as they are there
     current = metadata.current_snapshot_id
     while current is not None and current not in ancestors:
         ancestors.add(current)
         current = _parent(metadata, current)
-    rows = [(e.timestamp_ms, e.snapshot_id, _parent(metadata, e.snapshot_id)) for e in metadata.snapshot_log]
-    return table_of(HISTORY, [(time, id_, parent, id_ in ancestors) for time, id_, parent in rows])
+    for e in metadata.snapshot_log:
+        yield e.timestamp_ms, e.snapshot_id, _parent(metadata, e.snapshot_id), e.snapshot_id in ancestors
 
 
-def refs(metadata: TableMetadata) -> pa.Table:
+def _refs(metadata: TableMetadata, _: str) -> _Rows:
     """Branches and tags."""
-    return table_of(
-        REFS,
-        [
-            (
-                *(name, ref.type.value.upper(), ref.snapshot_id),
-                *(ref.max_ref_age_ms, ref.min_snapshots_to_keep, ref.max_snapshot_age_ms),
-            )
-            for name, ref in metadata.refs.items()
-        ],
-    )
+    for name, ref in metadata.refs.items():
+        limits = (ref.max_ref_age_ms, ref.min_snapshots_to_keep, ref.max_snapshot_age_ms)
+        yield name, ref.type.value.upper(), ref.snapshot_id, *limits
 
 
-def manifests(found: Sequence[ManifestFile], metadata: TableMetadata, schemas: tuple[Schema, ...]) -> pa.Table:
-    """The manifests of a snapshot; unknown counts are null, those of the other kind of files 0."""
-    types = {spec.id: list(partition_types(spec, schemas).values()) for spec in metadata.specs.values()}
-    return table_of(MANIFESTS, [_manifest(manifest, types) for manifest in found])
+def _metadata_log(metadata: TableMetadata, current: str) -> _Rows:
+    """The metadata files, the current one last, each with id, schema and sequence number of its current snapshot."""
+    entries = [(entry.timestamp_ms, entry.file) for entry in metadata.metadata_log]
+    for time, file in [*entries, (metadata.last_updated_ms, current)]:
+        ids = [entry.snapshot_id for entry in metadata.snapshot_log if time is not None and entry.timestamp_ms <= time]
+        snapshot = metadata.snapshots.get(ids[-1]) if ids else None
+        known = (None, None) if snapshot is None else (snapshot.schema_id, snapshot.sequence_number)
+        yield time, file, ids[-1] if ids else None, *known
 
 
-def all_manifests(
+OF_METADATA: Mapping[str, tuple[pa.Schema, Callable[[TableMetadata, str], _Rows]]] = {
+    "snapshots": (
+        schema_of(
+            committed_at=TIME, snapshot_id=LONG, parent_id=LONG, operation=TEXT, manifest_list=TEXT, summary=TEXTS
+        ),
+        _snapshots,
+    ),
+    "history": (
+        schema_of(made_current_at=TIME, snapshot_id=LONG, parent_id=LONG, is_current_ancestor=FLAG),
+        _history,
+    ),
+    "refs": (
+        schema_of(
+            name=TEXT,
+            type=TEXT,
+            snapshot_id=LONG,
+            max_reference_age_in_ms=LONG,
+            min_snapshots_to_keep=LONG,
+            max_snapshot_age_in_ms=LONG,
+        ),
+        _refs,
+    ),
+    "metadata_log_entries": (
+        schema_of(
+            timestamp=TIME, file=TEXT, latest_snapshot_id=LONG, latest_schema_id=INT, latest_sequence_number=LONG
+        ),
+        _metadata_log,
+    ),
+}
+"""The tables of a metadata file: their columns, and their rows by the file and its location."""
+
+
+def manifests(
     lists: Mapping[int, Sequence[ManifestFile]], metadata: TableMetadata, schemas: tuple[Schema, ...]
 ) -> pa.Table:
-    """The manifests of each snapshot, by its id."""
-    tables = [manifests(found, metadata, schemas) for found in lists.values()]
-    ids = [id_ for id_, found in lists.items() for _ in found]
-    whole = pa.concat_tables([MANIFESTS.empty_table(), *tables]).combine_chunks()
-    return whole.append_column(ALL_MANIFESTS.field("reference_snapshot_id"), array_of(ids, pa.int64()))
+    """The manifests of each snapshot, by its id; unknown counts are null, those of the other kind of files 0."""
+    types = {spec.id: list(partition_types(spec, schemas).values()) for spec in metadata.specs.values()}
+    rows, none = [], (0, 0, 0)
+    for id_, found in lists.items():
+        for each in found:
+            counts = (each.added_files_count, each.existing_files_count, each.deleted_files_count)
+            own = (*none, *counts) if each.is_deletes else (*counts, *none)
+            summaries = _summaries(each.partitions, types.get(each.spec_id or 0, ()))
+            facts = (int(each.is_deletes), each.path, each.length, each.spec_id, each.added_snapshot_id)
+            rows.append((*facts, *own, summaries, id_))
+    return table_of(ALL_MANIFESTS, rows)
 
 
-def metadata_log(metadata: TableMetadata, current: str) -> pa.Table:
-    """The metadata files, the current one last, each with what was the current snapshot at its time."""
-    entries = [(entry.timestamp_ms, entry.file) for entry in metadata.metadata_log]
-    rows = [*entries, (metadata.last_updated_ms, current)]
-    return table_of(METADATA_LOG, [(time, file, *_latest(metadata, time)) for time, file in rows])
-
-
-def _latest(metadata: TableMetadata, time: int | None) -> tuple[int | None, int | None, int | None]:
-    """Id, schema and sequence number of the snapshot that was the current one; None: unknown, or there was none."""
-    ids = [entry.snapshot_id for entry in metadata.snapshot_log if time is not None and entry.timestamp_ms <= time]
-    snapshot = metadata.snapshots.get(ids[-1]) if ids else None
-    if snapshot is None:
-        return (ids[-1] if ids else None), None, None
-    return snapshot.id, snapshot.schema_id, snapshot.sequence_number
-
-
-def _manifest(manifest: ManifestFile, types: Mapping[int, Sequence[Type]]) -> tuple[Any, ...]:
-    counts = (manifest.added_files_count, manifest.existing_files_count, manifest.deleted_files_count)
-    none = (0, 0, 0)
-    return (
-        int(manifest.is_deletes),
-        manifest.path,
-        manifest.length,
-        manifest.spec_id,
-        manifest.added_snapshot_id,
-        *(none if manifest.is_deletes else counts),
-        *(counts if manifest.is_deletes else none),
-        _summaries(manifest.partitions, types.get(manifest.spec_id or 0, ())),
-    )
-
-
-def _summaries(summaries: Sequence[FieldSummary] | None, types: Sequence[Type]) -> list[dict[str, Any]] | None:
+def _summaries(summaries: Sequence[FieldSummary] | None, types: Sequence[Type]) -> list[tuple[Any, ...]] | None:
     if summaries is None:
         return None
     known = [*types, *[BinaryType()] * (len(summaries) - len(types))]
     return [
-        {
-            "contains_null": summary.contains_null,
-            "contains_nan": summary.contains_nan,
-            "lower_bound": _bound(summary.lower, type_),
-            "upper_bound": _bound(summary.upper, type_),
-        }
+        (summary.contains_null, summary.contains_nan, _bound(summary.lower, type_), _bound(summary.upper, type_))
         for summary, type_ in zip(summaries, known, strict=False)
     ]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
@@ -10,12 +11,12 @@ import numpy as np
 import pyarrow as pa
 
 from harness.errors import HarnessError, RequestError, UnknownColumnError
-from harness.metadata.model.arrow_values import array_of, from_numpy, to_numpy
-from harness.metadata.model.schema import Field, OpaqueType, StructType, Type, UuidType, arrow_type
+from harness.metadata.model.arrow_values import array_of, children_of, from_numpy, nested_type, to_numpy, with_children
+from harness.metadata.model.schema import Field, IntegerType, OpaqueType, StructType, Type, UuidType, arrow_type
+from harness.metadata.model.text_tables import Column, column_of, html_table, table_lines
 from harness.storage.records import dataclass
 
 if TYPE_CHECKING:
-    from harness.metadata.delta.table import DeltaTable
     from harness.metadata.iceberg.table import IcebergTable
 
 
@@ -40,7 +41,7 @@ def is_metadata_table(table_format: str, name: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class MetadataTable:
-    """A metadata table that is not read yet.
+    """A metadata table that is not read yet. Printed, or at the end of a cell, it reads and shows its first rows.
 
     schema: its columns. read: gives the table, perhaps with nulls in columns that are not asked for.
     """
@@ -49,11 +50,9 @@ class MetadataTable:
     read: Callable[[frozenset[str]], pa.Table]
 
     def to_arrow(self, columns: Sequence[str] | None = None) -> pa.Table:
-        """The table, or some of its columns in the order wanted.
+        """The table, or some of its columns in the given order.
 
-        Raises:
-            UnknownColumnError: it has no such column; the message says which it has.
-            HarnessError: the metadata cannot be read.
+        Raises UnknownColumnError: there is no such column; HarnessError: the metadata cannot be read.
         """
         names = self.schema.names if columns is None else list(columns)
         for name in names:
@@ -63,15 +62,33 @@ class MetadataTable:
                 )
         return self.read(frozenset(names)).select(names)
 
+    def __str__(self) -> str:
+        columns, rows, notes = self._shown()
+        return "\n".join([*table_lines(columns, [rows], width=shutil.get_terminal_size().columns), *notes])
+
+    def _repr_html_(self) -> str:
+        columns, rows, notes = self._shown()
+        return html_table(columns, rows) + "".join(f"<p>{note}</p>" for note in notes)
+
+    def _shown(self) -> tuple[list[Column], list[tuple[str | None, ...]], list[str]]:
+        from harness.engines.duckdb.instance import cursor
+
+        table = self.to_arrow()
+        relation = cursor().from_arrow(in_words(table)).limit(_SHOWN)
+        notes = [f"({_SHOWN} of {table.num_rows:,} rows; to_arrow() has all)"] if table.num_rows > _SHOWN else []
+        columns = list(map(column_of, relation.columns, relation.types))
+        return columns, relation.project("CAST(COLUMNS(*) AS VARCHAR)").fetchall(), notes
+
+
+_SHOWN = 40
+
 
 def metadata_table(table: Any, selection: Any, name: str) -> MetadataTable:
-    """The metadata table of that name; most are those of a snapshot, others the table's.
+    """The metadata table of that name, of a snapshot or of the table.
 
-    table: an opened table. selection: the answer of its `select`. name: one of `NAMES`, in any case.
+    table: an opened table. selection: the answer of its `select`. name: of `NAMES`, in any case.
 
-    Raises:
-        RequestError: there is no such metadata table.
-        HarnessError: the manifest list cannot be read.
+    Raises RequestError: there is no such metadata table; HarnessError: the manifest list cannot be read.
     """
     kind, names = name.casefold(), NAMES[table.format]
     if kind not in names:
@@ -79,74 +96,38 @@ def metadata_table(table: Any, selection: Any, name: str) -> MetadataTable:
         hint = f"did you mean {near[0]}" if near else f"there are {', '.join(names)}"
         raise RequestError(f"There is no metadata table {name!r} of {table.format} tables: {hint}")
     try:
-        return _of_delta(table, selection, kind) if table.format == "delta" else _of_iceberg(table, selection, kind)
+        if table.format != "delta":
+            return _of_iceberg(table, selection, kind)
+        from harness.metadata.tables import delta
+
+        return delta.table(table, selection.snapshot, kind)
     except HarnessError as error:
         raise error.within(table=table.location, format=table.format) from error.__cause__
 
 
-def _of_delta(table: DeltaTable, selection: Any, kind: str) -> MetadataTable:
-    from harness.metadata.tables import delta
-
-    snapshot = selection.snapshot
-    match kind:
-        case "files":
-            return MetadataTable(delta.files_schema(snapshot), lambda _: delta.files(snapshot))
-        case "partitions":
-            return MetadataTable(delta.partitions_schema(snapshot), lambda _: delta.partitions(snapshot))
-        case _:
-            return MetadataTable(delta.VERSIONS, lambda _: delta.versions(table))
-
-
 def _of_iceberg(table: IcebergTable, selection: Any, kind: str) -> MetadataTable:
-    from harness.metadata.tables import iceberg_log as log
-
-    metadata = table.metadata
-    match kind:
-        case "snapshots":
-            return MetadataTable(log.SNAPSHOTS, lambda _: log.snapshots(metadata))
-        case "history":
-            return MetadataTable(log.HISTORY, lambda _: log.history(metadata))
-        case "refs":
-            return MetadataTable(log.REFS, lambda _: log.refs(metadata))
-        case "metadata_log_entries":
-            return MetadataTable(log.METADATA_LOG, lambda _: log.metadata_log(metadata, table.metadata_path))
-        case _:
-            return _of_manifests(table, selection, kind)
-
-
-def _of_manifests(table: IcebergTable, selection: Any, kind: str) -> MetadataTable:
-    """The table of the manifests of the snapshot, or with `all_` of all snapshots, each once."""
+    """A table of the metadata file, or of manifests: of the snapshot, or with `all_` of all snapshots, each once."""
     from harness.metadata.iceberg.delete_scope import read_schema_first
     from harness.metadata.iceberg.scan import manifests_of, with_specs_of
     from harness.metadata.tables import iceberg_log as log
     from harness.metadata.tables.iceberg_files import SnapshotFiles
-    from harness.metadata.tables.iceberg_positions import positions_schema
 
-    schemas = read_schema_first(table.metadata.schemas, selection.schema)
-    if kind.startswith("all_"):
-        lists = {each.id: manifests_of(table.source, each) for each in table.metadata.snapshots.values()}
-        if kind == "all_manifests":
-            return MetadataTable(log.ALL_MANIFESTS, lambda _: log.all_manifests(lists, table.metadata, schemas))
-        manifests = list({each.path: each for found in lists.values() for each in found}.values())
-        kind = kind.removeprefix("all_")
-    else:
-        manifests = [] if selection.snapshot is None else manifests_of(table.source, selection.snapshot)
+    metadata, source = table.metadata, table.source
+    if kind in log.OF_METADATA:
+        schema, rows = log.OF_METADATA[kind]
+        return MetadataTable(schema, lambda _: table_of(schema, rows(metadata, table.metadata_path)))
+    schemas = read_schema_first(metadata.schemas, selection.schema)
+    is_all, kind = kind.startswith("all_"), kind.removeprefix("all_")
+    snapshots = list(metadata.snapshots.values()) if is_all else [selection.snapshot] if selection.snapshot else []
+    lists = {each.id: manifests_of(source, each) for each in snapshots}
     if kind == "manifests":
-        return MetadataTable(log.MANIFESTS, lambda _: log.manifests(manifests, table.metadata, schemas))
-    source = with_specs_of(manifests, table.source)
-    found = SnapshotFiles(source=source, schema=selection.schema, manifests=manifests)
-    match kind:
-        case "entries":
-            return MetadataTable(found.entries_schema(), lambda columns: found.entries(columns=columns))
-        case "partitions":
-            return MetadataTable(found.partitions_schema(), lambda columns: found.partitions(columns=columns))
-        case "position_deletes":
-            return MetadataTable(positions_schema(found.partition), lambda _: found.position_deletes())
-        case _:
-            data, deletes = kind != "delete_files", kind != "data_files"
-            return MetadataTable(
-                found.files_schema(), lambda columns: found.files(data=data, deletes=deletes, columns=columns)
-            )
+        schema = log.ALL_MANIFESTS if is_all else log.MANIFESTS
+        return MetadataTable(schema, lambda _: log.manifests(lists, metadata, schemas))
+    manifests = [each for found in lists.values() for each in found]
+    if is_all:
+        manifests = list({each.path: each for each in manifests}.values())
+    source = with_specs_of(manifests, source)
+    return SnapshotFiles(source=source, schema=selection.schema, manifests=manifests).table(kind)
 
 
 # Columns of metadata tables, made of Python values or of other columns.
@@ -164,8 +145,14 @@ def schema_of(**types: pa.DataType) -> pa.Schema:
 
 def table_of(schema: pa.Schema, rows: Iterable[Sequence[Any]]) -> pa.Table:
     """Rows as a table; times are in milliseconds since 1970-01-01 UTC, maps are lists of pairs."""
-    found = list(rows)
-    arrays = [_column([row[place] for row in found], field.type) for place, field in enumerate(schema)]
+    found, arrays = list(rows), []
+    for place, type_ in enumerate(schema.types):
+        values = [row[place] for row in found]
+        if type_ == TIME:
+            micros = [None if value is None else value * 1000 for value in values]
+            arrays.append(array_of(micros, pa.int64()).cast(TIME))
+        else:
+            arrays.append(array_of(values, type_))
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
@@ -197,14 +184,41 @@ def tuple_struct(fields: Sequence[Field]) -> StructType | None:
 
 
 def partition_column(type_: StructType | None) -> dict[str, pa.DataType]:
-    """The name and type of the column of partition tuples; no column for None."""
-    return {} if type_ is None else {"partition": arrow_type(type_)}
+    """The name and type of the column of partition tuples; no column for None. Fields that count tell their unit."""
+    return {} if type_ is None else {"partition": pa.struct(_tuple_fields(type_))}
+
+
+def _tuple_fields(type_: StructType) -> list[pa.Field]:
+    units = [f.type.unit if isinstance(f.type, IntegerType) else "" for f in type_.fields]
+    fields = zip(arrow_type(type_), units, strict=True)
+    return [field.with_metadata({_UNIT: unit}) if unit else field for field, unit in fields]
+
+
+_UNIT = b"unit"
+
+
+def in_words(rows: pa.Table) -> pa.Table:
+    """The rows for people: partition values that count months or hours as `2024-03` and `2024-03-01T05`."""
+    columns = [
+        _in_words(column.combine_chunks(), field) for column, field in zip(rows.columns, rows.schema, strict=True)
+    ]
+    return pa.table(columns, names=rows.column_names)
+
+
+def _in_words(array: pa.Array, field: pa.Field) -> pa.Array:
+    if (unit := (field.metadata or {}).get(_UNIT)) is not None:
+        texts = [None if value is None else str(np.datetime64(value, unit.decode())) for value in array.to_pylist()]
+        return array_of(texts, TEXT)
+    if not pa.types.is_struct(array.type):
+        return array
+    children = [_in_words(child, part) for child, part in zip(children_of(array), array.type, strict=True)]
+    return with_children(array, children, nested_type(array.type, [child.type for child in children]))
 
 
 def tuples_of(tuples: Sequence[Mapping[int, Any]], type_: StructType) -> pa.Array:
     """Partition tuples (internal values by field id) as structs; a field that a tuple has not is null."""
     arrays = [values_of([values.get(f.id) for values in tuples], f.type) for f in type_.fields]
-    return pa.StructArray.from_arrays(arrays, fields=list(arrow_type(type_)))
+    return pa.StructArray.from_arrays(arrays, fields=_tuple_fields(type_))
 
 
 def map_of(keys: Sequence[int], columns: Sequence[pa.Array], type_: pa.DataType) -> pa.Array:
@@ -222,9 +236,3 @@ def map_of(keys: Sequence[int], columns: Sequence[pa.Array], type_: pa.DataType)
     entries = pa.StructArray.from_arrays([found_keys, items], fields=[type_.key_field, type_.item_field])
     validity = pa.py_buffer(np.packbits(there.any(axis=1), bitorder="little"))
     return pa.Array.from_buffers(type_, size, [validity, pa.py_buffer(offsets)], children=[entries])
-
-
-def _column(values: Sequence[Any], type_: pa.DataType) -> pa.Array:
-    if type_ == TIME:
-        return array_of([None if value is None else value * 1000 for value in values], pa.int64()).cast(TIME)
-    return array_of(values, type_)

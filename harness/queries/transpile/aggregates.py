@@ -1,4 +1,4 @@
-"""Aggregates, each with one entry in the table. Where they may stand was DuckDB's to say, when it bound the query."""
+"""Aggregates, each with an entry in the table, and window functions. Where they may stand, DuckDB has said."""
 
 from __future__ import annotations
 
@@ -10,21 +10,13 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from harness.metadata.model.schema import (
-    BooleanType,
-    DecimalType,
-    FloatType,
-    IntegerType,
-    MapType,
-    Type,
-    UnknownType,
-    VariantType,
-)
+from harness.metadata.model import schema as dt
 from harness.queries.transpile import ordered_aggregates, spark_text
-from harness.queries.transpile.functions.lists import list_of
-from harness.queries.transpile.ordered_aggregates import check_ordered
+from harness.queries.transpile.functions import moments
+from harness.queries.transpile.functions.nested import list_of
+from harness.queries.transpile.ordered_aggregates import check_ordered, direction, ordered, whole
 from harness.queries.transpile.spark_text import refused
-from harness.queries.transpile.values import DOUBLE, HUGE, LONG, Typed, coerced, is_number
+from harness.queries.transpile.values import DOUBLE, HUGE, LONG, Typed, alike, coerced, is_moment, is_number, type_name
 
 if TYPE_CHECKING:
     from harness.queries.transpile.expressions import Expressions
@@ -32,10 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """An aggregate as it stands in a query.
-
-    node: the call. conditions: those of rows that count, in Spark's SQL. over: the window that follows, with OVER.
-    """
+    """An aggregate in a query. conditions: of rows that count, in Spark's SQL. over: the window that follows."""
 
     expressions: Expressions
     node: exp.Expr
@@ -66,9 +55,9 @@ class Aggregate:
         if isinstance(inner, exp.Tuple) and isinstance(self.node, exp.Count):
             # Several values counted as one. A tuple of nulls is no null.
             values = [self.expressions.translate(item) for item in inner.expressions]
-            if any(isinstance(v.type, FloatType | MapType | VariantType | UnknownType) for v in values):
+            if any(isinstance(v.type, dt.FloatType | dt.MapType | dt.VariantType | dt.UnknownType) for v in values):
                 raise refused(self.node, f"count of {', '.join(str(v.type) for v in values)}")
-            return word, Typed(f"STRUCT({', '.join(v.sql for v in values)})", UnknownType())
+            return word, Typed(f"STRUCT({', '.join(v.sql for v in values)})", dt.UnknownType())
         return word, self.expressions.translate(inner)
 
     def number(self, node: exp.Expr) -> str:
@@ -84,10 +73,15 @@ def lowered(call: Aggregate) -> Typed | None:
     node = call.node
     if isinstance(node, exp.Filter):
         inner = plainer(replace(call, node=node.this)).node
-        if call.over and _skips_nulls(inner):
-            return lowered(replace(call, node=_with_nulls(inner, node.expression.this)))
-        condition = call.expressions.boolean(node.expression.this)
-        return lowered(replace(call, node=node.this).only(condition))
+        entry = _BY_NODE.get(type(inner))
+        if call.over and entry is not None and entry.skips_nulls and not inner.args.get("count"):
+            # A null for rows that FILTER leaves out: Spark 4.0 and 4.1 have no FILTER in a window.
+            inner = inner.copy()
+            value = exp.Literal.number(1) if isinstance(inner.this, exp.Star) else inner.this
+            condition = exp.If(this=node.expression.this.copy(), true=value.copy())
+            inner.set("this", exp.Case(ifs=[condition]))
+            return lowered(replace(call, node=inner))
+        return lowered(replace(call, node=node.this).only(call.expressions.boolean(node.expression.this)))
     call = plainer(call)
     entry = _BY_NODE.get(type(call.node))
     return None if entry is None else entry.lower(call)
@@ -106,14 +100,6 @@ def plainer(call: Aggregate) -> Aggregate:
             return call
 
 
-def _with_nulls(node: exp.Expr, condition: exp.Expr) -> exp.Expr:
-    """An aggregate with null for rows that its FILTER leaves out: Spark 4.0 and 4.1 have no FILTER in a window."""
-    call: exp.Expr = node.copy()
-    value = exp.Literal.number(1) if isinstance(call.this, exp.Star) else call.this
-    call.set("this", exp.Case(ifs=[exp.If(this=condition.copy(), true=value.copy())]))
-    return call
-
-
 def _name(node: exp.Expr) -> str:
     return str(getattr(node, "sql_name", lambda: node.key)()).lower()
 
@@ -122,7 +108,7 @@ def _count(call: Aggregate) -> Typed:
     if isinstance(call.node.this, exp.Star):
         return Typed(f"COUNT(*){call.after}", LONG)
     word, value = call.argument()
-    if word and isinstance(value.type, MapType | VariantType):
+    if word and isinstance(value.type, dt.MapType | dt.VariantType):
         raise refused(call.node, f"count of distinct {value.type}")
     return Typed(f"COUNT({word}{value.sql}){call.after}", LONG)
 
@@ -136,33 +122,26 @@ def _count_if(call: Aggregate) -> Typed:
 def _sum(call: Aggregate) -> Typed:
     word, value = call.argument()
     match value.type:
-        case IntegerType():
+        case dt.IntegerType():
             # Spark adds in 64 bits and raises an error beyond; DuckDB goes on to 128.
             return Typed(f"CAST(SUM({word}{value.sql}){call.after} AS DECIMAL(38, 0))", HUGE)
-        case FloatType():
+        case dt.FloatType():
             return Typed(f"SUM({word}{coerced(value, DOUBLE, 'sum')}){call.after}", DOUBLE)
         case huge if huge == HUGE:
             return Typed(f"SUM({word}{value.sql}){call.after}", HUGE)
-        case DecimalType() as type_:
+        case dt.DecimalType() as type_:
             return _decimal_sum(call, word, value, type_)
         case _:
             raise refused(call.node, f"sum of {value.type}")
 
 
-def _decimal_sum(call: Aggregate, word: str, value: Typed, type_: DecimalType) -> Typed:
+def _decimal_sum(call: Aggregate, word: str, value: Typed, type_: dt.DecimalType) -> Typed:
     """A sum in 38 digits. Spark adds ten digits to those of the values, and raises an error beyond."""
-    wide = DecimalType(38, type_.scale)
+    wide = dt.DecimalType(38, type_.scale)
     if type_.precision + _DIGITS_OF_A_SUM > wide.precision:
         cast = f"CAST({value.sql} AS {spark_text.type_name(wide)})"
         return Typed(f"SUM({word}{cast}){call.after}", wide)
     return Typed(f"CAST(SUM({word}{value.sql}){call.after} AS {spark_text.type_name(wide)})", wide)
-
-
-def _counted(call: Aggregate, word: str, value: Typed) -> str:
-    """The number of values, null for none. A COUNT in a correlated subquery has Spark join its table once more."""
-    if word:
-        return f"NULLIF(COUNT({word}{value.sql}){call.after}, 0)"
-    return f"SUM(CASE WHEN ({value.sql}) IS NOT NULL THEN 1L END){call.after}"
 
 
 _DIGITS_OF_A_SUM = 10
@@ -172,15 +151,19 @@ _DIGITS_OF_A_SUM = 10
 def _average(call: Aggregate) -> Typed:
     word, value = call.argument()
     match value.type:
-        case FloatType() | IntegerType(bits=(8 | 16 | 32)):
+        case dt.FloatType() | dt.IntegerType(bits=(8 | 16 | 32)):
             return Typed(f"AVG({word}{coerced(value, DOUBLE, 'avg')}){call.after}", DOUBLE)
-        case exact if isinstance(exact, IntegerType | DecimalType) or exact == HUGE:
+        case exact if isinstance(exact, dt.IntegerType | dt.DecimalType) or exact == HUGE:
             # As DuckDB: an exact sum, divided as DOUBLE. Spark would give a decimal, or add doubles.
-            if isinstance(exact, DecimalType):
+            if isinstance(exact, dt.DecimalType):
                 total = _decimal_sum(call, word, value, exact).sql
             else:
                 total = f"SUM({word}CAST({value.sql} AS DECIMAL(38, 0))){call.after}"
-            return Typed(f"(CAST({total} AS DOUBLE) / {_counted(call, word, value)})", DOUBLE)
+            # A COUNT in a correlated subquery has Spark join its table once more.
+            counted = f"SUM(CASE WHEN ({value.sql}) IS NOT NULL THEN 1L END){call.after}"
+            if word:
+                counted = f"NULLIF(COUNT({word}{value.sql}){call.after}, 0)"
+            return Typed(f"(CAST({total} AS DOUBLE) / {counted})", DOUBLE)
         case _:
             raise refused(call.node, f"avg of {value.type}")
 
@@ -199,14 +182,14 @@ def _mode(call: Aggregate) -> Typed:
     """The most frequent value. DuckDB takes the first one of several; here several are an error."""
     word, value = call.argument()
     check_ordered(call.node, value.type)
-    if call.over or word or isinstance(value.type, FloatType | UnknownType):
+    if call.over or word or isinstance(value.type, dt.FloatType | dt.UnknownType):
         raise refused(call.node, "mode as a window function, or of floats", "use count(*) with GROUP BY")
     first, last = (f"MODE() WITHIN GROUP (ORDER BY {value.sql}{way}){call.after}" for way in ("", " DESC"))
     message = spark_text.text("mode: several values are the most frequent; take arg_max() of their counts")
     return Typed(f"CASE WHEN {first} <=> {last} THEN {first} ELSE RAISE_ERROR({message}) END", value.type)
 
 
-def _folded(name: str, kind: type[Type] = IntegerType) -> AggregateLowering:
+def _folded(name: str, kind: type[dt.Type] = dt.IntegerType) -> AggregateLowering:
     """An aggregate of the type of its values, such as `bit_and`."""
 
     def lower(call: Aggregate) -> Typed:
@@ -242,21 +225,14 @@ def _quantile(call: Aggregate) -> Typed:
     value = call.expressions.translate(call.node.this)
     if call.over:
         raise refused(call.node, f"{_name(call.node)} as a window function")
-    if isinstance(value.type, DecimalType) and isinstance(call.node, exp.Median):
+    if isinstance(value.type, dt.DecimalType) and isinstance(call.node, exp.Median):
         return ordered_aggregates.exact_median(call, value)
-    if not isinstance(value.type, IntegerType) and value.type != DOUBLE:
+    if not isinstance(value.type, dt.IntegerType) and value.type != DOUBLE:
         raise refused(call.node, f"{_name(call.node)} of {value.type}", "cast it to DOUBLE")
     several = isinstance(fraction, exp.Array)
     share = ", ".join(f"{share}D" for share in shares)
     sql = f"PERCENTILE({coerced(value, DOUBLE, 'a quantile')}, {f'ARRAY({share})' if several else share}){call.after}"
     return Typed(sql, list_of(DOUBLE) if several else DOUBLE)
-
-
-def _discrete_quantile(call: Aggregate) -> Typed:
-    fraction = call.node.args.get("quantile") or call.node.args.get("expression")
-    if call.over or fraction is None:
-        raise refused(call.node, f"{_name(call.node)} as a window function, or without a fraction")
-    return ordered_aggregates.discrete_quantile(call, fraction)
 
 
 def _arg_extreme(call: Aggregate) -> Typed:
@@ -304,8 +280,8 @@ AGGREGATES: tuple[AggregateFunction, ...] = (
     AggregateFunction(("avg", "mean"), (exp.Avg,), _average),
     AggregateFunction(("min",), (exp.Min,), _extreme),
     AggregateFunction(("max",), (exp.Max,), _extreme),
-    AggregateFunction(("bool_and",), (exp.LogicalAnd,), _folded("BOOL_AND", BooleanType)),
-    AggregateFunction(("bool_or",), (exp.LogicalOr,), _folded("BOOL_OR", BooleanType)),
+    AggregateFunction(("bool_and",), (exp.LogicalAnd,), _folded("BOOL_AND", dt.BooleanType)),
+    AggregateFunction(("bool_or",), (exp.LogicalOr,), _folded("BOOL_OR", dt.BooleanType)),
     AggregateFunction(("bit_and",), (exp.BitwiseAndAgg,), _folded("BIT_AND")),
     AggregateFunction(("bit_or",), (exp.BitwiseOrAgg,), _folded("BIT_OR")),
     AggregateFunction(("bit_xor",), (exp.BitwiseXorAgg,), _folded("BIT_XOR")),
@@ -319,7 +295,9 @@ AGGREGATES: tuple[AggregateFunction, ...] = (
     _keeps_nulls(("mode",), (exp.Mode,), _mode),
     _keeps_nulls(("median",), (exp.Median,), _quantile),
     _keeps_nulls(("quantile_cont",), (exp.PercentileCont,), _quantile),
-    _keeps_nulls(("quantile_disc", "quantile"), (exp.PercentileDisc, exp.Quantile), _discrete_quantile),
+    _keeps_nulls(
+        ("quantile_disc", "quantile"), (exp.PercentileDisc, exp.Quantile), ordered_aggregates.discrete_quantile
+    ),
     _keeps_nulls(("list", "array_agg"), (exp.ArrayAgg,), ordered_aggregates.listed),
     _keeps_nulls(("first",), (exp.First,), ordered_aggregates.first),
     _keeps_nulls(("last",), (exp.Last,), ordered_aggregates.first),
@@ -333,6 +311,156 @@ AGGREGATES: tuple[AggregateFunction, ...] = (
 _BY_NODE = {node: entry for entry in AGGREGATES for node in entry.nodes}
 
 
-def _skips_nulls(node: exp.Expr) -> bool:
-    entry = _BY_NODE.get(type(node))
-    return entry is not None and entry.skips_nulls and not node.args.get("count")
+# Windows with names, and frames: ROWS, RANGE, and the GROUPS that are RANGE.
+
+
+_BOUNDS = ("start", "end")
+_DAY_US = 86_400_000_000
+_EVERYTHING = "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"
+
+
+def _frame(expressions: Expressions, frame: exp.WindowSpec, order: list[exp.Expr]) -> str:
+    """The frame in Spark's SQL. Raises UnsupportedError."""
+    kind, left_out = str(frame.args.get("kind") or "").upper(), frame.args.get("exclude")
+    if left_out is not None and left_out.name.upper() != "NO OTHERS":
+        raise refused(frame, f"EXCLUDE {left_out.name.upper()}", "write the frame without EXCLUDE")
+    if kind == "GROUPS":
+        if any(isinstance(frame.args.get(end), exp.Expr) for end in _BOUNDS):
+            raise refused(frame, "GROUPS by numbers", "use RANGE over a dense_rank() of a query inside")
+        kind = "RANGE"  # which goes by groups of equal rows where it counts nothing
+    if kind not in ("ROWS", "RANGE"):
+        raise refused(frame, "this frame")
+    spans = [moments.interval(frame.args[end]) for end in _BOUNDS if isinstance(frame.args.get(end), exp.Interval)]
+    if len({span is not None and span[0] > 0 for span in spans}) > 1:
+        raise refused(frame, "a frame of months on one side and days on the other")
+    if kind == "RANGE" and not order:  # where all rows are peers; Spark has no RANGE there
+        return _EVERYTHING
+    only = order[0].this if len(order) == 1 else None
+    counted = kind == "ROWS" or (only is not None and isinstance(expressions.translate(only).type, dt.IntegerType))
+    start = _bound(frame, "start", counted=counted)
+    end = _bound(frame, "end", counted=counted) if frame.args.get("end") is not None else "CURRENT ROW"
+    return f"{kind} BETWEEN {start} AND {end}"
+
+
+def _bound(frame: exp.WindowSpec, end: str, *, counted: bool) -> str:
+    bound, side = frame.args.get(end), str(frame.args.get(f"{end}_side") or "").upper()
+    if isinstance(bound, str) and bound.upper() in ("UNBOUNDED", "CURRENT ROW"):
+        return f"{bound.upper()} {side}".strip()
+    if isinstance(bound, exp.Literal) and bound.name.isdigit() and not bound.is_string and counted and side:
+        return f"{bound.name} {side}"
+    span = moments.interval(bound) if isinstance(bound, exp.Interval) else None
+    if span is not None and side and min(span) >= 0:
+        months, days, clock = span
+        if not months:
+            micros = days * _DAY_US + clock
+            return f"INTERVAL '{micros // 1_000_000}.{micros % 1_000_000:06d}' SECOND {side}"
+        if not days and not clock:
+            return f"INTERVAL '{months}' MONTH {side}"
+    raise refused(frame, "this frame")
+
+
+_RANKS: dict[type[exp.Expr], tuple[str, dt.Type]] = {
+    exp.RowNumber: ("ROW_NUMBER", LONG),
+    exp.Rank: ("RANK", LONG),
+    exp.DenseRank: ("DENSE_RANK", LONG),
+    exp.PercentRank: ("PERCENT_RANK", DOUBLE),
+    exp.CumeDist: ("CUME_DIST", DOUBLE),
+}
+_IN_ORDER = (
+    *(*_RANKS, exp.Ntile, exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue, exp.First, exp.Last, exp.NthValue),
+)
+"""Functions that mean something in an order only."""
+
+
+def with_windows(select: exp.Select) -> exp.Select:
+    """The SELECT with the windows of its WINDOW clause in the places where their names stand."""
+    definitions = select.args.get("windows")
+    if not definitions:
+        return select
+    named: dict[str, exp.Window] = {}
+    for definition in definitions:
+        named[definition.name.casefold()] = _filled(definition, named)
+    for window in list(select.find_all(exp.Window)):
+        if window.find_ancestor(exp.Select) is select and window.args.get("alias") and window not in definitions:
+            window.replace(_filled(window, named))
+    select.set("windows", None)
+    return select
+
+
+def _filled(window: exp.Window, named: dict[str, exp.Window]) -> exp.Window:
+    """A window with the clauses of the window that it names."""
+    name = window.args.get("alias")
+    if name is None:
+        return window
+    base = named.get(name.name.casefold())
+    if base is None:
+        raise refused(window, f"the window {name.name}")
+    window = window.copy()
+    window.set("alias", None)
+    for part in ("partition_by", "order", "spec"):
+        said = base.args.get(part)
+        if said and not window.args.get(part):
+            window.set(part, [p.copy() for p in said] if isinstance(said, list) else said.copy())
+    return window
+
+
+def windowed(expressions: Expressions, node: exp.Expr) -> Typed | None:
+    """The window function; None if the node is none. Raises UnsupportedError."""
+    if not isinstance(node, exp.Window):
+        return None
+    if node.args.get("alias") or node.args.get("first") is not None:
+        raise refused(node, "a named window")
+    over = _over(expressions, node)
+    call, nulls = node.this, ""
+    if isinstance(call, exp.IgnoreNulls | exp.RespectNulls) and not isinstance(call.this, exp.AnyValue):
+        nulls = " IGNORE NULLS" if isinstance(call, exp.IgnoreNulls) else ""
+        call = call.this
+    if isinstance(call, _IN_ORDER) and node.args.get("order") is None:
+        raise refused(node, "a place in a window without an order", "add ORDER BY to the window")
+    match call:
+        case _ if type(call) in _RANKS:
+            rank, type_ = _RANKS[type(call)]
+            return Typed(f"CAST({rank}(){over} AS {type_name(type_)})", type_)
+        case exp.Ntile():
+            return Typed(f"CAST(NTILE({whole(call, call.this)}){over} AS BIGINT)", LONG)
+        case exp.Lag() | exp.Lead():
+            offset = call.args.get("offset")
+            if offset is not None and (not isinstance(offset, exp.Literal) or offset.is_string):
+                raise refused(call, "an offset that is no literal")
+            shown = [call.this, *filter(None, [call.args.get("default")])]
+            texts, type_ = alike(map(expressions.translate, shown), call.sql_name())
+            arguments = [texts[0], "1" if offset is None else offset.name, *texts[1:]]
+            return Typed(f"{call.sql_name()}({', '.join(arguments)}){nulls}{over}", type_)
+        case exp.FirstValue() | exp.LastValue() | exp.First() | exp.Last() if not isinstance(call.this, exp.Order):
+            value = expressions.translate(call.this)
+            name = "FIRST_VALUE" if isinstance(call, exp.FirstValue | exp.First) else "LAST_VALUE"
+            return Typed(f"{name}({value.sql}){nulls}{over}", value.type)
+        case exp.NthValue():
+            value = expressions.translate(call.this)
+            return Typed(f"NTH_VALUE({value.sql}, {whole(call, call.args['offset'])}){nulls}{over}", value.type)
+        case _:
+            found = None if nulls else lowered(Aggregate(expressions, call, over=over))
+            if found is None:
+                raise refused(node, f"the window function {call.sql('duckdb')}")
+            return found
+
+
+def _over(expressions: Expressions, node: exp.Window) -> str:
+    """OVER with PARTITION BY, ORDER BY and the frame, in Spark's SQL."""
+    parts = []
+    partition = node.args.get("partition_by") or []
+    if partition:
+        parts.append(f"PARTITION BY {', '.join(expressions.translate(p).sql for p in partition)}")
+    order, frame = node.args.get("order"), node.args.get("spec")
+    items = [] if order is None else order.expressions
+    if frame is not None and any(isinstance(frame.args.get(end), exp.Interval) for end in _BOUNDS):
+        value = expressions.translate(items[0].this) if len(items) == 1 else None
+        if value is None or not is_moment(value.type):
+            raise refused(node, "a RANGE of an interval over what is no date or timestamp")
+        sql = f"CAST({value.sql} AS TIMESTAMP_NTZ)" if isinstance(value.type, dt.DateType) else value.sql
+        parts.append(f"ORDER BY {sql}{direction(items[0])}")
+    elif order is not None:
+        parts.append(f"ORDER BY {', '.join(ordered(expressions, o) for o in items)}")
+    if frame is not None:
+        parts.append(_frame(expressions, frame, items))
+    return f" OVER ({' '.join(parts)})"

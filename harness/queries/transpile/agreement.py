@@ -14,26 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from harness.errors import UnsupportedError
-from harness.metadata.model.schema import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    Field,
-    FixedType,
-    FloatType,
-    IntegerType,
-    ListType,
-    MapType,
-    OpaqueType,
-    StringType,
-    StructType,
-    TimestampType,
-    TimeType,
-    Type,
-    UnknownType,
-    UuidType,
-)
+from harness.metadata.model import schema as dt
 from harness.queries.transpile.aggregates import AGGREGATES
 from harness.queries.transpile.queries import SparkQuery
 from harness.queries.transpile.values import HUGE
@@ -105,10 +86,7 @@ class Misreading:
 
 
 def misreading(tree: str, written_back: str) -> Misreading | None:
-    """The first place where DuckDB's trees of two texts differ in meaning; None: nowhere.
-
-    tree, written_back: JSON that `json_serialize_sql` gives.
-    """
+    """The first place where DuckDB's trees of two texts, of `json_serialize_sql`, differ in meaning; None: nowhere."""
     one, other = json.loads(tree), json.loads(written_back)
     if one["error"] or other["error"]:  # such as for a statement that is no SELECT
         return Misreading(None)
@@ -142,6 +120,10 @@ def _plain(value: Any) -> Any:
 
 
 def _function(node: dict[str, Any]) -> dict[str, Any]:
+    if node.get("null_order") == "ORDER_DEFAULT":  # whatever the direction
+        node["null_order"] = "NULLS LAST"
+    if node.get("type") == "ARRAY_CONSTRUCTOR":  # `ARRAY[1, 2]` is `[1, 2]`, a call
+        node |= {"class": "FUNCTION", "type": "FUNCTION", "function_name": "list_value"}
     if "function_name" not in node:
         return node
     name = node["function_name"]
@@ -155,6 +137,10 @@ def _function(node: dict[str, Any]) -> dict[str, Any]:
     if "arguments" in node:  # DuckDB 1.5 calls them children; each may have a name
         arguments = node.pop("arguments")
         node["children"] = [a if a.get("name") else a["expression"] for a in arguments]
+    if name == "date_part":
+        part, *others = node["children"]
+        known = (_constant(part) or "").lower()
+        node["children"] = [_DATE_PARTS.get(known, known) or part, *others]
     return node
 
 
@@ -169,18 +155,6 @@ def _type(node: dict[str, Any]) -> dict[str, Any]:
     return node
 
 
-def _order(node: dict[str, Any]) -> dict[str, Any]:
-    """NULLS LAST is the default, whatever the direction."""
-    return {**node, "null_order": "NULLS LAST"} if node.get("null_order") == "ORDER_DEFAULT" else node
-
-
-def _array(node: dict[str, Any]) -> dict[str, Any]:
-    """`ARRAY[1, 2]` is `[1, 2]`, which is a call."""
-    if node.get("type") != "ARRAY_CONSTRUCTOR":
-        return node
-    return {**node, "class": "FUNCTION", "type": "FUNCTION", "function_name": "list_value"}
-
-
 def _negation(node: dict[str, Any]) -> dict[str, Any]:
     if node.get("type") != "OPERATOR_NOT":
         return node
@@ -192,9 +166,10 @@ def _negation(node: dict[str, Any]) -> dict[str, Any]:
 def _interval(node: dict[str, Any]) -> dict[str, Any]:
     """`INTERVAL '1 day'`, a cast of a text, and `INTERVAL 1 DAY`, a call of `to_days`, are one; not so of fractions."""
     function = re.fullmatch(f"to_({_UNITS})s", node.get("function_name", ""))
+    to = node.get("type_expr") or node.get("cast_type") or {}
     if function is not None:
         said, number = f"{_constant(node['children'][0])} {function[1]}", r"-?\d+"
-    elif node.get("class") == "CAST" and _is_interval(node):
+    elif node.get("class") == "CAST" and str(to.get("type_name") or to.get("id")).lower() == "interval":
         said, number = str(_constant(node["child"])).lower().removesuffix("s"), r"-?[\d.]+"
     else:
         return node
@@ -213,118 +188,102 @@ def _constant(node: dict[str, Any]) -> str | None:
     return None
 
 
-def _date_part(node: dict[str, Any]) -> dict[str, Any]:
-    if node.get("function_name") != "date_part":
-        return node
-    part, *others = node["children"]
-    name = (_constant(part) or "").lower()
-    return {**node, "children": [_DATE_PARTS.get(name, name) or part, *others]}
+_RULES: tuple[Callable[[dict[str, Any]], dict[str, Any]], ...] = (*(_function, _type, _negation, _interval),)
 
 
-def _is_interval(cast: dict[str, Any]) -> bool:
-    target = cast["type_expr"].get("type_name") if "type_expr" in cast else cast["cast_type"]["id"]
-    return str(target).lower() == "interval"
-
-
-_RULES: tuple[Callable[[dict[str, Any]], dict[str, Any]], ...] = (
-    *(_function, _type, _negation, _order, _array, _interval, _date_part),
-)
-
-
-_SHOWN_TYPES: dict[str, Type] = {
-    "BOOLEAN": BooleanType(),
-    "TINYINT": IntegerType(8),
-    "SMALLINT": IntegerType(16),
-    "INTEGER": IntegerType(32),
-    "BIGINT": IntegerType(64),
+_SHOWN_TYPES: dict[str, dt.Type] = {
+    "BOOLEAN": dt.BooleanType(),
+    "TINYINT": dt.IntegerType(8),
+    "SMALLINT": dt.IntegerType(16),
+    "INTEGER": dt.IntegerType(32),
+    "BIGINT": dt.IntegerType(64),
     "HUGEINT": HUGE,
-    "FLOAT": FloatType(32),
-    "DOUBLE": FloatType(64),
-    "VARCHAR": StringType(),
-    "BLOB": BinaryType(),
-    "UUID": UuidType(),
-    "DATE": DateType(),
-    "TIME": TimeType(),
-    "TIMESTAMP": TimestampType(),
-    "TIMESTAMP_NS": TimestampType("ns"),
-    "TIMESTAMP WITH TIME ZONE": TimestampType(utc=True),
+    "FLOAT": dt.FloatType(32),
+    "DOUBLE": dt.FloatType(64),
+    "VARCHAR": dt.StringType(),
+    "BLOB": dt.BinaryType(),
+    "UUID": dt.UuidType(),
+    "DATE": dt.DateType(),
+    "TIME": dt.TimeType(),
+    "TIMESTAMP": dt.TimestampType(),
+    "TIMESTAMP_NS": dt.TimestampType("ns"),
+    "TIMESTAMP WITH TIME ZONE": dt.TimestampType(utc=True),
 }
 
 
-def result_columns(query: SparkQuery, described: Sequence[tuple[str, str]]) -> tuple[Field, ...]:
+def result_columns(query: SparkQuery, described: Sequence[tuple[str, str]]) -> tuple[dt.Field, ...]:
     """The columns that the query must have on Spark: DuckDB's names, and its types where Spark has them.
 
-    described: name and type of each column on DuckDB, as it shows them. Raises UnsupportedError: the two do not fit
-    together, so the query was not understood.
+    described: name and type of each column on DuckDB. Raises UnsupportedError: the query was not understood.
     """
     names = [name for name, _ in described]
-    if len(names) != len(query.names) or not all(_is_same(*pair) for pair in zip(query.names, names, strict=True)):
+    # DuckDB puts a number behind a name that another column has.
+    alike = (
+        own is None or re.fullmatch(re.escape(own) + r"([_:]\d+)?", name, re.IGNORECASE) is not None
+        for own, name in zip(query.names, names, strict=False)
+    )
+    if len(names) != len(query.names) or not all(alike):
         raise UnsupportedError(
             f"Cannot run the query on Spark: DuckDB gives the columns {', '.join(names)}, "
             f"not {', '.join(name or '?' for name in query.names)}"
         )
     return tuple(
-        Field(id=place, name=name, type=_agreed(name, _given_out(type_), shown))
+        dt.Field(id=place, name=name, type=_agreed(name, _given_out(type_), shown))
         for place, ((name, shown), type_) in enumerate(zip(described, query.types, strict=True), 1)
     )
 
 
-def _is_same(own: str | None, shown: str) -> bool:
-    """Tells whether DuckDB shows a column under a name, or under that name and a number because another has it."""
-    if own is None or own.casefold() == shown.casefold():
-        return True
-    return re.fullmatch(re.escape(own) + r"[_:]\d+", shown, re.IGNORECASE) is not None
-
-
-def _given_out(type_: Type) -> Type:
+def _given_out(type_: dt.Type) -> dt.Type:
     """A type as results of DuckDB have it, which know neither the length of bytes nor the zone of nanos."""
     match type_:
-        case FixedType():
-            return BinaryType()
-        case TimestampType(unit="ns"):
-            return TimestampType("ns")
-        case StructType(fields=fields):
-            return StructType(tuple(_given_out_field(f) for f in fields))
-        case ListType(element=element):
-            return ListType(_given_out_field(element))
-        case MapType(key=key, value=value):
-            return MapType(_given_out_field(key), _given_out_field(value))
+        case dt.FixedType():
+            return dt.BinaryType()
+        case dt.TimestampType(unit="ns"):
+            return dt.TimestampType("ns")
+        case dt.StructType(fields=fields):
+            return dt.StructType(tuple(replace(f, type=_given_out(f.type)) for f in fields))
+        case dt.ListType(element=element):
+            return dt.ListType(replace(element, type=_given_out(element.type)))
+        case dt.MapType(key=key, value=value):
+            parts = (replace(part, type=_given_out(part.type)) for part in (key, value))
+            return dt.MapType(*parts)
         case _:
             return type_
 
 
-def _given_out_field(field: Field) -> Field:
-    return replace(field, type=_given_out(field.type))
+_SHOWN_KINDS = {type(shown) for shown in _SHOWN_TYPES.values()}
+_ALIKE = (dt.IntegerType, dt.FloatType, dt.DecimalType, dt.StringType, dt.BooleanType)
+"""Types with one name on both engines."""
 
 
-def _agreed(name: str, type_: Type, shown: str) -> Type:
+def _agreed(name: str, type_: dt.Type, shown: str) -> dt.Type:
     found = re.fullmatch(r"DECIMAL\((\d+),(\d+)\)", shown)
-    expected = DecimalType(int(found[1]), int(found[2])) if found is not None else _SHOWN_TYPES.get(shown)
+    expected = dt.DecimalType(int(found[1]), int(found[2])) if found is not None else _SHOWN_TYPES.get(shown)
     match type_, expected:
-        case OpaqueType(), None:
+        case dt.OpaqueType(), None:
             raise UnsupportedError(f"Cannot give out column {name} of type {shown} on Spark: use epoch() or a cast")
-        case ((IntegerType() | FloatType() | DecimalType() | StringType() | BooleanType()), None) if shown != '"NULL"':
+        case own, None if isinstance(own, _ALIKE) and shown != '"NULL"':
             raise UnsupportedError(f"Cannot run the query on Spark: column {name} is {shown} on DuckDB, not {type_}")
-        case (_, None) | (UnknownType(), _):
+        case (_, None) | (dt.UnknownType(), _):
             return type_
-        case ((IntegerType() | DecimalType()), (IntegerType() | DecimalType())) if _scale(type_) == _scale(expected):
-            return expected
+        case own, (dt.IntegerType() | dt.DecimalType()) as other if own != HUGE and _scale(own) == _scale(other):
+            return other
         case own, other if HUGE in (own, other) and _scale(own) == _scale(other) == 0:
-            return DecimalType(38, 0) if other == HUGE else other
+            return dt.DecimalType(38, 0) if other == HUGE else other
         case own, other if type(own) is type(other) and str(own) == str(other):
             return own
-        case own, (StringType() | BinaryType() | TimestampType()) if type(own) not in map(type, _SHOWN_TYPES.values()):
+        case own, (dt.StringType() | dt.BinaryType() | dt.TimestampType()) if type(own) not in _SHOWN_KINDS:
             # Variants and geometries: DuckDB shows the types that they travel in.
             return own
         case _:
             raise UnsupportedError(f"Cannot run the query on Spark: column {name} is {shown} on DuckDB, not {type_}")
 
 
-def _scale(type_: Type) -> int | None:
+def _scale(type_: dt.Type) -> int | None:
     match type_:
-        case DecimalType(scale=scale):
+        case dt.DecimalType(scale=scale):
             return scale
-        case IntegerType():
+        case dt.IntegerType():
             return 0
         case _:
             return 0 if type_ == HUGE else None

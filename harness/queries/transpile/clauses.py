@@ -9,13 +9,16 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from harness.metadata.filters.sqltext import whole_number
-from harness.metadata.model.schema import ListType, StructType, Type
+from harness.metadata.model import schema as dt
 from harness.queries.transpile import spark_text
 from harness.queries.transpile.expressions import Expressions
+from harness.queries.transpile.joins import NameScope, Output
 from harness.queries.transpile.ordered_aggregates import check_ordered, direction
-from harness.queries.transpile.scopes import NameScope, Output
 from harness.queries.transpile.spark_text import refused
 from harness.queries.transpile.values import Typed, type_name
+
+Columns = list[tuple[str | None, Typed]]
+"""Columns with their names, None where there is none."""
 
 
 def place_of(node: exp.Expr) -> int | None:
@@ -28,11 +31,9 @@ def items_of(order: exp.Expr | None, columns: tuple[Output, ...]) -> list[exp.Ex
     items: list[exp.Expr] = [] if order is None else order.expressions
     if len(items) != 1 or not isinstance(items[0].this, exp.Var) or items[0].name.upper() != "ALL":
         return items
-    found = []
-    for place in range(1, len(columns) + 1):
-        item = items[0].copy()
+    found = [items[0].copy() for _ in columns]
+    for place, item in enumerate(found, 1):
         item.set("this", exp.Literal.number(place))
-        found.append(item)
     return found
 
 
@@ -61,9 +62,9 @@ def by_output(item: exp.Expr, columns: tuple[Output, ...]) -> str:
     return f"{output.sql}{direction(item)}"
 
 
-def order_by(items: list[str]) -> str:
-    """The clause for its items; none without."""
-    return f" ORDER BY {', '.join(items)}" if items else ""
+def ends(items: list[str], node: exp.Expr) -> str:
+    """ORDER BY of the items, LIMIT and OFFSET of a query. Raises UnsupportedError."""
+    return (f" ORDER BY {', '.join(items)}" if items else "") + limits(node)
 
 
 def limits(node: exp.Expr) -> str:
@@ -86,11 +87,11 @@ def limits(node: exp.Expr) -> str:
 
 
 # UNNEST in the projection: rows for the elements of lists, columns for the fields of structs. Several lists of one row
-# go side by side, the shorter ones padded with nulls; a row whose lists are all empty or null gives none. The rows come
-# after those of FROM, and before WHERE has left any out, which reads none of their elements.
+# go side by side, padded with nulls; a row whose lists are all empty or null gives none. WHERE leaves rows out later.
 
 
-def _calls(select: exp.Select) -> Iterator[exp.Explode]:
+def unnested_in(select: exp.Select) -> Iterator[exp.Explode]:
+    """The calls of UNNEST in the projection of a SELECT, without those of queries inside."""
     for item in select.expressions:
         for call in item.find_all(exp.Explode):
             if call.find_ancestor(exp.Select) is select:
@@ -98,10 +99,7 @@ def _calls(select: exp.Select) -> Iterator[exp.Explode]:
 
 
 def in_two_steps(select: exp.Select) -> tuple[exp.Select, exp.Select] | None:
-    """A SELECT whose UNNEST works on results, as a query inside and the one around it; None: Spark runs it in one.
-
-    The columns of the query inside are called `h0`, `h1`, … around it. Raises UnsupportedError.
-    """
+    """A SELECT with UNNEST of results as a query over one with columns `h0`, `h1`, …; None: Spark needs no second."""
     if not _works_on_results(select):
         return None
     if select.args.get("distinct") is not None and select.args["distinct"].args.get("on") is not None:
@@ -110,9 +108,7 @@ def in_two_steps(select: exp.Select) -> tuple[exp.Select, exp.Select] | None:
     for place, item in enumerate(select.expressions):
         value, column = item.unalias(), exp.column(f"h{place}")
         is_call = isinstance(value, exp.Explode)
-        is_several = (
-            _is_star(value.this if isinstance(value, exp.Like) else value) or item.find(exp.Columns) is not None
-        )
+        is_several = _is_star(value.this if isinstance(value, exp.Like) else value) or item.find(exp.Columns)
         if is_several or (not is_call and value.find(exp.Explode) is not None):
             raise refused(item, "this beside UNNEST of results", "name the columns, and compute in a query around")
         call = value.copy() if is_call else exp.Paren(this=column)
@@ -130,11 +126,8 @@ def in_two_steps(select: exp.Select) -> tuple[exp.Select, exp.Select] | None:
 
 
 def _works_on_results(select: exp.Select) -> bool:
-    """Tells whether UNNEST works on the results of groups or windows, and not on the rows that the SELECT reads.
-
-    Raises UnsupportedError: it works on both.
-    """
-    if not any(True for _ in _calls(select)):
+    """Tells whether UNNEST works on groups or windows, not on rows of FROM. Raises UnsupportedError: on both."""
+    if not any(True for _ in unnested_in(select)):
         return False
     windows = (w for item in select.expressions for w in item.find_all(exp.Window))
     with_windows = select.args.get("qualify") is not None or next(windows, None) is not None
@@ -143,11 +136,11 @@ def _works_on_results(select: exp.Select) -> bool:
     if group is None and not aggregated:
         return with_windows
     keys = [] if group is None else [key.sql("duckdb").casefold() for key in group.expressions]
-    are_keys = set()
-    for place, item in enumerate(select.expressions, 1):
-        named = (item.alias.casefold(), item.unalias().sql("duckdb").casefold(), str(place))
-        if item.find(exp.Explode) is not None:
-            are_keys.add(any(name in keys for name in named))
+    are_keys = {
+        bool({item.alias.casefold(), item.unalias().sql("duckdb").casefold(), str(place)} & set(keys))
+        for place, item in enumerate(select.expressions, 1)
+        if item.find(exp.Explode) is not None
+    }
     if True not in are_keys:
         return True
     if with_windows or False in are_keys:
@@ -157,25 +150,17 @@ def _works_on_results(select: exp.Select) -> bool:
 
 @dataclass(slots=True)
 class Unnests:
-    """The elements that one SELECT unnests.
-
-    alias: Spark's name of their relation. several: whether there may be more than one list.
-    """
+    """The elements that one SELECT unnests. alias: Spark's name of their relation. several: lists may be many."""
 
     alias: str
     several: bool
     lists: list[str] = field(default_factory=list)
 
-    @classmethod
-    def of(cls, select: exp.Select, number: int) -> Unnests:
-        """The elements of a SELECT."""
-        return cls(f"u{number}", len({call.this for call in _calls(select)}) > 1)
-
     def element(self, expressions: Expressions, node: exp.Explode) -> Typed:
         """The expression of a call. Raises UnsupportedError."""
         _is_recursive(node)
         listed = expressions.translate(node.this)
-        if not isinstance(listed.type, ListType):
+        if not isinstance(listed.type, dt.ListType):
             raise refused(node, f"unnest of {listed.type} inside of an expression")
         if listed.sql not in self.lists:
             self.lists.append(listed.sql)
@@ -188,46 +173,43 @@ class Unnests:
             return ""
         call = self.lists[0]
         if self.several:
-            sizes = [f"COALESCE(SIZE({listed}), 0)" for listed in self.lists]
-            most = sizes[0] if len(sizes) == 1 else f"GREATEST({', '.join(sizes)})"
+            sizes = ", ".join(f"COALESCE(SIZE({listed}), 0)" for listed in self.lists)
+            most = sizes if len(self.lists) == 1 else f"GREATEST({sizes})"
             call = f"CASE WHEN {most} > 0 THEN SEQUENCE(1, {most}) END"
         return f"{' CROSS JOIN LATERAL' if source else ' FROM'} EXPLODE({call}) AS {self.alias}(e)"
 
 
-def columns(expressions: Expressions, node: exp.Explode) -> list[tuple[str | None, Typed]]:
+def _unnested(expressions: Expressions, node: exp.Explode) -> Columns:
     """The columns for a call that is an item of the projection. Raises UnsupportedError."""
     value, recursive = expressions.translate(node.this), _is_recursive(node)
-    is_list = isinstance(value.type, ListType)
+    is_list = isinstance(value.type, dt.ListType)
     if is_list:
         value = expressions.translate(exp.Explode(this=node.this))
-    elif not isinstance(value.type, StructType):
+    elif not isinstance(value.type, dt.StructType):
         raise refused(node, f"unnest of {value.type}")
-    if not isinstance(value.type, StructType) or (is_list and not recursive):
-        if recursive and _holds_list(value.type):
-            raise refused(node, f"a recursive unnest of {value.type}")
+    if recursive and _holds_list(value.type):
+        raise refused(node, f"a recursive unnest of {value.type}")
+    if not isinstance(value.type, dt.StructType) or (is_list and not recursive):
         return [(None, value)]
-    return _fields(value, node, recursive=recursive)
+    return _fields(value, value.type, recursive=recursive)
 
 
-def _fields(value: Typed, node: exp.Explode, *, recursive: bool) -> list[tuple[str | None, Typed]]:
-    assert isinstance(value.type, StructType)
-    found: list[tuple[str | None, Typed]] = []
-    for item in value.type.fields:
+def _fields(value: Typed, type_: dt.StructType, *, recursive: bool) -> Columns:
+    found: Columns = []
+    for item in type_.fields:
         inner = Typed(f"({value.sql}).{spark_text.name(item.name)}", item.type)
-        if recursive and _holds_list(item.type):
-            raise refused(node, f"a recursive unnest of {value.type}")
-        if recursive and isinstance(item.type, StructType):
-            found += _fields(inner, node, recursive=True)
+        if recursive and isinstance(item.type, dt.StructType):
+            found += _fields(inner, item.type, recursive=True)
         else:
             found.append((item.name, inner))
     return found
 
 
-def _holds_list(type_: Type) -> bool:
+def _holds_list(type_: dt.Type) -> bool:
     match type_:
-        case ListType():
+        case dt.ListType():
             return True
-        case StructType(fields=fields):
+        case dt.StructType(fields=fields):
             return any(_holds_list(f.type) for f in fields)
         case _:
             return False
@@ -235,16 +217,11 @@ def _holds_list(type_: Type) -> bool:
 
 def _is_recursive(node: exp.Explode) -> bool:
     """Tells whether the call says `recursive := true`; it may say nothing else."""
-    said = [(item.this.name.lower(), item.expression) for item in node.expressions if isinstance(item, exp.PropertyEQ)]
-    if len(said) < len(node.expressions) or any(
-        name != "recursive" or not isinstance(value, exp.Boolean) for name, value in said
-    ):
-        raise refused(node, "this unnest")
-    return bool(said) and bool(said[0][1].this)
-
-
-Columns = list[tuple[str | None, Typed]]
-"""Columns with their names, None where there is none."""
+    for item in node.expressions:
+        is_known = isinstance(item, exp.PropertyEQ) and item.this.name.lower() == "recursive"
+        if not is_known or not isinstance(item.expression, exp.Boolean):
+            raise refused(node, "this unnest")
+    return bool(node.expressions) and bool(node.expressions[0].expression.this)
 
 
 def projected(node: exp.Expr, scope: NameScope, expressions: Expressions) -> Columns:
@@ -254,7 +231,7 @@ def projected(node: exp.Expr, scope: NameScope, expressions: Expressions) -> Col
     if isinstance(node, exp.Like) and _is_star(node.this):
         return [c for c in _expanded(node.this, scope, expressions) if _is_like(node, c[0] or "")]
     if isinstance(node, exp.Explode):
-        return columns(expressions, node)
+        return _unnested(expressions, node)
     if node.find(exp.Columns) is not None:
         return _of_columns(node, scope, expressions)
     if isinstance(node, exp.Alias):
@@ -277,15 +254,10 @@ def _expanded(node: exp.Expr, scope: NameScope, expressions: Expressions) -> Col
     left_out = {e.name.casefold() for e in star.args.get("except_") or ()}
     replaced = {e.alias.casefold(): e.this for e in star.args.get("replace") or ()}
     renamed = {e.this.name.casefold(): e.alias for e in star.args.get("rename") or ()}
+    found = _all(scope)
     if isinstance(node, exp.Column):
-        found = [
-            (c.name, s.column(c))
-            for s in scope.sources
-            if s.name.casefold() == node.table.casefold()
-            for c in s.columns
-        ]
-    else:
-        found = _all(scope)
+        named = [s for s in scope.sources if s.name.casefold() == node.table.casefold()]
+        found = [(c.name, s.column(c)) for s in named for c in s.columns]
     columns: Columns = []
     for name, value in found:
         key = (name or "").casefold()
@@ -307,7 +279,7 @@ def _of_columns(node: exp.Expr, scope: NameScope, expressions: Expressions) -> C
     alias = node.alias if isinstance(node, exp.Alias) else None
     for name, value in _chosen(calls[0], scope, expressions):
         item = node.unalias().copy()
-        each = exp.column(exp.to_identifier(_EACH, quoted=True))
+        each = exp.column(_EACH, quoted=True)
         if isinstance(item, exp.Columns):
             item = each
         for call in list(item.find_all(exp.Columns)):
@@ -363,58 +335,41 @@ _SETS: dict[type[exp.Expr], str] = {exp.Rollup: "ROLLUP", exp.Cube: "CUBE", exp.
 
 
 def group_by(node: exp.Select, scope: NameScope, expressions: Expressions, outputs: Sequence[Typed]) -> str:
-    """The clause as text; empty where there is none. Raises UnsupportedError.
-
-    outputs: the projection, for the numbers that stand for its expressions.
-    """
+    """The clause as text, empty without. outputs: the projection, for its numbers. Raises UnsupportedError."""
     group = node.args.get("group")
     if group is None:
         return ""
     if any(value for key, value in group.args.items() if key not in ("all", "expressions")):
         raise refused(group)
-    if group.args.get("all"):
-        texts = [key.sql for key in _all_keys(node, scope, expressions)]
-    else:
-        texts = [_item(item, expressions, outputs) for item in group.expressions]
+    texts = [_item(item, expressions, outputs) for item in group.expressions]
+    for item in node.expressions if group.args.get("all") else ():  # all without an aggregate
+        if item.find(exp.Window, exp.Query) is not None:
+            raise refused(item, "GROUP BY ALL with a window function or a subquery")
+        counts = any(call.name.lower() == "count_star" for call in item.find_all(exp.Anonymous))
+        if not counts and item.find(exp.AggFunc) is None:
+            texts += [_no_ordinal(v) for _, v in projected(item, scope, expressions)]
     return f" GROUP BY {', '.join(dict.fromkeys(texts))}" if texts else ""
 
 
 def _item(node: exp.Expr, expressions: Expressions, outputs: Sequence[Typed]) -> str:
-    """A key, or several sets of keys."""
+    """A key, which a number may stand for, or several sets of keys."""
     word = _SETS.get(type(node))
     if word is None:
-        return _key(node, expressions, outputs)
+        place = place_of(node)
+        if place is None:
+            return _no_ordinal(expressions.translate(node))
+        if not 1 <= place <= len(outputs):
+            raise refused(node, "a number in GROUP BY")
+        return _no_ordinal(outputs[place - 1])
     items = []
     for inner in node.expressions:
-        if isinstance(inner, exp.Tuple):
-            items.append(f"({', '.join(_key(key, expressions, outputs) for key in inner.expressions)})")
-        else:
-            items.append(_item(inner, expressions, outputs))
+        keys = [
+            _item(key, expressions, outputs) for key in (inner.expressions if isinstance(inner, exp.Tuple) else [inner])
+        ]
+        items.append(f"({', '.join(keys)})" if isinstance(inner, exp.Tuple) else keys[0])
     return f"{word} ({', '.join(items)})"
-
-
-def _key(node: exp.Expr, expressions: Expressions, outputs: Sequence[Typed]) -> str:
-    """An expression, or the projection that a number stands for."""
-    place = place_of(node)
-    if place is None:
-        return _no_ordinal(expressions.translate(node))
-    if not 1 <= place <= len(outputs):
-        raise refused(node, "a number in GROUP BY")
-    return _no_ordinal(outputs[place - 1])
 
 
 def _no_ordinal(value: Typed) -> str:
     """A constant that Spark cannot take for the number of a column."""
     return value.sql if value.literal is None else f"CAST({value.sql} AS {type_name(value.type)})"
-
-
-def _all_keys(node: exp.Select, scope: NameScope, expressions: Expressions) -> list[Typed]:
-    """The keys of GROUP BY ALL: every expression of the projection without an aggregate."""
-    keys: list[Typed] = []
-    for item in node.expressions:
-        if item.find(exp.Window, exp.Query) is not None:
-            raise refused(item, "GROUP BY ALL with a window function or a subquery")
-        counts = any(call.name.lower() == "count_star" for call in item.find_all(exp.Anonymous))
-        if not counts and item.find(exp.AggFunc) is None:
-            keys += [Typed(_no_ordinal(v), v.type) for _, v in projected(item, scope, expressions)]
-    return keys

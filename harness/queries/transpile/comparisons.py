@@ -7,23 +7,9 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from harness.metadata.filters.literals import Kind
-from harness.metadata.model.schema import (
-    DecimalType,
-    FloatType,
-    GeographyType,
-    GeometryType,
-    IntegerType,
-    ListType,
-    MapType,
-    StructType,
-    Type,
-    UnknownType,
-    UuidType,
-    VariantType,
-)
+from harness.metadata.model import schema as dt
 from harness.queries.transpile import spark_text
-from harness.queries.transpile.functions import lists, moments
+from harness.queries.transpile.functions import moments, nested
 from harness.queries.transpile.functions.registry import Call
 from harness.queries.transpile.spark_text import refused
 from harness.queries.transpile.values import BOOLEAN, TEXT, Typed, alike
@@ -56,11 +42,17 @@ def translate(expressions: Expressions, node: exp.Expr) -> Typed | None:
                 raise refused(node)
             return Typed(_same_tuple(expressions, node, first, second), BOOLEAN)
         case _ if type(node) in _OPERATORS:
-            left, right = _spans(node, *(_as_text(expressions.translate(n)) for n in (node.this, node.expression)))
+            left, right = (_as_text(expressions.translate(n)) for n in (node.this, node.expression))
+            left, right = _as_span(node.this, left, right), _as_span(node.expression, right, left)
             sql = _compared(node, _OPERATORS[type(node)], left, right)
             return Typed(f"(NOT {sql})" if isinstance(node, exp.NullSafeNEQ) else sql, BOOLEAN)
         case exp.Is():
-            return Typed(_is(expressions, node), BOOLEAN)
+            if isinstance(node.expression, exp.Null):
+                return Typed(f"({expressions.translate(node.this).sql} IS NULL)", BOOLEAN)
+            if isinstance(node.expression, exp.Boolean):
+                truth = "true" if node.expression.this else "false"
+                return Typed(f"({expressions.boolean(node.this)} <=> {truth})", BOOLEAN)
+            raise refused(node, "IS")
         case exp.In():
             return Typed(_in(expressions, node), BOOLEAN)
         case exp.Between() if not node.args.get("symmetric"):
@@ -77,15 +69,12 @@ def translate(expressions: Expressions, node: exp.Expr) -> Typed | None:
             return Typed(f"(NOT {sql})" if node.this.args.get("negate") else sql, BOOLEAN)
         case exp.IsNan():
             value = expressions.translate(node.this)
-            if not isinstance(value.type, FloatType):
+            if not isinstance(value.type, dt.FloatType):
                 raise refused(node, f"isnan of {value.type}")
             nan = spark_text.literal(float("nan"), value.type)
             return Typed(f"({_whole(value.sql, value.type)} = {nan})", BOOLEAN)
         case _:
             return None
-
-
-_QUANTIFIERS: dict[type[exp.Expr], str] = {exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="}
 
 
 def _quantified(expressions: Expressions, node: exp.Expr) -> Typed | None:
@@ -97,7 +86,7 @@ def _quantified(expressions: Expressions, node: exp.Expr) -> Typed | None:
         quantified = quantified.this
     if not isinstance(quantified, exp.Query):
         listed = expressions.translate(quantified)
-        if not isinstance(listed.type, ListType):
+        if not isinstance(listed.type, dt.ListType):
             raise refused(node, f"ANY of {listed.type}")
         head, inner = expressions.within(["an element"], listed.type.element.type)
         compared = inner.boolean(type(node)(this=node.this.copy(), expression=exp.column("an element")))
@@ -106,36 +95,32 @@ def _quantified(expressions: Expressions, node: exp.Expr) -> Typed | None:
             f"CASE WHEN {listed.sql} IS NULL THEN {nothing} ELSE {function}({listed.sql}, {head} -> {compared}) END",
             BOOLEAN,
         )
-    operator = _QUANTIFIERS.get(type(node))
-    if operator is None or expressions.subquery is None:
+    operator = _OPERATORS.get(type(node), "=")
+    if operator in (*_EQUALITY, "<>") or expressions.subquery is None:
         raise refused(node)
     # The least or the greatest value of the query stands for some value, or for all.
     subject = expressions.translate(node.this)
     sql, types = expressions.subquery(quantified)
-    if len(types) != 1 or str(types[0]) != str(subject.type) or isinstance(subject.type, FloatType):
+    if len(types) != 1 or str(types[0]) != str(subject.type) or isinstance(subject.type, dt.FloatType):
         raise refused(node, f"{subject.type} {operator} a query of {', '.join(map(str, types))}", "cast to one type")
     extreme = "MIN" if (operator[0] == ">") is any_ else "MAX"
     holds = f"{subject.sql} {operator} (SELECT {extreme}(c0) FROM ({sql}))"
     rows, values = f"(SELECT COUNT(*) FROM ({sql}))", f"(SELECT COUNT(c0) FROM ({sql}))"
     unknown = f"WHEN {values} < {rows} OR {subject.sql} IS NULL THEN NULL"
-    if any_:
-        return Typed(f"CASE WHEN {rows} = 0 THEN false WHEN {holds} THEN true {unknown} ELSE false END", BOOLEAN)
-    return Typed(f"CASE WHEN {rows} = 0 THEN true WHEN NOT ({holds}) THEN false {unknown} ELSE true END", BOOLEAN)
+    nothing, decided, found = ("false", holds, "true") if any_ else ("true", f"NOT ({holds})", "false")
+    sql = f"CASE WHEN {rows} = 0 THEN {nothing} WHEN {decided} THEN {found} {unknown} ELSE {nothing} END"
+    return Typed(sql, BOOLEAN)
 
 
 def _as_text(value: Typed) -> Typed:
     """A variant as the JSON text by which it travels on either engine: harness wrote the text, not they."""
-    return Typed(value.sql, TEXT, value.literal) if isinstance(value.type, VariantType) else value
+    return Typed(value.sql, TEXT, value.literal) if isinstance(value.type, dt.VariantType) else value
 
 
-def _spans(node: exp.Expr, left: Typed, right: Typed) -> tuple[Typed, Typed]:
-    """The sides of a comparison; an interval beside a difference of timestamps as one, too."""
-    sides = []
-    for value, part, other in ((left, node.this, right), (right, node.expression, left)):
-        parts = moments.interval(part) if other.type == moments.SPAN else None
-        found = moments.span(parts) if parts is not None else None
-        sides.append(value if found is None else found)
-    return sides[0], sides[1]
+def _as_span(node: exp.Expr, value: Typed, other: Typed) -> Typed:
+    """A side of a comparison; an interval beside a difference of timestamps as one, too."""
+    parts = moments.interval(node) if other.type == moments.SPAN else None
+    return value if parts is None else moments.span(parts) or value
 
 
 def _compared(node: exp.Expr, operator: str, left: Typed, right: Typed) -> str:
@@ -156,36 +141,27 @@ def _is_computed(value: Typed, node: exp.Expr) -> bool:
         node = node.this
     if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Select):
         return any(item.find(exp.AggFunc) is not None for item in node.this.expressions)
-    return isinstance(value.type, DecimalType) or isinstance(node, _ARITHMETIC)
+    return isinstance(value.type, dt.DecimalType) or isinstance(node, _ARITHMETIC)
 
 
 _ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Avg, exp.Sum)
 
 
-def _whole(sql: str, type_: Type) -> str:
+def _whole(sql: str, type_: dt.Type) -> str:
     """Keeps Spark from holding floats against statistics of Parquet files, which do not count NaN."""
-    return f"NANVL({sql}, {spark_text.literal(float('nan'), type_)})" if isinstance(type_, FloatType) else sql
+    return f"NANVL({sql}, {spark_text.literal(float('nan'), type_)})" if isinstance(type_, dt.FloatType) else sql
 
 
-def _check_comparable(node: exp.Expr, type_: Type) -> None:
-    nested = (ListType, StructType, MapType, VariantType, GeometryType, GeographyType)
+def _check_comparable(node: exp.Expr, type_: dt.Type) -> None:
+    nested = (dt.ListType, dt.StructType, dt.MapType, dt.VariantType, dt.GeometryType, dt.GeographyType)
     if isinstance(type_, nested) or type_ == moments.INTERVAL:
         raise refused(node, f"a comparison of {type_}")
 
 
-def _check_ordered(node: exp.Expr, type_: Type) -> None:
+def _check_ordered(node: exp.Expr, type_: dt.Type) -> None:
     _check_comparable(node, type_)
-    if isinstance(type_, UuidType):
+    if isinstance(type_, dt.UuidType):
         raise refused(node, "an order of uuid")
-
-
-def _is(expressions: Expressions, node: exp.Is) -> str:
-    value = node.expression
-    if isinstance(value, exp.Null):
-        return f"({expressions.translate(node.this).sql} IS NULL)"
-    if isinstance(value, exp.Boolean):
-        return f"({expressions.boolean(node.this)} <=> {'true' if value.this else 'false'})"
-    raise refused(node, "IS")
 
 
 def _in(expressions: Expressions, node: exp.In) -> str:
@@ -193,13 +169,19 @@ def _in(expressions: Expressions, node: exp.In) -> str:
         raise refused(node, "IN")
     if node.args.get("field") is not None:
         # `x IN list`
-        found = lists.contains(Call(expressions, node, "IN", (node.args["field"], node.this)))
+        found = nested.contains(Call(expressions, node, "IN", (node.args["field"], node.this)))
         if found is None:
             raise refused(node, "IN what is no list")
         return found.sql
-    if isinstance(node.this, exp.Tuple) and node.args.get("query") is None:
-        return _in_tuples(expressions, node, node.this)
     query = node.args.get("query")
+    if isinstance(node.this, exp.Tuple) and query is None:
+        # Tuples are values, in which a null is equal to a null.
+        items = []
+        for item in node.expressions:
+            if not isinstance(item, exp.Tuple) or len(item.expressions) != len(node.this.expressions):
+                raise refused(node, "IN of a tuple and what is none")
+            items.append(_same_tuple(expressions, node, node.this, item))
+        return f"({' OR '.join(items)})"
     if query is not None:
         while isinstance(query, exp.Subquery) and query.is_wrapper:  # in more parentheses it is one value to Spark
             query = query.this
@@ -207,7 +189,7 @@ def _in(expressions: Expressions, node: exp.In) -> str:
     subject = expressions.translate(node.this)
     texts, type_ = alike([_as_text(v) for v in (subject, *map(expressions.translate, node.expressions))], "IN")
     _check_comparable(node, type_)
-    if isinstance(type_, FloatType):
+    if isinstance(type_, dt.FloatType):
         # Spark looks for long lists in a set, where -0.0 is not 0.0.
         return f"({' OR '.join(f'{_whole(texts[0], type_)} = {item}' for item in texts[1:])})"
     return f"({texts[0]} IN ({', '.join(texts[1:])}))"
@@ -220,17 +202,20 @@ def _in_query(expressions: Expressions, node: exp.In, query: exp.Expr) -> str:
     parts = node.this.expressions if isinstance(node.this, exp.Tuple) else [node.this]
     values = [expressions.translate(part) for part in parts]
     sql, types = expressions.subquery(query)
-    if len(types) == 1 == len(values) and all(isinstance(t, IntegerType) for t in (types[0], values[0].type)):
+    if len(types) == 1 == len(values) and all(isinstance(t, dt.IntegerType) for t in (types[0], values[0].type)):
         (text, _), wide = alike((Typed(values[0].sql, values[0].type), Typed("c0", types[0])), "IN")
         if str(types[0]) != str(wide):
             sql = f"SELECT CAST(c0 AS {spark_text.type_name(wide)}) AS c0 FROM ({sql})"
         values, types = [Typed(text, wide)], (wide,)
     own = [str(v.type) for v in values]
-    if own != [str(type_) for type_ in types] or any(isinstance(v.type, FloatType) for v in values):
+    if own != [str(type_) for type_ in types] or any(isinstance(v.type, dt.FloatType) for v in values):
         raise refused(node, f"{', '.join(own)} IN a query of {', '.join(map(str, types))}", "cast to one type")
     subject = values[0].sql if len(values) == 1 else f"({', '.join(v.sql for v in values)})"
     found = f"({subject} IN ({sql}))"
-    if _is_condition(node):
+    around = node.parent.parent if isinstance(node.parent, exp.Not) else node.parent
+    while isinstance(around, exp.Paren | exp.And | exp.Or):
+        around = around.parent
+    if isinstance(around, exp.Where | exp.Having | exp.Qualify | exp.Join):  # not to know is as good as false
         return found
     # As a value, Spark's is false where SQL does not know.
     if len(values) > 1:
@@ -239,29 +224,11 @@ def _in_query(expressions: Expressions, node: exp.In, query: exp.Expr) -> str:
     return f"CASE WHEN {found} THEN true WHEN {nulls} OR ({subject} IS NULL AND {some}) THEN NULL ELSE false END"
 
 
-def _is_condition(node: exp.Expr) -> bool:
-    """Tells whether rows are chosen by it alone, or with AND and OR, so that not to know is as good as false."""
-    parent = node.parent.parent if isinstance(node.parent, exp.Not) else node.parent
-    while isinstance(parent, exp.Paren | exp.And | exp.Or):
-        parent = parent.parent
-    return isinstance(parent, exp.Where | exp.Having | exp.Qualify | exp.Join)
-
-
-def _in_tuples(expressions: Expressions, node: exp.In, subject: exp.Tuple) -> str:
-    """`(a, b) IN ((1, 2), …)`: tuples are values, in which a null is equal to a null."""
-    items = []
-    for item in node.expressions:
-        if not isinstance(item, exp.Tuple) or len(item.expressions) != len(subject.expressions):
-            raise refused(node, "IN of a tuple and what is none")
-        items.append(_same_tuple(expressions, node, subject, item))
-    return f"({' OR '.join(items)})"
-
-
 def _same_tuple(expressions: Expressions, node: exp.Expr, left: exp.Tuple, right: exp.Tuple) -> str:
     parts = []
     for a, b in zip(left.expressions, right.expressions, strict=True):
         values = expressions.translate(a), expressions.translate(b)
-        if all(isinstance(v.type, UnknownType) for v in values):
+        if all(isinstance(v.type, dt.UnknownType) for v in values):
             raise refused(node, "a tuple with a null that has no type")
         parts.append(_compared(node, "<=>", *values))
     return f"({' AND '.join(parts)})"
@@ -269,11 +236,11 @@ def _same_tuple(expressions: Expressions, node: exp.Expr, left: exp.Tuple, right
 
 def _like(expressions: Expressions, node: exp.Like | exp.ILike, escape: exp.Expr | None) -> str:
     subject, pattern = _as_text(expressions.translate(node.this)), expressions.translate(node.expression)
-    if isinstance(pattern.type, UnknownType):
+    if isinstance(pattern.type, dt.UnknownType):
         return "CAST(NULL AS BOOLEAN)"
-    if subject.type != TEXT or pattern.literal is None or pattern.literal.kind is not Kind.STRING:
+    text = pattern.text
+    if subject.type != TEXT or text is None:
         raise refused(node, "LIKE with a pattern that is no literal")
-    text = str(pattern.literal.value)
     if isinstance(node, exp.Like):
         return f"({subject.sql} LIKE {spark_text.text(_pattern(node, text, escape))})"
     if not text.isascii():

@@ -3,131 +3,100 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, assert_never
 
 from sqlglot.errors import SqlglotError
 
 from harness.errors import RequestError, UnsupportedError
+from harness.metadata.filters import predicate as predicates
 from harness.metadata.filters.literals import nearest_float32
 from harness.metadata.filters.parse import reason
-from harness.metadata.filters.predicate import (
-    And,
-    Comparison,
-    Constant,
-    Filter,
-    In,
-    IsNan,
-    IsNull,
-    Op,
-    Or,
-    Predicate,
-    StartsWith,
-    Undecided,
-    is_decided,
-)
+from harness.metadata.filters.predicate import Op
 from harness.metadata.filters.sqltext import Names
-from harness.metadata.model.schema import Field, FloatType, Schema, StructType
+from harness.metadata.model import schema as dt
 from harness.queries.transpile import spark_text
 from harness.queries.transpile.expressions import Expressions
 from harness.queries.transpile.parser import check, parse_condition
 from harness.queries.transpile.values import Typed
 
 
-def condition_of(predicate: Predicate, column: Callable[[Field], str]) -> str:
-    """A decided predicate as a condition: true, false and null where the predicate is.
-
-    column: the expression with a field's values, in the type that they travel in on Spark.
-    """
+def condition_of(predicate: predicates.Predicate, column: Callable[[dt.Field], str]) -> str:
+    """A decided predicate as a condition, with its true, false and null. column: the expression of a field."""
     match predicate:
-        case And(parts=parts):
+        case predicates.And(parts=parts):
             return f"({' AND '.join(condition_of(p, column) for p in parts)})" if parts else "true"
-        case Or(parts=parts):
+        case predicates.Or(parts=parts):
             return f"({' OR '.join(condition_of(p, column) for p in parts)})" if parts else "false"
-        case Constant(value=None):
+        case predicates.Constant(value=None):
             return "CAST(NULL AS BOOLEAN)"
-        case Constant(value=value):
+        case predicates.Constant(value=value):
             return "true" if value else "false"
-        case Comparison(field=f, op=op, value=value):
+        case predicates.Comparison(field=f, op=op, value=value):
             return _comparison(column(f), op, value, f)
-        case In(field=f, values=values, negated=negated):
-            return _in(column(f), values, f, negated=negated)
-        case IsNull(field=f, negated=negated):
+        case predicates.In(field=f, values=values, negated=negated):
+            if isinstance(f.type, dt.FloatType):
+                # Spark looks for long lists in a set, where -0.0 is not 0.0. NOT around all would be pushed to files.
+                op, word = (Op.NE, " AND ") if negated else (Op.EQ, " OR ")
+                return f"({word.join(_comparison(column(f), op, v, f) for v in values)})"
+            return f"({column(f)} {'NOT ' if negated else ''}IN ({', '.join(_literal(v, f) for v in values)}))"
+        case predicates.IsNull(field=f, negated=negated):
             return f"({column(f)} IS {'NOT ' if negated else ''}NULL)"
-        case IsNan(field=f, negated=negated):
+        case predicates.IsNan(field=f, negated=negated):
             # Spark's isnan is false for null, where SQL does not know. NaN equals NaN.
             return _comparison(column(f), Op.NE if negated else Op.EQ, math.nan, f)
-        case StartsWith(field=f, prefix=prefix, negated=negated):
+        case predicates.StartsWith(field=f, prefix=prefix, negated=negated):
             return f"({'NOT ' if negated else ''}STARTSWITH({column(f)}, {spark_text.text(prefix)}))"
-        case Undecided():
+        case predicates.Undecided():
             raise AssertionError("an undecided predicate has no condition of its own")
         case _ as unreachable:
             assert_never(unreachable)
 
 
-def _comparison(column: str, op: Op, value: Any, field: Field) -> str:
-    if isinstance(field.type, FloatType) and _misses_rows(op, value):
+def _comparison(column: str, op: Op, value: Any, field: dt.Field) -> str:
+    # Statistics and dictionaries of Parquet know neither NaN nor that -0.0 is 0.0, and Spark holds plain columns
+    # against them. NANVL gives back its first argument, NaN or not.
+    if isinstance(field.type, dt.FloatType) and (
+        op in (Op.GT, Op.GE, Op.NE) or (value is not None and (value == 0 or math.isnan(value)))
+    ):
         column = f"NANVL({column}, {spark_text.literal(math.nan, field.type)})"
     return f"({column} {op.value} {_literal(value, field)})"
 
 
-def _misses_rows(op: Op, value: float | None) -> bool:
-    """Tells whether Parquet's statistics and dictionaries, which know neither NaN nor that -0.0 is 0.0, may lose rows.
-
-    Spark pushes comparisons of plain columns only; NANVL gives back its first argument, NaN or not.
-    """
-    return op in (Op.GT, Op.GE, Op.NE) or (value is not None and (value == 0 or math.isnan(value)))
-
-
-def _in(column: str, values: Sequence[Any], field: Field, *, negated: bool) -> str:
-    if isinstance(field.type, FloatType):
-        # Spark looks for long lists in a set, where -0.0 is not 0.0. NOT around the whole would be pushed to files.
-        op, word = (Op.NE, " AND ") if negated else (Op.EQ, " OR ")
-        return f"({word.join(_comparison(column, op, v, field) for v in values)})"
-    items = ", ".join(_literal(v, field) for v in values)
-    return f"({column} {'NOT ' if negated else ''}IN ({items}))"
-
-
-def _literal(value: Any, field: Field) -> str:
-    if isinstance(field.type, FloatType) and value is not None and not _is_float32(value):
-        # Such a literal makes the comparison one of doubles.
-        return spark_text.literal(value, FloatType(64))
+def _literal(value: Any, field: dt.Field) -> str:
+    is_double = isinstance(field.type, dt.FloatType) and value is not None and math.isfinite(value)
+    if is_double and nearest_float32(value) != value:  # the comparison is one of doubles
+        return spark_text.literal(value, dt.FloatType(64))
     return spark_text.literal(value, field.type)
 
 
-def _is_float32(value: float) -> bool:
-    return not math.isfinite(value) or nearest_float32(value) == value
-
-
-def condition(filter: Filter, columns: Mapping[str, str]) -> str:
+def condition(filter: predicates.Filter, columns: Mapping[str, str]) -> str:
     """The filter as a condition in Spark's SQL, true for the rows for which it is true on DuckDB.
 
-    Where planning understood all of it, it is written from the predicate, whose values are exact; else from the text.
-
-    columns: by name of a column, the name that it has on Spark, where its values travel as `Snapshot.to_spark` says.
-    Raises UnsupportedError: a part that may mean different things on the two engines; the message names it.
+    A predicate that planning understood has exact values; else the text is lowered. columns: Spark's names by column,
+    where values travel as `Snapshot.to_spark` says. Raises UnsupportedError: it may mean two things; it names the part.
     """
-    if is_decided(filter.predicate):
+    if predicates.is_decided(filter.predicate):
         known = dict(_members(filter.columns, columns))
         return condition_of(filter.predicate, lambda field: known[field.id])
     return _from_text(filter, columns)
 
 
-def _members(fields: tuple[Field, ...], columns: Mapping[str, str]) -> list[tuple[int, str]]:
+def _members(fields: tuple[dt.Field, ...], columns: Mapping[str, str]) -> list[tuple[int, str]]:
     """Expressions by field id, for the columns and the fields of structs in them."""
     found = [(f.id, spark_text.name(columns[f.name])) for f in fields]
     pending = list(zip(fields, (sql for _, sql in found), strict=True))
     while pending:
         parent, base = pending.pop()
-        if isinstance(parent.type, StructType):
+        if isinstance(parent.type, dt.StructType):
             inner = [(f, f"{base}.{spark_text.name(f.name)}") for f in parent.type.fields]
             found += [(f.id, sql) for f, sql in inner]
             pending += inner
     return found
 
 
-def _from_text(filter: Filter, columns: Mapping[str, str]) -> str:
-    names = Names(schema=Schema(fields=filter.columns), case_sensitive=True, table=None)
+def _from_text(filter: predicates.Filter, columns: Mapping[str, str]) -> str:
+    names = Names(schema=dt.Schema(fields=filter.columns), case_sensitive=True, table=None)
     known = dict(_members(filter.columns, columns))
 
     def resolve(path: tuple[str, ...]) -> Typed:

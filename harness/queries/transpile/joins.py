@@ -1,4 +1,4 @@
-"""The clause FROM: tables, queries, VALUES, UNNEST, series and PIVOT, with the joins between them.
+"""The clause FROM with its joins, and the names of one SELECT: of its sources, its aliases, and the queries around it.
 
 A query or a list that names columns to its left becomes LATERAL. DuckDB needs no word for that.
 """
@@ -6,25 +6,145 @@ A query or a list that names columns to its left becomes LATERAL. DuckDB needs n
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sqlglot import exp
 
 from harness.errors import UnsupportedError
-from harness.metadata.model.schema import ListType, Type
+from harness.metadata.model import schema as dt
 from harness.queries.transpile import spark_text
 from harness.queries.transpile.expressions import Expressions
-from harness.queries.transpile.scopes import LoweredSparkQuery, NameScope, Output, Relation, of_table, renamed
+from harness.queries.transpile.functions.nested import members
 from harness.queries.transpile.spark_text import refused
 from harness.queries.transpile.values import LONG, Typed, alike
 
 
 @dataclass(frozen=True, slots=True)
-class Turned:
-    """A PIVOT or UNPIVOT, whichever way it was written.
+class Output:
+    """A column of a relation. name: in queries; None: there is none. sql: Spark's name."""
 
-    base: the relation. node: the clause. fields: of PIVOT, the columns with their values; of UNPIVOT, the columns that
-    become rows. outputs: the aggregates; or the name of the column of values.
+    name: str | None
+    type: dt.Type
+    sql: str
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """A relation in FROM. name: in the query. alias: Spark's name, unique in the query."""
+
+    name: str
+    alias: str
+    columns: tuple[Output, ...]
+
+    def column(self, column: Output) -> Typed:
+        """A column of the source."""
+        return Typed(f"{self.alias}.{column.sql}", column.type)
+
+    def named(self, name: str) -> list[Output]:
+        """Its columns of a name; spelling of case means nothing."""
+        return [c for c in self.columns if c.name is not None and c.name.casefold() == name.casefold()]
+
+
+@dataclass(slots=True, kw_only=True)
+class NameScope:
+    """The names of one SELECT.
+
+    sources: the relations in FROM so far. merged: columns that USING made one, by name in lower case.
+    aliases: expressions of the projection, and ctes: relations of WITH, by name in lower case.
+    outer: the query around; None: none that may be used. reached: a query inside has named a column of this one.
+    conditions: of joins that go to WHERE.
+    """
+
+    sources: list[Relation] = field(default_factory=list)
+    merged: dict[str, Typed] = field(default_factory=dict)
+    aliases: dict[str, exp.Expr] = field(default_factory=dict)
+    ctes: dict[str, tuple[str, tuple[Output, ...]]] = field(default_factory=dict)
+    outer: NameScope | None = None
+    reached: bool = False
+    conditions: list[str] = field(default_factory=list)
+
+    @property
+    def is_within(self) -> bool:
+        """Tells whether there are names of a query around it."""
+        return self.outer is not None and (bool(self.outer.sources) or self.outer.is_within)
+
+    def mentions_outer(self, sql: str) -> bool:
+        """Tells whether an expression names columns of a query around."""
+        around = self.outer
+        return around is not None and (
+            any(f"{source.alias}." in sql for source in around.sources) or around.mentions_outer(sql)
+        )
+
+    def resolve(self, path: tuple[str, ...], lower: Callable[[exp.Expr], Typed]) -> Typed:
+        """The expression that a path of names stands for. Raises UnsupportedError: for nothing known, or for several.
+
+        lower: lowers an expression of the projection, for an alias.
+        """
+        found = self._column(path)
+        if found is None and path[0].casefold() in self.aliases:
+            found = members(lower(self.aliases[path[0].casefold()]), path[1:], exp.column(path[-1]))
+        around = self.outer
+        while found is None and around is not None:
+            found = around._column(path)
+            around.reached |= found is not None
+            around = around.outer
+        if found is not None:
+            return found
+        raise UnsupportedError(f"Cannot run the query on Spark: {'.'.join(path)} names no column of a bound table")
+
+    def unqualified(self, name: str) -> Typed | None:
+        """The column that a name alone stands for in FROM; None if there is none."""
+        if name.casefold() in self.merged:
+            return self.merged[name.casefold()]
+        found = [source.column(c) for source in self.sources for c in source.named(name)]
+        if len(found) > 1:
+            raise UnsupportedError(f"Cannot run the query on Spark: {name} may be a column of several of its tables")
+        return found[0] if found else None
+
+    def shadowed(self, name: str) -> bool:
+        """Tells whether a name is a column of FROM and of the projection, and not the same one."""
+        alias = self.aliases.get(name.casefold())
+        if alias is None or not (name.casefold() in self.merged or any(source.named(name) for source in self.sources)):
+            return False
+        return not isinstance(alias, exp.Column) or alias.name.casefold() != name.casefold()
+
+    def _column(self, path: tuple[str, ...]) -> Typed | None:
+        """The column that a path stands for in FROM, by its table or alone."""
+        tables = [source for source in self.sources if source.name.casefold() == path[0].casefold()]
+        found = [source.column(c) for source in tables for c in source.named(path[1])] if len(path) > 1 else []
+        if len(found) > 1:
+            raise UnsupportedError(f"Cannot run the query on Spark: {'.'.join(path)} may be one of several columns")
+        if not found:
+            base = self.unqualified(path[0])
+            return None if base is None else members(base, path[1:], exp.column(path[-1]))
+        structs = [c.type for source in self.sources for c in source.named(path[0])]
+        fields = [f for type_ in structs if isinstance(type_, dt.StructType) for f in type_.fields]
+        if any(f.name.casefold() == path[1].casefold() for f in fields):
+            raise UnsupportedError(f"Cannot run the query on Spark: {path[0]} is both a table and a struct in one")
+        return members(found[0], path[2:], exp.column(path[-1]))
+
+
+@dataclass(frozen=True, slots=True)
+class LoweredSparkQuery:
+    """A query, and its columns; these are called `c0`, `c1`, ... on Spark."""
+
+    sql: str
+    columns: tuple[Output, ...]
+
+
+def renamed(columns: tuple[Output, ...], node: exp.Expr) -> tuple[Output, ...]:
+    """The columns of a source under the names that its alias gives them."""
+    alias = node.args.get("alias")
+    names = [c.name for c in alias.columns] if isinstance(alias, exp.TableAlias) else []
+    changed = [Output(name, c.type, c.sql) for name, c in zip(names, columns, strict=False)]
+    return (*changed, *columns[len(changed) :])
+
+
+@dataclass(frozen=True, slots=True)
+class Turned:
+    """A PIVOT or UNPIVOT of the relation `base`, whichever way it was written.
+
+    fields: of PIVOT, columns with their values; of UNPIVOT, columns that become rows. outputs: aggregates or a name.
     """
 
     base: exp.Expr
@@ -67,11 +187,9 @@ class Turned:
         """A group for each value of the columns that are named nowhere, or in GROUP BY."""
         group = self.node.args.get("group")
         used = {c.name.casefold() for part in (field.this, *self.outputs) for c in part.find_all(exp.Column)}
-        keys = (
-            [exp.column(exp.to_identifier(name, quoted=True)) for name in columns if name.casefold() not in used]
-            if group is None
-            else [key.copy() for key in group.expressions]
-        )
+        keys = [exp.column(name, quoted=True) for name in columns if name.casefold() not in used]
+        if group is not None:
+            keys = [key.copy() for key in group.expressions]
         if not keys:
             raise refused(self.node, "a PIVOT without keys", "use aggregates with FILTER")
         shown: list[exp.Expr] = list(keys)
@@ -103,7 +221,7 @@ class Turned:
         if any(not isinstance(column, exp.Column) or isinstance(column.this, exp.Star) for column, _ in parts):
             raise refused(self.node, "an UNPIVOT of what is no column")
         turned = {column.name.casefold() for column, _ in parts}
-        others = [exp.column(exp.to_identifier(n, quoted=True)) for n in columns if n.casefold() not in turned]
+        others = [exp.column(n, quoted=True) for n in columns if n.casefold() not in turned]
         result: exp.Query | None = None
         for column, label in parts:
             select = exp.Select(
@@ -131,7 +249,12 @@ _SIDES = {"": "INNER", "LEFT": "LEFT OUTER", "RIGHT": "RIGHT OUTER", "FULL": "FU
 def join(node: exp.Join, sql: str, source: Relation, scope: NameScope, expressions: Expressions) -> str:
     """A join as text; `scope` gains the names that it adds. Raises UnsupportedError."""
     if node.method == "NATURAL":
-        node = _with_common_columns(node, source, scope)
+        names = [c.name for c in source.columns if c.name is not None and scope.unqualified(c.name) is not None]
+        if not names:
+            raise refused(node, "a NATURAL JOIN without common columns")
+        node = node.copy()
+        node.set("method", None)
+        node.set("using", [exp.to_identifier(name, quoted=True) for name in names])
     side, kind = node.side, node.kind
     if scope.conditions and side in ("RIGHT", "FULL"):
         raise refused(node, f"a {side} JOIN behind one whose condition names a query around")
@@ -145,7 +268,9 @@ def join(node: exp.Join, sql: str, source: Relation, scope: NameScope, expressio
     scope.sources.append(source)
     if merged:
         condition = " AND ".join(f"{a.sql} = {b.sql}" for a, b in merged.values())
-        scope.merged = {**left, **{name: _merged(side, a, b) for name, (a, b) in merged.items()}}
+        for name, (a, b) in merged.items():
+            left[name] = Typed(f"COALESCE({a.sql}, {b.sql})", a.type) if side == "FULL" else b if side == "RIGHT" else a
+        scope.merged = left
         return f" {_SIDES[side]} JOIN {sql} ON {condition}"
     on = node.args.get("on")
     if on is None:
@@ -158,17 +283,6 @@ def join(node: exp.Join, sql: str, source: Relation, scope: NameScope, expressio
         scope.conditions.append(condition)
         return f" CROSS JOIN {sql}"
     return f" {_SIDES[side]} JOIN {sql} ON {condition}"
-
-
-def _with_common_columns(node: exp.Join, source: Relation, scope: NameScope) -> exp.Join:
-    """A natural join as one by the columns that both sides have."""
-    names = [c.name for c in source.columns if c.name is not None and scope.unqualified(c.name) is not None]
-    if not names:
-        raise refused(node, "a NATURAL JOIN without common columns")
-    node = node.copy()
-    node.set("method", None)
-    node.set("using", [exp.to_identifier(name, quoted=True) for name in names])
-    return node
 
 
 def _filtering(
@@ -209,16 +323,6 @@ def _keys(node: exp.Join, source: Relation, scope: NameScope) -> dict[str, tuple
     return found
 
 
-def _merged(side: str, left: Typed, right: Typed) -> Typed:
-    match side:
-        case "RIGHT":
-            return right
-        case "FULL":
-            return Typed(f"COALESCE({left.sql}, {right.sql})", left.type)
-        case _:
-            return left
-
-
 _DESCENDING: dict[type[exp.Expr], bool] = {exp.GTE: True, exp.GT: True, exp.LTE: False, exp.LT: False}
 
 
@@ -255,13 +359,10 @@ def lateral(node: exp.Join) -> exp.Join:
 class FromClause:
     """Lowers the clause FROM.
 
-    tables: the bound tables, by name in lower case.
-    numbers: for names that are made up.
-    query: lowers a query, which may use the names of the scope.
-    expressions: the `Expressions` of a scope.
+    tables: by name in lower case. numbers: for made-up names. query: lowers one in a scope. expressions: of a scope.
     """
 
-    tables: Mapping[str, tuple[str, Mapping[str, Type]]]
+    tables: Mapping[str, tuple[str, Mapping[str, dt.Type]]]
     numbers: Iterator[int]
     query: Callable[[exp.Expr, NameScope], LoweredSparkQuery]
     expressions: Callable[[NameScope], Expressions]
@@ -337,7 +438,7 @@ class FromClause:
     ) -> tuple[str, Relation]:
         """A row for each element of a list. The column is called as the relation is, if it has no name of its own."""
         value = self.expressions(scope).translate(listed)
-        if not isinstance(value.type, ListType):
+        if not isinstance(value.type, dt.ListType):
             raise refused(node, f"{function} of {value.type} in FROM")
         offset = (node.this if isinstance(node, exp.Lateral) else node).args.get("offset")
         name = str(node.alias) or function
@@ -360,4 +461,4 @@ class FromClause:
                 f"Cannot read {name} on Spark: it is none of the given tables, and views of a session are not seen"
             )
         bound, fields = self.tables[name.casefold()]
-        return spark_text.name(bound), of_table(fields)
+        return spark_text.name(bound), tuple(Output(c, type_, spark_text.name(c)) for c, type_ in fields.items())

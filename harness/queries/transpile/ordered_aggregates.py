@@ -13,19 +13,9 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from harness.metadata.filters.literals import Kind, literal_of
-from harness.metadata.model.schema import (
-    DecimalType,
-    FloatType,
-    ListType,
-    MapType,
-    StructType,
-    Type,
-    UnknownType,
-    UuidType,
-    VariantType,
-)
+from harness.metadata.model import schema as dt
 from harness.queries.transpile import spark_text
-from harness.queries.transpile.functions.lists import list_of
+from harness.queries.transpile.functions.nested import list_of
 from harness.queries.transpile.spark_text import refused
 from harness.queries.transpile.values import TEXT, Typed, type_name
 
@@ -42,9 +32,9 @@ def ordered(expressions: Expressions, node: exp.Expr) -> str:
     return f"{value.sql}{direction(node)}"
 
 
-def check_ordered(node: exp.Expr, type_: Type) -> None:
+def check_ordered(node: exp.Expr, type_: dt.Type) -> None:
     """Refuses types whose values the engines put in different orders."""
-    if isinstance(type_, ListType | StructType | MapType | VariantType | UuidType):
+    if isinstance(type_, dt.ListType | dt.StructType | dt.MapType | dt.VariantType | dt.UuidType):
         raise refused(node, f"an order of {type_}")
 
 
@@ -58,10 +48,7 @@ def direction(node: exp.Expr) -> str:
 
 
 def whole(call: exp.Expr, node: exp.Expr, what: str = "a number") -> int:
-    """The number that a literal says, from 1 on and as far as Spark counts.
-
-    call: the function. node: its argument. what: the argument's name in the error, an UnsupportedError.
-    """
+    """The literal from 1 on, as far as Spark counts, of an argument. what: its name. Raises UnsupportedError."""
     literal = literal_of(node)
     if literal is None or literal.kind is not Kind.INTEGER or not 0 < literal.value < 2**31:
         raise refused(call, f"{what} that is no literal from 1 on")
@@ -86,10 +73,7 @@ def first(call: Aggregate) -> Typed:
 
 
 def joined(call: Aggregate) -> Typed:
-    """`string_agg(x, sep ORDER BY y)`; null for no texts. Raises UnsupportedError.
-
-    Spark's LISTAGG fails beside several DISTINCT aggregates.
-    """
+    """`string_agg(x, sep ORDER BY y)`; LISTAGG fails beside several DISTINCT. Raises UnsupportedError."""
     order, separator = call.node.this, call.node.args.get("separator")
     literal = None if separator is None else literal_of(separator)
     if separator is not None and (literal is None or literal.kind is not Kind.STRING):
@@ -113,15 +97,25 @@ def greatest(call: Aggregate, value: exp.Expr, by: exp.Expr, *, descending: bool
     return Typed(f"SLICE(TRANSFORM({rows}, x -> x.v), 1, {count})", list_of(shown.type))
 
 
-def discrete_quantile(call: Aggregate, fraction: exp.Expr) -> Typed:
+def discrete_quantile(call: Aggregate) -> Typed:
     """`quantile_disc(x, 0.3)` or several of them in a list: values of the group. Raises UnsupportedError."""
+    fraction = call.node.args.get("quantile") or call.node.args.get("expression")
+    if call.over or fraction is None:
+        raise refused(call.node, "quantile_disc as a window function, or without a fraction")
     value = call.expressions.translate(call.node.this)
     check_ordered(call.node, value.type)
-    if isinstance(value.type, UnknownType):
+    if isinstance(value.type, dt.UnknownType):
         raise refused(call.node)
-    places = [_place(call, share) for share in fractions(call, fraction)]
-    found = [f"TRY_ELEMENT_AT(y, {place})" for place in places]
-    result: Type = value.type
+    found = []
+    for share in fractions(call, fraction):
+        digits = max(0, -int(share.as_tuple().exponent))
+        if digits > 9:
+            raise refused(call.node, "a quantile of more than 9 digits")
+        # The place of the value below which, or at which, that share of all values ends.
+        ten = 10**digits
+        place = f"GREATEST((SIZE(y) * {int(share * ten)}L + {ten - 1}L) DIV {ten}L, 1L)"
+        found.append(f"TRY_ELEMENT_AT(y, CAST({place} AS INT))")
+    result: dt.Type = value.type
     body = found[0]
     if isinstance(fraction, exp.Array):
         result, body = list_of(value.type), f"CASE WHEN SIZE(y) > 0 THEN ARRAY({', '.join(found)}) END"
@@ -143,7 +137,7 @@ def fractions(call: Aggregate, node: exp.Expr) -> list[Decimal]:
 
 def exact_median(call: Aggregate, value: Typed) -> Typed:
     """`median` of decimals: between two values the half of their sum, its digits cut off. Raises UnsupportedError."""
-    assert isinstance(value.type, DecimalType)
+    assert isinstance(value.type, dt.DecimalType)
     precision, scale = value.type.precision, value.type.scale
     if precision > 15:
         raise refused(call.node, f"median of {value.type}", "cast it to DOUBLE")
@@ -162,16 +156,6 @@ def of_list(values: str, body: str) -> str:
     return f"TRY_ELEMENT_AT(TRANSFORM(ARRAY({values}), y -> {body}), 1)"
 
 
-def _place(call: Aggregate, share: Decimal) -> str:
-    """The place in `y` of the value below which, or at which, a share of all values ends."""
-    _, _, exponent = share.as_tuple()
-    digits = max(0, -int(exponent))
-    if digits > 9:
-        raise refused(call.node, "a quantile of more than 9 digits")
-    whole = 10**digits
-    return f"CAST(GREATEST((SIZE(y) * {int(share * whole)}L + {whole - 1}L) DIV {whole}L, 1L) AS INT)"
-
-
 def _ordered_rows(call: Aggregate, *, without_nulls: bool = False) -> tuple[Typed, str]:
     """The value of an aggregate, and the rows of a group in the order that the call says."""
     order = call.node.this
@@ -183,26 +167,24 @@ def _ordered_rows(call: Aggregate, *, without_nulls: bool = False) -> tuple[Type
             raise refused(call.node)
         inner = inner.expressions[0]
     value = call.expressions.translate(inner)
-    if isinstance(value.type, UnknownType):
+    if isinstance(value.type, dt.UnknownType):
         raise refused(call.node, "a list of nulls without a type")
-    keys = [_key(call, item) for item in order.expressions]
-    if distinct and (any(key.sql != value.sql for key, _, _ in keys) or isinstance(value.type, FloatType)):
+    keys: list[Key] = []
+    for item in order.expressions:
+        if not isinstance(item, exp.Ordered) or item.args.get("with_fill") is not None:
+            raise refused(call.node)
+        key = call.expressions.translate(item.this)
+        if key.literal is not None:
+            raise refused(call.node, "an order by a literal")
+        check_ordered(item, key.type)
+        keys.append((key, bool(item.args.get("desc")), bool(item.args.get("nulls_first"))))
+    if distinct and (any(key.sql != value.sql for key, _, _ in keys) or isinstance(value.type, dt.FloatType)):
         raise refused(call.node, "DISTINCT values in another order than their own")
     if distinct and call.over:
         raise refused(call.node, "DISTINCT in a window function")
     if without_nulls:
         call = call.only(f"({value.sql}) IS NOT NULL")
     return value, _sorted(call, value, keys, "DISTINCT " if distinct else "")
-
-
-def _key(call: Aggregate, node: exp.Expr) -> Key:
-    if not isinstance(node, exp.Ordered) or node.args.get("with_fill") is not None:
-        raise refused(call.node)
-    value = call.expressions.translate(node.this)
-    if value.literal is not None:
-        raise refused(call.node, "an order by a literal")
-    check_ordered(node, value.type)
-    return value, bool(node.args.get("desc")), bool(node.args.get("nulls_first"))
 
 
 def _sorted(call: Aggregate, value: Typed, keys: Sequence[Key], word: str = "") -> str:
@@ -213,10 +195,6 @@ def _sorted(call: Aggregate, value: Typed, keys: Sequence[Key], word: str = "") 
         row = f"CASE WHEN {' AND '.join(call.conditions)} THEN {row} END"
     rows = f"COLLECT_LIST({word}{row}){call.over or call.after}"
     some = f"TRY_ELEMENT_AT(FILTER(ARRAY({rows}), y -> SIZE(y) > 0), 1)"
-    return f"ARRAY_SORT({some}, (a, b) -> {_comparison(keys)})"
-
-
-def _comparison(keys: Sequence[Key]) -> str:
     compared = "0"
     for place, (_, descending, nulls_first) in reversed(list(enumerate(keys))):
         a, b = f"a.k{place}", f"b.k{place}"
@@ -226,7 +204,7 @@ def _comparison(keys: Sequence[Key]) -> str:
             f"WHEN {b} IS NULL THEN {null[1]} WHEN {a} < {b} THEN {less[0]} WHEN {a} > {b} THEN {less[1]} "
             f"ELSE {compared} END"
         )
-    return compared
+    return f"ARRAY_SORT({some}, (a, b) -> {compared})"
 
 
 # Functions whose result is the same for every order of a list.

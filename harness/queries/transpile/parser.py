@@ -111,6 +111,13 @@ _BASE: Any = language("duckdb").parser_class
 _WRITER: Any = DuckDB.Generator
 
 
+def _list(arguments: list[exp.Expr]) -> exp.Expr:
+    """`list(x ORDER BY x)`, which DuckDB 1.5 takes for `list_sort(list(x))`, unlike the same of `array_agg`."""
+    call = exp.ArrayAgg.from_arg_list(arguments)
+    call.meta["name"] = "LIST"
+    return call
+
+
 class _DuckDBParser(_BASE):  # type: ignore[misc]
     FUNCTIONS = {name: build for name, build in _BASE.FUNCTIONS.items() if name.lower() not in NAMES}  # noqa: RUF012
     FUNCTION_PARSERS = {  # noqa: RUF012
@@ -118,7 +125,7 @@ class _DuckDBParser(_BASE):  # type: ignore[misc]
         for name, parse in _BASE.FUNCTION_PARSERS.items()
         if name in _WITH_SYNTAX or name.lower() not in NAMES
     }
-    FUNCTIONS["LIST"] = lambda arguments: _list(*arguments)
+    FUNCTIONS["LIST"] = _list
 
 
 class _Generator(_WRITER):  # type: ignore[misc]
@@ -173,17 +180,13 @@ def parse_condition(text: str) -> exp.Expr:
     return condition
 
 
-def _list(*arguments: exp.Expr) -> exp.Expr:
-    """`list(x ORDER BY x)`, which DuckDB 1.5 takes for `list_sort(list(x))`, unlike the same of `array_agg`."""
-    call = exp.ArrayAgg.from_arg_list(list(arguments))
-    call.meta["name"] = "LIST"
-    return call
-
-
 def _plainer(node: exp.Expr) -> exp.Expr | None:
     """The same in a node that stands for it more often; None: there is none."""
     match node:
-        case exp.Select() if (values := _wrapped_values(node)) is not None:
+        case exp.Select(args={"from_": exp.From(this=exp.Values(alias="_values") as values)}) if isinstance(
+            node.parent, exp.CTE
+        ):
+            values.set("alias", None)  # VALUES as all of a CTE, around which sqlglot has put a SELECT
             return values
         case exp.RawString():
             return exp.Literal.string(node.name)
@@ -201,16 +204,6 @@ def _plainer(node: exp.Expr) -> exp.Expr | None:
             return found if isinstance(node, exp.EQ) else exp.Not(this=found)
         case _:
             return None
-
-
-def _wrapped_values(select: exp.Select) -> exp.Values | None:
-    """VALUES, where sqlglot has put a SELECT around it: as all of a CTE."""
-    source = select.args.get("from_")
-    values = source.this if source is not None and isinstance(select.parent, exp.CTE) else None
-    if not isinstance(values, exp.Values) or values.alias != "_values":
-        return None
-    values.set("alias", None)
-    return values
 
 
 # From Spark's dialect to DuckDB's: the small part of SQL that means the same on both. The types of columns are not
@@ -253,8 +246,7 @@ _WHY = {
 def to_duckdb(query: str) -> str:
     """The query in DuckDB's dialect.
 
-    Raises RequestError: it cannot be parsed; UnsupportedError: it is not certain that it means the same there; the
-    message names the construct.
+    Raises RequestError: it cannot be parsed; UnsupportedError: it may mean two things; the message names the construct.
     """
     try:
         tree = parse_one(query, dialect="spark")
@@ -270,7 +262,13 @@ def to_duckdb(query: str) -> str:
             why = (text for kind, text in _WHY.items() if isinstance(node, kind))
             raise _uncertain(node, next(why, "it is not known to mean the same"))
     for select in tree.find_all(exp.Select):
-        _check_names(select)
+        if select.args.get("joins") and any(each.is_star for each in select.expressions):
+            raise _uncertain(select.expressions[0], "columns of a join have other names on each engine: name them")
+        aliases = {each.alias.casefold() for each in select.expressions if isinstance(each, exp.Alias)}
+        clauses = filter(None, map(select.args.get, ("where", "group", "having")))
+        for column in (column for clause in clauses for column in clause.find_all(exp.Column)):
+            if not column.table and column.name.casefold() in aliases:
+                raise _uncertain(column, "it may mean the column or the alias: write the expression")
     return tree.sql(dialect="duckdb")
 
 
@@ -291,17 +289,6 @@ def _is_certain(node: exp.Expr) -> bool:
             return len(node.expressions) <= 1
         case _:
             return True
-
-
-def _check_names(select: exp.Select) -> None:
-    """Refuses names that each engine may take for another column."""
-    if select.args.get("joins") and any(each.is_star for each in select.expressions):
-        raise _uncertain(select.expressions[0], "columns of a join have other names on each engine: name them")
-    aliases = {each.alias.casefold() for each in select.expressions if isinstance(each, exp.Alias)}
-    for clause in filter(None, map(select.args.get, ("where", "group", "having"))):
-        for column in clause.find_all(exp.Column):
-            if not column.table and column.name.casefold() in aliases:
-                raise _uncertain(column, "it may mean the column or the alias: write the expression")
 
 
 def _is_date(node: exp.Expr) -> bool:

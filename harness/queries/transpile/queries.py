@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -13,43 +13,27 @@ from sqlglot.errors import SqlglotError
 
 from harness.errors import RequestError
 from harness.metadata.filters.parse import reason
-from harness.metadata.model.schema import IntegerType, Type
-from harness.queries.transpile import spark_text
-from harness.queries.transpile.clauses import (
-    Unnests,
-    by_output,
-    group_by,
-    in_two_steps,
-    items_of,
-    limits,
-    order_by,
-    output_of,
-    place_of,
-    projected,
-)
+from harness.metadata.model import schema as dt
+from harness.queries.transpile import clauses, spark_text
+from harness.queries.transpile.aggregates import with_windows
 from harness.queries.transpile.expressions import Expressions
-from harness.queries.transpile.joins import FromClause, Turned
-from harness.queries.transpile.ordered_aggregates import check_ordered, direction
-from harness.queries.transpile.parser import check, parse, written_back
-from harness.queries.transpile.scopes import (
+from harness.queries.transpile.joins import (
+    FromClause,
     LoweredSparkQuery,
     NameScope,
     Output,
     Relation,
-    as_types,
-    check_parts,
+    Turned,
     renamed,
 )
+from harness.queries.transpile.ordered_aggregates import check_ordered, direction
+from harness.queries.transpile.parser import check, parse, written_back
 from harness.queries.transpile.spark_text import refused
 from harness.queries.transpile.values import HUGE, Typed, bind, common_type, type_name
-from harness.queries.transpile.windows import with_windows
 
-# WITH RECURSIVE.
-
-
-SINCE = (4, 1)
-"""The first version of Spark that has it."""
-LEVELS = 10_000
+_SINCE = (4, 1)
+"""The first version of Spark with recursive queries."""
+_LEVELS = 10_000
 """The most steps of a recursive query; more is an error. Spark's own limit is 100."""
 
 
@@ -57,20 +41,16 @@ def _mentions(node: exp.Expr, name: str) -> int:
     return sum(t.name.casefold() == name.casefold() and not t.args.get("db") for t in node.find_all(exp.Table))
 
 
-def recursive(
+def _recursive(
     cte: exp.CTE, name: str, around: NameScope, query: Callable[[exp.Expr, NameScope], LoweredSparkQuery]
 ) -> LoweredSparkQuery:
-    """The recursive query; its columns have the types of its first part. Raises UnsupportedError.
-
-    Args:
-        name: Spark's name of it.
-        around: the queries that WITH defines before it.
-        query: lowers a query.
-    """
+    """The recursive query, with the types of its first part. name: Spark's. around: with the queries before it."""
     node = cte.this
     if not isinstance(node, exp.Union) or node.args.get("distinct") or cte.args.get("key_expressions"):
         raise refused(cte, "WITH RECURSIVE without UNION ALL", "write UNION ALL, and a condition that ends it")
-    check_parts(node, {"this", "expression", "distinct"})
+    for key, value in node.args.items():
+        if value and key not in ("this", "expression", "distinct"):
+            raise refused(node, f"{key.strip('_').upper().replace('_', ' ')}")
     if _mentions(node.this, cte.alias) or _mentions(node.expression, cte.alias) != 1:
         raise refused(cte, "WITH RECURSIVE of a query that names itself more than once")
     start = query(node.this, NameScope(ctes=around.ctes))
@@ -80,88 +60,92 @@ def recursive(
     if len(step.columns) != len(columns):
         raise refused(cte)
     for first, then in zip(columns, step.columns, strict=True):
-        integers = all(isinstance(c.type, IntegerType) or c.type == HUGE for c in (first, then))
+        integers = all(isinstance(c.type, dt.IntegerType) or c.type == HUGE for c in (first, then))
         if str(first.type) != str(then.type) and not integers:
             raise refused(cte, f"WITH RECURSIVE of {first.type} and {then.type}", "cast both parts to one type")
-    types = [c.type for c in columns]
-    return LoweredSparkQuery(f"{start.sql} UNION ALL ({as_types(step, types)})", columns)
+    return LoweredSparkQuery(f"{start.sql} UNION ALL ({_as_types(step, [c.type for c in columns])})", columns)
+
+
+def _as_types(query: LoweredSparkQuery, types: Sequence[dt.Type]) -> str:
+    """The query with its columns in other types."""
+    pairs = list(zip(query.columns, types, strict=True))
+    if all(str(c.type) == str(t) for c, t in pairs):
+        return query.sql
+    parts = [c.sql if str(c.type) == str(t) else f"CAST({c.sql} AS {type_name(t)}) AS {c.sql}" for c, t in pairs]
+    return f"SELECT {', '.join(parts)} FROM ({query.sql})"
 
 
 _WORDS: dict[type[exp.Expr], str] = {exp.Union: "UNION", exp.Intersect: "INTERSECT", exp.Except: "EXCEPT"}
 
 
-def combined(node: exp.SetOperation, left: LoweredSparkQuery, right: LoweredSparkQuery) -> LoweredSparkQuery:
+def _combined(node: exp.SetOperation, left: LoweredSparkQuery, right: LoweredSparkQuery) -> LoweredSparkQuery:
     """The operation over both sides, each column in the type that they have in common. Raises UnsupportedError."""
     word = _WORDS[type(node)]
     if node.args.get("by_name"):
         left, right = _by_name(node, left, right)
     if len(left.columns) != len(right.columns):
         raise refused(node, "a set operation of different numbers of columns")
-    types = [
-        common_type([Typed("", a.type), Typed("", b.type)], word)
-        for a, b in zip(left.columns, right.columns, strict=True)
-    ]
+    pairs = list(zip(left.columns, right.columns, strict=True))
+    types = [common_type([Typed("", a.type), Typed("", b.type)], word) for a, b in pairs]
     columns = tuple(Output(c.name, t, c.sql) for c, t in zip(left.columns, types, strict=True))
-    sides = [as_types(side, types) for side in (left, right)]
     all_ = "" if node.args.get("distinct") else " ALL"
-    return LoweredSparkQuery(f"SELECT * FROM (({sides[0]}) {word}{all_} ({sides[1]}))", columns)
+    sql = f"SELECT * FROM (({_as_types(left, types)}) {word}{all_} ({_as_types(right, types)}))"
+    return LoweredSparkQuery(sql, columns)
 
 
-def _by_name(
-    node: exp.Expr, left: LoweredSparkQuery, right: LoweredSparkQuery
-) -> tuple[LoweredSparkQuery, LoweredSparkQuery]:
+def _by_name(node: exp.Expr, *sides: LoweredSparkQuery) -> list[LoweredSparkQuery]:
     """Both sides with the columns of either, null where a side lacks them."""
-    sides = []
-    for side in (left, right):
-        named = {c.name.casefold(): c for c in side.columns if c.name is not None}
-        if len(named) < len(side.columns):
-            raise refused(node, "BY NAME of columns without a name of their own", "name them with AS")
-        sides.append(named)
-    every = {**sides[1], **sides[0]}
-    order = [*sides[0], *(name for name in sides[1] if name not in sides[0])]
+    named = [{c.name.casefold(): c for c in side.columns if c.name is not None} for side in sides]
+    if any(len(own) < len(side.columns) for own, side in zip(named, sides, strict=True)):
+        raise refused(node, "BY NAME of columns without a name of their own", "name them with AS")
+    every = {**named[0], **{name: column for name, column in named[1].items() if name not in named[0]}}
     aligned = []
-    for side, named in zip((left, right), sides, strict=True):
+    for side, own in zip(sides, named, strict=True):
         columns, parts = [], []
-        for place, name in enumerate(order):
-            of = every[name]
-            value = named[name].sql if name in named else f"CAST(NULL AS {type_name(of.type)})"
-            columns.append(Output(of.name, named[name].type if name in named else of.type, f"c{place}"))
+        for place, (name, of) in enumerate(every.items()):
+            value = own[name].sql if name in own else f"CAST(NULL AS {type_name(of.type)})"
+            columns.append(Output(of.name, own.get(name, of).type, f"c{place}"))
             parts.append(f"{value} AS c{place}")
         aligned.append(LoweredSparkQuery(f"SELECT {', '.join(parts)} FROM ({side.sql})", tuple(columns)))
-    return aligned[0], aligned[1]
+    return aligned
 
 
 @dataclass(frozen=True, slots=True)
 class SparkQuery:
-    """A query in Spark's SQL.
+    """A query in Spark's SQL, whose columns are called `c0`, `c1`, ...
 
-    sql: its columns are called `c0`, `c1`, ...
-    names: DuckDB's names of the columns; None: DuckDB makes a name from the expression.
-    types: DuckDB's types of the columns, which may travel in other types on Spark.
-    written_back: the query as it was read, in DuckDB's SQL; see `harness.queries.transpile.agreement`.
+    names: DuckDB's names of the columns; None: made from the expression. types: DuckDB's types of the columns.
+    written_back: the query as it was read, in DuckDB's SQL, for `agreement`.
     needs: constructs that only later versions of Spark have, with the first of them.
-    parameters: values of its parameters, as texts that it casts, by name.
+    parameters: values of parameters by name, as texts that the query casts.
     """
 
     sql: str
     names: tuple[str | None, ...]
-    types: tuple[Type, ...]
+    types: tuple[dt.Type, ...]
     written_back: str
     needs: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     parameters: Mapping[str, str] = field(default_factory=dict)
 
 
 def query(
-    text: str, tables: Mapping[str, Mapping[str, Type]], values: Mapping[str, Any] = MappingProxyType({})
+    text: str, tables: Mapping[str, Mapping[str, dt.Type]], values: Mapping[str, Any] = MappingProxyType({})
 ) -> SparkQuery:
-    """A query in DuckDB's dialect as one of Spark's, that gives the same rows under ANSI, in UTC.
+    """A query in DuckDB's dialect as one of Spark's, with the same rows under ANSI, in UTC.
 
-    text: a query that DuckDB accepts over these tables. tables: by name the columns of each, by name. values: of its
-    parameters by name. Raises
-    UnsupportedError: a part that may mean different things on the two engines, or a table that is not among `tables`;
-    the message names it; RequestError: the text is no SQL, or nested too deeply.
+    text: a query that DuckDB accepts. tables: by name the types of columns by name. values: of parameters by name.
+
+    Raises UnsupportedError: a part may mean two things on the engines, or a table is none of `tables`; the message
+    names it; RequestError: the text is no SQL, or nested too deeply.
     """
-    statement = _parsed(text)
+    try:
+        parsed = parse(text)
+    except SqlglotError as error:
+        raise RequestError(f"Cannot parse the query as duckdb SQL: {reason(error)}.") from error
+    statement = parsed[0] if len(parsed) == 1 else None
+    if statement is None:
+        raise RequestError(f"Expected one query, got {len(parsed)} statements. Run them one by one.")
+    check(statement)
     read = written_back(statement)
     marks = [node for node in statement.find_all(exp.Placeholder) if node.name in values]
     texts = {f"p_{node.name}": bind(node, values[node.name]) for node in marks}
@@ -175,18 +159,6 @@ def query(
     return SparkQuery(lowered.sql, names, types, read, queries.needs, bound)
 
 
-def _parsed(text: str) -> exp.Expr:
-    try:
-        parsed = parse(text)
-    except SqlglotError as error:
-        raise RequestError(f"Cannot parse the query as duckdb SQL: {reason(error)}.") from error
-    statement = parsed[0] if len(parsed) == 1 else None
-    if statement is None:
-        raise RequestError(f"Expected one query, got {len(parsed)} statements. Run them one by one.")
-    check(statement)
-    return statement
-
-
 @dataclass(frozen=True, slots=True)
 class _Item:
     """An item of ORDER BY: its value, which way, and the column of the result that it is, None if it is none."""
@@ -197,12 +169,9 @@ class _Item:
 
 
 class _Queries:
-    """Lowers queries over bound tables, given by name in lower case.
+    """Lowers queries over tables by name in lower case. needs: constructs so far that need a later version of Spark."""
 
-    needs: constructs met so far that need a later version of Spark.
-    """
-
-    def __init__(self, tables: Mapping[str, tuple[str, Mapping[str, Type]]]) -> None:
+    def __init__(self, tables: Mapping[str, tuple[str, Mapping[str, dt.Type]]]) -> None:
         self._numbers = itertools.count()
         self.needs: dict[str, tuple[int, int]] = {}
         self._sources = FromClause(tables, self._numbers, self.query, self._expressions)
@@ -211,21 +180,26 @@ class _Queries:
         """A query. `around`: the names that it may use besides those of its own tables."""
         match node:
             case exp.Subquery() if not node.args.get("joins") and not node.args.get("pivots"):
-                inner = self._with(node, around)
-                lowered = self.query(node.this, inner[1])
-                return self._ended(node, inner[0], f"({lowered.sql})", lowered.columns)
+                start, inner = self._with(node, around)
+                lowered = self.query(node.this, inner)
+                return self._ended(node, start, f"({lowered.sql})", lowered.columns)
             case exp.Select():
-                return self._select(node, around)
+                start, around = self._with(node, around)
+                node = with_windows(node)
+                scope = NameScope(ctes=around.ctes, outer=around)
+                source = self._sources.clause(node, scope)
+                scope.aliases = _aliases(node)
+                return self._selected(node, scope, start, source)
             case exp.Pivot():
                 return self._sources.turned(Turned.of_statement(node), around)
             case exp.Values():
                 return self._sources.values(node, around)
             case exp.Union() | exp.Intersect() | exp.Except():
-                return self._set_operation(node, around)
+                start, around = self._with(node, around)
+                both = _combined(node, self.query(node.this, around), self.query(node.expression, around))
+                return self._ended(node, start, both.sql, both.columns)
             case _:
                 raise refused(node)
-
-    # WITH, ORDER BY and LIMIT.
 
     def _with(self, node: exp.Expr, around: NameScope) -> tuple[str, NameScope]:
         """The WITH clause, and the names under it."""
@@ -238,34 +212,24 @@ class _Queries:
             name = spark_text.name(f"w{next(self._numbers)}")
             is_recursive = bool(clause.args.get("recursive")) and _mentions(cte.this, cte.alias) > 0
             if is_recursive:
-                lowered, any_recursive = recursive(cte, name, inner, self.query), True
-                self.needs["WITH RECURSIVE"] = SINCE
+                lowered, any_recursive = _recursive(cte, name, inner, self.query), True
+                self.needs["WITH RECURSIVE"] = _SINCE
             else:
                 lowered = self.query(cte.this, NameScope(ctes=inner.ctes))
             columns = renamed(lowered.columns, cte)
             inner.ctes = {**inner.ctes, cte.alias.casefold(): (name, columns)}
-            levels = f" MAX RECURSION LEVEL {LEVELS}" if is_recursive else ""
+            levels = f" MAX RECURSION LEVEL {_LEVELS}" if is_recursive else ""
             parts.append(f"{name}{levels} AS ({lowered.sql})")
         return f"WITH {'RECURSIVE ' if any_recursive else ''}{', '.join(parts)} ", inner
 
     def _ended(self, node: exp.Expr, start: str, body: str, columns: tuple[Output, ...]) -> LoweredSparkQuery:
         """A query whose ORDER BY sees its columns only."""
-        items = [by_output(item, columns) for item in items_of(node.args.get("order"), columns)]
-        return LoweredSparkQuery(f"{start}{body}{order_by(items)}{limits(node)}", columns)
-
-    # SELECT.
-
-    def _select(self, node: exp.Select, around: NameScope) -> LoweredSparkQuery:
-        start, around = self._with(node, around)
-        node = with_windows(node)
-        scope = NameScope(ctes=around.ctes, outer=around)
-        source = self._sources.clause(node, scope)
-        scope.aliases = _aliases(node)
-        return self._selected(node, scope, start, source)
+        items = [clauses.by_output(item, columns) for item in clauses.items_of(node.args.get("order"), columns)]
+        return LoweredSparkQuery(f"{start}{body}{clauses.ends(items, node)}", columns)
 
     def _selected(self, node: exp.Select, scope: NameScope, start: str, source: str) -> LoweredSparkQuery:
         """A SELECT over the FROM clause `source`, in two steps where it has to be. start: its WITH clause."""
-        steps = in_two_steps(node)
+        steps = clauses.in_two_steps(node)
         if steps is not None:
             scope.aliases = _aliases(steps[0])
             first = self._selected(steps[0], scope, "", source)
@@ -273,9 +237,9 @@ class _Queries:
             columns = tuple(Output(f"h{place}", c.type, c.sql) for place, c in enumerate(first.columns))
             second = NameScope(sources=[Relation(name, name, columns)], ctes=scope.ctes)
             return self._selected(steps[1], second, start, f" FROM ({first.sql}) AS {name}")
-        unnests = Unnests.of(node, next(self._numbers))
+        unnests = clauses.Unnests(f"u{next(self._numbers)}", len({call.this for call in clauses.unnested_in(node)}) > 1)
         expressions = self._expressions(scope, unnests)
-        outputs = [o for e in node.expressions for o in projected(e, scope, expressions)]
+        outputs = [o for e in node.expressions for o in clauses.projected(e, scope, expressions)]
         columns = tuple(Output(name, v.type, f"c{i}") for i, (name, v) in enumerate(outputs))
         shown = [f"{v.sql} AS c{i}" for i, (_, v) in enumerate(outputs)]
         items = self._ordering(node, scope, expressions, outputs, columns)
@@ -285,7 +249,7 @@ class _Queries:
         if node.args.get("where") is not None:
             conditions.append(expressions.boolean(node.args["where"].this))
         source += f" WHERE {' AND '.join(conditions)}" if conditions else ""
-        source += group_by(node, scope, expressions, [v for _, v in outputs])
+        source += clauses.group_by(node, scope, expressions, [v for _, v in outputs])
         having, group = node.args.get("having"), node.args.get("group")
         if having is not None:
             keys = [] if group is None else [e.name.casefold() for e in group.expressions if isinstance(e, exp.Column)]
@@ -296,10 +260,10 @@ class _Queries:
         order = node.args.get("order")
         is_late = node.args.get("group") is not None or (order is not None and order.find(exp.Window) is not None)
         # In a correlated query Spark forgets the order of a LIMIT by expressions that the query does not show.
-        is_forgotten = bool(hidden and limits(node)) and scope.is_within
+        is_forgotten = bool(hidden and clauses.limits(node)) and scope.is_within
         if chosen is None and (distinct or not hidden or not (is_late or is_forgotten)):
-            by = order_by([f"{item.column or item.value.sql}{item.direction}" for item in items])
-            return LoweredSparkQuery(f"{start}SELECT {distinct}{', '.join(shown)}{source}{by}{limits(node)}", columns)
+            end = clauses.ends([f"{item.column or item.value.sql}{item.direction}" for item in items], node)
+            return LoweredSparkQuery(f"{start}SELECT {distinct}{', '.join(shown)}{source}{end}", columns)
         if distinct and hidden:
             raise refused(node, "an order by what is no column of the result")
         # Spark orders by no aggregate and no window that it has not shown, and chooses rows in a query around.
@@ -307,9 +271,9 @@ class _Queries:
         where = ""
         if chosen is not None:
             shown, where = [*shown, f"{chosen} AS q"], " WHERE q"
-        by = order_by([f"{item.column or hidden[item.value.sql]}{item.direction}" for item in items])
+        end = clauses.ends([f"{item.column or hidden[item.value.sql]}{item.direction}" for item in items], node)
         names = ", ".join(c.sql for c in columns)
-        rows = f"(SELECT {', '.join(shown)}{source}){where}{by}{limits(node)}"
+        rows = f"(SELECT {', '.join(shown)}{source}){where}{end}"
         rows = f"(SELECT * FROM {rows})" if is_forgotten else rows
         return LoweredSparkQuery(f"{start}SELECT {distinct}{names} FROM {rows}", columns)
 
@@ -332,7 +296,7 @@ class _Queries:
             raise refused(node, "DISTINCT ON", "add ORDER BY, so that it is certain which row is the first")
         keys = []
         for key in on:
-            place = place_of(key)
+            place = clauses.place_of(key)
             if place is None:
                 _check_shadows(key, scope)
                 keys.append(expressions.translate(key).sql)
@@ -343,7 +307,7 @@ class _Queries:
         order = ", ".join(f"{item.value.sql}{item.direction}" for item in items)
         return f"ROW_NUMBER() OVER (PARTITION BY {', '.join(keys)} ORDER BY {order}) = 1"
 
-    def _expressions(self, scope: NameScope, unnests: Unnests | None = None) -> Expressions:
+    def _expressions(self, scope: NameScope, unnests: clauses.Unnests | None = None) -> Expressions:
         pending: set[int] = set()
 
         def alias(node: exp.Expr) -> Typed:
@@ -355,7 +319,7 @@ class _Queries:
             finally:
                 pending.discard(id(node))
 
-        def subquery(node: exp.Query) -> tuple[str, tuple[Type, ...]]:
+        def subquery(node: exp.Query) -> tuple[str, tuple[dt.Type, ...]]:
             lowered = self.query(node, scope)
             return lowered.sql, tuple(c.type for c in lowered.columns)
 
@@ -375,20 +339,13 @@ class _Queries:
         columns: tuple[Output, ...],
     ) -> list[_Item]:
         items = []
-        for item in items_of(node.args.get("order"), columns):
-            output = output_of(item, columns)
+        for item in clauses.items_of(node.args.get("order"), columns):
+            output = clauses.output_of(item, columns)
             value = expressions.translate(item.this) if output is None else outputs[columns.index(output)][1]
             check_ordered(item, value.type)
             same = next((c.sql for c, (_, v) in zip(columns, outputs, strict=True) if v.sql == value.sql), None)
             items.append(_Item(value, direction(item), same if output is None else output.sql))
         return items
-
-    # UNION, INTERSECT, EXCEPT.
-
-    def _set_operation(self, node: exp.SetOperation, around: NameScope) -> LoweredSparkQuery:
-        start, around = self._with(node, around)
-        both = combined(node, self.query(node.this, around), self.query(node.expression, around))
-        return self._ended(node, start, both.sql, both.columns)
 
 
 def _aliases(node: exp.Select) -> dict[str, exp.Expr]:
@@ -408,10 +365,7 @@ def _distinct_on(node: exp.Select) -> list[exp.Expr] | None:
 
 
 def _check_shadows(node: exp.Expr, scope: NameScope, but: Collection[str] = ()) -> None:
-    """Refuses names that are a column and another expression of the projection, where either may be meant.
-
-    In GROUP BY, and in an expression of ORDER BY, it is the column. `but`: names that are the column's here.
-    """
+    """Refuses names of a column and of another expression of SELECT where either may be meant. but: never refused."""
     for column in node.find_all(exp.Column):
         if len(column.parts) == 1 and column.name.casefold() not in but and scope.shadowed(column.name):
             raise refused(node, f"{column.name}, which is both a column and another expression of SELECT,")

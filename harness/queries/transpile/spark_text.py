@@ -12,27 +12,7 @@ from typing import Any
 from sqlglot import exp
 
 from harness.errors import UnsupportedError
-from harness.metadata.model.schema import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    FixedType,
-    FloatType,
-    GeographyType,
-    GeometryType,
-    IntegerType,
-    ListType,
-    MapType,
-    StringType,
-    StructType,
-    TimestampType,
-    TimeType,
-    Type,
-    UnknownType,
-    UuidType,
-    VariantType,
-)
+from harness.metadata.model import schema as dt
 
 
 def name(text: str) -> str:
@@ -42,50 +22,46 @@ def name(text: str) -> str:
 
 def text(value: str) -> str:
     """A string literal. Everything unusual is escaped, so that neither the parser nor a log can take it wrongly."""
-    return "'" + "".join(_character(c) for c in value) + "'"
+    return "'" + "".join(map(_character, value)) + "'"
 
 
 def _character(character: str) -> str:
     code = ord(character)
-    if character in "\\'":
-        return "\\" + character
     if 32 <= code < 127:
-        return character
+        return f"\\{character}" if character in "\\'" else character
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
-def literal(value: Any, type_: Type) -> str:
-    """A value as internal values (`harness.metadata.model.schema`) as an expression of the type that its values
-    travel in."""
+def literal(value: Any, type_: dt.Type) -> str:
+    """An internal value (`harness.metadata.model.schema`) as an expression of the type in which it travels."""
     if value is None:
         return f"CAST(NULL AS {type_name(type_)})"
     match type_:
-        case BooleanType():
+        case dt.BooleanType():
             return "true" if value else "false"
-        case IntegerType(bits=bits):
+        case dt.IntegerType(bits=bits):
             return integer(int(value), bits)
-        case FloatType(bits=bits):
+        case dt.FloatType(bits=bits):
             return _floating(float(value), bits)
-        case DecimalType(precision=precision, scale=scale):
+        case dt.DecimalType(precision=precision, scale=scale):
             return f"CAST({Decimal(value):f}BD AS DECIMAL({precision}, {scale}))"
-        case DateType():
+        case dt.DateType():
             return f"DATE_FROM_UNIX_DATE({int(value)})"
-        case TimestampType(unit="us", utc=True):
+        case dt.TimestampType(unit="us", utc=True):
             return f"TIMESTAMP_MICROS({integer(value, 64)})"
-        case TimestampType(unit="us"):
-            micros = int(value)
+        case dt.TimestampType(unit="us"):
             try:
-                moment = datetime.datetime(1970, 1, 1) + datetime.timedelta(microseconds=micros)
+                moment = datetime.datetime(1970, 1, 1) + datetime.timedelta(microseconds=int(value))
             except OverflowError:
-                return f"CAST(TIMESTAMP_MICROS({integer(micros, 64)}) AS TIMESTAMP_NTZ)"
+                return f"CAST(TIMESTAMP_MICROS({integer(value, 64)}) AS TIMESTAMP_NTZ)"
             return f"TIMESTAMP_NTZ'{moment.isoformat(sep=' ')}'"
-        case TimestampType() | TimeType():
+        case dt.TimestampType() | dt.TimeType():
             return integer(int(value), 64)
-        case StringType() | VariantType():
+        case dt.StringType() | dt.VariantType():
             return text(value)
-        case UuidType():
+        case dt.UuidType():
             return text(str(uuid.UUID(bytes=bytes(value))))
-        case FixedType() | BinaryType():
+        case dt.FixedType() | dt.BinaryType():
             return f"X'{bytes(value).hex()}'"
         case _:
             raise UnsupportedError(f"Cannot write a value of type {type_} in Spark's SQL")
@@ -100,8 +76,7 @@ def integer(value: int, bits: int) -> str:
 
 
 def _floating(value: float, bits: int) -> str:
-    suffix = "D" if bits == 64 else "F"
-    type_ = "DOUBLE" if bits == 64 else "FLOAT"
+    suffix, type_ = ("D", "DOUBLE") if bits == 64 else ("F", "FLOAT")
     if math.isnan(value):
         return f"CAST('NaN' AS {type_})"
     if math.isinf(value):
@@ -111,38 +86,33 @@ def _floating(value: float, bits: int) -> str:
 
 
 _NAMES: dict[type[Any], str] = {
-    BooleanType: "BOOLEAN",
-    DateType: "DATE",
-    TimeType: "BIGINT",
-    StringType: "STRING",
-    VariantType: "STRING",
-    UuidType: "STRING",
-    FixedType: "BINARY",
-    BinaryType: "BINARY",
-    GeometryType: "BINARY",
-    GeographyType: "BINARY",
-    UnknownType: "INT",
+    dt.BooleanType: "BOOLEAN",
+    dt.DateType: "DATE",
+    dt.TimeType: "BIGINT",
+    **dict.fromkeys((dt.StringType, dt.VariantType, dt.UuidType), "STRING"),
+    **dict.fromkeys((dt.FixedType, dt.BinaryType, dt.GeometryType, dt.GeographyType), "BINARY"),
+    dt.UnknownType: "INT",
 }
 
 
-def type_name(type_: Type) -> str:
+def type_name(type_: dt.Type) -> str:
     """The Spark type in which values of a type travel."""
     match type_:
-        case IntegerType(bits=bits):
+        case dt.IntegerType(bits=bits):
             return {8: "TINYINT", 16: "SMALLINT", 32: "INT", 64: "BIGINT"}[bits]
-        case FloatType(bits=bits):
+        case dt.FloatType(bits=bits):
             return "DOUBLE" if bits == 64 else "FLOAT"
-        case DecimalType(precision=precision, scale=scale):
+        case dt.DecimalType(precision=precision, scale=scale):
             return f"DECIMAL({precision}, {scale})"
-        case TimestampType(unit="us", utc=utc):
+        case dt.TimestampType(unit="us", utc=utc):
             return "TIMESTAMP" if utc else "TIMESTAMP_NTZ"
-        case TimestampType():
+        case dt.TimestampType():
             return "BIGINT"
-        case StructType(fields=fields):
+        case dt.StructType(fields=fields):
             return f"STRUCT<{', '.join(f'{name(f.name)}: {type_name(f.type)}' for f in fields)}>"
-        case ListType(element=element):
+        case dt.ListType(element=element):
             return f"ARRAY<{type_name(element.type)}>"
-        case MapType(key=key, value=value):
+        case dt.MapType(key=key, value=value):
             return f"MAP<{type_name(key.type)}, {type_name(value.type)}>"
         case _ if type(type_) in _NAMES:
             return _NAMES[type(type_)]
@@ -154,22 +124,19 @@ _ANY = "run it on DuckDB, or write the query for Spark and say dialect='spark'"
 
 
 def refused(node: exp.Expr, what: str | None = None, instead: str | None = None) -> UnsupportedError:
-    """The error for something that may mean different things on the two engines.
+    """The error for a construct that may mean different things on the two engines.
 
-    what: its name; None: that of a function, and of anything else none. instead: words that both engines read alike.
+    what: its name; None: of a function, its own. instead: words that both engines read alike.
     """
     while isinstance(node, exp.JSONPath | exp.JSONPathPart) and node.parent is not None:
         node = node.parent  # to something that the user wrote
     shown = node.sql("duckdb", comments=False)
-    what = what or _name(node, shown)
+    is_call = isinstance(node, exp.Func) and not isinstance(node, exp.Binary)
+    called = re.match(r"\w+(?=\()", shown) if is_call else None
+    what = what or ("this" if called is None else f"{called[0].lower()}()")
     shown = shown if len(shown) <= 80 else shown[:77] + "..."
     return UnsupportedError(
         f"Cannot run {what} on Spark with certainly the same rows as on DuckDB, in: {shown}; "
         f"{f'{instead}, ' if instead else ''}{_ANY}",
         options=("dialect",),
     )
-
-
-def _name(node: exp.Expr, text: str) -> str:
-    called = re.match(r"\w+(?=\()", text) if isinstance(node, exp.Func) and not isinstance(node, exp.Binary) else None
-    return "this" if called is None else f"{called[0].lower()}()"

@@ -401,14 +401,14 @@ def fitting(number: object, bits: int = 64) -> int | None:
 Skip: TypeAlias = Callable[[DataFiles], Verdicts]
 """Verdicts on files. Unknown statistics keep a file. They never skip one."""
 
-_SHOWN = ("manifest", "tuple", "record_count", "size")
+_SHOWN = ("manifest", "spec_id", "tuple", "record_count", "size")
 
 
 @dataclass(frozen=True, slots=True)
 class SkippedDataFiles:
     """Live data files that are not read.
 
-    table: the columns manifest, tuple, record_count and size, as in `DataFiles`, and the verdict.
+    table: the columns manifest, spec_id, tuple, record_count and size, as in `DataFiles`, and the verdict.
     paths: as recorded. They are most of a file's facts, and seldom asked for.
     """
 

@@ -1,4 +1,1 @@
-"""Functions of DuckDB in Spark's SQL, a module for each kind of values. Read `registry` first: the shape of an entry.
-
-`table` has all entries, and lowers a call by them.
-"""
+"""Functions of DuckDB in Spark's SQL by kind of values. `registry` has the shape of an entry, `table` all entries."""

@@ -7,53 +7,42 @@ import re
 from sqlglot import exp
 
 from harness.metadata.filters.literals import Kind, literal_of
-from harness.metadata.model.schema import DateType, IntegerType, OpaqueType, TimestampType, UnknownType
+from harness.metadata.model import schema as dt
 from harness.queries.transpile import spark_text
-from harness.queries.transpile.functions.lists import list_of
+from harness.queries.transpile.functions.nested import list_of
 from harness.queries.transpile.functions.registry import (
     BIGINT,
     CLOCK,
     Call,
     Function,
     Lowering,
-    said,
-    whole,
+    guarded,
 )
-from harness.queries.transpile.functions.text import guarded
-from harness.queries.transpile.values import DOUBLE, LONG, Typed
+from harness.queries.transpile.values import DATE, DOUBLE, LONG, Typed, is_moment, is_timestamp
 
-INTERVAL = OpaqueType("interval")
+INTERVAL = dt.OpaqueType("interval")
 """Months, days and microseconds; on Spark a CalendarInterval."""
-SPAN = OpaqueType("difference of timestamps")
+SPAN = dt.OpaqueType("difference of timestamps")
 """The type of `timestamp - timestamp` on DuckDB: an interval without months; on Spark microseconds, a BIGINT."""
 
+_CLOCK, _INSTANT = dt.TimestampType(), dt.TimestampType(utc=True)
 _MONTHS = {"year": 12, "quarter": 3, "month": 1, "decade": 120, "century": 1200, "millennium": 12000}
 _DAYS = {"week": 7, "day": 1}
 _CLOCK_US = {"hour": 3_600_000_000, "minute": 60_000_000, "second": 1_000_000, "millisecond": 1000, "microsecond": 1}
 _DAY_US = 86_400_000_000
 
 
-def is_timestamp(value: Typed) -> bool:
-    """Tells whether it is a moment that has microseconds."""
-    return isinstance(value.type, TimestampType) and value.type.unit == "us"
-
-
-def is_moment(value: Typed) -> bool:
-    """Tells whether it is a date or a timestamp."""
-    return isinstance(value.type, DateType) or is_timestamp(value)
-
-
 def micros(value: Typed) -> str:
     """Microseconds since 1970 of a DATE or TIMESTAMP."""
-    if isinstance(value.type, DateType):
+    if isinstance(value.type, dt.DateType):
         return f"(CAST(UNIX_DATE({value.sql}) AS BIGINT) * {_DAY_US}L)"
-    instant = value.sql if value.type == TimestampType(utc=True) else f"CAST({value.sql} AS TIMESTAMP)"
+    instant = value.sql if value.type == dt.TimestampType(utc=True) else f"CAST({value.sql} AS TIMESTAMP)"
     return f"UNIX_MICROS({instant})"
 
 
 def amount(value: Typed, unit: str) -> Typed | None:
     """An interval of so many units; None if that is no number of 32 bits."""
-    if not isinstance(value.type, IntegerType) or value.type.bits > 32:
+    if not _is_small(value):
         return None
     sql = f"CAST({value.sql} AS INT)"
     arguments = ["0"] * 7
@@ -85,18 +74,14 @@ def _of_text(text: str) -> tuple[int, int, int] | None:
     parts = _COUNTED_UNIT.findall(text)
     if not parts or _COUNTED_UNIT.sub("", text).strip():
         return None
-    months = days = clock = 0
+    sums = [0, 0, 0]
     for count, name in parts:
         unit = name.lower() if name.lower() in _UNITS else name.lower().removesuffix("s")
-        if unit in _MONTHS:
-            months += int(count) * _MONTHS[unit]
-        elif unit in _DAYS:
-            days += int(count) * _DAYS[unit]
-        elif unit in _CLOCK_US:
-            clock += int(count) * _CLOCK_US[unit]
-        else:
+        if unit not in _UNITS:
             return None
-    return months, days, clock
+        for place, units in enumerate((_MONTHS, _DAYS, _CLOCK_US)):
+            sums[place] += int(count) * units.get(unit, 0)
+    return sums[0], sums[1], sums[2]
 
 
 _COUNTED_UNIT = re.compile(r"\s*([+-]?\d{1,9})\s+([A-Za-z]+)(?=\s|$)")
@@ -128,29 +113,32 @@ def of_node(node: exp.Expr, count: Typed | None) -> Typed | None:
     return amount(count, unit.name.lower().removesuffix("s"))
 
 
-def moved(base: Typed, by: Typed, sign: str) -> Typed | None:
-    """A DATE or TIMESTAMP plus or minus an interval; None for other types."""
-    if by.type != INTERVAL:
+def arithmetic(left: Typed, sign: str, right: Typed) -> Typed | None:
+    """A sum, difference or product with moments and intervals; None for other types."""
+    if sign != "-" and not isinstance(left.type, dt.DateType | dt.TimestampType):
+        left, right = right, left
+    if sign == "*":
+        by, factor = (left, right) if left.type == INTERVAL else (right, left)
+        fits = by.type == INTERVAL and _is_small(factor)
+        return Typed(f"({by.sql} * {factor.sql})", INTERVAL) if fits else None
+    is_date = isinstance(left.type, dt.DateType)
+    if is_date and _is_small(right):
+        return Typed(f"{'DATE_ADD' if sign == '+' else 'DATE_SUB'}({left.sql}, {right.sql})", DATE)
+    if right.type == INTERVAL and is_date:
+        return Typed(f"(CAST({left.sql} AS TIMESTAMP_NTZ) {sign} {right.sql})", _CLOCK)
+    if right.type == INTERVAL:
+        return Typed(f"({left.sql} {sign} {right.sql})", left.type) if is_timestamp(left.type) else None
+    if sign == "+" or not is_moment(left.type) or not is_moment(right.type):
         return None
-    if isinstance(base.type, DateType):
-        return Typed(f"(CAST({base.sql} AS TIMESTAMP_NTZ) {sign} {by.sql})", TimestampType())
-    return Typed(f"({base.sql} {sign} {by.sql})", base.type) if is_timestamp(base) else None
-
-
-def difference(left: Typed, right: Typed) -> Typed | None:
-    """A timestamp minus a timestamp or a date; None for other types."""
-    if not is_moment(left) or not is_moment(right):
-        return None
-    if TimestampType(utc=True) in (left.type, right.type) and left.type != right.type:
+    if is_date and isinstance(right.type, dt.DateType):
+        return Typed(f"CAST(DATEDIFF({left.sql}, {right.sql}) AS BIGINT)", LONG)
+    if left.type != right.type and _INSTANT in (left.type, right.type):
         return None
     return Typed(f"({micros(left)} - {micros(right)})", SPAN)
 
 
-def times(factor: Typed, by: Typed) -> Typed | None:
-    """A whole number of 32 bits times an interval."""
-    if by.type != INTERVAL or not isinstance(factor.type, IntegerType) or factor.type.bits > 32:
-        return None
-    return Typed(f"({by.sql} * {factor.sql})", INTERVAL)
+def _is_small(value: Typed) -> bool:
+    return isinstance(value.type, dt.IntegerType) and value.type.bits <= 32
 
 
 # Series of numbers and of moments, as lists. In FROM they are rows.
@@ -160,16 +148,16 @@ def _series(call: Call) -> Typed | None:
     """`range` leaves its end out, `generate_series` does not."""
     if not 1 <= len(call.arguments) <= 3:
         return None
-    values = [call.value(place) for place in range(min(2, len(call.arguments)))]
-    if all(isinstance(v.type, IntegerType | UnknownType) for v in values):
+    values = call.values()[:2]
+    if all(isinstance(v.type, dt.IntegerType | dt.UnknownType) for v in values):
         return _numbers(call, values)
-    if all(is_moment(v) and v.type != TimestampType(utc=True) for v in values) and len(call.arguments) == 3:
+    if all(is_moment(v.type) and v.type != dt.TimestampType(utc=True) for v in values) and len(call.arguments) == 3:
         return _moments(call, *values)
     return None
 
 
 def _numbers(call: Call, values: list[Typed]) -> Typed:
-    step = 1 if len(call.arguments) < 3 else whole(call.value(2))
+    step = 1 if len(call.arguments) < 3 else call.value(2).number
     if step is None or step == 0:
         raise call.refused(f"{call.name}() with a step that is no literal")
     start, end = ("0L" if v is None else BIGINT(v) for v in (values if len(values) == 2 else [None, *values]))
@@ -177,9 +165,7 @@ def _numbers(call: Call, values: list[Typed]) -> Typed:
         end = f"({end} {'-' if step > 0 else '+'} 1L)"
     forward, back = (">=", "<") if step > 0 else ("<=", ">")
     made = f"SEQUENCE({start}, {end}, CAST({step} AS BIGINT))"
-    nothing = "CAST(ARRAY() AS ARRAY<BIGINT>)"
-    sql = f"CASE WHEN {end} {forward} {start} THEN {made} WHEN {end} {back} {start} THEN {nothing} END"
-    return Typed(sql, list_of(LONG))
+    return _listed(f"{end} {forward} {start}", made, f"{end} {back} {start}", LONG)
 
 
 def _moments(call: Call, first: Typed, last: Typed) -> Typed:
@@ -194,16 +180,16 @@ def _moments(call: Call, first: Typed, last: Typed) -> Typed:
         # DuckDB goes on from the month before, whose last day may be an earlier one.
         message = "'harness: a series by months from behind the 28th differs between the engines'"
         made = f"CASE WHEN DAY({start}) > 28 THEN RAISE_ERROR({message}) ELSE {made} END"
-    nothing = "CAST(ARRAY() AS ARRAY<TIMESTAMP_NTZ>)"
-    sql = f"CASE WHEN {end} >= {start} THEN {made} WHEN {end} < {start} THEN {nothing} END"
-    return Typed(sql, list_of(TimestampType()))
+    return _listed(f"{end} >= {start}", made, f"{end} < {start}", _CLOCK)
+
+
+def _listed(forward: str, made: str, back: str, element: dt.Type) -> Typed:
+    nothing = f"CAST(ARRAY() AS ARRAY<{spark_text.type_name(element)}>)"
+    return Typed(f"CASE WHEN {forward} THEN {made} WHEN {back} THEN {nothing} END", list_of(element))
 
 
 SERIES = (Function(("range",), _series), Function(("generate_series",), _series))
 
-
-_CLOCK = TimestampType()
-_INSTANT = TimestampType(utc=True)
 
 # Parts of a moment: {0} is a DATE or a TIMESTAMP of Spark.
 _YEAR = "YEAR({0})"
@@ -254,7 +240,7 @@ _BEFORE_CHRIST = ("decade", "century", "millennium", "yearweek", "era")
 
 def _named(call: Call, place: int) -> str:
     """The part of a moment that an argument names; refused if it is no literal."""
-    name = said(call.value(place))
+    name = call.value(place).text
     if name is None:
         raise call.refused("a part of a date that no literal names")
     return _PART.get(name.lower(), name.lower())
@@ -268,7 +254,7 @@ def _part_of(part: str) -> Lowering:
 def _part(call: Call, part: str, value: Typed) -> Typed:
     if value.type == SPAN:
         return _part_of_span(call, part, value)
-    if not is_moment(value):
+    if not is_moment(value.type):
         raise call.refused(f"{part} of {value.type}")
     if part == "epoch" and value.type == _INSTANT:
         raise call.refused("epoch of a TIMESTAMP WITH TIME ZONE", "use epoch(… AT TIME ZONE 'UTC')")
@@ -277,12 +263,11 @@ def _part(call: Call, part: str, value: Typed) -> Typed:
     text = _DATES.get(part) or _CLOCKS.get(part)
     if text is None:
         raise call.refused(f"{part} of {value.type}")
-    if isinstance(value.type, DateType) and part in _CLOCKS:
+    if isinstance(value.type, dt.DateType) and part in _CLOCKS:
         return Typed(f"CASE WHEN {value.sql} IS NOT NULL THEN 0L END", LONG)
     sql = f"CAST({text.format(value.sql)} AS BIGINT)"
     if part in _BEFORE_CHRIST:
-        message = f"{part} before the year 1"
-        sql = f"CASE WHEN {value.sql} IS NULL THEN NULL ELSE {guarded(f'YEAR({value.sql}) > 0', sql, message)} END"
+        sql = guarded(value.sql, f"YEAR({value.sql}) > 0", sql, f"{part} before the year 1")
     return Typed(sql, LONG)
 
 
@@ -310,16 +295,15 @@ _YEARS = {"decade": 10, "century": 100, "millennium": 1000}
 
 def _truncated(call: Call) -> Typed | None:
     unit, value = _named(call, 0), call.value(1)
-    if not is_moment(value):
+    if not is_moment(value.type):
         raise call.refused(f"date_trunc of {value.type}")
-    type_ = value.type if isinstance(value.type, TimestampType) else _CLOCK
+    type_ = value.type if isinstance(value.type, dt.TimestampType) else _CLOCK
     if unit in _TRUNCATED:
         # Spark gives an instant in the session's zone, which is UTC here.
         sql = f"DATE_TRUNC('{unit.upper()}', {value.sql})"
     elif unit in _YEARS:
         start = f"MAKE_DATE(YEAR({value.sql}) DIV {_YEARS[unit]} * {_YEARS[unit]}, 1, 1)"
-        done = guarded(f"YEAR({value.sql}) > 0", start, f"{unit} before the year 1")
-        sql = f"CASE WHEN {value.sql} IS NULL THEN NULL ELSE {done} END"
+        sql = guarded(value.sql, f"YEAR({value.sql}) > 0", start, f"{unit} before the year 1")
     elif unit == "isoyear":
         sql = f"DATE_TRUNC('WEEK', MAKE_DATE(EXTRACT(YEAROFWEEK FROM {value.sql}), 1, 4))"
     else:
@@ -341,7 +325,7 @@ _COUNTED = {
 def _ends(call: Call) -> tuple[str, list[Typed]]:
     """The unit and the two moments of a difference. Raises UnsupportedError."""
     ends = [call.value(1), call.value(2)]
-    if not all(is_moment(v) for v in ends):
+    if not all(is_moment(v.type) for v in ends):
         raise call.refused(f"{call.name} of {', '.join(str(v.type) for v in ends)}")
     return _named(call, 0), ends
 
@@ -371,20 +355,16 @@ def _whole_between(call: Call) -> Typed | None:
     return Typed(f"(({micros(last)} - {micros(first)}) DIV {units[unit]}L)", LONG)
 
 
-_NAMED_PARTS = {
-    **{part: (part,) for part in ("year", "quarter", "month", "isodow", "isoyear", "yearweek", "decade", "century")},
-    **{
-        part: (part,)
-        for part in ("millennium", "era", "hour", "minute", "second", "millisecond", "microsecond", "epoch")
-    },
+_NAMES = {
     "day": ("day", "dayofmonth"),
     "dow": ("dayofweek", "weekday"),
     "doy": ("dayofyear",),
     "week": ("week", "weekofyear"),
 }
+"""The names of functions of parts that are not called as their part alone."""
 
 FUNCTIONS = (
-    *(Function(names, _part_of(part), 1) for part, names in _NAMED_PARTS.items()),
+    *(Function(_NAMES.get(part, (part,)), _part_of(part), 1) for part in (*_DATES, *_CLOCKS, "epoch")),
     Function(("date_part", "datepart", "extract"), lambda call: _part(call, _named(call, 0), call.value(1)), 2),
     Function(("date_trunc", "datetrunc"), _truncated, 2),
     Function(("date_diff", "datediff"), _between, 3),

@@ -5,43 +5,26 @@ from __future__ import annotations
 import math
 from functools import cache
 
-from harness.metadata.model.schema import DecimalType, FloatType, IntegerType
+from harness.metadata.model import schema as dt
 from harness.queries.transpile import spark_text
 from harness.queries.transpile.functions.registry import (
+    DECIMAL,
+    FLOATING,
     NUMBER,
+    NUMERIC,
+    WHOLE,
     Call,
     Function,
     Lowering,
+    Parameter,
     Signature,
     formed,
-    whole,
+    same,
 )
-from harness.queries.transpile.values import BOOLEAN, DOUBLE, Typed, alike, as_decimal, coerced, is_number, type_name
+from harness.queries.transpile.values import BOOLEAN, DOUBLE, Typed, alike, as_decimal, coerced, type_name
 
-_TINY = IntegerType(8)
+_TINY = dt.IntegerType(8)
 _INFINITY = spark_text.literal(math.inf, DOUBLE)
-
-
-def _number(call: Call, kind: type = object) -> Typed:
-    """The first argument, of a kind of numbers. Raises UnsupportedError."""
-    value = call.value(0)
-    if not is_number(value.type) or not isinstance(value.type, kind):
-        raise call.refused(f"{call.name} of {value.type}")
-    return value
-
-
-def _abs(call: Call) -> Typed | None:
-    value = _number(call)
-    return Typed(f"ABS({value.sql})", value.type)
-
-
-def _sign(call: Call) -> Typed | None:
-    value = _number(call)
-    of_nan = f"WHEN ISNAN({value.sql}) THEN 0Y " if isinstance(value.type, FloatType) else ""
-    return Typed(f"CASE {of_nan}WHEN {value.sql} > 0 THEN 1Y WHEN {value.sql} < 0 THEN -1Y {_ZERO % value.sql}", _TINY)
-
-
-_ZERO = "WHEN %s IS NOT NULL THEN 0Y END"
 
 
 # Spark's functions of doubles give a BIGINT, which holds neither NaN nor 1e300 nor -0.0.
@@ -56,54 +39,38 @@ def _nearest(double: str) -> str:
     return f"(ROUND(ABS({double}), 0) * SIGNUM({double}))"
 
 
-def _whole_number(name: str) -> Lowering:
-    """`floor`, `ceil` and `trunc`."""
+def _widened(value: Typed) -> str | None:
+    return NUMBER(value) if isinstance(value.type, dt.FloatType) else None
 
-    def lower(call: Call) -> Typed | None:
-        value = _number(call)
-        match value.type:
-            case IntegerType() if name == "trunc":
-                return value
-            case DecimalType(precision=precision):
-                whole_type = DecimalType(precision, 0)
-                function = {"floor": "FLOOR", "ceil": "CEIL"}.get(name)
-                sql = value.sql
-                if function is None:
-                    sql = f"CASE WHEN {sql} < 0 THEN CEIL({sql}) ELSE FLOOR({sql}) END"
-                else:
-                    sql = f"{function}({sql})"
-                return Typed(f"CAST({sql} AS {type_name(whole_type)})", whole_type)
-            case IntegerType():
-                return Typed(f"CAST({value.sql} AS DOUBLE)", DOUBLE)
-            case FloatType() as type_:
-                double = value.sql if type_ == DOUBLE else f"CAST({value.sql} AS DOUBLE)"
-                # The sign of a zero is that of the number.
-                sql = {
-                    "floor": _floor(double),
-                    "ceil": f"(- {_floor(f'(- {double})')})",
-                    "trunc": f"({_floor(f'ABS({double})')} * SIGNUM({double}))",
-                }[name]
-                return Typed(f"CAST({sql} AS {type_name(type_)})", type_)
-            case _:
-                raise call.refused(f"{call.name} of {value.type}")
 
-    return lower
+WIDENED: Parameter = _widened
+"""A floating-point number as a DOUBLE."""
+
+
+def _to_whole(names: tuple[str, ...], whole: Signature, decimal: str, double: str) -> Function:
+    """`floor`, `ceil` and `trunc`, by what they are of whole numbers, of decimals and of doubles."""
+    return formed(
+        names,
+        whole,
+        Signature((DECIMAL,), lambda t: dt.DecimalType(t.precision, 0), f"CAST({decimal} AS {{type}})"),
+        Signature((WIDENED,), same, f"CAST({double} AS {{type}})"),
+    )
 
 
 def _round(call: Call) -> Typed | None:
     value = call.value(0)
-    places = whole(call.value(1)) if len(call.arguments) == 2 else 0
+    places = call.value(1).number if len(call.arguments) == 2 else 0
     if len(call.arguments) > 2 or places is None:
         raise call.refused("round to a number of places that is no literal")
     match value.type:
-        case DecimalType(precision=precision, scale=scale) if places >= 0:
+        case dt.DecimalType(precision=precision, scale=scale) if places >= 0:
             if places >= scale:
                 return value
-            type_ = DecimalType(precision, places)
+            type_ = dt.DecimalType(precision, places)
             return Typed(f"CAST(ROUND({value.sql}, {places}) AS {type_name(type_)})", type_)
-        case IntegerType() if places >= 0:
+        case dt.IntegerType() if places >= 0:
             return value
-        case FloatType(bits=64) if -22 <= places <= 22:
+        case dt.FloatType(bits=64) if -22 <= places <= 22:
             return Typed(_rounded(value.sql, places, given=len(call.arguments) == 2), DOUBLE)
         case _:
             raise call.refused(f"round of {value.type} to {places} places")
@@ -144,49 +111,42 @@ def _asks_exact_products() -> bool:
 
 
 def _remainder(call: Call) -> Typed | None:
-    left, right = call.value(0), call.value(1)
-    if not all(isinstance(v.type, IntegerType | DecimalType | FloatType) for v in (left, right)):
-        raise call.refused(f"% of {left.type} and {right.type}")
+    left, right = call.values()
     types = (left.type, right.type)
-    if any(isinstance(t, DecimalType) for t in types) and not any(isinstance(t, FloatType) for t in types):
-        return _decimal_remainder(call, left, right)
-    (a, b), type_ = alike((left, right), "%")
-    if isinstance(type_, FloatType):
+    if not all(isinstance(t, dt.IntegerType | dt.DecimalType | dt.FloatType) for t in types):
+        return None
+    if any(isinstance(t, dt.DecimalType) for t in types) and not any(isinstance(t, dt.FloatType) for t in types):
+        a, b = as_decimal(left.type), as_decimal(right.type)
+        scale = max(a.scale, b.scale)
+        precision = max(a.precision - a.scale, b.precision - b.scale) + scale
+        if precision > 38:
+            raise call.refused(f"{left.type} % {right.type}, which may need more than 38 digits,")
+        exact = dt.DecimalType(precision, scale)
+        sql = f"({coerced(left, exact, '%')} % {coerced(right, exact, '%')})"
+        return Typed(f"CAST({sql} AS {type_name(exact)})", exact)
+    (dividend, divisor), type_ = alike((left, right), "%")
+    sql = f"{dividend} % {divisor}"
+    if isinstance(type_, dt.FloatType):
         zero, nan = spark_text.literal(0.0, type_), spark_text.literal(math.nan, type_)
-        return Typed(f"CASE WHEN {a} IS NOT NULL AND {b} = {zero} THEN {nan} ELSE {a} % {b} END", type_)
-    return Typed(f"({a} % {b})", type_)
-
-
-def _decimal_remainder(call: Call, left: Typed, right: Typed) -> Typed:
-    a, b = as_decimal(left.type), as_decimal(right.type)
-    scale = max(a.scale, b.scale)
-    precision = max(a.precision - a.scale, b.precision - b.scale) + scale
-    if precision > 38:
-        raise call.refused(f"{left.type} % {right.type}, which may need more than 38 digits,")
-    type_ = DecimalType(precision, scale)
-    return Typed(f"CAST(({coerced(left, type_, '%')} % {coerced(right, type_, '%')}) AS {type_name(type_)})", type_)
+        return Typed(f"CASE WHEN {dividend} IS NOT NULL AND {divisor} = {zero} THEN {nan} ELSE {sql} END", type_)
+    return Typed(f"({sql})", type_)
 
 
 def _bits(sign: str) -> Lowering:
     def lower(call: Call) -> Typed | None:
-        values = [call.value(0), call.value(1)]
-        if not all(isinstance(v.type, IntegerType) for v in values):
-            raise call.refused(f"{call.name} of {', '.join(str(v.type) for v in values)}")
+        values = call.values()
+        if not all(isinstance(v.type, dt.IntegerType) for v in values):
+            return None
         (a, b), type_ = alike(values, call.name)
         return Typed(f"({a} {sign} {b})", type_)
 
     return lower
 
 
-def _inverted(call: Call) -> Typed | None:
-    value = _number(call, IntegerType)
-    return Typed(f"(~ {value.sql})", value.type)
-
-
 def _shifted(call: Call) -> Typed | None:
     """`<<` and `>>` by a literal: Spark takes the count modulo the width, in 32 or 64 bits."""
-    value, count = call.value(0), whole(call.value(1))
-    if not isinstance(value.type, IntegerType) or count is None or not 0 <= count < value.type.bits:
+    value, count = call.value(0), call.value(1).number
+    if not isinstance(value.type, dt.IntegerType) or count is None or not 0 <= count < value.type.bits:
         raise call.refused(f"{call.name} by what is no literal below the width of {value.type}")
     if call.value(1).type != value.type and value.type.bits < 32:
         raise call.refused(f"{call.name} of {value.type}", "cast to INTEGER")
@@ -200,18 +160,11 @@ def _shifted(call: Call) -> Typed | None:
 
 
 def _bit_count(call: Call) -> Typed | None:
-    value = _number(call)
-    if not isinstance(value.type, IntegerType):
-        raise call.refused(f"{call.name} of {value.type}")
+    value = call.value(0)
+    if not isinstance(value.type, dt.IntegerType):
+        return None
     mask = f" & {2**value.type.bits - 1}L" if value.type.bits < 64 else ""
     return Typed(f"CAST(BIT_COUNT(CAST({value.sql} AS BIGINT){mask}) AS TINYINT)", _TINY)
-
-
-def _special(condition: str) -> Lowering:
-    def lower(call: Call) -> Typed | None:
-        return Typed(condition.format(_number(call, FloatType).sql, _INFINITY), BOOLEAN)
-
-    return lower
 
 
 def _of_doubles(names: tuple[str, ...], spark: str, count: int = 1) -> Function:
@@ -228,13 +181,25 @@ _LOGARITHM = (
     f"CASE WHEN {{0}} > 0D THEN LN({{0}}) WHEN {{0}} = 0D THEN {spark_text.literal(-math.inf, DOUBLE)} "
     f"WHEN {{0}} < 0D THEN {spark_text.literal(math.nan, DOUBLE)} END"
 )
+_SIGN = "WHEN {0} > 0 THEN 1Y WHEN {0} < 0 THEN -1Y WHEN {0} IS NOT NULL THEN 0Y END"
+_AS_DOUBLE = Signature((WHOLE,), DOUBLE, "CAST({0} AS DOUBLE)")
 
 FUNCTIONS = (
-    Function(("abs", "@"), _abs, 1),
-    Function(("sign",), _sign, 1),
-    Function(("floor",), _whole_number("floor"), 1),
-    Function(("ceil", "ceiling"), _whole_number("ceil"), 1),
-    Function(("trunc",), _whole_number("trunc"), 1),
+    formed(("abs", "@"), Signature((NUMERIC,), same, "ABS({0})")),
+    formed(
+        ("sign",),
+        Signature((FLOATING,), _TINY, f"CASE WHEN ISNAN({{0}}) THEN 0Y {_SIGN}"),
+        Signature((NUMERIC,), _TINY, f"CASE {_SIGN}"),
+    ),
+    # The sign of a zero is that of the number.
+    _to_whole(("floor",), _AS_DOUBLE, "FLOOR({0})", _floor("{0}")),
+    _to_whole(("ceil", "ceiling"), _AS_DOUBLE, "CEIL({0})", f"(- {_floor('(- {0})')})"),
+    _to_whole(
+        ("trunc",),
+        Signature((WHOLE,), same, "{0}"),
+        "CASE WHEN {0} < 0 THEN CEIL({0}) ELSE FLOOR({0}) END",
+        f"({_floor('ABS({0})')} * SIGNUM({{0}}))",
+    ),
     Function(("round",), _round),
     Function(("mod", "%"), _remainder, 2),
     _of_doubles(("sqrt",), "SQRT({0})"),
@@ -254,11 +219,11 @@ FUNCTIONS = (
     Function(("&",), _bits("&"), 2),
     Function(("|",), _bits("|"), 2),
     Function(("xor",), _bits("^"), 2),
-    Function(("~",), _inverted, 1),
+    formed(("~",), Signature((WHOLE,), same, "(~ {0})")),
     Function(("<<", ">>"), _shifted, 2),
     Function(("bit_count",), _bit_count, 1),
-    Function(("isinf",), _special("(ABS({0}) = {1})"), 1),
-    Function(("isfinite",), _special("(ABS({0}) < {1})"), 1),
+    formed(("isinf",), Signature((FLOATING,), BOOLEAN, f"(ABS({{0}}) = {_INFINITY})")),
+    formed(("isfinite",), Signature((FLOATING,), BOOLEAN, f"(ABS({{0}}) < {_INFINITY})")),
     Function(
         (
             *("factorial", "gcd", "greatest_common_divisor", "lcm", "least_common_multiple"),

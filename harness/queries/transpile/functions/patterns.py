@@ -5,15 +5,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from harness.metadata.model.schema import Field, ListType
+from harness.metadata.model import schema as dt
 from harness.queries.transpile import spark_text
 from harness.queries.transpile.functions.registry import (
     VARCHAR,
     Call,
     Function,
     Lowering,
-    said,
-    whole,
 )
 from harness.queries.transpile.values import BOOLEAN, TEXT, Typed
 
@@ -46,11 +44,7 @@ class RegexError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Regex:
-    """A pattern in Java's words.
-
-    java: the pattern. groups: how many it captures. may_be_empty: whether it matches an empty text. repeated: whether
-    a group is inside of a repetition.
-    """
+    """A pattern in Java's words. repeated: a group is inside of a repetition."""
 
     java: str
     groups: int
@@ -196,17 +190,12 @@ class _RegexReader:
         return _written(sign)
 
     def _class(self) -> str:
-        start = self.place
         negated = self._next() == "^"
         self.place += negated
-        members = ""
-        first = True
-        while first or self._next() != "]":
+        members = self._member()
+        while self._next() != "]":
             members += self._member()
-            first = False
         self.place += 1
-        if not members:
-            raise RegexError(self.pattern[start - 1 : self.place])
         return f"[{'^' if negated else ''}{members}]"
 
     def _member(self) -> str:
@@ -216,25 +205,22 @@ class _RegexReader:
                 raise RegexError(posix[0])
             self.place += len(posix[0])
             return _POSIX[posix[1]]
-        sign = self._take()
-        if sign == "[":
+        first = self._take()
+        if first == "[":
             raise RegexError("[ in brackets")
-        if sign == "\\":
-            sign = self._take()
-            if sign in _CLASSES and not (self.folds and sign == "w"):
-                return _CLASSES[sign]
-            sign = self._plain(sign)
-        if self._next() != "-" or self.pattern[self.place + 1 : self.place + 2] in ("]", ""):
-            return self._of_class(sign, sign)
-        self.place += 1
-        last = self._take()
-        if last == "\\":
-            last = self._plain(self._take())
-        if last == "[" or ord(last) < ord(sign):
-            raise RegexError(f"the range {sign}-{last}")
-        return self._of_class(sign, last)
-
-    def _of_class(self, first: str, last: str) -> str:
+        if first == "\\":
+            first = self._take()
+            if first in _CLASSES and not (self.folds and first == "w"):
+                return _CLASSES[first]
+            first = self._plain(first)
+        last = first
+        if self._next() == "-" and self.pattern[self.place + 1 : self.place + 2] not in ("]", ""):
+            self.place += 1
+            last = self._take()
+            if last == "\\":
+                last = self._plain(self._take())
+            if last == "[" or ord(last) < ord(first):
+                raise RegexError(f"the range {first}-{last}")
         shown = _written(first) if first == last else f"{_written(first)}-{_written(last)}"
         if not self.folds:
             return shown
@@ -246,7 +232,7 @@ def _written(sign: str) -> str:
     return sign if sign.isascii() and sign.isalnum() else f"\\x{{{ord(sign):x}}}"
 
 
-_TEXTS = ListType(Field(id=0, name="element", type=TEXT))
+_TEXTS = dt.ListType(dt.Field(id=0, name="element", type=TEXT))
 
 
 def _subject(call: Call) -> str:
@@ -257,7 +243,7 @@ def _subject(call: Call) -> str:
 
 
 def _regex(call: Call, options: str = "") -> Regex:
-    pattern = said(call.value(1))
+    pattern = call.value(1).text
     if pattern is None:
         raise call.refused("a regular expression that is no literal")
     try:
@@ -269,7 +255,7 @@ def _regex(call: Call, options: str = "") -> Regex:
 def _options(call: Call, place: int) -> str:
     if len(call.arguments) <= place:
         return ""
-    options = said(call.value(place))
+    options = call.value(place).text
     if options is None:
         raise call.refused("options that are no literal")
     return options
@@ -283,7 +269,7 @@ def _matches(call: Call, start: str = "", end: str = "") -> Typed | None:
 def _replaced(call: Call) -> Typed | None:
     """The first match, or all of them with the option `g`: Spark replaces all."""
     options = _options(call, 3)
-    regex, text = _regex(call, options.replace("g", "")), said(call.value(2))
+    regex, text = _regex(call, options.replace("g", "")), call.value(2).text
     if text is None:
         raise call.refused("a replacement that is no literal")
     if "g" in options:
@@ -305,7 +291,7 @@ def _replaced(call: Call) -> Typed | None:
 
 def _extracted(function: str) -> Lowering:
     def lower(call: Call) -> Typed | None:
-        group = whole(call.value(2)) if len(call.arguments) > 2 else 0
+        group = call.value(2).number if len(call.arguments) > 2 else 0
         regex = _regex(call, _options(call, 3))
         if group is None or not 0 <= group <= regex.groups or (group > 0 and regex.repeated):
             raise call.refused("this group of a regular expression")

@@ -1,7 +1,6 @@
-"""The shape of the table of functions, from which calls are lowered.
+"""The shape of the table of functions: an entry has DuckDB's names of a function, and how a call is written for Spark.
 
-An entry has DuckDB's names of a function, and how a call is written for Spark. Calls of each entry, for tests, are in
-tests/drawn/functions.py.
+Calls of each entry, for tests, are in tests/drawn/functions.py.
 """
 
 from __future__ import annotations
@@ -14,22 +13,10 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from harness.errors import UnsupportedError
-from harness.metadata.filters.literals import Kind
-from harness.metadata.model.schema import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    FixedType,
-    IntegerType,
-    StringType,
-    TimestampType,
-    Type,
-    UnknownType,
-)
+from harness.metadata.model import schema as dt
 from harness.queries.transpile import spark_text
 from harness.queries.transpile.spark_text import refused
-from harness.queries.transpile.values import DOUBLE, TEXT, Typed, is_number, type_name
+from harness.queries.transpile.values import BLOB_TYPE, DOUBLE, INT, LONG, TEXT, Typed, is_moment, is_number, type_name
 
 if TYPE_CHECKING:
     from harness.queries.transpile.expressions import Expressions
@@ -48,6 +35,10 @@ class Call:
         """An argument, lowered. Raises UnsupportedError."""
         return self.expressions.translate(self.arguments[place])
 
+    def values(self) -> list[Typed]:
+        """All arguments, lowered. Raises UnsupportedError."""
+        return [self.expressions.translate(argument) for argument in self.arguments]
+
     def refused(self, why: str | None = None, instead: str | None = None) -> UnsupportedError:
         """The error for this call. why: the part that is not certain; instead: words to write."""
         name = f"{self.name}()" if self.name.isidentifier() else self.name
@@ -58,19 +49,19 @@ Parameter = Callable[[Typed], str | None]
 """A parameter: gives the argument in Spark's SQL, in the type of the parameter; None: it is of another type."""
 
 Lowering = Callable[[Call], Typed | None]
-"""Lowers a call; None: it is of other types. Raises UnsupportedError where the types are right and the rest is not."""
+"""Lowers a call; None: its arguments are of other types. Raises UnsupportedError: another part is not certain."""
 
 
 @dataclass(frozen=True, slots=True)
 class Signature:
     """A signature.
 
-    parameters: by place. result: the type of the result on DuckDB. spark: the call in Spark's SQL, with `{0}` for the
-    first argument, and `{all}` for all. repeats: tells whether the last parameter may be repeated.
+    parameters: by place; where `repeats`, the last may be repeated. result: the type on DuckDB, or its function of the
+    type of the first argument. spark: the call, with `{0}` for the first argument, `{all}` for all, and `{type}`.
     """
 
     parameters: tuple[Parameter, ...]
-    result: Type
+    result: dt.Type | Callable[..., dt.Type]
     spark: str
     repeats: bool = False
 
@@ -85,7 +76,9 @@ class Signature:
             if text is None:
                 return None
             taken.append(text)
-        return Typed(self.spark.format(*taken, all=", ".join(taken)), self.result)
+        result = self.result(values[0].type) if callable(self.result) else self.result
+        shown = type_name(result) if "{type}" in self.spark else ""
+        return Typed(self.spark.format(*taken, all=", ".join(taken), type=shown), result)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,11 +103,11 @@ class Function:
         """A call of it in Spark's SQL. Raises UnsupportedError."""
         if self.refused:
             raise call.refused(instead=self.refused)
-        if self.lowering is not None and self.count in (None, len(call.arguments)):
-            found = self.lowering(call)
-            if found is not None:
-                return found
-        values = [call.value(place) for place in range(len(call.arguments))] if self.forms else []
+        fits = self.lowering is not None and self.count in (None, len(call.arguments))
+        found = self.lowering(call) if self.lowering is not None and fits else None
+        if found is not None:
+            return found
+        values = call.values() if fits or self.forms else []
         for form in self.forms:
             found = form.lowered(values)
             if found is not None:
@@ -128,23 +121,27 @@ def formed(names: tuple[str, ...], *forms: Signature, instead: str = "") -> Func
     return Function(names, forms=forms, instead=instead)
 
 
-def whole(value: Typed) -> int | None:
-    """The number that an argument is, if it is a literal."""
-    literal = value.literal
-    return int(literal.value) if literal is not None and literal.kind is Kind.INTEGER else None
+def guarded(subject: str, condition: str, value: str, message: str) -> str:
+    """A value where a condition holds, and null where the subject is; elsewhere an error when the row comes along."""
+    done = f"CASE WHEN {condition} THEN {value} ELSE RAISE_ERROR({spark_text.text(message)}) END"
+    return f"CASE WHEN {subject} IS NULL THEN NULL ELSE {done} END"
 
 
-def said(value: Typed) -> str | None:
-    """The text that an argument is, if it is a literal."""
-    literal = value.literal
-    return str(literal.value) if literal is not None and literal.kind is Kind.STRING else None
+def where(accepts: Callable[[dt.Type], bool]) -> Parameter:
+    """Values of some types, as they are."""
+    return lambda value: value.sql if accepts(value.type) else None
 
 
-def _of(type_: Type, accepts: Callable[[Type], bool]) -> Parameter:
+def of_kind(kind: type) -> Parameter:
+    """Values of a kind of types, as they are."""
+    return where(lambda type_: isinstance(type_, kind))
+
+
+def _of(type_: dt.Type, accepts: Callable[[dt.Type], bool]) -> Parameter:
     """Values of types that DuckDB casts to `type_` by itself; nulls too."""
 
     def taken(value: Typed) -> str | None:
-        if isinstance(value.type, UnknownType):
+        if isinstance(value.type, dt.UnknownType):
             return f"CAST(NULL AS {type_name(type_)})"
         if not accepts(value.type):
             return None
@@ -155,11 +152,11 @@ def _of(type_: Type, accepts: Callable[[Type], bool]) -> Parameter:
 
 def clipped(value: Typed) -> str | None:
     """A whole number as an INT of Spark: beyond 32 bits the nearest, which is as far from any text or list."""
-    number = whole(value)
+    number = value.number
     if number is not None:
         return spark_text.integer(max(-(2**31), min(2**31 - 1, number)), 32)
-    if not isinstance(value.type, IntegerType):
-        return "CAST(NULL AS INT)" if isinstance(value.type, UnknownType) else None
+    if not isinstance(value.type, dt.IntegerType):
+        return "CAST(NULL AS INT)" if isinstance(value.type, dt.UnknownType) else None
     if value.type.bits <= 32:
         return value.sql
     # GREATEST and LEAST would make numbers of nulls.
@@ -173,33 +170,45 @@ def clipped(value: Typed) -> str | None:
 def _any_text(value: Typed) -> str | None:
     """A value as the text that both engines make of it."""
     match value.type:
-        case UnknownType() | StringType():
+        case dt.UnknownType() | dt.StringType():
             return VARCHAR(value)
-        case IntegerType() | BooleanType() | DecimalType() | DateType():
+        case dt.IntegerType() | dt.BooleanType() | dt.DecimalType() | dt.DateType():
             return f"CAST({value.sql} AS STRING)"
         case _:
             return None
 
 
 def _literal_text(value: Typed) -> str | None:
-    text = said(value)
-    return spark_text.text(text) if text else None
+    return spark_text.text(value.text) if value.text else None
 
 
 def _literal_pattern(value: Typed) -> str | None:
-    text = said(value)
+    text = value.text
     return spark_text.text(re.sub(r"([^\w\s]|_)", r"\\\1", text, flags=re.ASCII)) if text else None
 
 
 VARCHAR = _of(TEXT, lambda t: t == TEXT)
-INTEGER = _of(IntegerType(32), lambda t: isinstance(t, IntegerType) and t.bits <= 32)
-BIGINT = _of(IntegerType(64), lambda t: isinstance(t, IntegerType))
+INTEGER = _of(INT, lambda t: isinstance(t, dt.IntegerType) and t.bits <= 32)
+BIGINT = _of(LONG, lambda t: isinstance(t, dt.IntegerType))
 NUMBER = _of(DOUBLE, is_number)
-CLOCK = _of(TimestampType(), lambda t: t == TimestampType() or isinstance(t, DateType))
-BLOB = _of(BinaryType(), lambda t: isinstance(t, BinaryType | FixedType))
+CLOCK = _of(dt.TimestampType(), lambda t: t == dt.TimestampType() or isinstance(t, dt.DateType))
+BLOB = _of(BLOB_TYPE, lambda t: isinstance(t, dt.BinaryType | dt.FixedType))
+WHOLE, FLOATING, DECIMAL = of_kind(dt.IntegerType), of_kind(dt.FloatType), of_kind(dt.DecimalType)
+LIST, MAP = of_kind(dt.ListType), of_kind(dt.MapType)
+NUMERIC, MOMENT = where(is_number), where(is_moment)
 PLACE: Parameter = clipped
 """A place or a count, in an INT of Spark."""
 ANY_TEXT: Parameter = _any_text
 LITERAL_TEXT: Parameter = _literal_text
 LITERAL_PATTERN: Parameter = _literal_pattern
 """A text as the regular expression that matches it."""
+
+
+def same(type_: dt.Type) -> dt.Type:
+    """The type of the first argument, for a result."""
+    return type_
+
+
+def element(type_: dt.ListType) -> dt.Type:
+    """The type of the elements of the first argument, for a result."""
+    return type_.element.type

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from harness.metadata.model.schema import ListType, MapType, StructType
-from harness.queries.transpile.functions import lists, moments, nested, numbers, patterns, text, times
+from harness.metadata.model import schema as dt
+from harness.queries.transpile.functions import moments, nested, numbers, patterns, text, times
 from harness.queries.transpile.functions.registry import Call, Function
 from harness.queries.transpile.values import Typed, alike
 
@@ -40,25 +40,9 @@ _OPERATORS: dict[type[exp.Expr], str] = {
 }
 
 
-def call_of(node: exp.Expr) -> Parts | None:
-    """The name of a function in lower case, or an operator, and its arguments; None: the node is no call."""
-    kind = type(node)
-    if kind is exp.Anonymous:
-        return str(node.this).lower(), tuple(node.expressions)
-    if kind in _OPERATORS:
-        return _OPERATORS[kind], (node.this, node.expression)
-    reading = _SYNTAX.get(kind)
-    return reading(node) if reading is not None else None
-
-
 def _trim(node: exp.Expr) -> Parts:
     name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(str(node.args.get("position") or "").upper(), "trim")
     return name, (node.this, node.expression) if node.args.get("expression") is not None else (node.this,)
-
-
-def _substring(node: exp.Expr) -> Parts:
-    given = [node.this, node.args.get("start"), node.args.get("length")]
-    return "substring", tuple(part for part in given if part is not None)
 
 
 def _position(node: exp.Expr) -> Parts | None:
@@ -77,7 +61,7 @@ _SYNTAX: dict[type[exp.Expr], Callable[[exp.Expr], Parts | None]] = {
     exp.BitwiseNot: lambda node: ("~", (node.this,)),
     exp.Extract: lambda node: ("date_part", (exp.Literal.string(node.name), node.expression)),
     exp.StrPosition: _position,
-    exp.Substring: _substring,
+    exp.Substring: lambda node: ("substring", (node.this, *filter(None, map(node.args.get, ("start", "length"))))),
     exp.Trim: _trim,
 }
 
@@ -85,13 +69,13 @@ _SYNTAX: dict[type[exp.Expr], Callable[[exp.Expr], Parts | None]] = {
 def _ordered(call: Call) -> Typed:
     """`greatest` and `least`."""
     found = _several(call, call.name.upper())
-    if isinstance(found.type, ListType | StructType | MapType):
+    if isinstance(found.type, dt.ListType | dt.StructType | dt.MapType):
         raise call.refused(f"{call.name} of {found.type}")
     return found
 
 
 def _several(call: Call, name: str) -> Typed:
-    values = [call.value(place) for place in range(len(call.arguments))]
+    values = call.values()
     if len(values) == 1:
         return values[0]
     texts, type_ = alike(values, name)
@@ -121,7 +105,6 @@ SCALARS: tuple[Function, ...] = (
     *numbers.FUNCTIONS,
     *moments.FUNCTIONS,
     *times.FUNCTIONS,
-    *lists.FUNCTIONS,
     *nested.FOLDS,
     *moments.SERIES,
     *nested.FUNCTIONS,
@@ -135,7 +118,13 @@ NAMES = frozenset(_BY_NAME)
 
 def translate(expressions: Expressions, node: exp.Expr) -> Typed | None:
     """The call; None if it is none of the functions known here. Raises UnsupportedError."""
-    parts = call_of(node)
+    kind, parts = type(node), None
+    if kind is exp.Anonymous:
+        parts = str(node.this).lower(), tuple(node.expressions)
+    elif kind in _OPERATORS:
+        parts = _OPERATORS[kind], (node.this, node.expression)
+    elif kind in _SYNTAX:
+        parts = _SYNTAX[kind](node)
     if parts is None:
         return None
     name, arguments = parts

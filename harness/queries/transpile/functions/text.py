@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from harness.metadata.model.schema import Field, IntegerType, ListType, Type
+from harness.metadata.model import schema as dt
 from harness.queries.transpile import spark_text
-from harness.queries.transpile.functions import lists
+from harness.queries.transpile.functions import nested
 from harness.queries.transpile.functions.registry import (
     ANY_TEXT,
     BIGINT,
@@ -17,9 +17,10 @@ from harness.queries.transpile.functions.registry import (
     Call,
     Function,
     Lowering,
+    Parameter,
     Signature,
     formed,
-    whole,
+    guarded,
 )
 from harness.queries.transpile.values import BLOB_TYPE, BOOLEAN, INT, LONG, TEXT, Typed
 
@@ -62,14 +63,9 @@ CASED = "".join(f"\\x{{{first:x}}}-\\x{{{last:x}}}" for first, last in _RANGES)
 """These letters as Java's regular expressions have them in brackets."""
 
 
-_TEXTS = ListType(Field(id=0, name="element", type=TEXT))
+_TEXTS = dt.ListType(dt.Field(id=0, name="element", type=TEXT))
 _SPACES = spark_text.text("".join(map(chr, (0x20, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x202F, 0x205F, 0x3000))))
 """The characters that DuckDB's trim() takes away: Unicode's spaces (Zs)."""
-
-
-def guarded(condition: str, value: str, message: str) -> str:
-    """A value where a condition holds; elsewhere an error when the row comes along."""
-    return f"CASE WHEN {condition} THEN {value} ELSE RAISE_ERROR({spark_text.text(message)}) END"
 
 
 def _cased(name: str) -> Lowering:
@@ -83,8 +79,7 @@ def _cased(name: str) -> Lowering:
         known = f"NOT {text} RLIKE {spark_text.text(f'[^{CASED}]')}"
         # Java's rules for I are those of the JVM's locale: İ and ı in a Turkish one.
         letters = "'i', 'I'" if name == "UPPER" else "'I', 'i'"
-        done = guarded(known, f"{name}(TRANSLATE({text}, {letters}))", message)
-        return Typed(f"CASE WHEN {text} IS NULL THEN NULL ELSE {done} END", TEXT)
+        return Typed(guarded(text, known, f"{name}(TRANSLATE({text}, {letters}))", message), TEXT)
 
     return lower
 
@@ -93,12 +88,12 @@ def _substring(call: Call) -> Typed | None:
     if len(call.arguments) not in (2, 3):
         return None
     text, start = VARCHAR(call.value(0)), call.value(1)
-    count = whole(call.value(2)) if len(call.arguments) > 2 else 2**31 - 1
+    count = call.value(2).number if len(call.arguments) > 2 else 2**31 - 1
     if count is None or count < 0:
         raise call.refused("a substring whose length is no literal from 0 on", "use left() and right()")
-    if text is None or not isinstance(start.type, IntegerType):
+    if text is None or not isinstance(start.type, dt.IntegerType):
         return None
-    first = whole(start)
+    first = start.number
     if first is None or first < 0:
         raise call.refused("a substring that does not start at a literal from 0 on", "use left() and right()")
     if len(call.arguments) < 3:
@@ -109,31 +104,23 @@ def _substring(call: Call) -> Typed | None:
     return Typed(f"SUBSTRING({text}, {max(first, 1)}, {length})", TEXT)
 
 
-def _texts(call: Call) -> list[str]:
-    texts = [ANY_TEXT(call.value(place)) for place in range(len(call.arguments))]
-    listed = [text for text in texts if text is not None]
-    if len(listed) < len(texts):
-        types = ", ".join(str(call.value(place).type) for place in range(len(texts)))
-        raise call.refused(f"{call.name} of {types}", "cast to VARCHAR where both engines write the same text")
-    return listed
+def _or_empty(value: Typed) -> str | None:
+    text = ANY_TEXT(value)
+    return None if text is None else f"COALESCE({text}, '')"
 
 
-def _concat(call: Call) -> Typed | None:
-    """DuckDB leaves nulls out; Spark's is null if one part is."""
-    return Typed(f"CONCAT({', '.join(f'COALESCE({text}, {_EMPTY})' for text in _texts(call))})", TEXT)
+OR_EMPTY: Parameter = _or_empty
+"""A text as both engines write it; an empty one for null, which CONCAT of DuckDB leaves out."""
 
 
-_EMPTY = "''"
+def _joined(call: Call) -> Typed | None:
+    values = call.values()
+    if not all(isinstance(v.type, dt.ListType) for v in values) or len({str(v.type) for v in values}) != 1:
+        return None
+    return Typed(f"CONCAT({', '.join(v.sql for v in values)})", values[0].type)
 
 
-def _concatenated(call: Call) -> Typed | None:
-    values = [call.value(place) for place in range(len(call.arguments))]
-    if all(isinstance(v.type, ListType) for v in values) and len({str(v.type) for v in values}) == 1:
-        return Typed(f"CONCAT({', '.join(v.sql for v in values)})", values[0].type)
-    return Typed(f"({' || '.join(_texts(call))})", TEXT)
-
-
-def _of_text(type_: Type, spark: str, count: int = 1) -> Signature:
+def _of_text(type_: dt.Type, spark: str, count: int = 1) -> Signature:
     """A signature of so many texts."""
     return Signature((VARCHAR,) * count, type_, spark)
 
@@ -151,20 +138,22 @@ def _end(name: str) -> Function:
 
 
 _REVERSED = guarded(
+    "{0}",
     "CHAR_LENGTH({0}) = OCTET_LENGTH({0}) AND NOT CONTAINS({0}, '\\r')",
     "REVERSE({0})",
     "reverse() of text beyond ASCII goes by graphemes on DuckDB and by code points on Spark",
 )
+_ALIKE = "cast to VARCHAR where both engines write the same text"
 _SPLIT = "write the separator as a literal that is not empty"
 
 FUNCTIONS = (
     Function(
         ("length", "len", "char_length", "character_length"),
-        lists.size,
+        nested.size,
         1,
         (_of_text(LONG, "CAST(CHAR_LENGTH({0}) AS BIGINT)"),),
     ),
-    Function(("contains",), lists.contains, 2, (_of_text(BOOLEAN, "CONTAINS({0}, {1})", 2),)),
+    Function(("contains",), nested.contains, 2, (_of_text(BOOLEAN, "CONTAINS({0}, {1})", 2),)),
     formed(("strlen",), _of_text(LONG, "CAST(OCTET_LENGTH({0}) AS BIGINT)")),
     formed(("bit_length",), _of_text(LONG, "CAST(BIT_LENGTH({0}) AS BIGINT)")),
     formed(("octet_length",), Signature((BLOB,), LONG, "CAST(OCTET_LENGTH({0}) AS BIGINT)")),
@@ -186,7 +175,7 @@ FUNCTIONS = (
     formed(("repeat",), Signature((VARCHAR, PLACE), TEXT, "REPEAT({0}, {1})")),
     formed(("replace",), _of_text(TEXT, "REPLACE({0}, {1}, {2})", 3)),
     formed(("translate",), _of_text(TEXT, "TRANSLATE({0}, {1}, {2})", 3)),
-    formed(("reverse",), _of_text(TEXT, f"CASE WHEN {{0}} IS NULL THEN NULL ELSE {_REVERSED} END")),
+    formed(("reverse",), _of_text(TEXT, _REVERSED)),
     formed(("strpos", "instr", "position"), _of_text(LONG, "CAST(INSTR({0}, {1}) AS BIGINT)", 2)),
     formed(("starts_with", "prefix"), _of_text(BOOLEAN, "STARTSWITH({0}, {1})", 2)),
     formed(("ends_with", "suffix"), _of_text(BOOLEAN, "ENDSWITH({0}, {1})", 2)),
@@ -205,14 +194,14 @@ FUNCTIONS = (
         ),
         instead=_SPLIT,
     ),
-    Function(("concat",), _concat),
+    formed(("concat",), Signature((OR_EMPTY,), TEXT, "CONCAT({all})", repeats=True), instead=_ALIKE),
     # On both engines nulls are left out, empty texts are not, and a separator of null makes a null.
     formed(
         ("concat_ws",),
         Signature((VARCHAR, ANY_TEXT), TEXT, "CONCAT_WS({all})", repeats=True),
         instead="cast to VARCHAR",
     ),
-    Function(("||",), _concatenated),
+    Function(("||",), _joined, 2, (Signature((ANY_TEXT, ANY_TEXT), TEXT, "({0} || {1})"),), instead=_ALIKE),
     formed(("ascii",), _of_text(INT, "ASCII({0})")),
     formed(("unicode", "ord"), _of_text(INT, "CASE WHEN {0} = '' THEN -1 ELSE ASCII({0}) END")),
     formed(("chr",), Signature((INTEGER,), TEXT, "DECODE(UNHEX(LPAD(HEX({0}), 8, '0')), 'UTF-32')")),

@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
 from sqlglot import exp
 
-from harness.metadata.model.schema import DecimalType, IntegerType, TimestampType
+from harness.metadata.model import schema as dt
 from harness.queries.transpile import spark_text
-from harness.queries.transpile.functions.moments import amount, is_moment, is_timestamp, micros
+from harness.queries.transpile.functions.moments import amount, micros
 from harness.queries.transpile.functions.registry import (
+    MOMENT,
     NUMBER,
     PLACE,
     VARCHAR,
+    WHOLE,
     Call,
     Function,
-    Lowering,
+    Parameter,
     Signature,
     formed,
-    said,
+    guarded,
 )
-from harness.queries.transpile.functions.text import guarded
-from harness.queries.transpile.values import DATE, LONG, TEXT, Typed
+from harness.queries.transpile.values import DATE, LONG, TEXT, Typed, is_moment, is_timestamp
 
 _JAVA = {
     "%Y": "yyyy",
@@ -67,9 +67,9 @@ def java_format(pattern: str) -> str | None:
 
 
 def parsing_format(pattern: str) -> tuple[str, str] | None:
-    """The format by which Java reads a text with all its digits, and the expression that such texts match.
+    """The format by which Java reads texts with all digits, and an expression for these texts.
 
-    None where DuckDB's reading is not known to be the same: where a part of the date is missing or twice there.
+    None: a part of the date is missing or comes twice.
     """
     tokens = _TOKEN.findall(pattern)
     named = [token for token in tokens if token.startswith("%")]
@@ -86,48 +86,36 @@ def _quoted(text: str) -> str:
     return "'" + text.replace("'", "''") + "'" if text else ""
 
 
-_CLOCK = TimestampType()
-_INSTANT = TimestampType(utc=True)
+_CLOCK = dt.TimestampType()
+_INSTANT = dt.TimestampType(utc=True)
 
 
-def _millis(micros: str) -> str:
-    message = "epoch_ms() of a fraction of a millisecond, which DuckDB 2.0 rounds and 1.5 cuts off; use epoch_us()"
-    whole = guarded(f"{micros} % 1000L = 0", f"({micros} DIV 1000L)", message)
-    return f"CASE WHEN {micros} IS NULL THEN NULL ELSE {whole} END"
+def _micros(value: Typed) -> str | None:
+    return micros(value) if is_moment(value.type) else None
 
 
-def _epoch(of: Callable[[str], str]) -> Lowering:
-    def lower(call: Call) -> Typed | None:
-        value = call.value(0)
-        if call.name == "epoch_ms" and isinstance(value.type, IntegerType):
-            return Typed(f"CAST(TIMESTAMP_MILLIS({value.sql}) AS TIMESTAMP_NTZ)", _CLOCK)
-        if not is_moment(value):
-            raise call.refused(f"{call.name} of {value.type}")
-        return Typed(of(micros(value)), LONG)
-
-    return lower
-
-
-def _to_timestamp(call: Call) -> Typed | None:
-    value = call.value(0)
-    if isinstance(value.type, IntegerType):
-        return Typed(f"TIMESTAMP_SECONDS({value.sql})", _INSTANT)
-    double = NUMBER(value)
-    return None if double is None else Typed(f"TIMESTAMP_MICROS(CAST(RINT({double} * 1000000D) AS BIGINT))", _INSTANT)
+MICROS: Parameter = _micros
+"""A date or timestamp in microseconds since 1970."""
+_MILLIS = guarded(
+    "{0}",
+    "{0} % 1000L = 0",
+    "({0} DIV 1000L)",
+    "epoch_ms() of a fraction of a millisecond, which DuckDB 2.0 rounds and 1.5 cuts off; use epoch_us()",
+)
 
 
 def _made(call: Call) -> Typed | None:
     """`make_timestamp`."""
-    if len(call.arguments) == 1 and isinstance(call.value(0).type, IntegerType):
+    if len(call.arguments) == 1 and isinstance(call.value(0).type, dt.IntegerType):
         return Typed(f"CAST(TIMESTAMP_MICROS({call.value(0).sql}) AS TIMESTAMP_NTZ)", _CLOCK)
     if len(call.arguments) != 6:
         return None
-    values = [call.value(place) for place in range(6)]
+    values = call.values()
     seconds = values[5]
-    exact = isinstance(seconds.type, DecimalType) and seconds.type.scale <= 6
-    if not all(isinstance(v.type, IntegerType) for v in values[:5]):
+    exact = isinstance(seconds.type, dt.DecimalType) and seconds.type.scale <= 6
+    if not all(isinstance(v.type, dt.IntegerType) for v in values[:5]):
         return None
-    if not exact and not isinstance(seconds.type, IntegerType):
+    if not exact and not isinstance(seconds.type, dt.IntegerType):
         raise call.refused(f"make_timestamp with seconds of {seconds.type}", "cast them to DECIMAL(8, 6)")
     first = ", ".join(str(PLACE(v)) for v in values[:5])
     return Typed(f"MAKE_TIMESTAMP_NTZ({first}, CAST({seconds.sql} AS DECIMAL(8, 6)))", _CLOCK)
@@ -135,58 +123,31 @@ def _made(call: Call) -> Typed | None:
 
 def _formatted(call: Call) -> Typed | None:
     """`strftime`."""
-    value, pattern = call.value(0), said(call.value(1))
-    if pattern is None or not is_moment(value) or value.type == _INSTANT:
+    value, pattern = call.value(0), call.value(1).text
+    if pattern is None or not is_moment(value.type) or value.type == _INSTANT:
         raise call.refused(f"strftime of {value.type} with a format that is no literal")
     java = java_format(pattern)
     if java is None:
         raise call.refused(f"strftime with {pattern!r}", "use the specifiers that docs/reference/functions.md lists")
-    done = guarded(
-        f"YEAR({value.sql}) BETWEEN 1 AND 9999",
-        f"DATE_FORMAT({value.sql}, {spark_text.text(java)})",
-        "strftime() outside the years 1 to 9999",
-    )
-    return Typed(f"CASE WHEN {value.sql} IS NULL THEN NULL ELSE {done} END", TEXT)
+    known, shown = f"YEAR({value.sql}) BETWEEN 1 AND 9999", f"DATE_FORMAT({value.sql}, {spark_text.text(java)})"
+    return Typed(guarded(value.sql, known, shown, "strftime() outside the years 1 to 9999"), TEXT)
 
 
 def _parsed(call: Call) -> Typed | None:
     """`strptime`: DuckDB reads digits that are left out, too; those are an error."""
-    text, pattern = VARCHAR(call.value(0)), said(call.value(1))
+    text, pattern = VARCHAR(call.value(0)), call.value(1).text
     formats = parsing_format(pattern) if pattern is not None else None
     if text is None or formats is None:
         raise call.refused("strptime with this format", "use %Y, %m, %d, %H, %M, %S and what stands between them")
     java, regex = formats
-    done = guarded(
-        f"{text} RLIKE {spark_text.text(regex)}",
-        f"TO_TIMESTAMP_NTZ({text}, {spark_text.text(java)})",
-        "strptime() of a text that has not all digits of its format",
-    )
-    return Typed(f"CASE WHEN {text} IS NULL THEN NULL ELSE {done} END", _CLOCK)
-
-
-def _name(java: str) -> Lowering:
-    """`dayname` and `monthname`."""
-
-    def lower(call: Call) -> Typed | None:
-        value = call.value(0)
-        if not is_moment(value):
-            raise call.refused(f"{call.name} of {value.type}")
-        return Typed(f"DATE_FORMAT({value.sql}, '{java}')", TEXT)
-
-    return lower
-
-
-def _last_day(call: Call) -> Typed | None:
-    value = call.value(0)
-    if not is_moment(value):
-        raise call.refused(f"last_day of {value.type}")
-    return Typed(f"LAST_DAY(CAST({value.sql} AS DATE))", DATE)
+    known, read = f"{text} RLIKE {spark_text.text(regex)}", f"TO_TIMESTAMP_NTZ({text}, {spark_text.text(java)})"
+    return Typed(guarded(text, known, read, "strptime() of a text that has not all digits of its format"), _CLOCK)
 
 
 def _at_zone(call: Call) -> Typed | None:
     """AT TIME ZONE, for UTC alone: rules of other zones change with the releases of either engine."""
-    zone, value = said(call.value(1)), call.value(0)
-    if zone is None or zone.upper() != "UTC" or not is_timestamp(value):
+    zone, value = call.value(1).text, call.value(0)
+    if zone is None or zone.upper() != "UTC" or not is_timestamp(value.type):
         raise call.refused(f"AT TIME ZONE {zone or ''}".strip(), "use UTC")
     type_ = _CLOCK if value.type == _INSTANT else _INSTANT
     return Typed(f"CAST({value.sql} AS {spark_text.type_name(type_)})", type_)
@@ -197,31 +158,29 @@ def _moved(call: Call) -> Typed | None:
     return call.expressions.translate(exp.Add(this=call.arguments[0].copy(), expression=call.arguments[1].copy()))
 
 
-def _interval(unit: str) -> Lowering:
-    """`to_days(n)`."""
-
-    def lower(call: Call) -> Typed | None:
-        value = call.value(0)
-        found = amount(value, unit)
-        if found is None:
-            raise call.refused(f"{call.name} of {value.type}")
-        return found
-
-    return lower
-
-
 FUNCTIONS = (
     Function(("date_add",), _moved, 2),
-    *(Function((f"to_{unit}s",), _interval(unit), 1) for unit in ("year", "month", "week", "day", "hour", "minute")),
-    Function(("epoch_ms",), _epoch(_millis), 1),
-    Function(("epoch_us",), _epoch(lambda us: us), 1),
-    Function(("epoch_ns",), _epoch(lambda us: f"({us} * 1000L)"), 1),
-    Function(("to_timestamp",), _to_timestamp, 1),
+    *(
+        Function((f"to_{unit}s",), lambda call, unit=unit: amount(call.value(0), unit), 1)  # type: ignore[misc]
+        for unit in ("year", "month", "week", "day", "hour", "minute")
+    ),
+    formed(
+        ("epoch_ms",),
+        Signature((WHOLE,), _CLOCK, "CAST(TIMESTAMP_MILLIS({0}) AS TIMESTAMP_NTZ)"),
+        Signature((MICROS,), LONG, _MILLIS),
+    ),
+    formed(("epoch_us",), Signature((MICROS,), LONG, "{0}")),
+    formed(("epoch_ns",), Signature((MICROS,), LONG, "({0} * 1000L)")),
+    formed(
+        ("to_timestamp",),
+        Signature((WHOLE,), _INSTANT, "TIMESTAMP_SECONDS({0})"),
+        Signature((NUMBER,), _INSTANT, "TIMESTAMP_MICROS(CAST(RINT({0} * 1000000D) AS BIGINT))"),
+    ),
     formed(("make_date",), Signature((PLACE, PLACE, PLACE), DATE, "MAKE_DATE({0}, {1}, {2})")),
     Function(("make_timestamp",), _made),
-    Function(("last_day",), _last_day, 1),
-    Function(("dayname",), _name("EEEE"), 1),
-    Function(("monthname",), _name("MMMM"), 1),
+    formed(("last_day",), Signature((MOMENT,), DATE, "LAST_DAY(CAST({0} AS DATE))")),
+    formed(("dayname",), Signature((MOMENT,), TEXT, "DATE_FORMAT({0}, 'EEEE')")),
+    formed(("monthname",), Signature((MOMENT,), TEXT, "DATE_FORMAT({0}, 'MMMM')")),
     Function(("strftime",), _formatted, 2),
     Function(("strptime",), _parsed, 2),
     Function(("timezone", "AT TIME ZONE"), _at_zone, 2),

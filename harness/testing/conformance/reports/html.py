@@ -75,7 +75,7 @@ class _Page:
         yield from _legend(self.run)
         yield '<form class="filter"><label><input type="checkbox" name="troubled"> '
         yield "only features that some engine does not pass</label></form>"
-        yield '<div class="scroll" tabindex="0" role="region" aria-labelledby="matrix"><table class="matrix">'
+        yield '<div class="scroll" tabindex="0" role="group" aria-labelledby="matrix"><table class="matrix">'
         heads = "".join(
             f'<th scope="col">{escaped(engine.name)}<span class="in">{escaped(engine.version)}</span></th>'
             for engine in self.run.engines

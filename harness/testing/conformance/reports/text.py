@@ -14,13 +14,12 @@ Wrong rows are reads that gave other rows, and no error. An engine's own reads a
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-
-from rich.cells import cell_len
+from collections.abc import Iterator
 
 from harness.differ.reports.text import to_text as comparison_text
 from harness.differ.result import counted
 from harness.errors import visible
+from harness.metadata.model.text_tables import aligned
 from harness.testing.conformance.results import Case, Check, Outcome, Run
 
 # Words that the reports of a run share.
@@ -122,20 +121,8 @@ def _engines(run: Run) -> list[str]:
         numbers = [f"{own[outcome]:,}" for outcome in shown]
         score = run.score(engine)
         percents = [f"{score.of_claimed:.1f} %", f"{score.of_all:.1f} %"]
-        lines.append([visible(f"{engine.name} {engine.version}"), f"{score.wrong:,}", *numbers, *percents])
-    return list(_aligned(lines))
-
-
-def _aligned(lines: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Cells in columns; all but the first to the right."""
-    widths = [max(map(cell_len, column)) for column in zip(*lines, strict=True)]
-    for line in lines:
-        padded = [" " * (width - cell_len(cell)) for cell, width in zip(line, widths, strict=True)]
-        cells = [
-            space + cell if number else cell + space
-            for number, (cell, space) in enumerate(zip(line, padded, strict=True))
-        ]
-        yield "  ".join(cells)
+        lines.append([f"{engine.name} {engine.version}", f"{score.wrong:,}", *numbers, *percents])
+    return list(aligned(lines, [False, *(True for _ in lines[0][1:])]))
 
 
 def _remarks(run: Run) -> list[str]:

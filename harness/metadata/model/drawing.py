@@ -1,0 +1,263 @@
+"""Pictures of labelled bars from one model: lines of text for terminals, SVG for pages and notebooks.
+
+Words say all that a colour says. Colours are readable on light and dark pages, and texts have the colour of the page,
+so a picture needs no style, which a host or a content security policy might take away. No text of a table is markup.
+"""
+
+from __future__ import annotations
+
+import enum
+import textwrap
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from harness.errors import html_text, visible
+from harness.metadata.model.text_tables import cell_width
+
+
+class Kind(enum.Enum):
+    """Kinds of parts of a bar: the word, its character in text and in ASCII, and its colour in SVG."""
+
+    READ = ("read", "█", "#", "#3b82c4")
+    DELETED = ("deleted", "▒", "x", "#d0605e")
+    SKIPPED = ("skipped", "░", ".", "#8b929b")
+    ADDED = ("added", "█", "+", "#3b82c4")
+    REMOVED = ("removed", "▒", "-", "#d0605e")
+    CHANGED = ("changed", "█", "~", "#c08a1e")
+    ONLY_LEFT = ("only on the left", "▒", "-", "#d0605e")
+    ONLY_RIGHT = ("only on the right", "░", "+", "#3f9b58")
+
+    def __init__(self, word: str, block: str, plain: str, colour: str) -> None:
+        self.word, self.block, self.plain, self.colour = word, block, plain, colour
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bar:
+    """A bar. label, value, remark: any text.
+
+    parts: kinds and sizes, in the order drawn; a size of 0 is not drawn.
+    is_rest: the bar stands for many that are not drawn; it does not make the others shorter, and may be cut.
+    """
+
+    label: str
+    parts: tuple[tuple[Kind, int], ...]
+    value: str = ""
+    remark: str = ""
+    is_rest: bool = False
+
+    @property
+    def size(self) -> int:
+        """The sizes of all parts together."""
+        return sum(size for _, size in self.parts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drawing:
+    """Bars on one scale under a title. note: a sentence about all of them. whole: what all are shares of, if any.
+
+    is_row: the bars are many neighbours, such as ranges, and are drawn upright.
+    """
+
+    title: str
+    bars: tuple[Bar, ...]
+    note: str = ""
+    whole: int = 0
+    is_row: bool = False
+
+    @property
+    def scale(self) -> int:
+        """The size of a bar of full length."""
+        return self.whole or max((bar.size for bar in self.bars if not bar.is_rest), default=0) or 1
+
+    def remark(self, bar: Bar) -> str:
+        """The remark of a bar."""
+        return ", ".join(filter(None, (bar.remark, "not to scale" if bar.size > self.scale else "")))
+
+    def legend(self) -> tuple[Kind, ...]:
+        """The kinds that are drawn."""
+        used = {kind for bar in self.bars for kind, size in bar.parts if size}
+        return tuple(kind for kind in Kind if kind in used)
+
+
+def cut(text: str, width: int, sign: str = "…", *, tail: int = 0) -> str:
+    """`text` on one line of printable characters, in at most `width` cells, the last `tail` of them from its end."""
+    text = visible(text)
+    if cell_width(text) <= width:
+        return text
+    head, end = text, text[len(text) - tail :]
+    while head and cell_width(head) + cell_width(sign) + cell_width(end) > width:
+        head = head[:-1]
+    return f"{head}{sign}{end}"
+
+
+# As text.
+
+
+_GAP = "  "
+_SHORTEST, _ENOUGH, _LONGEST = 8, 24, 60
+"""Cells of a whole bar: the fewest, those for which labels are cut, and the most."""
+
+
+def as_text(drawing: Drawing, width: int, *, in_ascii: bool = False) -> Iterator[str]:
+    """A line per bar, then the legend; the title is left to the caller. width: of a line at most, in cells.
+
+    Upright bars have a line per kind, because a character has no room for several, and then the first and last label.
+    """
+    if drawing.is_row:
+        yield from _text_row(drawing, width)
+        return
+    sign = "..." if in_ascii else "…"
+    values, remarks = [visible(bar.value) for bar in drawing.bars], [drawing.remark(bar) for bar in drawing.bars]
+    told = max(map(cell_width, values), default=0)
+    free = width - told - max(map(cell_width, remarks), default=0) - 3 * len(_GAP)
+    widest = max(min(width // 3, width - _SHORTEST - 2 * len(_GAP) - told), free - _ENOUGH)
+    labels = [cut(bar.label, widest, sign, tail=widest // 3) for bar in drawing.bars]
+    own = [max(map(cell_width, labels), default=0), told]
+    length = max(_SHORTEST, min(_LONGEST, free - own[0]))
+    left = width - own[0] - own[1] - length - 3 * len(_GAP)
+    for bar, label, value, remark in zip(drawing.bars, labels, values, remarks, strict=True):
+        drawn = strip(bar, drawing.scale, length, in_ascii=in_ascii)
+        parts = (_padded(label, own[0]), drawn.ljust(length), " " * (own[1] - cell_width(value)) + value)
+        yield _GAP.join((*parts, cut(remark, left, sign) if left > len(sign) else "")).rstrip()
+    yield legend_text(drawing.legend(), in_ascii=in_ascii)
+
+
+def legend_text(kinds: Iterable[Kind], *, in_ascii: bool = False) -> str:
+    """The characters of kinds, with their words."""
+    return _GAP.join(f"{kind.plain if in_ascii else kind.block} {kind.word}" for kind in kinds)
+
+
+def strip(bar: Bar, scale: int, length: int, *, in_ascii: bool = False) -> str:
+    """A bar alone. length: of a bar of the size `scale`, in cells."""
+    lengths = _lengths(bar, scale, length, least=1)
+    return "".join((kind.plain if in_ascii else kind.block) * size for kind, size in lengths)
+
+
+def section(drawing: Drawing, width: int | None, *, in_ascii: bool = False) -> list[str]:
+    """The lines of `as_text`, indented below title and note; none without a bar. width: None is 80."""
+    if not drawing.bars:
+        return []
+    width = width or 80
+    heading = textwrap.wrap(visible(f"{drawing.title}: {drawing.note}"), width, subsequent_indent=_GAP)
+    heading = [cut(line, width) for line in heading]  # of wide characters
+    return [*heading, *(_GAP + line for line in as_text(drawing, width - len(_GAP), in_ascii=in_ascii))]
+
+
+def _padded(text: str, width: int) -> str:
+    return text + " " * (width - cell_width(text))
+
+
+def _lengths(bar: Bar, scale: int, length: int, *, least: int) -> list[tuple[Kind, int]]:
+    """The lengths of a bar's parts, where `scale` is `length`: no part is shorter than `least`."""
+    parts = [(kind, size) for kind, size in bar.parts if size > 0]
+    if not parts:
+        return []
+    whole = max(length * min(bar.size, scale) // scale, least * len(parts))
+    free = whole - least * len(parts)
+    lengths = [least + free * size // bar.size for _, size in parts]
+    longest = max(range(len(parts)), key=lambda place: parts[place][1])
+    lengths[longest] += whole - sum(lengths)
+    return [(kind, size) for (kind, _), size in zip(parts, lengths, strict=True)]
+
+
+# As SVG. Lengths are percentages, so that the picture has the width of its place and its texts keep their size.
+
+
+_UNITS, _THINNEST = 1000, 6
+"""Parts of the whole width that lengths are told in, and the least length."""
+_LINE = 42
+"""Cells of a line that are there on a phone."""
+_CELL = 7
+"""The width of a cell, in pixels."""
+
+
+def as_html(drawing: Drawing) -> str:
+    """A fragment: the title and the note, which wrap, and the picture, as wide as its place; empty without a bar."""
+    if not drawing.bars:
+        return ""
+    note = f": {html_text(drawing.note)}" if drawing.note else ""
+    return f"<div><p><b>{html_text(drawing.title)}</b>{note}</p>{as_svg(drawing)}</div>"
+
+
+def as_svg(drawing: Drawing) -> str:
+    """The bars and the legend as one SVG element."""
+    if drawing.is_row:
+        return _svg_row(drawing)
+    y, elements = 14, list[str]()
+    is_beside = all(cell_width(visible(b.label)) + 2 + cell_width(visible(b.value)) <= _LINE for b in drawing.bars)
+    for bar in drawing.bars:
+        value, remark = visible(bar.value), drawing.remark(bar)
+        below = y if is_beside else y + 29  # where label and value have no room in one line
+        elements.append(f"<g><title>{html_text(', '.join(filter(None, (bar.label, value, remark))))}</title>")
+        elements.append(_text("0", y, cut(bar.label, _LINE, tail=_LINE // 3)))
+        elements.append(_text("100%", below, value, ' text-anchor="end"'))
+        x, place = 0, f'y="{y + 5}" height="10"'
+        elements.append(f'<rect x="0" width="100%" {place} fill-opacity="0.08"/>')
+        for kind, size in _lengths(bar, drawing.scale, _UNITS, least=_THINNEST):
+            elements.append(f'<rect x="{x / 10:g}%" width="{size / 10:g}%" {place} fill="{kind.colour}"/>')
+            x += size
+        y += 29
+        if remark:
+            left = _LINE if is_beside else _LINE - 2 - cell_width(value)
+            elements.append(_text("0", y, cut(remark, left), ' font-size="12"'))
+        elements.append("</g>")
+        y += 24 if remark or not is_beside else 9
+    return _svg(drawing, elements, y)
+
+
+def _svg(drawing: Drawing, elements: list[str], y: int) -> str:
+    """The element with the legend at a height."""
+    title = html_text(f"{drawing.title}: {drawing.note}" if drawing.note else drawing.title)
+    look = f'width="100%" height="{y + 8}" fill="currentColor" font-family="system-ui, sans-serif" font-size="13"'
+    head = f'<svg class="picture" xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{title}" {look}>'
+    return "".join([head, *elements, *_legend(drawing, y), "</svg>"])
+
+
+def _text(x: str, y: int, text: str, more: str = "") -> str:
+    return f'<text x="{x}" y="{y}"{more}>{html_text(text)}</text>'
+
+
+def _legend(drawing: Drawing, y: int) -> Iterator[str]:
+    x = 0
+    for kind in drawing.legend():
+        yield f'<rect x="{x}" y="{y - 9}" width="10" height="10" fill="{kind.colour}"/>'
+        yield _text(str(x + 15), y, kind.word)
+        x += 15 + _CELL * (cell_width(kind.word) + 2)
+
+
+# Upright bars.
+
+
+_LEVELS, _NOTHING = "▁▂▃▄▅▆▇█", "·"
+_WIDE, _HIGH = 2, 90
+"""The width of a bar in cells, and its height in pixels."""
+
+
+def _text_row(drawing: Drawing, width: int) -> Iterator[str]:
+    shown = _WIDE * len(drawing.bars)
+    own = max((cell_width(kind.word) for kind in drawing.legend()), default=0)
+    for kind in drawing.legend():
+        sizes = [dict(bar.parts).get(kind, 0) for bar in drawing.bars]
+        levels = [_LEVELS[-(-len(_LEVELS) * size // drawing.scale) - 1] if size else _NOTHING for size in sizes]
+        drawn = "".join(level * _WIDE for level in levels)
+        yield cut(_GAP.join((_padded(kind.word, own), drawn, f"{sum(sizes):,}")), width)
+    first, last = (cut(drawing.bars[place].label, shown // 2 - 1) for place in (0, -1))
+    yield cut(_GAP.join((" " * own, _padded(first, shown - cell_width(last)) + last)), width)
+
+
+def _svg_row(drawing: Drawing) -> str:
+    elements, wide = [_text("0", 12, f"{drawing.scale:,}", ' font-size="12"')], 100 / len(drawing.bars)
+    base = 20 + _HIGH
+    for place, bar in enumerate(drawing.bars):
+        told = ", ".join(filter(None, (bar.label, visible(bar.value), bar.remark)))
+        elements.append(f"<g><title>{html_text(told)}</title>")
+        y = base
+        for kind, high in _lengths(bar, drawing.scale, _HIGH, least=2):
+            y -= high
+            where = f'x="{place * wide + wide / 10:g}%" y="{y}" width="{wide * 0.8:g}%" height="{high}"'
+            elements.append(f'<rect {where} fill="{kind.colour}"/>')
+        elements.append("</g>")
+    elements.append(f'<rect x="0" y="{base}" width="100%" height="1" fill="currentColor"/>')
+    elements.append(_text("0", base + 17, cut(drawing.bars[0].label, _LINE // 2)))
+    elements.append(_text("100%", base + 17, cut(drawing.bars[-1].label, _LINE // 2), ' text-anchor="end"'))
+    return _svg(drawing, elements, base + 42)

@@ -1,0 +1,281 @@
+"""The layout of all tables of text: columns that fit a line, with types below the names and NULL apart from 'NULL'.
+
+    id      region   total
+    bigint  varchar  decimal(9,2)
+    ------  -------  ------------
+         1  eu               1.50
+    (2 more columns: channel = web, comment)
+
+Numbers, dates, times and booleans are never cut. A text is cut where it is wider than three quarters of the line. Where
+not all columns fit, those are left out first that hold one value in all rows, then each that finds no room.
+"""
+
+from __future__ import annotations
+
+import shutil
+import textwrap
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from os.path import commonprefix
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from harness.errors import html_text, json_text, size_text, visible
+from harness.storage.records import dataclass
+
+_NULL, _CUT, _GAP = "NULL", "…", "  "
+_NARROWEST, _SHORTEST_DIRECTORY, _MOST_NAMES = 8, 8, 30
+"""Cells of a cut text; of a directory that is told once; names of columns that are left out."""
+
+Style: TypeAlias = Callable[[str, str], str]
+"""Gives a text with the codes of a style, such as `dim`."""
+Row: TypeAlias = Sequence[str | None]
+
+
+def unstyled(text: str, style: str) -> str:
+    """The text as it is."""
+    return text
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table. type: told below the name. is_whole: no value is cut. to_right: as numbers are."""
+
+    name: str
+    type: str = ""
+    is_whole: bool = False
+    to_right: bool = False
+
+
+def column_of(name: str, type_: Any) -> Column:
+    """The column of a DuckDBPyType."""
+    is_number = type_.id.endswith(("int", "integer", "float", "double", "decimal"))
+    is_whole = is_number or type_.id.startswith(("date", "time", "interval", "boolean", "uuid"))
+    return Column(name, _type_name(type_), is_whole=is_whole, to_right=is_number)
+
+
+def _type_name(type_: Any) -> str:
+    """The type in a word, as SQL has it; of a list, with that of its items."""
+    match type_.id:
+        case "list" | "array":
+            return f"{_type_name(dict(type_.children)['child'])}[]"
+        case "struct" | "map" | "union" | "tuple" | "enum":
+            return str(type_.id)
+        case _:
+            return str(type_).lower().replace(" with time zone", "tz")
+
+
+def cell_width(text: str) -> int:
+    """Cells of a terminal: two for a wide character, none for one that combines with its neighbours or joins them."""
+    if text.isascii():
+        return len(text)
+    none = {c for c in set(text) if unicodedata.category(c) in ("Mn", "Me", "Cf")}
+    return sum(0 if c in none else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
+
+
+def cut(text: str, width: int) -> str:
+    """At most so many cells of a text: its start, or the end of a path."""
+    if cell_width(text) <= width:
+        return text
+    step = -1 if "/" in text and " " not in text else 1
+    kept = ""
+    for character in text[::step]:
+        if cell_width(kept + character) >= width:
+            break
+        kept += character
+    return (kept + _CUT)[::step]
+
+
+def folded(text: str, width: int) -> str:
+    """Lines of at most `width` cells, as far as words allow; the rest of a line stands below it, indented."""
+    lines = []
+    for line in text.split("\n"):
+        indent = " " * (len(line) - len(line.lstrip()) + 4)
+        if cell_width(line) > width:
+            line = textwrap.fill(line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+        lines.append(line)
+    return "\n".join(lines)
+
+
+def aligned(lines: Iterable[Sequence[str]], to_right: Sequence[bool] = ()) -> Iterator[str]:
+    """Cells one below the other, in columns as wide as they must be."""
+    cells = [[visible(cell) for cell in line] for line in lines]
+    widths = [max(map(cell_width, column)) for column in zip(*cells, strict=True)]
+    sides = [*to_right, *(False for _ in widths[len(to_right) :])]
+    return (_GAP.join(map(_padded, line, widths, sides)).rstrip() for line in cells)
+
+
+def _padded(text: str, width: int, to_right: bool) -> str:
+    padding = " " * (width - cell_width(text))
+    return padding + text if to_right else text + padding
+
+
+def table_lines(
+    columns: Sequence[Column], batches: Iterable[Sequence[Row]], *, width: int | None = None, style: Style = unstyled
+) -> Iterator[str]:
+    """Names, types and a rule where there are types, a line per row, then notes on the columns that do not fit.
+
+    Args:
+        batches: rows; widths are those of the first batch. None is a null.
+        width: of a line at most, in cells; None: as long as it is.
+    """
+    rest = iter(batches)
+    first = next(rest, ())
+    layout = _Layout(columns, first, width)
+    yield layout.line([column.name for column in columns])
+    if any(column.type for column in columns):
+        yield style(layout.line([column.type for column in columns]), "dim")
+        yield _GAP.join("-" * layout.widths[place] for place in layout.shown)
+    for row in chain(first, chain.from_iterable(rest)):
+        yield layout.line(row, style)
+    yield from layout.notes
+
+
+class _Layout:
+    """The places of the shown columns, the widths of all, and what stands below the rows."""
+
+    def __init__(self, columns: Sequence[Column], rows: Sequence[Row], width: int | None) -> None:
+        self.columns, self.shown, self.notes = columns, list(range(len(columns))), list[str]()
+        self.directories = [""] * len(columns)
+        cells = [[_cell(row[place]) for row in rows] for place in self.shown]
+        heads = [max(cell_width(visible(column.name)), len(column.type)) for column in columns]
+        self.widths = [max([head, *map(cell_width, texts)]) for head, texts in zip(heads, cells, strict=True)]
+        if width is None or self._total(self.shown) <= width:
+            return
+        whole = self.widths
+        most = max(_NARROWEST, width * 3 // 4)
+        for place, column in enumerate(columns):
+            if not column.is_whole:
+                directory = self.directories[place] = _directory([text for text in cells[place] if text != _NULL])
+                whole[place] = max(heads[place], whole[place] - max(cell_width(directory) - 1, 0))
+        self.widths = [w if column.is_whole else min(w, most) for w, column in zip(whole, columns, strict=True)]
+        same = {place for place in self.shown if len(rows) > 1 and len(set(cells[place])) == 1}
+        places, self.shown = sorted(self.shown, key=same.__contains__), []
+        for place in places:
+            if not self.shown or self._total([*self.shown, place]) <= width:
+                self.shown.append(place)
+        self.shown.sort()
+        for place in self.shown:
+            room = max(width - self._total(self.shown), 0)
+            self.widths[place] = min(whole[place], self.widths[place] + room)
+            if self.directories[place]:
+                self.notes.append(cut(f"({visible(columns[place].name)}: below {self.directories[place]})", width))
+        names = [
+            visible(column.name) + (f" = {cut(cells[place][0], _NARROWEST * 2)}" if place in same else "")
+            for place, column in enumerate(columns)
+            if place not in self.shown
+        ]
+        if names:
+            told = ", ".join(names[:_MOST_NAMES]) + (", …" if len(names) > _MOST_NAMES else "")
+            note = f"({len(names):,} more column{'s' * (len(names) > 1)}: {told})"
+            self.notes += folded(note, width).split("\n")
+
+    def _total(self, places: Sequence[int]) -> int:
+        return sum(self.widths[place] for place in places) + len(_GAP) * (len(places) - 1)
+
+    def line(self, row: Row, style: Style = unstyled) -> str:
+        parts = []
+        for place in self.shown:
+            text, directory, column = _cell(row[place]), self.directories[place], self.columns[place]
+            if directory and text.startswith(directory):
+                text = _CUT + text.removeprefix(directory)
+            text = text if column.is_whole else cut(text, self.widths[place])
+            text = _padded(text, self.widths[place], column.to_right)
+            parts.append(style(text, "dim") if row[place] is None else text)
+        return _GAP.join(parts).rstrip()
+
+
+def _cell(text: str | None) -> str:
+    """A cell on one line. A text that is called NULL has quotes."""
+    if text is None:
+        return _NULL
+    return visible(f'"{text}"' if text.strip('"') == _NULL else text)
+
+
+def _directory(texts: Sequence[str]) -> str:
+    """The directory in which all paths lie; empty where a text is no path, or it is short."""
+    if not texts or any(" " in text for text in texts):
+        return ""
+    found = commonprefix(texts).rpartition("/")[0]  # noqa: RUF071  # the rest of a name goes
+    return found if len(found) >= _SHORTEST_DIRECTORY else ""
+
+
+def html_table(columns: Sequence[Column], rows: Iterable[Row]) -> str:
+    """The table as HTML, for notebooks."""
+    heads = ["<th>{}</th>".format("</th><th>".join(html_text(column.name) for column in columns))]
+    if any(column.type for column in columns):
+        heads.append("".join(f"<td><code>{html_text(column.type)}</code></td>" for column in columns))
+    null = f"<code>{_NULL}</code>"
+    lines = ("".join(f"<td>{null if text is None else html_text(text)}</td>" for text in row) for row in rows)
+    return f"<table><tr>{'</tr><tr>'.join([*heads, *lines])}</tr></table>"
+
+
+# Plain values by name: points in time are milliseconds since 1970 there, and sizes are bytes.
+
+
+_TIMES = ("timestamp_ms", "updated_ms")
+
+
+def label(key: str) -> str:
+    """The name of a value for people."""
+    return visible(key.removesuffix("_ms") if key.endswith(_TIMES) else key)
+
+
+def value_text(key: str, value: Any) -> str:
+    """A value on one line; times as ISO 8601."""
+    match value:
+        case int() if key.endswith(_TIMES):
+            return f"{np.datetime64(value, 'ms')}Z"
+        case int() if not {"bytes", "size", "most"}.isdisjoint(key.split("_")):
+            return size_text(value)
+        case None | []:
+            return "-"
+        case dict() if not value:  # the pattern {} is any mapping
+            return "-"
+        case list() if not any(isinstance(item, list | dict) for item in value):
+            return ", ".join(value_text("", item) for item in value)
+        case dict():
+            return ", ".join(f"{visible(name)}={value_text('', item)}" for name, item in value.items())
+        case _:
+            return visible(value if isinstance(value, str) else json_text(value, separators=(",", ":")))
+
+
+def _records(rows: Sequence[Mapping[str, Any]]) -> tuple[list[Column], list[list[str]]]:
+    columns, names = [], []
+    for name in dict.fromkeys(name for row in rows for name in row):
+        values = [row.get(name) for row in rows]
+        if any(value not in (None, [], {}, "") for value in values) and not any(map(_is_table, values)):
+            is_number = all(isinstance(value, int | None) and not isinstance(value, bool) for value in values)
+            is_whole = is_number or not any(isinstance(value, str | list | dict) for value in values)
+            columns.append(Column(label(name), is_whole=is_whole, to_right=is_number and not name.endswith(_TIMES)))
+            names.append(name)
+    return columns, [[value_text(name, row.get(name)) for name in names] for row in rows]
+
+
+def record_lines(rows: Sequence[Mapping[str, Any]], indent: str = "", width: int | None = None) -> Iterator[str]:
+    """Rows as a table without the columns that are empty everywhere. A row's own tables stand under the row."""
+    columns, cells = _records(rows)
+    lines = table_lines(columns, [cells], width=None if width is None else width - len(indent))
+    yield indent + next(lines)
+    for row, line in zip(rows, lines):  # noqa: B905  # notes follow
+        yield indent + line
+        for value in row.values():
+            if _is_table(value):
+                yield from record_lines(value, indent + "    ", width)
+    yield from (indent + note for note in lines)
+
+
+def _is_table(value: Any) -> bool:
+    return isinstance(value, list) and len(value) > 0 and all(isinstance(item, dict) for item in value)
+
+
+class Listing(list[dict[str, Any]]):
+    """Plain values that print themselves as a table, and are one in notebooks."""
+
+    def __str__(self) -> str:
+        return "\n".join(record_lines(self, width=shutil.get_terminal_size().columns))
+
+    def _repr_html_(self) -> str:
+        return html_table(*_records(self))

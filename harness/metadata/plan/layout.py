@@ -1,0 +1,160 @@
+"""The picture of a plan: a bar per partition, or per file of an unpartitioned table, with rows read and left out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from harness.errors import size_text, without_secrets
+from harness.metadata.model.arrow_values import to_numpy
+from harness.metadata.model.drawing import Bar, Drawing, Kind
+from harness.metadata.plan.scan_plan import BY_PARTITION, BY_STATISTICS, KEPT, ScanPlan, SkippedFiles
+
+_MOST_BARS = 12
+_MOST_ROWS = 1 << 53
+"""Sums up to there are exact in floats. No file has as many rows, whatever the metadata says."""
+
+
+def layout(plan: ScanPlan) -> Drawing:
+    """The partitions or files of a plan, the largest of them if there are many.
+
+    Bars are as long as the recorded rows, and as the bytes where a file has no recorded rows.
+    Deleted rows are those of position deletes whose files all lie in one bar; remarks tell of other deletes.
+    """
+    files = _files(plan)
+    sizes = np.bincount(files.groups, weights=files.amounts)
+    order = np.argsort(-sizes, kind="stable").tolist()
+    drawn = order if len(order) <= _MOST_BARS else order[: _MOST_BARS - 1]
+    labels = {group: files.label(group) for group in drawn}
+    drawn.sort(key=(lambda group: _natural(labels[group])) if files.noun == "partition" else None)
+    bars = [files.bar(labels[group], files.groups == group) for group in drawn]
+    if left := len(order) - len(drawn):
+        rest = np.isin(files.groups, drawn, invert=True)
+        bars.append(files.bar(f"{left:,} more {files.noun}s", rest, is_rest=True))
+    passed = plan.counts.manifests_skipped
+    note = f"{_counted(len(sizes), files.noun)}, {files.sentence()}"
+    note += f", not drawn: files of {_counted(passed, 'skipped manifest')}" if passed else ""
+    return Drawing(title="layout", note=note, bars=tuple(bars))
+
+
+def _natural(label: str) -> list[tuple[int, str]]:
+    """A key that sorts numbers in texts by their size."""
+    return [(len(part.lstrip("0")), part) if part.isdecimal() else (0, part) for part in re.split(r"(\d+)", label)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Files:
+    """The files of a plan, those to read and those skipped, as columns.
+
+    noun: of a group, `partition` or `file`. texts: of each group, its partition or the path of its file.
+    unit: of amounts and deleted, `row` or `byte`.
+    groups, amounts, verdicts: of each file. deleted: of the amounts.
+    has_positions, has_equality: tell whether deletes hit the file that are not counted.
+    """
+
+    noun: str
+    texts: Sequence[str]
+    unit: str
+    groups: npt.NDArray[np.int64]
+    amounts: npt.NDArray[np.int64]
+    verdicts: npt.NDArray[np.int8]
+    deleted: npt.NDArray[np.int64]
+    has_positions: npt.NDArray[np.bool_]
+    has_equality: npt.NDArray[np.bool_]
+
+    def label(self, group: int) -> str:
+        """The partition of a group, or the name of the file."""
+        if self.noun == "partition":
+            return self.texts[group] or "no partition"
+        return without_secrets(self.texts[group]).rstrip("/").rpartition("/")[2]
+
+    def bar(self, label: str, chosen: npt.NDArray[np.bool_], *, is_rest: bool = False) -> Bar:
+        """The bar of some files."""
+        read, deleted, skipped = self._sums(chosen)
+        remarks = [f"{_percent(deleted, read)} deleted"] if deleted else []
+        remarks += ["position deletes"] if self.has_positions[chosen].any() else []
+        remarks += ["equality deletes"] if self.has_equality[chosen].any() else []
+        verdicts = self.verdicts[chosen]
+        reasons = {"partition": verdicts == BY_PARTITION, "statistics": verdicts == BY_STATISTICS}
+        if by := [reason for reason, found in reasons.items() if found.any()]:
+            passed = np.count_nonzero(verdicts != KEPT)
+            share = "" if passed == len(verdicts) else f"{passed:,} of {_counted(len(verdicts), 'file')} "
+            remarks.append(f"{share}skipped by {' and '.join(by)}")
+        parts = ((Kind.READ, read - deleted), (Kind.DELETED, deleted), (Kind.SKIPPED, skipped))
+        value = self._amount(read + skipped)
+        return Bar(label=label, parts=parts, value=value, remark=", ".join(remarks), is_rest=is_rest)
+
+    def sentence(self) -> str:
+        """The sums of all files."""
+        read, deleted, skipped = self._sums(np.ones(len(self.groups), dtype=np.bool_))
+        words = ((read + skipped, ""), (skipped, " skipped"), (deleted, " deleted"))
+        return ", ".join(f"{self._amount(number)}{word}" for number, word in words if number or not word)
+
+    def _sums(self, chosen: npt.NDArray[np.bool_]) -> tuple[int, int, int]:
+        """The amounts to read, the deleted ones among them, and those skipped."""
+        is_kept = self.verdicts == KEPT
+        columns = (self.amounts * is_kept, self.deleted, self.amounts * ~is_kept)
+        read, deleted, skipped = (int(column[chosen].sum(dtype=np.float64)) for column in columns)
+        return read, min(deleted, read), skipped
+
+    def _amount(self, number: int) -> str:
+        return size_text(number) if self.unit == "byte" else _counted(number, self.unit)
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def _percent(part: int, whole: int) -> str:
+    share = round(100 * part / whole)
+    return "< 1 %" if share == 0 else "> 99 %" if share == 100 and part < whole else f"{share} %"
+
+
+def _files(plan: ScanPlan) -> _Files:
+    names, skipped, planned = ["path", "record_count", "size", "partition"], plan.skipped, plan.files
+    files, tuples, verdicts = planned.select(names), plan.partitions, np.full(planned.num_rows, KEPT, dtype=np.int8)
+    if isinstance(skipped, SkippedFiles) and len(skipped):
+        files = pa.concat_tables([files, skipped.load().select(names).cast(files.schema)])
+        tuples, verdicts = skipped.partitions(), np.concatenate([verdicts, skipped.verdicts])
+    numbers = to_numpy(files.column("partition"))
+    labels = {number: str(tuples[number])[1:-1] for number in np.unique(numbers).tolist()}
+    groups, texts = np.arange(files.num_rows), files.column("path").to_pylist()
+    is_partitioned = any(labels.values())
+    if is_partitioned:  # tuples of two specs with the same names and values are one bar
+        texts = list(dict.fromkeys(labels.values()))
+        place_of, places = np.zeros(len(tuples), dtype=np.int64), {text: place for place, text in enumerate(texts)}
+        place_of[list(labels)] = [places[text] for text in labels.values()]
+        groups = place_of[numbers]
+    counts, sizes = files.column("record_count"), files.column("size")
+    unit, known = ("byte", sizes.fill_null(0)) if counts.null_count else ("row", counts)
+    return _Files(
+        noun="partition" if is_partitioned else "file",
+        texts=texts,
+        unit=unit,
+        groups=groups,
+        amounts=np.clip(to_numpy(known), 0, _MOST_ROWS),
+        verdicts=verdicts,
+        # The vectors of a change feed say which rows have changed.
+        **_deletes(plan, groups, counted=unit == "row" and "_change_type" not in {f.name for f in plan.schema.fields}),
+    )
+
+
+def _deletes(plan: ScanPlan, groups: npt.NDArray[np.int64], *, counted: bool) -> dict[str, Any]:
+    """The columns of deletes."""
+    deleted, others = np.zeros(len(groups), dtype=np.int64), np.zeros(len(groups), dtype=np.bool_)
+    group_of = groups.tolist()
+    for delete in plan.position_deletes:
+        if counted and delete.record_count is not None and len({group_of[file] for file in delete.files}) == 1:
+            deleted[delete.files[0]] += min(max(delete.record_count, 0), _MOST_ROWS)
+        else:
+            others[list(delete.files)] = True
+    has_equality = np.zeros(len(groups), dtype=np.bool_)
+    scopes = to_numpy(plan.files.column("delete_set"))
+    has_equality[: len(scopes)] = np.array([bool(deletes) for deletes in plan.delete_sets])[scopes]
+    return {"deleted": deleted, "has_positions": others, "has_equality": has_equality}

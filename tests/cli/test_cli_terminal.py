@@ -1,0 +1,164 @@
+"""What commands print on a terminal: tables that fit it, lines that fold between words, and colours."""
+
+from __future__ import annotations
+
+import shlex
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import harness
+from harness.cli import main
+from harness.errors import size_text
+from harness.metadata.model.text_tables import aligned, cell_width, cut, folded
+from harness.testing.writing.iceberg.builder import IcebergTable
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    monkeypatch.setattr("harness.cli.results.ByteStream.isatty", lambda self: True)
+    monkeypatch.setattr("harness.cli.results.is_terminal_output", lambda: True)
+    monkeypatch.setenv("NO_COLOR", "1")
+    return monkeypatch
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A table with files by month and hour, one without deletes, one with each kind; and two files to compare."""
+    lake = tmp_path_factory.mktemp("lake")
+    columns = {"id": "long", "region": "string", "at": "timestamptz", "note": "string"}
+    spec = [("region", "identity"), ("at", "month"), ("at", "hour")]
+    table = IcebergTable.create(lake / "orders", columns, partition_spec=spec)
+    day = datetime(2024, 3, 1, 5, tzinfo=UTC)
+    rows = [{"id": n, "region": "eu", "at": day, "note": "日本 and words " * 9} for n in range(20)]
+    first = table.write_data(rows)
+    table.append(first, table.write_data([row | {"region": "us"} for row in rows]))
+    partition = {"region": "eu", "at_month": 650, "at_hour": 474_797}
+    table.append(
+        table.write_position_deletes([(first, 3)]),
+        table.write_equality_deletes(["id", "region"], [{"id": 5, "region": "eu"}], partition=partition),
+    )
+    for name, changed in (("a", 0), ("b", 1)):
+        found = [row | {"at": None, "note": f"{row['note']}{changed if row['id'] == 7 else ''}"} for row in rows]
+        pq.write_table(pa.Table.from_pylist(found[changed:]), lake / f"{name}.parquet")
+    return lake
+
+
+COMMANDS = [
+    "info orders",
+    "info orders --full",
+    "schema orders",
+    "history orders",
+    "head orders",
+    "sql 'FROM range(3)'",
+    *(f"metadata orders {name}" for name in ("files", "partitions", "entries", "snapshots", "manifests", "refs")),
+    "plan orders --where id<3",
+    "plan orders --where \"region = 'eu'\"",
+    "diff a.parquet b.parquet --keys id",
+    "diff a.parquet b.parquet",
+    "doctor",
+    "list .",
+    "scenarios list iceberg/deletes/*",
+    "scenarios run iceberg/deletes/cut-path-bounds --engines duckdb",
+]
+
+
+@pytest.mark.parametrize("width", [80, 200])
+@pytest.mark.parametrize("command", COMMANDS)
+def test_what_is_printed_fits_the_terminal(lake, terminal, capfd, command, width):
+    terminal.chdir(lake)
+    terminal.setenv("COLUMNS", str(width))
+    assert main(shlex.split(command)) in (0, 1)
+    lines = capfd.readouterr().out.splitlines()
+    assert lines
+    too_wide = [line for line in lines if cell_width(line) > width]
+    # A path that no line holds is never broken.
+    assert [line for line in too_wide if max(map(len, line.split())) < width - 30] == []
+
+
+def test_partition_values_are_shown_as_people_write_them(lake, capfd):
+    table = harness.open_table(str(lake / "orders"))
+    values = {"region": "eu", "at_month": 650, "at_hour": 474_797}
+    assert table.metadata("partitions", ["partition"])["partition"][0].as_py() == values
+    shown = '{"region":"eu","at_month":"2024-03","at_hour":"2024-03-01T05"}'
+    assert main(["metadata", str(lake / "orders"), "partitions", "--columns", "partition"]) == 0
+    assert capfd.readouterr().out.splitlines()[3] == shown
+    assert main(["metadata", str(lake / "orders"), "entries", "--columns", "data_file"]) == 0
+    assert f'"partition":{shown}' in capfd.readouterr().out
+    assert "{region='eu', at_month=2024-03, at_hour=2024-03-01T05}" in table.snapshot().plan().explain()
+
+
+@pytest.mark.parametrize(
+    ("command", "painted"),
+    [
+        ("sql 'SELECT NULL AS n'", ["\x1b[2minteger", "\x1b[2m   NULL\x1b[0m"]),
+        (
+            "diff a.parquet b.parquet --columns id",
+            ["\x1b[31mdifferent: 1 row only on the left\x1b[0m", "\x1b[31m  -  0"],
+        ),
+        ("diff a.parquet a.parquet", ["\x1b[32mequal: no difference in 20 rows\x1b[0m"]),
+        ("plan orders --where \"region = 'us'\"", ["  partition\x1b[0m\n", "\x1b[2m  "]),
+        ("plan orders --where \"region = 'eu'\"", ["\x1b[33mdeletes 1 positional on 1 files"]),
+    ],
+)
+@pytest.mark.parametrize("no_colour", [True, False])
+def test_colours_are_those_of_a_terminal(lake, terminal, capfd, command, painted, no_colour):
+    terminal.chdir(lake)
+    terminal.setenv("TERM", "xterm")
+    terminal.setenv("COLUMNS", "200")
+    if not no_colour:
+        terminal.delenv("NO_COLOR")
+    main(shlex.split(command))
+    out = capfd.readouterr().out
+    if no_colour:
+        assert "\x1b" not in out
+    else:
+        assert [text for text in painted if text not in out] == []
+
+
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [
+        (0, "0 bytes"),
+        (1, "1 byte"),
+        (1023, "1023 bytes"),
+        (1024, "1.0 KiB"),
+        (73_785, "72.1 KiB"),
+        (1_024_000, "1,000.0 KiB"),
+        (1 << 20, "1.0 MiB"),
+        (5 << 30, "5.0 GiB"),
+        (3000 << 40, "3,000.0 TiB"),
+    ],
+)
+def test_sizes(size, text):
+    assert size_text(size) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "width", "expected"),
+    [
+        ("abcdef", 6, "abcdef"),
+        ("abcdef", 5, "abcd…"),
+        ("日本日本", 7, "日本日…"),
+        ("日本日本", 6, "日本…"),
+        ("data/region=eu/1.parquet", 12, "…u/1.parquet"),
+        ("either / or", 6, "eithe…"),
+    ],
+)
+def test_texts_keep_their_start_and_paths_their_end(text, width, expected):
+    assert cut(text, width) == expected
+
+
+def test_lines_fold_between_words():
+    assert folded("  warning: some words\nx\n", 14) == "  warning:\n      some\n      words\nx\n"
+    assert folded("one-long-path/without/a/blank", 10) == "one-long-path/without/a/blank"
+
+
+def test_cells_stand_in_columns():
+    assert list(aligned([("日本", "1"), ("e\u0301", "10\x1b")], [False, True])) == [
+        "日本       1",
+        "e\u0301     10\\x1b",
+    ]

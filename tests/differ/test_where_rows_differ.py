@@ -1,0 +1,307 @@
+"""Where rows differ: shares, ranges, partitions and files, counted by hand, and their pictures."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from datetime import date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import nasty
+import pyarrow as pa
+import pytest
+from comparing import KEYED, PLACED, UNKEYED
+from hypothesis import given
+from hypothesis import strategies as st
+
+import harness
+from harness.differ.exact import Difference, DifferingRow
+from harness.differ.reports.where import where_html, where_lines
+from harness.differ.result import ColumnDifference, ComparisonResult, GroupDifference, RowKind, Spread
+from harness.differ.spread import by_key, evenly
+from harness.metadata.model.text_tables import cell_width
+from harness.testing.writing.iceberg.builder import IcebergTable
+
+pytestmark = pytest.mark.usefixtures("one_duckdb")
+CHANGED, LEFT, RIGHT = RowKind.CHANGED, RowKind.ONLY_LEFT, RowKind.ONLY_RIGHT
+EVIL = "</text><script>alert(1)</script>\x1b[31m\u202e&\"'"
+
+
+def counts(spread: Spread | None) -> dict[str, tuple[int, int, int]]:
+    """Numbers of changed rows, and of those only on the left and on the right, by place; empty places left out."""
+    assert spread is not None
+    found = {" ".join(p.values): (p.changed, p.only_left, p.only_right) for p in spread.places}
+    return {place: numbers for place, numbers in found.items() if any(numbers)}
+
+
+# -- ranges of the key ------------------------------------------------------------------------------------------------
+
+
+def test_ranges_have_equal_width_between_the_keys_of_both_sides() -> None:
+    left = pa.table({"id": range(100), "v": [0] * 100})
+    right = pa.table({"id": [*range(10, 20), *range(25, 120)], "v": [1] * 3 + [0] * 102})
+    found = harness.compare(left, right, keys=["id"])
+    assert found.by_key is not None
+    # 0 to 119 is 120 numbers: 20 ranges of 6
+    assert [place.values[0] for place in found.by_key.places][:2] == ["0 to 5", "6 to 11"]
+    assert (len(found.by_key.places), found.by_key.rows, found.by_key.is_whole) == (20, 38, True)
+    assert counts(found.by_key) == {
+        "0 to 5": (0, 6, 0),
+        "6 to 11": (2, 4, 0),
+        "12 to 17": (1, 0, 0),
+        "18 to 23": (0, 4, 0),
+        "24 to 29": (0, 1, 0),
+        "96 to 101": (0, 0, 2),
+        "102 to 107": (0, 0, 6),
+        "108 to 113": (0, 0, 6),
+        "114 to 119": (0, 0, 6),
+    }
+
+
+def only_left(keys: pa.Array | list[Any], among: pa.Array | None = None) -> Spread:
+    """The rows of some keys, all of which are only on the left. among: the keys of all rows; None: these are all."""
+    array = pa.array(keys)
+    rows = tuple(DifferingRow(LEFT, i, None) for i in range(len(array)))
+    tables = (pa.table({"k": array}), pa.table({"k": array[:0] if among is None else among.cast(array.type)}))
+    return by_key(Difference(differing=rows, only_left=len(rows)), tables, "k", is_whole=True)
+
+
+@pytest.mark.parametrize(
+    ("keys", "expected"),
+    [
+        ([7], {"7": 1}),
+        ([3, 3 + 10**30, None], None),
+        ([1, 2, 4], {"1": 1, "2": 1, "4": 1}),
+        ([0, 39], {"0 to 1": 1, "38 to 39": 1}),
+        ([Decimal("0.00"), Decimal("0.39"), None], {"0.00 to 0.01": 1, "0.38 to 0.39": 1, "NULL": 1}),
+        ([0.0, 10.0, -0.0, float("nan"), float("inf")], {"from 0": 2, "from 9.5": 1, "NaN": 1, "inf": 1}),
+        ([-0.0, 20.0], {"from 0": 1, "from 19": 1}),
+        ([1.5], {"from 1.5": 1}),
+        (pa.array([-(2**63)], pa.timestamp("s")), {"from -292277022657-01-27 08:29:52": 1}),
+        (pa.array([86_400_000 * 10**11], pa.date64()), {"+273792670-09-13": 1}),
+        ([date(2024, 1, 1), date(2024, 2, 9)], {"2024-01-01 to 2024-01-02": 1, "2024-02-08 to 2024-02-09": 1}),
+        (
+            [datetime(2024, 1, 1, 5), datetime(2024, 2, 9, 7)],  # whole days
+            {"from 2024-01-01 00:00:00": 1, "from 2024-02-08 00:00:00": 1},
+        ),
+        (
+            pa.array([0, 39 * 3600], pa.timestamp("s", "Europe/Berlin")),
+            {"from 1970-01-01 00:00:00Z": 1, "from 1970-01-02 14:00:00Z": 1},
+        ),
+        (pa.array([0, 5], pa.timestamp("ns")), {"from 1970-01-01 00:00:00": 2}),
+        (["a", "c", None], {"'a'": 1, "'c'": 1, "NULL": 1}),
+        ([f"{n:02}" for n in range(40)], {f"from '{n:02}'": 2 for n in range(0, 40, 2)}),
+        ([True, False], {"false": 1, "true": 1}),
+        (pa.array([None], pa.int64()), {"NULL": 1}),
+    ],
+    ids=str,
+)
+def test_every_type_has_ranges(keys: Any, expected: dict[str, int] | None) -> None:
+    if expected is None:
+        keys = pa.array([Decimal(key) if key else None for key in keys], pa.decimal256(40, 0))
+        expected = {"3 to 50000000000000000000000000003": 1, "950000000000000000000000000004 to " + str(3 + 10**30): 1}
+        expected["NULL"] = 1
+    found = only_left(keys)
+    assert {place: numbers[1] for place, numbers in counts(found).items()} == expected
+    assert found.rows == len(keys)
+
+
+@given(st.lists(st.integers(-600_000, 10**6), min_size=1, max_size=50), st.sampled_from([pa.int64(), pa.date32()]))
+def test_a_range_holds_the_keys_between_its_ends(keys: list[int], type_: pa.DataType) -> None:
+    found = only_left(pa.array(keys, pa.int32()).cast(type_))
+    number: Any = date.fromisoformat if type_ == pa.date32() else int
+    values = pa.array(keys, pa.int32()).cast(type_).to_pylist()
+    for place in found.places:
+        first, _, last = place.values[0].partition(" to ")
+        ends = (number(first), number(last or first))
+        assert place.only_left == sum(ends[0] <= value <= ends[1] for value in values)
+    assert len(found.places) == min(20, max(keys) - min(keys) + 1)
+
+
+@pytest.mark.parametrize("name", nasty.ALL)
+def test_every_key_is_in_one_range(name: str) -> None:
+    found = only_left(nasty.ALL[name])
+    assert sum(place.only_left for place in found.places) == found.rows == len(nasty.ALL[name])
+    assert len(found.places) <= 20 + 4  # NULL, NaN and infinities are apart
+
+
+def test_of_large_sides_each_kind_has_the_same_share() -> None:
+    rows = [DifferingRow(CHANGED, i, i) for i in range(100)] + [DifferingRow(LEFT, i, None) for i in range(100)]
+    difference = Difference(differing=tuple(rows), changed=1000, only_left=200)
+    chosen = [rows[i].kind for i in evenly(difference, 1_000)]
+    assert (chosen.count(CHANGED), chosen.count(LEFT)) == (100, 20)
+    chosen = [rows[i].kind for i in evenly(difference, 60)]
+    assert (chosen.count(CHANGED), chosen.count(LEFT)) == (50, 10)
+    repeated = Difference(differing=(DifferingRow(LEFT, 0, None, 90), DifferingRow(LEFT, 1, None, 10)), only_left=100)
+    assert evenly(repeated, 9) == [0, 1]
+
+
+@pytest.mark.parametrize("few", [50_000, 0], ids=["in-memory", "by-hashes"])
+def test_a_composite_key_is_placed_by_its_first_column(few: int) -> None:
+    left = pa.table({"a": [1, 1, 2, 2], "b": [1, 2, 1, 2], "v": [1, 1, 1, 1]})
+    right = pa.table({"a": [1, 2, 2, 3], "b": [1, 1, 2, 1], "v": [2, 2, 1, 1]})
+    found = harness.compare(left, right, keys=["a", "b"], few=few)
+    assert counts(found.by_key) == {"1": (1, 1, 0), "2": (1, 0, 0), "3": (0, 0, 1)}
+    assert found.by_key is not None
+    assert found.by_key.is_whole is (few > 0)
+
+
+# -- files ------------------------------------------------------------------------------------------------------------
+
+
+def test_files_are_counted_over_more_rows_than_are_shown(tmp_path: Path) -> None:
+    table = IcebergTable.create(tmp_path / "t", {"id": "long", "v": "long"})
+    a, b = (table.write_data([{"id": i, "v": 0} for i in range(start, start + 100)]) for start in (0, 100))
+    table.append(a, b)
+    c = table.write_data([{"id": i, "v": 1} for i in range(90, 120)] + [{"id": 200, "v": 0}])
+    table.commit(
+        add=[c, table.write_position_deletes([*((a, i) for i in range(90, 100)), *((b, i) for i in range(25))])]
+    )
+    opened = harness.open_table(str(tmp_path / "t"))
+    before, after = (opened.snapshot(entry["id"]) for entry in opened.snapshots())
+    for found in (harness.compare(before, after, keys=["id"], max_rows=most) for most in (1, 100)):
+        # 30 rows changed: 10 of a and 20 of b went, and c has them; 5 more of b are gone, and one is new in c
+        assert found.by_file is not None
+        assert (found.by_file.rows, found.by_file.total) == (36, 3)
+        assert [(*p.values, p.changed, p.only_left, p.only_right) for p in found.by_file.places] == [
+            ("right", c.path, 30, 0, 1),
+            ("left", b.path, 20, 5, 0),
+            ("left", a.path, 10, 0, 0),
+        ]
+    text = found.to_text()
+    assert f"below{Path(a.path).parent}" in "".join(text.split())
+    assert re.search(rf"\n  {Path(b.path).name} .* 25  left: 20 changed, 5 only left\n", text)
+
+
+def test_a_changed_row_counts_once_in_a_file_that_both_sides_read(tmp_path: Path) -> None:
+    table = IcebergTable.create(tmp_path / "t", {"id": "long", "v": "long"})
+    table.append(table.write_data([{"id": i, "v": i} for i in range(4)]))
+    sides = [harness.open_table(table.location).snapshot() for _ in range(2)]
+    rows = [pa.table({"id": [0, 1, 2, 3], "v": values}) for values in ([0, 1, 2, 3], [9, 9, 2, 3])]
+    from comparing import difference_of
+
+    from harness.differ.origins import with_origins
+
+    plans = (sides[0].plan(), sides[1].plan())
+    difference = difference_of(*rows, ["id", "v"], ["id"], max_rows=9)
+    _, found = with_origins(difference, (rows[0], rows[1]), ["id", "v"], plans, keys=["id"])
+    assert found is not None
+    assert [(p.values[0], p.changed) for p in found.places] == [("both", 2)]
+    assert (found.rows, found.total) == (2, 1)
+
+
+def test_a_row_that_occurs_often_counts_in_each_of_its_files(tmp_path: Path) -> None:
+    table = IcebergTable.create(tmp_path / "t", {"id": "long"})
+    a, b = table.write_data([{"id": 1}] * 3), table.write_data([{"id": 1}, {"id": 2}])
+    table.append(a, b)
+    found = harness.compare(harness.open_table(table.location), pa.table({"id": [2]}), max_rows=0)
+    assert found.by_file is None  # none is looked for where no row is shown
+    found = harness.compare(harness.open_table(table.location), pa.table({"id": [2]}))
+    assert counts(found.by_file) == {f"left {a.path}": (0, 3, 0), f"left {b.path}": (0, 1, 0)}
+
+
+# -- pictures ---------------------------------------------------------------------------------------------------------
+
+
+def differing(number: int) -> ComparisonResult:
+    """Tables of which so many rows of 10,000 differ."""
+    left = pa.table({"id": range(10_000), "day": [f"2024-{n % 365:03}" for n in range(10_000)], "v": [0] * 10_000})
+    right = left.set_column(2, "v", pa.array([int(n < number) for n in range(10_000)]))
+    return harness.compare(left, right, keys=["id"], group_by=["day"])
+
+
+def test_the_share_of_each_column() -> None:
+    found = replace(
+        KEYED,
+        changed=40,
+        rows=(),
+        by_column=(
+            ColumnDifference(column="region", rows=10),
+            ColumnDifference(column="total", rows=30),
+            ColumnDifference(column="x", rows=0, allowed=3),
+        ),
+    )
+    assert list(where_lines(found)) == [
+        "by column: of 40 changed rows",
+        "  total   " + "█" * 41 + " " * 14 + "  75 %  30 rows",
+        "  region  " + "█" * 13 + " " * 42 + "  25 %  10 rows",
+        "  █ changed",
+    ]
+    alike = replace(UNKEYED, by_column=(ColumnDifference(column="region", rows=1),))
+    assert next(where_lines(alike)) == "by column: of 1 pair of alike rows"
+
+
+def test_a_row_of_ranges_is_a_line_for_each_kind() -> None:
+    found = harness.compare(
+        pa.table({"id": range(40), "v": [0] * 40}),
+        pa.table({"id": [*range(20), *range(22, 41)], "v": [1] * 4 + [0] * 35}),
+        keys=["id"],
+    )
+    # 41 numbers in 20 ranges: the first has 3, the others 2
+    assert list(where_lines(found))[4:] == [
+        "by id: all 7 differing rows, between the first and last of both sides",
+        "  changed            ██▃▃" + "·" * 36 + "  4",
+        "  only on the left   " + "·" * 18 + "▃▃▃▃" + "·" * 18 + "  2",
+        "  only on the right  " + "·" * 38 + "▃▃  1",
+        "                     0 to 2" + " " * 26 + "39 to 40",
+    ]
+
+
+@pytest.mark.parametrize("number", [1, 30, 10_000])
+def test_pictures_of_few_and_many_rows(number: int) -> None:
+    found = differing(number)
+    lines = list(where_lines(found))
+    if number == 1:  # the row says it all
+        assert (lines, list(where_html(found))) == ([], [])
+        assert next(where_lines(replace(found, rows=()))) == "by column: of 1 changed row"
+        return
+    assert lines[:5] == [
+        "by column: of 30 changed rows" if number == 30 else "by column: of 10,000 changed rows",
+        lines[1],
+        "  █ changed",
+        "",
+        f"by id: all {number:,} differing rows, between the first and last of both sides",
+    ]
+    first = {30: "██" + "·" * 38, 10_000: "█" * 40}[number]
+    assert lines[5] == f"  changed  {first}  {number:,}"
+    groups = {30: 10, 10_000: 345}[number]  # 20 are shown
+    assert lines[8] == f"by day: all {number:,} differing rows, {groups} more not shown"
+    assert len(lines) == 30
+    assert lines[-1] == "  █ changed"
+
+
+@pytest.mark.parametrize("value", ["day=2024-01-01", "x" * 300, "世界" * 90, EVIL])
+def test_no_line_is_wide_and_no_text_is_markup(value: str) -> None:
+    place = GroupDifference(values=("left", value), changed=2, only_left=1)
+    found = replace(
+        PLACED,
+        keys=(value,),
+        grouped_by=(value, value),
+        by_column=(ColumnDifference(column=value, rows=3),),
+        by_group=(place, place),
+        by_key=Spread(places=(GroupDifference(values=(value,), changed=1),) * 20, rows=20, total=20),
+        by_file=Spread(places=(place,), rows=1, total=9),
+    )
+    for width in (60, 80, 200):
+        for line in (*where_lines(found, width=width), *where_lines(PLACED, width=width)):
+            assert cell_width(line) <= width, line
+            assert line.isprintable()
+    page = "".join(where_html(found))
+    pictures = re.findall(r"<svg .*?</svg>", page)
+    assert len(pictures) == 4
+    for picture in pictures:
+        tags = {element.tag.rpartition("}")[2] for element in ElementTree.fromstring(picture).iter()}
+        assert tags <= {"svg", "g", "title", "text", "rect"}
+    assert "<script" not in page
+    assert not {"\x1b", "\u202e"} & set(page)
+
+
+def test_printing_a_comparison_shows_five_of_each() -> None:
+    lines = str(PLACED).splitlines()
+    assert lines[4].startswith("by column: of 1,234 changed rows, 55 more not shown")
+    assert "by file: 190 of 1,237 differing rows, 9,995 more not shown" in lines
+    assert lines[-1] == "  all of it: .to_text()"
+    assert len(lines) < 45
