@@ -73,8 +73,7 @@ if TYPE_CHECKING:
     from harness.tools.connections.connection import Connection, attach, connect
     from harness.tools.contained.bounds import Bounds
     from harness.tools.contained.reading import read_untrusted
-    from harness.tools.slices.following import pull_joined, refresh
-    from harness.tools.slices.pulling import Pulled, pull
+    from harness.tools.slices.pulling import Pulled, pull, pull_joined, refresh
     from harness.tools.slices.request import SliceRequest
 
 __version__ = "0.1.0"
@@ -156,9 +155,9 @@ _LAZY = {
     "open_unity": "metadata.catalogs.unity",
     "open_warehouse": "metadata.catalogs.warehouse",
     "pull": "tools.slices.pulling",
-    "pull_joined": "tools.slices.following",
+    "pull_joined": "tools.slices.pulling",
     "read_untrusted": "tools.contained.reading",
-    "refresh": "tools.slices.following",
+    "refresh": "tools.slices.pulling",
     "release": "queries.sql",
     "register": "testing.jobs.session",
     "spark_session": "testing.jobs.session",

@@ -31,7 +31,7 @@ from harness.metadata.files.avro_decoding import LONGS, Struct, Wanted
 from harness.metadata.files.documents import TooLongError, all_streams, unsnappy, unzstd
 from harness.metadata.files.parquet import row_count
 from harness.metadata.files.roaring import decode_native, decode_portable
-from harness.storage.limits import Limits, names, parse_limits
+from harness.storage.limits import Limits, parse_numbers
 from harness.testing.writing.delta.builder import DeltaTable
 from harness.testing.writing.iceberg.builder import IcebergTable
 
@@ -367,10 +367,10 @@ def test_types_that_nest_without_end(tmp_path: Path, make: str, levels: int) -> 
 
 
 def test_limits_are_whole_numbers_with_known_names() -> None:
-    assert parse_limits([("items", "1_000")]) == Limits(items=1000)
+    assert parse_numbers(Limits, "limit", {"items": "1_000"}) == Limits(items=1000)
     for name, text, words in (("item", "1", "Unknown limit 'item'"), ("items", "-1", "whole number")):
         with pytest.raises(RequestError, match=words):
-            parse_limits([(name, text)])
+            parse_numbers(Limits, "limit", {name: text})
     with pytest.raises(RequestError, match="positions=-1"):
         Limits(positions=-1)
 
@@ -393,5 +393,5 @@ def test_damage_is_no_limit() -> None:
 
 def test_the_page_names_every_limit_and_its_default() -> None:
     page = (Path(__file__).parents[1] / "docs/reference/limits.md").read_text()
-    for name in names():
+    for name in Limits.__slots__:
         assert f"| `{name}` | {getattr(Limits(), name):,} |" in page

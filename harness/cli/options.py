@@ -21,8 +21,7 @@ from harness.metadata.plan.read_options import Prune, Ratified
 from harness.storage import limits
 from harness.storage.gate import Outside
 from harness.storage.records import dataclass
-from harness.tools.contained.bounds import Bounds, check_waived, parse_bounds
-from harness.tools.contained.bounds import names as bounds_names
+from harness.tools.contained.bounds import Bounds, check_waived
 
 if TYPE_CHECKING:
     from harness.table import Table
@@ -148,8 +147,8 @@ _LISTS = ("ratified", "waived")
 _FORMATS = ("iceberg", "delta")
 SETTINGS = (
     *(name for name in MEANINGS if "." not in name),
-    *(f"limits.{name}" for name in limits.names()),
-    *(f"bounds.{name}" for name in bounds_names()),
+    *(f"limits.{name}" for name in limits.Limits.__slots__),
+    *(f"bounds.{name}" for name in Bounds.__slots__),
 )
 """Names for `--set`."""
 _SAME = (
@@ -187,9 +186,10 @@ class Settings:
             given.setdefault(name, []).append(value)
         opening = {name: _value(name, values) for name, values in given.items() if "." not in name and name != "waived"}
         if limited := _below("limits", given):
-            opening["limits"] = limits.parse_limits(limited.items())
+            opening["limits"] = limits.parse_numbers(limits.Limits, "limit", limited)
         bounded = _below("bounds", given)
-        return cls(opening, parse_bounds(bounded.items()) if bounded else None, check_waived(given.get("waived", [])))
+        bounds = limits.parse_numbers(Bounds, "bound", bounded) if bounded else None
+        return cls(opening, bounds, check_waived(given.get("waived", [])))
 
     def check_trust(self, *, untrusted: bool) -> None:
         """Refuses limits of a worker where there is none."""

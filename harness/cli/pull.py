@@ -103,9 +103,8 @@ def pull(
     A slice is a table of the same format, for any reader. Under the filter it gives the rows of the source. An
     interrupted pull leaves no table, and the same command goes on where it ended.
     """
-    from harness.tools.slices.following import pull_joined
-    from harness.tools.slices.following import refresh as refresh_slice
-    from harness.tools.slices.pulling import make
+    from harness.tools.slices.pulling import make, pull_joined
+    from harness.tools.slices.pulling import refresh as refresh_slice
     from harness.tools.slices.request import SliceRequest
 
     form = results.form(format_, output, options.Document)
@@ -166,7 +165,7 @@ def _key(key: str | None, file: Path | None) -> str:
 
 def _around(location: str, opening: options.OpeningOptions, follow: list[str]) -> tuple[str, dict[str, str]]:
     """The table's own name, and the places of the other tables in its directory or namespace, by name."""
-    from harness.tools.slices.following import Step
+    from harness.tools.slices.pulling import Step
 
     named = [name for step in map(Step.of, follow) for name in (step.table, step.to_table)]
     if opening.catalog is not None or may_be_name(location):

@@ -249,7 +249,7 @@ _QUOTED_SLASH = re.compile(r"""['"`][^'"`]*/""")
 
 
 def is_location(name: str) -> bool:
-    """Tells whether a table's name is the directory or metadata file of a table, or a URI but of a file for DuckDB."""
+    """Tells whether a name is the directory or metadata file of a table, or a URI of no file that DuckDB reads."""
     path = local_path(name)
     if name.endswith(_METADATA_FILE):
         return not is_local(path) or os.path.isfile(path)

@@ -445,7 +445,7 @@ def conditions_of(select: exp.Select, clause: str) -> Iterator[exp.Expr]:
 
 
 def partners(sources: Sequence[JoinedSource], position: int) -> frozenset[int]:
-    """Sources of which a row of this source needs one, and whose rows do not depend on it, as left of a left join."""
+    """Sources of which a row of this source needs a row, and which do not depend on it: left of a left join."""
     own = sources[position]
     is_joined = own.side == "LEFT" or (own.side == "" and own.kind in ("SEMI", "ANTI"))
     if is_joined and all(s.side in ("", "LEFT") for s in sources[position + 1 :]):

@@ -7,10 +7,10 @@ raises the limit (`open_table(limits=Limits(…))`, `--set limits.NAME=VALUE`).
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TypeVar
 
 from harness.errors import LimitError, RequestError
 from harness.storage import records
@@ -89,25 +89,25 @@ def refusal(name: str, asked: str, *, file: str | None = None) -> LimitError:
     return LimitError(message, cause="LimitExceeded", file=file, options=("limits",))
 
 
-def names() -> tuple[str, ...]:
-    """The names of all limits."""
-    return tuple(f.name for f in dataclasses.fields(Limits))
+_Numbers = TypeVar("_Numbers")
 
 
-def parse_limits(pairs: Iterable[tuple[str, str]]) -> Limits:
-    """Limits from names and digits, those that are not named as they are by default.
+def parse_numbers(of: type[_Numbers], word: str, texts: Mapping[str, str]) -> _Numbers:
+    """Limits, or other numbers by name, from digits; names without a text keep their defaults.
 
-    Raises RequestError: there is no such limit, or its value is no whole number.
+    word: the number's name in messages, such as `limit`.
+
+    Raises RequestError: there is no such name, or the text is no whole number.
     """
-    given: dict[str, int] = {}
-    for name, text in pairs:
-        if name not in names():
-            raise RequestError(f"Unknown limit {name!r}: there are {', '.join(names())}", options=("limits",))
+    known: Sequence[str] = of.__slots__  # type: ignore[attr-defined]
+    given: dict[str, int | str] = {}
+    for name, text in texts.items():
+        if name not in known:
+            raise RequestError(f"Unknown {word} {name!r}: there are {', '.join(known)}", options=(f"{word}s",))
         digits = text.replace("_", "")
-        if not (digits.isascii() and digits.isdecimal() and len(digits) <= 19):
-            raise RequestError(f"Invalid limit {name}={text!r}: expected a whole number from 0 on", options=("limits",))
-        given[name] = int(digits)
-    return Limits(**given)
+        is_number = digits.isascii() and digits.isdecimal() and len(digits) <= 19
+        given[name] = int(digits) if is_number else text  # which the class refuses
+    return of(**given)
 
 
 @records.dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,10 +9,11 @@ import duckdb
 import pytest
 
 import harness
+from harness.engines.registry import duckdb_engine
 from harness.errors import AmbiguousTableError, RequestError, TableNotFoundError
 from harness.testing.writing.delta.builder import DeltaTable
 from harness.testing.writing.iceberg.builder import IcebergTable
-from harness.tools.connections.connection import attached
+from harness.tools.connections.connection import view_plans
 
 VIEWS = "SELECT schema_name, view_name FROM duckdb_views() WHERE NOT internal AND NOT temporary ORDER BY ALL"
 TEMPORARY = "SELECT count(*) FROM duckdb_views() WHERE temporary AND NOT internal"
@@ -99,7 +100,7 @@ def test_a_view_stays_at_its_version_until_it_is_attached_again(con, tmp_path):
 
 
 def test_cursors_are_told_what_the_views_need(con, lake):
-    needed = attached(con, str(lake), ["sales.orders"], {})
+    needed = duckdb_engine().attach(view_plans(str(lake), ["sales.orders"], {}), con)
     cursor = con.cursor()
     needed.bind(cursor)
     assert cursor.execute("SELECT count(*) FROM sales.orders").fetchall() == [(2,)]

@@ -11,9 +11,8 @@ import pytest
 import harness
 from harness.errors import AmbiguousTableError, HarnessWarning, StorageError, TableNotFoundError
 from harness.metadata.catalogs import pyiceberg
-from harness.queries.inputs import is_location
+from harness.queries.inputs import is_location, locations
 from harness.testing.writing.delta.builder import DeltaTable
-from harness.tools.connections.texts import locations_in
 
 DOWN = '[tool.harness.catalogs.down]\ntype = "unity"\nuri = "http://127.0.0.1:9"\n'
 
@@ -180,6 +179,6 @@ def test_locations_are_told_from_names_and_files(place, name, expected):
     assert is_location(name) is expected
 
 
-def test_locations_in_statements(place):
-    text = "FROM 'prod/top' JOIN 'prod/old/days' USING (at); FROM prod.top; SELEC '/'; FROM 'prod/nothing', 'prod/top'"
-    assert locations_in(text) == ["prod/top", "prod/old/days"]
+def test_locations_in_a_query(place):
+    text = "FROM 'prod/top' JOIN 'prod/old/days' USING (at) JOIN prod.top USING (at), 'prod/nothing', 'prod/top'"
+    assert locations(text) == ["prod/top", "prod/old/days"]

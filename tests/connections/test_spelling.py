@@ -3,7 +3,7 @@ from __future__ import annotations
 import duckdb
 import pytest
 
-from harness.tools.connections.texts import in_sql
+from harness.tools.connections.tables import in_sql
 
 
 @pytest.mark.parametrize(

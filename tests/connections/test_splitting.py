@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.tools.connections.texts import finished, statements
+from harness.tools.connections.statements import finished, statements
 
 
 @pytest.mark.parametrize(

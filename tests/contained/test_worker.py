@@ -16,10 +16,10 @@ from types import SimpleNamespace
 import pytest
 
 from harness.errors import EngineError, LimitError, RequestError
-from harness.tools.contained import bounds as bounds_module
+from harness.storage.limits import parse_numbers
 from harness.tools.contained import confining, launching, seccomp
 from harness.tools.contained import launching as refusals
-from harness.tools.contained.bounds import Bounds, check_waived, parse_bounds
+from harness.tools.contained.bounds import Bounds, check_waived
 from harness.tools.contained.confining import before_imports
 from harness.tools.contained.launching import run
 
@@ -293,15 +293,14 @@ def test_a_system_without_processes_like_these(monkeypatch):
 
 
 def test_bounds_from_texts():
-    assert parse_bounds([("open_files", "1_0")]) == Bounds(open_files=10)
-    assert bounds_module.names() == Bounds.__slots__
+    assert parse_numbers(Bounds, "bound", {"open_files": "1_0"}) == Bounds(open_files=10)
 
 
 @pytest.mark.parametrize(
     ("refused", "said"),
     [
-        (lambda: parse_bounds([("speed", "1")]), "Unknown bound 'speed': there are memory_bytes, "),
-        (lambda: parse_bounds([("open_files", "-1")]), "Invalid bound open_files='-1'"),
+        (lambda: parse_numbers(Bounds, "bound", {"speed": "1"}), "Unknown bound 'speed': there are memory_bytes, "),
+        (lambda: parse_numbers(Bounds, "bound", {"open_files": "-1"}), "Invalid bound open_files='-1'"),
         (lambda: Bounds(open_files=0), "Invalid bound open_files=0: expected a whole number from 1 on"),
         (lambda: Bounds(open_files=True), "Invalid bound open_files=True"),
         (lambda: check_waived(["wall_seconds"]), "Cannot waive 'wall_seconds': there are memory_bytes, "),

@@ -108,7 +108,7 @@ def test_parts_that_are_overwritten_are_not_taken_for_the_whole(job, lake):
     assert [(w.mode, w.where) for w in job.writes(place)] == [("create", None), ("overwrite", "id = 1")]
     assert [w.mode for w in job.writes(f"{place}2")] == ["overwritePartitions"]
     assert job.writes(place)[1].rows.to_pylist() == [{"id": 1}]
-    with pytest.raises(RequestError, match="it overwrote parts of what it wrote"):
+    with pytest.raises(RequestError, match="it overwrote parts of earlier writes"):
         job.written(place)
     with pytest.raises(Exception, match="the job wrote to it"):
         job.spark.read.format("delta").load(place).collect()
@@ -125,7 +125,7 @@ def test_sources_are_never_changed_and_never_read_stale(job, lake):
         assert ids(job.spark.table(read)) == [*NOW, 9, 9]
     with pytest.raises(Exception, match="the job wrote to it"):
         job.spark.table("db.orders.snapshots").collect()
-    with pytest.raises(Exception, match="what the job wrote has no history"):
+    with pytest.raises(Exception, match="written rows have no history"):
         job.spark.sql("FROM db.orders VERSION AS OF 'audit'").collect()
     job.spark.table("db.orders").where("id = 2").writeTo("db.orders").overwritePartitions()
     for statement in ("FROM prod.db.orders", "DELETE FROM db.orders WHERE id = 2"):

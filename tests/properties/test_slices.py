@@ -20,7 +20,7 @@ from harness.engines.duckdb.instance import connect
 from harness.engines.registry import find_engine
 from harness.testing.oracle.planner.plan import plan_unpruned
 from harness.testing.scenarios.model import Selector
-from harness.tools.anonymising.pseudonyms import Mask, Pseudonyms
+from harness.tools.anonymising.pseudonyms import Pseudonyms
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:Data file .* has no column of:harness.errors.HarnessWarning"),
@@ -98,7 +98,7 @@ def test_an_anonymised_slice_gives_the_other_values_of_each_row(drawn, data) -> 
             assume(not any(reason in error.message for reason in ("anonymise", "only Parquet", "needs it")))
             raise
         source = open_table(address_of(history)).snapshot().to_arrow()
-        mask = Mask(Pseudonyms("key"))
+        mask = Pseudonyms("key")
         expected = pa.Table.from_arrays([mask.column(column) for column in source.columns], schema=source.schema)
         slice_ = open_table(directory).snapshot()
         assert_same(expected, slice_.to_arrow())

@@ -19,7 +19,8 @@ from harness.errors import HarnessError, RequestError, visible
 from harness.metadata.catalogs.catalog import nearest
 from harness.metadata.model.text_tables import aligned
 from harness.tools.connections.connection import Connection
-from harness.tools.connections.texts import finished, in_sql, statements
+from harness.tools.connections.statements import finished, statements
+from harness.tools.connections.tables import in_sql
 
 
 class InputLines:

@@ -21,7 +21,7 @@ from harness.cli.writers import RowFormat
 from harness.errors import HarnessError, HarnessWarning
 from harness.metadata.catalogs.catalog import Name
 from harness.tools.connections.connection import Connection
-from harness.tools.connections.texts import in_sql
+from harness.tools.connections.tables import in_sql
 
 # How a line of the shell may go on: commands, names of tables, columns of those that are named; else SQL's words.
 

@@ -160,10 +160,11 @@ def partition_types(spec: PartitionSpec, schemas: Sequence[dt.Schema]) -> dict[i
 
     The first schema that has the column wins. Source: iceberg 1.21.
     """
-    return {f.field_id: result_type(f.transform, _source_type(f, schemas)) for f in spec.fields}
+    return {f.field_id: result_type(f.transform, source_type(f, schemas)) for f in spec.fields}
 
 
-def _source_type(partition_field: PartitionField, schemas: Sequence[dt.Schema]) -> dt.Type | None:
+def source_type(partition_field: PartitionField, schemas: Sequence[dt.Schema]) -> dt.Type | None:
+    """The type of the column that a partition field reads, by the first schema that has it; None: none has it."""
     source = partition_field.source_id
     return next((f.type for schema in schemas for _, f in schema.walk() if f.id == source), None)
 

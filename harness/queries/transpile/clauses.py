@@ -150,7 +150,7 @@ def _works_on_results(select: exp.Select) -> bool:
 
 @dataclass(slots=True)
 class Unnests:
-    """The elements that one SELECT unnests. alias: Spark's name of their relation. several: lists may be many."""
+    """The elements that one SELECT unnests. alias: Spark's name of their relation. several: maybe several lists."""
 
     alias: str
     several: bool

@@ -42,8 +42,7 @@ _PARSED: WeakKeyDictionary[SparkContext, bool] = WeakKeyDictionary()
 def load(spark: SparkSession) -> frozenset[str]:
     """Gives the driver harness's classes, and the data sources that no jar has; free when done.
 
-    Raises:
-        EngineError, UnsupportedError: as `harness.engines.spark.compiled.load_classes`.
+    Raises EngineError, UnsupportedError: as `harness.engines.spark.compiled.load_classes`.
     """
     context = spark.sparkContext
     gateway: Any = context._gateway
@@ -106,9 +105,7 @@ OF_DELTAS_JAR = (
 class SparkJob:
     """A Spark session whose tables harness knows.
 
-    spark: the session.
-    settings: what was set in it.
-    missing: the forms that it cannot have, and why.
+    settings: set in the session. missing: the forms that it cannot have, with reasons.
     """
 
     spark: SparkSession
@@ -122,33 +119,27 @@ class SparkJob:
     def written(self, table: str) -> pa.Table:
         """The rows that the job wrote to a table, without rows that it overwrote; row order is open.
 
-        Args:
-            table: its name, or the path that it was saved to.
+        table: its name, or the path that it was saved to.
 
         Raises:
-            RequestError: the job wrote nothing there; or overwrote parts of what it had written before: `writes` has
+            RequestError: the job wrote nothing there; or overwrote parts of its earlier writes: `writes` has
                 each write.
         """
         writes = since_whole(self.writes(table))
         if len(writes) > 1 and not all(write.is_known for write in writes[1:]):
             raise RequestError(
-                f"Cannot tell what the job left in {table}: it overwrote parts of what it wrote; look at .writes"
+                f"Cannot tell what the job left in {table}: it overwrote parts of earlier writes; look at .writes"
             )
         return pa.concat_tables([write.rows for write in writes], promote_options="permissive")
 
     def writes(self, table: str) -> tuple[Write, ...]:
-        """Each write to a table, the first one first.
-
-        Raises:
-            RequestError: the job wrote nothing there.
-        """
+        """Each write to a table, in order. Raises RequestError: the job wrote nothing there."""
         return self._tables.written(table)
 
     def add(self, tables: Mapping[str, object]) -> None:
         """Give further tables their names, as `tables` of `harness.register`.
 
-        Raises:
-            RequestError: a catalog of that name is configured already.
+        Raises RequestError: a catalog of that name is configured already.
         """
         self._tables.add(tables)
         _set_catalogs(self._inner, self._name, _needed(self._inner, self._tables.catalog_names()))
@@ -236,7 +227,6 @@ def _settings(spark: SparkSession, tables: JobTables, sources: frozenset[str], *
 
 
 def _needed(spark: SparkSession, catalogs: Sequence[str]) -> dict[str, str]:
-    """The settings for catalogs that tables name."""
     for name in catalogs:
         there = _theirs(spark, name)
         if there is not None:

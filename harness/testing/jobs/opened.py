@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
 from pyspark.sql.types import StructType
 
 from harness.engines.spark.types import shown, storage_type
 from harness.errors import RequestError, UnsupportedError
-from harness.metadata.model.schema import (
-    BooleanType,
-    DateType,
-    DecimalType,
-    Field,
-    IntegerType,
-    Schema,
-    StringType,
-    TimestampType,
-)
+from harness.metadata.filters import sqltext
+from harness.metadata.model import schema as dt
 from harness.snapshot import Changes, Snapshot
 from harness.table import Table
 
@@ -29,56 +22,42 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-# Filters that Spark pushes into a scan, as harness's own, so that planning skips files by them.
-#
-# Spark applies every filter again, so what is left out here costs time and no rows. Left out is all whose meaning might
-# not be exactly the same: floats, parts of structs, `<=>`, and columns whose values travel in another type.
+# Filters that Spark pushes into a scan, as harness's own, so that planning skips files by them. Spark applies them
+# again: a missing filter costs time, no rows. Left out are filters whose meaning might not be exactly the same: on
+# floats, parts of structs, `<=>`, and columns whose values travel in another type.
 
 
-_COMPARISONS = {"=": "=", "<>": "<>", "!=": "<>", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
+_COMPARISONS = frozenset({"=", "<>", "!=", "<", "<=", ">", ">="})
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def condition(filters: Sequence[Mapping[str, Any]], schema: Schema) -> str | None:
+def condition(filters: Sequence[Mapping[str, Any]], schema: dt.Schema) -> str | None:
     """The filters, or some of them, as SQL for `Snapshot.plan`; None: none can be said."""
     said = [text for text in (_said(each, schema) for each in filters) if text is not None]
     return " AND ".join(said) or None
 
 
-def _said(node: Mapping[str, Any], schema: Schema) -> str | None:
+def _said(node: Mapping[str, Any], schema: dt.Schema) -> str | None:
     op, parts = node.get("op"), node.get("parts", ())
-    match op:
-        case "AND" | "OR":
-            sides = [_said(part, schema) for part in parts]
-            return None if None in sides else "(" + f" {op} ".join(str(side) for side in sides) + ")"
-        case "NOT":
-            inner = _said(parts[0], schema)
-            return None if inner is None else f"(NOT {inner})"
-        case "IS_NULL" | "IS_NOT_NULL":
-            field = _field(parts[0], schema)
-            return None if field is None else f"({_quoted(field.name)} {op.replace('_', ' ')})"
-        case "IN":
-            return _in(parts, schema)
-        case _ if op in _COMPARISONS and len(parts) == 2:
-            field, value = _field(parts[0], schema), None
-            if field is not None:
-                value = _literal(parts[1], field)
-            return None if field is None or value is None else f"({_quoted(field.name)} {_COMPARISONS[op]} {value})"
-        case _:
+    if op in ("AND", "OR", "NOT"):
+        inner = [text for text in (_said(part, schema) for part in parts) if text is not None]
+        if len(inner) < len(parts):
             return None
-
-
-def _in(parts: Sequence[Mapping[str, Any]], schema: Schema) -> str | None:
-    field = _field(parts[0], schema)
-    if field is None or len(parts) < 2:
+        return f"(NOT {inner[0]})" if op == "NOT" else f"({f' {op} '.join(inner)})"
+    field = _field(parts[0], schema) if parts else None
+    if field is None:
         return None
-    values = [_literal(part, field) for part in parts[1:]]
-    if None in values:
+    name, values = sqltext.quoted(field.name), [_literal(part, field) for part in parts[1:]]
+    if op in ("IS_NULL", "IS_NOT_NULL"):
+        return f"({name} {op.replace('_', ' ')})"
+    if not values or None in values:
         return None
-    return f"({_quoted(field.name)} IN ({', '.join(str(value) for value in values)}))"
+    if op == "IN":
+        return f"({name} IN ({', '.join(map(str, values))}))"
+    return f"({name} {op} {values[0]})" if op in _COMPARISONS and len(values) == 1 else None
 
 
-def _field(node: Mapping[str, Any], schema: Schema) -> Field | None:
+def _field(node: Mapping[str, Any], schema: dt.Schema) -> dt.Field | None:
     path = node.get("column", ())
     if len(path) != 1:
         return None
@@ -86,32 +65,28 @@ def _field(node: Mapping[str, Any], schema: Schema) -> Field | None:
     return found[0] if len(found) == 1 else None
 
 
-def _literal(node: Mapping[str, Any], field: Field) -> str | None:
-    """A value in DuckDB's SQL; None: its type is not for sure the column's."""
+def _literal(node: Mapping[str, Any], field: dt.Field) -> str | None:
+    """A value in DuckDB's SQL; None: its type may not be the column's."""
     if "value" not in node or node["type"] != storage_type(field.type).simpleString():
         return None
     text = str(node["value"])
     try:
         match field.type:
-            case BooleanType() | IntegerType():
+            case dt.BooleanType() | dt.IntegerType():
                 return text
-            case DecimalType():
+            case dt.DecimalType():
                 return f"CAST('{text}' AS DECIMAL({field.type.precision}, {field.type.scale}))"
-            case StringType():
-                return "'" + text.replace("'", "''") + "'"
-            case DateType():
+            case dt.StringType():
+                return sqltext.text(text)
+            case dt.DateType():
                 return f"DATE '{date(1970, 1, 1) + timedelta(days=int(text))}'"
-            case TimestampType(unit="us", utc=utc):
+            case dt.TimestampType(unit="us", utc=utc):
                 time = (_EPOCH + timedelta(microseconds=int(text))).replace(tzinfo=None)
                 return f"TIMESTAMPTZ '{time}+00'" if utc else f"TIMESTAMP '{time}'"
             case _:
                 return None
     except OverflowError:  # beyond the years of Python
         return None
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
 
 
 _ID, _TIME, _REFS = "snapshot-id", "as-of-timestamp", ("branch", "tag")
@@ -122,7 +97,7 @@ _UNKNOWN = (
     *("start-snapshot-id", "end-snapshot-id", "start-timestamp", "end-timestamp", "stream-from-timestamp"),
     *("pathglobfilter", "recursivefilelookup", "modifiedbefore", "modifiedafter"),
 )
-"""Options that would change the rows; all that are not known here only say how a read goes about it."""
+"""Options that would change the rows; options that are not named here change only the way of a read."""
 
 
 def names_point(options: Mapping[str, str]) -> bool:
@@ -131,13 +106,10 @@ def names_point(options: Mapping[str, str]) -> bool:
 
 
 def read_point(table: Table, options: Mapping[str, str], zone: str) -> Snapshot | Changes:
-    """The reading that `spark.read.options(…)` means on a table.
-
-    Args:
-        zone: of times that say none.
+    """The reading that `spark.read.options(…)` means on a table. zone: of times that say none.
 
     Raises:
-        RequestError: the options contradict each other, are not of the table's format, or ask what harness cannot do.
+        RequestError: the options contradict each other, are not of the table's format, or harness cannot follow them.
         SnapshotNotFoundError: there is no such snapshot.
     """
     given = {key.lower(): value for key, value in options.items()}
@@ -199,83 +171,64 @@ def _number(key: str, text: str) -> int:
         raise RequestError(f"Invalid {key} {text!r}: expected a number", options=(key,)) from None
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """A query's read of a table.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobTable:
+    """A table that a job reads.
 
-    columns: names, in the order wanted.
-    filters: as the JVM describes them; Spark applies them again.
-    options: of the read, where they were not followed yet.
+    frame: gives these columns, in order, under the options of a read; filters, as the JVM describes them, skip files
+        where harness knows their meaning. Spark applies them again.
+    key: of rows that Spark has cached, which never change; None: rows are new each time.
     """
-
-    columns: Sequence[str]
-    filters: Sequence[Mapping[str, Any]]
-    options: Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlannedRows:
-    """A lake table at a point of its history."""
-
-    name: str
-    table: Table
-    snapshot: Snapshot
-    zone: str
-    partitioned_by: tuple[str, ...] = ()
-
-    @property
-    def key(self) -> str:
-        """A snapshot's rows never change."""
-        return f"{self.table.location}@{self.snapshot.id}/{[field.id for field in self.snapshot.schema.fields]}"
-
-    @property
-    def schema(self) -> StructType:
-        """The snapshot's columns, as Spark is given them; nulls are not written into required ones."""
-        columns = StructType([shown(field) for field in self.snapshot.schema.fields])
-        for column, field in zip(columns, self.snapshot.schema.fields, strict=True):
-            column.nullable = not field.required
-        return columns
-
-    def frame(self, spark: SparkSession, asked: Asked) -> DataFrame:
-        """The planned rows: filters skip files, where harness knows what they mean."""
-        snapshot = self._at(asked.options)
-        where = condition(asked.filters, snapshot.schema)
-        if where is not None:
-            try:
-                return snapshot.to_spark(spark, columns=asked.columns, where=where)
-            except (RequestError, UnsupportedError):  # Spark applies it anyway
-                pass
-        return snapshot.to_spark(spark, columns=asked.columns)
-
-    def _at(self, options: Mapping[str, str]) -> Snapshot:
-        """`spark.read.option("snapshot-id", …).table(…)`: the point comes after the schema."""
-        if not names_point(options):
-            return self.snapshot
-        point = read_point(self.table, options, self.zone)
-        assert isinstance(point, Snapshot)
-        if point.schema.fields != self.snapshot.schema.fields:
-            raise RequestError(
-                f"Cannot read {self.name} at another point: its schema was another; use VERSION AS OF, or load its path"
-            )
-        return point
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FrameRows:
-    """Rows of a frame: a metadata table, changes, or what the job itself wrote."""
 
     name: str
     schema: StructType
-    make: Callable[[SparkSession], DataFrame]
+    frame: Callable[[SparkSession, Sequence[str], Sequence[Mapping[str, Any]], Mapping[str, str]], DataFrame]
     partitioned_by: tuple[str, ...] = ()
-    key: None = None
-
-    def frame(self, spark: SparkSession, asked: Asked) -> DataFrame:
-        """The rows as they were made; columns are left out on top."""
-        if names_point(asked.options):
-            raise RequestError(f"Cannot read {self.name} at another point: it has no history")
-        return self.make(spark).select(*[f"`{column.replace('`', '``')}`" for column in asked.columns])
+    key: str | None = None
 
 
-JobTable: TypeAlias = PlannedRows | FrameRows
-"""A table that can be read; its `key` identifies rows that Spark has cached; None: rows are new each time."""
+def planned_rows(name: str, table: Table, snapshot: Snapshot, zone: str, partitioned_by: tuple[str, ...]) -> JobTable:
+    """A lake table at a point of its history. zone: of times that say none."""
+
+    def frame(
+        spark: SparkSession,
+        columns: Sequence[str],
+        filters: Sequence[Mapping[str, Any]],
+        options: Mapping[str, str],
+    ) -> DataFrame:
+        chosen = snapshot
+        if names_point(options):  # `spark.read.option("snapshot-id", …).table(…)`: after the schema
+            point = read_point(table, options, zone)
+            assert isinstance(point, Snapshot)
+            if point.schema.fields != snapshot.schema.fields:
+                raise RequestError(
+                    f"Cannot read {name} at another point: its schema was another; use VERSION AS OF, or load its path"
+                )
+            chosen = point
+        where = condition(filters, chosen.schema)
+        if where is not None:
+            with contextlib.suppress(RequestError, UnsupportedError):  # Spark applies it anyway
+                return chosen.to_spark(spark, columns=columns, where=where)
+        return chosen.to_spark(spark, columns=columns)
+
+    fields = snapshot.schema.fields
+    schema = StructType([shown(field) for field in fields])
+    for column, field in zip(schema, fields, strict=True):  # nulls are not written into required ones
+        column.nullable = not field.required
+    key = f"{table.location}@{snapshot.id}/{[field.id for field in fields]}"
+    return JobTable(name=name, schema=schema, frame=frame, partitioned_by=partitioned_by, key=key)
+
+
+def frame_rows(
+    name: str, schema: StructType, make: Callable[[SparkSession], DataFrame], partitioned_by: tuple[str, ...] = ()
+) -> JobTable:
+    """Rows of a frame: a metadata table, changes, or rows that the job itself wrote."""
+
+    def frame(
+        spark: SparkSession, columns: Sequence[str], filters: Sequence[object], options: Mapping[str, str]
+    ) -> DataFrame:
+        if names_point(options):
+            raise RequestError(f"Cannot read {name} at another point: it has no history")
+        return make(spark).select(*[f"`{column.replace('`', '``')}`" for column in columns])
+
+    return JobTable(name=name, schema=schema, frame=frame, partitioned_by=partitioned_by)

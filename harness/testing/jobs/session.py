@@ -38,26 +38,25 @@ def spark_session(
 ) -> SparkSession:
     """A session tuned for many small local reads, or the running one; or a session in which jobs find their tables.
 
-    Without tables, a session that runs already is returned as it is: none of its settings is changed. A new one has no
-    UI, keeps to the loopback address, logs errors only, keeps its warehouse in a temporary directory (nothing is left
-    in the working directory), runs its Python workers with this Python, and has UTC as its time zone.
+    Without tables, a session that runs already is returned as it is. A new one has no UI, keeps to the loopback
+    address, logs errors only, keeps its warehouse in a temporary directory, runs its Python workers with this Python,
+    and has UTC as its time zone.
 
     With `warehouse`, `catalog` or `tables` it is always a new session, on the JVM that runs or a new one, with settings
     and views of its own, and it becomes the one that `SparkSession.builder.getOrCreate()` gives. Iceberg and Delta
     tables are read there as harness plans them, with no jar of theirs, in the words of a job: `spark.table`,
-    `format("iceberg")`, `VERSION AS OF`, `DESCRIBE HISTORY`. What the job writes goes to a scratch directory, and no
+    `format("iceberg")`, `VERSION AS OF`, `DESCRIBE HISTORY`. Written rows go to a scratch directory, and no
     source is ever changed: see `harness.register`, and `docs/how-to/test-a-spark-job.md`.
 
     Args:
-        master: of a new JVM.
-        config: settings of a new JVM, over those chosen here. Options of the JVM are added to those chosen here.
+        master: of a new JVM. config: settings of a new JVM, over those chosen here; options of the JVM are added.
         packages: of Java, for a new JVM, which are fetched from Maven Central once: `s3` for tables in S3 (some
             700 MB, most of it Amazon's client), `azure`, `gcs` (from Spark 4.3 on), or Maven coordinates, with commas
             between them.
         warehouse: a directory; its tables are found as `db.orders`.
         catalog: as for `harness.open_catalog`; its tables are found as `db.orders`, and with its name before it.
-        tables: what a name that the job says is: a location, an opened table or snapshot, or anything with a
-            `location`, such as tables of `lake_table` and builders. `prod.db.orders` makes a Spark catalog `prod`.
+        tables: by the names that the job says: locations, opened tables, snapshots, or anything with a `location`, such
+            as tables of `lake_table` and builders. `prod.db.orders` makes a Spark catalog `prod`.
         reference: `iceberg` or `delta`: a session with the real jars in place of harness's reading, for a job that
             alters tables or reads streams. Nothing may run yet; the jars are fetched from Maven Central once.
 
@@ -67,9 +66,7 @@ def spark_session(
         EngineError: Spark does not start.
         HarnessError: the warehouse or the catalog cannot be opened.
     """
-    spark_engine()  # says what to install, where that is missing
-    from harness.engines.spark import session as engine
-
+    spark_engine()  # tells how to install a missing pyspark
     has_tables = not (warehouse is None and catalog is None and tables is None)
     if reference is not None:
         if has_tables:
@@ -92,14 +89,12 @@ def register(
 ) -> SparkJob:
     """Lets jobs on a session of yours read lake tables by names and paths, as harness plans them.
 
-    What a job writes to them goes to a scratch directory. Names of a real Iceberg or Delta jar stay its own. A session
-    of Spark Connect can be given where its server runs in this process (`SparkSession.builder.remote("local")`).
-
-    The result's `settings` are those that were set in the session, and its `missing` the forms that only a session of
-    harness's own can have, `harness.spark_session(tables=…)`.
+    Written rows go to a scratch directory. Names of a real Iceberg or Delta jar stay its own. The result
+    tells the forms that only a session of harness's own can have, `harness.spark_session(tables=…)`.
 
     Args:
-        spark: a classic session, or one of Spark Connect.
+        spark: a classic session, or one of Spark Connect whose server runs in this process
+            (`SparkSession.builder.remote("local")`).
         warehouse, catalog, tables: as for `spark_session`.
 
     Raises:

@@ -6,6 +6,7 @@ import os
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from inspect import signature
 from itertools import count
 from pathlib import Path
@@ -21,7 +22,7 @@ from harness.metadata.model.arguments import check
 from harness.snapshot import Changes, Snapshot
 from harness.storage.paths import is_local, local_path
 from harness.table import Table, open_table
-from harness.testing.jobs.opened import Asked, FrameRows, JobTable, PlannedRows, at_version, names_point, read_point
+from harness.testing.jobs.opened import JobTable, at_version, frame_rows, names_point, planned_rows, read_point
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -38,10 +39,10 @@ class Write:
     mode: `append`, `overwrite`, `overwritePartitions`, `create`, `replace`, `createOrReplace`, or `merge`, `update` and
         `delete`, whose rows are all rows of the table after the statement.
     partitioned_by: the table's partitioning as Spark writes it, `days(ts)`; empty: none, or not known.
-    where: of an overwrite, which rows it takes the place of; None: all.
+    where: the condition of the rows that an overwrite replaces; None: all.
     schema: of the rows, as Spark has it.
     options: of the write.
-    directory: where the rows are, as Parquet; None: there are none, as of `CREATE TABLE`.
+    directory: of the rows, as Parquet; None: there are none, as of `CREATE TABLE`.
     """
 
     mode: str
@@ -70,19 +71,14 @@ class Write:
         zone: dict[str, Any] = {"timezone": "UTC"} if has_zone else {}
         schema = to_arrow_schema(self.schema, **zone)
         files = [] if self.directory is None else sorted(self.directory.rglob("*.parquet"))
-        tables = [open_parquet(file).read() for file in files]
-        return pa.concat_tables([schema.empty_table(), *(_as(table, schema) for table in tables)])
-
-
-def _as(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    columns = [table.column(field.name).cast(field.type) for field in schema]
-    return pa.Table.from_arrays(columns, schema=schema)
+        tables = [open_parquet(file).read().select(schema.names).cast(schema) for file in files]
+        return pa.concat_tables([schema.empty_table(), *tables])
 
 
 def overwrite_of(options: Mapping[str, str], *, dynamic: bool = False) -> tuple[str, str | None]:
     """The mode of an overwrite and the rows that it replaces, by the options of Delta's and Iceberg's writers.
 
-    dynamic: whether the session says that overwrites are of partitions.
+    dynamic: the session's overwrites are of partitions.
     """
     given = {name.lower().removeprefix("option."): value for name, value in options.items()}
     if "replacewhere" in given:
@@ -93,13 +89,13 @@ def overwrite_of(options: Mapping[str, str], *, dynamic: bool = False) -> tuple[
 
 
 def since_whole(writes: tuple[Write, ...]) -> tuple[Write, ...]:
-    """The writes from the last one that took the place of all rows."""
+    """The writes from the last that replaced all rows."""
     starts = [number for number, write in enumerate(writes) if write.is_whole]
     return writes[starts[-1] :] if starts else writes
 
 
 DESCRIBE = "describe "
-"""Before the names of what Delta's statements read: no metadata table's name has a blank."""
+"""A prefix of the names of tables that Delta's statements read: no metadata table's name has a blank."""
 _MS = pa.timestamp("ms", "UTC")
 
 
@@ -129,12 +125,12 @@ def _detail(table: Table) -> pa.Table:
     return pa.table({name: pa.array([value], type_) for name, (value, type_) in columns.items()})
 
 
-def _arrow_rows(name: str, rows: pa.Table) -> FrameRows:
+def _arrow_rows(name: str, rows: pa.Table) -> JobTable:
     from pyspark.sql.pandas.types import from_arrow_schema
 
     schema = from_arrow_schema(rows.schema)
     assert isinstance(schema, StructType)
-    return FrameRows(name=name, schema=schema, make=lambda spark: spark.createDataFrame(rows, schema))
+    return frame_rows(name, schema, lambda spark: spark.createDataFrame(rows, schema))
 
 
 _TIMES = {"year": "years", "month": "months", "day": "days", "hour": "hours"}
@@ -146,18 +142,15 @@ def partitioned_by(table: Table) -> tuple[str, ...]:
         return tuple(f.name for f in table.source.latest.columns.partition_columns)  # type: ignore[attr-defined]
     metadata = table.source.metadata  # type: ignore[attr-defined]
     names = {f.id: f.name for f in table.schema.fields}
-    fields = metadata.specs[metadata.default_spec_id].fields
-    said = [_said(str(f.transform), [names.get(id_, f.name) for id_ in f.source_ids]) for f in fields]
-    return tuple(text for text in said if text is not None)
-
-
-def _said(transform: str, columns: list[str]) -> str | None:
-    name, _, width = transform.rstrip("]").partition("[")
-    if name == "void":
-        return None
-    if name == "identity":
-        return columns[0]
-    return f"{_TIMES.get(name, name)}({', '.join([width, *columns] if width else columns)})"
+    said = []
+    for f in metadata.specs[metadata.default_spec_id].fields:
+        transform, _, width = str(f.transform).rstrip("]").partition("[")
+        columns = [names.get(id_, f.name) for id_ in f.source_ids]
+        if transform == "identity":
+            said.append(columns[0])
+        elif transform != "void":
+            said.append(f"{_TIMES.get(transform, transform)}({', '.join([width, *columns] if width else columns)})")
+    return tuple(said)
 
 
 SESSION_CATALOG = "spark_catalog"
@@ -172,10 +165,7 @@ _MISSING = frozenset({"NoSuchTable", "NoSuchNamespace"})
 
 @dataclass(slots=True)
 class WrittenTable:
-    """A table that the job wrote to.
-
-    created: its schema, where the job made it; None: it was there before.
-    """
+    """A table that the job wrote to. created: its schema, where the job made it; None: it was there before."""
 
     created: StructType | None = None
     partitioned_by: tuple[str, ...] = ()
@@ -183,22 +173,20 @@ class WrittenTable:
 
 
 class JobTables:
-    """Names and what they are.
+    """The tables of a job, by name.
 
-    sources: what the test gives, by name: locations, opened tables, snapshots, or what has a `location`.
-    catalog: finds further tables, under its own name and without one.
-    zone: of times that say none.
+    sources: of the test, by name: locations, opened tables, snapshots, or builders with a `location`.
+    catalog: finds further tables, under its own name and without one. zone: of times that say none.
+    scratch: the folder of written rows; None: nothing was written.
     """
 
-    def __init__(
-        self, sources: Mapping[str, object], catalog: Catalog | None, *, zone: str, scratch: Path | None = None
-    ) -> None:
+    def __init__(self, sources: Mapping[str, object], catalog: Catalog | None, *, zone: str) -> None:
         self.sources: dict[Name, object] = {}
         self.add(sources)
         self.catalog = catalog
         self.zone = zone
         self.targets: dict[Name, WrittenTable] = {}
-        self._scratch = scratch
+        self.scratch: Path | None = None
         self._numbers = count(1)
 
     def add(self, sources: Mapping[str, object]) -> None:
@@ -228,7 +216,7 @@ class JobTables:
         return self._known(written(key), key, point)
 
     def target_key(self, key: Name) -> Name:
-        """The key of a written table: a source has one, whether it is written to by name or by path."""
+        """The key of a written table: the same for a source that is written to by name and by path."""
         if key[0] in PATH_CATALOGS and len(key) == 2 and _is_path(key[1]):
             return path_key(key[1])
         source = self._source(key)
@@ -260,12 +248,16 @@ class JobTables:
         options = {"readChangeFeed": "true"}
         for end, value, type_ in zip(("starting", "ending"), values[1:], types[1:], strict=False):
             if value is not None:
-                options[f"{end}Version" if type_ in ("int", "bigint") else f"{end}Timestamp"] = _as_time(value, type_)
+                if type_.startswith("timestamp"):  # as a literal of Catalyst's
+                    value = str(datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=int(value)))
+                options[f"{end}Version" if type_ in ("int", "bigint") else f"{end}Timestamp"] = value
         if function.endswith("by_path"):
             return self._opened(values[0], options)
         found = self._known(values[0], _own_name(values[0].replace("`", '"')), options)
         if found is None:
-            raise TableNotFoundError(f"Cannot find a table: {values[0]}; {self._nearest(parse_name(values[0]))}")
+            near = nearest(parse_name(values[0]), self.sources)
+            hint = f"the nearest are {', '.join(map(written, near))}" if near else "the test names none"
+            raise TableNotFoundError(f"Cannot find a table: {values[0]}; {hint}")
         return found
 
     def names(self, catalog: str, namespace: Sequence[str]) -> tuple[str, ...]:
@@ -295,16 +287,15 @@ class JobTables:
             raise RequestError(f"The job wrote nothing to {name}; it wrote to {known}")
         return tuple(target.writes)
 
+    def target(self, key: Name) -> WrittenTable:
+        """The table of that key that the job writes to."""
+        return self.targets.setdefault(key, WrittenTable())
+
     def new_directory(self) -> Path:
         """A place for rows, which is not there yet."""
-        if self._scratch is None:
-            self._scratch = Path(tempfile.mkdtemp(prefix="harness-job-"))
-        return self._scratch / f"write-{next(self._numbers)}"
-
-    @property
-    def scratch(self) -> Path | None:
-        """The folder of the rows; None: nothing was written."""
-        return self._scratch
+        if self.scratch is None:
+            self.scratch = Path(tempfile.mkdtemp(prefix="harness-job-"))
+        return self.scratch / f"write-{next(self._numbers)}"
 
     def _known(self, name: str, key: Name, options: Mapping[str, str]) -> JobTable | None:
         source = self._source(key)
@@ -316,8 +307,19 @@ class JobTables:
         return None if source is None else self._planned(name, source, key[-1], options)
 
     def _source(self, key: Name) -> Table | Snapshot | None:
-        if key in self.sources:
-            return _opened_source(self.sources[key])
+        match self.sources.get(key):
+            case None:
+                pass
+            case Table() | Snapshot() as source:
+                return source
+            case str() | os.PathLike() as place:
+                return open_table(os.fspath(place))
+            case source:
+                found = getattr(source, "location", None) or getattr(source, "directory", None)  # of a builder
+                if found is None:
+                    name = type(source).__name__
+                    raise RequestError(f"Cannot use {name} as a table: expected an object with a location")
+                return open_table(str(found))
         if self.catalog is None or not key:
             return None
         inner = key[1:] if key[0] == self.catalog.name.casefold() and len(key) > 2 else key
@@ -348,7 +350,7 @@ class JobTables:
             return self._own(name, target, options, self._rows(name, table, snapshot))
         point = self._point(table, source, options)
         if isinstance(point, Changes):
-            return FrameRows(name=name, schema=point.to_spark().schema, make=point.to_spark)
+            return frame_rows(name, point.to_spark().schema, point.to_spark)
         if metadata is not None:
             if not metadata.startswith(DESCRIBE):
                 return _arrow_rows(name, point.metadata(metadata))
@@ -361,10 +363,8 @@ class JobTables:
             return _arrow_rows(name, _detail(table) if statement == "detail" else point.metadata("history"))
         return self._rows(name, table, point)
 
-    def _rows(self, name: str, table: Table, snapshot: Snapshot) -> PlannedRows:
-        return PlannedRows(
-            name=name, table=table, snapshot=snapshot, zone=self.zone, partitioned_by=partitioned_by(table)
-        )
+    def _rows(self, name: str, table: Table, snapshot: Snapshot) -> JobTable:
+        return planned_rows(name, table, snapshot, self.zone, partitioned_by(table))
 
     def _point(self, table: Table, source: Table | Snapshot, options: Mapping[str, str]) -> Snapshot | Changes:
         given = {name.lower(): value for name, value in options.items()}
@@ -373,15 +373,15 @@ class JobTables:
         if set(given) == {"versionasof"}:
             return at_version(table, given["versionasof"])
         found = read_point(table, options, self.zone)
-        is_pinned = isinstance(source, Snapshot) and isinstance(found, Snapshot) and not names_point(options)
-        return source if is_pinned and isinstance(source, Snapshot) else found
+        is_free = isinstance(found, Snapshot) and not names_point(options)
+        return source if is_free and isinstance(source, Snapshot) else found
 
     def _own(
-        self, name: str, target: WrittenTable, options: Mapping[str, str], source: PlannedRows | None = None
+        self, name: str, target: WrittenTable, options: Mapping[str, str], source: JobTable | None = None
     ) -> JobTable:
-        """The table with the job's writes, over the source's rows. Rows that are not known cannot be read."""
+        """The table with the job's writes, over the source's rows; unknown rows cannot be read."""
         if names_point(options) or _TIMESTAMP in options:
-            raise RequestError(f"Cannot read {name} at another point: what the job wrote has no history")
+            raise RequestError(f"Cannot read {name} at another point: written rows have no history")
         writes = since_whole(tuple(target.writes))
         is_over = target.created is None and not writes[0].is_whole
         base = source if is_over and source is not None and _takes(source, writes) else None
@@ -393,19 +393,15 @@ class JobTables:
         def make(spark: SparkSession) -> DataFrame:
             if not is_known:
                 raise _written_to(name)
-            rows = _parquet(spark, schema, places)
-            return rows if base is None else base.frame(spark, Asked(schema.names, (), {})).unionAll(rows)
+            rows = spark.read.schema(schema).parquet(*places) if places else spark.createDataFrame([], schema)
+            return rows if base is None else base.frame(spark, schema.names, (), {}).unionAll(rows)
 
         partitions = source.partitioned_by if source is not None and is_source else target.partitioned_by
-        return FrameRows(name=name, schema=schema, make=make, partitioned_by=partitions)
-
-    def _nearest(self, name: Name) -> str:
-        near = nearest(name, self.sources)
-        return f"the nearest are {', '.join(map(written, near))}" if near else "the test names none"
+        return frame_rows(name, schema, make, partitions)
 
 
-def _takes(source: PlannedRows, writes: Sequence[Write]) -> bool:
-    """Tells whether the columns of all written rows are the source's."""
+def _takes(source: JobTable, writes: Sequence[Write]) -> bool:
+    """Tells whether all written rows have the source's columns."""
     return all(simple_columns(write.schema) == simple_columns(source.schema) for write in writes)
 
 
@@ -414,46 +410,15 @@ def simple_columns(schema: StructType) -> list[tuple[str, str]]:
     return [(field.name, field.dataType.simpleString()) for field in schema.fields]
 
 
-def _opened_source(source: object) -> Table | Snapshot:
-    """Opens what a test names as a table."""
-    match source:
-        case Table() | Snapshot():
-            return source
-        case str() | os.PathLike():
-            return open_table(os.fspath(source))
-        case _:
-            found = getattr(source, "location", None) or getattr(source, "directory", None)  # a builder has one of them
-            if found is None:
-                raise RequestError(f"Cannot use {type(source).__name__} as a table: expected what has a location")
-            return open_table(str(found))
-
-
 def _written_to(name: str) -> RequestError:
-    """The error about rows that nobody has."""
     return RequestError(
-        f"Cannot read {name}: the job wrote to it, and harness keeps what is written apart; look at it by "
+        f"Cannot read {name}: the job wrote to it, and harness keeps written rows apart; look at them by "
         "harness_job.written, or run the job in a session with the real writers, harness.spark_session(reference=…)",
         cause="WrittenTo",
     )
 
 
-def _parquet(spark: SparkSession, schema: StructType, places: Sequence[str]) -> DataFrame:
-    if not places:
-        return spark.createDataFrame([], schema)
-    return spark.read.schema(schema).parquet(*places)
-
-
-def _as_time(value: str, type_: str) -> str:
-    """A value as Catalyst has it, of a literal."""
-    if not type_.startswith("timestamp"):
-        return value
-    from datetime import UTC, datetime, timedelta
-
-    return str(datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=int(value)))
-
-
 def _is_path(text: str) -> bool:
-    """Tells a path from a name."""
     return "/" in text or ":" in text
 
 

@@ -18,27 +18,24 @@ from harness.tools.anonymising.pseudonyms import Pseudonyms
 
 Json: TypeAlias = dict[str, Any]
 
-_FIELD = frozenset((*("name", "type", "nullable", "metadata"),))
-_FIELD_METADATA = (
-    *("delta.columnMapping.id", "delta.columnMapping.physicalName", "delta.columnMapping.nested.ids"),
-    *("delta.typeChanges", "__CHAR_VARCHAR_TYPE_STRING", "parquet.field.id", "parquet.field.nested.ids"),
-)
+_FIELD = ("name", "type", "nullable")
+_FIELD_METADATA = """
+    delta.columnMapping.id delta.columnMapping.physicalName delta.columnMapping.nested.ids
+    delta.typeChanges __CHAR_VARCHAR_TYPE_STRING parquet.field.id parquet.field.nested.ids
+    """.split()  # noqa: SIM905
 _PROPERTIES = frozenset(
-    (
-        *("delta.enableDeletionVectors", "delta.enableChangeDataFeed", "delta.appendOnly"),
-        *("delta.columnMapping.mode", "delta.columnMapping.maxColumnId", "delta.checkpointInterval"),
-        *("delta.checkpointPolicy", "delta.enableRowTracking", "delta.rowTrackingSuspended"),
-        *("delta.rowTracking.materializedRowIdColumnName",),
-        *("delta.rowTracking.materializedRowCommitVersionColumnName", "delta.enableInCommitTimestamps"),
-        *("delta.inCommitTimestampEnablementVersion", "delta.inCommitTimestampEnablementTimestamp"),
-        *("delta.enableTypeWidening", "delta.minReaderVersion", "delta.minWriterVersion"),
-        *("delta.logRetentionDuration", "delta.deletedFileRetentionDuration", "delta.enableExpiredLogCleanup"),
-        *("delta.dataSkippingNumIndexedCols", "delta.dataSkippingStatsColumns", "delta.isolationLevel"),
-        *("delta.checkpoint.writeStatsAsJson", "delta.checkpoint.writeStatsAsStruct"),
-        *("delta.enableIcebergCompatV1", "delta.enableIcebergCompatV2", "delta.enableIcebergCompatV3"),
-        *("delta.targetFileSize", "delta.randomizeFilePrefixes", "delta.setTransactionRetentionDuration"),
-        *("delta.tuneFileSizesForRewrites",),
-    )
+    """
+    delta.enableDeletionVectors delta.enableChangeDataFeed delta.appendOnly delta.columnMapping.mode
+    delta.columnMapping.maxColumnId delta.checkpointInterval delta.checkpointPolicy delta.enableRowTracking
+    delta.rowTrackingSuspended delta.rowTracking.materializedRowIdColumnName
+    delta.rowTracking.materializedRowCommitVersionColumnName delta.enableInCommitTimestamps
+    delta.inCommitTimestampEnablementVersion delta.inCommitTimestampEnablementTimestamp delta.enableTypeWidening
+    delta.minReaderVersion delta.minWriterVersion delta.logRetentionDuration delta.deletedFileRetentionDuration
+    delta.enableExpiredLogCleanup delta.dataSkippingNumIndexedCols delta.dataSkippingStatsColumns delta.isolationLevel
+    delta.checkpoint.writeStatsAsJson delta.checkpoint.writeStatsAsStruct delta.enableIcebergCompatV1
+    delta.enableIcebergCompatV2 delta.enableIcebergCompatV3 delta.targetFileSize delta.randomizeFilePrefixes
+    delta.setTransactionRetentionDuration delta.tuneFileSizesForRewrites
+    """.split()  # noqa: SIM905
 )
 """Properties that are kept: their values are modes and sizes, or names of columns."""
 _DOMAINS = frozenset({"delta.clustering", "delta.rowTracking"})
@@ -48,17 +45,14 @@ _OPERATIONS = frozenset({"WRITE", "DELETE", "UPDATE", "MERGE", "OPTIMIZE", "CREA
 
 @dataclass(frozen=True, slots=True)
 class DeltaMasking:
-    """Anonymises what is in the log.
-
-    columns: that the slice has.
-    """
+    """Anonymises the log. columns: the slice's."""
 
     metadata: Metadata
     columns: tuple[Field, ...]
     pseudonyms: Pseudonyms
 
     def hide(self, state: LogState) -> list[str]:
-        """Changes what the log says of the table; what it lacks of the source, a sentence each."""
+        """Changes the state of the table; a sentence for each lack of it."""
         assert state.metadata is not None
         state.metadata = self._metadata(state.metadata)
         state.transactions = {
@@ -77,22 +71,15 @@ class DeltaMasking:
         found = {k: v for k, v in action.items() if k in ("format", "partitionColumns", "createdTime")}
         schema = json.loads(action["schemaString"])
         kept = {k: v for k, v in action["configuration"].items() if k in _PROPERTIES or k.startswith("delta.feature.")}
-        return {"id": self._id(action["id"]), **found, "schemaString": json_text(_plain(schema)), "configuration": kept}
-
-    def _id(self, text: str) -> str:
         try:
-            own = uuid.UUID(text).bytes
+            id_ = uuid.UUID(action["id"])
         except ValueError:
-            own = uuid.uuid5(uuid.NAMESPACE_OID, text).bytes
-        return str(uuid.UUID(bytes=self.pseudonyms.of(UuidType(), own)))
+            id_ = uuid.uuid5(uuid.NAMESPACE_OID, action["id"])
+        found["id"] = str(uuid.UUID(bytes=self.pseudonyms.of(UuidType(), id_.bytes)))
+        return {**found, "schemaString": json_text(_plain(schema)), "configuration": kept}
 
     def partition_values(self, texts: Mapping[str, str | None]) -> dict[str, str | None]:
-        """The partition of a file.
-
-        Raises:
-            UnsupportedError: a value has no other.
-            InvalidTableError: a text is no value.
-        """
+        """The partition of a file. Raises UnsupportedError, InvalidTableError: a value has no other, or is wrong."""
         own = {name.casefold() for name in self.metadata.partition_columns}
         columns = {f.physical_name or f.name: f for f in self.columns if f.name.casefold() in own}
         return {name: self._text(columns[name], text) for name, text in texts.items() if name in columns}
@@ -124,11 +111,11 @@ def _plain(type_: Any) -> Any:
     parts = ("elementType", "keyType", "valueType")
     found = {k: _plain(v) if k in parts else v for k, v in type_.items()}
     if "fields" in found:
-        found["fields"] = [_field(field) for field in found["fields"]]
+        found["fields"] = [
+            {
+                **{name: _plain(field[name]) if name == "type" else field[name] for name in _FIELD if name in field},
+                "metadata": {k: v for k, v in (field.get("metadata") or {}).items() if k in _FIELD_METADATA},
+            }
+            for field in found["fields"]
+        ]
     return found
-
-
-def _field(field: Mapping[str, Any]) -> Json:
-    kept = {name: value for name, value in field.items() if name in _FIELD}
-    metadata = {k: v for k, v in (field.get("metadata") or {}).items() if k in _FIELD_METADATA}
-    return {**kept, "type": _plain(field["type"]), "metadata": metadata}

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import copy
-import datetime as dt
+import datetime
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,48 +15,31 @@ from harness.metadata.iceberg.manifests import ManifestEntry
 from harness.metadata.iceberg.model import PartitionField, TableMetadata
 from harness.metadata.iceberg.transforms import Day, Hour, Identity, Month, Truncate, Void, Year, apply, is_defined
 from harness.metadata.iceberg.types import parse_default, parse_type
-from harness.metadata.model.schema import (
-    BinaryType,
-    DateType,
-    DecimalType,
-    IntegerType,
-    Schema,
-    StringType,
-    TimestampType,
-    Type,
-    UuidType,
-)
+from harness.metadata.iceberg.values import source_type
+from harness.metadata.model import schema as dt
 from harness.testing.writing.iceberg.types import default_json
 from harness.tools.anonymising.pseudonyms import Pseudonyms
 
-_DOCUMENT = frozenset(
-    (
-        *("format-version", "table-uuid", "location", "last-sequence-number", "last-updated-ms"),
-        *("last-column-id", "schemas", "schema", "current-schema-id", "partition-specs", "partition-spec"),
-        *("default-spec-id", "last-partition-id", "properties", "current-snapshot-id", "snapshots"),
-        *("snapshot-log", "metadata-log", "sort-orders", "default-sort-order-id", "refs", "next-row-id"),
-    )
-)
-_SNAPSHOT = frozenset(
-    (
-        *("snapshot-id", "parent-snapshot-id", "sequence-number", "timestamp-ms", "manifest-list", "manifests"),
-        *("summary", "schema-id", "first-row-id", "added-rows"),
-    )
-)
-_FIELD = frozenset((*("id", "name", "required", "type", "initial-default", "write-default"),))
+_DOCUMENT = """
+    format-version table-uuid location last-sequence-number last-updated-ms last-column-id schemas schema
+    current-schema-id partition-specs partition-spec default-spec-id last-partition-id properties current-snapshot-id
+    snapshots snapshot-log metadata-log sort-orders default-sort-order-id refs next-row-id
+    """.split()  # noqa: SIM905
+_SNAPSHOT = """
+    snapshot-id parent-snapshot-id sequence-number timestamp-ms manifest-list manifests summary schema-id first-row-id
+    added-rows
+    """.split()  # noqa: SIM905
+_FIELD = ("id", "name", "required", "type", "initial-default", "write-default")
 _COUNTS = ("added-", "deleted-", "removed-", "total-")
 _PROPERTIES = frozenset(
-    (
-        *("schema.name-mapping.default", "write.format.default", "write.delete.format.default"),
-        *("write.delete.mode", "write.update.mode", "write.merge.mode", "write.distribution-mode"),
-        *("write.target-file-size-bytes", "write.delete.target-file-size-bytes"),
-        *("write.parquet.compression-codec", "write.parquet.row-group-size-bytes"),
-        *("write.parquet.page-size-bytes", "write.metadata.compression-codec"),
-        *("write.metadata.delete-after-commit.enabled", "write.metadata.previous-versions-max"),
-        *("write.metadata.metrics.default", "write.delete.granularity", "gc.enabled"),
-        *("commit.retry.num-retries", "history.expire.max-snapshot-age-ms"),
-        *("history.expire.min-snapshots-to-keep",),
-    )
+    """
+    schema.name-mapping.default write.format.default write.delete.format.default write.delete.mode write.update.mode
+    write.merge.mode write.distribution-mode write.target-file-size-bytes write.delete.target-file-size-bytes
+    write.parquet.compression-codec write.parquet.row-group-size-bytes write.parquet.page-size-bytes
+    write.metadata.compression-codec write.metadata.delete-after-commit.enabled write.metadata.previous-versions-max
+    write.metadata.metrics.default write.delete.granularity gc.enabled commit.retry.num-retries
+    history.expire.max-snapshot-age-ms history.expire.min-snapshots-to-keep
+    """.split()  # noqa: SIM905
 )
 """Properties that are kept: their values are modes and sizes, or names of columns."""
 _PER_SECOND = {"ms": 10**3, "us": 10**6, "ns": 10**9}
@@ -64,20 +47,16 @@ _PER_SECOND = {"ms": 10**3, "us": 10**6, "ns": 10**9}
 
 @dataclass(frozen=True, slots=True)
 class IcebergMasking:
-    """Anonymises the metadata of a table: partitions, defaults and texts.
-
-    metadata: of the table. schema: of the snapshot that is read.
-    """
+    """Anonymises the metadata of a table: partitions, defaults and texts. schema: of the snapshot that is read."""
 
     metadata: TableMetadata
-    schema: Schema
+    schema: dt.Schema
     pseudonyms: Pseudonyms
 
     def entry(self, entry: ManifestEntry) -> ManifestEntry:
         """The entry of a file with the partition of its new values; the file is no longer sorted.
 
-        Raises:
-            UnsupportedError: rows of one partition would be in several.
+        Raises UnsupportedError: rows of one partition would be in several.
         """
         spec = self.metadata.specs[entry.file.spec_id]
         partition = {f.field_id: self._partition(f, entry.file.partition.get(f.field_id)) for f in spec.fields}
@@ -88,7 +67,7 @@ class IcebergMasking:
         transform = field.transform
         if value is None or isinstance(transform, Void):
             return None
-        source = self._source(field)
+        source = source_type(field, (self.schema, *self.metadata.schemas.values()))
         if source is None or not is_defined(transform, source) or not _keeps_partitions(field, source):
             raise UnsupportedError(
                 f"Cannot anonymise: rows of one partition by {field.name}, which is {transform}, would be in several; "
@@ -102,13 +81,6 @@ class IcebergMasking:
             return value  # next to the least number, where Java's overflow gives it: these values stay
         return applied(self.pseudonyms.of(source, example))
 
-    def _source(self, field: PartitionField) -> Type | None:
-        for schema in (self.schema, *self.metadata.schemas.values()):
-            found = schema.by_id().get(field.source_id or 0)
-            if found is not None:
-                return found[1].type
-        return None
-
     def document(self, source: Mapping[str, Any]) -> dict[str, Any]:
         """The table's metadata without texts that people or writers left, and with defaults of the new values."""
         document = {name: copy.deepcopy(value) for name, value in source.items() if name in _DOCUMENT}
@@ -116,7 +88,7 @@ class IcebergMasking:
             self._fields(schema)
         if "table-uuid" in document:
             own = uuid.UUID(str(document["table-uuid"]))
-            document["table-uuid"] = str(uuid.UUID(bytes=self.pseudonyms.of(UuidType(), own.bytes)))
+            document["table-uuid"] = str(uuid.UUID(bytes=self.pseudonyms.of(dt.UuidType(), own.bytes)))
         document["properties"] = {k: v for k, v in (document.get("properties") or {}).items() if k in _PROPERTIES}
         document["snapshots"] = [
             {name: _summary(value) if name == "summary" else value for name, value in raw.items() if name in _SNAPSHOT}
@@ -135,57 +107,55 @@ class IcebergMasking:
             self._nested(field["type"])
 
     def _nested(self, type_: Any) -> None:
-        if not isinstance(type_, dict):
-            return
-        if "fields" in type_:
-            self._fields(type_)
-        for part in ("element", "key", "value"):
-            self._nested(type_.get(part))
+        if isinstance(type_, dict):
+            if "fields" in type_:
+                self._fields(type_)
+            for part in ("element", "key", "value"):
+                self._nested(type_.get(part))
 
 
 def _summary(summary: Mapping[str, str] | None) -> dict[str, str] | None:
-    """The operation and counts; what else a writer says of itself goes."""
+    """The operation and counts, without other words of a writer."""
     if summary is None:
         return None
-    operation = summary.get("operation", "overwrite")
+    operation = summary.get("operation")
+    known = operation if operation in ("append", "replace", "delete") else "overwrite"
     kept = {k: v for k, v in summary.items() if k.startswith(_COUNTS) and v.isascii() and v.isdigit()}
-    return {
-        "operation": operation if operation in ("append", "replace", "overwrite", "delete") else "overwrite",
-        **kept,
-    }
+    return {"operation": known, **kept}
 
 
-def _keeps_partitions(field: PartitionField, source: Type) -> bool:
+def _keeps_partitions(field: PartitionField, source: dt.Type) -> bool:
     match field.transform, source:
         case Identity() | Year() | Month() | Day() | Hour(), _:
             return True
-        case Truncate(), StringType() | BinaryType():
+        case Truncate(), dt.StringType() | dt.BinaryType():
             return True
-        case Truncate(width=width), IntegerType() | DecimalType():
+        case Truncate(width=width), dt.IntegerType() | dt.DecimalType():
             return set(str(width)[1:]) <= {"0"} and str(width)[0] == "1"
         case _:
             return False
 
 
-def _example(field: PartitionField, source: Type, value: Any) -> Any:
+def _example(field: PartitionField, source: dt.Type, value: Any) -> Any:
     """A value of the column in a partition."""
-    steps: dict[type, Callable[[int], tuple[int, int]]] = {
-        Year: lambda year: (_first_day(1970 + year, 1), 0),
-        Month: lambda month: (_first_day(1970 + month // 12, month % 12 + 1), 0),
-        Day: lambda day: (day, 0),
-        Hour: lambda hour: divmod(hour, 24),
-    }
-    step = steps.get(type(field.transform))
-    if step is None:
-        return value
-    days, hours = step(value)
-    if isinstance(source, DateType):
+    match field.transform:
+        case Year():
+            days, hours = _first_day(1970 + value, 1), 0
+        case Month():
+            days, hours = _first_day(1970 + value // 12, value % 12 + 1), 0
+        case Day():
+            days, hours = value, 0
+        case Hour():
+            days, hours = divmod(value, 24)
+        case _:
+            return value
+    if isinstance(source, dt.DateType):
         return days
-    assert isinstance(source, TimestampType)
+    assert isinstance(source, dt.TimestampType)
     return (days * 24 + hours) * 3600 * _PER_SECOND[source.unit]
 
 
 def _first_day(year: int, month: int) -> int:
-    if not dt.MINYEAR <= year <= dt.MAXYEAR:
+    if not datetime.MINYEAR <= year <= datetime.MAXYEAR:
         raise UnsupportedError(f"Cannot anonymise: year {year} is beyond the calendar")
-    return (dt.date(year, month, 1) - dt.date(1970, 1, 1)).days
+    return (datetime.date(year, month, 1) - datetime.date(1970, 1, 1)).days

@@ -1,23 +1,22 @@
 """Other values in place of a table's: of the same type and shape, equal where they were equal, chosen by a key.
 
 Each type has one permutation, the same for every table, so that values join as before. A value is read from its first
-part on (digits, characters, the year, the month …), and each part becomes another one of its kind by a permutation that
-the key and the parts before it choose. Thus values with a common beginning keep one, which is what partitions by
+part on (digits, characters, the year, the month …), and each part becomes another of its kind by a permutation that
+the key and the parts before it choose. Thus values with a common beginning keep a common one, as partitions by
 truncated texts and numbers, years, months, days and hours need.
 
-Order is not kept: the one function that maps all values of a type one to one and keeps their order is the identity.
-Zeros, minus one, empty texts, NaN, infinities and the ends of integer types stay, as they do in reported histories.
+Order is not kept: only the identity maps all values of a type one to one and keeps their order. Zeros, minus one, empty
+texts, NaN, infinities and the ends of integer types stay, as they do in reported histories.
 """
 
 from __future__ import annotations
 
 import calendar
-import datetime as dt
+import datetime
 import hashlib
 import struct
 import unicodedata
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from functools import lru_cache
 from typing import Any
@@ -28,31 +27,12 @@ import pyarrow.compute as pc
 
 from harness.errors import UnsupportedError
 from harness.metadata.iceberg.transforms import unscaled
+from harness.metadata.model import schema as dt
 from harness.metadata.model.arrow_values import children_of, from_numpy, is_rebuilt, to_numpy, with_children
-from harness.metadata.model.schema import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    Field,
-    FixedType,
-    FloatType,
-    IntegerType,
-    ListType,
-    MapType,
-    StringType,
-    StructType,
-    TimestampType,
-    TimeType,
-    Type,
-    UnknownType,
-    UuidType,
-    from_unscaled,
-)
 
 _ENDS = (0, 1 << 7, 1 << 15, 1 << 31, 1 << 63)
 """A number stays within the integer type that holds it, whatever type its column has."""
-_EPOCH = dt.date(1970, 1, 1).toordinal()
+_EPOCH = datetime.date(1970, 1, 1).toordinal()
 _DAY_US = 86_400_000_000
 _MONTHS = ((1, 3, 5, 7, 8, 10, 12), (4, 6, 9, 11), (2,))
 """Months of one length are exchanged, so that each day has a place."""
@@ -63,27 +43,25 @@ _BLOCK = 256
 
 
 class Pseudonyms:
-    """The permutation of each type that a key chooses."""
+    """The permutation of each type that a key chooses; the same key always gives the same values."""
 
     def __init__(self, key: str) -> None:
-        """The same key always gives the same values."""
         self._key = hashlib.sha256(b"harness slice" + key.encode(errors="surrogatepass")).digest()
         self._permutation = lru_cache(maxsize=1 << 16)(self._drawn)
 
-    def of(self, type_: Type, value: Any) -> Any:
+    def of(self, type_: dt.Type, value: Any) -> Any:
         """Another internal value (see `harness.metadata.model.schema`) of the type; None for null.
 
-        Raises:
-            UnsupportedError: the type has none, or the value is beyond the calendar.
+        Raises UnsupportedError: the type has none, or the value is beyond the calendar.
         """
         match type_:
             case _ if value is None:
                 return None
-            case BooleanType() | UnknownType():
+            case dt.BooleanType() | dt.UnknownType():
                 return value
-            case IntegerType():
+            case dt.IntegerType():
                 return self._integer(value)
-            case FloatType():
+            case dt.FloatType():
                 if value != value or value in (0, float("inf"), float("-inf")):
                     return value
                 if _fits_float(value):
@@ -92,23 +70,23 @@ class Pseudonyms:
                 while _fits_float(found):
                     found = self._float(found, ("<d", "<Q"), 52)
                 return found
-            case DecimalType(scale=scale):
-                return from_unscaled(self._integer(unscaled(Decimal(value), scale)), scale)
-            case StringType():
+            case dt.DecimalType(scale=scale):
+                return dt.from_unscaled(self._integer(unscaled(Decimal(value), scale)), scale)
+            case dt.StringType():
                 return self._text(value)
-            case BinaryType() | FixedType() | UuidType():
+            case dt.BinaryType() | dt.FixedType() | dt.UuidType():
                 return self._bytes(value)
-            case DateType():
+            case dt.DateType():
                 return self._day(value)
-            case TimestampType(unit=unit):
+            case dt.TimestampType(unit=unit):
                 return self._timestamp(value, unit)
-            case TimeType(unit=unit):
+            case dt.TimeType(unit=unit):
                 return self._time(value, unit, "")
-            case StructType(fields=fields):
+            case dt.StructType(fields=fields):
                 return {f.id: self.of(f.type, value[f.id]) for f in fields if f.id in value}
-            case ListType(element=element):
+            case dt.ListType(element=element):
                 return [self.of(element.type, item) for item in value]
-            case MapType(key=key, value=item):
+            case dt.MapType(key=key, value=item):
                 return [(self.of(key.type, k), self.of(item.type, v)) for k, v in value]
             case _:
                 raise UnsupportedError(
@@ -132,7 +110,7 @@ class Pseudonyms:
         return -1 - self._natural(-1 - value) if value < 0 else self._natural(value)
 
     def _natural(self, value: int) -> int:
-        """A number with as many digits, within the same ends; a digit that an end has, behind its others, stays."""
+        """A number with as many digits, within the same ends; digits that an end has, behind its others, stay."""
         if value == 0:
             return 0
         digits = str(value)
@@ -188,7 +166,7 @@ class Pseudonyms:
 
     def _day(self, value: int) -> int:
         try:
-            day = dt.date.fromordinal(value + _EPOCH)
+            day = datetime.date.fromordinal(value + _EPOCH)
         except (ValueError, OverflowError):
             raise UnsupportedError(
                 "Cannot anonymise a date before year 1 or after year 9999: leave the column out, or these rows"
@@ -200,7 +178,7 @@ class Pseudonyms:
         month = months[self._image(f"m{day.year}:{months[0]}", len(months), months.index(day.month))]
         length = calendar.monthrange(day.year, day.month)[1]
         number = 1 + self._image(f"d{day.year}:{day.month}", length, day.day - 1)
-        return dt.date(year, month, number).toordinal() - _EPOCH
+        return datetime.date(year, month, number).toordinal() - _EPOCH
 
     def _timestamp(self, value: int, unit: str) -> int:
         per_day = _DAY_US // 1000 if unit == "ms" else _DAY_US * 1000 if unit == "ns" else _DAY_US
@@ -223,6 +201,34 @@ class Pseudonyms:
             before += f":{part}"
         return found // {"ms": 1_000_000, "us": 1000}.get(unit, 1)
 
+    def column(self, values: pa.ChunkedArray) -> pa.ChunkedArray:
+        """The column with other values; nulls, lengths of lists and the type stay."""
+        return pa.chunked_array([self._array(chunk) for chunk in values.chunks], values.type)
+
+    def _array(self, array: pa.Array) -> pa.Array:
+        if isinstance(array, pa.ExtensionArray):
+            return pa.ExtensionArray.from_storage(array.type, self._array(array.storage))
+        if is_rebuilt(array.type):
+            return with_children(array, [self._array(child) for child in children_of(array)], array.type)
+        type_ = _stored_type(array.type)
+        if isinstance(type_, dt.BooleanType | dt.UnknownType) or array.null_count == len(array):
+            return array
+        if type_ is None:
+            raise UnsupportedError(f"Cannot anonymise values that are stored as {array.type}; leave the column out")
+        if isinstance(type_, dt.FloatType):
+            numbers = to_numpy(pc.fill_null(array, 0.0))
+            bits, places = np.unique(numbers.view(f"u{numbers.itemsize}"), return_inverse=True)
+            values = bits.view(numbers.dtype)
+            changed = np.fromiter((self.of(type_, value) for value in values.tolist()), numbers.dtype, len(bits))
+            kept = np.where(np.isfinite(values), changed, values)  # a NaN with its payload
+            return from_numpy(kept[places], missing=to_numpy(pc.is_null(array)) if array.null_count else None)
+        numeric = isinstance(type_, dt.DateType | dt.TimestampType | dt.TimeType)
+        plain = array.cast(pa.int32() if array.type.bit_width == 32 else pa.int64()) if numeric else array
+        encoded = pc.dictionary_encode(plain)
+        others = [self.of(type_, value) for value in encoded.dictionary.to_pylist()]
+        found = pa.array(others, plain.type).take(encoded.indices)
+        return found.cast(array.type) if numeric else found
+
 
 def _fits_float(value: float) -> bool:
     try:
@@ -233,7 +239,7 @@ def _fits_float(value: float) -> bool:
 
 @lru_cache(maxsize=1 << 16)
 def _kind_of(character: str) -> Sequence[int]:
-    """The characters that one of them becomes; spaces and punctuation become none but themselves."""
+    """The characters that a character may become; spaces and punctuation stay."""
     code = ord(character)
     if code < 128:
         return next((kind for kind in _KINDS if code in kind), range(code, code + 1))
@@ -253,65 +259,25 @@ OLD_INT96 = b"org.apache.spark.legacyINT96"
 _OLD_CALENDARS = (b"org.apache.spark.legacyDateTime", OLD_INT96)
 
 
-@dataclass(frozen=True, slots=True)
-class Mask:
-    """The pseudonyms of an anonymised slice's values."""
+def check_stored(field: dt.Field, stored: pa.Field, *, file: str) -> None:
+    """Refuses a column whose pseudonyms in a file would differ from those of its values in the table.
 
-    pseudonyms: Pseudonyms
-
-    def column(self, values: pa.ChunkedArray) -> pa.ChunkedArray:
-        """The column with other values; nulls, lengths of lists and the type stay."""
-        return pa.chunked_array([self._array(chunk) for chunk in values.chunks], values.type)
-
-    def _array(self, array: pa.Array) -> pa.Array:
-        if isinstance(array, pa.ExtensionArray):
-            return pa.ExtensionArray.from_storage(array.type, self._array(array.storage))
-        if is_rebuilt(array.type):
-            return with_children(array, [self._array(child) for child in children_of(array)], array.type)
-        type_ = _stored_type(array.type)
-        if isinstance(type_, BooleanType | UnknownType) or array.null_count == len(array):
-            return array
-        if type_ is None:
-            raise UnsupportedError(f"Cannot anonymise values that are stored as {array.type}; leave the column out")
-        if isinstance(type_, FloatType):
-            numbers = to_numpy(pc.fill_null(array, 0.0))
-            bits, places = np.unique(numbers.view(f"u{numbers.itemsize}"), return_inverse=True)
-            changed = np.fromiter(
-                (self.pseudonyms.of(type_, value) for value in bits.view(numbers.dtype).tolist()),
-                numbers.dtype,
-                len(bits),
-            )
-            is_number = np.isfinite(bits.view(numbers.dtype))
-            kept = np.where(is_number, changed, bits.view(numbers.dtype))  # a NaN with its payload
-            return from_numpy(kept[places], missing=to_numpy(pc.is_null(array)) if array.null_count else None)
-        numeric = isinstance(type_, DateType | TimestampType | TimeType)
-        plain = array.cast(pa.int32() if array.type.bit_width == 32 else pa.int64()) if numeric else array
-        encoded = pc.dictionary_encode(plain)
-        others = [self.pseudonyms.of(type_, value) for value in encoded.dictionary.to_pylist()]
-        found = pa.array(others, plain.type).take(encoded.indices)
-        return found.cast(array.type) if numeric else found
-
-
-def check_stored(field: Field, stored: pa.Field, *, file: str) -> None:
-    """Refuses a column whose values in a file would not become those that its values in the table become.
-
-    Raises:
-        UnsupportedError: the type has parts that would stay, or the file has another type, which reads as the table's.
+    Raises UnsupportedError: the type has parts that would stay, or the file's type is another.
     """
     type_ = stored.type.storage_type if isinstance(stored.type, pa.ExtensionType) else stored.type
     match field.type:
-        case StructType(fields=fields) if pa.types.is_struct(type_):
+        case dt.StructType(fields=fields) if pa.types.is_struct(type_):
             by_id = {(f.metadata or {}).get(_ID, b"").decode() or f.name: f for f in type_}
             for inner in fields:
                 found = by_id.get(str(inner.id)) or by_id.get(inner.physical_name or inner.name)
                 if found is not None:
                     check_stored(inner, found, file=file)
-        case ListType(element=element) if pa.types.is_list(type_) or pa.types.is_large_list(type_):
+        case dt.ListType(element=element) if pa.types.is_list(type_) or pa.types.is_large_list(type_):
             check_stored(element, type_.value_field, file=file)
-        case MapType(key=key, value=value) if pa.types.is_map(type_):
+        case dt.MapType(key=key, value=value) if pa.types.is_map(type_):
             check_stored(key, type_.key_field, file=file)
             check_stored(value, type_.item_field, file=file)
-        case UnknownType():
+        case dt.UnknownType():
             pass
         case own:
             if not _reads_alike(own, None if is_rebuilt(type_) else _stored_type(type_)):
@@ -329,40 +295,40 @@ def check_calendar(metadata: Any, *, file: str) -> None:
         raise UnsupportedError("Cannot anonymise: the file's dates are in the old calendar", file=file)
 
 
-def _reads_alike(own: Type, stored: Type | None) -> bool:
-    """True if the pseudonym of a stored value, read as the table's type, is that of the value as it is read."""
+def _reads_alike(own: dt.Type, stored: dt.Type | None) -> bool:
+    """Tells whether the pseudonym of a stored value, read as the table's type, is that of the value as it is read."""
     match own, stored:
-        case (DecimalType(scale=scale), DecimalType(scale=other)):
+        case (dt.DecimalType(scale=scale), dt.DecimalType(scale=other)):
             return scale == other
-        case (TimestampType(), DateType() | TimestampType()):
+        case (dt.TimestampType(), dt.DateType() | dt.TimestampType()):
             return True
-        case (BinaryType() | FixedType() | UuidType(), BinaryType()):
+        case (dt.BinaryType() | dt.FixedType() | dt.UuidType(), dt.BinaryType()):
             return True
-        case (IntegerType() | FloatType() | StringType() | BooleanType() | DateType() | TimeType(), _):
-            return type(own) is type(stored)
         case _:
-            return False
+            plain = dt.IntegerType | dt.FloatType | dt.StringType | dt.BooleanType | dt.DateType | dt.TimeType
+            return isinstance(own, plain) and type(own) is type(stored)
 
 
-def _stored_type(type_: pa.DataType) -> Type | None:
-    """The type as which values of an Arrow type are read; None: no type that has pseudonyms."""
-    kind = pa.types
-    if kind.is_boolean(type_):
-        return BooleanType()
-    if kind.is_integer(type_):
-        return IntegerType(64)
-    if kind.is_floating(type_):
-        return FloatType(64)
-    if kind.is_decimal(type_):
-        return DecimalType(type_.precision, type_.scale)
-    if kind.is_string(type_) or kind.is_large_string(type_):
-        return StringType()
-    if kind.is_binary(type_) or kind.is_large_binary(type_) or kind.is_fixed_size_binary(type_):
-        return BinaryType()
-    if kind.is_date32(type_):
-        return DateType()
-    if kind.is_timestamp(type_):
-        return TimestampType(type_.unit)
-    if kind.is_time(type_):
-        return TimeType(type_.unit)
-    return UnknownType() if kind.is_null(type_) else None
+_STORED: tuple[tuple[Callable[[pa.DataType], bool], dt.Type], ...] = (
+    (pa.types.is_boolean, dt.BooleanType()),
+    (pa.types.is_integer, dt.IntegerType(64)),
+    (pa.types.is_floating, dt.FloatType(64)),
+    (pa.types.is_string, dt.StringType()),
+    (pa.types.is_large_string, dt.StringType()),
+    (pa.types.is_binary, dt.BinaryType()),
+    (pa.types.is_large_binary, dt.BinaryType()),
+    (pa.types.is_fixed_size_binary, dt.BinaryType()),
+    (pa.types.is_date32, dt.DateType()),
+    (pa.types.is_null, dt.UnknownType()),
+)
+
+
+def _stored_type(type_: pa.DataType) -> dt.Type | None:
+    """The type as which values of an Arrow type are read; None: the type has no pseudonyms."""
+    if pa.types.is_decimal(type_):
+        return dt.DecimalType(type_.precision, type_.scale)
+    if pa.types.is_timestamp(type_):
+        return dt.TimestampType(type_.unit)
+    if pa.types.is_time(type_):
+        return dt.TimeType(type_.unit)
+    return next((found for is_kind, found in _STORED if is_kind(type_)), None)

@@ -4,8 +4,8 @@
         con.sql("SELECT region, count(*) FROM sales.orders GROUP BY region").show()
         con.execute("SELECT id FROM sales.orders WHERE day = ?", ["2024-01-02"]).fetchone()
 
-A DuckDB connection of the user's cannot do this: DuckDB 2.0's Python module has neither replacement scans nor table
-functions, so what is on such a connection is planned before the query is known. Here each statement is read first.
+A connection of DuckDB's cannot do this: DuckDB 2.0's Python module has neither replacement scans nor table functions,
+so its tables are planned before the query is known. Here each statement is read first.
 """
 
 from __future__ import annotations
@@ -33,35 +33,32 @@ from harness.queries.sql import given_up, missing_file
 from harness.snapshot import Snapshot
 from harness.storage.threads import tracked
 from harness.table import Table
-from harness.tools.connections.statements import Prepared, absent, prepare
+from harness.tools.connections.statements import Prepared, absent, prepare, statements
 from harness.tools.connections.tables import Source, Tables
-from harness.tools.connections.texts import statements
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from harness.engines.duckdb.engine import Attached
 
-
-# The rows of what a connection executed: taken one by one, or as a whole.
+# The rows of the last statement: taken one by one, or as a whole.
 
 
 class Rows:
-    """Rows of one statement, which is the last that ran on its DuckDB connection.
+    """Rows of one statement, the last that ran on its DuckDB connection.
 
-    A query waits until it is known how its rows are wanted: as a whole they come from a relation, because DuckDB 2.0
-    first makes a copy of all those that might be fetched one by one.
+    A query waits until its rows are taken: as a whole they come from a relation, because DuckDB 2.0 copies all rows
+    that might be fetched one by one.
     """
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, query: str | None) -> None:
-        """`query`: runs when rows are taken; None: the statement ran already."""
+        """query: runs when rows are taken; None: the statement ran already."""
         self._connection, self._query = connection, query
         self._relation = None if query is None else connection.sql(query)
         self._is_begun = False
         self.description: list[tuple[Any, ...]] = (connection if self._relation is None else self._relation).description
 
     def one_by_one(self) -> duckdb.DuckDBPyConnection:
-        """A connection that has `fetchone` and the like."""
+        """The source of `fetchone` and the like."""
         if self._query is not None and not self._is_begun:
             self._connection.execute(self._query)
         self._is_begun = True
@@ -70,8 +67,7 @@ class Rows:
     def as_a_whole(self) -> duckdb.DuckDBPyRelation | duckdb.DuckDBPyConnection:
         """The source of `to_arrow_table` and the like; afterwards no rows are left.
 
-        Raises:
-            RequestError: rows were taken one by one. DuckDB 1.5 would leave out those that it holds ready.
+        Raises RequestError: rows were taken one by one. DuckDB 1.5 would leave out those that it holds ready.
         """
         if self._is_begun:
             raise RequestError("Cannot give the other rows as a whole: some were fetched one by one; execute again")
@@ -80,18 +76,6 @@ class Rows:
         relation = self._relation
         self._query, self._relation = f"FROM ({self._query}\n) LIMIT 0", relation.limit(0)
         return relation
-
-
-def discard(connection: duckdb.DuckDBPyConnection) -> None:
-    """Give up rows that nobody fetched: DuckDB 2.0 refuses other work before that, and 1.5 cuts them off silently.
-
-    Raises:
-        EngineError: DuckDB has given up the connection's instance.
-    """
-    try:
-        connection.execute("SELECT 1 WHERE false").fetchall()
-    except duckdb.FatalException as error:
-        raise EngineError(f"DuckDB gave up the instance of this connection: open a new one: {said(error)}") from error
 
 
 _Result = TypeVar("_Result")
@@ -106,18 +90,17 @@ def connect(source: Source = None, /, **options: Any) -> Connection:
         con = harness.connect("path/to/warehouse")
         con = harness.connect({"orders": "path/to/orders", "ref.days": days})
 
-    A table is opened and planned when a statement uses it, as its metadata says then; the statement's conditions skip
-    its files, as in `harness.sql`. Within a statement it has one version. Names match without regard to case, in
-    quotes too, as DuckDB's do; the catalog's own name may stand before them, and that of a metadata table behind them:
-    `sales.orders.snapshots`. After `USE sales` its tables have names of one part, and `SHOW TABLES` lists them. A table
-    may stand by its location too, with a slash in it: `FROM 'path/to/orders'`. Tables, views and settings of your own
-    are usable beside, and so are files: `CREATE TEMP TABLE mine AS FROM sales.orders`. Tables of a catalog are only
-    read.
+    A table is opened and planned when a statement uses it; the statement's conditions skip its files, as in
+    `harness.sql`. Within a statement it has one version. Names match without regard to case, in quotes too, as those of
+    DuckDB; the catalog's own name may stand before them, and a metadata table's behind: `sales.orders.snapshots`. After
+    `USE sales` its tables have names of one part, and `SHOW TABLES` lists them. A table may stand by its location too,
+    with a slash in it: `FROM 'path/to/orders'`. Tables, views and settings of your own are usable beside, and so are
+    files: `CREATE TEMP TABLE mine AS FROM sales.orders`. Tables of a catalog are only read.
 
     Args:
-        source: a catalog, as the argument of `harness.open_table` of that name; or tables by name, of which a location
-            is opened at each use, and a table or snapshot stays as it is. None: all catalogs that are configured, for
-            harness or for PyIceberg; a name says its catalog first, or is of the only one that has it.
+        source: a catalog, as the argument of `harness.open_table` of that name; or tables by name: locations, which are
+            opened at each use, tables and snapshots. None: all catalogs that are configured, for harness or for
+            PyIceberg; a name says its catalog first, or is of the only one that has it.
         options: keyword arguments of `harness.open_table`, for each table that is opened.
 
     Raises:
@@ -131,8 +114,8 @@ def connect(source: Source = None, /, **options: Any) -> Connection:
 class Connection:
     """A DuckDB instance of its own, in whose statements tables of a catalog are there by name. Made by `connect`.
 
-    Beside `sql` it has what the Python Database API (PEP 249) asks of a connection and of a cursor, as DuckDB's own
-    connections do: parameters are `?`, `$1` or `$name`, and errors are those of `harness.sql`.
+    It has the methods of a connection and of a cursor of the Python Database API (PEP 249), as DuckDB's own connections
+    do: parameters are `?`, `$1` or `$name`, and errors are those of `harness.sql`.
     """
 
     def __init__(self, tables: Tables, connection: duckdb.DuckDBPyConnection) -> None:
@@ -160,7 +143,7 @@ class Connection:
             As `harness.sql`, and TableNotFoundError: a name stands for nothing; the message has the nearest ones.
         """
         prepared = self._up_to_last(query)
-        with self._errors(prepared):
+        with self._errors(prepared.tables, prepared):
             text = prepared.runnable(self._connection, parameters)
             self._is_lent = True
             relation = self._connection.sql(text, params=parameters)
@@ -169,14 +152,7 @@ class Connection:
 
     @checked
     def execute(self, query: str, parameters: object = None) -> Connection:
-        """Run statements; the rows of the last one are there to be fetched.
-
-        Args:
-            query, parameters: as for `sql`.
-
-        Raises:
-            As `sql`.
-        """
+        """Run statements; the rows of the last one are there to be fetched. Arguments and errors are those of `sql`."""
         self._run(self._up_to_last(query), parameters)
         return self
 
@@ -188,19 +164,17 @@ class Connection:
         return self
 
     def plans(self, query: str) -> list[tuple[str, ScanPlan]]:
-        """The plans of a query: for each place where it names a table of the catalog, the table and the plan.
+        """The plan of each place where a query names a table of the catalog, with the table's name.
 
         Nothing runs, neither the query nor statements before it. Raises as `sql`.
         """
         prepared = self._prepared(_statements(query)[-1])
-        return [(read.table, read.plan) for read in prepared.reads if isinstance(read.plan, ScanPlan)]
+        return [(reference.table, plan) for reference, plan in prepared.reads if isinstance(plan, ScanPlan)]
 
     def table(self, name: str) -> Table | Snapshot:
-        """The table of that name as it is now, or what was registered under the name.
+        """The table of that name as it is now, or as registered.
 
-        Raises:
-            TableNotFoundError: there is none; the message has the nearest names.
-            AmbiguousTableError: there are several.
+        Raises TableNotFoundError, AmbiguousTableError: there is none, or there are several; the message has names.
         """
         found = self._tables.open(parse_name(name))
         if found is None:
@@ -220,12 +194,11 @@ class Connection:
         return self._tables.names(everywhere=everywhere)
 
     def register(self, name: str, value: Any) -> Connection:
-        """Let a name stand for a table, a snapshot or a location; or for what DuckDB reads: Arrow, pandas, Polars.
+        """Let a name stand for a table, a snapshot or a location, or a frame of Arrow, pandas or Polars.
 
         A table that PyIceberg or deltalake opened is read by harness, at its version.
 
-        Raises:
-            RequestError: DuckDB reads no such value.
+        Raises RequestError: DuckDB reads no such value.
         """
         if isinstance(value, Table | Snapshot | str) or is_table(value):
             self._tables.give(name, value)
@@ -237,7 +210,7 @@ class Connection:
         return self
 
     def unregister(self, name: str) -> Connection:
-        """Take back what `register` did."""
+        """Take back a name of `register`."""
         if self._tables.given.pop(parse_name(name), None) is None:
             self._connection.unregister(name)
         return self
@@ -246,7 +219,7 @@ class Connection:
         """Another connection to the same instance and names, with temporary tables and a transaction of its own."""
         return Connection(self._tables, tracked(self._connection.cursor()))
 
-    # What was executed last.
+    # The last statement.
 
     @property
     def description(self) -> list[tuple[Any, ...]] | None:
@@ -261,9 +234,7 @@ class Connection:
     def fetchone(self) -> tuple[Any, ...] | None:
         """The next row; None: there are no more.
 
-        Raises:
-            MissingFileError: a file is gone since the table was planned.
-            duckdb.Error: DuckDB fails on a row.
+        Raises MissingFileError, duckdb.Error: a file is gone since the table was planned, or DuckDB fails on a row.
         """
         return self._fetched(lambda rows: rows.one_by_one().fetchone())
 
@@ -279,11 +250,7 @@ class Connection:
         return iter(self.fetchone, None)
 
     def arrow(self) -> pa.Table:
-        """All rows as an Arrow table.
-
-        Raises:
-            As `fetchone`, and RequestError: some were fetched one by one.
-        """
+        """All rows as an Arrow table. Raises as `fetchone`, and RequestError: some were fetched one by one."""
         return self._fetched(lambda rows: rows.as_a_whole().to_arrow_table())
 
     def to_batches(self, batch_rows: int = 100_000) -> pa.RecordBatchReader:
@@ -310,12 +277,12 @@ class Connection:
         return self
 
     def commit(self) -> Connection:
-        """Keep what was done since `begin`; without one, everything is kept already."""
+        """Keep all changes since `begin`; without it, they are kept already."""
         self._end("COMMIT")
         return self
 
     def rollback(self) -> Connection:
-        """Undo what was done since `begin`."""
+        """Undo all changes since `begin`."""
         self._end("ROLLBACK")
         return self
 
@@ -324,7 +291,7 @@ class Connection:
         self._connection.interrupt()
 
     def release(self) -> None:
-        """Take away what reads have left, as `harness.release` does: relations made before can not be run any more."""
+        """Take away the tables of reads, as `harness.release` does: relations made before can not be run any more."""
         duckdb_engine().release(self._connection)
         self._rows, self._is_lent, self._read = None, False, {}
 
@@ -350,13 +317,17 @@ class Connection:
     def _prepared(self, statement: str) -> Prepared:
         if self._rows is not None:
             self._rows = None
-            discard(self._connection)
+            try:  # DuckDB 2.0 refuses other work before rows are given up, and 1.5 cuts them off silently
+                self._connection.execute("SELECT 1 WHERE false").fetchall()
+            except duckdb.FatalException as error:
+                message = f"DuckDB gave up the instance of this connection: open a new one: {said(error)}"
+                raise EngineError(message) from error
         return prepare(statement, self._tables, self._connection)
 
     def _run(self, prepared: Prepared, parameters: object) -> None:
         if self._read and not self._is_lent:
             self.release()
-        with self._errors(prepared):
+        with self._errors(prepared.tables, prepared):
             text = prepared.runnable(self._connection, parameters)
             waits = prepared.gives_rows and parameters is None
             if not waits:
@@ -372,35 +343,32 @@ class Connection:
 
     def _fetched(self, fetch: Callable[[Rows], _Result]) -> _Result:
         if self._rows is None:
-            raise RequestError(
-                "Cannot fetch rows: execute a query first; what was executed before `sql` or `plans` is gone"
-            )
-        try:
-            with warnings.catch_warnings():  # that rows which might be fetched one by one are copied for Arrow
-                warnings.filterwarnings("ignore", "Arrow output on a DB-API result", UserWarning)
-                return fetch(self._rows)
-        except duckdb.IOException as error:
-            raise missing_file(error, self._read) or error from error
-        except (duckdb.InternalException, duckdb.FatalException) as error:
-            raise given_up(error, self._read) or error from error
+            raise RequestError("Cannot fetch rows: execute a query first; rows from before `sql` or `plans` are gone")
+        with self._errors(self._read), warnings.catch_warnings():
+            # Rows that might be fetched one by one are copied for Arrow.
+            warnings.filterwarnings("ignore", "Arrow output on a DB-API result", UserWarning)
+            return fetch(self._rows)
 
     @contextmanager
-    def _errors(self, prepared: Prepared) -> Iterator[None]:
+    def _errors(self, tables: Mapping[str, Snapshot], prepared: Prepared | None = None) -> Iterator[None]:
+        """Errors of DuckDB become harness's; rows of a statement that has begun may fail with DuckDB's own.
+
+        tables: that the statement reads. prepared: the statement, which is to begin.
+        """
         try:
             yield
         except duckdb.Error as error:
-            match error:
-                case duckdb.IOException():
-                    found: HarnessError | None = missing_file(error, prepared.tables)
-                case duckdb.InternalException() | duckdb.FatalException():
-                    found = given_up(error, prepared.tables)
-                case duckdb.CatalogException() | duckdb.BinderException():
-                    found = absent(error, prepared, self._tables)
-                case _:
-                    found = None
-            known = {name: snapshot.schema for name, snapshot in prepared.tables.items()}
-            found = found or unbound(error) or told(error, prepared.text, known)
-            raise found from error.with_traceback(None)
+            found: HarnessError | None = None
+            if isinstance(error, duckdb.IOException):
+                found = missing_file(error, tables)
+            elif isinstance(error, duckdb.InternalException | duckdb.FatalException):
+                found = given_up(error, tables)
+            if prepared is None:
+                raise found or error from error
+            if found is None and isinstance(error, duckdb.CatalogException | duckdb.BinderException):
+                found = absent(error, prepared, self._tables)
+            known = {name: snapshot.schema for name, snapshot in tables.items()}
+            raise found or unbound(error) or told(error, prepared.text, known) from error.with_traceback(None)
 
 
 def _statements(query: str) -> list[str]:
@@ -410,7 +378,7 @@ def _statements(query: str) -> list[str]:
     return found
 
 
-# `harness.attach`: tables of a catalog as views of a DuckDB connection, for tools that want one of their own.
+# `harness.attach`: tables of a catalog as views of a DuckDB connection, for tools that bring a connection.
 
 
 def attach(
@@ -424,11 +392,11 @@ def attach(
 
     A view reads the table as it was when it was attached, deletes applied; DuckDB pushes filters and columns of queries
     down to the files' row groups. `harness.connect` skips whole files besides, and reads tables as they are at each
-    query; so use it where the tool does not need a connection of DuckDB. Attach again for newer rows.
+    query. Attach again for newer rows.
 
     Namespaces inside of others are schemas with dots in their names: `"prod.sales"`. Tables without a namespace are in
-    `main`. Names that differ in case alone are one to DuckDB, and refused. What the views need belongs to this
-    connection; on a cursor of it they cannot be used. `harness.release` takes them away.
+    `main`. Names that differ in case alone are one to DuckDB, and refused. The views belong to this connection; on a
+    cursor of it they cannot be used. `harness.release` takes them away.
 
     Args:
         connection: yours. Its database is written: in a file, the views stay, and can be used after the next `attach`.
@@ -474,10 +442,3 @@ def view_plans(
             )
         plans[view] = (table.snapshot() if isinstance(table, Table) else table).plan()
     return plans
-
-
-def attached(
-    connection: duckdb.DuckDBPyConnection, source: Source, tables: Iterable[str] | None, options: dict[str, Any]
-) -> Attached:
-    """Attaches as `attach`, and gives the statements that each further connection to the instance needs."""
-    return duckdb_engine().attach(view_plans(source, tables, options), connection)

@@ -1,16 +1,15 @@
-"""Statements of a connection: which of its names are tables of the catalog, and what DuckDB runs in their place.
+"""Statements of a connection: its names that are tables of the catalog, and the statement that DuckDB runs.
 
-DuckDB says of what kind a statement is, and sqlglot which names are in it. One without a table of the catalog goes to
-DuckDB as it is.
+DuckDB tells the kind of a statement, and sqlglot its names. Statements without a table of the catalog go to DuckDB as
+they are.
 """
 
 from __future__ import annotations
 
-import enum
 import itertools
 import re
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -20,26 +19,66 @@ from sqlglot import exp
 
 from harness.engines.registry import duckdb_engine
 from harness.errors import AmbiguousTableError, HarnessError, RequestError, TableNotFoundError
-from harness.metadata.catalogs.catalog import Name, parse_name, written
+from harness.metadata.catalogs.catalog import Catalog, Name, parse_name, written
 from harness.metadata.catalogs.resolving import Together
 from harness.metadata.filters.sqltext import quoted, refuse_half_characters
 from harness.metadata.filters.sqltext import text as literal
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.metadata.tables.reading import NAMES, is_metadata_table
+from harness.queries import rewrite
 from harness.queries.inputs import MetadataTables, planned
-from harness.queries.plain import may_name_moments
-from harness.queries.rewrite import (
-    MetadataReference,
-    SqlStatement,
-    parse_statement,
-    references,
-    refuse_writes,
-    rewrite_statement,
-)
+from harness.queries.plain import TableReference, may_name_moments
 from harness.queries.time_travel import Pinned, pin
 from harness.snapshot import Snapshot
 from harness.table import Table
 from harness.tools.connections.tables import Tables
+
+# A text as statements, each with a semicolon at its end that is in no quotes and no comment. DuckDB splits texts too,
+# but 1.5 takes a PIVOT apart into statements without a text, and no version tells whether the last statement is
+# finished, which a shell must know.
+
+
+_TOKEN = re.compile(
+    r"""
+    (?P<end>;)
+    | --[^\n]*(?:\n|\Z)
+    | /\*.*?(?:\*/|(?P<open_comment>\Z))
+    | (?<![\w])[eE]'(?:[^'\\]|\\.|'')*(?:'|(?P<open_escaped>\Z))
+    | '(?:[^']|'')*(?:'|(?P<open_text>\Z))
+    | "(?:[^"]|"")*(?:"|(?P<open_name>\Z))
+    | (?<![\w$])\$(?P<tag>(?:[^\W\d]\w*)?)\$.*?(?:\$(?P=tag)\$|(?P<open_dollar>\Z))
+    | (?P<other>[^\s])
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_OPEN = ("open_comment", "open_escaped", "open_text", "open_name", "open_dollar")
+
+
+def statements(text: str) -> list[str]:
+    """The statements of a text, without their semicolons; space and comments are no statement."""
+    return [part for part, _ in _parts(text)]
+
+
+def finished(text: str) -> bool:
+    """Tells whether the text ends behind a statement's semicolon."""
+    *_, last = ((None, True), *_parts(text))
+    return last[1]
+
+
+def _parts(text: str) -> Iterator[tuple[str, bool]]:
+    """Statements, each with a sign that its semicolon is there."""
+    start, has_content, is_open = 0, False, False
+    for token in _TOKEN.finditer(text):
+        if token["end"] is not None:
+            if has_content:
+                yield text[start : token.start()].strip(), True
+            start, has_content = token.end(), False
+        elif not token[0].startswith(("--", "/*")):
+            has_content = True
+        is_open = is_open or any(token[kind] is not None for kind in _OPEN)
+    if has_content or is_open:
+        yield text[start:].strip(), False
+
 
 # `USE sales` and `SHOW TABLES` on a connection, whose namespaces are a catalog's beside DuckDB's own schemas.
 
@@ -53,38 +92,26 @@ _SHOW = re.compile(
 )
 _SHOW_TABLE = re.compile(rf"{_SPACE}SHOW\s+{_NAME}{_SPACE}", re.IGNORECASE | re.DOTALL)
 _SHOWN = ("TABLES", "SCHEMAS", "NAMESPACES", "DATABASES", "CATALOGS", "VARIABLES")
-"""Words behind SHOW that list, and do not describe."""
+"""Words behind SHOW that list; other words are tables to describe."""
 
 
-def as_described(text: str) -> str:
-    """`SHOW orders` as DESCRIBE, which is the same to DuckDB and can be parsed; other statements as they are."""
-    found = _SHOW_TABLE.fullmatch(text)
-    return text if found is None or found["name"].upper() in _SHOWN else f"DESCRIBE {found['name']}"
-
-
-def used(text: str, tables: Tables, connection: duckdb.DuckDBPyConnection) -> tuple[str, Tables] | None:
-    """A USE statement for DuckDB, and the tables with the namespace that it chooses; None: the statement is another.
-
-    Raises:
-        TableNotFoundError: neither the catalog nor DuckDB has such a namespace; the message has the nearest names.
-        AmbiguousTableError: there are several.
-        RequestError: the name is none.
-        StorageError: the catalog does not answer.
-    """
+def _used(text: str, tables: Tables, connection: duckdb.DuckDBPyConnection) -> Prepared | None:
+    """A USE statement, and the tables with the chosen namespace; None: another statement. Raises as `_chosen`."""
     found = _USE.fullmatch(text)
     if found is None or tables.catalog is None:
         return None
     chosen = _chosen(parse_name(found["name"]), tables, connection)
     if chosen is None:
-        return text, replace(tables, within=())
-    return f"USE {_current(connection)}", chosen
+        return Prepared(text=text, gives_rows=False, chosen=replace(tables, within=()))
+    # To choose the schema that DuckDB is in changes nothing, and answers as USE does.
+    (row,) = connection.execute("SELECT current_database(), current_schema()").fetchall()
+    return Prepared(text=f"USE {'.'.join(map(quoted, row))}", gives_rows=False, chosen=chosen)
 
 
-def shown(text: str, tables: Tables, connection: duckdb.DuckDBPyConnection) -> str | None:
+def _shown(text: str, tables: Tables, connection: duckdb.DuckDBPyConnection) -> str | None:
     """The query in place of SHOW TABLES, SCHEMAS or DATABASES, which lists the catalog's too; None: another statement.
 
-    Raises:
-        As `used`.
+    Raises as `_chosen`.
     """
     found = _SHOW.fullmatch(text)
     if found is None or tables.catalog is None:
@@ -105,12 +132,20 @@ def shown(text: str, tables: Tables, connection: duckdb.DuckDBPyConnection) -> s
     if name is not None and inside is None:
         return f"SELECT * FROM (SHOW SCHEMAS) WHERE lower(database_name) = {literal(name[0].lower())}"
     schemas = None if name is not None else "SELECT database_name, schema_name FROM (SHOW SCHEMAS)"
-    return _listing(schemas, _namespaces(tables, inside), "database_name, schema_name")
+    return _listing(schemas, _namespaces(tables.catalog, tables, inside), "database_name, schema_name")
 
 
 def _chosen(name: Name, tables: Tables, connection: duckdb.DuckDBPyConnection) -> Tables | None:
-    """The tables with names in that namespace; None: it is one of DuckDB's own. Raises as `used`."""
-    is_own = _namespaces_is_own(name, connection)
+    """The tables with names in that namespace; None: the namespace is one of DuckDB's own.
+
+    Raises:
+        TableNotFoundError: neither the catalog nor DuckDB has such a namespace; the message has the nearest names.
+        AmbiguousTableError: there are several.
+        StorageError: the catalog does not answer.
+    """
+    rows = connection.execute("SELECT lower(database_name), lower(schema_name) FROM duckdb_schemas()").fetchall()
+    folded = tuple(part.lower() for part in name)
+    is_own = any(folded in ((database,), (schema,), (database, schema)) for database, schema in rows)
     try:
         chosen = tables.inside(name, is_taken=is_own)
     except TableNotFoundError as error:
@@ -126,10 +161,8 @@ def _chosen(name: Name, tables: Tables, connection: duckdb.DuckDBPyConnection) -
     return chosen
 
 
-def _namespaces(tables: Tables, inside: Tables | None) -> Iterable[tuple[str, str]]:
-    """Catalogs and namespaces, those directly in the one that is meant, or directly in the catalogs."""
-    catalog = tables.catalog
-    assert catalog is not None, "what is in nothing is not found"
+def _namespaces(catalog: Catalog, tables: Tables, inside: Tables | None) -> Iterable[tuple[str, str]]:
+    """Catalogs and namespaces: those directly in the chosen namespace, or directly in the catalogs."""
     outer = [()] if inside is None else [inside.within]
     if inside is None and isinstance(catalog, Together):
         outer = [tables.within[:1]] if tables.within else list(catalog.namespaces())
@@ -149,43 +182,12 @@ def _listing(own: str | None, rows: Iterable[tuple[str, ...]], columns: str) -> 
     return f"SELECT * FROM ({' UNION ALL '.join(parts)}) AS t({columns}) ORDER BY ALL"
 
 
-def _namespaces_is_own(name: Name, connection: duckdb.DuckDBPyConnection) -> bool:
-    """True if DuckDB itself has a database or a schema of that name."""
-    rows = connection.execute("SELECT lower(database_name), lower(schema_name) FROM duckdb_schemas()").fetchall()
-    folded = tuple(part.lower() for part in name)
-    return any(folded in ((database,), (schema,), (database, schema)) for database, schema in rows)
-
-
-def _current(connection: duckdb.DuckDBPyConnection) -> str:
-    """The schema that DuckDB is in: to choose it changes nothing, and answers as USE does."""
-    (row,) = connection.execute("SELECT current_database(), current_schema()").fetchall()
-    return ".".join(map(quoted, row))
-
-
 _QUERIES = {"SELECT", "MULTI"}
-"""Kinds of statements that give rows; DuckDB 2.0 calls those with a PIVOT MULTI."""
+"""Kinds of statements that give rows; MULTI: with a PIVOT, on DuckDB 2.0."""
 _OTHERS = {"EXPLAIN", "CREATE", "INSERT", "COPY", "UPDATE", "DELETE", "MERGE_INTO", "DROP", "ALTER"}
 """Kinds of others that may name a table of a catalog."""
 _calls = itertools.count()
 _token = secrets.token_hex(8)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Read:
-    """A place where a statement reads a table of the catalog.
-
-    table: its whole name.
-    view: what stands there in the text. aliased: whether an alias follows it.
-    put, original: as of a `TableReference`.
-    plan: what the view must give; of a metadata table the rows themselves.
-    """
-
-    table: str
-    view: str
-    aliased: bool
-    put: str
-    original: str
-    plan: ScanPlan | pa.Table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,31 +196,27 @@ class Prepared:
 
     text: with views in place of the tables that it reads from the catalog.
     gives_rows: whether it is a query.
-    reads: in the order of the text.
+    reads: places that read a table of the catalog, in the order of the text, and the content of their views.
     tables: the tables of the catalog that it reads, by whole name.
-    unknown: names that it reads which are no table of the catalog, nor the connection's.
-    unparsed: why it is not known which names it has; None: it is.
+    unknown: names that are no table of the catalog, nor the connection's.
+    unparsed: the reason why its names are not known; None: they are.
     chosen: the tables with the namespace that it chooses; None: it chooses none.
     """
 
     text: str
     gives_rows: bool
-    reads: tuple[Read, ...] = ()
+    reads: tuple[tuple[TableReference, ScanPlan | pa.Table], ...] = ()
     tables: Mapping[str, Snapshot] = field(default_factory=dict)
     unknown: tuple[Name, ...] = ()
     unparsed: RequestError | None = None
     chosen: Tables | None = None
 
     def runnable(self, connection: duckdb.DuckDBPyConnection, parameters: object = None) -> str:
-        """The statement for DuckDB.
-
-        Raises:
-            As `harness.sql`.
-        """
-        plans = {read.view: read.plan for read in self.reads}
-        aliased = {read.view for read in self.reads if read.aliased}
+        """The statement for DuckDB. Raises as `harness.sql`."""
+        plans = {reference.view: plan for reference, plan in self.reads}
+        aliased = {reference.view for reference, _ in self.reads if reference.aliased}
         if self.gives_rows:
-            originals = {read.put: read.original for read in self.reads}
+            originals = {reference.put: reference.original for reference, _ in self.reads}
             return duckdb_engine().query_text(
                 self.text, plans, connection, aliased=aliased, originals=originals, parameters=parameters
             )
@@ -233,57 +231,55 @@ def prepare(text: str, tables: Tables, connection: duckdb.DuckDBPyConnection) ->
         AmbiguousTableError: a name may be more than one table.
         HarnessError: a table cannot be opened or planned.
     """
-    if (use := used(text, tables, connection)) is not None:
-        return Prepared(text=use[0], gives_rows=False, chosen=use[1])
-    if (listing := shown(text, tables, connection)) is not None:
+    if (use := _used(text, tables, connection)) is not None:
+        return use
+    if (listing := _shown(text, tables, connection)) is not None:
         return Prepared(text=listing, gives_rows=True)
-    pinned = _pinned(as_described(text), tables, connection)
+    described = _SHOW_TABLE.fullmatch(text)
+    if described is not None and described["name"].upper() not in _SHOWN:
+        text = f"DESCRIBE {described['name']}"  # the same to DuckDB, and can be parsed
+    pinned = _pinned(text, tables, connection)
     text = pinned.query
     kind = _kind(text, connection)
     as_it_is = Prepared(text=text, gives_rows=kind in _QUERIES)
     if kind not in _QUERIES and kind not in _OTHERS:
         return as_it_is
     try:
-        parsed = parse_statement(text)
+        parsed = rewrite.parse_statement(text)
     except RequestError as error:  # DuckDB's own syntax, and maybe without any table of the catalog
         return replace(as_it_is, unparsed=error)
-    names = dict.fromkeys(reference.name for reference in references(parsed))
+    names = dict.fromkeys(reference.name for reference in rewrite.references(parsed))
     found = {name: _found(name, tables, connection, pinned) for name in names}
-    about = {name: table for name in names if (table := _owner(name, found[name], tables, connection)) is not None}
+    bound = {name: table for name, table in found.items() if table is not None}
+    others = [name for name in names if name not in bound and not _is_own(name, connection)]
+    about = {name: table for name in others if (table := _owner(name, tables, connection)) is not None}
     target = _target(parsed)
-    unknown = tuple(
-        name for name, table in found.items() if table is _Other.UNKNOWN and name != target and name not in about
-    )
-    bound = {name: table for name, table in found.items() if isinstance(table, _Bound)}
+    unknown = tuple(name for name in others if name != target and name not in about)
     if not bound and not about:
         return replace(as_it_is, unknown=unknown)
-    wholes = {name: table.whole for name, table in bound.items()}
+    wholes = {name: whole for name, (whole, _) in bound.items()}
     _refuse(parsed, target, wholes)
     snapshots: dict[str, Snapshot] = {}
-    for table in (*bound.values(), *about.values()):  # two names of one table are one version
-        snapshots.setdefault(table.whole, table.snapshot)
+    for whole, snapshot in (*bound.values(), *about.values()):  # two names of one table are one version
+        snapshots.setdefault(whole, snapshot)
     schemas = {whole: snapshot.schema for whole, snapshot in snapshots.items()}
     metadata = MetadataTables(snapshots)
-    rewritten = rewrite_statement(
+    rewritten = rewrite.rewrite_statement(
         parsed,
         wholes,
         schemas,
         prefix=f"_harness_{_token}_{next(_calls)}",
         now=partial(duckdb_engine().moment, connection),
         metadata={
-            name: MetadataReference(table.whole, name[-1], columns)
-            for name, table in about.items()
-            if (columns := metadata.columns(table.whole, name[-1])) is not None
+            name: rewrite.MetadataReference(whole, name[-1], columns)
+            for name, (whole, _) in about.items()
+            if (columns := metadata.columns(whole, name[-1])) is not None
         },
     )
     reads = tuple(
-        Read(
-            table=reference.table,
-            view=reference.view,
-            aliased=reference.aliased,
-            put=reference.put,
-            original=reference.original,
-            plan=planned(reference, snapshots[reference.table], connection)
+        (
+            reference,
+            planned(reference, snapshots[reference.table], connection)
             if reference.metadata is None
             else metadata.read(reference),
         )
@@ -298,14 +294,14 @@ def _pinned(text: str, tables: Tables, connection: duckdb.DuckDBPyConnection) ->
     if not may_name_moments(text):
         return as_it_is
     try:
-        statement = parse_statement(text)
+        statement = rewrite.parse_statement(text)
     except RequestError:  # DuckDB's own syntax; `prepare` keeps the reason
         return as_it_is
     return pin(statement, lambda name: tables.open(name, is_taken=_is_own(name, connection)) is not None) or as_it_is
 
 
 def absent(error: duckdb.Error, prepared: Prepared, tables: Tables) -> HarnessError | None:
-    """The error about a name that stands for nothing, if that is what DuckDB complains of."""
+    """The error about a name that stands for nothing; None: DuckDB complains of something else."""
     said = str(error).casefold()
     if isinstance(error, duckdb.BinderException):  # DuckDB 1.5 on a name of three parts, of which it says the first
         names = (name for name in prepared.unknown if f'catalog "{name[0].casefold()}" does not exist' in said)
@@ -313,8 +309,7 @@ def absent(error: duckdb.Error, prepared: Prepared, tables: Tables) -> HarnessEr
         return prepared.unparsed
     else:
         names = (name for name in prepared.unknown if name[-1].casefold() in said)
-    name = next(names, None)
-    return None if name is None else tables.absent(name)
+    return next((tables.absent(name) for name in names), None)
 
 
 def _kind(text: str, connection: duckdb.DuckDBPyConnection) -> str:
@@ -324,9 +319,9 @@ def _kind(text: str, connection: duckdb.DuckDBPyConnection) -> str:
         parts = connection.extract_statements(text)
     except duckdb.ParserException as error:
         if "NameListToString" in str(error):
-            parsed = parse_statement(text)  # names of four parts, such as a.b.c.orders, are not for DuckDB 1.5
+            parsed = rewrite.parse_statement(text)  # names of four parts, such as a.b.c.orders, are not for DuckDB 1.5
             try:
-                refuse_writes(parsed)
+                rewrite.refuse_writes(parsed)
             except RequestError:
                 return "CREATE"
             return "EXPLAIN" if parsed.explain else "SELECT"
@@ -334,8 +329,8 @@ def _kind(text: str, connection: duckdb.DuckDBPyConnection) -> str:
     return parts[-1].type.name if parts else "NONE"
 
 
-def _target(statement: SqlStatement) -> Name | None:
-    """The table that a statement writes or makes; None: it is no such one."""
+def _target(statement: rewrite.SqlStatement) -> Name | None:
+    """The table that a statement writes or makes; None: the statement only reads."""
     tree = statement.tree
     if not isinstance(tree, exp.Create | exp.Insert | exp.Update | exp.Delete | exp.Drop | exp.Alter | exp.Merge):
         return None
@@ -343,7 +338,7 @@ def _target(statement: SqlStatement) -> Name | None:
     return tuple(part.name for part in place.parts) if isinstance(place, exp.Table) else None
 
 
-def _refuse(statement: SqlStatement, target: Name | None, bound: Mapping[Name, str]) -> None:
+def _refuse(statement: rewrite.SqlStatement, target: Name | None, bound: Mapping[Name, str]) -> None:
     """Tables of a catalog are read: by queries, and to fill tables and files of the user's."""
     match statement.tree:
         case exp.Create(kind="VIEW"):
@@ -356,7 +351,7 @@ def _refuse(statement: SqlStatement, target: Name | None, bound: Mapping[Name, s
         case exp.Copy(this=source):
             is_read = isinstance(source, exp.Query)
         case _ if target is None:
-            refuse_writes(statement)
+            rewrite.refuse_writes(statement)
             return
         case _:
             is_read = False
@@ -368,55 +363,41 @@ def _refuse(statement: SqlStatement, target: Name | None, bound: Mapping[Name, s
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Bound:
-    whole: str
-    snapshot: Snapshot
-
-
-class _Other(enum.Enum):
-    OWN = "a table of the connection"
-    UNKNOWN = "nothing that is known"
-
-
-def _found(name: Name, tables: Tables, connection: duckdb.DuckDBPyConnection, pinned: Pinned) -> _Bound | _Other:
+def _found(
+    name: Name, tables: Tables, connection: duckdb.DuckDBPyConnection, pinned: Pinned
+) -> tuple[str, Snapshot] | None:
+    """The whole name of a table of the catalog, and its snapshot; None: the connection's table, or none at all."""
     if len(name) == 1 and name[0] in pinned.moments:
-        return _at_moment(name[0], tables, connection, pinned)
+        name, moment = pinned.moments[name[0]]
+        found = _found(name, tables, connection, pinned)
+        if found is None:
+            return None
+        source = found[1].source
+        return f"{found[0]} at {moment}", Table(source).snapshot(**moment.selector(source.format))
     is_own = _is_own(name, connection)
-    found = tables.open(name, is_taken=is_own)
-    if found is None:
-        return _Other.OWN if is_own else _Other.UNKNOWN
-    whole, table = found
+    opened = tables.open(name, is_taken=is_own)
+    if opened is None:
+        return None
+    whole, table = opened
     if is_own:
         raise AmbiguousTableError(
             f"Table {written(name)} is both one of this connection and {whole}: drop the former, or write more of its "
             "name",
             cause="AmbiguousName",
         )
-    return _Bound(whole, table.snapshot() if isinstance(table, Table) else table)
+    return whole, table.snapshot() if isinstance(table, Table) else table
 
 
-def _owner(name: Name, found: _Bound | _Other, tables: Tables, connection: duckdb.DuckDBPyConnection) -> _Bound | None:
-    """The table of the catalog whose metadata table a name is, `sales.orders.files`; None: it is none's."""
-    if found is not _Other.UNKNOWN or len(name) < 2 or not any(is_metadata_table(f, name[-1]) for f in NAMES):
+def _owner(name: Name, tables: Tables, connection: duckdb.DuckDBPyConnection) -> tuple[str, Snapshot] | None:
+    """The table of the catalog whose metadata table a name is, `sales.orders.files`; None: the name is none's."""
+    if len(name) < 2 or not any(is_metadata_table(f, name[-1]) for f in NAMES):
         return None
     owner = _found(name[:-1], tables, connection, Pinned("", {}))
-    if not isinstance(owner, _Bound) or not is_metadata_table(owner.snapshot.source.format, name[-1]):
-        return None
-    return owner
-
-
-def _at_moment(alias: str, tables: Tables, connection: duckdb.DuckDBPyConnection, pinned: Pinned) -> _Bound | _Other:
-    name, moment = pinned.moments[alias]
-    found = _found(name, tables, connection, pinned)
-    if not isinstance(found, _Bound):
-        return found
-    source = found.snapshot.source
-    return _Bound(f"{found.whole} at {moment}", Table(source).snapshot(**moment.selector(source.format)))
+    return owner if owner is not None and is_metadata_table(owner[1].source.format, name[-1]) else None
 
 
 def _is_own(name: Name, connection: duckdb.DuckDBPyConnection) -> bool:
-    """True if the DuckDB connection itself has a table or view of that name."""
+    """Tells whether the DuckDB connection has a table or view of that name."""
     rows = connection.execute(
         """
         SELECT lower(database_name), lower(schema_name), schema_name IN ('main', current_schema())

@@ -1,25 +1,28 @@
-"""Tables behind the names in a connection's SQL: those given by name, and those of a catalog."""
+"""Tables behind the names in a connection's SQL: given by name, or in a catalog."""
 
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any, TypeAlias
 
+from harness.engines.duckdb.instance import cursor
 from harness.errors import AmbiguousTableError, HarnessError, RequestError, StorageError, TableNotFoundError
 from harness.metadata.catalogs.catalog import Catalog, Name, nearest, parse_name, walk, written
 from harness.metadata.catalogs.resolving import Together, is_table, no_catalogs, open_catalog
+from harness.metadata.filters.sqltext import quoted
 from harness.metadata.model.arguments import check_options
 from harness.metadata.tables.reading import NAMES
 from harness.queries.hints import no_table
 from harness.queries.inputs import is_location
 from harness.snapshot import Snapshot
 from harness.table import Table, open_table
-from harness.tools.connections.texts import in_sql
 
 Given: TypeAlias = Table | Snapshot | str
-"""A table, which is one version of it; a snapshot; or a location, which is opened each time that it is used."""
+"""A table at one version; a snapshot; or a location, which is opened at each use."""
 Source: TypeAlias = Catalog | Mapping[str, Given] | str | None
 """A connection's source of tables: a catalog or its name, tables by name, or all configured catalogs."""
 
@@ -31,10 +34,8 @@ _CANNOT_ASK = ("CatalogMisconfigured", "CatalogClientMissing")
 class Tables:
     """Tables by name. Names match without regard to case, as DuckDB's do; the exact spelling is preferred.
 
-    catalog: where names are looked up that were not given; None: nowhere.
-    within: the namespace of it in which names of one part are; empty: its root.
-    given: tables by name.
-    options: keyword arguments of `harness.open_table`, for each table that is opened.
+    catalog: of names that were not given; None: there is none. within: its namespace of names of one part.
+    given: tables by name. options: keyword arguments of `harness.open_table`, for each table that is opened.
     """
 
     catalog: Catalog | None = None
@@ -65,9 +66,7 @@ class Tables:
         return f"{source}, {tables}" if given else source
 
     def give(self, name: str, value: object) -> None:
-        """Let a name stand for a table, in place of what it stood for.
-
-        value: also a table that another library opened, which stays at its version.
+        """Let a name stand for a table. A table that another library opened stays at its version.
 
         Raises:
             RequestError: the name or the value is none.
@@ -82,7 +81,7 @@ class Tables:
     def open(self, name: Name, *, is_taken: bool = False) -> tuple[str, Table | Snapshot] | None:
         """The table of that name as it is now, and its whole name; None: there is none.
 
-        is_taken: something else has the name, so that it is no catalog's which it does not say.
+        is_taken: True: something else has the name, so that it is a table only of a catalog that it says.
 
         Raises:
             AmbiguousTableError: the name may be more than one table.
@@ -112,7 +111,7 @@ class Tables:
         return opened.popitem() if opened else None
 
     def inside(self, name: Name, *, is_taken: bool = False) -> Tables:
-        """These, with names of one part in that namespace of the catalog; itself may stand before, or be the name.
+        """The same, with names of one part in a namespace of the catalog, whose own name may stand before.
 
         is_taken: as for `open`.
 
@@ -133,10 +132,7 @@ class Tables:
         return replace(self, within=meant)
 
     def names(self, *, everywhere: bool = True) -> Iterator[Name]:
-        """All names, those of one catalog without its own before them.
-
-        everywhere: False: in the chosen namespace alone, those directly in it by their last part.
-        """
+        """All names, without the catalog's own. everywhere: False: of the chosen namespace, with names of one part."""
         yield from self.given
         if self.catalog is None:
             return
@@ -158,17 +154,6 @@ class Tables:
         """The error about a name that stands for nothing."""
         if len(name) == 1 and "/" in name[0]:
             return no_table(name[0], ())
-        if (metadata := self._no_metadata_table(name)) is not None:
-            return metadata
-        known = list(self._like(name))
-        near = nearest(name, known) or nearest(name[-1:], [each[-1:] for each in known]) or sorted(known)[:3]
-        ends = {each[-1:] for each in near} if near and not set(near) <= set(known) else set()
-        shown = [each for each in known if each[-1:] in ends] or list(near)
-        hint = f"the nearest are {', '.join(map(in_sql, shown[:3]))}" if shown else self._nothing("tables")
-        return TableNotFoundError(f"There is no table {written(name)}; {hint}", cause="NoSuchTable")
-
-    def _no_metadata_table(self, name: Name) -> TableNotFoundError | None:
-        """The error about what stands behind a table's name and is none of its metadata tables; None: no table's is."""
         with contextlib.suppress(HarnessError):
             found = self.open(name[:-1]) if len(name) > 1 else None
             if found is not None:
@@ -178,45 +163,45 @@ class Tables:
                     f"There is no table {written(name)}; the metadata tables of {whole} are {names}",
                     cause="NoSuchTable",
                 )
-        return None
+        known: list[Name] = []
+        if isinstance(self.catalog, Together) and len(name) > 1 and name[0].lower() in self.catalog.configured:
+            with contextlib.suppress(StorageError):  # who may read tables may not always list them
+                known += walk(self.catalog, (name[0].lower(),))
+        else:
+            known += self.names()
+        near = nearest(name, known) or nearest(name[-1:], [each[-1:] for each in known]) or sorted(known)[:3]
+        ends = {each[-1:] for each in near} if near and not set(near) <= set(known) else set()
+        shown = [each for each in known if each[-1:] in ends] or list(near)
+        hint = f"the nearest are {', '.join(map(in_sql, shown[:3]))}" if shown else self._nothing("tables")
+        return TableNotFoundError(f"There is no table {written(name)}; {hint}", cause="NoSuchTable")
 
     def _of_catalog(self, catalog: Catalog, name: Name) -> tuple[str, Table] | None:
-        """The table of exactly that name, else the only one whose name differs in case alone."""
+        """The table of exactly that name, else the only table whose name differs in case alone."""
         try:
             return self._opened(catalog, name)
         except TableNotFoundError as error:
             if error.cause not in ("NoSuchTable", "NoSuchNamespace"):
                 raise
-        alike = _only(name, [each for each in _alike(catalog, name) if each != name])
+        namespaces = _namespaces(catalog, name[:-1])
+        known = [each for namespace in namespaces for each in catalog.tables(namespace)]
+        alike = _only(name, [each for each in known if _fold(each) == _fold(name) and each != name])
         return None if alike is None else self._opened(catalog, alike)
 
     def _opened(self, catalog: Catalog, name: Name) -> tuple[str, Table]:
         return self.qualified(name), open_table(written(name), catalog=catalog, **self.options)
 
     def _whole(self, name: Name, *, is_taken: bool = False, is_namespace: bool = False) -> list[Name]:
-        """The possible names in the catalog."""
+        """The possible names in the catalog; in several, also in those that a name may be of without saying so."""
         assert self.catalog is not None
         if len(name) == 1 and not is_namespace:
             return [(*self.within, *name)]
         inner = [name[1:]] if name[0].casefold() == self.catalog.name.casefold() else []
-        return [name, *inner, *((front, *name) for front in self._fronts(name[0], is_taken=is_taken))]
-
-    def _fronts(self, first: str, *, is_taken: bool) -> tuple[str, ...]:
-        """The catalogs of several that a name may be of, besides one that it says itself."""
-        if not isinstance(self.catalog, Together):
-            return ()
-        if self.within:
-            return self.within[:1]
-        is_said = first.lower() in self.catalog.configured
-        return () if is_said or is_taken else self.catalog.unsaid()
-
-    def _like(self, name: Name) -> Iterator[Name]:
-        """The names that one may have been meant for: those of the catalog that it says, else all."""
-        if isinstance(self.catalog, Together) and len(name) > 1 and name[0].lower() in self.catalog.configured:
-            with contextlib.suppress(StorageError):  # who may read tables may not always list them
-                yield from walk(self.catalog, (name[0].lower(),))
-            return
-        yield from self.names()
+        fronts: tuple[str, ...] = ()
+        if isinstance(self.catalog, Together) and self.within:
+            fronts = self.within[:1]
+        elif isinstance(self.catalog, Together) and not is_taken and name[0].lower() not in self.catalog.configured:
+            fronts = self.catalog.unsaid()
+        return [name, *inner, *((front, *name) for front in fronts)]
 
     def _nothing(self, what: str) -> str:
         is_configured = not isinstance(self.catalog, Together) or self.catalog.configured
@@ -234,7 +219,7 @@ class Tables:
 
 
 def _only(name: Name, found: Iterable[Name]) -> Name | None:
-    """The one of the names that is meant; None: there is none."""
+    """The meant one of some names; None: there is none."""
     alike = list(found)
     if name in alike:
         return name
@@ -251,12 +236,6 @@ def _ambiguous(name: Name, found: list[str], what: str = "Table") -> AmbiguousTa
     )
 
 
-def _alike(catalog: Catalog, name: Name) -> list[Name]:
-    """The tables whose names differ in case alone."""
-    namespaces = _namespaces(catalog, name[:-1])
-    return [each for namespace in namespaces for each in catalog.tables(namespace) if _fold(each) == _fold(name)]
-
-
 def _namespaces(catalog: Catalog, name: Name) -> list[Name]:
     """The namespaces of that name, whatever the case of its letters."""
     found: list[Name] = [()]
@@ -268,3 +247,22 @@ def _namespaces(catalog: Catalog, name: Name) -> list[Name]:
 
 def _fold(name: Name) -> Name:
     return tuple(part.casefold() for part in name)
+
+
+# Names as they are typed into SQL: `sales."a-b"`, `"select".orders`.
+
+
+_PLAIN = re.compile(r"[^\W\d]\w*")
+
+
+def in_sql(name: Name) -> str:
+    """A name of tables, namespaces or columns; a part stands in quotes where SQL wants them."""
+    return ".".join(part if _PLAIN.fullmatch(part) and part.lower() not in _words() else quoted(part) for part in name)
+
+
+@cache
+def _words() -> frozenset[str]:
+    """The words that DuckDB takes for names only in quotes."""
+    with cursor() as own:
+        rows = own.execute("SELECT keyword_name FROM duckdb_keywords() WHERE keyword_category <> 'unreserved'")
+        return frozenset(word for (word,) in rows.fetchall())

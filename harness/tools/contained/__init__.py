@@ -2,8 +2,8 @@
 
 Read `reading` first, whose `read_untrusted` gives the rows of a table or query. `launching` starts the process, takes
 its bytes and ends it, with `cgroups` for its limits. `worker` runs there and confines itself by `confining` and
-`seccomp`. `bounds` says how much a worker may use, and `docs/how-to/tables-of-strangers.md` what holds which limit.
+`seccomp`. `bounds` holds the limits' numbers; `docs/how-to/tables-of-strangers.md` says which wall holds each of them.
 
-Nothing that a worker sends is trusted: its output is a limited number of bytes, never pickles; `arrow_messages` looks
-at Arrow data before it is decoded; the worker's words pass `visible`.
+Nothing that a worker sends is trusted: its output is a limited number of bytes, never pickles; `arrow_messages` checks
+Arrow data before it is decoded; the worker's words pass `visible`.
 """

@@ -1,7 +1,7 @@
-"""An Arrow stream of a worker's, looked at before pyarrow decodes it: so that it takes no more memory than its bytes.
+"""A check of a worker's Arrow stream before pyarrow decodes it, so that it takes no more memory than its bytes.
 
-pyarrow checks that a stream is well formed, not what it makes of it: buffers may be compressed, overlap, or be none for
-any number of rows, and a schema may have one field or text a million times. None of that is in what harness writes. The
+pyarrow checks the form of a stream, not its size once decoded: buffers may be compressed, overlap, or be none for any
+number of rows, and a schema may have one field or text a million times. None of that is in streams of harness. The
 layout is that of the files Message.fbs and Schema.fbs of Apache Arrow, read by the rules of FlatBuffers.
 """
 
@@ -19,7 +19,7 @@ from harness.storage.records import dataclass
 _CONTINUATION = 0xFFFFFFFF
 _SCHEMA, _DICTIONARY_BATCH, _RECORD_BATCH = 1, 2, 3
 _TIMESTAMP, _UNION, _FIRST_VIEW = 10, 14, 22
-"""Numbers of types. The rows of types from the first view on, run ends too, share bytes."""
+"""Numbers of types. Rows of types from the first view on, run ends too, share bytes."""
 _MOST_FIELDS, _MOST_LEVELS = 1 << 16, 64
 MOST_ARRAYS = 1 << 20
 """The limit of arrays in all batches, parts of nested columns counted too: each takes some hundred bytes."""
@@ -83,15 +83,12 @@ class _Table:
 
 
 def check_stream(stream: bytes, most_rows: int) -> None:
-    """Refuses a stream that takes more memory, once it is decoded, than some hundred times its bytes at the utmost.
+    """Refuses a stream that takes more memory, once it is decoded, than some hundred times its bytes.
 
-    Args:
-        stream: as `pyarrow.ipc.new_stream` writes it.
-        most_rows: in all batches, those of the parts of nested columns counted too.
+    most_rows: in all batches, parts of nested columns counted too.
 
-    Raises:
-        StreamError: it is compressed, its buffers overlap or end after their message, it has a type whose rows share
-            bytes, a dictionary that grows, too many rows, fields or batches, or is not one at all.
+    Raises StreamError: it is compressed, its buffers overlap or end after their message, it has a type whose rows share
+    bytes, a dictionary that grows, too many rows, fields or batches, or is no stream at all.
     """
     try:
         arrays = rows = 0
@@ -117,7 +114,7 @@ def check_stream(stream: bytes, most_rows: int) -> None:
 
 
 def _messages(stream: bytes) -> Iterator[tuple[int, _Table, int]]:
-    """Each message: its kind, what it says, and how many bytes follow it."""
+    """Each message: its kind, its header, and the number of bytes that follow it."""
     at = 0
     while at < len(stream):
         mark, size = struct.unpack_from("<Ii", stream, at)

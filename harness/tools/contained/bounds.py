@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -20,12 +19,11 @@ Unenforced: TypeAlias = dict[str, str]
 class Bounds:
     """The resources of a process that reads an untrusted table.
 
-    memory_bytes: of address space, beyond what the process has once its libraries are loaded. DuckDB gets half of it.
-    cpu_seconds: of processor time, of all its threads together.
-    wall_seconds: from start to end.
-    output_bytes: of what it gives back: rows, a document or a report.
-    open_files: at once, those of its libraries among them.
-    scratch_bytes: of all that it writes, such as what DuckDB sorts on disk, in a directory that goes with it.
+    memory_bytes: of address space, beyond that of its loaded libraries. DuckDB gets half of it.
+    cpu_seconds: of processor time, of all threads together. wall_seconds: from start to end.
+    output_bytes: of its result: rows, a document or a report.
+    open_files: at once, its libraries' among them.
+    scratch_bytes: of all that it writes, such as sorts of DuckDB on disk, in a directory that goes with it.
     threads: at once. DuckDB, Arrow and the allocators start some 30.
     """
 
@@ -46,41 +44,15 @@ class Bounds:
                 )
 
 
-def names() -> tuple[str, ...]:
-    """The names of all bounds."""
-    return tuple(field.name for field in dataclasses.fields(Bounds))
-
-
 SPARE_THREADS = 64
 """Threads that the system allows beyond the bound, so that the watch finds a worker that is beyond."""
 
 WAIVABLE = ("memory_bytes", "cpu_seconds", "open_files", "scratch_bytes", "network", "processes")
-"""Limits that the system must hold. The others are held by the process that waits for the worker."""
-
-
-def parse_bounds(pairs: Iterable[tuple[str, str]]) -> Bounds:
-    """Bounds from names and digits, those that are not named as they are by default.
-
-    Raises:
-        RequestError: there is no such bound, or its value is no whole number.
-    """
-    given: dict[str, int] = {}
-    for name, text in pairs:
-        if name not in names():
-            raise RequestError(f"Unknown bound {name!r}: there are {', '.join(names())}", options=("bounds",))
-        digits = text.replace("_", "")
-        if not (digits.isascii() and digits.isdecimal() and len(digits) <= 18):
-            raise RequestError(f"Invalid bound {name}={text!r}: expected a whole number from 1 on", options=("bounds",))
-        given[name] = int(digits)
-    return Bounds(**given)
+"""Limits that the system must hold. The process that waits for the worker holds the others."""
 
 
 def check_waived(waived: Iterable[str]) -> frozenset[str]:
-    """The limits that need not hold.
-
-    Raises:
-        RequestError: there is no such limit, or it always holds.
-    """
+    """The limits that need not hold. Raises RequestError: there is no such limit, or it always holds."""
     chosen = (waived,) if isinstance(waived, str) else tuple(waived)
     for name in chosen:
         if name not in WAIVABLE:
@@ -88,16 +60,12 @@ def check_waived(waived: Iterable[str]) -> frozenset[str]:
     return frozenset(chosen)
 
 
-# The directories that a table may be read from, before it is opened: what a worker is confined to.
-
-
 def directories_of(locations: Iterable[str], roots: Iterable[str] = ()) -> tuple[str, ...]:
-    """The directories of tables and other roots: absolute, as they are spelled and with links resolved.
+    """The directories to which a worker is confined: absolute, as they are spelled and with links resolved.
 
     locations: of tables; of a metadata file, the table around it counts, as `harness.storage.gate` has it.
 
-    Raises:
-        RequestError: one of them is not on a local disk, or the name of a table in a catalog.
+    Raises RequestError: a location is not on a local disk, or the name of a table in a catalog.
     """
     found: dict[str, None] = {}
     for location in locations:

@@ -1,8 +1,8 @@
 """A control group of a worker's own, where this user may make one: Linux's own count of memory and threads.
 
-Version 2 alone. A group can be made beside that of this process, or in it, if whoever runs the machine has handed over
-the directory with its controllers: root has it, and systemd does so for a user's own services
-(`systemd-run --user --scope`). Everywhere else limits of the process and the watcher hold.
+Version 2 alone. A group can be made beside that of this process, or in it, where the directory with its controllers is
+handed over: root has it, and systemd gives it to a user's own services (`systemd-run --user --scope`). Everywhere else
+limits of the process and the watch hold.
 """
 
 from __future__ import annotations
@@ -14,15 +14,12 @@ import stat
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from pathlib import Path
 
 from harness.tools.contained.bounds import SPARE_THREADS, Bounds
 
-# Sums the memory, threads and files of a worker while it works: limits that no call of Linux sets.
-#
-# Linux counts address space, a file's size and processor time by process. It counts neither all files of a directory
-# together, nor files that have lost their name, nor, for root, threads. So they are looked at, many times a second.
+# The watch sums the memory, threads and files of a worker while it works: Linux counts address space, a file's size and
+# processor time by process; neither the files of a directory together, nor files without a name, nor threads of root.
 
 
 EVERY_S = 0.05
@@ -46,7 +43,7 @@ class Watch:
         self._looks = itertools.count()
 
     def exceeded(self) -> tuple[str, str] | None:
-        """The name of a bound that the worker is beyond, and how; None: it is within all of them."""
+        """The bound that the worker is beyond, and how; None: it is within all bounds."""
         bounds = self._bounds
         on_disk = self._on_disk()
         if on_disk > bounds.scratch_bytes:
@@ -74,7 +71,7 @@ class Watch:
                         files += 1
                         if files > _MOST_FILES or level > _MOST_LEVELS:
                             return _ENDLESS
-                        with suppress(FileNotFoundError):
+                        with contextlib.suppress(FileNotFoundError):
                             total += entry.stat(follow_symlinks=False).st_blocks * _UNIT
                         if entry.is_dir(follow_symlinks=False):
                             waiting.append((entry.path, level + 1))
@@ -87,16 +84,16 @@ class Watch:
     def _nameless(self) -> int:
         """Bytes in files that are open, or mapped, and have no name: on disk, in memory and shared memory."""
         found: dict[tuple[int, int], int] = {}
-        with suppress(OSError), os.scandir(f"{self._proc}/fd") as descriptors:
+        with contextlib.suppress(OSError), os.scandir(f"{self._proc}/fd") as descriptors:
             for entry in descriptors:
-                with suppress(OSError):
+                with contextlib.suppress(OSError):
                     at = entry.stat()
                     if stat.S_ISREG(at.st_mode) and at.st_nlink == 0:
                         found[at.st_dev, at.st_ino] = at.st_blocks * _UNIT
         return sum(found.values())
 
     def _maps_scratch(self) -> bool:
-        """True if files of the scratch directory are mapped, which would hide them; no library of harness does so."""
+        """Tells whether files of the scratch directory are mapped, which hides them; no library of harness does so."""
         try:
             with open(f"{self._proc}/maps", "rb") as maps:
                 return self._in_scratch in maps.read()
@@ -106,7 +103,7 @@ class Watch:
     def _status(self) -> tuple[int, int]:
         """Memory that is the process's own or shared, in bytes, and its number of threads."""
         memory = threads = 0
-        with suppress(OSError, ValueError), open(f"{self._proc}/status", "rb") as lines:
+        with contextlib.suppress(OSError, ValueError), open(f"{self._proc}/status", "rb") as lines:
             for line in lines:
                 name, _, value = line.partition(b":")
                 if name in (b"RssAnon", b"RssShmem"):
@@ -122,13 +119,13 @@ _GONE_S = 1.0
 
 
 class Group:
-    """A group that holds one worker, or none."""
+    """A group that holds one worker; without a path, none."""
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
 
     def take(self, process: int) -> None:
-        """Put a process in it, which is still to do its first step; a system that refuses has no group."""
+        """Put a process in it before its first step; where the system refuses, there is no group."""
         if self._path is not None:
             try:
                 (self._path / "cgroup.procs").write_text(str(process))
@@ -136,7 +133,7 @@ class Group:
                 self.end()
 
     def ran_out_of_memory(self) -> bool:
-        """Tells whether the system ended what was in it for want of memory."""
+        """Tells whether the system ended the worker for want of memory."""
         if self._path is None:
             return False
         with contextlib.suppress(OSError, ValueError):
@@ -145,7 +142,7 @@ class Group:
         return False
 
     def end(self) -> None:
-        """Kill what is in it, and take it away."""
+        """Kill the worker, and take the group away."""
         path, self._path = self._path, None
         if path is None:
             return
@@ -165,10 +162,7 @@ class Group:
 
 @contextlib.contextmanager
 def own_group(bounds: Bounds, scratch: str, *, system: Path = Path("/")) -> Iterator[Group]:
-    """A group under these bounds, while the block runs; it holds nothing where none can be made.
-
-    system: where `/proc` lies.
-    """
+    """A group under these bounds, while the block runs; it holds nothing where none can be made. system: the root."""
     group = Group(_made(bounds, scratch, system))
     try:
         yield group
@@ -189,7 +183,8 @@ def _made(bounds: Bounds, scratch: str, system: Path) -> Path | None:
     top = system / roots[0].lstrip("/")
     own = top / groups["0"].lstrip("/")
     # Memory of a file system in memory is the group's.
-    in_memory = bounds.scratch_bytes if _kind_of(scratch, kinds) in ("tmpfs", "ramfs") else 0
+    mount = next((str(above) for above in (Path(scratch), *Path(scratch).parents) if str(above) in kinds), "")
+    in_memory = bounds.scratch_bytes if kinds.get(mount) in ("tmpfs", "ramfs") else 0
     limits = {
         "memory.max": str(bounds.memory_bytes + LIBRARY_BYTES + in_memory),
         "memory.swap.max": "0",
@@ -224,12 +219,3 @@ def _made_in(parent: Path, limits: Mapping[str, str]) -> Path | None:
             made.rmdir()
         return None
     return made
-
-
-def _kind_of(path: str, kinds: Mapping[str, str]) -> str:
-    """The file system on which a path lies."""
-    place = Path(path)
-    for above in (place, *place.parents):
-        if str(above) in kinds:
-            return kinds[str(above)]
-    return ""

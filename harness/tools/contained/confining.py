@@ -1,6 +1,6 @@
 """All that a process gives up before it sees the first byte of a table; in two steps, around the import of libraries.
 
-Each step says which limits it could not set and why. A system that ignores a limit counts as one that cannot set it.
+Each step names the limits that it could not set, with reasons. A system that ignores a limit cannot set it.
 """
 
 from __future__ import annotations
@@ -20,10 +20,9 @@ from harness.tools.contained import seccomp
 from harness.tools.contained.bounds import SPARE_THREADS, Bounds, Unenforced
 from harness.tools.contained.seccomp import NUMBERS
 
-# Files that a process gives up for good: Linux's Landlock, since 5.13, where it is switched on.
-#
-# Harness and DuckDB open files only within the roots of a table in any case; this holds code that would not ask them. A
-# process under Landlock can look into no other process either, and, since 6.12, send none a signal.
+# Files that a process gives up for good: Linux's Landlock, since 5.13, where it is switched on. Harness and DuckDB open
+# files only within the roots of a table in any case; this holds code that asks neither. A process under Landlock cannot
+# look into other processes either, and, since 6.12, send them no signal.
 
 
 _CREATE, _ADD, _RESTRICT = 444, 445, 446
@@ -31,18 +30,18 @@ _VERSION, _BENEATH = 1, 1
 _READ_FILE, _READ_DIRECTORY = 1 << 2, 1 << 3
 _OF_FILES = 0x7 | 1 << 14
 _ACCESS = {1: 0x1FFF, 2: 0x3FFF, 3: 0x7FFF}
-"""All access that a version knows of; those after the last one know more that is of no file."""
+"""All access to files that a version knows of; later versions know no more."""
 _SCOPES, _ALL_SCOPES = 6, 0x3
 _SYSTEM = (
     *("/usr", "/lib", "/lib64", "/nix/store", "/etc/ld.so.cache", "/etc/localtime"),
     *("/dev/null", "/dev/urandom", "/proc/self", "/proc/meminfo", "/proc/cpuinfo"),
     *("/sys/fs/cgroup", "/sys/devices/system"),
 )
-"""Paths that libraries read of the system: each other, time zones, the machine's size."""
+"""Paths of the system that libraries read: other libraries, time zones, the machine's size."""
 
 
 def restrict(*, readable: Iterable[str], writable: str) -> bool:
-    """Give up all files but those below these directories, Python's and the system's; whether the system can do that.
+    """Give up all files but those below these directories, Python's and the system's; False: the system cannot.
 
     The process must have one thread yet, and have given up to gain privileges.
     """
@@ -61,9 +60,12 @@ def restrict(*, readable: Iterable[str], writable: str) -> bool:
     python = (sys.prefix, sys.base_prefix, *filter(None, (*sys.path, sys.pycache_prefix, *libraries)))
     read = _READ_FILE | _READ_DIRECTORY
     rules = [(path, read) for path in (*_SYSTEM, *python, *readable)]
-    rules += [(parent, _READ_DIRECTORY) for path in readable for parent in _listed(path)]
+    for path in readable:
+        sign = re.search(r"[*?\[]", path)
+        if sign is not None:  # DuckDB lists this directory to find a path with signs of a pattern, which it quotes
+            rules.append((os.path.dirname(path[: sign.start()] + "x"), _READ_DIRECTORY))
     for path, access in [*rules, (writable, every)]:
-        with contextlib.suppress(OSError):  # what is not there needs no rule
+        with contextlib.suppress(OSError):  # a missing path needs no rule
             place = os.open(path, os.O_PATH | os.O_CLOEXEC)
             of_kind = access if os.path.isdir(path) else access & _OF_FILES
             call(_ADD, ruleset, _BENEATH, struct.pack("=Qi", of_kind, place), ctypes.c_uint(0))
@@ -71,12 +73,6 @@ def restrict(*, readable: Iterable[str], writable: str) -> bool:
     restricted: int = call(_RESTRICT, ruleset, ctypes.c_uint(0))
     os.close(ruleset)
     return restricted == 0
-
-
-def _listed(path: str) -> list[str]:
-    """The directory whose names DuckDB looks through to find a path that has signs of a pattern, which it quotes."""
-    sign = re.search(r"[*?\[]", path)
-    return [] if sign is None else [os.path.dirname(path[: sign.start()] + "x")]
 
 
 # A network namespace without a network, in a user namespace where that takes one; and no privileges. Linux.
@@ -93,9 +89,9 @@ _state = {"own": False}
 
 
 def leave_network() -> str | None:
-    """Leave every network for good, this machine's own too; why that is impossible here, None: it is done.
+    """Leave every network for good, this machine's own too; a reason: the system cannot; None: done.
 
-    The process must have one thread yet. The user namespace takes its privileges over what is outside, of root too.
+    The process must have one thread yet. The user namespace takes its privileges over things outside, of root too.
     """
     if sys.platform != "linux":
         return "there are no network namespaces but on Linux"
@@ -106,15 +102,15 @@ def leave_network() -> str | None:
 
 
 def counts_threads() -> bool:
-    """Tells whether a limit of threads is one of this process alone, as it is in a user namespace of its own."""
+    """Tells whether a limit of threads counts this process alone, as in a user namespace of its own."""
     version = re.match(r"(\d+)\.(\d+)", platform.release())
     return _state["own"] and version is not None and tuple(map(int, version.groups())) >= _COUNTS_BY_NAMESPACE
 
 
 def drop_privileges(*, keep_files: bool) -> None:
-    """Give up what root may do beside its files, such as to raise limits.
+    """Give up the powers of root, such as to raise limits.
 
-    keep_files: files of other users stay readable to root. In a user namespace of its own they are not in any case.
+    keep_files: files of other users stay readable to root; in a user namespace of its own they are not in any case.
     """
     numbers = NUMBERS.get(platform.machine())
     if sys.platform != "linux" or numbers is None:
@@ -138,12 +134,13 @@ def before_imports(
 ) -> tuple[Unenforced, int | None]:
     """No network, no other process, no files elsewhere. To be called while the process has one thread.
 
-    Gives the descriptor too by which another process hears of refused system calls, as `seccomp.install` has it.
-
     Args:
-        parent: the process that waits for this one; this one ends when that does.
-        directories: whose files may be read. scratch: the one in which files may be written.
-        calls: names of system calls that are allowed besides.
+        parent: the process that waits for this process, which ends with it.
+        directories: whose files may be read. scratch: of files that may be written.
+        calls: names of further system calls that are allowed.
+
+    Returns:
+        The limits that do not hold, and the listener of `seccomp.install`.
     """
     no_namespace = leave_network()
     drop_privileges(keep_files=no_namespace is not None)
@@ -160,9 +157,9 @@ def before_imports(
 
 
 def after_imports(bounds: Bounds, *, filtered: bool) -> Unenforced:
-    """The limits of what the process may use, for good. Its libraries count neither as memory nor as time.
+    """The limits of the process's resources, for good. Its libraries count neither as memory nor as time.
 
-    filtered: whether `before_imports` has filtered its system calls.
+    filtered: True: `before_imports` has filtered its system calls.
     """
     try:
         import resource
@@ -178,7 +175,8 @@ def after_imports(bounds: Bounds, *, filtered: bool) -> Unenforced:
     }
     unenforced: Unenforced = {}
     if sys.platform == "linux":
-        most = _address_space() + bounds.memory_bytes
+        with open("/proc/self/statm", encoding="ascii") as numbers:
+            most = int(numbers.read().split()[0]) * os.sysconf("SC_PAGE_SIZE") + bounds.memory_bytes
         wanted["memory_bytes"] = (resource.RLIMIT_AS, most, most)
     else:
         unenforced["memory_bytes"] = f"{sys.platform} does not hold processes to a limit of memory"
@@ -199,12 +197,6 @@ def after_imports(bounds: Bounds, *, filtered: bool) -> Unenforced:
     return unenforced
 
 
-def _address_space() -> int:
-    """The address space of this process, in bytes."""
-    with open("/proc/self/statm", encoding="ascii") as numbers:
-        return int(numbers.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
-
-
 def _end_with(parent: int) -> None:
     if sys.platform == "linux":
         _prctl(_PARENT_DEATH_SIGNAL, signal.SIGKILL)
@@ -213,7 +205,7 @@ def _end_with(parent: int) -> None:
 
 
 def _gain_no_privileges() -> None:
-    """Without that, only who has privileges may confine itself, because it could fool programs that have them."""
+    """Without this, only a privileged process may confine itself, because it could fool programs with privileges."""
     if sys.platform == "linux":
         _prctl(_NO_NEW_PRIVILEGES, 1)
 

@@ -1,4 +1,4 @@
-"""Starts a worker, takes what it gives back, and ends it: at a limit, at its end, or at an interruption."""
+"""Starts a worker, takes its result, and ends it: at a limit, at its end, or at an interruption."""
 
 from __future__ import annotations
 
@@ -33,9 +33,8 @@ from harness.tools.contained.cgroups import EVERY_S, Watch, own_group
 from harness.tools.contained.seccomp import NUMBERS
 from harness.tools.contained.worker import DONE, UNENFORCED
 
-# The directories in which workers write: one each, which goes with its worker, or with the next one that starts.
-#
-# Who waits for a worker holds a lock on its directory. The system lets go of it however that process ends, so that a
+# The directories in which workers write: one each, which goes with its worker, or with the next worker that starts. The
+# process that waits holds a lock on the directory. The system lets go of it however that process ends, so that a
 # directory without a lock is nobody's.
 
 
@@ -45,12 +44,11 @@ _TRIES = 10
 
 @contextlib.contextmanager
 def own_directory() -> Iterator[str]:
-    """An empty directory of this process alone, links resolved. Those that processes left which are no more go first.
+    """An empty directory of this process alone, links resolved. Directories of dead processes go first.
 
-    Raises:
-        OSError: none can be made.
+    Raises OSError: none can be made.
     """
-    sweep()
+    _sweep()
     path, lock = _locked()
     try:
         yield path
@@ -61,14 +59,11 @@ def own_directory() -> Iterator[str]:
             os.close(lock)
 
 
-def sweep() -> None:
+def _sweep() -> None:
     """Take away the directories of this user that no live process holds."""
-    parent = tempfile.gettempdir()
-    try:
-        with os.scandir(parent) as entries:
-            left = [entry.path for entry in entries if entry.name.startswith(PREFIX)]
-    except OSError:
-        return
+    left: list[str] = []
+    with contextlib.suppress(OSError), os.scandir(tempfile.gettempdir()) as entries:
+        left = [entry.path for entry in entries if entry.name.startswith(PREFIX)]
     for path in left:
         with contextlib.suppress(OSError):
             lock = _lock(path, wait=False)
@@ -96,8 +91,7 @@ def _locked() -> tuple[str, int | None]:
 def _lock(path: str, *, wait: bool) -> int | None:
     """The descriptor that holds the lock on a directory; None: it is another user's, held, or not there any more.
 
-    Raises:
-        OSError: it is none, or cannot be locked.
+    Raises OSError: it is none, or cannot be locked.
     """
     import fcntl
 
@@ -118,12 +112,11 @@ def _lock(path: str, *, wait: bool) -> int | None:
 
 
 def _remove(directory: str) -> None:
-    """Take away a directory and all below it, however deep: what lies two levels below comes up by one, each time.
+    """Take away a directory and all below it, however deep: each time, all two levels below comes up by one.
 
     Paths below may be longer than the system takes, and levels more than Python's stack.
 
-    Raises:
-        OSError: something cannot be taken away.
+    Raises OSError: something cannot be taken away.
     """
     numbers = itertools.count()
     marks = f"{directory}/.{os.getpid()}-"
@@ -147,40 +140,35 @@ def _emptied(directory: str) -> list[str]:
     return [entry.path for entry in found if entry.is_dir(follow_symlinks=False)]
 
 
-# The system calls that a worker asked for and was refused, by name: for the error that tells how it ended.
-#
-# Linux hands a refused call to whoever holds the filter's listener, and has the caller wait for an answer. The process
-# that waits for the worker takes that descriptor out of it before the worker sees a byte of the table. Where that is
-# impossible (before 5.6, or in containers that forbid it) calls fail in the same way, and nobody learns their names.
+# The system calls that a worker was refused, by name: for the error that tells how it ended. Linux hands a refused call
+# to the holder of the filter's listener, and has the caller wait for an answer. The process that waits for the worker
+# takes that descriptor out of it before the worker sees a byte of the table. Where the system forbids this (before 5.6,
+# or in some containers) calls fail in the same way, and nobody learns their names.
 
 
 _RECEIVE, _SEND = 0xC0502100, 0xC0182101
 """Requests of ioctl, as in linux/seccomp.h: of 80 bytes, and of 24."""
 _ASKED_BYTES, _ASKED, _ANSWER = 80, "=Q8xi", "=QqiI"
 _MOST_NAMES, _MOST_CALLS = 8, 1000
-"""Names that are kept, and calls that are answered. Whoever asks on gets the system's errors."""
+"""Names that are kept, and calls that are answered. Further calls get the system's errors."""
 _END_S = 1.0
 
 
-class Refusals:
-    """The calls that a worker was refused, from the moment on at which somebody listens."""
+class _Refusals:
+    """The names of calls that a worker was refused while somebody listened, in order."""
 
     def __init__(self) -> None:
-        self._names: dict[str, None] = {}
-
-    def names(self) -> tuple[str, ...]:
-        """The names, in the order in which they were asked for first."""
-        return tuple(self._names)
+        self.names: dict[str, None] = {}
 
     @contextmanager
     def heard(self, process: int, descriptor: int) -> Iterator[None]:
-        """Calls of a process are answered and noted while the block runs; descriptor: the listener, as it names it."""
+        """Calls of a process are answered and noted while the block runs. descriptor: its number of the listener."""
         listener = _taken(process, descriptor)
         if listener is None:
             yield
             return
         end, ending = os.pipe()
-        # Apart from the thread that waits: a call that is taken back between two looks leaves who asks for it waiting.
+        # Apart from the thread that waits: a call that is taken back between two looks leaves its reader waiting.
         thread = threading.Thread(target=self._listen, args=(listener, end), name="harness-refusals", daemon=True)
         try:
             thread.start()
@@ -201,8 +189,7 @@ class Refusals:
         poll = select.poll()
         for each in (listener, end):
             poll.register(each, select.POLLIN)
-        machine = platform.machine()
-        names = {number: name for name, number in NUMBERS[machine].items()}
+        names = {number: name for name, number in NUMBERS[platform.machine()].items()}
         try:
             for _ in range(_MOST_CALLS):
                 ready = dict(poll.poll())
@@ -212,8 +199,8 @@ class Refusals:
                 try:
                     fcntl.ioctl(listener, _RECEIVE, asked, True)
                     call, number = struct.unpack_from(_ASKED, asked)
-                    if len(self._names) < _MOST_NAMES:
-                        self._names[names.get(number, f"call {number}")] = None
+                    if len(self.names) < _MOST_NAMES:
+                        self.names[names.get(number, f"call {number}")] = None
                     fcntl.ioctl(listener, _SEND, bytearray(struct.pack(_ANSWER, call, 0, -errno.EPERM, 0)), True)
                 except OSError:  # the thread that asked is gone
                     continue
@@ -223,7 +210,7 @@ class Refusals:
 
 
 def _taken(process: int, descriptor: int) -> int | None:
-    """A descriptor of another process as one of this process; None: the system does not give it."""
+    """A descriptor of another process as a descriptor of this process; None: the system does not give it."""
     try:
         of_process = os.pidfd_open(process)
     except (OSError, AttributeError):
@@ -252,10 +239,10 @@ _PASSED_ON = ("LANG", "LC_ALL", "LC_CTYPE", "LD_LIBRARY_PATH", "PYTHONPYCACHEPRE
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """The result of a worker, all of it from a process that may have been taken over.
+    """The result of a worker, which may have been taken over.
 
-    code: 0, 1 or 2. output: its result. said: what it wrote to standard error, as text that is not yet `visible`.
-    refused: the names of system calls that it asked for, and was refused, where the system tells.
+    code: 0, 1 or 2. output: its result. said: its standard error, as text that is not yet `visible`.
+    refused: the names of system calls that it was refused, where the system tells.
     """
 
     code: int
@@ -277,13 +264,12 @@ def run(
     """The result of work that is done in a worker.
 
     Args:
-        work: `module:function`, as `harness.tools.contained.worker.Work` says.
-        request: what it is given, a value that JSON has.
-        bounds: what the process may use.
+        work: `module:function`, as `harness.tools.contained.worker.Work`. request: its argument, as JSON has it.
+        bounds: of the process.
         waived: limits that need not hold, see `harness.tools.contained.bounds.WAIVABLE`.
         directories: whose files it may read besides Python's and the system's own, absolute, links resolved.
         libraries: modules to import before the limits hold, so that they count neither as memory nor as time.
-        calls: names of system calls that it may make besides those that a read takes.
+        calls: names of further system calls that it may make.
 
     Raises:
         RequestError: a limit cannot be enforced here, and is not waived.
@@ -309,11 +295,11 @@ def run(
         }
         with _worker(scratch) as process:
             group.take(process.pid)
-            exchange = _Exchange(process, bounds, Watch(process.pid, scratch, bounds))
+            exchange = _Exchange(process, bounds, scratch)
             output, said = exchange.all(json.dumps(message).encode())
             if process.returncode == -signal.SIGKILL and group.ran_out_of_memory():
                 raise _beyond("memory_bytes", bounds, "was killed for want of memory")
-            return _finished(process.returncode, output, said, exchange.refusals.names(), bounds)
+            return _finished(process.returncode, output, said, tuple(exchange.refusals.names), bounds)
 
 
 @contextlib.contextmanager
@@ -353,23 +339,23 @@ def _environment(scratch: str) -> dict[str, str]:
 class _Exchange:
     """The exchange with a worker, within its time and number of bytes, and a watch over its memory meanwhile.
 
-    Its first line names the descriptor by which refusals are told (`harness.tools.contained.seccomp.install`). It
-    begins with the work, and its output, once it was answered by an empty one.
+    The worker's first line names the listener of refusals (`harness.tools.contained.seccomp.install`). It begins with
+    the work once it is answered by an empty line.
     """
 
-    def __init__(self, process: subprocess.Popen[bytes], bounds: Bounds, watch: Watch) -> None:
-        self._process, self._bounds, self._watch = process, bounds, watch
+    def __init__(self, process: subprocess.Popen[bytes], bounds: Bounds, scratch: str) -> None:
+        self._process, self._bounds = process, bounds
+        self._watch = Watch(process.pid, scratch, bounds)
         self._end = time.monotonic() + bounds.wall_seconds
         self._next_look = time.monotonic() + EVERY_S
         self._first_line: bytearray | None = bytearray()
         self._meanwhile = contextlib.ExitStack()
-        self.refusals = Refusals()
+        self.refusals = _Refusals()
 
     def all(self, message: bytes) -> tuple[bytes, str]:
-        """Output and what was said, once the worker has ended.
+        """Output and standard error, once the worker has ended.
 
-        Raises:
-            LimitError: it takes too long, gives back too much, or holds too much.
+        Raises LimitError: it takes too long, gives back too much, or holds too much.
         """
         process = self._process
         self._send(message + b"\n")
@@ -406,7 +392,7 @@ class _Exchange:
                 raise _beyond("output_bytes", self._bounds, "gave back too many bytes")
 
     def _begun(self, line: bytearray, data: bytes) -> bytes:
-        """The output so far, once the worker has said its first line and was answered."""
+        """The output so far, once the worker's first line was answered."""
         line += data
         told, end, rest = line.partition(b"\n")
         if not end:
@@ -420,11 +406,7 @@ class _Exchange:
         return bytes(rest)
 
     def _left(self) -> float:
-        """Seconds until the worker is looked at again, or ended.
-
-        Raises:
-            LimitError: it is beyond a bound.
-        """
+        """Seconds until the worker is looked at again, or ended. Raises LimitError: it is beyond a bound."""
         now = time.monotonic()
         if now >= self._end:
             raise _beyond("wall_seconds", self._bounds, "took too many seconds")
@@ -437,7 +419,7 @@ class _Exchange:
 
 
 def refused(calls: Sequence[str]) -> str:
-    """The end of a message: which system calls a worker was refused; nothing if it was none."""
+    """The end of a message: the system calls that a worker was refused; empty: none."""
     return f"; of the system calls that it asked for, it was refused {', '.join(calls)}" if calls else ""
 
 

@@ -15,7 +15,7 @@ import harness.errors
 from harness.errors import EngineError, HarnessError, HarnessWarning, RequestError, visible, warn
 from harness.metadata.model.arguments import checked
 from harness.metadata.model.times import When
-from harness.metadata.plan.read_options import Ratified, RatifiedCommit, catalog_answer
+from harness.metadata.plan.read_options import Ratified, catalog_answer
 from harness.storage.limits import DEFAULT, Limits
 from harness.tools.contained.arrow_messages import MOST_ARRAYS, StreamError, check_stream, decoded_bytes
 from harness.tools.contained.bounds import Bounds, check_waived, directories_of
@@ -70,21 +70,20 @@ def read_untrusted(
     Args:
         location: a local directory or metadata file.
         columns, where: as for `Snapshot.plan`.
-        query: one that reads, in place of those; the table is `t` in it.
+        query: a query in place of those; the table is `t` in it.
         at, snapshot_id, version, timestamp, ref: as for `Table.snapshot`.
-        path_map, allow_version_guess, lenient_delete_partition, allow_duplicate_files, allow_checkpoint_only: as for
-            `open_table`.
-        enforce_retention, max_version, ratified, published_only, prune, allowed_roots, format_hint, limits: likewise.
-            Of a commit that only the catalog has, the bytes are given to the worker.
-        bounds: what the worker may use; None: `harness.Bounds()`.
+        path_map, allow_version_guess, lenient_delete_partition, allow_duplicate_files, allow_checkpoint_only,
+            enforce_retention, max_version, ratified, published_only, prune, allowed_roots, format_hint, limits: as for
+            `open_table`. Of a commit that only the catalog has, the bytes are given to the worker.
+        bounds: of the worker; None: `harness.Bounds()`.
         waived: limits that need not hold where the system cannot hold them, such as `["memory_bytes"]`; see
-            `harness.tools.contained.bounds.WAIVABLE`. Where it can, they do.
+            `harness.tools.contained.bounds.WAIVABLE`.
 
     Raises:
         RequestError: a limit cannot be enforced on this system, and is not waived; the table is not on a local disk;
-            or the request is wrong, as for `open_table`, `Snapshot.plan` and `sql`.
+            or as for `open_table`, `Snapshot.plan` and `sql`.
         LimitError: the worker reached one of its bounds, or a file one of `limits`.
-        EngineError: the worker crashed or was killed, what it gave back is no Arrow data, or DuckDB failed.
+        EngineError: the worker crashed or was killed, its answer is no Arrow data, or DuckDB failed.
         HarnessError: as for `open_table` and `Snapshot.to_arrow`.
     """
     if query is not None and not (columns is None and where is None):
@@ -106,7 +105,11 @@ def read_untrusted(
             "allowed_roots": [str(root) for root in allowed_roots],
             "format_hint": format_hint,
         },
-        "ratified": None if answer is None else [_sent(commit) for commit in answer.ratified],
+        "ratified": None
+        if answer is None
+        else [
+            (c.version, c.name, None if c.content is None else b64encode(c.content).decode()) for c in answer.ratified
+        ],
         "limits": {name: getattr(limits or DEFAULT, name) for name in Limits.__slots__},
         "snapshot": {
             "at": at.isoformat() if isinstance(at, datetime) else at,
@@ -136,7 +139,7 @@ def read_untrusted(
 
 
 def serve(request: dict[str, Any], output: BinaryIO) -> int:
-    """The work itself, in the worker: rows as an Arrow stream and 0, or what went wrong as JSON and 2."""
+    """The work itself, in the worker: rows as an Arrow stream and 0, or an error as JSON and 2."""
     try:
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always", HarnessWarning)
@@ -162,7 +165,9 @@ def _read(request: dict[str, Any]) -> pa.Table:
     given = request["ratified"]
     table = open_table(
         **request["open"],
-        ratified=None if given is None else [_received(*commit) for commit in given],
+        ratified=None
+        if given is None
+        else [(version, name if content is None else b64decode(content)) for version, name, content in given],
         limits=Limits(**request["limits"]),
         untrusted=True,
     )
@@ -173,15 +178,6 @@ def _read(request: dict[str, Any]) -> pa.Table:
         return pa.table(sql(request["query"], t=snapshot))
     except duckdb.Error as error:
         raise EngineError(f"DuckDB cannot run the query: {error}") from error
-
-
-def _sent(commit: RatifiedCommit) -> tuple[int, str | None, str | None]:
-    """A commit as JSON has it: version, name, and content in Base64."""
-    return commit.version, commit.name, None if commit.content is None else b64encode(commit.content).decode()
-
-
-def _received(version: int, name: str | None, content: str | None) -> Ratified:
-    return (version, b64decode(content)) if content is not None else (version, str(name))
 
 
 def _document(error: HarnessError) -> dict[str, Any]:
@@ -203,7 +199,7 @@ def _shortened(sentences: Sequence[str]) -> list[str]:
 
 
 def _error(finished: Finished) -> HarnessError:
-    """The error that a worker tells of. Only a class of harness's own is made, of texts that are printable."""
+    """The error that a worker tells of: of a class of harness's own, with printable texts."""
     try:
         if len(finished.output) > _DOCUMENT_BYTES:
             raise ValueError("too long")
@@ -219,12 +215,12 @@ def _error(finished: Finished) -> HarnessError:
 
 
 def _text(value: object) -> str:
-    """Any value as text that is printable, and no longer than a text may be."""
+    """Any value as printable text of limited length."""
     return visible(str(value)[:_TEXT_LENGTH])[:_TEXT_LENGTH]
 
 
 def _rows(output: bytes, most_bytes: int) -> tuple[pa.Table, list[str]]:
-    """The rows, and what was warned of. most_bytes: that they may take; a row of no bytes counts as one bit."""
+    """The rows, and the warnings. most_bytes: of the rows; a row of no bytes counts as one bit."""
     try:
         check_stream(output, 8 * most_bytes)
         rows = pa.ipc.open_stream(pa.py_buffer(output)).read_all()
@@ -242,7 +238,7 @@ def _rows(output: bytes, most_bytes: int) -> tuple[pa.Table, list[str]]:
 
 
 def _with_metadata(rows: pa.Table, metadata: Mapping[bytes, bytes] | None) -> pa.Table:
-    """The rows with other metadata. Where they have no columns, pyarrow's own call forgets how many they are."""
+    """The rows with other metadata. Of rows without columns, pyarrow's own call forgets the number."""
     if rows.num_columns:
         return rows.replace_schema_metadata(metadata)
     batches = [batch.replace_schema_metadata(metadata) for batch in rows.to_batches()]

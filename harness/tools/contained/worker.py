@@ -1,7 +1,7 @@
 """The worker: `python -m harness.tools.contained.worker`, which `harness.tools.contained.launching` starts.
 
-It reads one JSON object from its standard input, confines itself, says so, and does what the object names. Its standard
-output is the result, and its exit code says what that is.
+It reads one JSON object from its standard input, confines itself, says so, and does the work that the object names. Its
+standard output is the result, of the kind that its exit code says.
 """
 
 from __future__ import annotations
@@ -11,30 +11,26 @@ import json
 import os
 import sys
 import traceback
-from typing import Any, BinaryIO, Protocol
+from collections.abc import Callable
+from typing import Any, BinaryIO, TypeAlias
 
 from harness.storage.limits import Confinement, confine
 from harness.tools.contained import confining
 from harness.tools.contained.bounds import Bounds
 
 UNENFORCED, _BROKEN = 3, 4
-"""Exit codes: limits do not hold here that are not waived; the output is a JSON object of them, with reasons. An error
-that is no answer."""
+"""Exit codes: limits that are not waived do not hold here, the output is a JSON object of reasons; no answer."""
 DONE = 10
 """Exit code of work that returned 0, and so on: a Python that does not even start ends with 1 or 2."""
 
 _state = {"confined": False}
 
-
-class Work(Protocol):
-    """The work of a worker."""
-
-    def __call__(self, request: Any, output: BinaryIO) -> int:
-        """Do what `request`, a JSON value, asks, write the result to `output`, and return the exit code: 0, 1 or 2."""
+Work: TypeAlias = Callable[[Any, BinaryIO], int]
+"""The work of a worker: it takes a JSON value, writes its result to a stream, and returns 0, 1 or 2."""
 
 
 def is_confined() -> bool:
-    """True if this process is a worker in which all required limits hold."""
+    """Tells whether this process is a worker in which all required limits hold."""
     return _state["confined"]
 
 
@@ -45,7 +41,13 @@ def main() -> int:
     unenforced, listener = confining.before_imports(
         *(request[name] for name in ("parent", "directories", "scratch", "calls"))
     )
-    _begin(listener)
+    # The process that waits takes the listener of the filter, if it can, before it answers.
+    sys.stdout.write("-\n" if listener is None else f"{listener}\n")
+    sys.stdout.flush()
+    sys.stdin.buffer.readline()
+    sys.stdin.close()
+    if listener is not None:
+        os.close(listener)
     module, _, name = request["work"].partition(":")
     work: Work = getattr(importlib.import_module(module), name)
     for library in request["libraries"]:
@@ -65,16 +67,6 @@ def main() -> int:
         return UNENFORCED
     _state["confined"] = True
     return DONE + work(request["request"], sys.stdout.buffer)
-
-
-def _begin(listener: int | None) -> None:
-    """Hand the listener of the filter on to the process that waits, which takes what it can take, and answers."""
-    sys.stdout.write("-\n" if listener is None else f"{listener}\n")
-    sys.stdout.flush()
-    sys.stdin.buffer.readline()
-    sys.stdin.close()
-    if listener is not None:
-        os.close(listener)
 
 
 def nothing(request: Any, output: BinaryIO) -> int:

@@ -1,8 +1,7 @@
-"""The directory of a slice, and how it becomes a table: at once, when all that it names is there.
+"""The directory of a slice, which becomes a table at once, when all files are there.
 
-While files are fetched, what makes a table of them is in a hidden folder; a reader finds no table. The last step moves
-the metadata into place by one rename. A pull that was interrupted leaves its journal in the hidden folder, and the same
-pull goes on from there.
+While files are fetched, the metadata is in a hidden folder; a reader finds no table. The last step moves the metadata
+into place by one rename. An interrupted pull leaves its journal in the hidden folder, and the same pull goes on there.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import re
 import shutil
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -27,18 +26,16 @@ from harness.storage.threads import phase
 from harness.testing.writing.places import inside
 
 NOTE = "_harness_slice.json"
-"""The note of where a slice came from. Names that begin so are hidden: neither format's cleaning removes them."""
+"""The note of a slice's origin. Names that begin so are hidden: neither format's cleaning removes them."""
 _WORK = "_harness_pull"
-ORIGINALS = f"{_WORK}/originals"
-"""The folder of the source's files that are not in their place yet."""
-FILES = "_harness_slice_files.jsonl"
+_ORIGINALS = f"{_WORK}/originals"
+"""The folder of the source's files of which files of the slice are made."""
+_FILES = "_harness_slice_files.jsonl"
 """The journal: the source file of each file of the slice, with size and checksum."""
-_REQUEST = "request.json"
-_BEFORE = "before"
 
 
 class SlicePlace:
-    """A directory that becomes a slice, or is one that becomes newer.
+    """A directory that becomes a slice, or a slice that becomes newer.
 
     directory: absolute. metadata: the folder in it that makes a table of it, `metadata` or `_delta_log`.
     """
@@ -47,38 +44,25 @@ class SlicePlace:
         self.directory = directory.absolute()
         self._metadata = self.directory / metadata
         self._work = self.directory / _WORK
-
-    @property
-    def staged(self) -> Path:
-        """The folder in which the metadata is written before it counts."""
-        return self._work / self._metadata.name
-
-    @property
-    def journal(self) -> Path:
-        """The journal of the files that are there."""
-        return self._work / FILES
+        self._staged = self._work / metadata
+        self._marker = self._work / "request.json"
+        self.journal = self._work / _FILES
 
     def file(self, relative: str) -> Path:
-        """The path of a file of the slice.
-
-        Raises:
-            RequestError: a link leads out of the directory.
-        """
+        """The path of a file of the slice. Raises RequestError: a link leads out of the directory."""
         return inside(self.directory, self.directory / relative)
 
     def begin(self, request: dict[str, Any], *, refresh: bool = False) -> None:
         """Take the directory for this pull, or go on with the same one. refresh: the directory is a slice.
 
-        Raises:
-            RequestError: the directory holds something else.
+        Raises RequestError: the directory holds something else.
         """
         if not refresh:
             self.check()
         content = json.dumps(request, indent=1, sort_keys=True)
-        marker = self._work / _REQUEST
-        if marker.is_file() and marker.read_text(encoding="utf-8") == content:
+        if self._marker.is_file() and self._marker.read_text(encoding="utf-8") == content:
             return
-        if marker.is_file() and not refresh:
+        if self._marker.is_file() and not refresh:
             raise RequestError(
                 f"Cannot pull into {self.directory}: a pull of something else ended there before it was done; "
                 "remove the directory, or give another one"
@@ -86,9 +70,9 @@ class SlicePlace:
         with writing(self.directory):
             shutil.rmtree(self._work, ignore_errors=True)
             self._work.mkdir(parents=True)
-            if refresh and (self.directory / FILES).is_file():
-                shutil.copyfile(self.directory / FILES, self.journal)
-            marker.write_text(content, encoding="utf-8")
+            if refresh and (self.directory / _FILES).is_file():
+                shutil.copyfile(self.directory / _FILES, self.journal)
+            self._marker.write_text(content, encoding="utf-8")
 
     def check(self) -> None:
         """Raises RequestError if no pull could begin or go on here; nothing is written."""
@@ -96,7 +80,7 @@ class SlicePlace:
             return
         if not self.directory.is_dir():
             raise RequestError(f"Cannot pull into {self.directory}: it is a file; give a directory")
-        is_begun = (self._work / _REQUEST).is_file() and not self._metadata.exists()
+        is_begun = self._marker.is_file() and not self._metadata.exists()
         if any(self.directory.iterdir()) and not is_begun:
             raise RequestError(
                 f"Cannot pull into {self.directory}: it is not empty; give a new directory, or refresh the slice"
@@ -105,24 +89,24 @@ class SlicePlace:
     def stage(self) -> Path:
         """An empty folder for the metadata."""
         with writing(self.directory):
-            shutil.rmtree(self.staged, ignore_errors=True)
-            self.staged.mkdir(parents=True)
-        return self.staged
+            shutil.rmtree(self._staged, ignore_errors=True)
+            self._staged.mkdir(parents=True)
+        return self._staged
 
     def publish(self, note: dict[str, Any], *, journal: bool = True) -> None:
-        """Make a table of the directory: the note first, then the metadata; then nothing of the work is left.
+        """Make a table of the directory: the note first, then the metadata; the work goes.
 
-        journal: whether it stays beside the slice, with the names of the source's files.
+        journal: True: it stays beside the slice, with the names of the source's files.
         """
         with writing(self.directory):
             if journal and self.journal.is_file():
-                os.replace(self.journal, self.directory / FILES)
+                os.replace(self.journal, self.directory / _FILES)
             scratch = self._work / NOTE
             scratch.write_text(json.dumps(note, indent=1) + "\n", encoding="utf-8")
             os.replace(scratch, self.directory / NOTE)
             if self._metadata.exists():
-                os.replace(self._metadata, self._work / _BEFORE)
-            os.replace(self.staged, self._metadata)
+                os.replace(self._metadata, self._work / "before")
+            os.replace(self._staged, self._metadata)
             shutil.rmtree(self._work)
 
 
@@ -136,63 +120,59 @@ def writing(path: Path) -> Iterator[None]:
         raise StorageError(f"Cannot write the slice: {reason}", file=str(error.filename or path)) from error
 
 
-# Names of a slice's files: as below the source's location, where that is safe, else by a digest.
-#
-# Paths come from metadata that anyone may have written. A path that leaves the slice, that no file system takes, or
-# that is the metadata's own becomes a name that says nothing.
+# Names of a slice's files: as below the source's location, where these are safe, else by a digest. Anyone may have
+# written the paths: they may leave the slice, be too long for a file system, or be the metadata's own.
 
 
 _RESERVED = frozenset({"metadata", "_delta_log"})
 _UNSAFE = re.compile(r"[\x00-\x1f\x7f\\:]")
 _MAX_SEGMENT = 200  # bytes; file systems take 255
 _MAX_PATH = 1000  # bytes
-_PLAIN = re.compile(r"[^A-Za-z0-9._=-]")
 
 
 class SliceNames:
     """Gives each file of the source its path in the slice, relative to its directory, always the same one."""
 
-    def __init__(self, locations: Iterable[str], refreshed: int = 0, *, numbered: bool = False) -> None:
-        """Names for a source whose files are below one of `locations`, as its metadata or storage calls them.
+    def __init__(self, location: str, refreshed: int, *, numbered: bool) -> None:
+        """Names for a source whose files are below a location, as its metadata or storage calls it.
 
-        refreshed: how often the slice was; files that are written anew have other names each time.
-        numbered: names say nothing of the source's, but in which order they were asked for.
+        refreshed: the number of refreshes; files that are written anew have other names each time.
+        numbered: names are numbers, and say nothing of the source's.
         """
         self.refreshed = refreshed
         self._numbered = numbered
-        self._prefixes = [location.rstrip("/") + "/" for location in locations]
+        self._prefix = location.rstrip("/") + "/"
         self._given: dict[str, str] = {}
         self._taken: set[str] = set()
         self._folders: set[str] = set()
 
-    def written(self, path: str, *, ending: str = "") -> str:
-        """The path of a file in the slice that is not the source's own, but made of it."""
+    def written(self, path: str, *, ending: str = "", anew: bool = True) -> str:
+        """The path of a file in the slice. anew: True: the file is made of the source's; False: a copy."""
         name = self.of(path, ending=ending)
-        return name if self.refreshed == 0 else f"refresh-{self.refreshed}/{name}"
+        return f"refresh-{self.refreshed}/{name}" if self.refreshed and anew else name
+
+    def fetched(self, path: str, *, anew: bool) -> str:
+        """The path to which a file of the source is copied. anew: as for `written`."""
+        return f"{_ORIGINALS}/{self.of(path)}" if anew else self.of(path)
 
     def of(self, path: str, *, ending: str = "", folder: str = "data") -> str:
-        """The path of a file in the slice.
-
-        path: what the source calls it. ending: what its name must end with. folder: for names by digest.
-        """
+        """The path of a copy in the slice. path: the source's. ending: of the name. folder: for names by digest."""
         found = self._given.get(path)
         if found is None:
-            found = (
-                f"data/{len(self._given):06d}{ending or '.parquet'}"
-                if self._numbered
-                else self._safe(path, ending) or self._digest(path, ending, folder)
-            )
+            if self._numbered:
+                found = f"data/{len(self._given):06d}{ending or '.parquet'}"
+            else:
+                found = self._safe(path, ending) or _digest(path, ending, folder)
             self._given[path] = found
             self._taken.add(found.casefold())
             self._folders.update(_folders(found.casefold()))
         return found
 
     def _safe(self, path: str, ending: str) -> str | None:
-        """The part below the location, if it is one that a file of the slice can have and no other file has."""
-        prefix = next((prefix for prefix in self._prefixes if path.startswith(prefix)), None)
-        if prefix is None:
+        """The part below the location; None: no file of the slice can have that name, or another file has it."""
+        if not path.startswith(self._prefix):
             return None
-        relative = path[len(prefix) :]
+        relative = path.removeprefix(self._prefix)
         relative = relative if relative.endswith(ending) else relative + ending
         segments = relative.split("/")
         if not all(map(_is_plain, segments)) or segments[0].casefold() in _RESERVED or segments[0][0] in "._":
@@ -203,10 +183,11 @@ class SliceNames:
             return None
         return relative if len(relative.encode()) <= _MAX_PATH else None
 
-    def _digest(self, path: str, ending: str, folder: str) -> str:
-        last = _PLAIN.sub("_", path.rsplit("/", 1)[-1])[-60:].lstrip("._")
-        name = f"{hashlib.sha256(path.encode(errors='surrogatepass')).hexdigest()[:32]}-{last}"
-        return f"{folder}/{name if name.endswith(ending) else name + ending}"
+
+def _digest(path: str, ending: str, folder: str) -> str:
+    last = re.sub(r"[^A-Za-z0-9._=-]", "_", path.rsplit("/", 1)[-1])[-60:].lstrip("._")
+    name = f"{hashlib.sha256(path.encode(errors='surrogatepass')).hexdigest()[:32]}-{last}"
+    return f"{folder}/{name if name.endswith(ending) else name + ending}"
 
 
 def _is_plain(segment: str) -> bool:
@@ -223,7 +204,7 @@ def _folders(path: str) -> Iterable[str]:
     return ("/".join(parts[:end]) for end in range(1, len(parts)))
 
 
-# Fetching the files of a slice: in parallel, each whole or not at all, and not again if it is there.
+# Fetching the files of a slice: in parallel, each whole or not at all, and files that are there not again.
 
 
 _PIECE = 1 << 23  # bytes that are held of a file at a time
@@ -244,7 +225,7 @@ class SourceFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchedFile:
-    """A file that is there. source: where it came from, as it is shown. sha256: of its bytes, in hexadecimal digits."""
+    """A file that is there. source: the file of the source, as shown. sha256: of the bytes, in hexadecimal digits."""
 
     source: str
     target: str
@@ -252,16 +233,26 @@ class FetchedFile:
     sha256: str
 
 
-@dataclass(frozen=True, slots=True)
-class Fetched:
-    """The fetched files by target, and the number of files that were there before."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slice:
+    """A slice of a table of some format, planned and not yet made.
 
-    files: Mapping[str, FetchedFile]
-    reused: int
+    points: its snapshots or versions, oldest first. storage: reads the source. files: to copy.
+    read_besides: bytes of the source's files that are read, to be written anew, and not copied.
+    write: writes the metadata around the fetched files, by target, staged; a sentence for each lack of the slice.
+    """
+
+    points: tuple[int, ...]
+    storage: Storage
+    files: tuple[SourceFile, ...]
+    read_besides: int = 0
+    write: Callable[[SlicePlace, Mapping[str, FetchedFile]], list[str]]
 
 
-def fetch(files: Sequence[SourceFile], storage: Storage, place: SlicePlace, *, max_bytes: int | None) -> Fetched:
-    """Copy the files that are not there yet.
+def fetch(
+    files: Sequence[SourceFile], storage: Storage, place: SlicePlace, *, max_bytes: int | None
+) -> tuple[dict[str, FetchedFile], int]:
+    """Copy the files that are not there yet: all files by target, and the number of those that were there.
 
     Raises:
         MissingFileError, OutsideTableError, StorageError: a file cannot be read, or ends early.
@@ -278,39 +269,44 @@ def fetch(files: Sequence[SourceFile], storage: Storage, place: SlicePlace, *, m
     size = sum(file.size or 0 for file in missing)
     with phase("fetching files", size, "bytes") as advance, ThreadPoolExecutor(_AT_ONCE) as pool:
         work = _Work(storage, place, max_bytes, advance)
-        running = [pool.submit(work.fetch, file) for file in missing]
-        done, _ = wait(running, return_when=FIRST_EXCEPTION)
-        if any(future.exception() is not None for future in done):
-            work.stopped.set()
-            for future in running:
-                future.cancel()
-    failed = [e for f in running if not f.cancelled() and (e := f.exception()) is not None]
-    if failed:  # the cause, rather than one of those that stopped because of it
-        raise next((error for error in failed if not isinstance(error, _StoppedError)), failed[0])
-    fetched = [future.result() for future in running]
-    return Fetched({**present, **{file.target: file for file in fetched}}, len(present))
-
-
-class _StoppedError(Exception):
-    """A file was left because another one failed."""
+        for file in missing:
+            pool.submit(work.run, file)
+    if work.failure is not None:
+        raise work.failure
+    return {**present, **work.fetched}, len(present)
 
 
 class _Work:
-    """State that the threads share."""
+    """State that the threads share. failure: the first one, which ends the other copies."""
 
     def __init__(
         self, storage: Storage, place: SlicePlace, max_bytes: int | None, advance: Callable[[int], None]
     ) -> None:
-        self.stopped = threading.Event()
+        self.failure: BaseException | None = None
+        self.fetched: dict[str, FetchedFile] = {}
         self._storage = storage
         self._place = place
         self._left = max_bytes
         self._advance = advance
         self._lock = threading.Lock()
 
+    def run(self, file: SourceFile) -> None:
+        if self.failure is None:
+            try:
+                self.fetched[file.target] = self.fetch(file)
+            except BaseException as error:
+                self.failure = self.failure or error
+
     def fetch(self, file: SourceFile) -> FetchedFile:
         size = self._storage.size(file.physical)
-        self._take(size, file)
+        with self._lock:
+            self._left = None if self._left is None else self._left - size
+            if self._left is not None and self._left < 0:
+                raise RequestError(
+                    f"Cannot pull: files are larger than the table says, and than max_bytes allows; {file.physical} "
+                    f"has {size:,} bytes, {'none' if file.size is None else f'{file.size:,}'} recorded",
+                    options=("max_bytes",),
+                )
         target = self._place.file(file.target)
         part = target.with_name(f"{target.name}.part")
         digest = hashlib.sha256()
@@ -318,8 +314,8 @@ class _Work:
             target.parent.mkdir(parents=True, exist_ok=True)
             with part.open("wb") as out:
                 for start in range(0, size, _PIECE):
-                    if self.stopped.is_set():
-                        raise _StoppedError
+                    if self.failure is not None:
+                        raise self.failure
                     length = min(_PIECE, size - start)
                     piece = self._storage.read(file.physical, offset=start, length=length)
                     if len(piece) != length:
@@ -339,18 +335,6 @@ class _Work:
             out.write(json.dumps(asdict(fetched)) + "\n")
         return fetched
 
-    def _take(self, size: int, file: SourceFile) -> None:
-        if self._left is None:
-            return
-        with self._lock:
-            self._left -= size
-            if self._left < 0:
-                raise RequestError(
-                    f"Cannot pull: files are larger than the table says, and than max_bytes allows; {file.physical} "
-                    f"has {size:,} bytes, {'none' if file.size is None else f'{file.size:,}'} recorded",
-                    options=("max_bytes",),
-                )
-
 
 def read_journal(path: Path) -> dict[str, FetchedFile]:
     """The files that earlier tries fetched, by target; a line that an interruption cut tells nothing."""
@@ -367,26 +351,26 @@ def read_journal(path: Path) -> dict[str, FetchedFile]:
 
 
 def discard_stale(directory: Path, fetched: Mapping[str, FetchedFile], refreshed: int) -> None:
-    """Removes the files of what a slice was before it was made newer, and forgets them.
+    """Removes the files of a slice's older state, and forgets them.
 
     fetched: those that it has now, by target. refreshed: how often it was made newer.
     """
-    journal = directory / FILES
+    journal = directory / _FILES
     known = read_journal(journal)
     with writing(directory):
         for target in known.keys() - fetched.keys():
             inside(directory, directory / target).unlink(missing_ok=True)
         for target in known if refreshed == 1 else ():
-            # Files that were made of originals the first time; what is made later has a folder for each time.
-            if target.startswith(f"{ORIGINALS}/"):
-                inside(directory, directory / target.removeprefix(f"{ORIGINALS}/")).unlink(missing_ok=True)
+            # Files that were made of originals the first time; later files have a folder for each time.
+            if target.startswith(f"{_ORIGINALS}/"):
+                inside(directory, directory / target.removeprefix(f"{_ORIGINALS}/")).unlink(missing_ok=True)
         shutil.rmtree(directory / f"refresh-{refreshed - 1}", ignore_errors=True)
         lines = "".join(json.dumps(asdict(file)) + "\n" for file in fetched.values())
         journal.write_text(lines, encoding="utf-8")
 
 
 def _is_there(path: Path, expected: FetchedFile) -> bool:
-    """True if the file is as it was fetched, to the last bit."""
+    """Tells whether the file is as it was fetched, to the last bit."""
     if not path.is_file() or path.stat().st_size != expected.size:
         return False
     with path.open("rb") as stream:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyroaring import BitMap64
 
 from harness.engines.registry import BATCH_ROWS, duckdb_engine
 from harness.errors import RequestError, UnsupportedError
@@ -22,7 +21,8 @@ from harness.metadata.model.arrow_values import from_numpy, scalar_of, to_numpy
 from harness.metadata.model.schema import METADATA, Field, Schema
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.storage.limits import contained
-from harness.tools.anonymising.pseudonyms import Mask, Pseudonyms
+from harness.storage.threads import phase
+from harness.tools.anonymising.pseudonyms import Pseudonyms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,14 +30,14 @@ class SliceRequest:
     """A request for a slice.
 
     where: a boolean SQL expression, or a filter for the snapshot's schema; None: all rows.
-    last: so many of the newest snapshots, up to the one that is read.
-    columns: names of the columns that it has; None: all.
-    exact: whether it has no other rows than those that `where` lets through.
-    sample_rows: so many of these rows, chosen by `seed`; None: all.
-    compact: whether deleted rows are gone, and with them the deletes.
-    follows: where the filter comes from, if it was made of the rows of other slices.
-    anonymise: the key that chooses other values for all of its own; None: they stay.
-    max_bytes: how large the files of the source may be that are fetched; None: as large as they are.
+    last: the number of newest snapshots, up to the one that is read.
+    columns: names of the slice's columns; None: all.
+    exact: True: without rows that `where` drops.
+    sample_rows: the number of rows, chosen by `seed`; None: all.
+    compact: True: without deleted rows and without deletes.
+    follows: the steps from other slices of which the filter was made.
+    anonymise: the key that chooses other values; None: values stay.
+    max_bytes: of all fetched files of the source; None: any number.
     """
 
     where: str | Filter | None = None
@@ -64,13 +64,8 @@ class SliceRequest:
         _check_number(self.seed, "seed", 0)
         if self.anonymise is not None and not self.anonymise:
             raise RequestError("Invalid anonymise='': expected a key", options=("anonymise",))
-        single = {
-            "sample_rows": self.sample_rows is not None,
-            "compact": self.compact,
-            "anonymise": self.anonymise is not None,
-        }
-        for name, asked in single.items():
-            if asked and self.last > 1:
+        for name in ("sample_rows", "compact", "anonymise"):
+            if self.last > 1 and getattr(self, name) not in (None, False):
                 raise RequestError(
                     f"Cannot pull {self.last} snapshots with {name}: which rows are there differs between them; "
                     "leave one of both out",
@@ -81,31 +76,31 @@ class SliceRequest:
 
     @property
     def cuts_rows(self) -> bool:
-        """True if data files may lose rows."""
+        """Tells whether data files may lose rows."""
         return self.exact or self.compact or self.sample_rows is not None
 
     @property
     def rewrites_vectors(self) -> bool:
-        """True if deletion vectors are written anew."""
+        """Tells whether deletion vectors are written anew."""
         return self.cuts_rows or self.anonymise is not None
 
     @property
     def rewrites(self) -> bool:
-        """True if data files may change."""
+        """Tells whether data files may change."""
         return self.rewrites_vectors or self.columns is not None
 
     def bound_columns(self, schema: Schema) -> tuple[Field, ...] | None:
-        """The columns of the slice; None: all that files have. Of an anonymised one they are those of the schema."""
+        """The columns of the slice; None: all that files have. An anonymised slice has those of the schema."""
         if self.columns is not None:
             return bind_columns(self.columns, schema)
         return None if self.anonymise is None else schema.fields
 
-    def mask(self) -> Mask | None:
+    def pseudonyms(self) -> Pseudonyms | None:
         """The pseudonyms of values; None: values stay."""
-        return None if self.anonymise is None else Mask(Pseudonyms(self.anonymise))
+        return None if self.anonymise is None else Pseudonyms(self.anonymise)
 
     def as_dict(self) -> dict[str, Any]:
-        """The request as plain values, for the note; what was not asked is left out, and so is what tells values."""
+        """The request as plain values, for the note, without defaults and without values of an anonymised table."""
         asked = {
             "where": self.where if isinstance(self.where, str) and self.anonymise is None else None,
             "last": None if self.last == 1 else self.last,
@@ -125,10 +120,9 @@ def _check_number(value: object, name: str, least: int) -> None:
         raise RequestError(f"Invalid {name}={value!r}: expected a number from {least} on", options=(name,))
 
 
-# The rows of the source's files that a slice keeps, by their positions, as DuckDB finds them.
-#
-# A deleted row that the filter lets through stays in its file, and its delete with it: deletes are never applied but
-# where that was asked for. A sample takes deleted rows along in the measure of the others, so that it has deletes too.
+# The rows of the source's files that a slice keeps, by their positions, as DuckDB finds them. A deleted row that the
+# filter lets through stays in its file, and its delete with it, unless the slice is compact. A sample takes deleted
+# rows along in the measure of the others.
 
 
 Positions: TypeAlias = npt.NDArray[np.int64]
@@ -137,16 +131,20 @@ KeptRows: TypeAlias = Mapping[str, Positions]
 """The kept rows by physical path; a file without any is absent."""
 
 
-def kept_rows(plans: Iterable[ScanPlan], request: SliceRequest) -> KeptRows:
-    """The rows that the slice keeps of the files of these reads.
+def kept_rows(plans: Iterable[ScanPlan], request: SliceRequest) -> KeptRows | None:
+    """The rows that the slice keeps of the files of these reads; None: all.
 
     Raises:
         UnsupportedError: two snapshots keep other rows of one file.
         As reading the plans does.
     """
+    if not request.cuts_rows:
+        return None
     found: dict[str, Positions] = {}
     for plan in plans:
-        for path, rows in _kept(plan, request).items():
+        with phase("choosing rows"):
+            kept = _kept(plan, request)
+        for path, rows in kept.items():
             if not np.array_equal(found.setdefault(path, rows), rows):
                 raise UnsupportedError(
                     "Cannot cut rows: the filter keeps other rows of this file in another of the snapshots, as a "
@@ -174,18 +172,13 @@ def _kept(plan: ScanPlan, request: SliceRequest) -> dict[str, Positions]:
 
 def without_deletes(plan: ScanPlan) -> ScanPlan:
     """The plan of a read that sees deleted rows too."""
-    count = plan.files.num_rows
-    files = plan.files
+    files, count = plan.files, plan.files.num_rows
     for name, values in (("delete_set", np.zeros(count, np.int32)), ("has_positions", np.zeros(count, np.bool_))):
         index = files.schema.get_field_index(name)
         files = files.set_column(index, files.schema.field(index), from_numpy(values))
     return replace(
-        plan, files=files, equality_deletes=(), delete_sets=((),), position_deletes=(), load_positions=_no_positions
+        plan, files=files, equality_deletes=(), delete_sets=((),), position_deletes=(), load_positions=lambda _: {}
     )
-
-
-def _no_positions(ordinals: Sequence[int]) -> Mapping[int, BitMap64]:
-    return {}
 
 
 def _positions(plan: ScanPlan) -> dict[str, Positions]:
@@ -203,7 +196,7 @@ def _positions(plan: ScanPlan) -> dict[str, Positions]:
 
 
 def _keys(path: str, rows: Positions, seed: int) -> npt.NDArray[np.uint64]:
-    """A number for each row that is as good as drawn: always the same for one seed (splitmix64)."""
+    """A pseudorandom number for each row, the same for one seed (splitmix64)."""
     start = int.from_bytes(hashlib.sha256(f"{seed} {path}".encode(errors="surrogatepass")).digest()[:8], "big")
     with np.errstate(over="ignore"):
         x = np.uint64(start) + (rows.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)

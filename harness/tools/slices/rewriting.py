@@ -1,11 +1,11 @@
-"""Data files of a slice that loses rows or columns: each linked from its original, or written anew without them."""
+"""Data files of a slice that loses rows or columns: links to their originals, or files written anew."""
 
 from __future__ import annotations
 
 import os
 import re
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -29,9 +29,11 @@ from harness.metadata.model.schema import Field, TimestampType
 from harness.metadata.plan.projection import ColumnLookup, Stored, find_named, find_stored, is_positional, resolve
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.storage.stores import Storage
+from harness.storage.threads import phase
 from harness.testing.writing.arrow import write_columnless_parquet
-from harness.tools.anonymising.pseudonyms import OLD_INT96, Mask, check_calendar, check_stored
-from harness.tools.slices.request import Positions, without_deletes
+from harness.tools.anonymising.pseudonyms import OLD_INT96, Pseudonyms, check_calendar, check_stored
+from harness.tools.slices.place import SliceNames, SlicePlace, writing
+from harness.tools.slices.request import KeptRows, Positions, without_deletes
 
 # Parquet files without some of their rows or columns; types, field ids, names and footer texts of them stay.
 
@@ -41,47 +43,33 @@ _CODECS = {"UNCOMPRESSED": "none", "SNAPPY": "snappy", "GZIP": "gzip", "BROTLI":
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RowIds:
-    """The column in which a file that loses rows keeps the ids of the others.
-
-    name, field_id: of the column; None: it has no id. place: where the file has it already; None: it has none.
-    first: the id of the file's first row, for rows without one of their own.
-    """
-
-    name: str
-    field_id: int | None
-    place: int | None
-    first: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Cut:
     """The rows and columns of one file that stay.
 
     rows: positions that stay, ascending; None: all.
     places: of the top-level columns that stay, ascending; None: all.
     instants: places of columns whose values are instants, which INT96 does not say of itself.
-    row_ids: None: rows have no ids, or all of them stay where they are.
-    mask: gives the columns at the places of `masked`, which are those of the table, other values; None: none.
+    row_ids: the column that keeps the rows' ids, its place in the file if it is there, and the id of the file's first
+        row, for rows without an id of their own; None: rows have no ids, or stay where they are.
+    masked: columns of the table by place, whose values `pseudonyms` change.
     """
 
     rows: npt.NDArray[np.int64] | None = None
     places: Sequence[int] | None = None
     instants: frozenset[int] = frozenset()
-    row_ids: RowIds | None = None
-    mask: Mask | None = None
+    row_ids: tuple[pa.Field, int | None, int] | None = None
+    pseudonyms: Pseudonyms | None = None
     masked: Mapping[int, Field] = field(default_factory=dict)
 
 
 def cut_file(source: Path, target: Path, cut: Cut, *, name: str) -> int:
-    """Writes the file with the rows and columns that stay; how many rows it has.
-
-    name: of the source, for messages.
+    """Writes the file with the rows and columns that stay; the number of its rows. name: of the source, for messages.
 
     Raises:
         UnsupportedError: a column would become one of another type.
         CorruptFileError: the source cannot be read.
     """
+    target.parent.mkdir(parents=True, exist_ok=True)
     try:
         return _cut(source, target, cut, name)
     except pa.ArrowException as error:
@@ -97,7 +85,7 @@ def _cut(source: Path, target: Path, cut: Cut, name: str) -> int:
             return count
         stored = pa.schema([f.with_type(plain_type(f.type)) for f in file.schema_arrow], file.schema_arrow.metadata)
         schema = _schema(file, stored, places, cut, name)
-        if cut.mask is not None:
+        if cut.pseudonyms is not None:
             check_calendar(stored.metadata, file=name)
             for place, column in cut.masked.items():
                 check_stored(column, stored.field(place), file=name)
@@ -111,19 +99,24 @@ def _cut(source: Path, target: Path, cut: Cut, name: str) -> int:
                     table = file.read_row_group(group, use_threads=False)
                     out.write_table(_chosen(table, kept, start, schema, places, cut))
                 start += rows
-        with open_parquet(target) as new:
-            before, after = _blocks(file.schema), _blocks(new.schema)
-            for place, (column, block) in zip(places, zip(new.schema_arrow, after, strict=False), strict=False):
-                then = before[place]
-                same = sorted(_ANNOTATION.findall(then)) == sorted(_ANNOTATION.findall(block))
-                if then != block and "int96" not in then and not same:
-                    raise UnsupportedError(
-                        f"Cannot rewrite column {column.name}: {' '.join(then.split())} would become "
-                        f"{' '.join(block.split())}; pull whole files",
-                        file=name,
-                        field=column.name,
-                    )
+        _check_types(file.schema, target, places, name)
         return count
+
+
+def _check_types(source: pq.ParquetSchema, target: Path, places: Sequence[int], name: str) -> None:
+    """Refuses a new file in which columns of the old one have other types; but nobody writes INT96 any more."""
+    with open_parquet(target) as new:
+        before = _blocks(source)
+        for place, column, after in zip(places, new.schema_arrow, _blocks(new.schema), strict=False):
+            then = before[place]
+            same = sorted(_ANNOTATION.findall(then)) == sorted(_ANNOTATION.findall(after))
+            if then != after and "int96" not in then and not same:
+                raise UnsupportedError(
+                    f"Cannot rewrite column {column.name}: {' '.join(then.split())} would become "
+                    f"{' '.join(after.split())}; pull whole files",
+                    file=name,
+                    field=column.name,
+                )
 
 
 def _chosen(
@@ -131,24 +124,21 @@ def _chosen(
 ) -> pa.Table:
     columns = [table.column(place) for place in places]
     if cut.row_ids is not None:
-        ids = from_numpy(np.arange(table.num_rows, dtype=np.int64) + (cut.row_ids.first + start))
-        own = None if cut.row_ids.place is None else table.column(cut.row_ids.place)
-        columns.append(pa.chunked_array([ids]) if own is None else pc.coalesce(own, ids))
+        _, own, first = cut.row_ids
+        ids = from_numpy(np.arange(table.num_rows, dtype=np.int64) + (first + start))
+        columns.append(pa.chunked_array([ids]) if own is None else pc.coalesce(table.column(own), ids))
     typed = [column.cast(wanted.type) for column, wanted in zip(columns, schema, strict=True)]
-    if cut.mask is not None:
+    if cut.pseudonyms is not None:
         for index, place in enumerate(places):
-            typed[index] = cut.mask.column(typed[index]) if place in cut.masked else typed[index]
+            typed[index] = cut.pseudonyms.column(typed[index]) if place in cut.masked else typed[index]
     chosen = pa.Table.from_arrays(typed, schema=schema)
     return chosen if kept is None else chosen.take(from_numpy(kept - start))
 
 
 def _schema(file: pq.ParquetFile, stored: pa.Schema, places: Sequence[int], cut: Cut, name: str) -> pa.Schema:
-    """The schema of the new file: the old file's, with the meaning of INT96, which nobody writes any more."""
-    int96 = {
-        column.path.split(".", 1)[0] if "." in column.path else column.path
-        for column in map(file.schema.column, range(len(file.schema.names)))
-        if column.physical_type == "INT96"
-    }
+    """The schema of the new file: the old file's, but for INT96."""
+    leaves = map(file.schema.column, range(len(file.schema.names)))
+    int96 = {column.path.partition(".")[0] for column in leaves if column.physical_type == "INT96"}
     fields = []
     for place in places:
         column = stored.field(place)
@@ -163,22 +153,18 @@ def _schema(file: pq.ParquetFile, stored: pa.Schema, places: Sequence[int], cut:
             column = column.with_type(pa.timestamp("us", "UTC" if place in cut.instants else None))
         fields.append(column)
     if cut.row_ids is not None:
-        id_ = cut.row_ids.field_id
-        marks = {} if id_ is None else {"PARQUET:field_id": str(id_)}
-        fields.append(pa.field(cut.row_ids.name, pa.int64(), metadata=marks))
+        fields.append(cut.row_ids[0])
     return pa.schema(fields, metadata=stored.metadata)
 
 
 def _settings(file: pq.ParquetFile) -> dict[str, Any]:
     """Compression, and how decimals are stored, as in the file."""
     columns = [file.schema.column(i) for i in range(len(file.schema.names))]
-    decimals = [c for c in columns if c.logical_type.type == "DECIMAL"]
-    codec = "snappy"
-    if file.num_row_groups and columns:
-        codec = _CODECS.get(file.metadata.row_group(0).column(0).compression, codec)
+    decimals = [c.physical_type for c in columns if c.logical_type.type == "DECIMAL"]
+    codec = file.metadata.row_group(0).column(0).compression if file.num_row_groups and columns else None
     return {
-        "compression": codec,
-        "store_decimal_as_integer": any(c.physical_type in ("INT32", "INT64") for c in decimals),
+        "compression": _CODECS.get(str(codec), "snappy"),
+        "store_decimal_as_integer": not {"INT32", "INT64"}.isdisjoint(decimals),
     }
 
 
@@ -194,16 +180,16 @@ def _blocks(schema: pq.ParquetSchema) -> list[str]:
 
 
 Statistics: TypeAlias = Callable[[pa.Table, tuple[Field, ...]], Mapping[str, Any]]
-"""Makes a file's statistics of its columns' values, which are named as in the table."""
+"""The statistics of a file, by its columns' values, which are named as in the table."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settled:
     """A data file that is in its place.
 
-    size: bytes. count: rows; None: it is the source's file, whose metadata holds on.
-    rows: positions in the source's file of the rows that it has; None: all of them.
-    said: what metadata says of it besides; empty for the source's file.
+    size: bytes. count: rows; None: the source's file, whose metadata holds on.
+    rows: positions in the source's file; None: all of them.
+    said: the statistics; empty for the source's file.
     """
 
     size: int
@@ -212,7 +198,7 @@ class Settled:
     said: Mapping[str, Any] = field(default_factory=dict)
 
     def moved(self, positions: BitMap64) -> BitMap64:
-        """The present positions of rows at these positions of the source's file, without the rows that are gone."""
+        """The present positions of rows at positions of the source's file, without rows that are gone."""
         if self.rows is None:
             return positions
         here = np.isin(self.rows, np.fromiter(positions, np.uint64, len(positions)).astype(np.int64))
@@ -221,52 +207,65 @@ class Settled:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rewriter:
-    """Settles the files of one read.
+    """Writes the data files of a slice anew.
 
-    columns: those of the slice, of `plan.schema`; None: all.
-    row_ids: name and id of the column for ids of rows; None: they have none, or no column for them.
-    row_versions: likewise of the column that says when each row was last changed.
-    mask: gives columns other values; None: they stay.
+    columns: those of the slice, of the plans' schemas; None: all. rows: those of the slice; None: all.
+    row_ids: name and id of the column for ids of rows; None: rows have no ids, or no column for them.
+    row_versions: likewise of the column of the version that changed each row last.
+    pseudonyms: other values; None: values stay.
     """
 
-    plan: ScanPlan
     columns: tuple[Field, ...] | None
+    rows: KeptRows | None
     row_ids: tuple[str, int | None] | None
     row_versions: tuple[str, int | None] | None
     statistics: Statistics
-    mask: Mask | None = None
+    pseudonyms: Pseudonyms | None
 
-    def settle(self, ordinal: int, original: Path, target: Path, rows: Positions | None) -> Settled:
-        """The file with the rows and columns that stay.
-
-        ordinal: of the file in the plan. original: a copy of it. rows: that stay; None: all.
+    def settled(self, plans: Iterable[ScanPlan], keys: str, place: SlicePlace, names: SliceNames) -> dict[str, Settled]:
+        """All data files, in their place. keys: the column of planned files whose paths name them in the result.
 
         Raises:
-            UnsupportedError: it cannot be written without the others.
-            CorruptFileError: it cannot be read.
+            UnsupportedError: a file cannot be written without the other rows or columns.
+            CorruptFileError: a file cannot be read.
         """
-        (row,) = self.plan.files.slice(ordinal, 1).to_pylist()
+        found: dict[str, Settled] = {}
+        for plan in plans:
+            paths = zip(*(plan.files.column(name).to_pylist() for name in (keys, "physical")), strict=True)
+            with phase("rewriting files", plan.files.num_rows, "files") as advance:
+                for ordinal, (path, physical) in enumerate(paths):
+                    advance(1)
+                    if path in found or (self.rows is not None and physical not in self.rows):
+                        continue
+                    original, target = (place.file(name(path, anew=True)) for name in (names.fetched, names.written))
+                    with writing(target):
+                        found[path] = self._settle(plan, ordinal, original, target)
+        return found
+
+    def _settle(self, plan: ScanPlan, ordinal: int, original: Path, target: Path) -> Settled:
+        (row,) = plan.files.slice(ordinal, 1).to_pylist()
+        rows = None if self.rows is None else self.rows[row["physical"]]
         if row["format"] != "parquet":
             if self.columns is None and (rows is None or len(rows) == row["record_count"]):
                 return _linked(original, target)
             raise UnsupportedError(
                 f"Cannot rewrite data file: its format is {row['format']}, and only Parquet is written; "
                 "pull whole files",
-                table=self.plan.table,
+                table=plan.table,
                 file=row["path"],
             )
-        footer = read_footer(original, row["path"], self.plan.table)
+        footer = read_footer(original, row["path"], plan.table)
         rows = None if rows is None or len(rows) == footer.rows else rows
         if rows is None and self.columns is None:
             return _linked(original, target)
-        cut, stored = self._cut(row, footer, rows)
-        target.parent.mkdir(parents=True, exist_ok=True)
+        cut, stored = self._cut(plan, row, footer, rows)
         count = cut_file(original, target, cut, name=row["path"])
-        return Settled(target.stat().st_size, count, rows, self._said(ordinal, target, count, stored))
+        return Settled(target.stat().st_size, count, rows, self._said(plan, ordinal, target, count, stored))
 
-    def _cut(self, row: Mapping[str, Any], footer: Footer, rows: Positions | None) -> tuple[Cut, tuple[Field, ...]]:
-        """The cut of the file, and the columns of the slice that it has."""
-        plan = self.plan
+    def _cut(
+        self, plan: ScanPlan, row: Mapping[str, Any], footer: Footer, rows: Positions | None
+    ) -> tuple[Cut, tuple[Field, ...]]:
+        """The cut of a file, and the columns of the slice that it has."""
         positional = is_positional(footer.schema, name_mapping=plan.name_mapping)
         if self.columns is not None and positional and plan.lookup is ColumnLookup.ICEBERG:
             raise UnsupportedError(
@@ -288,37 +287,34 @@ class Rewriter:
         stored = {f: source.place for f, source in zip(wanted, sources, strict=True) if isinstance(source, Stored)}
         version = _place(self.row_versions, footer)
         places = None if self.columns is None else sorted({*stored.values(), *([] if version is None else [version])})
-        ids = self._row_ids(row, footer, rows)
-        if ids is not None and ids.place is not None:
-            places = [p for p in (range(len(footer.schema)) if places is None else places) if p != ids.place]
+        ids, own = None, _place(self.row_ids, footer)
+        if self.row_ids is not None and row["first_row_id"] is not None and not (rows is None and own is None):
+            name, id_ = self.row_ids
+            marks = {} if id_ is None else {"PARQUET:field_id": str(id_)}
+            ids = pa.field(name, pa.int64(), metadata=marks), own, row["first_row_id"]
+            if own is not None:
+                places = [p for p in (range(len(footer.schema)) if places is None else places) if p != own]
         instants = frozenset(p for f, p in stored.items() if isinstance(f.type, TimestampType) and f.type.utc)
-        masked = {} if self.mask is None else {place: column for column, place in stored.items()}
-        cut = Cut(rows=rows, places=places, instants=instants, row_ids=ids, mask=self.mask, masked=masked)
+        masked = {} if self.pseudonyms is None else {place: column for column, place in stored.items()}
+        cut = Cut(rows=rows, places=places, instants=instants, row_ids=ids, pseudonyms=self.pseudonyms, masked=masked)
         return cut, tuple(stored)
 
-    def _row_ids(self, row: Mapping[str, Any], footer: Footer, rows: Positions | None) -> RowIds | None:
-        if self.row_ids is None or row["first_row_id"] is None:
-            return None
-        place = _place(self.row_ids, footer)
-        if rows is None and place is None:
-            return None
-        name, id_ = self.row_ids
-        return RowIds(name=name, field_id=id_, place=place, first=row["first_row_id"])
-
-    def _said(self, ordinal: int, target: Path, count: int, stored: tuple[Field, ...]) -> Mapping[str, Any]:
-        """The statistics of the new file in the format's metadata, by what a reader finds in it."""
+    def _said(
+        self, plan: ScanPlan, ordinal: int, target: Path, count: int, stored: tuple[Field, ...]
+    ) -> Mapping[str, Any]:
+        """The statistics of the new file, by the values that a reader finds in it."""
         if not stored:
             return self.statistics(pa.table({"_": pa.nulls(count)}).drop_columns(["_"]), ())
-        files = self.plan.files.slice(ordinal, 1)
+        files = plan.files.slice(ordinal, 1)
         for name, value in (("physical", str(target)), ("record_count", count), ("size", target.stat().st_size)):
             index = files.schema.get_field_index(name)
             kind = files.schema.types[index]
             files = files.set_column(index, files.schema.field(index), pa.repeat(scalar_of(value, kind), 1))
-        partitions = self.plan.partitions
-        if self.mask is not None:  # the tuples are those of the values that were
+        partitions = plan.partitions
+        if self.pseudonyms is not None:  # the tuples are those of the old values
             partitions = tuple(replace(partition, constants={}) for partition in partitions)
         read = replace(
-            without_deletes(replace(self.plan, files=files, filter=None, partitions=partitions)),
+            without_deletes(replace(plan, files=files, filter=None, partitions=partitions)),
             columns=stored,
             storage=Storage(),
             row_commit_versions=None,
@@ -329,13 +325,13 @@ class Rewriter:
 
 
 def read_footer(original: Path, recorded: str, table: str) -> Footer:
-    """The footer of a file. original: a copy of the file. recorded, table: for messages."""
-    files = DuckDBFiles(cursor(), Storage())
-    return read_footers(files, [FileName(recorded, str(original))], table=table)[str(original)]
+    """The footer of a file. original: a copy. recorded, table: for messages."""
+    names = [FileName(recorded, str(original))]
+    return read_footers(DuckDBFiles(cursor(), Storage()), names, table=table)[str(original)]
 
 
 def _place(column: tuple[str, int | None] | None, footer: Footer) -> int | None:
-    """The path of a column that the table does not have; None: the file has no such column."""
+    """The place of a column by name and id; None: the file has no such column."""
     if column is None:
         return None
     name, id_ = column
@@ -343,14 +339,8 @@ def _place(column: tuple[str, int | None] | None, footer: Footer) -> int | None:
     return None if found is None else found.place
 
 
-def ordinals(plan: ScanPlan) -> dict[str, int]:
-    """The ordinal of each planned file, by its physical path."""
-    paths = plan.files.column("physical").to_pylist()
-    return {path: ordinal for ordinal, path in enumerate(paths)}
-
-
 def _linked(original: Path, target: Path) -> Settled:
-    """The source's file in its place; the original stays, so that an interrupted pull need not fetch it again."""
+    """The source's file in its place; the original stays, for a pull that goes on after an interruption."""
     target.parent.mkdir(parents=True, exist_ok=True)
     target.unlink(missing_ok=True)
     try:

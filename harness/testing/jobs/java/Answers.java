@@ -9,7 +9,7 @@ import org.apache.spark.QueryContext;
 import org.apache.spark.sql.AnalysisException;
 import org.apache.spark.unsafe.Platform;
 
-/** What Python knows, asked for: a request is JSON, and so is the answer, but for a plan, which is a Dataset. */
+/** Questions to Python: a request is JSON, and so is the answer, but for a plan, which is a Dataset. */
 public final class Answers {
     private static final ObjectMapper JSON = new ObjectMapper();
     private static final String CONDITION = "_LEGACY_ERROR_USER_RAISED_EXCEPTION"; // the one that is all message
@@ -28,7 +28,7 @@ public final class Answers {
         return request;
     }
 
-    /** The answer, which says what is wrong in `error`. */
+    /** The answer; its `error` is thrown. */
     static JsonNode ask(Map request, Object more) {
         return (JsonNode) told(call(request, more));
     }

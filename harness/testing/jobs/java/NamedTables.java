@@ -17,11 +17,12 @@ import org.apache.spark.sql.connector.catalog.SupportsNamespaces;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.TableChange;
 import org.apache.spark.sql.connector.catalog.TableWritePrivilege;
+import org.apache.spark.sql.connector.expressions.Expressions;
 import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
-/** A catalog of Spark whose tables Python knows: the job's sources, their metadata tables, and what the job wrote. */
+/** A catalog of Spark whose tables Python knows: the job's sources, their metadata tables, and its writes. */
 public class NamedTables implements StagingTableCatalog, SupportsNamespaces {
     private String name;
     private String session;
@@ -48,7 +49,26 @@ public class NamedTables implements StagingTableCatalog, SupportsNamespaces {
         if (told.has("missing")) {
             return otherwise(table);
         }
-        return new PlannedTable(session, told, Transforms.of(told.get("partitioning")));
+        return new PlannedTable(session, told, identities(told.get("partitioning")));
+    }
+
+    private static Transform[] identities(JsonNode columns) {
+        Transform[] found = new Transform[columns == null ? 0 : columns.size()];
+        for (int i = 0; i < found.length; i++) {
+            found[i] = Expressions.identity(((JsonNode) columns.get(i)).asText());
+        }
+        return found;
+    }
+
+    /** Partitioning as text, `days(ts)`. */
+    private static List described(Transform[] transforms) {
+        ArrayList found = new ArrayList();
+        for (int i = 0; i < transforms.length; i++) {
+            found.add(transforms[i].name().equals("identity")
+                ? transforms[i].references()[0].describe()
+                : transforms[i].describe());
+        }
+        return found;
     }
 
     /** A table that Python does not know. */
@@ -90,7 +110,7 @@ public class NamedTables implements StagingTableCatalog, SupportsNamespaces {
         Map request = request("stage", table);
         request.put("mode", mode);
         request.put("schema", schema.json());
-        request.put("partitioning", Transforms.described(partitioning));
+        request.put("partitioning", described(partitioning));
         request.put("properties", properties);
         return new PlannedTable(session, Answers.ask(request), partitioning);
     }

@@ -1,17 +1,25 @@
 package harness.jobs;
 
 import java.util.ArrayList;
+import java.util.Collections;
+import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
 import org.apache.spark.sql.classic.Dataset;
+import org.apache.spark.sql.connector.expressions.Expression;
+import org.apache.spark.sql.connector.expressions.Literal;
+import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.read.Batch;
 import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.connector.read.ScanBuilder;
 import org.apache.spark.sql.connector.read.SupportsPushDownRequiredColumns;
 import org.apache.spark.sql.connector.read.SupportsPushDownV2Filters;
+import org.apache.spark.sql.types.Decimal;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import org.apache.spark.unsafe.types.UTF8String;
 
 /** The columns and filters that a query has on a table. Spark applies all filters again: they only skip files. */
 public final class PlannedScan implements ScanBuilder, Scan, SupportsPushDownV2Filters, SupportsPushDownRequiredColumns {
@@ -73,8 +81,48 @@ public final class PlannedScan implements ScanBuilder, Scan, SupportsPushDownV2F
             names.add(wanted.fields()[i].name());
         }
         request.put("columns", names);
-        request.put("filters", Filters.described(filters));
+        request.put("filters", described(filters));
         request.put("options", options.asCaseSensitiveMap());
         return (Dataset) Answers.get(request);
+    }
+
+    /** Filters as lists and maps, for JSON; Python need not know an empty map. */
+    private static List described(Predicate[] filters) {
+        ArrayList found = new ArrayList();
+        for (int i = 0; i < filters.length; i++) {
+            found.add(described(filters[i]));
+        }
+        return found;
+    }
+
+    private static Map described(Expression expression) {
+        LinkedHashMap told = new LinkedHashMap();
+        if (expression instanceof NamedReference) {
+            told.put("column", ((NamedReference) expression).fieldNames());
+        } else if (expression instanceof Literal) {
+            return literal((Literal) expression);
+        } else if (expression instanceof Predicate) {
+            told.put("op", ((Predicate) expression).name());
+            Expression[] children = expression.children();
+            ArrayList parts = new ArrayList();
+            for (int i = 0; i < children.length; i++) {
+                parts.add(described(children[i]));
+            }
+            told.put("parts", parts);
+        }
+        return told;
+    }
+
+    /** A value as Catalyst has it: days, micros, unscaled numbers; of text, so that no number loses digits. */
+    private static Map literal(Literal literal) {
+        Object value = literal.value();
+        boolean isNumber = value instanceof Number || value instanceof Boolean || value instanceof Decimal;
+        if (!isNumber && !(value instanceof UTF8String)) {
+            return Collections.emptyMap();
+        }
+        LinkedHashMap told = new LinkedHashMap();
+        told.put("value", value.toString());
+        told.put("type", literal.dataType().simpleString());
+        return told;
     }
 }

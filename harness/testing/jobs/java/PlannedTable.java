@@ -19,7 +19,7 @@ import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
-/** What Python opened, under the number that it gave it. Rows are read as `PlannedReads` says, written as `TestWrite`. */
+/** A table that Python opened, under its number there. Rows are read as `PlannedReads` says, written as `TestWrite`. */
 public class PlannedTable implements SupportsRead, SupportsWrite, SupportsRowLevelOperations, StagedTable {
     final String session;
     final String number;
@@ -104,18 +104,12 @@ public class PlannedTable implements SupportsRead, SupportsWrite, SupportsRowLev
     }
 
     public void commitStagedChanges() {
-        tell("commit");
-    }
-
-    public void abortStagedChanges() {
-        tell("abort");
-    }
-
-    private void tell(String what) {
-        Map request = Answers.request(what, session);
+        Map request = Answers.request("commit", session);
         request.put("table", number);
         Answers.ask(request);
     }
+
+    public void abortStagedChanges() {} // rows that are not committed are nobody's
 
     public boolean equals(Object other) {
         return other instanceof PlannedTable && key.equals(((PlannedTable) other).key);

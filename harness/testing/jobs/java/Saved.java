@@ -4,7 +4,7 @@ import org.apache.spark.sql.SQLContext;
 import org.apache.spark.sql.sources.BaseRelation;
 import org.apache.spark.sql.types.StructType;
 
-/** What Spark is told of rows that were saved; nobody reads it. */
+/** The answer to Spark about saved rows; nobody reads it. */
 final class Saved extends BaseRelation {
     private final SQLContext context;
     private final StructType schema;

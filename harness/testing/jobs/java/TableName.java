@@ -1,6 +1,5 @@
 package harness.jobs;
 
-import java.util.Arrays;
 import org.apache.spark.sql.connector.catalog.Identifier;
 
 /** `Identifier.of`, which Janino cannot call: it is a static method of an interface. */
@@ -19,15 +18,5 @@ final class TableName implements Identifier {
 
     public String name() {
         return name;
-    }
-
-    public boolean equals(Object other) {
-        return other instanceof Identifier
-            && name.equals(((Identifier) other).name())
-            && Arrays.equals(namespace, ((Identifier) other).namespace());
-    }
-
-    public int hashCode() {
-        return name.hashCode();
     }
 }

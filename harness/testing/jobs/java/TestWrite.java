@@ -1,6 +1,5 @@
 package harness.jobs;
 
-import com.fasterxml.jackson.databind.JsonNode;
 import java.util.ArrayList;
 import java.util.Map;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
@@ -16,11 +15,13 @@ import org.apache.spark.sql.connector.write.WriterCommitMessage;
 import org.apache.spark.sql.execution.datasources.v2.parquet.ParquetWrite;
 
 /** Rows that a job writes: Parquet in a scratch directory, which Python gets to know when all of it is there. */
-public final class TestWrite implements SupportsOverwriteV2, SupportsDynamicOverwrite {
+public final class TestWrite implements SupportsOverwriteV2, SupportsDynamicOverwrite, Write, BatchWrite {
     private final PlannedTable table;
     private final LogicalWriteInfo info;
     private String mode;
     private String where = null;
+    private String directory;
+    private BatchWrite files;
 
     TestWrite(PlannedTable table, LogicalWriteInfo info, String mode) {
         this.table = table;
@@ -55,11 +56,32 @@ public final class TestWrite implements SupportsOverwriteV2, SupportsDynamicOver
         Map request = Answers.request("directory", table.session);
         request.put("table", table.number);
         request.put("options", info.options().asCaseSensitiveMap());
-        String directory = Answers.ask(request).get("directory").asText();
-        return new Directory(this, directory);
+        directory = Answers.ask(request).get("directory").asText();
+        return this;
     }
 
-    void done(String directory) {
+    public BatchWrite toBatch() {
+        ArrayList paths = new ArrayList();
+        paths.add(directory);
+        files = new ParquetWrite(
+            scala.jdk.javaapi.CollectionConverters.asScala(paths).toList(), "parquet", new AnyType(), info).toBatch();
+        return this;
+    }
+
+    public DataWriterFactory createBatchWriterFactory(PhysicalWriteInfo physical) {
+        return files.createBatchWriterFactory(physical);
+    }
+
+    public boolean useCommitCoordinator() {
+        return files.useCommitCoordinator();
+    }
+
+    public void onDataWriterCommit(WriterCommitMessage message) {
+        files.onDataWriterCommit(message);
+    }
+
+    public void commit(WriterCommitMessage[] messages) {
+        files.commit(messages);
         Map request = Answers.request("written", table.session);
         request.put("table", table.number);
         request.put("mode", mode);
@@ -70,55 +92,8 @@ public final class TestWrite implements SupportsOverwriteV2, SupportsDynamicOver
         Answers.ask(request);
     }
 
-    private static final class Directory implements Write {
-        private final TestWrite asked;
-        private final String directory;
-
-        Directory(TestWrite asked, String directory) {
-            this.asked = asked;
-            this.directory = directory;
-        }
-
-        public BatchWrite toBatch() {
-            ArrayList paths = new ArrayList();
-            paths.add(directory);
-            ParquetWrite files = new ParquetWrite(
-                scala.jdk.javaapi.CollectionConverters.asScala(paths).toList(), "parquet", new AnyType(), asked.info);
-            return new Files(asked, directory, files.toBatch());
-        }
-    }
-
-    private static final class Files implements BatchWrite {
-        private final TestWrite asked;
-        private final String directory;
-        private final BatchWrite files;
-
-        Files(TestWrite asked, String directory, BatchWrite files) {
-            this.asked = asked;
-            this.directory = directory;
-            this.files = files;
-        }
-
-        public DataWriterFactory createBatchWriterFactory(PhysicalWriteInfo info) {
-            return files.createBatchWriterFactory(info);
-        }
-
-        public boolean useCommitCoordinator() {
-            return files.useCommitCoordinator();
-        }
-
-        public void onDataWriterCommit(WriterCommitMessage message) {
-            files.onDataWriterCommit(message);
-        }
-
-        public void commit(WriterCommitMessage[] messages) {
-            files.commit(messages);
-            asked.done(directory);
-        }
-
-        public void abort(WriterCommitMessage[] messages) {
-            files.abort(messages);
-        }
+    public void abort(WriterCommitMessage[] messages) {
+        files.abort(messages);
     }
 
     private static final class AnyType extends scala.runtime.AbstractFunction1 implements java.io.Serializable {

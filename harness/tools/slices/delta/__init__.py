@@ -1,1 +1,1 @@
-"""Slices of Delta tables: `pulling` writes the log anew from the `contents`, by the `actions` of both."""
+"""Slices of Delta tables: `pulling` chooses their contents and writes the log anew, in the `actions` of both."""

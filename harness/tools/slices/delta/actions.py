@@ -1,11 +1,10 @@
-"""Actions of a slice as the log spells them: made of what harness read, under the slice's paths."""
+"""Actions of a slice as the log spells them: made of the parsed actions, under the slice's paths."""
 
 from __future__ import annotations
 
 import datetime as dt
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, TypeAlias
 
@@ -13,18 +12,15 @@ import pyarrow as pa
 
 from harness.metadata.delta.actions import DeletionVectorDescriptor, DomainMetadata, Metadata, Protocol, Transaction
 from harness.metadata.model.schema import Field, StructType
-from harness.testing.writing.delta.files import statistics_of, write_vectors, z85
+from harness.testing.writing.delta.files import statistics_of, z85
 from harness.testing.writing.delta.values import encoded_path, json_text
-from harness.tools.slices.delta.contents import DeltaContents
-from harness.tools.slices.place import SliceNames, SlicePlace, writing
-from harness.tools.slices.rewriting import Settled, ordinals
 
 Json: TypeAlias = dict[str, Any]
 _CATALOG = frozenset({"catalogManaged", "catalogOwned-preview"})
 
 
 def protocol_json(protocol: Protocol) -> Json:
-    """The protocol; a slice has no catalog that would manage it."""
+    """The protocol, without the features of a catalog."""
     found: Json = {"minReaderVersion": protocol.min_reader_version, "minWriterVersion": protocol.min_writer_version}
     for name, features in (("readerFeatures", protocol.reader_features), ("writerFeatures", protocol.writer_features)):
         if features is not None:
@@ -33,7 +29,7 @@ def protocol_json(protocol: Protocol) -> Json:
 
 
 def is_managed(protocol: Protocol) -> bool:
-    """True if the protocol names a catalog's feature, which `protocol_json` leaves out."""
+    """Tells whether the protocol names a feature that `protocol_json` leaves out."""
     return bool(_CATALOG & {*(protocol.reader_features or ()), *(protocol.writer_features or ())})
 
 
@@ -54,10 +50,9 @@ def metadata_json(metadata: Metadata) -> Json:
 
 def transaction_json(transaction: Transaction) -> Json:
     """A txn action."""
-    found: Json = {"appId": transaction.app_id, "version": transaction.version}
-    if transaction.last_updated_ms is not None:
-        found["lastUpdated"] = transaction.last_updated_ms
-    return found
+    updated = transaction.last_updated_ms
+    told = {} if updated is None else {"lastUpdated": updated}
+    return {"appId": transaction.app_id, "version": transaction.version, **told}
 
 
 def domain_json(domain: DomainMetadata) -> Json:
@@ -68,7 +63,7 @@ def domain_json(domain: DomainMetadata) -> Json:
 def add_json(row: Mapping[str, Any], target: str, size: int, vector: Json | None, *, data_change: bool) -> Json:
     """The add action of a file.
 
-    row: of `FILES_STATE` or `ADDS`. target: its path in the slice. size: in bytes, as it is. vector: its descriptor.
+    row: of `FILES_STATE` or `ADDS`. target: its path in the slice. size: in bytes. vector: its descriptor.
     """
     found: Json = {
         "path": encoded_path(target),
@@ -82,7 +77,7 @@ def add_json(row: Mapping[str, Any], target: str, size: int, vector: Json | None
         found["stats"] = row["stats"]
     elif parsed is not None and (plain := _plain(parsed)).get("numRecords") is not None:
         found["stats"] = json_text(plain)
-    return found | _shared(row, vector)
+    return found | _known(row, _TRACKED, vector)
 
 
 def remove_json(row: Mapping[str, Any], target: str, vector: Json | None) -> Json:
@@ -90,20 +85,17 @@ def remove_json(row: Mapping[str, Any], target: str, vector: Json | None) -> Jso
     found: Json = {"path": encoded_path(target), "dataChange": row["data_change"]}
     if row["partition_values"] is not None:
         found["partitionValues"] = dict(row["partition_values"])
-    return found | _known(row, _REMOVED) | _shared(row, vector)
+    return found | _known(row, _REMOVED | _TRACKED, vector)
 
 
 _REMOVED = {"deletionTimestamp": "deletion_time", "extendedFileMetadata": "extended_file_metadata", "size": "size"}
 _TRACKED = {"baseRowId": "base_row_id", "defaultRowCommitVersion": "default_row_commit_version"}
 
 
-def _shared(row: Mapping[str, Any], vector: Json | None) -> Json:
-    return {**({} if vector is None else {"deletionVector": vector}), **_known(row, _TRACKED)}
-
-
-def _known(row: Mapping[str, Any], names: Mapping[str, str]) -> Json:
-    """The columns that are not null, by the names of the log."""
-    return {name: row[column] for name, column in names.items() if row[column] is not None}
+def _known(row: Mapping[str, Any], names: Mapping[str, str], vector: Json | None) -> Json:
+    """The columns that are not null, by the names of the log, and the deletion vector."""
+    found: Json = {} if vector is None else {"deletionVector": vector}
+    return found | {name: row[column] for name, column in names.items() if row[column] is not None}
 
 
 def _plain(struct: Mapping[str, Any]) -> Json:
@@ -136,72 +128,32 @@ def file_statistics(values: pa.Table, fields: tuple[Field, ...]) -> Json:
 
 
 def _physical(level: Json, fields: tuple[Field, ...]) -> Json:
-    """The same under physical names."""
-    by_name = {f.name: f for f in fields}
-    return {by_name[name].physical_name or name: _inner(by_name[name], value) for name, value in level.items()}
-
-
-def _inner(field: Field, value: Any) -> Any:
-    return _physical(value, field.type.fields) if isinstance(field.type, StructType) else value
+    found: Json = {}
+    for f in fields:
+        if f.name in level:
+            value, name = level[f.name], f.physical_name or f.name
+            found[name] = _physical(value, f.type.fields) if isinstance(f.type, StructType) else value
+    return found
 
 
 # Deletion vectors of a slice: files of them copied under names that descriptors spell, or written anew.
 
 
 def vector_target(file: str) -> str:
-    """The name in the slice of a file of vectors, by its physical path; always the same for one file."""
-    return f"deletion_vector_{_id(file)}.bin"
+    """The name in the slice of a file of vectors, by its physical path."""
+    return f"deletion_vector_{vector_name(file)}.bin"
 
 
 def copied_vector(vector: DeletionVectorDescriptor, file: str | None) -> Json:
-    """The descriptor of a vector whose file was copied; `file`: its physical path, None for one in the log."""
+    """The descriptor of a vector whose file was copied. file: its physical path; None: the vector is in the log."""
     found: Json = {"storageType": "i", "pathOrInlineDv": vector.path_or_inline}
     if file is not None:
-        found = {"storageType": "u", "pathOrInlineDv": z85(_id(file).bytes)}
+        found = {"storageType": "u", "pathOrInlineDv": z85(vector_name(file).bytes)}
         if vector.offset is not None:
             found["offset"] = vector.offset
     return {**found, "sizeInBytes": vector.size, "cardinality": vector.cardinality}
 
 
-def _id(file: str) -> uuid.UUID:
+def vector_name(file: str) -> uuid.UUID:
+    """The id in the name of a file of vectors, always the same for one text."""
     return uuid.uuid5(uuid.NAMESPACE_URL, file)
-
-
-@dataclass(frozen=True, slots=True)
-class Vectors:
-    """The vectors of files that lost rows, by the physical path of the data file and the id of the old vector."""
-
-    known: Mapping[tuple[str, str], Json]
-
-    @staticmethod
-    def written(
-        contents: DeltaContents, settled: Mapping[str, Settled], place: SlicePlace, names: SliceNames, *, compact: bool
-    ) -> Vectors:
-        """Writes those that delete a row of the slice, into one file. compact: none of them does."""
-        if compact:
-            return Vectors({})
-        vectors = {
-            (row["physical"], vector.unique_id)
-            for row in contents.adds()
-            if (vector := DeletionVectorDescriptor.of(row)) is not None
-        }
-        dead = {}
-        for version, plan in contents.plans.items():
-            places = ordinals(plan)
-            here = {row[0]: row for row in contents.live_vectors(version) if row in vectors}
-            wanted = [places[path] for path in here if path in places]
-            loaded = plan.load_positions(wanted)
-            for path, key in here.items():
-                positions = loaded.get(places[path]) if path in places else None
-                if positions and path in settled and (moved := settled[path].moved(positions)):
-                    dead[key] = moved
-        if not dead:
-            return Vectors({})
-        with writing(place.directory):
-            name = _id(f"vectors of a slice {names.refreshed}")
-            described = write_vectors(place.directory, name, 0, dead.values())
-        return Vectors(dict(zip(dead, described, strict=True)))
-
-    def of(self, path: str, vector: DeletionVectorDescriptor) -> Json | None:
-        """The descriptor of the data file's vector in the slice; None: it deletes none of its rows."""
-        return self.known.get((path, vector.unique_id))

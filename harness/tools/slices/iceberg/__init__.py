@@ -1,1 +1,1 @@
-"""Slices of Iceberg tables: `pulling` writes delete files anew from the `contents`, and `manifests` the metadata."""
+"""Slices of Iceberg tables: `pulling` writes delete files anew, and `manifests` chooses and writes the metadata."""

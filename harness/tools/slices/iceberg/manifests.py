@@ -1,49 +1,219 @@
-"""Manifests and manifest lists of a slice: the source's entries under their new paths, nothing inherited.
+"""The metadata of a slice of an Iceberg table: its contents, manifests and manifest lists, and its document.
 
-Sequence numbers, snapshot ids and row ids are written out, so that an entry means what it meant however many of its
-neighbours are gone.
+Entries are the source's under their new paths. Sequence numbers, snapshot ids and row ids are written out, so that an
+entry means the same however many of its neighbours are gone.
 """
 
 from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
-from harness.metadata.iceberg.manifests import ManifestEntry, ManifestFile
+from harness.errors import RequestError
+from harness.metadata.filters.predicate import Filter
+from harness.metadata.iceberg.manifests import ALL, Content, ManifestEntry, ManifestFile, open_manifest
 from harness.metadata.iceberg.metadata import decompress
 from harness.metadata.iceberg.model import PartitionSpec, Snapshot
+from harness.metadata.iceberg.scan import manifests_of, with_specs_of
+from harness.metadata.iceberg.source import IcebergSelection, ScanSource
 from harness.metadata.iceberg.table import IcebergTable
+from harness.metadata.iceberg.transforms import Void
 from harness.metadata.iceberg.values import partition_types
-from harness.metadata.model.schema import (
-    BinaryType,
-    BooleanType,
-    Field,
-    FloatType,
-    IntegerType,
-    OpaqueType,
-    Schema,
-    StringType,
-    Type,
-)
+from harness.metadata.model import schema as dt
+from harness.metadata.plan.scan_plan import ScanPlan
+from harness.storage.limits import contained
 from harness.testing.writing.iceberg.avro import AvroDocument, avro_name, avro_value, int_map, manifest_list_schema
 from harness.testing.writing.iceberg.commit import CommitContext, write_manifest
-from harness.tools.slices.iceberg.contents import FileKey, IcebergContents, key_of
+
+FileKey: TypeAlias = tuple[str, int | None]
+"""The identity of entries: the recorded path and, of a deletion vector, its place in the file."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IcebergContents:
+    """The contents of a slice.
+
+    source: the table, with the specs that only its manifests know.
+    selection: the read; the slice's current snapshot and schema.
+    snapshots: oldest first; the last is the selected one. Empty: the table has none.
+    lists: of each snapshot, by its id, the manifests with an entry that the slice holds.
+    entries: of each manifest, by its path, these entries.
+    plans: of each snapshot, by its id, the filtered read.
+    """
+
+    source: ScanSource = field(repr=False)
+    selection: IcebergSelection
+    snapshots: tuple[Snapshot, ...]
+    lists: Mapping[int, tuple[ManifestFile, ...]]
+    entries: Mapping[str, tuple[ManifestEntry, ...]]
+    plans: Mapping[int, ScanPlan]
+
+    def files(self, *contents: Content) -> Iterator[ManifestEntry]:
+        """Each file of these kinds once, as the first manifest lists it."""
+        seen: set[FileKey] = set()
+        for entries in self.entries.values():
+            for entry in entries:
+                if entry.file.content in contents and key_of(entry) not in seen:
+                    seen.add(key_of(entry))
+                    yield entry
+
+
+def key_of(entry: ManifestEntry) -> FileKey:
+    """The identity of the entry's file."""
+    return entry.file.path, entry.file.content_offset
+
+
+def contents_of(
+    table: IcebergTable, selection: IcebergSelection, where: str | Filter | None, last: int
+) -> IcebergContents:
+    """The contents of a slice of a snapshot and the `last` - 1 before it.
+
+    Raises:
+        As planning a read of each of them does.
+    """
+    newest: list[Snapshot] = []
+    snapshot = selection.snapshot
+    while snapshot is not None and len(newest) < last and snapshot not in newest:  # fewer, where they have expired
+        newest.append(snapshot)
+        snapshot = None if snapshot.parent_id is None else table.metadata.snapshots.get(snapshot.parent_id)
+    snapshots = tuple(reversed(newest))
+    selections = {s.id: table.select(s.id, None, None) for s in snapshots[:-1]}
+    if selection.snapshot is not None:
+        selections[selection.snapshot.id] = selection
+    plans = {id_: table.plan(chosen, None, where) for id_, chosen in selections.items()}
+    kept: set[FileKey] = set()
+    for plan in plans.values():
+        kept.update((path, None) for path in plan.files.column("path").to_pylist())
+        kept.update((delete.path, None) for delete in plan.equality_deletes)
+        kept.update((delete.path, delete.offset) for delete in plan.position_deletes)
+    listed = {snapshot.id: manifests_of(table.source, snapshot) for snapshot in snapshots}
+    every = {m.path: m for manifests in listed.values() for m in manifests}
+    source = with_specs_of(every.values(), replace(table.source, storage=table.source.storage.for_read()))
+    entries = _entries(source, selection, every, kept)
+    return IcebergContents(
+        source=source,
+        selection=selection,
+        snapshots=snapshots,
+        lists={id_: tuple(m for m in manifests if m.path in entries) for id_, manifests in listed.items()},
+        entries=entries,
+        plans=plans,
+    )
+
+
+def _entries(
+    source: ScanSource, selection: IcebergSelection, manifests: Mapping[str, ManifestFile], kept: set[FileKey]
+) -> dict[str, tuple[ManifestEntry, ...]]:
+    """The entries of kept files, by manifest, with all that the metadata says of them."""
+    metadata, storage = source.metadata, source.storage
+    schemas = [selection.schema, *metadata.schemas.values()]
+    found = {}
+    with source.reading(list(manifests.values())) as read:
+        for manifest in manifests.values():
+            with contained(file=manifest.path):
+                reader = open_manifest(
+                    read(manifest), manifest, specs=metadata.specs, schemas=schemas, limits=storage.limits
+                )
+                chosen = tuple(entry for entry in reader.entries(ALL) if key_of(entry) in kept)
+            if chosen:
+                found[manifest.path] = chosen
+    return found
+
+
+# A slice with fewer columns: the columns that it needs, and the metadata without the others.
+
+
+_NAME_MAPPING = "schema.name-mapping.default"
+
+
+def check_columns(contents: IcebergContents, columns: tuple[dt.Field, ...], *, compact: bool) -> None:
+    """Raises RequestError: a partition or an equality delete needs another column."""
+    ids = {f.id for _, f in dt.walk(columns)}
+    specs = contents.source.metadata.specs
+    known = contents.selection.schema.by_id()
+    used = {entry.file.spec_id for entry in contents.files(*Content)} | {contents.source.metadata.default_spec_id}
+    # The source of a partition field may be a column that the table has dropped; the slice need not have it.
+    needed = [
+        (id_, f"the partition field {f.name}")
+        for spec_id in sorted(used & specs.keys())
+        for f in specs[spec_id].fields
+        if not isinstance(f.transform, Void)
+        for id_ in f.source_ids
+        if id_ in known
+    ]
+    deletes = () if compact else contents.files(Content.EQUALITY_DELETES)
+    needed += [(id_, "an equality delete") for entry in deletes for id_ in entry.file.equality_ids or ()]
+    for id_, by in needed:
+        if id_ not in ids:
+            name = known[id_][0][0] if id_ in known else f"of id {id_}, which the table has dropped"
+            raise RequestError(
+                f"Cannot leave out column {name}: {by} needs it; name it in columns",
+                table=contents.source.metadata.location,
+                field=name,
+                options=("columns", "compact"),
+            )
+
+
+def narrowed(
+    source: Mapping[str, Any], columns: tuple[dt.Field, ...], contents: IcebergContents
+) -> tuple[dict[str, Any], list[str]]:
+    """The document with these columns alone, and a sentence for each other lack."""
+    document = copy.deepcopy(dict(source))
+    kept = {f.id for f in columns}
+    ids = {f.id for _, f in dt.walk(columns)}
+    for schema in (*(document.get("schemas") or ()), *([document["schema"]] if "schema" in document else ())):
+        schema["fields"] = [f for f in schema["fields"] if f["id"] in kept]
+        if "identifier-field-ids" in schema:
+            schema["identifier-field-ids"] = [i for i in schema["identifier-field-ids"] if i in ids]
+    orders, told = document.get("sort-orders") or [], []
+    ordered = [order for order in orders if ids.issuperset(_sources(order))]
+    if len(ordered) < len(orders):
+        if not any(order["order-id"] == 0 for order in ordered):
+            ordered.append({"order-id": 0, "fields": []})
+        document["sort-orders"] = ordered
+        if document.get("default-sort-order-id") not in {order["order-id"] for order in ordered}:
+            document["default-sort-order-id"] = 0
+        told = ["Left out sort orders, as they have columns that are left out"]
+    used = {entry.file.spec_id for entry in contents.files(*Content)} | {document.get("default-spec-id", 0)}
+    if "partition-specs" in document:
+        specs = document["partition-specs"]
+        document["partition-specs"] = [s for s in specs if s["spec-id"] in used or ids.issuperset(_sources(s))]
+    properties = document.get("properties") or {}
+    gone = {f.name for schema in contents.source.metadata.schemas.values() for f in schema.fields if f.id not in kept}
+    document["properties"] = {
+        name: text
+        for name, text in properties.items()
+        if not any(name.endswith(f".column.{column}") for column in gone)
+    }
+    if _NAME_MAPPING in properties:
+        mapping = [m for m in json.loads(properties[_NAME_MAPPING]) if m.get("field-id") in kept]
+        document["properties"][_NAME_MAPPING] = json.dumps(mapping)
+    return document, told
+
+
+def _sources(order: Mapping[str, Any]) -> list[int]:
+    """The columns of a sort order or a partition spec."""
+    return [
+        source
+        for f in order["fields"]
+        for source in ([f["source-id"]] if "source-id" in f else f.get("source-ids") or ())
+    ]
+
+
+# Manifests and manifest lists.
 
 _MAPS = ("column_sizes", "value_counts", "null_value_counts", "nan_value_counts", "lower_bounds", "upper_bounds")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestWriter:
-    """Writes manifests into a folder that readers know under another name.
+    """Writes manifests of the slice's contents into a folder that readers know under another name.
 
-    contents: what the slice holds.
-    written: what became of its files: parts of their `data_file`, path and size at least; a file without is gone.
-    folder: where manifests are written. recorded: what their paths begin with.
-    schema_json: the slice's current schema.
+    written: the parts of its files' `data_file` that are new, path and size at least; a file without is gone.
+    folder: of the manifests. recorded: the folder as paths in the metadata begin. schema_json: the current schema.
     """
 
     contents: IcebergContents
@@ -88,7 +258,7 @@ class ManifestWriter:
         types = partition_types(spec, schemas)
         tuples = [entry.file.partition for entry in entries]
         fields = [
-            Field(id=f.field_id, name=f.name, type=_writable(types[f.field_id], [t.get(f.field_id) for t in tuples]))
+            dt.Field(id=f.field_id, name=f.name, type=_writable(types[f.field_id], [t.get(f.field_id) for t in tuples]))
             for f in spec.fields
         ]
 
@@ -106,12 +276,12 @@ class ManifestWriter:
             partition_fields={spec.id: fields},
             spec_json={spec.id: spec_fields(spec)},
             store=store,
-            load=_nothing,
+            load=dict[str, AvroDocument]().__getitem__,
         )
         rows = [self._entry(entry, fields, manifest) for entry in entries]
         return write_manifest(context, spec.id, int(manifest.is_deletes), rows)
 
-    def _entry(self, entry: ManifestEntry, fields: Sequence[Field], manifest: ManifestFile) -> dict[str, Any]:
+    def _entry(self, entry: ManifestEntry, fields: Sequence[dt.Field], manifest: ManifestFile) -> dict[str, Any]:
         file = entry.file
         data_file = {
             "content": int(file.content),
@@ -149,35 +319,24 @@ def spec_fields(spec: PartitionSpec) -> list[dict[str, Any]]:
 
 
 def _signed(number: int) -> int:
-    """A snapshot id that a writer gave more than 64 bits, as those read it that keep 64."""
+    """The lower 64 bits of a snapshot id, as readers keep them that have no more."""
     return (number + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
-def _nothing(path: str) -> AvroDocument:
-    raise LookupError(path)
-
-
-def _writable(type_: Type, values: Iterable[Any]) -> Type:
-    """The type; in place of one that nobody knows any more, one that holds the values."""
-    if not isinstance(type_, OpaqueType):
+def _writable(type_: dt.Type, values: Iterable[Any]) -> dt.Type:
+    """The type; in place of an unknown one, a type that holds the values."""
+    if not isinstance(type_, dt.OpaqueType):
         return type_
-    match next((value for value in values if value is not None), None):
-        case bool():
-            return BooleanType()
-        case int():
-            return IntegerType(64)
-        case float():
-            return FloatType(64)
-        case bytes():
-            return BinaryType()
-        case _:
-            return StringType()
+    value = next((value for value in values if value is not None), None)
+    types = (dt.BooleanType(), dt.IntegerType(64), dt.FloatType(64), dt.BinaryType())
+    known: dict[type, dt.Type] = dict(zip((bool, int, float, bytes), types, strict=True))
+    return known.get(type(value), dt.StringType())
 
 
-# The metadata document of a slice: the source's, as it is, but for what is not in the slice.
+# The metadata document of a slice: the source's, without the parts that the slice lacks.
 
 
-# Properties with places for new files, or classes that a writer would ask: none of the slice's.
+# Properties with places for new files, or classes that a writer would ask: not the slice's.
 _LOCATING = (
     *("write.data.path", "write.metadata.path", "write.object-storage.path", "write.folder-storage.path"),
     *("write.location-provider.impl", "write.object-storage.enabled"),
@@ -192,7 +351,7 @@ def read_document(table: IcebergTable) -> dict[str, Any]:
     return document
 
 
-def schema_json(document: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
+def schema_json(document: Mapping[str, Any], schema: dt.Schema) -> dict[str, Any]:
     """A schema of the document, as it is there, with its id."""
     listed = document.get("schemas") or [document["schema"]]
     return next({"schema-id": 0, **s} for s in listed if s.get("schema-id", 0) == schema.id)
@@ -202,7 +361,7 @@ def slice_document(
     source: Mapping[str, Any],
     *,
     location: str,
-    schema: Schema,
+    schema: dt.Schema,
     snapshots: tuple[Snapshot, ...],
     lists: Mapping[int, str],
     specs: Mapping[int, PartitionSpec],
@@ -212,12 +371,11 @@ def slice_document(
 
     Args:
         source: the table's, see `read_document`.
-        location: the slice's.
-        schema: the slice's current one.
+        location, schema: the slice's.
         snapshots: oldest first; the last is the slice's current one.
         lists: recorded paths of manifest lists by snapshot id.
         specs: of the slice's files, some of which only manifests may know.
-        whole: whether the slice has all files of its snapshots, so that their totals are right.
+        whole: True: the slice has all files of its snapshots, so that their totals are right.
     """
     document = copy.deepcopy(dict(source))
     ids = {snapshot.id for snapshot in snapshots}
@@ -252,7 +410,7 @@ def slice_document(
 
 
 def left_out(source: Mapping[str, Any], document: Mapping[str, Any]) -> list[str]:
-    """Metadata of the source that the slice lacks, a sentence each."""
+    """A sentence for each kind of metadata that the slice lacks."""
     told = []
     for name, what in (("refs", "branches and tags"), ("properties", "properties")):
         gone = sorted(set(source.get(name) or {}) - set(document.get(name) or {}))
