@@ -251,18 +251,18 @@ def write_matrix(matrix: str) -> None:
 
 
 def verified_reads(matrix: str) -> str:
-    """The last line of the matrix as a table: each reader with its share, and what it read wrongly; the best first."""
-    head, *_, totals, last = [line for line in matrix.splitlines() if line.startswith("| ")]
-    readers, results, shares = (
-        [cell.strip() for cell in line.strip("| ").split(" | ")][1:] for line in (head, totals, last)
-    )
-    rows = []
-    for reader, share, result in zip(readers, shares, results, strict=True):
-        percent, wrong = float(share.removesuffix("%")), re.search(r"✗ (\d+)", result)
-        bar = "█" * round(percent / 5)
-        rows.append((-percent, f"| {reader} | {share} | {bar} | {0 if wrong is None else wrong[1]} |"))
-    lines = [line for _, line in sorted(rows, key=lambda row: row[0])]
-    return "\n".join(["| Reader | Reads verified | | Read wrongly |", "|---|---:|---|---:|", *lines]) + "\n"
+    """The last lines of the matrix as a table: what each reader reads wrongly, and rightly; the best first."""
+    head, *_, wrong, broken, claimed, all_ = [line for line in matrix.splitlines() if line.startswith("| ")]
+    chosen = (head, wrong, broken, claimed, all_)
+    columns = [[cell.strip() for cell in line.strip("| ").split(" | ")][1:] for line in chosen]
+
+    def share(row: tuple[str, ...]) -> float:
+        return float(row[4].removesuffix("%"))
+
+    rows = sorted(zip(*columns, strict=True), key=share, reverse=True)
+    table = [f"| {' | '.join(row)} | {'█' * round(share(row) / 5)} |" for row in rows]
+    first = "| Reader | Wrong rows, no error | Broken tables read | Right of what it reads | Right of all | |"
+    return "\n".join([first, "|---|---:|---:|---:|---:|---|", *table]) + "\n"
 
 
 def _between_marks(page: Path, name: str, text: str) -> None:

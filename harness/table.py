@@ -24,12 +24,13 @@ from harness.errors import (
     RequestError,
     TableNotFoundError,
     UnsupportedError,
+    html_text,
     size_text,
     warn,
 )
 from harness.metadata.filters.predicate import Filter
 from harness.metadata.model.arguments import checked
-from harness.metadata.model.frames import described, html_text
+from harness.metadata.model.frames import described
 from harness.metadata.model.schema import Schema
 from harness.metadata.model.times import When, parse_moment, show_ms
 from harness.metadata.plan.read_options import Prune, Ratified, ReadOptions, catalog_answer, parse_prune

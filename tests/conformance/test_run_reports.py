@@ -49,12 +49,13 @@ class TestText:
     def test_what_is_unsupported_is_told_once_for_each_reason_with_nothing_that_steers_a_terminal(self):
         assert "UNSUPPORTED  good: no\\x1b[31m such  (delta/log/broken)\n" in to_text(SAMPLE)
 
-    def test_the_verified_share_and_counts_of_each_engine(self):
+    def test_the_score_and_counts_of_each_engine(self):
         lines = [line.split("  ") for line in to_text(SAMPLE).splitlines()]
         found = {line[0]: [cell.strip() for cell in line if cell.strip()] for line in lines}
-        assert found["engine"] == ["engine", "PASS", "FAIL", "UNSUPPORTED", "ERROR", "OPEN", "verified"]
-        assert found["good 1.0"] == ["good 1.0", "1", "0", "1", "0", "0", "2 of 3 reads (66.7 %)"]
-        assert found["bad 2.0 <b>"] == ["bad 2.0 <b>", "0", "1", "0", "1", "0", "2 of 3 reads (66.7 %)"]
+        counts, ends = ["PASS", "FAIL", "UNSUPPORTED", "ERROR", "OPEN"], ["right of its reads", "right of all"]
+        assert found["engine"] == ["engine", "wrong rows", *counts, *ends]
+        assert found["good 1.0"] == ["good 1.0", "0", "1", "0", "1", "0", "0", "100.0 %", "66.7 %"]
+        assert found["bad 2.0 <b>"] == ["bad 2.0 <b>", "1", "0", "1", "0", "1", "0", "33.3 %", "33.3 %"]
 
     def test_what_did_not_run_and_what_matched_nothing(self):
         text = to_text(SAMPLE)
@@ -76,7 +77,10 @@ class TestJson:
         document = json.loads(to_json(SAMPLE))
         assert (document["format"], document["kind"]) == (1, "conformance")
         assert document["features"]["broken"] == {"good": {"UNSUPPORTED": 1}, "bad": {"ERROR": 1}}
-        assert [(e["name"], e["verified"], e["reads"]) for e in document["engines"]] == [("good", 2, 3), ("bad", 2, 3)]
+        assert [(e["name"], e["score"]) for e in document["engines"]] == [
+            ("good", {"wrong": 0, "broken": 0, "right": 2, "failed": 0, "declined": 1}),
+            ("bad", {"wrong": 1, "broken": 0, "right": 1, "failed": 1, "declined": 0}),
+        ]
         failed = document["cases"][1]
         assert (failed["engine"], failed["outcome"], failed["command"]) == ("bad", "FAIL", AGAIN)
         assert failed["checks"][0]["difference"]["only_left"] == 1
@@ -95,7 +99,7 @@ class TestJunit:
         assert [suite.get("name") for suite in suites] == ["harness.good", "harness.bad"]
         properties = {p.get("name"): p.get("value") for p in suites[1].iter("property")}
         assert properties["version"] == "2.0 <b>"
-        assert properties["verified"] == "2 of 3 reads (66.7 %)"
+        assert properties["score"] == "1 wrong, right 33.3 % of what it reads, 33.3 % of all"
 
     def test_a_failure_has_its_difference(self):
         case = ElementTree.fromstring(to_junit(SAMPLE))[1].find("testcase[@name='iceberg/deletes/own-commit']")
@@ -146,7 +150,9 @@ class TestMarkdown:
         assert "| `broken` | – 1 | ! 1 |" in lines
         assert "| `equality-delete` | ✓ 1 | ✗ 1 |" in lines
         assert "| **all scenarios** | – 1 ✓ 1 | ✗ 1 ! 1 |" in lines
-        assert "| **verified reads** | 66.7 % | 66.7 % |" in lines
+        assert "| **wrong rows, reads** | 0 | 1 |" in lines
+        assert "| **right of its reads** | 100.0 % | 33.3 % |" in lines
+        assert "| **right of all reads** | 66.7 % | 33.3 % |" in lines
 
 
 class Page(HTMLParser):

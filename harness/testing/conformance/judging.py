@@ -93,6 +93,8 @@ def _struct(array: pa.Array, wanted: pa.DataType) -> pa.Array:
 _DECLINING = re.compile(
     r"unsupported|not[- ]?implemented|\b(not|never|cannot) (yet |currently )?(be )?support", re.IGNORECASE
 )
+DECLINED = ("UnsupportedError", "EncryptedTableError")
+"""Classes of errors by which a reader says that it does not do what an intact table asks."""
 MOST_ROWS = 20
 """Differing rows that are kept for the reports; all are counted."""
 
@@ -199,7 +201,7 @@ def _refused(expected: ExpectedError, error: Exception, measure: Strictness) -> 
         return _found(Outcome.FAIL, f"expected {_wanted(expected)}, got {said(error)}")
     if _is_broken(error):
         return _found(Outcome.ERROR, said(error))
-    if _declines(error, measure) and expected.kind not in ("UnsupportedError", "EncryptedTableError"):
+    if _declines(error, measure) and expected.kind not in DECLINED:
         return _found(Outcome.UNSUPPORTED, said(error))
     return _found(Outcome.PASS, notes=(f"refused: {said(error)}",))
 
@@ -212,7 +214,7 @@ def _compared(expected: pa.Table, got: pa.Table, measure: Strictness, engine: st
             got, notes = recoded(got, expected.schema)
         comparison = compare(expected, got, names=("expected", engine), max_rows=MOST_ROWS)
     except HarnessError as error:
-        return _found(Outcome.FAIL, f"the rows cannot be compared: {error.message}")
+        return _found(Outcome.FAIL, f"the rows cannot be compared: {error.message}", wrong_rows=True)
     except pa.ArrowException as error:  # a type that Arrow itself cannot work with must not end the run
         return _found(Outcome.ERROR, f"the rows cannot be compared: {said(error)}")
     if measure is Strictness.FOREIGN:
@@ -224,4 +226,4 @@ def _compared(expected: pa.Table, got: pa.Table, measure: Strictness, engine: st
         return _found(Outcome.PASS, notes=notes)
     text = comparison.sentence.replace("only on the left", "expected and not read")
     text = text.replace("only on the right", "read and not expected")
-    return _found(Outcome.FAIL, text, comparison=comparison, notes=notes)
+    return _found(Outcome.FAIL, text, comparison=comparison, notes=notes, wrong_rows=True)

@@ -6,6 +6,7 @@ with each other's. Each reader asks its engine for the rows as its documentation
 
 from __future__ import annotations
 
+import atexit
 import importlib
 import json
 import re
@@ -225,6 +226,74 @@ def _counting(source: str, where: str | None) -> str:
     return f"SELECT count(*) FROM {source}" + ("" if where is None else f" WHERE {where}")
 
 
+_CLICKHOUSE = {
+    "iceberg": ("icebergLocal", {"snapshot_id": "iceberg_snapshot_id", "timestamp_ms": "iceberg_timestamp_ms"}),
+    "delta": ("deltaLakeLocal", {"version": "delta_lake_snapshot_version"}),
+}
+"""ClickHouse's table functions, and its settings for a point of history by kind."""
+
+
+def _chdb() -> _Reader:
+    """chDB: ClickHouse in this process, by its table functions."""
+    import chdb
+
+    def query(table: SimpleNamespace, select: Callable[[str], str]) -> Any:
+        function, points = _CLICKHOUSE[table.format]
+        # Cached metadata is found by path, and paths of tables are used again.
+        settings = "SETTINGS use_iceberg_metadata_files_cache = 0"
+        if table.at is not None:
+            if table.at.kind not in points:
+                raise Unsupported(f"{function} does not read by {table.at.kind}")
+            settings += f", {points[table.at.kind]} = {int(table.at.value)}"
+        inside = ""
+        if table.format == "iceberg":
+            inside = f", SETTINGS iceberg_metadata_file_path = {_text(f'metadata/{Path(table.metadata_path).name}')}"
+        return chdb.query(f"{select(f'{function}({_text(table.location)}{inside})')} {settings}", "ArrowTable")
+
+    def read(table: SimpleNamespace, columns: _Columns, where: str | None) -> Any:
+        return query(table, lambda scan: _select(scan, columns, where))
+
+    def count(table: SimpleNamespace, where: str | None) -> int:
+        return int(query(table, lambda scan: _counting(scan, where)).column(0)[0].as_py())
+
+    return str(chdb.__version__), read, count
+
+
+def _sail() -> _Reader:
+    """Sail: its server of Spark Connect, in this process, and PySpark's client."""
+    from pysail.spark import SparkConnectServer
+    from pyspark.sql import SparkSession
+
+    server = SparkConnectServer()
+    server.start()
+    atexit.register(server.stop)  # and so it lives until then
+    _, port = server.listening_address
+    spark = SparkSession.builder.remote(f"sc://localhost:{port}").getOrCreate()
+
+    def frame(table: SimpleNamespace, where: str | None) -> Any:
+        reader = spark.read.format(table.format)
+        for name, value in _options(table.format, table.at).items():
+            reader = reader.option(name, value)
+        return _filtered(reader.load(table.location), where)
+
+    def read(table: SimpleNamespace, columns: _Columns, where: str | None) -> Any:
+        found = frame(table, where)
+        return (found if columns is None else found.select(*map(_ticked, columns))).toArrow()
+
+    def count(table: SimpleNamespace, where: str | None) -> int:
+        return int(frame(table, where).count())
+
+    return installed("pysail"), read, count
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def _ticked(name: str) -> str:
+    return f"`{name.replace('`', '``')}`"
+
+
 # The reference implementations' own readers for Spark. Their jars, pinned in `reference.json`, are fetched when Spark
 # starts.
 
@@ -285,7 +354,7 @@ class SparkReference:
                     frame = frame.withColumn(name, frame[_LINEAGE[name]])
             frame = _filtered(frame, where)
             if columns is not None:
-                frame = frame.select(*[f"`{name.replace('`', '``')}`" for name in columns])
+                frame = frame.select(*map(_ticked, columns))
             return action(frame)
         except Py4JJavaError as error:
             thrown = error.java_exception
@@ -360,6 +429,8 @@ _READERS: Mapping[str, Callable[[], _Reader]] = {
     "daft": _daft,
     "duckdb-iceberg": partial(_duckdb, "iceberg", ("avro", "iceberg")),
     "duckdb-delta": partial(_duckdb, "delta", ("delta",)),
+    "chdb": _chdb,
+    "sail": _sail,
     "spark-iceberg": partial(_spark, "iceberg"),
     "spark-delta": partial(_spark, "delta"),
 }

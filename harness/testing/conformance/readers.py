@@ -45,16 +45,22 @@ class OtherReader:
 _DUCKDB = "duckdb==1.5.5"
 _SPARK = "pyspark=={} pyarrow 'pandas<3'"
 _ALL = (
-    OtherReader("pyiceberg", ("pyiceberg",), "'pyiceberg[pyarrow]'"),
-    OtherReader("deltalake", ("deltalake",), "deltalake"),
-    OtherReader("polars", ("polars", "pyiceberg", "deltalake"), "polars 'pyiceberg[pyarrow]' deltalake"),
-    OtherReader("daft", ("daft", "pyiceberg", "deltalake"), "daft 'pyiceberg[pyarrow]' deltalake"),
+    OtherReader("pyiceberg", ("pyiceberg",), "'pyiceberg[pyarrow]==0.12.0'"),
+    OtherReader("deltalake", ("deltalake",), "deltalake==1.6.6"),
+    OtherReader(
+        "polars", ("polars", "pyiceberg", "deltalake"), "polars==2.1.0 'pyiceberg[pyarrow]==0.12.0' deltalake==1.6.6"
+    ),
+    OtherReader(
+        "daft", ("daft", "pyiceberg", "deltalake"), "daft==0.7.26 'pyiceberg[pyarrow]==0.12.0' deltalake==1.6.6"
+    ),
     OtherReader(
         "duckdb-iceberg",
         ("duckdb_extension_iceberg", "duckdb_extension_avro"),
         f"{_DUCKDB} duckdb-extension-iceberg duckdb-extension-avro",
     ),
     OtherReader("duckdb-delta", ("duckdb_extension_delta",), f"{_DUCKDB} duckdb-extension-delta"),
+    OtherReader("chdb", ("chdb",), "chdb==4.4.0"),
+    OtherReader("sail", ("pysail",), "pysail==0.7.2 'pyspark[connect]==4.1.4' 'pandas<3'"),
     OtherReader("spark-iceberg", ("pyspark",), _SPARK.format(PINNED["iceberg"]["pyspark"])),
     OtherReader("spark-delta", ("pyspark",), _SPARK.format(PINNED["delta"]["pyspark"])),
 )

@@ -47,7 +47,7 @@ class Check:
     read: what was read, in words. message: why it is not PASS, or how the engine refused; None: nothing to say.
     comparison: of the expected rows (left) with those that were read; None: none was made.
     notes: what differs without counting, such as types that hold the same values.
-    seconds: that the read took.
+    seconds: that the read took. wrong_rows: of a FAIL, whether rows must come and others came, with no error.
     """
 
     number: int
@@ -57,11 +57,7 @@ class Check:
     comparison: ComparisonResult | None = None
     notes: tuple[str, ...] = ()
     seconds: float = 0.0
-
-    @property
-    def verified(self) -> bool:
-        """Tells whether the read was judged."""
-        return self.outcome in (Outcome.PASS, Outcome.FAIL)
+    wrong_rows: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,20 +176,34 @@ class Case:
         return shlex.join(["harness", "scenarios", "run", scenario, *engine, "--keep", "repro"])
 
 
-@dataclass(frozen=True, slots=True)
-class Share:
-    """The number of reads that were judged, of a number of reads."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Score:
+    """An engine's reads by what came of them. Reads that the specification leaves open are none of them.
 
-    verified: int
-    reads: int
+    wrong: other rows than the specification's, or another count, and no error. broken: rows of a table that must be
+    refused. right: the rows, or the error, that must come. failed: errors, crashes, hangs. declined: the rest.
+    """
+
+    wrong: int = 0
+    broken: int = 0
+    right: int = 0
+    failed: int = 0
+    declined: int = 0
 
     @property
-    def percent(self) -> float:
-        """The percentage; 0 without reads."""
-        return 100 * self.verified / self.reads if self.reads else 0.0
+    def of_claimed(self) -> float:
+        """The percentage of right ones among the reads that the engine did not decline; 0 without any."""
+        claimed = self.wrong + self.broken + self.right + self.failed
+        return 100 * self.right / claimed if claimed else 0.0
+
+    @property
+    def of_all(self) -> float:
+        """The percentage of right ones among all reads; 0 without any."""
+        reads = self.wrong + self.broken + self.right + self.failed + self.declined
+        return 100 * self.right / reads if reads else 0.0
 
     def __str__(self) -> str:
-        return f"{self.verified:,} of {self.reads:,} reads ({self.percent:.1f} %)"
+        return f"{self.wrong:,} wrong, right {self.of_claimed:.1f} % of what it reads, {self.of_all:.1f} % of all"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,10 +227,20 @@ class Run:
         """Counts of scenarios by outcome, on one engine or on all."""
         return Counter(case.outcome for case in self.cases if engine is None or case.engine is engine)
 
-    def share(self, engine: EngineInfo) -> Share:
-        """The share of this run's reads by which the engine was judged."""
+    def score(self, engine: EngineInfo) -> Score:
+        """The engine's reads of this run by what came of them."""
         checks = [check for case in self.cases if case.engine is engine for check in case.checks]
-        return Share(sum(check.verified for check in checks), sum(scenario.reads for scenario in self.scenarios))
+        counts = Counter(check.outcome for check in checks)
+        wrong = sum(check.outcome is Outcome.FAIL and check.wrong_rows for check in checks)
+        reads = sum(scenario.reads for scenario in self.scenarios) - counts[Outcome.OPEN]
+        right, failed = counts[Outcome.PASS], counts[Outcome.ERROR]
+        return Score(
+            wrong=wrong,
+            broken=counts[Outcome.FAIL] - wrong,
+            right=right,
+            failed=failed,
+            declined=max(0, reads - counts[Outcome.FAIL] - right - failed),
+        )
 
     def features(self) -> tuple[str, ...]:
         """The features of the scenarios, each once, in alphabetical order."""

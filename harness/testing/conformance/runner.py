@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import platform
+import re
 import shutil
 import tempfile
 import time
@@ -18,7 +19,7 @@ import pyarrow as pa
 import harness
 from harness.errors import EngineError, HarnessError, RequestError, UnsupportedError
 from harness.storage.threads import phase
-from harness.testing.conformance.judging import Strictness, described, judge, said
+from harness.testing.conformance.judging import DECLINED, Strictness, described, judge, said
 from harness.testing.conformance.own import ORACLE, ArrowStream, At, AtKind, OwnReader, ReaderUnderTest, TableAt
 from harness.testing.conformance.results import (
     AS_LISTED,
@@ -37,7 +38,7 @@ from harness.testing.scenarios.building import build
 from harness.testing.scenarios.evidence import evidence_of
 from harness.testing.scenarios.features import MEANINGS, missing_features
 from harness.testing.scenarios.loading import fixtures_directory
-from harness.testing.scenarios.model import Built, ResolvedExpectation, Scenario
+from harness.testing.scenarios.model import Built, Expectation, ExpectedError, ResolvedExpectation, Scenario
 
 _PACKAGES = ("pyarrow", "duckdb", "pyspark", "tzdata")
 
@@ -99,6 +100,7 @@ def run(
                 cases += _cases(scenario, infos[scenario.name], known, place, tested)
             if keep is None:
                 shutil.rmtree(place, ignore_errors=True)
+                shutil.rmtree(place.with_name(f"{place.name} intact"), ignore_errors=True)
             advance(1)
     found = tuple(cases)
     return Run(
@@ -147,12 +149,13 @@ def _cases(
 ) -> Iterator[Case]:
     """A scenario on every engine; its table is made in `place` for the first engine that does not skip it."""
     built: Built | Check | None = None
+    twins = _Twins(scenario, place.with_name(f"{place.name} intact"))
     for each in engines:
         if (line := first_match(lists.skips, each.info.name, scenario.name)) is not None:
             yield Case(scenario=info, engine=each.info, outcome=Outcome.SKIP, expected=line)
             continue
         built = _built(scenario, place) if built is None else built
-        checks = (built,) if isinstance(built, Check) else tuple(_checks(each, built))
+        checks = (built,) if isinstance(built, Check) else tuple(_checks(each, built, twins))
         outcome, line = of_checks(checks), first_match(lists.xfails, each.info.name, scenario.name)
         shown = outcome if line is None else AS_LISTED.get(outcome, outcome)
         yield Case(scenario=info, engine=each.info, outcome=shown, checks=checks, expected=line)
@@ -171,7 +174,7 @@ def _built(scenario: Scenario, place: Path) -> Built | Check:
     return built
 
 
-def _checks(engine: _Tested, built: Built) -> Iterator[Check]:
+def _checks(engine: _Tested, built: Built, twins: _Twins) -> Iterator[Check]:
     reader = engine.reader
     own = Strictness.ORACLE if reader.name == ORACLE else Strictness.OWN
     measure = own if isinstance(reader, OwnReader) else Strictness.FOREIGN
@@ -189,7 +192,62 @@ def _checks(engine: _Tested, built: Built) -> Iterator[Check]:
         except Exception as error:  # whatever an engine raises is its answer
             result = error
         check = judge(each, result, measure, engine.info.name, time.monotonic() - started)
+        if not isinstance(reader, OwnReader):
+            check = twins.judged(check, each, reader)
         yield _counted(check, reader, built, each) if isinstance(reader, Worker) else check
+
+
+_BREAKS = re.compile("edit(-.*)?|break")
+"""Operations of a history that write what no writer writes."""
+
+
+@dataclass(slots=True)
+class _Twins:
+    """The intact twin of a broken table: the same history without its edits and damage.
+
+    A refusal of the broken table says nothing of a reader that refuses the intact one too.
+    """
+
+    scenario: Scenario
+    place: Path
+    found: tuple[TableAt, pa.Table] | None = None
+    is_built: bool = False
+
+    def judged(self, check: Check, expectation: ResolvedExpectation, reader: ReaderUnderTest) -> Check:
+        """The check of a right refusal, if the reader reads the twin rightly; else UNSUPPORTED."""
+        error = expectation.expected
+        if check.outcome is not Outcome.PASS or not isinstance(error, ExpectedError) or error.kind in DECLINED:
+            return check
+        if not self.is_built:
+            self.found, self.is_built = self._built(), True
+        if self.found is None:
+            return check
+        table, rows = self.found
+        read: pa.Table | Exception
+        try:
+            got = reader.read(table, columns=None, where=None)
+            read = got if isinstance(got, pa.Table) else pa.RecordBatchReader.from_stream(got).read_all()
+        except Exception as error_of_twin:  # whatever an engine raises is its answer
+            read = error_of_twin
+        wanted = replace(expectation, expected=rows, open=None)
+        beside = judge(wanted, read, Strictness.FOREIGN, reader.name)
+        if beside.outcome is Outcome.PASS:
+            return check
+        message = f"the intact table is not read rightly either: {beside.message}"
+        return replace(check, outcome=Outcome.UNSUPPORTED, message=message)
+
+    def _built(self) -> tuple[TableAt, pa.Table] | None:
+        """The twin and its rows; None: nothing was damaged, or harness does not read what is left."""
+        history = tuple(each for each in self.scenario.history if not any(map(_BREAKS.fullmatch, each)))
+        if history == self.scenario.history:
+            return None
+        try:
+            whole = replace(self.scenario, history=history, expectations=(Expectation(),))
+            twin = build(whole, self.place)
+            rows = OwnReader("duckdb").answer(twin.address, twin.expectations[0])
+        except (HarnessError, ValueError, TypeError, KeyError, pa.ArrowException):
+            return None
+        return table_at(twin, twin.expectations[0]), rows
 
 
 def _counted(check: Check, reader: Worker, built: Built, expectation: ResolvedExpectation) -> Check:
@@ -214,7 +272,7 @@ def _counted(check: Check, reader: Worker, built: Built, expectation: ResolvedEx
     if count == expected.num_rows:
         return replace(check, outcome=Outcome.PASS, message=check.message if has_rows else f"counted {count:,}")
     message = f"count(*) is {count:,}, and the rows are {expected.num_rows:,}"
-    return replace(check, outcome=Outcome.FAIL, message=message)
+    return replace(check, outcome=Outcome.FAIL, message=message, wrong_rows=True)
 
 
 def _rows(reader: ReaderUnderTest | OwnReader, built: Built, expectation: ResolvedExpectation) -> ArrowStream:

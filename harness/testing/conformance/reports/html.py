@@ -16,6 +16,7 @@ from harness.errors import html_text as escaped
 from harness.testing.conformance.reports.text import MEANINGS, SIGNS, cell_text, difference_of, headline, tally
 from harness.testing.conformance.results import Case, Check, Outcome, Run, ScenarioInfo
 
+_RIGHT = ("right of its reads", "right of all")
 _STYLES = (("harness.differ.reports", "report.css"), (__package__, "matrix.css"))
 
 
@@ -51,14 +52,20 @@ class _Page:
         yield '<section aria-labelledby="engines"><h2 id="engines">Engines</h2>'
         yield '<div class="scroll"><table class="engines">'
         heads = "".join(f'<th scope="col">{outcome.value}</th>' for outcome in shown)
-        yield f'<thead><tr><th scope="col">engine</th>{heads}<th scope="col">verified</th></tr></thead><tbody>'
+        first, last = '<th scope="col">wrong rows</th>', "".join(f'<th scope="col">{words}</th>' for words in _RIGHT)
+        yield f'<thead><tr><th scope="col">engine</th>{first}{heads}{last}</tr></thead><tbody>'
         for engine in self.run.engines:
             own = self.run.counts(engine)
             cells = "".join(f'<td class="figure">{own[outcome]:,}</td>' for outcome in shown)
             name = f'{escaped(engine.name)} <span class="version">{escaped(engine.version)}</span>'
-            yield f'<tr><th scope="row">{name}</th>{cells}<td>{escaped(self.run.share(engine))}</td></tr>'
+            score = self.run.score(engine)
+            tone = "figure wrong" if score.wrong else "figure"
+            wrong = f'<td class="{tone}">{score.wrong:,}</td>'
+            right = "".join(f'<td class="figure">{part:.1f} %</td>' for part in (score.of_claimed, score.of_all))
+            yield f'<tr><th scope="row">{name}</th>{wrong}{cells}{right}</tr>'
         yield "</tbody></table></div>"
-        yield "<p>Verified is the share of all reads that were held against what they must give.</p>"
+        yield "<p>Wrong rows are reads that gave other rows, and no error. "
+        yield "An engine's own reads are those that it did not decline.</p>"
         for name, why in self.run.missing.items():
             yield f"<p>Not run: <b>{escaped(name)}</b>: {escaped(why)}</p>"
         yield "</section>"

@@ -4,7 +4,8 @@ format        1; changes when a key changes its meaning or goes
 kind          "conformance"
 summary       the counts in a sentence, for people
 environment   versions, and what else results may depend on
-engines       name, version, asked (by what name it was asked for), counts by outcome, verified, reads
+engines       name, version, asked (by what name it was asked for), counts by outcome, and
+              score: reads that are wrong, broken, right, failed, declined
 missing       by name of an engine that could not run, why
 unused        lines of lists that nothing matches: pattern, reason, file, line
 features      by name, by engine: counts by outcome
@@ -58,14 +59,12 @@ def _counts(counts: Counter[Outcome]) -> dict[str, int]:
 
 
 def _engine(run: Run, engine: EngineInfo) -> dict[str, Any]:
-    share = run.share(engine)
     return {
         "name": engine.name,
         "version": engine.version,
         "asked": engine.asked,
         "counts": _counts(run.counts(engine)),
-        "verified": share.verified,
-        "reads": share.reads,
+        "score": asdict(run.score(engine)),
     }
 
 
@@ -103,7 +102,7 @@ def to_junit(run: Run) -> str:
     """The run as a JUnit XML document, for CI servers."""
     suites = []
     for engine in run.engines:
-        properties = [("engine", engine.name), ("version", engine.version), ("verified", str(run.share(engine)))]
+        properties = [("engine", engine.name), ("version", engine.version), ("score", str(run.score(engine)))]
         cases = [_junit_case(case) for case in run.cases if case.engine is engine]
         suites.append(suite(visible(f"harness.{engine.name}"), [*properties, *run.environment.items()], cases))
     return document(suites)

@@ -5,10 +5,10 @@
             ...
           again: harness scenarios run iceberg/deletes/own-commit --engines mine --keep repro
 
-    engine         PASS  FAIL  UNSUPPORTED  ERROR  OPEN  verified
-    duckdb 2.0.0    157     0            0      0     3  412 of 415 reads (99.3 %)
+    engine        wrong rows  PASS  FAIL  UNSUPPORTED  ERROR  OPEN  right of its reads  right of all
+    duckdb 2.0.0           0   157     0            0      0     3             100.0 %       100.0 %
 
-Verified is the share of all reads that were held against what they must give.
+Wrong rows are reads that gave other rows, and no error. An engine's own reads are those that it did not decline.
 """
 
 from __future__ import annotations
@@ -115,12 +115,14 @@ def _engines(run: Run) -> list[str]:
     """The table of engines."""
     counts = run.counts()
     shown = [outcome for outcome in Outcome if outcome in _ALWAYS or counts[outcome]]
-    lines = [["engine", *(outcome.value for outcome in shown), "verified"]]
+    lines = [["engine", "wrong rows", *(outcome.value for outcome in shown), "right of its reads", "right of all"]]
     for engine in run.engines:
         own = run.counts(engine)
         numbers = [f"{own[outcome]:,}" for outcome in shown]
-        lines.append([f"{engine.name} {engine.version}", *numbers, str(run.share(engine))])
-    return list(aligned(lines, [False, *(True for _ in shown), False]))
+        score = run.score(engine)
+        percents = [f"{score.of_claimed:.1f} %", f"{score.of_all:.1f} %"]
+        lines.append([f"{engine.name} {engine.version}", f"{score.wrong:,}", *numbers, *percents])
+    return list(aligned(lines, [False, *(True for _ in lines[0][1:])]))
 
 
 def _remarks(run: Run) -> list[str]:
@@ -157,7 +159,13 @@ def to_markdown(run: Run) -> str:
         for feature in run.features()
     ]
     totals = ["**all scenarios**", *(cell_text([c for c in run.cases if c.engine is e]) for e in run.engines)]
-    verified = ["**verified reads**", *(f"{run.share(engine).percent:.1f} %" for engine in run.engines)]
+    scores = [run.score(engine) for engine in run.engines]
+    ends = [
+        ["**wrong rows, reads**", *(f"{score.wrong:,}" for score in scores)],
+        ["**broken tables read**", *(f"{score.broken:,}" for score in scores)],
+        ["**right of its reads**", *(f"{score.of_claimed:.1f} %" for score in scores)],
+        ["**right of all reads**", *(f"{score.of_all:.1f} %" for score in scores)],
+    ]
     marks = ["---", *(":---:" for _ in names)]
     legend = "✓ as the specification demands · ✗ wrong rows, or a broken table read · ! error, crash or hang"
     rest = "– the engine says that it does not read this · ? open in the specification · numbers are scenarios"
@@ -166,7 +174,7 @@ def to_markdown(run: Run) -> str:
         "",
         f"{legend} · {rest}.",
         "",
-        *(f"| {' | '.join(row)} |" for row in [["feature", *names], marks, *matrix, totals, verified]),
+        *(f"| {' | '.join(row)} |" for row in [["feature", *names], marks, *matrix, totals, *ends]),
         "",
         _cell(", ".join(f"{name} {value}" for name, value in run.environment.items())),
     ]

@@ -1,0 +1,128 @@
+"""Scores of readers that cheat: none of them looks good beside an honest one."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+
+import pyarrow as pa
+import pytest
+
+import harness
+from harness.engines.registry import find_engine
+from harness.metadata.plan.scan_plan import ScanPlan
+from harness.testing.conformance.runner import UnderTest, run
+from harness.testing.scenarios.loading import find
+
+
+class Honest:
+    """Harness itself, as a reader of another project; the cheating ones change a part of it."""
+
+    name = "honest"
+
+    def version(self):
+        return "1"
+
+    def capabilities(self):
+        return None
+
+    def read(self, table, *, columns, where):
+        at = (
+            {}
+            if table.at is None
+            else {"timestamp" if table.at.kind == "timestamp_ms" else table.at.kind: table.at.value}
+        )
+        snapshot = self.point(harness.open_table(table.metadata_path or table.location), at)
+        plan = self.planned(snapshot.plan(columns, self.filter(where)))
+        return self.rows(find_engine("duckdb").to_arrow(plan))
+
+    def point(self, table, at):
+        return table.snapshot(**at)
+
+    def filter(self, where):
+        return where
+
+    def planned(self, plan: ScanPlan) -> ScanPlan:
+        return plan
+
+    def rows(self, rows: pa.Table) -> pa.Table:
+        return rows
+
+
+class Empty(Honest):
+    """Gives no rows, whatever is asked, and of broken tables too."""
+
+    name = "empty"
+
+    def read(self, table, *, columns, where):
+        return super().read(table, columns=columns, where=where).slice(0, 0)
+
+
+class Refuser(Honest):
+    name = "refuser"
+
+    def read(self, table, *, columns, where):
+        raise ValueError("the table is not readable")
+
+
+class Undeleted(Honest):
+    name = "undeleted"
+
+    def planned(self, plan):
+        files, none = plan.files, pa.array([0] * plan.files.num_rows, pa.int32())
+        place = {name: files.schema.get_field_index(name) for name in ("delete_set", "has_positions")}
+        files = files.set_column(place["delete_set"], files.schema.field("delete_set"), none)
+        never = pa.array([False] * files.num_rows)
+        files = files.set_column(place["has_positions"], files.schema.field("has_positions"), never)
+        return dataclasses.replace(
+            plan, files=files, equality_deletes=(), delete_sets=((),), position_deletes=(), load_positions=lambda _: {}
+        )
+
+
+class Unfiltered(Honest):
+    name = "unfiltered"
+
+    def filter(self, where):
+        return None
+
+
+class Newest(Honest):
+    name = "newest"
+
+    def point(self, table, at):
+        return table.snapshot()
+
+
+CHEATS = (Empty, Refuser, Undeleted, Unfiltered, Newest)
+
+
+@functools.cache
+def scores():
+    """Scores of all readers on a part of the suite in which each cheat matters."""
+    parts = ("iceberg/deletes/*", "delta/deletion-vectors/*", "*/time-travel/*", "*/pruning/*", "delta/log/*")
+    scenarios = [scenario for part in parts for scenario in find(part)]
+    assert len(scenarios) > 80
+    found = run(scenarios, [UnderTest(reader=each(), asked=each.name) for each in (Honest, *CHEATS)])
+    return {engine.name: found.score(engine) for engine in found.engines}
+
+
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::harness.HarnessWarning")]
+
+
+def test_an_honest_reader_is_right():
+    honest = scores()["honest"]
+    assert (honest.wrong, honest.broken) == (0, 0)
+    assert honest.of_claimed > 99
+
+
+@pytest.mark.parametrize("cheat", [each.name for each in CHEATS])
+def test_a_cheat_does_not_look_good(cheat):
+    score, honest = scores()[cheat], scores()["honest"]
+    assert score.of_all < honest.of_all - 3
+    assert (score.wrong > 5) == (cheat != "refuser")
+
+
+def test_a_reader_that_refuses_everything_is_right_about_nothing_broken():
+    score = scores()["refuser"]
+    assert score.of_all < 10
+    assert score.of_claimed < 20
