@@ -173,6 +173,8 @@ READERS = {
     "deltalake": ("delta-rs, `deltalake`", ("Delta",)),
     "polars": ("Polars", ("Iceberg", "Delta")),
     "daft": ("Daft", ("Iceberg", "Delta")),
+    "chdb": ("chDB (ClickHouse)", ("Iceberg", "Delta")),
+    "sail": ("Sail", ("Iceberg", "Delta")),
     "spark-iceberg": ("Spark with Iceberg's jar", ("Iceberg",)),
     "spark-delta": ("Spark with Delta's jar", ("Delta",)),
 }

@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import importlib
 import json
+import os
 import re
 import sys
 from collections.abc import Callable, Mapping
@@ -235,6 +236,7 @@ _CLICKHOUSE = {
 
 def _chdb() -> _Reader:
     """chDB: ClickHouse in this process, by its table functions."""
+    os.chdir("/")  # it reads files below the directory that it starts in, and no other
     import chdb
 
     def query(table: SimpleNamespace, select: Callable[[str], str]) -> Any:
