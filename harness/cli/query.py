@@ -74,11 +74,11 @@ def sql(
         chosen = {place: table.snapshot(**moment) if moment else table for place, table in opened.items()}
         tables = {name: chosen[place] for name, place in given.items()}
         at_places = {place: chosen[place] for place in beside}
-    from harness.queries.rewrite import parse_statement, references
-
     with terminal.progress("planning"):
         by_names = opening.catalog is not None
         if not (by_names or tables) and (engine, dialect) == ("duckdb", "duckdb"):
+            from harness.queries.rewrite import parse_statement, references  # plain queries do without sqlglot
+
             by_names = any(found.name[0] not in at_places for found in references(parse_statement(text)))
         if find_engine(engine).name == "spark":
             rows = _run_on_spark(text, tables | at_places, dialect, params)
