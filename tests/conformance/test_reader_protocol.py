@@ -205,3 +205,42 @@ def test_the_program_in_go_counts(capsys, tmp_path):
         "missing-data-file-refused": "FAIL",  # it looks at no data file
     }
     assert run(capsys, program, *(f"delta/log/{name}" for name in wanted)) == wanted
+
+
+DECIMALS = """
+title: A commit that was cut off is an error
+format: delta
+clauses: [delta L24]
+features: [broken]
+table: {schema: {id: long, total: "decimal(9, 2)"}}
+history:
+  - append: [{data: a, rows: [[1, '1.50']]}]
+  - append: [{data: b, rows: [[2, '2.50']]}]
+  - break: {truncate: commit 2, to: -40}
+expect: {error: CorruptFileError}
+"""
+PARSING = """
+import json, pathlib, sys
+for line in sys.stdin:
+    asked = json.loads(line)
+    answer = {"version": "1", "rows": "jsonl"}
+    if asked["op"] == "read":
+        answer = {"id": asked["id"], "rows": asked["output"]}
+        try:
+            for commit in pathlib.Path(asked["table"]["location"], "_delta_log").glob("*.json"):
+                [json.loads(action) for action in commit.read_text("utf-8").splitlines()]
+            rows = [{"id": 1, "total": "1.50"}, {"id": 2, "total": "2.50"}]
+            pathlib.Path(asked["output"]).write_text("\\n".join(map(json.dumps, rows)), "utf-8")
+        except ValueError as error:
+            answer = {"id": asked["id"], "error": "corrupt", "message": str(error)}
+    print(json.dumps(answer), flush=True)
+"""
+
+
+@pytest.mark.slow
+def test_a_reader_whose_rows_are_json_is_right_to_refuse_what_is_broken(capsys, tmp_path):
+    """Its rows of the intact table are read in the types of that table, as its rows of every other table are."""
+    (tmp_path / "broken.yaml").write_text(DECIMALS, "utf-8")
+    (tmp_path / "parsing.py").write_text(PARSING, "utf-8")
+    found = run(capsys, f"{sys.executable} {tmp_path / 'parsing.py'}", str(tmp_path / "broken.yaml"))
+    assert found == {"broken": "PASS"}

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 import harness
 from harness.errors import EngineError, HarnessError, RequestError, UnsupportedError
-from harness.storage.threads import phase
+from harness.storage.threads import cached_property, phase
 from harness.testing.conformance.judging import DECLINED, Strictness, described, judge, said
 from harness.testing.conformance.own import ORACLE, ArrowStream, At, AtKind, OwnReader, ReaderUnderTest, TableAt
 from harness.testing.conformance.results import (
@@ -41,6 +41,8 @@ from harness.testing.scenarios.loading import fixtures_directory
 from harness.testing.scenarios.model import Built, Expectation, ExpectedError, ResolvedExpectation, Scenario
 
 _PACKAGES = ("pyarrow", "duckdb", "pyspark", "tzdata")
+_FAULTS = (HarnessError, ValueError, TypeError, KeyError, pa.ArrowException)
+"""Errors of scenarios that cannot be built."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,7 +168,7 @@ def _built(scenario: Scenario, place: Path) -> Built | Check:
     try:
         built = build(scenario, place)
         absent = missing_features(evidence_of(built))
-    except (HarnessError, ValueError, TypeError, KeyError, pa.ArrowException) as error:
+    except _FAULTS as error:
         return Check(number=0, read="", outcome=Outcome.ERROR, message=f"the scenario cannot be built: {said(error)}")
     if absent:
         message = f"vacuous: the scenario declares {', '.join(absent)}, which does not occur in its table or reads"
@@ -185,12 +187,7 @@ def _checks(engine: _Tested, built: Built, twins: _Twins) -> Iterator[Check]:
             yield Check(number=each.number, read=described(each), outcome=Outcome.UNSUPPORTED, message=message)
             continue
         started = time.monotonic()
-        result: pa.Table | Exception
-        try:
-            rows = _rows(reader, built, each)
-            result = rows if isinstance(rows, pa.Table) else pa.RecordBatchReader.from_stream(rows).read_all()
-        except Exception as error:  # whatever an engine raises is its answer
-            result = error
+        result = _answer(reader, built, each)
         check = judge(each, result, measure, engine.info.name, time.monotonic() - started)
         if not isinstance(reader, OwnReader):
             check = twins.judged(check, each, reader)
@@ -201,7 +198,7 @@ _BREAKS = re.compile("edit(-.*)?|break")
 """Operations of a history that write what no writer writes."""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True)
 class _Twins:
     """The intact twin of a broken table: the same history without its edits and damage.
 
@@ -210,34 +207,24 @@ class _Twins:
 
     scenario: Scenario
     place: Path
-    found: tuple[TableAt, pa.Table] | None = None
-    is_built: bool = False
 
     def judged(self, check: Check, expectation: ResolvedExpectation, reader: ReaderUnderTest) -> Check:
         """The check of a right refusal, if the reader reads the twin rightly; else UNSUPPORTED."""
         error = expectation.expected
         if check.outcome is not Outcome.PASS or not isinstance(error, ExpectedError) or error.kind in DECLINED:
             return check
-        if not self.is_built:
-            self.found, self.is_built = self._built(), True
-        if self.found is None:
+        if self.built is None:
             return check
-        table, rows = self.found
-        read: pa.Table | Exception
-        try:
-            got = reader.read(table, columns=None, where=None)
-            read = got if isinstance(got, pa.Table) else pa.RecordBatchReader.from_stream(got).read_all()
-        except Exception as error_of_twin:  # whatever an engine raises is its answer
-            read = error_of_twin
-        wanted = replace(expectation, expected=rows, open=None)
-        beside = judge(wanted, read, Strictness.FOREIGN, reader.name)
+        twin = self.built.expectations[0]
+        beside = judge(twin, _answer(reader, self.built, twin), Strictness.FOREIGN, reader.name)
         if beside.outcome is Outcome.PASS:
             return check
         message = f"the intact table is not read rightly either: {beside.message}"
         return replace(check, outcome=Outcome.UNSUPPORTED, message=message)
 
-    def _built(self) -> tuple[TableAt, pa.Table] | None:
-        """The twin and its rows; None: nothing was damaged, or harness does not read what is left."""
+    @cached_property
+    def built(self) -> Built | None:
+        """The twin, which is to give harness's rows; None: nothing was damaged, or harness does not read the rest."""
         history = tuple(each for each in self.scenario.history if not any(map(_BREAKS.fullmatch, each)))
         if history == self.scenario.history:
             return None
@@ -245,9 +232,9 @@ class _Twins:
             whole = replace(self.scenario, history=history, expectations=(Expectation(),))
             twin = build(whole, self.place)
             rows = OwnReader("duckdb").answer(twin.address, twin.expectations[0])
-        except (HarnessError, ValueError, TypeError, KeyError, pa.ArrowException):
+        except _FAULTS:
             return None
-        return table_at(twin, twin.expectations[0]), rows
+        return replace(twin, expectations=(replace(twin.expectations[0], expected=rows),))
 
 
 def _counted(check: Check, reader: Worker, built: Built, expectation: ResolvedExpectation) -> Check:
@@ -273,6 +260,17 @@ def _counted(check: Check, reader: Worker, built: Built, expectation: ResolvedEx
         return replace(check, outcome=Outcome.PASS, message=check.message if has_rows else f"counted {count:,}")
     message = f"count(*) is {count:,}, and the rows are {expected.num_rows:,}"
     return replace(check, outcome=Outcome.FAIL, message=message, wrong_rows=True)
+
+
+def _answer(
+    reader: ReaderUnderTest | OwnReader, built: Built, expectation: ResolvedExpectation
+) -> pa.Table | Exception:
+    """The rows of a read; or whatever the engine raises, which is its answer."""
+    try:
+        rows = _rows(reader, built, expectation)
+        return rows if isinstance(rows, pa.Table) else pa.RecordBatchReader.from_stream(rows).read_all()
+    except Exception as error:
+        return error
 
 
 def _rows(reader: ReaderUnderTest | OwnReader, built: Built, expectation: ResolvedExpectation) -> ArrowStream:
