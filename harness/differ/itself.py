@@ -13,17 +13,17 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 from functools import partial
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness.differ.compare import compare
+from harness.differ.opening import engine_version
 from harness.differ.result import Batch, BatchEntry, BatchOutcome, counted, entry_of
-from harness.engines.registry import Engine, find_engine
+from harness.engines.registry import CountingEngine, Engine, find_engine
 from harness.errors import HarnessError, UnsupportedError
 from harness.metadata.filters.sqltext import quoted, text
-from harness.metadata.plan.scan_plan import ScanPlan
 from harness.snapshot import Snapshot
 from harness.storage.records import dataclass
 from harness.storage.threads import phase
@@ -31,17 +31,6 @@ from harness.storage.threads import phase
 MOST_COLUMNS = 12
 """Columns that are read alone, and whose values make filters: the first ones of a table."""
 _LONGEST = 40  # characters of a text in a filter
-
-
-@runtime_checkable
-class Counting(Protocol):
-    """An engine that counts the rows of a plan by itself."""
-
-    def count(self, plan: ScanPlan) -> int:
-        """The number of rows."""
-
-
-_Columns: TypeAlias = tuple[str, ...] | None
 
 
 def against_itself(snapshot: Snapshot, engine: str = "duckdb", *, max_rows: int = 20) -> Batch:
@@ -67,8 +56,8 @@ def against_itself(snapshot: Snapshot, engine: str = "duckdb", *, max_rows: int 
             entries.append(entry)
             advance(1)
     declined = f", {counted(checks.declined, 'read')} declined" if checks.declined else ""
-    label = f"{found.engine.name} {found.engine.version()}"
-    title = f"{label} against itself, {counted(len(entries), 'check')} of {counted(whole.num_rows, 'row')}{declined}"
+    numbers = f"{counted(len(entries), 'check')} of {counted(whole.num_rows, 'row')}{declined}"
+    title = f"{engine_version(engine)} against itself, {numbers}"
     return Batch(title=title, sides=("all rows, then", "asked of the reader"), entries=tuple(entries))
 
 
@@ -79,7 +68,7 @@ class _Reads:
     snapshot: Snapshot
     engine: Engine
 
-    def read(self, columns: _Columns, where: str | None) -> pa.Table:
+    def read(self, columns: tuple[str, ...] | None, where: str | None) -> pa.Table:
         """The rows."""
         return self.engine.to_arrow(self.snapshot.plan(columns, where))
 
@@ -87,7 +76,7 @@ class _Reads:
         """The number of rows, as the engine counts them; None: it does not."""
         if self.engine.name == "duckdb":
             return self.snapshot.count(where=where)
-        return self.engine.count(self.snapshot.plan((), where)) if isinstance(self.engine, Counting) else None
+        return self.engine.count(self.snapshot.plan((), where)) if isinstance(self.engine, CountingEngine) else None
 
 
 @dataclass(slots=True)
@@ -128,7 +117,7 @@ class _Checks:
 
         shown = condition.replace('"', "")
         yield from self._same(f"{shown}, or not, or null", parts)
-        if not rows:
+        if not rows:  # the condition was declined; where its contrary was, its own rows are known
             return
         kept = rows[0]
         yield from self._counted(f"count(*) where {shown}", condition, lambda: kept.num_rows)

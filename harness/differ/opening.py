@@ -100,7 +100,8 @@ class Query:
         }
 
 
-def _version(engine: str) -> str:
+def engine_version(engine: str) -> str:
+    """The name of an engine and its version."""
     found = find_engine(engine)
     return f"{found.name} {found.version()}"
 
@@ -170,20 +171,20 @@ class SideOpening:
         else:
             name, engine = self._unplanned() or ("", "")
             return SideInfo(name=self.name or name, engine=engine)
-        name, engine = self.name or called(table, own), _version(self.engine)
+        name, engine = self.name or called(table, own), engine_version(self.engine)
         return SideInfo(name=name, engine=engine, table=shown(table), snapshot=snapshot, format=format_)
 
     def _unplanned(self) -> tuple[str, str] | None:
         """Name and engine of an object that is no planned table; None: no side can be made of it."""
         data, kind = self.data, type(self.data)
         if isinstance(data, HarnessError):
-            return "query", _version(self.engine)
+            return "query", engine_version(self.engine)
         if isinstance(data, RowSource):
             return data.name, f"duckdb {duckdb.__version__}, {data.kind.value}"
         if isinstance(data, duckdb.DuckDBPyRelation):
             return "DuckDB relation", f"duckdb {duckdb.__version__}"
         if is_frame(data):
-            return "Spark DataFrame", _version("spark")
+            return "Spark DataFrame", engine_version("spark")
         if self.query is None and not hasattr(data, "__arrow_c_stream__"):
             return None
         return f"{kind.__module__.partition('.')[0]} {kind.__name__}", f"arrow {pa.__version__}"

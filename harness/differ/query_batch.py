@@ -13,11 +13,10 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from harness.differ.compare import compare
-from harness.differ.opening import Query, SideOpening
+from harness.differ.opening import Query, SideOpening, engine_version
 from harness.differ.relaxations import ALL_TYPE_RULES, Tolerance
 from harness.differ.relaxed import MOST_ROWS
 from harness.differ.result import BatchEntry, BatchOutcome, ComparisonResult, QueryFile, entry_of
-from harness.engines.registry import find_engine
 from harness.errors import HarnessError, RequestError, UnsupportedError
 from harness.queries.transpile.parser import to_duckdb
 from harness.snapshot import Snapshot
@@ -79,7 +78,7 @@ class QueryRun:
             engines=self.engines,
             relaxations=exact,
             max_rows=self.max_rows,
-            names=[f"{query.name} on {engine} {find_engine(engine).version()}" for engine in self.engines],
+            names=[f"{query.name} on {engine_version(engine)}" for engine in self.engines],
             allowances=allowances,
         )
         used = sorted(each.column for each in found.by_column if each.column in allowances and each.allowed)

@@ -61,6 +61,14 @@ class QueryEngine(Protocol):
         """The result, an Arrow stream, of a query that reads plans by name."""
 
 
+@runtime_checkable
+class CountingEngine(Protocol):
+    """An engine that counts rows by a way of its own, which need not be the one that gives rows."""
+
+    def count(self, plan: ScanPlan) -> int:
+        """The number of rows of a plan. Raises as `Engine.to_arrow`."""
+
+
 if TYPE_CHECKING:
     from harness.engines.duckdb import engine as _duckdb
     from harness.engines.spark import engine as _spark
