@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from harness.metadata.model.drawing import Bar, Drawing, Kind, as_html, as_svg, as_text
+from harness.metadata.model.drawing import Bar, Drawing, Kind, as_html, as_svg, as_text, cut
 from harness.metadata.model.text_tables import cell_width
 
 EVIL = "</text><script>alert(1)</script>\x1b[31m\u202e&\"'"
@@ -81,3 +81,11 @@ def test_no_text_of_a_table_is_markup():
     assert "<script>alert(1)</script>\\x1b[31m\\u202e" in root.attrib["aria-label"]
     assert "script>" not in as_html(picture)
     assert not {"\x1b", "\u202e"} & set(as_html(picture))
+
+
+@pytest.mark.parametrize(
+    ("width", "tail", "expected"),
+    [(9, 0, "日日日日…"), (9, 1, "日日日…日"), (8, 0, "日日日…"), (1, 0, "…")],
+)
+def test_a_text_is_cut_to_cells_however_long_the_text_is(width, tail, expected):
+    assert cut("日" * 1_000_000, width, tail=tail) == expected  # work for each character of it would take hours

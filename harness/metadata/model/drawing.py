@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from harness.errors import html_text, visible
-from harness.metadata.model.text_tables import cell_width
+from harness.metadata.model.text_tables import cell_width, start_of
 
 
 class Kind(enum.Enum):
@@ -84,10 +84,8 @@ def cut(text: str, width: int, sign: str = "…", *, tail: int = 0) -> str:
     text = visible(text)
     if cell_width(text) <= width:
         return text
-    head, end = text, text[len(text) - tail :]
-    while head and cell_width(head) + cell_width(sign) + cell_width(end) > width:
-        head = head[:-1]
-    return f"{head}{sign}{end}"
+    end = sign + text[len(text) - tail :]
+    return start_of(text, width - cell_width(end)) + end
 
 
 # As text.

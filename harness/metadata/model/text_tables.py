@@ -75,17 +75,22 @@ def cell_width(text: str) -> int:
     return sum(0 if c in none else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
 
 
+def start_of(text: str, width: int) -> str:
+    """The longest start of a text that takes at most so many cells."""
+    taken = 0
+    for place, character in enumerate(text):
+        taken += cell_width(character)
+        if taken > width:
+            return text[:place]
+    return text
+
+
 def cut(text: str, width: int) -> str:
     """At most so many cells of a text: its start, or the end of a path."""
     if cell_width(text) <= width:
         return text
     step = -1 if "/" in text and " " not in text else 1
-    kept = ""
-    for character in text[::step]:
-        if cell_width(kept + character) >= width:
-            break
-        kept += character
-    return (kept + _CUT)[::step]
+    return (start_of(text[::step], width - 1) + _CUT)[::step]
 
 
 def folded(text: str, width: int) -> str:
