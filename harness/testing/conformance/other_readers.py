@@ -34,6 +34,8 @@ class SparkRefusal(Exception):
 
 _Columns: TypeAlias = "tuple[str, ...] | None"
 _Read: TypeAlias = "Callable[[SimpleNamespace, _Columns, str | None], Any]"
+_Select: TypeAlias = "Callable[[str], str]"
+"""The statement over a table, which is named so in it."""
 _Count: TypeAlias = "Callable[[SimpleNamespace, str | None], int]"
 _Reader: TypeAlias = "tuple[str, _Read, _Count]"
 """An engine, imported: its version with that of what reads its files, and the functions that give rows and a count."""
@@ -78,21 +80,15 @@ def _deltalake() -> _Reader:
     """delta-rs: a query that DataFusion runs inside deltalake."""
     import deltalake
 
-    def query(table: SimpleNamespace, text: str) -> Any:
+    def query(table: SimpleNamespace, select: _Select) -> Any:
         _check_format(table, "delta", "delta-rs")
         version = _at("delta-rs", table).get("version")
         opened = deltalake.DeltaTable(table.location, version=version if isinstance(version, int) else None)
         if isinstance(version, datetime):
             opened.load_as_version(version)
-        return deltalake.QueryBuilder().register("t", opened).execute(text)
+        return deltalake.QueryBuilder().register("t", opened).execute(select("t"))
 
-    def read(table: SimpleNamespace, columns: _Columns, where: str | None) -> Any:
-        return query(table, _select("t", columns, where))
-
-    def count(table: SimpleNamespace, where: str | None) -> int:
-        return int(query(table, _counting("t", where)).read_all().column(0)[0].as_py())
-
-    return str(deltalake.__version__), read, count
+    return str(deltalake.__version__), *_by_sql(query)
 
 
 def _polars() -> _Reader:
@@ -180,7 +176,7 @@ def _duckdb(format: str, extensions: tuple[str, ...]) -> _Reader:
         (file,) = Path(str(package.__file__)).parent.rglob(f"{name}.duckdb_extension")
         files.append(str(file))
 
-    def query(table: SimpleNamespace, select: Callable[[str], str]) -> Any:
+    def query(table: SimpleNamespace, select: _Select) -> Any:
         _check_format(table, format, f"The extension {format}")
         place = table.metadata_path if format == "iceberg" else table.location
         connection = duckdb.connect()
@@ -189,13 +185,7 @@ def _duckdb(format: str, extensions: tuple[str, ...]) -> _Reader:
         text = "'" + place.replace("'", "''") + "'"
         return connection.sql(select(f"{format}_scan({text}{_scan_at(format, table.at)})")).to_arrow_table()
 
-    def read(table: SimpleNamespace, columns: _Columns, where: str | None) -> Any:
-        return query(table, lambda scan: _select(scan, columns, where))
-
-    def count(table: SimpleNamespace, where: str | None) -> int:
-        return int(query(table, lambda scan: _counting(scan, where)).column(0)[0].as_py())
-
-    return f"{duckdb.__version__}, extension {installed(f'duckdb-extension-{format}')}", read, count
+    return f"{duckdb.__version__}, extension {installed(f'duckdb-extension-{format}')}", *_by_sql(query)
 
 
 def _scan_at(format: str, at: SimpleNamespace | None) -> str:
@@ -218,13 +208,23 @@ def _check_format(table: SimpleNamespace, format: str, engine: str) -> None:
         raise Unsupported(f"{engine} reads {format.capitalize()} tables only")
 
 
-def _select(source: str, columns: tuple[str, ...] | None, where: str | None) -> str:
-    shown = "*" if columns is None else ", ".join('"' + name.replace('"', '""') + '"' for name in columns)
-    return f"SELECT {shown} FROM {source}" + ("" if where is None else f" WHERE {where}")
+def _by_sql(query: Callable[[SimpleNamespace, _Select], Any]) -> tuple[_Read, _Count]:
+    """The functions of an engine that runs SQL: `query` gives the rows of a statement over the table's name."""
 
+    def asked(table: SimpleNamespace, shown: str, where: str | None) -> Any:
+        condition = "" if where is None else f" WHERE {where}"
+        return query(table, lambda source: f"SELECT {shown} FROM {source}{condition}")
 
-def _counting(source: str, where: str | None) -> str:
-    return f"SELECT count(*) FROM {source}" + ("" if where is None else f" WHERE {where}")
+    def read(table: SimpleNamespace, columns: _Columns, where: str | None) -> Any:
+        shown = "*" if columns is None else ", ".join('"' + name.replace('"', '""') + '"' for name in columns)
+        return asked(table, shown, where)
+
+    def count(table: SimpleNamespace, where: str | None) -> int:
+        import pyarrow as pa
+
+        return int(pa.table(asked(table, "count(*)", where)).column(0)[0].as_py())
+
+    return read, count
 
 
 _CLICKHOUSE = {
@@ -239,7 +239,7 @@ def _chdb() -> _Reader:
     os.chdir("/")  # it reads files below the directory that it starts in, and no other
     import chdb
 
-    def query(table: SimpleNamespace, select: Callable[[str], str]) -> Any:
+    def query(table: SimpleNamespace, select: _Select) -> Any:
         function, points = _CLICKHOUSE[table.format]
         # Cached metadata is found by path, and paths of tables are used again.
         settings = "SETTINGS use_iceberg_metadata_files_cache = 0"
@@ -252,13 +252,7 @@ def _chdb() -> _Reader:
             inside = f", SETTINGS iceberg_metadata_file_path = {_text(f'metadata/{Path(table.metadata_path).name}')}"
         return chdb.query(f"{select(f'{function}({_text(table.location)}{inside})')} {settings}", "ArrowTable")
 
-    def read(table: SimpleNamespace, columns: _Columns, where: str | None) -> Any:
-        return query(table, lambda scan: _select(scan, columns, where))
-
-    def count(table: SimpleNamespace, where: str | None) -> int:
-        return int(query(table, lambda scan: _counting(scan, where)).column(0)[0].as_py())
-
-    return str(chdb.__version__), read, count
+    return str(chdb.__version__), *_by_sql(query)
 
 
 def _sail() -> _Reader:

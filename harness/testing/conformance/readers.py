@@ -77,8 +77,8 @@ def interpreter_of(reader: OtherReader, pythons: Mapping[str, str]) -> str:
     given = pythons.get(reader.name) or os.environ.get(variable)
     if given:
         return given
-    made = _python(Path(os.environ.get("HARNESS_READERS", "")) / reader.name)
-    if "HARNESS_READERS" in os.environ and made.is_file():
+    folder = os.environ.get("HARNESS_READERS")
+    if folder and (made := _python(Path(folder) / reader.name)).is_file():
         return str(made)
     lacking = [name for name in reader.modules if importlib.util.find_spec(name) is None]
     if lacking:
