@@ -247,10 +247,10 @@ def matrix(session: nox.Session) -> None:
 def write_matrix(matrix: str) -> None:
     """Puts the matrix into its page, and its last line into the README, each between two marks."""
     _between_marks(Path("docs/matrix.md"), "matrix", matrix)
-    _between_marks(Path("README.md"), "verified reads", verified_reads(matrix))
+    _between_marks(Path("README.md"), "scores", scores(matrix))
 
 
-def verified_reads(matrix: str) -> str:
+def scores(matrix: str) -> str:
     """The last lines of the matrix as a table: what each reader reads wrongly, and rightly; the best first."""
     head, *_, wrong, broken, claimed, all_ = [line for line in matrix.splitlines() if line.startswith("| ")]
     chosen = (head, wrong, broken, claimed, all_)

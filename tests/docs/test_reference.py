@@ -244,7 +244,7 @@ def test_links_into_the_repository_lead_somewhere(name):
 def test_the_readme_has_the_last_line_of_the_matrix():
     noxfile = pytest.importorskip("noxfile", reason="nox is not installed", exc_type=ImportError)
     matrix = (DOCS / "matrix.md").read_text("utf-8")
-    assert noxfile.verified_reads(matrix) in (pages.ROOT / "README.md").read_text("utf-8")
+    assert noxfile.scores(matrix) in (pages.ROOT / "README.md").read_text("utf-8")
 
 
 @pytest.mark.parametrize("file", ["revenue/job.py", "test_revenue.py"])

@@ -191,16 +191,19 @@ class Score:
     declined: int = 0
 
     @property
+    def claimed(self) -> int:
+        """The reads that the engine did not decline."""
+        return self.wrong + self.broken + self.right + self.failed
+
+    @property
     def of_claimed(self) -> float:
         """The percentage of right ones among the reads that the engine did not decline; 0 without any."""
-        claimed = self.wrong + self.broken + self.right + self.failed
-        return 100 * self.right / claimed if claimed else 0.0
+        return 100 * self.right / max(1, self.claimed)
 
     @property
     def of_all(self) -> float:
         """The percentage of right ones among all reads; 0 without any."""
-        reads = self.wrong + self.broken + self.right + self.failed + self.declined
-        return 100 * self.right / reads if reads else 0.0
+        return 100 * self.right / max(1, self.claimed + self.declined)
 
     def __str__(self) -> str:
         return f"{self.wrong:,} wrong, right {self.of_claimed:.1f} % of what it reads, {self.of_all:.1f} % of all"
