@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
@@ -30,14 +30,17 @@ class Call:
     node: exp.Expr
     name: str
     arguments: tuple[exp.Expr, ...]
+    _lowered: dict[int, Typed] = field(init=False, default_factory=dict)
 
     def value(self, place: int) -> Typed:
-        """An argument, lowered. Raises UnsupportedError."""
-        return self.expressions.translate(self.arguments[place])
+        """An argument, lowered once. Raises UnsupportedError."""
+        if place not in self._lowered:
+            self._lowered[place] = self.expressions.translate(self.arguments[place])
+        return self._lowered[place]
 
     def values(self) -> list[Typed]:
         """All arguments, lowered. Raises UnsupportedError."""
-        return [self.expressions.translate(argument) for argument in self.arguments]
+        return [self.value(place) for place in range(len(self.arguments))]
 
     def refused(self, why: str | None = None, instead: str | None = None) -> UnsupportedError:
         """The error for this call. why: the part that is not certain; instead: words to write."""
