@@ -106,11 +106,11 @@ class Function:
         """A call of it in Spark's SQL. Raises UnsupportedError."""
         if self.refused:
             raise call.refused(instead=self.refused)
-        fits = self.lowering is not None and self.count in (None, len(call.arguments))
-        found = self.lowering(call) if self.lowering is not None and fits else None
+        lowering = self.lowering if self.count in (None, len(call.arguments)) else None
+        found = None if lowering is None else lowering(call)
         if found is not None:
             return found
-        values = call.values() if fits or self.forms else []
+        values = call.values() if lowering is not None or self.forms else []
         for form in self.forms:
             found = form.lowered(values)
             if found is not None:
