@@ -160,7 +160,7 @@ def to_arrow(plan: ScanPlan) -> pa.Table:
         query = limited(numbered(lower(plan, connection, registrar(connection), Use.ONCE), plan), plan)
         # `pa.table` asks whether it is a frame of pandas, which imports pandas: 0.2 s of the first read
         rows = pa.RecordBatchReader.from_stream(connection.sql(query)).read_all()
-        return conform(rows, pa.schema([arrow_field(f) for f in plan.columns])) if plan.columns else rows.select([])
+        return conform(rows, pa.schema([arrow_field(f) for f in plan.columns]))
 
 
 def limited(query: str, plan: ScanPlan) -> str:

@@ -13,10 +13,20 @@ from sqlglot import exp
 from harness.metadata.model import schema as dt
 from harness.queries.transpile import ordered_aggregates, spark_text
 from harness.queries.transpile.functions import moments
-from harness.queries.transpile.functions.nested import list_of
 from harness.queries.transpile.ordered_aggregates import check_ordered, direction, ordered, whole
 from harness.queries.transpile.spark_text import refused
-from harness.queries.transpile.values import DOUBLE, HUGE, LONG, Typed, alike, coerced, is_moment, is_number, type_name
+from harness.queries.transpile.values import (
+    DOUBLE,
+    HUGE,
+    LONG,
+    Typed,
+    alike,
+    coerced,
+    is_moment,
+    is_number,
+    list_of,
+    type_name,
+)
 
 if TYPE_CHECKING:
     from harness.queries.transpile.expressions import Expressions

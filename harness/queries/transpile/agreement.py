@@ -188,7 +188,7 @@ def _constant(node: dict[str, Any]) -> str | None:
     return None
 
 
-_RULES: tuple[Callable[[dict[str, Any]], dict[str, Any]], ...] = (*(_function, _type, _negation, _interval),)
+_RULES: tuple[Callable[[dict[str, Any]], dict[str, Any]], ...] = (_function, _type, _negation, _interval)
 
 
 _SHOWN_TYPES: dict[str, dt.Type] = {

@@ -363,10 +363,10 @@ def _item(node: exp.Expr, expressions: Expressions, outputs: Sequence[Typed]) ->
         return _no_ordinal(outputs[place - 1])
     items = []
     for inner in node.expressions:
-        keys = [
-            _item(key, expressions, outputs) for key in (inner.expressions if isinstance(inner, exp.Tuple) else [inner])
-        ]
-        items.append(f"({', '.join(keys)})" if isinstance(inner, exp.Tuple) else keys[0])
+        if isinstance(inner, exp.Tuple):
+            items.append(f"({', '.join(_item(key, expressions, outputs) for key in inner.expressions)})")
+        else:
+            items.append(_item(inner, expressions, outputs))
     return f"{word} ({', '.join(items)})"
 
 

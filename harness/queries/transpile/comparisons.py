@@ -96,7 +96,7 @@ def _quantified(expressions: Expressions, node: exp.Expr) -> Typed | None:
             BOOLEAN,
         )
     operator = _OPERATORS.get(type(node), "=")
-    if operator in (*_EQUALITY, "<>") or expressions.subquery is None:
+    if operator in _EQUALITY or expressions.subquery is None:
         raise refused(node)
     # The least or the greatest value of the query stands for some value, or for all.
     subject = expressions.translate(node.this)

@@ -15,9 +15,8 @@ from sqlglot import exp
 from harness.metadata.filters.literals import Kind, literal_of
 from harness.metadata.model import schema as dt
 from harness.queries.transpile import spark_text
-from harness.queries.transpile.functions.nested import list_of
 from harness.queries.transpile.spark_text import refused
-from harness.queries.transpile.values import TEXT, Typed, type_name
+from harness.queries.transpile.values import TEXT, Typed, list_of, type_name
 
 if TYPE_CHECKING:
     from harness.queries.transpile.aggregates import Aggregate

@@ -175,6 +175,11 @@ def _is_pliant(value: Typed) -> bool:
     return isinstance(value.type, dt.UnknownType) or (value.literal is not None and value.literal.kind in kinds)
 
 
+def list_of(type_: dt.Type) -> dt.ListType:
+    """The type of lists of values of a type."""
+    return dt.ListType(dt.Field(id=0, name="element", type=type_))
+
+
 def is_number(type_: dt.Type) -> bool:
     """Tells whether a type is one of numbers."""
     return isinstance(type_, dt.IntegerType | dt.DecimalType | dt.FloatType) or str(type_) == str(HUGE)
@@ -397,7 +402,7 @@ def _type_of(node: exp.Cast) -> dt.Type:
 
 def _named(node: exp.Cast, to: exp.DataType) -> dt.Type:
     if to.this in (exp.DType.ARRAY, exp.DType.LIST) and len(to.expressions) == 1 and not to.args.get("values"):
-        return dt.ListType(dt.Field(id=0, name="element", type=_named(node, to.expressions[0])))
+        return list_of(_named(node, to.expressions[0]))
     if to.this == exp.DType.DECIMAL:
         sizes = [p.this.name for p in to.expressions] or ["18", "3"]
         if not all(re.fullmatch("[0-9]{1,2}", size) for size in sizes):

@@ -9,7 +9,6 @@ from sqlglot import exp
 from harness.metadata.filters.literals import Kind, literal_of
 from harness.metadata.model import schema as dt
 from harness.queries.transpile import spark_text
-from harness.queries.transpile.functions.nested import list_of
 from harness.queries.transpile.functions.registry import (
     BIGINT,
     CLOCK,
@@ -18,7 +17,7 @@ from harness.queries.transpile.functions.registry import (
     Lowering,
     guarded,
 )
-from harness.queries.transpile.values import DATE, DOUBLE, LONG, Typed, is_moment, is_timestamp
+from harness.queries.transpile.values import DATE, DOUBLE, LONG, Typed, is_moment, is_timestamp, list_of
 
 INTERVAL = dt.OpaqueType("interval")
 """Months, days and microseconds; on Spark a CalendarInterval."""

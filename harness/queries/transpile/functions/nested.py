@@ -35,17 +35,13 @@ from harness.queries.transpile.values import (
     Typed,
     alike,
     coerced,
+    list_of,
     type_name,
 )
 
 PLAIN = (dt.BooleanType, dt.IntegerType, dt.DecimalType, dt.StringType, dt.DateType, dt.TimestampType)
 ORDERED = (*PLAIN, dt.FloatType)
 """Types of elements that have an order, and of those the ones whose equality is plain."""
-
-
-def list_of(type_: dt.Type) -> dt.ListType:
-    """The type of lists of values of a type."""
-    return dt.ListType(dt.Field(id=0, name="element", type=type_))
 
 
 def the_list(call: Call, place: int = 0) -> Typed:

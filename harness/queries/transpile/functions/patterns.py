@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from harness.metadata.model import schema as dt
 from harness.queries.transpile import spark_text
 from harness.queries.transpile.functions.registry import (
     VARCHAR,
@@ -13,7 +12,7 @@ from harness.queries.transpile.functions.registry import (
     Function,
     Lowering,
 )
-from harness.queries.transpile.values import BOOLEAN, TEXT, Typed
+from harness.queries.transpile.values import BOOLEAN, TEXT, Typed, list_of
 
 # Regular expressions that RE2 (DuckDB) and Java (Spark) understand alike. A pattern is read into parts, and each is
 # written in Java's words: `.` is anything but a line feed, `$` is the very end, `\s` knows no vertical tab, `\b` goes
@@ -232,7 +231,7 @@ def _written(sign: str) -> str:
     return sign if sign.isascii() and sign.isalnum() else f"\\x{{{ord(sign):x}}}"
 
 
-_TEXTS = dt.ListType(dt.Field(id=0, name="element", type=TEXT))
+_TEXTS = list_of(TEXT)
 
 
 def _subject(call: Call) -> str:

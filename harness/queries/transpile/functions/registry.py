@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
@@ -30,14 +30,17 @@ class Call:
     node: exp.Expr
     name: str
     arguments: tuple[exp.Expr, ...]
+    _lowered: dict[int, Typed] = field(init=False, default_factory=dict)
 
     def value(self, place: int) -> Typed:
-        """An argument, lowered. Raises UnsupportedError."""
-        return self.expressions.translate(self.arguments[place])
+        """An argument, lowered once. Raises UnsupportedError."""
+        if place not in self._lowered:
+            self._lowered[place] = self.expressions.translate(self.arguments[place])
+        return self._lowered[place]
 
     def values(self) -> list[Typed]:
         """All arguments, lowered. Raises UnsupportedError."""
-        return [self.expressions.translate(argument) for argument in self.arguments]
+        return [self.value(place) for place in range(len(self.arguments))]
 
     def refused(self, why: str | None = None, instead: str | None = None) -> UnsupportedError:
         """The error for this call. why: the part that is not certain; instead: words to write."""
@@ -103,11 +106,11 @@ class Function:
         """A call of it in Spark's SQL. Raises UnsupportedError."""
         if self.refused:
             raise call.refused(instead=self.refused)
-        fits = self.lowering is not None and self.count in (None, len(call.arguments))
-        found = self.lowering(call) if self.lowering is not None and fits else None
+        lowering = self.lowering if self.count in (None, len(call.arguments)) else None
+        found = None if lowering is None else lowering(call)
         if found is not None:
             return found
-        values = call.values() if fits or self.forms else []
+        values = call.values() if lowering is not None or self.forms else []
         for form in self.forms:
             found = form.lowered(values)
             if found is not None:

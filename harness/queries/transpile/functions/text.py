@@ -22,7 +22,7 @@ from harness.queries.transpile.functions.registry import (
     formed,
     guarded,
 )
-from harness.queries.transpile.values import BLOB_TYPE, BOOLEAN, INT, LONG, TEXT, Typed
+from harness.queries.transpile.values import BLOB_TYPE, BOOLEAN, INT, LONG, TEXT, Typed, list_of
 
 # The letters whose other case DuckDB (utf8proc) and Java agree on, whatever their version of Unicode and the locale.
 # Letters whose other case is several letters or depends on their neighbours (ß, İ, ŉ, ΐ, ΰ, Σ), and scripts whose cases
@@ -63,7 +63,7 @@ CASED = "".join(f"\\x{{{first:x}}}-\\x{{{last:x}}}" for first, last in _RANGES)
 """These letters as Java's regular expressions have them in brackets."""
 
 
-_TEXTS = dt.ListType(dt.Field(id=0, name="element", type=TEXT))
+_TEXTS = list_of(TEXT)
 _SPACES = spark_text.text("".join(map(chr, (0x20, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x202F, 0x205F, 0x3000))))
 """The characters that DuckDB's trim() takes away: Unicode's spaces (Zs)."""
 

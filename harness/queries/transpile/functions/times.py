@@ -17,6 +17,7 @@ from harness.queries.transpile.functions.registry import (
     WHOLE,
     Call,
     Function,
+    Lowering,
     Parameter,
     Signature,
     formed,
@@ -158,12 +159,14 @@ def _moved(call: Call) -> Typed | None:
     return call.expressions.translate(exp.Add(this=call.arguments[0].copy(), expression=call.arguments[1].copy()))
 
 
+def _interval(unit: str) -> Lowering:
+    """`to_days(n)`."""
+    return lambda call: amount(call.value(0), unit)
+
+
 FUNCTIONS = (
     Function(("date_add",), _moved, 2),
-    *(
-        Function((f"to_{unit}s",), lambda call, unit=unit: amount(call.value(0), unit), 1)  # type: ignore[misc]
-        for unit in ("year", "month", "week", "day", "hour", "minute")
-    ),
+    *(Function((f"to_{unit}s",), _interval(unit), 1) for unit in ("year", "month", "week", "day", "hour", "minute")),
     formed(
         ("epoch_ms",),
         Signature((WHOLE,), _CLOCK, "CAST(TIMESTAMP_MILLIS({0}) AS TIMESTAMP_NTZ)"),
