@@ -19,9 +19,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness.differ.compare import compare
-from harness.differ.result import Batch, BatchEntry, BatchOutcome, counted, entry_of
+from harness.differ.result import Batch, BatchEntry, BatchOutcome, entry_of
 from harness.engines.registry import Engine, find_engine
-from harness.errors import HarnessError, UnsupportedError
+from harness.errors import HarnessError, UnsupportedError, counted
 from harness.metadata.filters.sqltext import quoted, text
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.snapshot import Snapshot
