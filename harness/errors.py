@@ -315,6 +315,11 @@ def visible_lines(text: str) -> str:
     return "\n".join(map(visible, text.split("\n")))
 
 
+def counted(number: int, noun: str) -> str:
+    """`1 row`, `2,000 rows`."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
 def size_text(size: int) -> str:
     """A number of bytes for people: `812 bytes`, `72.1 KiB`, `63.8 MiB`."""
     power = min(max(size.bit_length() - 1, 0) // 10, 4)

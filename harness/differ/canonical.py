@@ -123,28 +123,32 @@ def grouped(elements: Sequence[_T], array: pa.Array) -> Iterator[Sequence[_T] | 
         start += length or 0
 
 
-def _single(array: pa.Array) -> list[Any]:
-    """Values without parts that can be taken as Arrow stores them."""
-    type_, kind = array.type, pa.types
+def stored(array: pa.Array) -> pa.Array:
+    """Values without parts as Arrow stores them: moments as integers, as `datetime` lacks most years, text as bytes."""
+    type_ = array.type
     if is_ticks(type_):
-        unit, width = nanos(type_), pa.int32() if type_.bit_width == 32 else pa.int64()
-        return _scaled(array.cast(width).cast(pa.int64()), unit)
-    if is_text(type_):
-        return array.cast(pa.large_binary()).to_pylist()  # type: ignore[no-any-return]
-    if kind.is_interval(type_):
-        return [None if value is None else tuple(value) for value in array.to_pylist()]
-    if not any(test(type_) for test in (kind.is_null, kind.is_boolean, kind.is_integer, kind.is_decimal, is_binary)):
+        return array.cast(pa.int32() if type_.bit_width == 32 else pa.int64())
+    return array.cast(pa.large_binary()) if is_text(type_) else array
+
+
+def _single(array: pa.Array) -> list[Any]:
+    """Values without parts."""
+    type_, kind = array.type, pa.types
+    taken = (kind.is_null, kind.is_boolean, kind.is_integer, kind.is_decimal, is_text, is_binary)
+    values: list[Any]
+    if is_ticks(type_):
+        ints, unit = stored(array), nanos(type_)
+        try:
+            values = pc.multiply_checked(ints.cast(pa.int64()), unit).to_pylist()
+        except pa.ArrowInvalid:  # years that 64 bits of nanoseconds do not reach; Python's ints do
+            values = [None if value is None else value * unit for value in ints.to_pylist()]
+    elif kind.is_interval(type_):
+        values = [None if value is None else tuple(value) for value in array.to_pylist()]
+    elif any(test(type_) for test in taken):
+        values = stored(array).to_pylist()
+    else:
         raise UnsupportedError(f"Cannot compare values of type {type_}: cast them, or leave the column out")
-    return array.to_pylist()  # type: ignore[no-any-return]
-
-
-def _scaled(ints: pa.Array, factor: int) -> list[int | None]:
-    if factor == 1:
-        return ints.to_pylist()  # type: ignore[no-any-return]
-    try:
-        return pc.multiply_checked(ints, factor).to_pylist()  # type: ignore[no-any-return]
-    except pa.ArrowInvalid:  # years that 64 bits of nanoseconds do not reach; Python's ints do
-        return [None if value is None else value * factor for value in ints.to_pylist()]
+    return values
 
 
 def _floats(array: pa.Array, zeros: SignedZeros) -> list[Any]:

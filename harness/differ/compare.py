@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pyarrow as pa
 
 from harness.differ.buckets import partition_columns, total
-from harness.differ.by_hashes import LABELS, FoundRows, SideFailedError, asking, by_hashes, cheaper_first, sampled
+from harness.differ.by_hashes import LABELS, FoundRows, SideFailedError, asking, both, by_hashes, cheaper_first, sampled
 from harness.differ.canonical import SignedZeros
 from harness.differ.exact import FINDINGS, Rules
 from harness.differ.hashing import form
@@ -277,11 +277,8 @@ class _Run:
         widened.check_columns(found.columns, sides[0].schema, sides[1].schema)
         if found.left.rows != found.right.rows or (found.left.rows or 0) > MOST_ROWS:
             return found
-        heads = []
-        for number, side in enumerate(sides):
-            with asking(number, "fetching rows of the {} side", recorded_rows(side)):
-                heads.append(side.head(found.columns, MOST_ROWS))
-        pairs = paired(heads[0], heads[1], allowed)
+        heads = both(sides, "fetching rows of the {} side", lambda side: side.head(found.columns, MOST_ROWS))
+        pairs = paired(*heads, allowed)
         if pairs is None:
             return found
         (left, right), keys = pairs

@@ -20,9 +20,9 @@ import pyarrow.compute as pc
 
 from harness.differ.compare import compare
 from harness.differ.opening import engine_version
-from harness.differ.result import Batch, BatchEntry, BatchOutcome, counted, entry_of
+from harness.differ.result import Batch, BatchEntry, BatchOutcome, entry_of
 from harness.engines.registry import CountingEngine, Engine, find_engine
-from harness.errors import HarnessError, UnsupportedError
+from harness.errors import HarnessError, UnsupportedError, counted
 from harness.metadata.filters.sqltext import quoted, text
 from harness.snapshot import Snapshot
 from harness.storage.records import dataclass

@@ -27,7 +27,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from harness.differ.canonical import canonical_values, grouped, order_key, unwrapped
+from harness.differ.canonical import canonical_values, grouped, order_key, stored, unwrapped
 from harness.differ.schemas import is_binary, is_hugeint, is_text
 from harness.errors import JOINER, visible
 from harness.metadata.model.arrow_values import children_of, elements_of, is_list
@@ -108,7 +108,7 @@ def show_values(array: pa.Array) -> list[str]:
     if kind.is_floating(type_):
         return _floats(array)
     write = _writer(type_)
-    return ["NULL" if value is None else write(value) for value in _plain(array)]
+    return ["NULL" if value is None else write(value) for value in stored(array).to_pylist()]
 
 
 def _text(column: ArrowColumn, place: int) -> str:
@@ -119,18 +119,6 @@ def _text(column: ArrowColumn, place: int) -> str:
 
 def _escaped(text: str) -> str:
     return "".join(c if c.isascii() else c.encode("unicode_escape").decode("ascii") for c in text)
-
-
-def _plain(array: pa.Array) -> list[Any]:
-    """Python values; moments as the ints that Arrow stores, because `datetime` lacks nanoseconds and most years."""
-    type_, kind = array.type, pa.types
-    if kind.is_date32(type_) or kind.is_time32(type_):
-        return array.cast(pa.int32()).to_pylist()  # type: ignore[no-any-return]
-    if kind.is_temporal(type_) and not kind.is_interval(type_):
-        return array.cast(pa.int64()).to_pylist()  # type: ignore[no-any-return]
-    if is_text(type_):
-        return array.cast(pa.large_binary()).to_pylist()  # type: ignore[no-any-return]
-    return array.to_pylist()  # type: ignore[no-any-return]
 
 
 def _writer(type_: pa.DataType) -> Callable[[Any], str]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from harness.differ.relaxations import NOTHING, Relaxations
-from harness.errors import HarnessError, visible
+from harness.errors import HarnessError, counted, visible
 
 
 class SchemaKind(enum.Enum):
@@ -166,11 +166,6 @@ class ComparisonVerdict(enum.Enum):
     DIFFERENT = "different"
     OUTCOME = "different outcome"  # one side failed, the other did not
     FAILED = "could not compare"  # both sides failed
-
-
-def counted(number: int, noun: str) -> str:
-    """`1 row`, `2,000 rows`."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def _outcome_words(side: SideInfo) -> str:

@@ -11,8 +11,8 @@ from typing import Any
 from xml.etree import ElementTree
 
 from harness.differ.reports.text import to_text
-from harness.differ.result import ComparisonResult, SideInfo, counted
-from harness.errors import json_text, visible
+from harness.differ.result import ComparisonResult, SideInfo
+from harness.errors import counted, json_text, visible
 
 FORMAT = 1
 _EXACT = 2**53

@@ -23,7 +23,8 @@ from harness.differ.reports.text import (
     times,
 )
 from harness.differ.reports.where import where_html
-from harness.differ.result import ComparisonResult, ComparisonVerdict, Made, RowKind, counted
+from harness.differ.result import ComparisonResult, ComparisonVerdict, Made, RowKind
+from harness.errors import counted
 from harness.errors import html_text as escaped
 from harness.metadata.model.frames import preformatted
 

@@ -19,8 +19,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from harness.differ.reports.where import where_lines
-from harness.differ.result import ColumnDifference, ComparisonResult, Origin, RowDifference, RowKind, counted
-from harness.errors import visible
+from harness.differ.result import ColumnDifference, ComparisonResult, Origin, RowDifference, RowKind
+from harness.errors import counted, visible
 from harness.metadata.model.text_tables import Column, aligned, cell_width, cut, table_lines
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
 
-from harness.differ.result import ComparisonResult, GroupDifference, counted
-from harness.errors import html_text
+from harness.differ.result import ComparisonResult, GroupDifference
+from harness.errors import counted, html_text
 from harness.metadata.model.drawing import Bar, Drawing, Kind, as_svg, section
 from harness.metadata.model.frames import preformatted
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from harness.errors import size_text, without_secrets
+from harness.errors import counted, size_text, without_secrets
 from harness.metadata.model.arrow_values import to_numpy
 from harness.metadata.model.drawing import Bar, Drawing, Kind
 from harness.metadata.plan.scan_plan import BY_PARTITION, BY_STATISTICS, KEPT, ScanPlan, SkippedFiles
@@ -38,8 +38,8 @@ def layout(plan: ScanPlan) -> Drawing:
         rest = np.isin(files.groups, drawn, invert=True)
         bars.append(files.bar(f"{left:,} more {files.noun}s", rest, is_rest=True))
     passed = plan.counts.manifests_skipped
-    note = f"{_counted(len(sizes), files.noun)}, {files.sentence()}"
-    note += f", not drawn: files of {_counted(passed, 'skipped manifest')}" if passed else ""
+    note = f"{counted(len(sizes), files.noun)}, {files.sentence()}"
+    note += f", not drawn: files of {counted(passed, 'skipped manifest')}" if passed else ""
     return Drawing(title="layout", note=note, bars=tuple(bars))
 
 
@@ -84,7 +84,7 @@ class _Files:
         reasons = {"partition": verdicts == BY_PARTITION, "statistics": verdicts == BY_STATISTICS}
         if by := [reason for reason, found in reasons.items() if found.any()]:
             passed = np.count_nonzero(verdicts != KEPT)
-            share = "" if passed == len(verdicts) else f"{passed:,} of {_counted(len(verdicts), 'file')} "
+            share = "" if passed == len(verdicts) else f"{passed:,} of {counted(len(verdicts), 'file')} "
             remarks.append(f"{share}skipped by {' and '.join(by)}")
         parts = ((Kind.READ, read - deleted), (Kind.DELETED, deleted), (Kind.SKIPPED, skipped))
         value = self._amount(read + skipped)
@@ -104,11 +104,7 @@ class _Files:
         return read, min(deleted, read), skipped
 
     def _amount(self, number: int) -> str:
-        return size_text(number) if self.unit == "byte" else _counted(number, self.unit)
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+        return size_text(number) if self.unit == "byte" else counted(number, self.unit)
 
 
 def _percent(part: int, whole: int) -> str:
@@ -141,16 +137,18 @@ def _files(plan: ScanPlan) -> _Files:
         amounts=np.clip(to_numpy(known), 0, _MOST_ROWS),
         verdicts=verdicts,
         # The vectors of a change feed say which rows have changed.
-        **_deletes(plan, groups, counted=unit == "row" and "_change_type" not in {f.name for f in plan.schema.fields}),
+        **_deletes(
+            plan, groups, is_counted=unit == "row" and "_change_type" not in {f.name for f in plan.schema.fields}
+        ),
     )
 
 
-def _deletes(plan: ScanPlan, groups: npt.NDArray[np.int64], *, counted: bool) -> dict[str, Any]:
+def _deletes(plan: ScanPlan, groups: npt.NDArray[np.int64], *, is_counted: bool) -> dict[str, Any]:
     """The columns of deletes."""
     deleted, others = np.zeros(len(groups), dtype=np.int64), np.zeros(len(groups), dtype=np.bool_)
     group_of = groups.tolist()
     for delete in plan.position_deletes:
-        if counted and delete.record_count is not None and len({group_of[file] for file in delete.files}) == 1:
+        if is_counted and delete.record_count is not None and len({group_of[file] for file in delete.files}) == 1:
             deleted[delete.files[0]] += min(max(delete.record_count, 0), _MOST_ROWS)
         else:
             others[list(delete.files)] = True

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from harness.errors import HarnessError
+from harness.errors import HarnessError, counted
 from harness.metadata.model.drawing import Bar, Drawing, Kind, as_html
 from harness.metadata.model.text_tables import Listing
 from harness.metadata.model.times import show_ms
@@ -214,8 +214,8 @@ def drawn(entries: Sequence[Mapping[str, Any]], most: int) -> Drawing:
         told = {"schema_changes": [f"{changes:,} changes of the schema"] if changes else []}
         bars.append(replace(_bar(rest | told, unit), label=f"{len(earlier):,} earlier", is_rest=True))
     times = " to ".join(dict.fromkeys(_time(entry) for entry in (*entries[-1:], *entries[:1])))
-    noun = ("snapshot" if any("refs" in entry for entry in entries) else "version") + "s" * (len(entries) != 1)
-    return Drawing(title="history", note=f"{len(entries):,} {noun}, {times}", bars=tuple(bars))
+    points = counted(len(entries), "snapshot" if any("refs" in entry for entry in entries) else "version")
+    return Drawing(title="history", note=f"{points}, {times}", bars=tuple(bars))
 
 
 def _bar(entry: Mapping[str, Any], unit: str) -> Bar:

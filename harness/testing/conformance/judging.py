@@ -16,9 +16,9 @@ from typing import Any
 import pyarrow as pa
 
 from harness.differ.compare import compare
-from harness.differ.result import SchemaKind, counted
+from harness.differ.result import SchemaKind
 from harness.differ.schemas import normal_type
-from harness.errors import EngineError, HarnessError, UnsupportedError
+from harness.errors import EngineError, HarnessError, UnsupportedError, counted
 from harness.metadata.model.arrow_values import children_of, elements_of, is_list, nested_type, plain, with_children
 from harness.metadata.model.schema import METADATA
 from harness.testing.conformance.results import Check, Outcome

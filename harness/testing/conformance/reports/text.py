@@ -17,8 +17,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from harness.differ.reports.text import to_text as comparison_text
-from harness.differ.result import counted
-from harness.errors import visible
+from harness.errors import counted, visible
 from harness.metadata.model.text_tables import aligned
 from harness.testing.conformance.results import Case, Check, Outcome, Run
 
