@@ -19,7 +19,7 @@ from harness.testing.writing.iceberg.builder import IcebergTable
 pytestmark = pytest.mark.slow
 
 HEAVY = {
-    *("asyncio", "duckdb", "fastavro", "fsspec", "pandas", "pyarrow", "pyarrow.dataset", "pyarrow.orc"),
+    *("asyncio", "duckdb", "fastavro", "fsspec", "numpy.ma", "pandas", "pyarrow", "pyarrow.dataset", "pyarrow.orc"),
     *("pyarrow.parquet", "pydantic", "pyspark", "pytest", "rich", "rich.console", "sqlglot", "typer", "yaml"),
     *(
         "harness.metadata.delta",
@@ -105,7 +105,8 @@ def test_a_journey_imports_what_it_needs(tmp_path: Path, make: Any, opened: set[
     walk = json.loads(printed.splitlines()[-1])
     assert walk.pop("compiled at import") == ["Limits"]  # which callers make, so that the reference shows its arguments
     # pyarrow imports pandas, where it is installed, for the first Python value that it converts, such as a filter's.
-    pandas = {journey: {"pandas"} if journey == "filter" else set() for journey in walk}
+    # Pandas imports numpy's masked arrays.
+    pandas = {journey: {"numpy.ma", "pandas"} if journey == "filter" else set() for journey in walk}
     query = opened | {"duckdb", "harness.engines.duckdb.engine"}
     every = {*walk.pop("every name")}
     found = {journey: set(modules) - pandas[journey] for journey, modules in walk.items()}

@@ -10,6 +10,7 @@ import os
 import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -105,15 +106,26 @@ def namespace(text: str) -> _Namespace | None:
     return _Namespace(text, catalog, tables) if tables else None
 
 
-def _resumed(file: Path | None, asked: dict[str, str], compare: Callable[[], BatchEntry]) -> BatchEntry:
-    """The entry that an earlier run kept in the file, a line of JSON each; or else a new one, which is kept there."""
+def _earlier(file: Path | None) -> dict[str, dict[str, Any]]:
+    """The entries that earlier runs kept in the file, a line of JSON each, by the request as JSON."""
+    entries: dict[str, dict[str, Any]] = {}
     for line in file.read_text("utf-8").splitlines() if file is not None and file.exists() else ():
         try:
             found = json.loads(line)
         except ValueError:
             continue  # the last line of a run that was ended
-        if isinstance(found, dict) and isinstance(old := found.pop("entry", None), dict) and found == asked:
-            return BatchEntry(**{**old, "outcome": BatchOutcome(old["outcome"])})
+        if isinstance(found, dict) and isinstance(entry := found.pop("entry", None), dict):
+            entries.setdefault(json.dumps(found, sort_keys=True), entry)
+    return entries
+
+
+def _resumed(
+    file: Path | None, earlier: dict[str, dict[str, Any]], asked: dict[str, str], compare: Callable[[], BatchEntry]
+) -> BatchEntry:
+    """The entry of an earlier run, or else a new one, which is kept in the file."""
+    old = earlier.get(json.dumps(asked, sort_keys=True))
+    if old is not None:
+        return BatchEntry(**{**old, "outcome": BatchOutcome(old["outcome"])})
     entry = compare()
     if file is not None and entry.outcome is not BatchOutcome.FAILED:
         kept = {**asked, "entry": dataclasses.asdict(entry)}
@@ -236,20 +248,24 @@ def compare_namespaces(
     """Compares the tables of two namespaces by name. A table of one side only is different. arguments: for opening."""
     start_engines(request.engines)
     left, right = sides
-    entries = []
+    entries, resumed = [], partial(_resumed, resume, _earlier(resume))
     named = sorted(left.tables.keys() | right.tables.keys())
     with terminal.progress("comparing", len(named), "tables") as advance:
         for name in named:
             with phase(name):
-                entries.append(_of_name(name, sides, request, resume, arguments))
+                entries.append(_of_name(name, sides, request, resumed, arguments))
             advance(1)
     return Batch(title=f"{left.label} and {right.label}", sides=(left.label, right.label), entries=tuple(entries))
 
 
 def _of_name(
-    name: str, sides: Sequence[_Namespace], request: DiffRequest, resume: Path | None, arguments: dict[str, Any]
+    name: str,
+    sides: Sequence[_Namespace],
+    request: DiffRequest,
+    resumed: Callable[[dict[str, str], Callable[[], BatchEntry]], BatchEntry],
+    arguments: dict[str, Any],
 ) -> BatchEntry:
-    """The entry of the tables of a name."""
+    """The entry of the tables of a name. resumed: as `_resumed` with its file."""
     lacking = [side.label for side in sides if name not in side.tables]
     if lacking:
         return BatchEntry(name=name, outcome=BatchOutcome.DIFFERENT, message=f"{lacking[0]} has no such table")
@@ -269,4 +285,4 @@ def _of_name(
             error.respelled(options.spelled)
             return BatchEntry(name=name, outcome=BatchOutcome.REFUSED, message=str(error))
 
-    return _resumed(resume, {"name": name, "state": state, "asked": repr(request)}, compare)
+    return resumed({"name": name, "state": state, "asked": repr(request)}, compare)

@@ -2,7 +2,8 @@
 
 Python's own handler raises KeyboardInterrupt, but not before the main thread comes back from C code. So a thread waits
 for the signal beside it, and ends the queries; what they then raise counts as the interruption that it is. Where Python
-drops what the handler raises, as in callbacks of weak references, the thread lets it be raised again.
+drops what the handler raises, as in callbacks of weak references, the thread lets it be raised again. Where the main
+thread began to wait just after the signal, as for a key, the thread wakes it.
 """
 
 from __future__ import annotations
@@ -31,10 +32,11 @@ _END = 0
 
 
 class Interruption:
-    """An asked-for end: true from the moment of the signal on. asked: is set then."""
+    """An asked-for end: true from the moment of the signal on. asked: is set then. raised: KeyboardInterrupt was."""
 
     def __init__(self) -> None:
         self.asked, self._called, self._dropped = threading.Event(), threading.Event(), threading.Event()
+        self.raised, self._main = False, threading.get_ident()
         self._signals, self._wakeup = socket.socketpair()
         self._signals.setblocking(False)
         self._wakeup.setblocking(False)
@@ -111,6 +113,9 @@ class Interruption:
                     restore()
                     os._exit(130)
                 self.asked.set()
+            elif not numbers and not self.raised and sys.platform != "win32":  # main thread is in C code
+                own += 1
+                signal.pthread_kill(self._main, signal.SIGINT)
             with contextlib.suppress(OSError):  # only now: it counts as asked at every moment
                 self._signals.recv(len(numbers))
             if self.asked.is_set():
@@ -141,12 +146,11 @@ def listening() -> Iterator[Interruption]:
         with contextlib.closing(Interruption()) as found:
             yield found
         return
-    raised = False
 
     def raise_once(number: int, frame: FrameType | None) -> None:
-        nonlocal raised
-        if not raised or found.was_dropped():  # a second time it would break off what the first one cleans up
-            raised = True
+        # A second time it would break off what the first one cleans up.
+        if not found.raised or found.was_dropped():
+            found.raised = True
             found.asked.set()
             found.wait_for_call()
             raise KeyboardInterrupt

@@ -216,7 +216,7 @@ def history(location: Location, *, out: Pictured, opening: OpeningOptions) -> No
             for entry, bar in zip(known, bars, strict=True)
         ]
     width = results.width_for(out.output) if out.form is PicturedForm.TEXT else None
-    lines = [f"{line}\n" for line in record_lines(known, width=width)] if known else []
+    lines = (f"{line}\n" for line in record_lines(known, width=width)) if known else ()
     if out.form is PicturedForm.HTML:
         _write_page(out, "history", location, drawn(found, MOST_BARS), lines)
     else:

@@ -17,7 +17,6 @@ import sys
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -201,20 +200,19 @@ class _Command:
     began: by `threads.clock`. traffic: of stores before. live: prints the line that moves, while there is one.
     """
 
-    began: float = field(default_factory=lambda: threads.clock())  # noqa: PLW0108  # tests replace it
-    traffic: str = field(default_factory=lambda: TRAFFIC.summary())  # noqa: PLW0108  # tests replace it
+    began: float
+    traffic: str
     live: Console | None = None
 
 
-_command = _Command()
+_command = _Command(threads.clock(), TRAFFIC.summary())
 _MOVES_A_SECOND = 10
 _DOTS, _ASCII = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏", "-\\|/"
 
 
 def begin() -> None:
     """Lets the time of a command begin."""
-    global _command  # noqa: PLW0603
-    _command = _Command()
+    _command.began, _command.traffic = threads.clock(), TRAFFIC.summary()
 
 
 @contextlib.contextmanager

@@ -99,7 +99,7 @@ def parse_numbers(of: type[_Numbers], word: str, texts: Mapping[str, str]) -> _N
 
     Raises RequestError: there is no such name, or the text is no whole number.
     """
-    known: Sequence[str] = of.__slots__  # type: ignore[attr-defined]
+    known: Sequence[str] = of.__slots__  # type: ignore[attr-defined]  # of a dataclass with slots
     given: dict[str, int | str] = {}
     for name, text in texts.items():
         if name not in known:

@@ -6,7 +6,10 @@ import errno
 import json
 import os
 import shutil
+import signal
+import sys
 import threading
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -167,6 +170,33 @@ def test_an_interrupted_pull_leaves_no_table_and_goes_on(make, tmp_path, monkeyp
     assert harness.pull(tmp_path / "source", tmp_path / "slice").reused == 1
     assert rows(tmp_path / "slice") == rows(tmp_path / "source")
     assert not (tmp_path / "slice/_harness_pull").exists()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no signal is sent to a thread there")
+def test_no_further_file_is_fetched_after_ctrl_c(tmp_path, monkeypatch):
+    delta(tmp_path / "source")
+    fetched = copying._Work.fetch
+    begun = []
+
+    def interrupting(self, file):
+        begun.append(self)
+        time.sleep(0.1)  # until the main thread waits
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+        for _ in range(300):
+            if self.failure is not None:
+                break
+            time.sleep(0.01)
+        return fetched(self, file)
+
+    monkeypatch.setattr(copying, "_AT_ONCE", 1)
+    monkeypatch.setattr(copying._Work, "fetch", interrupting)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            harness.pull(tmp_path / "source", tmp_path / "slice")
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert [type(work.failure) for work in begun] == [KeyboardInterrupt]
 
 
 @pytest.mark.filterwarnings("ignore:Slice")

@@ -157,7 +157,7 @@ def _starting(word: str, choices: Iterable[str]) -> list[str]:
 try:
     import readline as _editor
 except ImportError:
-    _editor = None  # type: ignore[assignment]
+    _editor = None  # type: ignore[assignment]  # by its import it is a module
 
 PROMPT, MORE = "harness> ", "    ...> "
 _HISTORY_LINES = 10_000

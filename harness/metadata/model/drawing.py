@@ -9,10 +9,10 @@ from __future__ import annotations
 import enum
 import textwrap
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from harness.errors import html_text, visible
 from harness.metadata.model.text_tables import cell_width, start_of
+from harness.storage.records import dataclass
 
 
 class Kind(enum.Enum):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,9 +11,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from harness.errors import counted, size_text, without_secrets
-from harness.metadata.model.arrow_values import to_numpy
+from harness.metadata.model.arrow_values import distinct, to_numpy
 from harness.metadata.model.drawing import Bar, Drawing, Kind
 from harness.metadata.plan.scan_plan import BY_PARTITION, BY_STATISTICS, KEPT, ScanPlan, SkippedFiles
+from harness.storage.records import dataclass
 
 _MOST_BARS = 12
 _MOST_ROWS = 1 << 53
@@ -119,7 +119,7 @@ def _files(plan: ScanPlan) -> _Files:
         files = pa.concat_tables([files, skipped.load().select(names).cast(files.schema)])
         tuples, verdicts = skipped.partitions(), np.concatenate([verdicts, skipped.verdicts])
     numbers = to_numpy(files.column("partition"))
-    labels = {number: str(tuples[number])[1:-1] for number in np.unique(numbers).tolist()}
+    labels = {number: str(tuples[number])[1:-1] for number in distinct(numbers).tolist()}
     groups, texts = np.arange(files.num_rows), files.column("path").to_pylist()
     is_partitioned = any(labels.values())
     if is_partitioned:  # tuples of two specs with the same names and values are one bar

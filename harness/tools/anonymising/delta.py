@@ -22,7 +22,7 @@ _FIELD = ("name", "type", "nullable")
 _FIELD_METADATA = """
     delta.columnMapping.id delta.columnMapping.physicalName delta.columnMapping.nested.ids
     delta.typeChanges __CHAR_VARCHAR_TYPE_STRING parquet.field.id parquet.field.nested.ids
-    """.split()  # noqa: SIM905
+    """.split()  # noqa: SIM905  # a list would take a line for each
 _PROPERTIES = frozenset(
     """
     delta.enableDeletionVectors delta.enableChangeDataFeed delta.appendOnly delta.columnMapping.mode
@@ -35,7 +35,7 @@ _PROPERTIES = frozenset(
     delta.checkpoint.writeStatsAsJson delta.checkpoint.writeStatsAsStruct delta.enableIcebergCompatV1
     delta.enableIcebergCompatV2 delta.enableIcebergCompatV3 delta.targetFileSize delta.randomizeFilePrefixes
     delta.setTransactionRetentionDuration delta.tuneFileSizesForRewrites
-    """.split()  # noqa: SIM905
+    """.split()  # noqa: SIM905  # a list would take a line for each
 )
 """Properties that are kept: their values are modes and sizes, or names of columns."""
 _DOMAINS = frozenset({"delta.clustering", "delta.rowTracking"})

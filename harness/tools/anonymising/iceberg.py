@@ -24,11 +24,11 @@ _DOCUMENT = """
     format-version table-uuid location last-sequence-number last-updated-ms last-column-id schemas schema
     current-schema-id partition-specs partition-spec default-spec-id last-partition-id properties current-snapshot-id
     snapshots snapshot-log metadata-log sort-orders default-sort-order-id refs next-row-id
-    """.split()  # noqa: SIM905
+    """.split()  # noqa: SIM905  # a list would take a line for each
 _SNAPSHOT = """
     snapshot-id parent-snapshot-id sequence-number timestamp-ms manifest-list manifests summary schema-id first-row-id
     added-rows
-    """.split()  # noqa: SIM905
+    """.split()  # noqa: SIM905  # a list would take a line for each
 _FIELD = ("id", "name", "required", "type", "initial-default", "write-default")
 _COUNTS = ("added-", "deleted-", "removed-", "total-")
 _PROPERTIES = frozenset(
@@ -39,7 +39,7 @@ _PROPERTIES = frozenset(
     write.metadata.compression-codec write.metadata.delete-after-commit.enabled write.metadata.previous-versions-max
     write.metadata.metrics.default write.delete.granularity gc.enabled commit.retry.num-retries
     history.expire.max-snapshot-age-ms history.expire.min-snapshots-to-keep
-    """.split()  # noqa: SIM905
+    """.split()  # noqa: SIM905  # a list would take a line for each
 )
 """Properties that are kept: their values are modes and sizes, or names of columns."""
 _PER_SECOND = {"ms": 10**3, "us": 10**6, "ns": 10**9}

@@ -13,7 +13,7 @@ import re
 import shutil
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -269,8 +269,11 @@ def fetch(
     size = sum(file.size or 0 for file in missing)
     with phase("fetching files", size, "bytes") as advance, ThreadPoolExecutor(_AT_ONCE) as pool:
         work = _Work(storage, place, max_bytes, advance)
-        for file in missing:
-            pool.submit(work.run, file)
+        try:
+            wait([pool.submit(work.run, file) for file in missing])
+        except BaseException as error:  # Ctrl-C, and then the pool waits for its threads
+            work.failure = error
+            raise
     if work.failure is not None:
         raise work.failure
     return {**present, **work.fetched}, len(present)
@@ -294,7 +297,7 @@ class _Work:
         if self.failure is None:
             try:
                 self.fetched[file.target] = self.fetch(file)
-            except BaseException as error:
+            except BaseException as error:  # for the thread that waits
                 self.failure = self.failure or error
 
     def fetch(self, file: SourceFile) -> FetchedFile:
