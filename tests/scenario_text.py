@@ -47,6 +47,7 @@ def _dumped(expectation: Expectation) -> dict[str, Any]:
         "columns": None if expectation.columns is None else list(expectation.columns),
         "where": expectation.where,
         "open": expectation.open,
+        "policy": expectation.policy,
         "error": None if error is None else error.kind,
         "match": None if error is None else error.match,
         "cause": None if error is None else error.cause,

@@ -152,6 +152,7 @@ def load_text():
         ("  rows: [[2, y]]\n", "  {columns: [id]}\n", "either rows or error"),
         ("  rows: [[2, y]]\n", "  {error: Oops}\n", "Unknown error 'Oops' in case, expectation 1"),
         ("  rows: [[2, y]]\n", "  {at: {when: 1}, rows: []}\n", "expected one of snapshot, ref"),
+        ("  rows: [[2, y]]\n", "  {open: why, policy: why, rows: []}\n", "leaves open is no policy"),
         ("  rows: [[2, y]]\n", "  {rows: many}\n", "expected a list, got 'many'"),
     ],
 )
@@ -417,3 +418,11 @@ def test_dump_keeps_every_part_of_an_expectation():
     scenario = _changed("rows: [[2, y]]\n", f"{text}\n")
     assert parse(dump(scenario), "case") == scenario
     assert parse(dump(replace(scenario, title="1")), "case").title == "1"
+
+
+def test_a_result_is_demanded_unless_it_is_said_to_be_policy(tmp_path):
+    text = "[{rows: [[2, y]]}, {error: CorruptDeleteError, policy: a limit}]"
+    scenario = _changed("rows: [[2, y]]\n", f"{text}\n")
+    assert parse(dump(scenario), "case") == scenario
+    must, policy = build(scenario, tmp_path).expectations
+    assert ((must.demand, must.policy), (policy.demand, policy.policy)) == (("must", None), ("policy", "a limit"))

@@ -161,6 +161,7 @@ def _resolved(history: History, expectation: Expectation, number: int) -> Resolv
         where=expectation.where,
         expected=expected,
         open=expectation.open,
+        policy=expectation.policy,
         opening=history.opening(expectation.catalog),
     )
 

@@ -250,6 +250,7 @@ def _expectation(value: Any, place: str) -> Expectation:
         rows=rows,
         error=error,
         open=given.of(str, "open", None),
+        policy=given.of(str, "policy", None),
         types=given.of(dict, "types", {}),
         catalog=given.any("catalog", None),
     )
@@ -257,6 +258,8 @@ def _expectation(value: Any, place: str) -> Expectation:
     outcomes = (expectation.rows is not None) + (expectation.error is not None)
     if outcomes > 1 or (outcomes == 0 and expectation.open is None):
         raise RequestError(f"Invalid {place}: expected either rows or error (with `open`, at most one of them)")
+    if expectation.open is not None and expectation.policy is not None:
+        raise RequestError(f"Invalid {place}: a result that the specification leaves open is no policy")
     return expectation
 
 

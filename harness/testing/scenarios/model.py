@@ -53,6 +53,8 @@ class Expectation:
         (see `rows`); order means nothing.
     open: why the specification leaves the result open; None: it does not. Then `rows` and `error` are what harness
         decided, and other readers may differ.
+    policy: why the result is harness's policy, which no sentence of the specification demands; None: the specification
+        does.
     types: type texts by name, for columns whose types the builder cannot tell, because a document was edited by hand.
     catalog: what is known of the catalog that manages a Delta table: `published` for what is published alone, or
         `max-version` and `ratified`: versions that `stage` or `hold` took out of the log, or names of staged commits.
@@ -65,6 +67,7 @@ class Expectation:
     rows: Sequence[Any] | Mapping[str, Any] | None = None
     error: ExpectedError | None = None
     open: str | None = None
+    policy: str | None = None
     types: Mapping[str, str] = field(default_factory=dict)
     catalog: Mapping[str, Any] | str | None = None
 
@@ -115,7 +118,7 @@ class ResolvedExpectation:
     """An expectation of a table that is built.
 
     number: its place in the scenario, from 1. expected: the rows in the exact types of the read, or the error; None:
-    open, and nothing was decided. open: as in `Expectation`.
+    open, and nothing was decided. open, policy: as in `Expectation`.
     opening: arguments of `harness.open_table` and of the oracle's planner: the catalog's answer.
     """
 
@@ -125,7 +128,13 @@ class ResolvedExpectation:
     where: str | None
     expected: pa.Table | ExpectedError | None
     open: str | None = None
+    policy: str | None = None
     opening: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def demand(self) -> Literal["must", "policy"]:
+        """The force of what is expected: a demand of the specification, or harness's policy."""
+        return "must" if self.policy is None else "policy"
 
 
 class History(ABC):
