@@ -38,7 +38,14 @@ from harness.testing.scenarios.building import build
 from harness.testing.scenarios.evidence import evidence_of
 from harness.testing.scenarios.features import MEANINGS, missing_features
 from harness.testing.scenarios.loading import fixtures_directory
-from harness.testing.scenarios.model import Built, Expectation, ExpectedError, ResolvedExpectation, Scenario
+from harness.testing.scenarios.model import (
+    Built,
+    Expectation,
+    ExpectedError,
+    ResolvedExpectation,
+    Scenario,
+    TableCase,
+)
 
 _PACKAGES = ("pyarrow", "duckdb", "pyspark", "tzdata")
 _FAULTS = (HarnessError, ValueError, TypeError, KeyError, pa.ArrowException)
@@ -176,7 +183,7 @@ def _built(scenario: Scenario, place: Path) -> Built | Check:
     return built
 
 
-def _checks(engine: _Tested, built: Built, twins: _Twins) -> Iterator[Check]:
+def _checks(engine: _Tested, built: TableCase, twins: _Twins) -> Iterator[Check]:
     reader = engine.reader
     own = Strictness.ORACLE if reader.name == ORACLE else Strictness.OWN
     measure = own if isinstance(reader, OwnReader) else Strictness.FOREIGN
@@ -237,7 +244,7 @@ class _Twins:
         return replace(twin, expectations=(replace(twin.expectations[0], expected=rows),))
 
 
-def _counted(check: Check, reader: Worker, built: Built, expectation: ResolvedExpectation) -> Check:
+def _counted(check: Check, reader: Worker, built: TableCase, expectation: ResolvedExpectation) -> Check:
     """The check of a read that is right, or that the engine has no operation for, with the engine's own count judged.
 
     An engine may count by the metadata alone, and forget deletes that it applies to rows.
@@ -263,7 +270,7 @@ def _counted(check: Check, reader: Worker, built: Built, expectation: ResolvedEx
 
 
 def _answer(
-    reader: ReaderUnderTest | OwnReader, built: Built, expectation: ResolvedExpectation
+    reader: ReaderUnderTest | OwnReader, built: TableCase, expectation: ResolvedExpectation
 ) -> pa.Table | Exception:
     """The rows of a read; or whatever the engine raises, which is its answer."""
     try:
@@ -273,7 +280,7 @@ def _answer(
         return error
 
 
-def _rows(reader: ReaderUnderTest | OwnReader, built: Built, expectation: ResolvedExpectation) -> ArrowStream:
+def _rows(reader: ReaderUnderTest | OwnReader, built: TableCase, expectation: ResolvedExpectation) -> ArrowStream:
     if isinstance(reader, OwnReader):
         own: ArrowStream = reader.answer(built.address, expectation)
         return own
@@ -292,7 +299,7 @@ def _rows(reader: ReaderUnderTest | OwnReader, built: Built, expectation: Resolv
     return reader.read(table, columns=columns, where=where)
 
 
-def table_at(built: Built, expectation: ResolvedExpectation) -> TableAt:
+def table_at(built: TableCase, expectation: ResolvedExpectation) -> TableAt:
     """The table of an expectation, with its metadata file if there is one."""
     path = None if built.metadata_path is None else str(built.metadata_path)
     kinds: tuple[AtKind, ...] = get_args(AtKind)

@@ -228,19 +228,18 @@ COLUMN_OPERATIONS: Mapping[str, Callable[[Any, Any, str], object]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Built:
-    """A scenario's table on disk.
+class TableCase:
+    """A table on disk and its reads: built from a scenario, or read from a suite that is data.
 
+    scenario: a case of a suite has none of its keys `table`, `history` and `expect`.
     location: the table's directory. metadata_path: its newest metadata file; None for Delta.
     expectations: in the scenario's order.
-    history: what built it; the builder's table is `history.table`.
     """
 
     scenario: Scenario
     location: Path
     metadata_path: Path | None
     expectations: tuple[ResolvedExpectation, ...]
-    history: History
 
     @property
     def address(self) -> str:
@@ -248,3 +247,13 @@ class Built:
         if self.metadata_path is None or next(self.metadata_path.parent.glob("v*.json"), None) is not None:
             return str(self.location)
         return str(self.metadata_path)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Built(TableCase):
+    """A scenario's table on disk.
+
+    history: what built it; the builder's table is `history.table`.
+    """
+
+    history: History
