@@ -437,7 +437,7 @@ def test_a_way_to_say_at_and_an_operation_are_an_entry_each(tmp_path, monkeypatc
   - append: {files: [{data: b, rows: [[2, y]]}], as: two}
   - append-twice: {data: c, rows: [[3, z]]}
 """
-    begin, end = _TEXT.index("history:"), _TEXT.index("expect:")
+    begin = _TEXT.index("history:")
     expect = "expect: [{at: {before: two}, rows: [[1, x]]}, {rows: [[1, x], [2, y], [3, z], [3, z]]}]"
     text = (_TEXT[:begin] + history + expect).replace("features: [position-delete]", "features: []")
     scenario = parse(text, "case")

@@ -305,16 +305,20 @@ class History(ABC):
         return target
 
 
+def on_table(keys: str, method: str, kind: type | None = None, **kinds: Any) -> Operation:
+    """An operation that is a method of the builder, of one value or of the values of a mapping (see `taken`)."""
+
+    def run(history: History, value: Any, place: str) -> None:
+        given = taken(value, place, **kinds) if kind is None else [checked(kind, value, place)]
+        getattr(history.table, method)(*given)
+
+    return Operation(keys, run)
+
+
 COLUMN_OPERATIONS: Mapping[str, Operation] = {
-    "drop-column": Operation(
-        "PATH", lambda history, value, place: history.table.drop_column(checked(str, value, place))
-    ),
-    "rename-column": Operation(
-        "{path, to}", lambda history, value, place: history.table.rename_column(*taken(value, place, path=str, to=str))
-    ),
-    "move-column": Operation(
-        "{path, to}", lambda history, value, place: history.table.move_column(*taken(value, place, path=str, to=int))
-    ),
+    "drop-column": on_table("PATH", "drop_column", str),
+    "rename-column": on_table("{path, to}", "rename_column", path=str, to=str),
+    "move-column": on_table("{path, to}", "move_column", path=str, to=int),
 }
 """Operations that both formats have."""
 

@@ -24,7 +24,7 @@ from harness.metadata.model.schema import METADATA, Field, Schema, StructType, U
 from harness.testing.scenarios.arguments import Arguments, checked, label_of, taken
 from harness.testing.scenarios.iceberg import edits
 from harness.testing.scenarios.iceberg.writes import IcebergWrites
-from harness.testing.scenarios.model import COLUMN_OPERATIONS, History, Operation, ResolvedSelector
+from harness.testing.scenarios.model import COLUMN_OPERATIONS, History, Operation, ResolvedSelector, on_table
 from harness.testing.scenarios.values import named, stored_value
 from harness.testing.writing.iceberg.builder import DataFileHandle, IcebergTable
 from harness.testing.writing.iceberg.types import parse_type
@@ -166,12 +166,18 @@ class IcebergHistory(History):
         initial, later = (named(type_, stored_value(type_, default)) for default in defaults)
         self.table.add_column(name, text, parent=parent, initial_default=initial, write_default=later)
 
-    def _ref(self, value: Any, place: str) -> None:
-        given = Arguments(value, place)
-        name, kind = given.text("name"), given.one_of("kind", ("branch", "tag"), "branch")
+    def _properties(self, changed: Mapping[str, Any]) -> None:
+        self.table.set_properties(**changed)
+
+    def _partition_spec(self, value: Any, place: str) -> None:
+        self.table.set_partition_spec(_spec(checked(list, value, place), place))
+
+    def _ref(self, value: Any, place: str, **kind: str) -> None:
+        given = Arguments({**checked(dict, value, place), **kind}, place)
+        name, kind_ = given.text("name"), given.one_of("kind", ("branch", "tag"), "branch")
         at = label_of(self.commits, given.any("at"), "commit", place) if given.has("at") else None
         given.finish()
-        self.table.set_ref(name, at, kind)
+        self.table.set_ref(name, at, kind_)
 
     def _move_table(self, value: Any, place: str) -> None:
         target = self._new_folder(value, place)
@@ -219,46 +225,23 @@ OPERATIONS: Mapping[str, Operation] = {
     "remove": Operation("LABELS", lambda h, value, place: h._commit({"remove": checked(list, value, place)}, place)),
     "add-column": Operation("{name, type, parent, initial-default, write-default}", IcebergHistory._add_column),
     **COLUMN_OPERATIONS,
-    "widen-column": Operation(
-        "{path, type}", lambda h, value, place: h.table.widen_column(*taken(value, place, path=str, type=str))
-    ),
-    "make-optional": Operation("PATH", lambda h, value, place: h.table.make_optional(checked(str, value, place))),
-    "partition-spec": Operation(
-        "[[column, transform, name], ...]",
-        lambda h, value, place: h.table.set_partition_spec(_spec(checked(list, value, place), place)),
-    ),
-    "properties": Operation(
-        "{key: text}", lambda h, value, place: h.table.set_properties(**checked(dict, value, place))
-    ),
+    "widen-column": on_table("{path, type}", "widen_column", path=str, type=str),
+    "make-optional": on_table("PATH", "make_optional", str),
+    "partition-spec": Operation("[[column, transform, name], ...]", IcebergHistory._partition_spec),
+    "properties": Operation("{key: text}", lambda h, value, place: h._properties(checked(dict, value, place))),
     "name-mapping": Operation(
         "[{field-id, names, fields}, ...]",
-        lambda h, value, place: h.table.set_properties(
-            **{"schema.name-mapping.default": json.dumps(checked(list, value, place))}
-        ),
+        lambda h, value, place: h._properties({"schema.name-mapping.default": json.dumps(checked(list, value, place))}),
     ),
-    "upgrade": Operation("format version", lambda h, value, place: h.table.upgrade(checked(int, value, place))),
-    "tag": Operation(
-        "{name, at: LABEL}", lambda h, value, place: h._ref({**checked(dict, value, place), "kind": "tag"}, place)
-    ),
-    "branch": Operation(
-        "{name, at: LABEL}", lambda h, value, place: h._ref({**checked(dict, value, place), "kind": "branch"}, place)
-    ),
+    "upgrade": on_table("format version", "upgrade", int),
+    "tag": Operation("{name, at: LABEL}", lambda h, value, place: h._ref(value, place, kind="tag")),
+    "branch": Operation("{name, at: LABEL}", lambda h, value, place: h._ref(value, place, kind="branch")),
     "set-ref": Operation("{name, at: LABEL, kind}", IcebergHistory._ref),
     "expire": Operation("LABEL", lambda h, value, place: h.table.expire(label_of(h.commits, value, "commit", place))),
     "move-table": Operation("FOLDER", IcebergHistory._move_table),
-    "edit-metadata": Operation(
-        "{set, unset}", lambda h, value, place: edits.edit_metadata(h.table, h.commits, value, place)
-    ),
-    "edit-manifest-list": Operation(
-        "{of: LABEL, set, unset, ...}",
-        lambda h, value, place: edits.edit_manifest_list(h.table, h.commits, value, place),
-    ),
-    "edit-manifest": Operation(
-        "{of: FILE, set, unset, entry, ...}",
-        lambda h, value, place: edits.edit_manifest(h.table, h.files, value, place),
-    ),
-    "break": Operation(
-        "{delete: TARGET}, ...", lambda h, value, place: edits.damage(h.table, h.files, h.commits, value, place)
-    ),
+    "edit-metadata": Operation("{set, unset}", edits.edit_metadata),
+    "edit-manifest-list": Operation("{of: LABEL, set, unset, ...}", edits.edit_manifest_list),
+    "edit-manifest": Operation("{of: FILE, set, unset, entry, ...}", edits.edit_manifest),
+    "break": Operation("{delete: TARGET}, ...", edits.damage),
 }
 IcebergHistory.operations = OPERATIONS
