@@ -107,7 +107,7 @@ class TestText:
         lines = [[cell.strip() for cell in line.split("  ") if cell.strip()] for line in to_text(SAMPLE).splitlines()]
         scores = [line for line in lines if line[:1] in (["iceberg"], ["delta"])]
         assert scores == [
-            ["delta", "0", "0.0 %", "0.0 %", "0/0"],
+            ["delta", "0", "–", "0.0 %", "0/0"],
             ["iceberg", "0", "100.0 %", "100.0 %", "0/0"],
             ["delta", "0", "0.0 %", "0.0 %", "0/0"],
             ["iceberg", "✗ 1", "50.0 %", "50.0 %", "0/0"],
@@ -131,7 +131,7 @@ class TestText:
 class TestJson:
     def test_everything_is_there(self):
         document = json.loads(to_json(SAMPLE))
-        assert (document["format"], document["kind"]) == (1, "conformance")
+        assert (document["format"], document["kind"]) == (2, "conformance")
         assert document["features"]["broken"] == {"good": {"UNSUPPORTED": 1}, "bad": {"ERROR": 1}}
         assert [(e["name"], e["score"]) for e in document["engines"]] == [
             ("good", {**NOTHING, "right": 2, "declined": 1}),
