@@ -18,8 +18,8 @@ from citing import bare, citations, sections
 
 import harness
 from harness.cli import main
-from harness.cli.rule import PAGES, find_rule, parse_page, rules
 from harness.errors import RequestError
+from harness.testing.scenarios.rules import PAGES, find_rule, parse_page, rules
 
 ROOT = Path(__file__).parents[1]
 PAGE_FILES = [ROOT / "docs" / "rules" / f"{page}.md" for page in PAGES]
