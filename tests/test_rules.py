@@ -231,9 +231,7 @@ def test_every_rule_that_users_are_shown_can_be_looked_up(capfd):
 def test_the_pages_come_with_the_package(tmp_path):
     packed = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["hatch"]["build"]["targets"]["wheel"]
     assert packed["packages"] == ["harness"]
-    shutil.copytree(
-        Path(harness.__file__).parent, tmp_path / "harness", ignore=shutil.ignore_patterns("__pycache__", "testing")
-    )
+    shutil.copytree(Path(harness.__file__).parent, tmp_path / "harness", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(ROOT / "docs" / "rules", tmp_path / packed["force-include"]["docs/rules"])
     printed = subprocess.run(
         [sys.executable, "-m", "harness", "rule", "delta", "L38"],

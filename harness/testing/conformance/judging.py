@@ -164,7 +164,7 @@ def described(expectation: ResolvedExpectation) -> str:
     at = [f" at {name} {value}" for name, value in expectation.at.arguments().items()]
     if expectation.at.changes is not None:
         at = [" of the changes {} to {}".format(*expectation.at.changes)]
-    where = "" if expectation.where is None else f" where {expectation.where}"
+    where = "".join(f" {name} {value}" for name, value in expectation.asked().items() if name != "columns")
     opening, catalog = expectation.opening, ""
     if "max_version" in opening:
         catalog = f", as the catalog says: {len(opening['ratified'])} ratified up to version {opening['max_version']}"

@@ -19,7 +19,7 @@ import json
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, get_args
@@ -36,6 +36,7 @@ from harness.testing.conformance.protocol import error_class, first_fault, predi
 from harness.testing.scenarios.building import build, columns_of
 from harness.testing.scenarios.features import MEANINGS
 from harness.testing.scenarios.model import (
+    Asked,
     Built,
     ExpectedError,
     ResolvedExpectation,
@@ -165,36 +166,33 @@ def _requirement(clause: str) -> dict[str, Any]:
 def _read(built: Built, expectation: ResolvedExpectation, directory: Path) -> dict[str, Any]:
     at, expected, rows, error = expectation.at, expectation.expected, None, None
     if isinstance(expected, pa.Table):
-        fields = columns_of(built.history, built.scenario.expectations[expectation.number - 1], at)
-        rows = _write_rows(expected, fields, directory, expectation.number)
+        columns = columns_of(built.history, built.scenario.expectations[expectation.number - 1], at)
+        rows = _write_rows(expected, columns, directory, expectation.number)
     elif expected is not None:
         error = error_class(expected.kind, expected.cause)
     points = ({"kind": kind, "value": getattr(at, kind)} for kind in get_args(AtKind))
     return {
         "number": expectation.number,
         "demand": expectation.demand,
-        "policy": expectation.policy,
-        "open": expectation.open,
+        **{key.name: getattr(expectation, key.name) for key in fields(Asked)},
+        "predicate": predicate(expectation.where),
         "at": next((point for point in points if point["value"] is not None), None),
         "changes": None if at.changes is None else {"from": at.changes[0], "to": at.changes[1]},
-        "columns": None if expectation.columns is None else list(expectation.columns),
-        "where": expectation.where,
-        "predicate": predicate(expectation.where),
         "catalog": {name: _plain(value) for name, value in expectation.opening.items()} or None,
         "rows": rows,
         "error": error,
     }
 
 
-def _write_rows(rows: pa.Table, fields: Sequence[Field], directory: Path, number: int) -> dict[str, Any]:
+def _write_rows(rows: pa.Table, columns: Sequence[Field], directory: Path, number: int) -> dict[str, Any]:
     # A required column of a damaged table may hold nulls, which other implementations of Arrow refuse.
     kept = [f.with_nullable(f.nullable or rows.column(i).null_count > 0) for i, f in enumerate(rows.schema)]
     schema, name = pa.schema(kept), f"expected/{number}"
     with pa.ipc.new_file(directory / f"{name}.arrow", schema) as file:
         file.write_table(pa.Table.from_arrays(rows.columns, schema=schema))
     (directory / f"{name}.jsonl").write_text(json_lines_of(rows), "utf-8")
-    columns = [{"name": f.name, "type": str(f.type), "required": f.required} for f in fields]
-    return {"count": rows.num_rows, "columns": columns, "arrow": f"{name}.arrow", "jsonl": f"{name}.jsonl"}
+    told = [{"name": f.name, "type": str(f.type), "required": f.required} for f in columns]
+    return {"count": rows.num_rows, "columns": told, "arrow": f"{name}.arrow", "jsonl": f"{name}.jsonl"}
 
 
 def _plain(value: Any) -> Any:
@@ -269,18 +267,17 @@ def load_case(path: Path) -> SuiteCase:
 def _expectation(read: Mapping[str, Any], place: Path) -> ResolvedExpectation:
     at = {} if read["at"] is None else {read["at"]["kind"]: read["at"]["value"]}
     changes = None if read["changes"] is None else (read["changes"]["from"], read["changes"]["to"])
+    given = {key.name: read.get(key.name) for key in fields(Asked)}
+    kept: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in given.items()}
     expected: pa.Table | ExpectedError | None = None if read["error"] is None else ExpectedError(read["error"])
     if read["rows"] is not None:
         expected = read_rows(place / read["rows"]["arrow"])
     return ResolvedExpectation(
         number=read["number"],
         at=ResolvedSelector(**at, changes=changes),
-        columns=None if read["columns"] is None else tuple(read["columns"]),
-        where=read["where"],
         expected=expected,
-        open=read["open"],
-        policy=read["policy"],
         opening=read["catalog"] or {},
+        **kept,
     )
 
 
