@@ -72,10 +72,10 @@ COMMANDS = {
     "cache": "cache:cache",
     "doctor": "doctor:doctor",
     "rule": "rule:rule",
+    "judge": "judge:judge",
     "scenarios list": "scenarios:list_",
     "scenarios run": "scenarios:run",
     "scenarios build": "scenarios:build",
-    "judge": "judge:judge",
 }
 """The module in this package and the function, by name of the command."""
 _GROUPS = {"scenarios": "List, run and build scenarios: tables with expected rows."}

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
 import shutil
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -161,6 +163,24 @@ def test_expected_rows_have_nulls_in_required_columns_of_damaged_tables(tmp_path
     (read,) = load_case(written(tmp_path, text=text) / "mine/case/case.json").expectations
     assert read.expected.to_pylist() == [{"id": None}]
     assert read.expected.schema.field("id").nullable
+
+
+def test_an_archive_has_the_same_bytes_each_time_and_keeps_the_times_of_files(tmp_path):
+    noxfile = pytest.importorskip("noxfile", reason="nox is not installed", exc_type=ImportError)
+    suite, archive = written(tmp_path / "suite", "delta/log/minimal-actions"), tmp_path / "new/suite.tar.gz"
+    os.utime(suite / "README.md", (5, 5.25))
+    packed = []
+    for _ in range(2):
+        noxfile.write_archive(suite, archive)
+        packed.append(archive.read_bytes())
+        (suite / "README.md").chmod(0o600)
+        os.utime(suite)
+    assert packed[0] == packed[1]
+    with tarfile.open(archive) as opened:
+        opened.extractall(tmp_path / "new", filter="data")
+    for path in filter(Path.is_file, suite.rglob("*")):
+        there = tmp_path / "new/suite" / path.relative_to(suite)
+        assert (there.read_bytes(), there.stat().st_mtime_ns) == (path.read_bytes(), path.stat().st_mtime_ns)
 
 
 @pytest.mark.parametrize(
