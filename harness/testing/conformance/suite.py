@@ -122,7 +122,7 @@ def _sorted(twin: Built) -> Built:
     assert isinstance(read.expected, pa.Table)
     lines = json_lines_of(read.expected).split("\n")[:-1]
     order = sorted(range(len(lines)), key=lines.__getitem__)
-    return replace(twin, expectations=(replace(read, expected=read.expected.take(order)),))
+    return replace(twin, expectations=(replace(read, expected=read.expected.take(pa.array(order, pa.int64()))),))
 
 
 def _settle(directory: Path, started: float) -> None:
