@@ -131,7 +131,7 @@ class TestText:
 class TestJson:
     def test_everything_is_there(self):
         document = json.loads(to_json(SAMPLE))
-        assert (document["format"], document["kind"]) == (2, "conformance")
+        assert (document["format"], document["kind"]) == (1, "conformance")
         assert document["features"]["broken"] == {"good": {"UNSUPPORTED": 1}, "bad": {"ERROR": 1}}
         assert [(e["name"], e["score"]) for e in document["engines"]] == [
             ("good", {**NOTHING, "right": 2, "declined": 1}),

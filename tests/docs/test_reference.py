@@ -156,7 +156,7 @@ def documents(demo) -> list[dict[str, object]]:
         found = [json.loads(pages.answer(f"{command} --format json")[0]) for command in printed]
         assert main(shlex.split("scenarios build iceberg/deletes/null-keys scenarios")) == 0
         place = Path("scenarios/iceberg/deletes/null-keys")
-        files = ["scenarios/index.json", place / "case.json", place / "expected/1.json"]
+        files = ["scenarios/suite.json", place / "case.json"]
         return [*found, *(json.loads(Path(file).read_text("utf-8")) for file in files)]
 
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import replace
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -31,7 +29,6 @@ from harness.metadata.model.schema import (
 )
 from harness.testing.conformance.judging import described
 from harness.testing.scenarios import loading, model
-from harness.testing.scenarios.answers import json_value, write_expected
 from harness.testing.scenarios.building import build, expected_table
 from harness.testing.scenarios.evidence import evidence_of
 from harness.testing.scenarios.features import missing_features
@@ -40,7 +37,7 @@ from harness.testing.scenarios.loading import find, load, parse
 from harness.testing.scenarios.model import ExpectedError, ResolvedExpectation, ResolvedSelector
 from harness.testing.scenarios.values import expanded, scenario_value, stored_value
 from harness.testing.scenarios.verifying import read_with, verify
-from harness.testing.writing.iceberg.types import parse_type, with_fresh_ids
+from harness.testing.writing.iceberg.types import parse_type
 
 _TEXT = """
 title: A position delete
@@ -353,66 +350,9 @@ def test_a_feature_that_does_not_occur_is_found_out(tmp_path):
     assert missing_features(evidence_of(built)) == ("tag", "v3")
 
 
-# -- answers for other engines ----------------------------------------------------------------------------------------
-
-
-def test_answers_are_written_as_json_and_parquet(tmp_path):
-    built = build(load_text(), tmp_path / "case")
-    case = json.loads(write_expected(built, tmp_path / "case").read_text())
-    (read,) = case["reads"]
-    assert read["rows"] == {"count": 1, "parquet": "expected/1.parquet", "json": "expected/1.json"}
-    assert case["metadata"] == str(tmp_path / "case/table/metadata/v3.metadata.json")
-    assert pq.read_table(tmp_path / "case/expected/1.parquet").to_pylist() == [{"id": 2, "name": "y"}]
-    document = json.loads((tmp_path / "case/expected/1.json").read_text())
-    assert document["rows"] == [[2, "y"]]
-    assert document["columns"][0] == {"name": "id", "type": "int64", "nullable": True}
-
-
 def test_an_iceberg_table_has_no_catalogs_answer(tmp_path):
     with pytest.raises(RequestError, match="Invalid 'catalog': it is for Delta tables"):
         build(_changed("rows: [[2, y]]\n", "{catalog: published, rows: [[2, y]]}\n"), tmp_path)
-
-
-def test_answers_say_what_the_catalog_said(tmp_path):
-    (scenario,) = find("delta/catalog/held-commit-is-read")
-    built = build(scenario, tmp_path)
-    read, _ = json.loads(write_expected(built, tmp_path).read_text())["reads"]
-    (version, content), name = read["catalog"]["ratified"]
-    assert (read["catalog"]["max_version"], version, '"remove"' in content) == (3, 3, True)
-    assert name == built.history.table.log.staged[2]
-
-
-def test_answers_name_snapshot_ids_and_errors(tmp_path):
-    text = "{at: {snapshot: deleted}, columns: [id], where: id > 1, error: CorruptDeleteError, match: x}"
-    built = build(_changed("rows: [[2, y]]\n", f"{text}\n"), tmp_path)
-    (read,) = json.loads(write_expected(built, tmp_path).read_text())["reads"]
-    assert read["at"] == {"snapshot_id": built.history.table.snapshot_id}
-    assert (read["columns"], read["where"]) == (["id"], "id > 1")
-    assert read["error"] == {"kind": "CorruptDeleteError", "match": "x", "cause": None}
-
-
-@pytest.mark.parametrize(
-    ("text", "value", "expected"),
-    [
-        ("date", "1970-01-03", 2),
-        ("timestamptz", "1970-01-01 00:00:01Z", 1_000_000),
-        ("decimal(9, 2)", "1.5", "1.50"),
-        ("binary", "00ff", "00ff"),
-        ("double", math.nan, "NaN"),
-        ("double", -math.inf, "-Infinity"),
-        ("uuid", "00000000-0000-0000-0000-000000000001", "00000000-0000-0000-0000-000000000001"),
-        ("map<string, int>", {"a": None}, [["a", None]]),
-        ("struct<a: int, b: list<date>>", {"a": 1, "b": ["1970-01-02"]}, {"a": 1, "b": [1]}),
-    ],
-)
-def test_values_as_json(text, value, expected):
-    (field,) = with_fresh_ids((Field(id=0, name="c", type=parse_type(text)[0]),), iter(range(1, 9)))
-    rows = expected_table((field,), [[value]], {})
-    assert json_value(rows.column(0)[0]) == expected
-
-
-def test_minus_zero_stays_minus_zero_in_json():
-    assert json.dumps(json_value(pa.scalar(-0.0))) == "-0.0"
 
 
 def test_dump_keeps_every_part_of_an_expectation():

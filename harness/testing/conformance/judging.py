@@ -22,6 +22,7 @@ from harness.differ.schemas import normal_type
 from harness.errors import EngineError, HarnessError, UnsupportedError, counted
 from harness.metadata.model.arrow_values import children_of, elements_of, is_list, nested_type, plain, with_children
 from harness.metadata.model.schema import METADATA
+from harness.testing.conformance.protocol import ERROR_CLASSES, UNSUPPORTED, error_class
 from harness.testing.conformance.results import Check, Outcome, ReadInfo
 from harness.testing.conformance.workers import BROKEN
 from harness.testing.scenarios.model import ExpectedError, ResolvedExpectation
@@ -94,10 +95,11 @@ def _struct(array: pa.Array, wanted: pa.DataType) -> pa.Array:
 _DECLINING = re.compile(
     r"unsupported|not[- ]?implemented|\b(not|never|cannot) (yet |currently )?(be )?support", re.IGNORECASE
 )
-DECLINED = ("UnsupportedError", "EncryptedTableError")
-"""Classes of errors by which a reader says that it does not do what an intact table asks."""
 MOST_ROWS = 20
 """Differing rows that are kept for the reports; all are counted."""
+
+
+_MOST_COUNTED = 2**31
 
 
 class Strictness(enum.Enum):
@@ -143,6 +145,37 @@ def told(expectation: ResolvedExpectation) -> ReadInfo:
     shown = range(min(expected.num_rows, MOST_ROWS))
     rows = tuple(tuple(show(column, place) for column in expected.columns) for place in shown)
     return dataclasses.replace(info, columns=tuple(expected.column_names), rows=rows, count=expected.num_rows)
+
+
+def asks_twin(expectation: ResolvedExpectation) -> bool:
+    """Tells whether a refusal counts beside the intact twin alone: a reader that refuses both shows nothing."""
+    expected = expectation.expected
+    return isinstance(expected, ExpectedError) and error_class(expected.kind, expected.cause) != UNSUPPORTED
+
+
+def beside_twin(check: Check, twin: Check) -> Check:
+    """The check of a right refusal, given that of the intact twin; UNSUPPORTED unless that is right too."""
+    if twin.outcome is Outcome.PASS:
+        return check
+    message = f"the intact table is not read rightly either: {twin.message}"
+    return dataclasses.replace(check, outcome=Outcome.UNSUPPORTED, message=message)
+
+
+def judge_count(check: Check | None, expectation: ResolvedExpectation, count: int, engine: str) -> Check:
+    """Judges an engine's own count beside the check of its rows; None: it gave none.
+
+    An engine may count by the metadata alone, and forget deletes that it applies to rows.
+    """
+    shown = pa.table({"": pa.nulls(min(max(count, 0), _MOST_COUNTED))})  # no table has fewer or more rows
+    found = judge(expectation, shown, Strictness.FOREIGN, engine) if check is None else check
+    if not isinstance(expectation.expected, pa.Table) or expectation.open is not None:
+        return found
+    rows = expectation.expected.num_rows
+    if count == rows:
+        message = f"counted {count:,}" if check is None else check.message
+        return dataclasses.replace(found, outcome=Outcome.PASS, message=message, comparison=None, wrong_rows=False)
+    message = f"count(*) is {count:,}, and the rows are {rows:,}"
+    return dataclasses.replace(found, outcome=Outcome.FAIL, message=message, comparison=None, wrong_rows=True)
 
 
 def described(expectation: ResolvedExpectation) -> str:
@@ -223,9 +256,11 @@ def _refused(expected: ExpectedError, error: Exception, measure: Strictness) -> 
         return _found(Outcome.FAIL, f"expected {_wanted(expected)}, got {said(error)}")
     if _is_broken(error):
         return _found(Outcome.ERROR, said(error))
-    if _declines(error, measure) and expected.kind not in DECLINED:
+    if _declines(error, measure) and error_class(expected.kind) != UNSUPPORTED:
         return _found(Outcome.UNSUPPORTED, said(error))
-    return _found(Outcome.PASS, notes=(f"refused: {said(error)}",))
+    wanted = error_class(expected.kind, expected.cause)
+    is_other = isinstance(error, EngineError) and error.cause in ERROR_CLASSES and error.cause != wanted
+    return _found(Outcome.PASS, notes=(f"refused: {said(error)}", *([f"expected {wanted}"] if is_other else [])))
 
 
 def _compared(expected: pa.Table, got: pa.Table, measure: Strictness, engine: str) -> Check:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.metadata
 import platform
-import re
 import shutil
 import tempfile
 import time
@@ -17,12 +16,20 @@ from typing import get_args
 import pyarrow as pa
 
 import harness
-from harness.errors import EngineError, HarnessError, RequestError, UnsupportedError
+from harness.errors import EngineError, RequestError, UnsupportedError
 from harness.storage.threads import cached_property, phase
-from harness.testing.conformance.judging import DECLINED, Strictness, described, judge, said, told
+from harness.testing.conformance.judging import (
+    Strictness,
+    asks_twin,
+    beside_twin,
+    described,
+    judge,
+    judge_count,
+    said,
+    told,
+)
 from harness.testing.conformance.own import ORACLE, ArrowStream, At, AtKind, OwnReader, ReaderUnderTest, TableAt
 from harness.testing.conformance.results import (
-    AS_LISTED,
     Case,
     Check,
     EngineInfo,
@@ -30,26 +37,19 @@ from harness.testing.conformance.results import (
     Outcome,
     Run,
     ScenarioInfo,
+    case_of,
     first_match,
-    of_checks,
+    unused,
 )
 from harness.testing.conformance.workers import Worker
 from harness.testing.scenarios.building import build
 from harness.testing.scenarios.evidence import evidence_of
 from harness.testing.scenarios.features import MEANINGS, missing_features
 from harness.testing.scenarios.loading import fixtures_directory
-from harness.testing.scenarios.model import (
-    Built,
-    Expectation,
-    ExpectedError,
-    ResolvedExpectation,
-    Scenario,
-    TableCase,
-)
+from harness.testing.scenarios.model import Built, ResolvedExpectation, Scenario, TableCase
+from harness.testing.scenarios.verifying import FAULTS, intact_twin
 
 _PACKAGES = ("pyarrow", "duckdb", "pyspark", "tzdata")
-_FAULTS = (HarnessError, ValueError, TypeError, KeyError, pa.ArrowException)
-"""Errors of scenarios that cannot be built."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,11 +119,7 @@ def run(
         scenarios=tuple(infos.values()),
         cases=found,
         missing=dict(missing or {}),
-        unused=tuple(
-            line
-            for line in (*known.skips, *known.xfails)
-            if not any(line.matches(case.engine.name, case.scenario.name) for case in found)
-        ),
+        unused=unused((*known.skips, *known.xfails), found),
         environment=environment(),
         meanings={name: MEANINGS[name] for scenario in scenarios for name in scenario.features},
         seconds=time.monotonic() - started,
@@ -170,9 +166,7 @@ def _cases(
             if isinstance(built, Built):
                 info = replace(info, expected=tuple(map(told, built.expectations)))
         checks = (built,) if isinstance(built, Check) else tuple(_checks(each, built, twins))
-        outcome, line = of_checks(checks), first_match(lists.xfails, each.info.name, scenario.name)
-        shown = outcome if line is None else AS_LISTED.get(outcome, outcome)
-        yield Case(scenario=info, engine=each.info, outcome=shown, checks=checks, expected=line)
+        yield case_of(info, each.info, checks, lists.xfails)
 
 
 def _built(scenario: Scenario, place: Path) -> Built | Check:
@@ -180,7 +174,7 @@ def _built(scenario: Scenario, place: Path) -> Built | Check:
     try:
         built = build(scenario, place)
         absent = missing_features(evidence_of(built))
-    except _FAULTS as error:
+    except FAULTS as error:
         return Check(number=0, read="", outcome=Outcome.ERROR, message=f"the scenario cannot be built: {said(error)}")
     if absent:
         message = f"vacuous: the scenario declares {', '.join(absent)}, which does not occur in its table or reads"
@@ -214,47 +208,24 @@ def _checks(engine: _Tested, built: TableCase, twins: _Twins) -> Iterator[Check]
         yield _counted(check, reader, built, each) if isinstance(reader, Worker) else check
 
 
-_BREAKS = re.compile("edit(-.*)?|break")
-"""Operations of a history that write what no writer writes."""
-
-
 @dataclass(frozen=True)
 class _Twins:
-    """The intact twin of a broken table: the same history without its edits and damage.
-
-    A refusal of the broken table says nothing of a reader that refuses the intact one too.
-    """
+    """The intact twin of a broken table, which readers are asked for where they refuse the broken one."""
 
     scenario: Scenario
     place: Path
 
     def judged(self, check: Check, expectation: ResolvedExpectation, reader: ReaderUnderTest) -> Check:
         """The check of a right refusal, if the reader reads the twin rightly; else UNSUPPORTED."""
-        error = expectation.expected
-        if check.outcome is not Outcome.PASS or not isinstance(error, ExpectedError) or error.kind in DECLINED:
-            return check
-        if self.built is None:
+        if check.outcome is not Outcome.PASS or not asks_twin(expectation) or self.built is None:
             return check
         twin = self.built.expectations[0]
-        beside = judge(twin, _answer(reader, self.built, twin), Strictness.FOREIGN, reader.name)
-        if beside.outcome is Outcome.PASS:
-            return check
-        message = f"the intact table is not read rightly either: {beside.message}"
-        return replace(check, outcome=Outcome.UNSUPPORTED, message=message)
+        return beside_twin(check, judge(twin, _answer(reader, self.built, twin), Strictness.FOREIGN, reader.name))
 
     @cached_property
     def built(self) -> Built | None:
-        """The twin, which is to give harness's rows; None: nothing was damaged, or harness does not read the rest."""
-        history = tuple(each for each in self.scenario.history if not any(map(_BREAKS.fullmatch, each)))
-        if history == self.scenario.history:
-            return None
-        try:
-            whole = replace(self.scenario, history=history, expectations=(Expectation(),))
-            twin = build(whole, self.place)
-            rows = OwnReader("duckdb").answer(twin.address, twin.expectations[0])
-        except _FAULTS:
-            return None
-        return replace(twin, expectations=(replace(twin.expectations[0], expected=rows),))
+        """The twin; None: there is none."""
+        return intact_twin(self.scenario, self.place)
 
 
 def _counted(check: Check, reader: Worker, built: TableCase, expectation: ResolvedExpectation) -> Check:
@@ -274,12 +245,7 @@ def _counted(check: Check, reader: Worker, built: TableCase, expectation: Resolv
             return judge(expectation, error, Strictness.FOREIGN, reader.name)
         is_declined = isinstance(error, UnsupportedError)
         return check if is_declined else replace(check, outcome=Outcome.ERROR, message=f"count(*): {said(error)}")
-    if not isinstance(expected, pa.Table):
-        return judge(expectation, pa.table({"": pa.nulls(count)}), Strictness.FOREIGN, reader.name)
-    if count == expected.num_rows:
-        return replace(check, outcome=Outcome.PASS, message=check.message if has_rows else f"counted {count:,}")
-    message = f"count(*) is {count:,}, and the rows are {expected.num_rows:,}"
-    return replace(check, outcome=Outcome.FAIL, message=message, wrong_rows=True)
+    return judge_count(check if has_rows else None, expectation, count, reader.name)
 
 
 def _answer(

@@ -153,15 +153,19 @@ def _resolved(history: History, expectation: Expectation, number: int) -> Resolv
     at = history.resolve(expectation.at)
     expected: pa.Table | ExpectedError | None = expectation.error
     if expectation.rows is not None:
-        fields = _fields(history, expectation, at)
+        fields = columns_of(history, expectation, at)
         expected = expected_table(fields, expanded(expectation.rows, "rows"), history.labels)
     kept = {key.name: getattr(expectation, key.name) for key in dataclasses.fields(Asked)}
     opening = history.opening(expectation.catalog)
     return ResolvedExpectation(number=number, at=at, expected=expected, opening=opening, **kept)
 
 
-def _fields(history: History, expectation: Expectation, at: ResolvedSelector) -> Sequence[Field]:
-    """The columns of the read: those of its schema, of the types given by hand, and metadata columns."""
+def columns_of(history: History, expectation: Expectation, at: ResolvedSelector) -> Sequence[Field]:
+    """The columns of a read: those of its schema, of the types given by hand, and metadata columns.
+
+    Raises:
+        RequestError: there is no such column.
+    """
     typed = {f.name: f for f in schema_of(expectation.types or {}).fields}
     schema: Schema = history.schema_at(at)
     known = {f.name: f for f in schema.fields} | typed

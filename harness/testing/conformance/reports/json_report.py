@@ -1,6 +1,6 @@
 """The JSON report: everything that a run found, under keys that stay.
 
-format        2; changes when a key changes its meaning or goes
+format        1; changes when a key changes its meaning or goes
 kind          "conformance"
 summary       the counts in a sentence, for people
 environment   versions, and what else results may depend on
@@ -14,7 +14,8 @@ features      by name, by engine: counts by outcome
 scenarios     name, title, format, clauses, features, file, story (the text of the file), reads, policies, and
               expected: number, read, demand (must, policy or open), why, error, columns, rows (the first), count
 cases         engine, scenario, outcome, command, seconds, listed (reason, file, line) or null, and checks: number,
-              read, outcome, policy, unfiltered, message, notes, seconds, difference (see `harness.differ.reports.documents`) or null
+              read, outcome, policy, unfiltered, message, notes, seconds, difference (see
+              `harness.differ.reports.documents`) or null
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from harness.errors import json_text, visible
 from harness.testing.conformance.reports.text import headline, lines_of, summary_of
 from harness.testing.conformance.results import Case, Check, EngineInfo, Outcome, Run
 
-FORMAT = 2
+FORMAT = 1
 
 
 def to_json(run: Run) -> str:
