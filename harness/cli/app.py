@@ -76,6 +76,7 @@ COMMANDS = {
     "scenarios list": "scenarios:list_",
     "scenarios run": "scenarios:run",
     "scenarios build": "scenarios:build",
+    "scenarios site": "scenarios:site",
 }
 """The module in this package and the function, by name of the command."""
 _GROUPS = {"scenarios": "List, run and build scenarios: tables with expected rows."}
