@@ -449,7 +449,7 @@ def tests_datafusion(session: nox.Session) -> None:
 
 @nox.session
 def bench(session: nox.Session) -> None:
-    """How fast reads are, beside other readers, into docs/bench; `-- --compare` with the last release.
+    """How fast reads are, beside other readers, into docs/bench; `-- --compare` with the run before.
 
     Wants an idle machine.
     """
