@@ -9,8 +9,8 @@ from typing import Any
 import fastavro
 import pytest
 
-from harness.metadata.model.schema import DecimalType, IntegerType, StringType, TimestampType, UuidType
-from harness.testing.oracle.engine.avro_file import UnsupportedAvroError, open_avro
+from harness.testing.oracle.avro import UnsupportedAvroError, open_avro
+from harness.testing.oracle.types import DecimalType, IntegerType, StringType, TimestampType, UuidType
 
 
 def container(fields: list[Any], rows: list[Any], codec: str = "null", **more: Any) -> bytes:

@@ -13,8 +13,9 @@ import pytest
 
 from harness.engines.duckdb.instance import connect
 from harness.errors import EngineError, UnsupportedError
-from harness.metadata.filters.parse import parse_filter
-from harness.metadata.model.schema import (
+from harness.testing.oracle.files import values_of
+from harness.testing.oracle.filters import parse_filter
+from harness.testing.oracle.types import (
     BinaryType,
     BooleanType,
     DateType,
@@ -30,9 +31,8 @@ from harness.metadata.model.schema import (
     Type,
     UuidType,
     arrow_type,
+    named,
 )
-from harness.testing.oracle.engine.filters import compile_filter
-from harness.testing.oracle.engine.stored import values_of
 
 NAN, INF = float("nan"), float("inf")
 COLUMNS: dict[str, tuple[Type, list[Any]]] = {
@@ -237,6 +237,15 @@ def stored_rows() -> list[dict[int, Any]]:
     return [{f.id: v for f, v in zip(SCHEMA.fields, row, strict=True)} for row in zip(*columns, strict=True)]
 
 
+def compiled(where: str) -> Any:
+    def find(name: str) -> Field:
+        found = named(name, SCHEMA.fields)
+        assert found is not None
+        return found
+
+    return parse_filter(where, find).evaluate
+
+
 @pytest.fixture(scope="module")
 def connection() -> Any:
     connection = connect()
@@ -246,7 +255,7 @@ def connection() -> Any:
 
 @pytest.mark.parametrize("where", CONDITIONS)
 def test_conditions_mean_what_they_mean_on_duckdb(connection: Any, where: str) -> None:
-    condition = compile_filter(parse_filter(where, SCHEMA))
+    condition = compiled(where)
     expected = connection.execute(f"SELECT CAST({where} AS BOOLEAN) FROM rows").fetchall()
     assert [condition(row) for row in stored_rows()] == [value for (value,) in expected]
 
@@ -264,7 +273,7 @@ def test_conditions_mean_what_they_mean_on_duckdb(connection: Any, where: str) -
     ],
 )
 def test_what_fails_on_duckdb_fails(connection: Any, where: str) -> None:
-    condition = compile_filter(parse_filter(where, SCHEMA))
+    condition = compiled(where)
     with pytest.raises(duckdb.Error):
         connection.execute(f"SELECT {where} FROM rows").fetchall()
     with pytest.raises(EngineError, match="Cannot evaluate the filter"):
@@ -274,4 +283,4 @@ def test_what_fails_on_duckdb_fails(connection: Any, where: str) -> None:
 @pytest.mark.parametrize("where", REFUSED)
 def test_what_the_oracle_does_not_know_it_refuses(where: str) -> None:
     with pytest.raises(UnsupportedError, match="Cannot evaluate the filter: the oracle does not"):
-        compile_filter(parse_filter(where, SCHEMA))
+        compiled(where)

@@ -6,6 +6,7 @@ read only where nothing else remains, compacted commits and `_last_checkpoint` n
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import os
@@ -14,7 +15,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -24,15 +25,12 @@ from harness.errors import (
     HarnessError,
     InvalidTableError,
     MissingFileError,
-    RequestError,
     SnapshotNotFoundError,
     TableNotFoundError,
     UnsupportedError,
 )
-from harness.storage.paths import is_local, join, local_path
-from harness.storage.stores import Entry, Storage
-from harness.testing.oracle.planner.documents import needed, optional, parse_json
-from harness.testing.writing.delta.checkpoint import hint_checksum
+from harness.testing.oracle.documents import needed, optional, parse_json
+from harness.testing.oracle.paths import Entry, Files, is_local, join, local_path
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 _LOCAL = re.compile(r"file:(?://(?:localhost)?)?(?=/(?!/))", re.IGNORECASE)
@@ -59,18 +57,6 @@ def canonical(recorded: str, root: str) -> str:
         return _normal(path if path.startswith("/") else f"{root}/{path}")
     store = re.match(r"[^/]*//[^/]*", root)
     return (store[0] if store else "") + _remote(path) if path.startswith("/") else _remote(join(root, path))
-
-
-def check_readable(path: str, storage: Storage) -> None:
-    """Refuses a physical path that nothing installed can open (delta L41)."""
-    if path.startswith("/"):
-        return
-    try:
-        storage.client(path)
-    except (RequestError, OSError) as error:
-        raise UnsupportedError("Cannot open files of this scheme", file=path, rule="delta L41") from error
-    if "://" not in path:
-        raise UnsupportedError("Cannot open files of this scheme", file=path, rule="delta L41")
 
 
 def _decoded(text: str) -> str:
@@ -195,9 +181,9 @@ _COLUMNS = {
 _MAPS = ("partitionValues", "configuration")
 
 
-def _checkpoint_actions(paths: Sequence[str], version: int, storage: Storage) -> list[Action]:
+def _checkpoint_actions(paths: Sequence[str], version: int, files: Files) -> list[Action]:
     """The actions of a checkpoint and its sidecars, without tombstones (delta L14 to L19)."""
-    actions = [action for path in paths for action in _read(path, storage)]
+    actions = [action for path in paths for action in _read(path, files)]
     top = {name for name, _ in actions}
     sidecars = [body for name, body in actions if name == "sidecar"]
     heads = [body for name, body in actions if name == "checkpointMetadata"]
@@ -210,12 +196,12 @@ def _checkpoint_actions(paths: Sequence[str], version: int, storage: Storage) ->
         raise _invalid("it has files of its own beside sidecars", paths[0], "delta L16")
     for sidecar in sidecars:
         path = _sidecar_path(sidecar, paths[0])
-        if storage.size(path) < (sidecar.get("sizeInBytes") or 0):
+        if len(files.read(path)) < (sidecar.get("sizeInBytes") or 0):
             message = "A sidecar is cut short"
             raise CorruptFileError(message, cause="LogCorrupt", file=path, rule="delta L15")
-        actions += [action for action in _read(path, storage) if action[0] in ("add", "remove")]
-    _check_column([_sidecar_path(sidecar, paths[0]) for sidecar in sidecars] or paths, storage)
-    _check_counts(actions, paths[0], version, storage, is_v2=bool(heads))
+        actions += [action for action in _read(path, files) if action[0] in ("add", "remove")]
+    _check_column([_sidecar_path(sidecar, paths[0]) for sidecar in sidecars] or paths, files)
+    _check_counts(actions, paths[0], version, files, is_v2=bool(heads))
     removed = {(body["path"], str(body.get("deletionVector"))) for name, body in actions if name == "remove"}
     added = [(body["path"], str(body.get("deletionVector"))) for name, body in actions if name == "add"]
     if removed & set(added):
@@ -229,8 +215,8 @@ def _sidecar_path(sidecar: dict[str, Any], top: str) -> str:
     return canonical(sidecar["path"], f"{log}/_sidecars" if bare else log)
 
 
-def _read(path: str, storage: Storage) -> list[Action]:
-    data = storage.read(path)
+def _read(path: str, files: Files) -> list[Action]:
+    data = files.read(path)
     if path.endswith(".json"):
         return _commit_actions(data, file=path)
     wanted = [f"{name}.{field}" for name, fields in _COLUMNS.items() for field in fields]
@@ -249,33 +235,61 @@ def _read(path: str, storage: Storage) -> list[Action]:
     return [action for row in known for action in _checked_actions(_action(row), file=path)]
 
 
-def _check_column(paths: Sequence[str], storage: Storage) -> None:
+def _check_column(paths: Sequence[str], files: Files) -> None:
     """Refuses a checkpoint in which no file that may list live files has a column for them."""
     for path in paths:
-        if path.endswith(".json") or "add" in pq.read_schema(io.BytesIO(storage.read(path))).names:
+        if path.endswith(".json") or "add" in pq.read_schema(io.BytesIO(files.read(path))).names:
             return
     raise _lost("the checkpoint has no column add", paths[0], "delta L17")
 
 
-def _check_counts(actions: list[Action], top: str, version: int, storage: Storage, *, is_v2: bool) -> None:
+def _check_counts(actions: list[Action], top: str, version: int, files: Files, *, is_v2: bool) -> None:
     """Holds the checkpoint against what a sound `_last_checkpoint` says of it."""
     try:
-        text = storage.read(f"{top.rpartition('/')[0]}/_last_checkpoint").decode()
+        text = files.read(f"{top.rpartition('/')[0]}/_last_checkpoint").decode()
         hint = json.loads(text, object_pairs_hook=_each_key_once)
         if hint["version"] != version or hint.get("checksum") not in (None, hint_checksum(text)):
             return
     except (MissingFileError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return
-    files, size = hint.get("numOfAddFiles"), hint.get("size")
+    count, size = hint.get("numOfAddFiles"), hint.get("size")
     adds = sum(name == "add" for name, _ in actions)
-    if type(files) is int and files >= 0:
-        is_right = files == adds
+    if type(count) is int and count >= 0:
+        is_right = count == adds
     else:
         is_right = type(size) is not int or size < 0 or is_v2 or size == len(actions)
     if not is_right:
         raise _lost(
-            f"_last_checkpoint says {files} files, {size} actions; found {adds}, {len(actions)}", top, "delta L10"
+            f"_last_checkpoint says {count} files, {size} actions; found {adds}, {len(actions)}", top, "delta L10"
         )
+
+
+class _Number(str):
+    """The text of a JSON number, which counts as it is written."""
+
+
+def hint_checksum(text: str) -> str:
+    """The checksum of `_last_checkpoint`: MD5 over its leaves in order, without the checksum itself (delta L8)."""
+    document = json.loads(text, parse_float=_Number, parse_int=_Number)
+    document.pop("checksum", None)
+    leaves = sorted(_leaves(document, ()), key=lambda leaf: leaf[0].encode())
+    return hashlib.md5(",".join(f"{path}={value}" for path, value in leaves).encode()).hexdigest()
+
+
+def _leaves(value: Any, path: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    match value:
+        case dict():
+            for key, item in value.items():
+                yield from _leaves(item, (*path, f'"{quote(key, safe="-._~")}"'))
+        case list():
+            for index, item in enumerate(value):
+                yield from _leaves(item, (*path, str(index)))
+        case _Number():
+            yield "+".join(path), str(value)
+        case str():
+            yield "+".join(path), f'"{quote(value, safe="-._~")}"'
+        case _:
+            yield "+".join(path), json.dumps(value)
 
 
 def _each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -330,10 +344,10 @@ class Log:
         """The physical path of a file of the log."""
         return join(self.root, "_delta_log", name)
 
-    def actions(self, version: int, storage: Storage) -> list[Action]:
+    def actions(self, version: int, files: Files) -> list[Action]:
         """The actions of a commit."""
         path = self.path(self.commits[version].name)
-        data = self.held[version] if version in self.held else storage.read(path)
+        data = self.held[version] if version in self.held else files.read(path)
         return _commit_actions(data, file=path)
 
     def bases(self, version: int) -> list[tuple[int, tuple[str, ...]]]:
@@ -374,9 +388,9 @@ class ReplayedState:
         return (self.metadata or {}).get("configuration") or {}
 
 
-def list_log(root: str, storage: Storage) -> Log:
+def list_log(root: str, files: Files) -> Log:
     """The log of the table in folder `root`. Raises TableNotFoundError for an empty log (delta L4)."""
-    entries = storage.entries(join(root, "_delta_log"))
+    entries = files.entries(join(root, "_delta_log"))
     commits = {int(match[1]): entry for entry in entries if (match := _COMMIT.fullmatch(entry.name))}
     whole = [e.name for e in entries if e.size != 0]
     single = [(int(match[1]), (name,)) for name in whole if (match := _CHECKPOINT.fullmatch(name))]
@@ -388,7 +402,7 @@ def list_log(root: str, storage: Storage) -> Log:
     return Log(root, commits, tuple(sorted(checkpoints)), max(versions))
 
 
-def load(log: Log, version: int | None, storage: Storage) -> ReplayedState:
+def load(log: Log, version: int | None, files: Files) -> ReplayedState:
     """The table at a version; None: the latest."""
     target = log.latest if version is None else version
     readable = log.readable()
@@ -397,7 +411,7 @@ def load(log: Log, version: int | None, storage: Storage) -> ReplayedState:
     first: HarnessError | None = None
     for base, names in log.bases(target):
         try:
-            return _replay(log, base, names, target, storage)
+            return _replay(log, base, names, target, files)
         except (InvalidTableError, MissingFileError) as error:
             first = first or error  # a newer base may do without the file that is broken (delta L5, L19)
     if first is not None:
@@ -417,17 +431,17 @@ def _parted(names: list[str]) -> Iterator[tuple[int, tuple[str, ...]]]:
             yield int(version), tuple(parts[number] for number in wanted)
 
 
-def _replay(log: Log, base: int, names: tuple[str, ...], target: int, storage: Storage) -> ReplayedState:
+def _replay(log: Log, base: int, names: tuple[str, ...], target: int, files: Files) -> ReplayedState:
     state = ReplayedState(target)
     if names:
-        actions = _checkpoint_actions([log.path(name) for name in names], base, storage)
+        actions = _checkpoint_actions([log.path(name) for name in names], base, files)
         _apply(state, actions, log.root, log.path(names[0]))
         features = [name.lower() for name in (state.protocol or {}).get("readerFeatures") or ()]
         if len(names) > 1 and "v2checkpoint" in features:
             message = "A table with v2Checkpoint has a checkpoint in parts"
             raise CorruptFileError(message, cause="LogCorrupt", file=names[0], rule="delta L13")
     for version in range(base + 1, target + 1):
-        _apply(state, log.actions(version, storage), log.root, log.path(log.commits[version].name))
+        _apply(state, log.actions(version, files), log.root, log.path(log.commits[version].name))
     if state.protocol is None or state.metadata is None:
         message = f"The log has no protocol or no metaData up to version {target}"
         raise InvalidTableError(message, cause="LogCorrupt", rule="delta L20")

@@ -1,12 +1,13 @@
-"""Opens data and delete files of every format, Parquet and ORC by pyarrow. Failures become harness's errors.
+"""Data and delete files: Parquet and ORC by pyarrow, Avro by the chapter before; values are left as the bytes say.
 
-Arrow fields of an ORC file carry the attributes of its types (iceberg 7.4).
+Spec: Iceberg, "Appendix A: Format-specific Requirements" (7.1 to 7.6); Parquet, "Logical Types"; Arrow fields of an ORC
+file carry the attributes of the ORC types (iceberg 7.4). Failures become harness's errors.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import repeat
 from typing import Any, Literal
@@ -23,10 +24,10 @@ from harness.errors import (
     MissingFileError,
     UnsupportedError,
 )
-from harness.metadata.model import schema as dt
-from harness.storage.stores import Storage
-from harness.testing.oracle.engine.avro_file import UnsupportedAvroError, open_avro
-from harness.testing.oracle.engine.stored import RawColumn, Row, StoredFile, rows_of
+from harness.testing.oracle import types as dt
+from harness.testing.oracle.avro import UnsupportedAvroError, open_avro
+from harness.testing.oracle.paths import Files, shown
+from harness.testing.oracle.types import RawColumn, Row, StoredFile
 
 _BATCH_ROWS = 4096
 
@@ -37,8 +38,7 @@ def _open_orc(data: bytes) -> StoredFile:
     table = file.read()
     if not table.schema:  # pyarrow loses the rows of a file without columns
         return StoredFile(columns=(), rows=repeat((), file.nrows))
-    rows = (row for batch in table.to_batches(max_chunksize=_BATCH_ROWS) for row in rows_of(batch))
-    return StoredFile(columns=_columns(list(table.schema)), rows=rows)
+    return StoredFile(columns=_columns(list(table.schema)), rows=_rows(table.to_batches(max_chunksize=_BATCH_ROWS)))
 
 
 def _columns(fields: list[pa.Field]) -> tuple[RawColumn, ...]:
@@ -82,8 +82,7 @@ def _leaf_type(field: pa.Field) -> dt.Type:
     if pa.types.is_integer(type_):
         if type_.bit_width == 64 and _attribute(field, "iceberg.long-type").upper() == "TIME":
             return dt.TimeType("us")
-        bits: Literal[8, 16, 32, 64] = type_.bit_width
-        return dt.IntegerType(bits)
+        return dt.IntegerType(type_.bit_width)
     if pa.types.is_timestamp(type_):
         return dt.TimestampType(type_.unit, type_.tz is not None)
     if pa.types.is_decimal(type_):
@@ -131,7 +130,7 @@ def _parquet_rows(file: pq.ParquetFile) -> Iterator[Row]:
     found = 0
     for batch in file.iter_batches(batch_size=_BATCH_ROWS, use_threads=False):
         found += batch.num_rows
-        yield from rows_of(batch)
+        yield from _rows([batch])
     if found != file.metadata.num_rows:  # where its columns count none, pyarrow 26 gives none without a word
         raise ValueError(f"its footer counts {file.metadata.num_rows} rows, its columns {found}")
 
@@ -147,7 +146,6 @@ def _parquet_column(field: pa.Field, leaves: Iterator[Any]) -> RawColumn:
 
 
 _UNITS: dict[str, Literal["ms", "us", "ns"]] = {"milliseconds": "ms", "microseconds": "us", "nanoseconds": "ns"}
-_BITS: dict[int, Literal[8, 16, 32, 64]] = {8: 8, 16: 16, 32: 32, 64: 64}
 
 
 def _parquet_leaf_type(leaf: Any) -> dt.Type:
@@ -163,8 +161,7 @@ def _parquet_leaf_type(leaf: Any) -> dt.Type:
         case "Timestamp":
             return dt.TimestampType(_UNITS[logical["timeUnit"]], logical["isAdjustedToUTC"])
         case "Int":
-            bits = _BITS[logical["bitWidth"]]
-            return dt.IntegerType(bits) if logical["isSigned"] else dt.UnsignedType(bits)
+            return (dt.IntegerType if logical["isSigned"] else dt.UnsignedType)(logical["bitWidth"])
         case "None" if leaf.physical_type == "FIXED_LEN_BYTE_ARRAY":
             return dt.FixedType(leaf.length)
         case "None":
@@ -202,9 +199,41 @@ def _old_calendar(footer: dict[bytes, bytes]) -> frozenset[str]:
     return frozenset(kind for kind, mark in marks.items() if is_old or mark in footer)
 
 
-def shown(path: str, physical: str) -> str:
-    """The name of a file in messages."""
-    return path if path == physical else f"{path} ({physical})"
+def _rows(batches: Iterable[pa.RecordBatch]) -> Iterator[Row]:
+    for batch in batches:
+        columns = [values_of(column) for column in batch.columns]
+        yield from zip(*columns, strict=True) if columns else repeat((), batch.num_rows)
+
+
+def values_of(array: pa.Array) -> list[Any]:
+    """The values of an Arrow array, by the array's bytes."""
+    type_ = array.type
+    if isinstance(type_, pa.BaseExtensionType):
+        return values_of(array.storage)
+    if pa.types.is_dictionary(type_):
+        return values_of(array.dictionary_decode())
+    if pa.types.is_struct(type_):
+        present = array.is_valid().to_pylist()
+        parts = zip(*(values_of(part) for part in array.flatten()), strict=True)
+        rows = parts if type_.num_fields else repeat((), len(array))
+        return [row if there else None for there, row in zip(present, rows, strict=True)]
+    if pa.types.is_map(type_):
+        return _lists(array, list(zip(values_of(array.keys), values_of(array.items), strict=True)))
+    if pa.types.is_list(type_) or pa.types.is_large_list(type_):
+        return _lists(array, values_of(array.values))
+    # In types that Python holds exactly: text as bytes, dates and times as their integers.
+    if pa.types.is_string(type_) or pa.types.is_large_string(type_) or pa.types.is_string_view(type_):
+        array = array.cast(pa.large_binary())
+    elif pa.types.is_date32(type_) or pa.types.is_time32(type_):
+        array = array.view(pa.int32())
+    elif pa.types.is_time64(type_) or pa.types.is_timestamp(type_) or pa.types.is_duration(type_):
+        array = array.view(pa.int64())
+    return list(array.to_pylist())
+
+
+def _lists(array: pa.Array, items: Sequence[Any]) -> list[Any]:
+    offsets, present = array.offsets.to_pylist(), array.is_valid().to_pylist()
+    return [list(items[offsets[i] : offsets[i + 1]]) if there else None for i, there in enumerate(present)]
 
 
 def wrong_count(
@@ -230,13 +259,13 @@ def check_whole(file_format: str | None, recorded: int | None, rows: int, *, tab
         raise wrong_count(file, rows, recorded, table=table, field="record_count")
 
 
-def open_file(path: str, physical: str, file_format: str, storage: Storage, *, table: str) -> StoredFile:
+def open_file(path: str, physical: str, file_format: str, files: Files, *, table: str) -> StoredFile:
     """A data or delete file.
 
     Args:
         path, physical: as recorded, and where the bytes are.
         file_format: `parquet`, `avro` or `orc`.
-        storage: reads it.
+        files: reads them.
         table: for messages.
 
     Raises:
@@ -247,7 +276,7 @@ def open_file(path: str, physical: str, file_format: str, storage: Storage, *, t
     """
     file = shown(path, physical)
     try:
-        data = storage.read(physical)
+        data = files.read(physical)
         opened = _opened(data, file_format)
     except Exception as error:
         raise _refusal(error, file_format, file).within(table=table, file=file) from error
@@ -255,19 +284,19 @@ def open_file(path: str, physical: str, file_format: str, storage: Storage, *, t
 
 
 def position_deletes(
-    path: str, physical: str, file_format: str, storage: Storage, *, table: str, record_count: int | None
+    path: str, physical: str, file_format: str, files: Files, *, table: str, record_count: int | None
 ) -> list[tuple[str, int]]:
     """The rows of a position delete file: paths of data files and positions in them (iceberg 4.10, 4.11).
 
     Args:
-        path, physical, file_format, storage, table: as for `open_file`.
+        path, physical, file_format, files, table: as for `open_file`.
         record_count: the row count of the metadata, None if unknown.
 
     Raises:
         CorruptFileError: a column is missing, or rows are; or as `open_file`.
         CorruptDeleteError: a row lacks its path or its position.
     """
-    stored = open_file(path, physical, file_format, storage, table=table)
+    stored = open_file(path, physical, file_format, files, table=table)
     by_id = any(c.id is not None for c in stored.columns)
     places = []
     for name, field_id in (("file_path", 2147483546), ("pos", 2147483545)):

@@ -7,7 +7,7 @@ import math
 import struct
 import uuid
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Literal, TypeAlias
 
@@ -19,16 +19,13 @@ from harness.errors import (
     MissingFileError,
     UnsupportedError,
 )
-from harness.metadata.model import schema as dt
-from harness.metadata.model.schema import Field
-from harness.metadata.plan.scan_plan import Partition
-from harness.storage.paths import PathMap
-from harness.storage.stores import Storage
-from harness.testing.oracle.engine.avro_file import UnsupportedAvroError, open_avro, open_container
-from harness.testing.oracle.engine.conversions import UNITS
-from harness.testing.oracle.engine.stored import RawColumn
-from harness.testing.oracle.planner.documents import of_kind, parse_json
-from harness.testing.oracle.planner.iceberg_metadata import ListedSnapshot, MetadataValues, Spec, SpecField, spec_fields
+from harness.testing.oracle import types as dt
+from harness.testing.oracle.avro import UnsupportedAvroError, open_avro
+from harness.testing.oracle.conversions import UNITS
+from harness.testing.oracle.documents import of_kind, parse_json
+from harness.testing.oracle.iceberg_metadata import ListedSnapshot, MetadataValues, Spec, SpecField, spec_fields
+from harness.testing.oracle.paths import Files, PathMap, shown
+from harness.testing.oracle.types import Field, RawColumn, walk
 
 _Record: TypeAlias = dict[int | str, Any]
 """Values by field id, or by name where the writer gave no id (iceberg 2.1); in the writer's order."""
@@ -65,7 +62,7 @@ def read_avro(data: bytes, *, file: str) -> _AvroFile:
         raise CorruptFileError(
             f"Cannot decode Avro file: {error!r}", cause="CorruptManifest", file=file, rule="iceberg 2.14"
         ) from error
-    header = {key: value.decode("utf-8", "replace") for key, value in open_container(data).header.items()}
+    header = {key: value.decode("utf-8", "replace") for key, value in stored.header.items()}
     return _AvroFile(file, header, stored.columns, records)
 
 
@@ -110,8 +107,9 @@ def _value_type(part: SpecField, metadata: MetadataValues) -> dt.Type:
         return dt.IntegerType(32)
     if name in ("identity", "truncate", "void"):
         for schema in metadata.schemas.values():
-            if part.source in schema.by_id():
-                return schema.by_id()[part.source][1].type
+            for _, found in walk(schema.fields):
+                if found.id == part.source:
+                    return found.type
     return dt.OpaqueType(part.transform)
 
 
@@ -170,34 +168,6 @@ def _value_key(value: Any) -> Hashable:
             return repr(value)
 
 
-@dataclass(frozen=True, slots=True)
-class NumberedTuples:
-    """Numbers the partition tuples of a plan."""
-
-    metadata: MetadataValues
-    numbers: dict[Hashable, int] = field(default_factory=dict)
-    tuples: list[Partition] = field(default_factory=list)
-
-    def number(self, spec: Spec, values: Mapping[int, Any]) -> int:
-        """The index of a tuple in `ScanPlan.partitions`."""
-        key = partition_key(spec, values)
-        if key not in self.numbers:
-            self.numbers[key] = len(self.tuples)
-            self.tuples.append(
-                Partition(
-                    spec_id=spec.id,
-                    values=dict(values),
-                    constants={
-                        f.source: values.get(f.id)
-                        for f in spec.fields
-                        if f.transform == "identity" and f.source is not None
-                    },
-                    names={f.id: f.name for f in spec.fields},
-                )
-            )
-        return self.numbers[key]
-
-
 def partition_fields(metadata: MetadataValues) -> tuple[Field, ...]:
     """The fields of the metadata column `_partition`: those of all specs, by id (iceberg 5.17)."""
     found: dict[int, Field] = {}
@@ -237,26 +207,20 @@ class LiveFile:
     length: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Files:
+@dataclass(frozen=True)
+class TableFiles:
     """Opens a table's files by their recorded paths."""
 
-    storage: Storage
+    files: Files
     paths: PathMap
-
-    def physical(self, path: str) -> str:
-        """The place of a file, which may be read."""
-        physical = self.paths.physical(path)
-        self.storage.check(physical, path)
-        return physical
 
     def read(self, path: str) -> bytes:
         """The bytes of a file. Raises MissingFileError with both paths of a file that is not there (iceberg 1.12)."""
-        physical = self.physical(path)
+        physical = self.paths.physical(path)
         try:
-            return self.storage.read(physical)
+            return self.files.read(physical)
         except MissingFileError as error:
-            error.file = path if path == physical else f"{path} ({physical})"
+            error.file = shown(path, physical)
             raise
 
 
@@ -274,19 +238,19 @@ class _Reader:
     """A manifest while it is read. next_row_id: of the next file without a row id of its own; None: no file has."""
 
     metadata: MetadataValues
-    files: Files
+    files: TableFiles
     manifest: _Manifest
     avro: _AvroFile
     spec: Spec
     next_row_id: int | None
 
 
-def live_files(metadata: MetadataValues, snapshot: ListedSnapshot, files: Files) -> tuple[LiveFile, ...]:
+def live_files(metadata: MetadataValues, snapshot: ListedSnapshot, files: TableFiles) -> tuple[LiveFile, ...]:
     """Every live file of the snapshot, data and deletes, in the order of its manifests."""
     return tuple(file for manifest in _manifests(snapshot, files) for file in _entries(metadata, manifest, files))
 
 
-def _manifests(snapshot: ListedSnapshot, files: Files) -> Iterator[_Manifest]:
+def _manifests(snapshot: ListedSnapshot, files: TableFiles) -> Iterator[_Manifest]:
     if snapshot.manifest_list is None:
         yield from (_Manifest(path=path, spec_id=None) for path in snapshot.manifests)  # iceberg 1.27
         return
@@ -307,7 +271,7 @@ def _manifests(snapshot: ListedSnapshot, files: Files) -> Iterator[_Manifest]:
         )
 
 
-def _entries(metadata: MetadataValues, manifest: _Manifest, files: Files) -> Iterator[LiveFile]:
+def _entries(metadata: MetadataValues, manifest: _Manifest, files: TableFiles) -> Iterator[LiveFile]:
     avro = read_avro(files.read(manifest.path), file=manifest.path)
     disputed = avro.header.get("content") == "deletes" and not manifest.is_deletes
     first_row_id = None if manifest.is_deletes else manifest.first_row_id

@@ -9,10 +9,10 @@ from decimal import Decimal
 from typing import Any
 
 from harness.errors import InvalidTableError
-from harness.metadata.model import schema as dt
-from harness.metadata.model.schema import Field, Schema
-from harness.testing.oracle.engine.conversions import UNITS, day_of, time_of, within_bits
-from harness.testing.oracle.planner.documents import Document, needed, of_kind, optional
+from harness.testing.oracle import types as dt
+from harness.testing.oracle.conversions import UNITS, day_of, time_of, within_bits
+from harness.testing.oracle.documents import Document, needed, of_kind, optional
+from harness.testing.oracle.types import Field, Schema, walk
 
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _HEX = re.compile(r"(?:[0-9a-fA-F]{2})*")
@@ -103,7 +103,7 @@ def _timestamp(text: Any, per_second: int, zone: str) -> int:
 
 
 _LARGEST_ID = 2147483447
-_PLAIN: dict[str, dt.PrimitiveType] = {
+_PLAIN: dict[str, dt.Type] = {
     "boolean": dt.BooleanType(),
     "int": dt.IntegerType(32),
     "long": dt.IntegerType(64),
@@ -129,10 +129,10 @@ def schema_of(document: Document, *, file: str) -> Schema:
     """A schema; its id is 0 where it has none (iceberg 1.18, 1.23)."""
     schema = Schema(id=optional(document, "schema-id", int, file=file) or 0, fields=_fields(document, file))
     seen: set[int] = set()
-    for path, field in schema.walk():
+    for path, field in walk(schema.fields):
         if field.id in seen or field.id > _LARGEST_ID:
             message = f"Invalid schema: field id {field.id} is repeated or reserved"
-            raise InvalidTableError(message, file=file, field=".".join(path), rule="iceberg 1.23")
+            raise InvalidTableError(message, file=file, field=path, rule="iceberg 1.23")
         seen.add(field.id)
     return schema
 
@@ -183,7 +183,7 @@ def _part(document: Document, name: str, file: str) -> Field:
     )
 
 
-def _named(text: str) -> dt.PrimitiveType:
+def _named(text: str) -> dt.Type:
     name = text.strip()
     if name.lower() in _PLAIN:
         return _PLAIN[name.lower()]

@@ -1,23 +1,23 @@
-"""Typed parts of an SQL expression, and the casts that DuckDB puts between them.
+"""Typed parts of an SQL expression, the casts that DuckDB puts between them, and arithmetic.
 
-A term knows its type before any row is read, as in DuckDB. Values are as internal values (see
-`harness.metadata.model.schema`).
+A term knows its type before any row is read, as in DuckDB. Values are those of chapter `types`.
 """
 
 from __future__ import annotations
 
 import math
+import operator
 import re
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Context, Decimal
 from functools import reduce
 from typing import Any, TypeAlias
 
 from harness.errors import EngineError, UnsupportedError
-from harness.metadata.model import schema as dt
-from harness.testing.oracle.engine.conversions import DAY_MICROS, EXACT, UNITS, day_of, same, single, time_of
+from harness.testing.oracle import types as dt
+from harness.testing.oracle.conversions import DAY_MICROS, EXACT, UNITS, day_of, same, single, time_of
 
 _TIME = r"(?P<hour>\d{1,2}):(?P<minute>\d{2}):(?P<second>\d{2})(?:\.(?P<fraction>\d{1,9}))?"
 _DATE = r"(?!0+-)(?P<year>\d{1,6})-(?P<month>\d{1,2})-(?P<day>\d{1,2})"
@@ -109,11 +109,13 @@ class Term:
 
     type: `UnknownType` for NULL.
     literal: the text of a string literal, or the number of an integer literal, which take the type of what they meet.
+    path: of a column or a field inside, the fields from the top-level column down.
     """
 
     type: dt.Type
     evaluate: Evaluate
     literal: str | int | None = None
+    path: tuple[dt.Field, ...] = ()
 
 
 def constant(type_: dt.Type, value: Any, *, literal: str | int | None = None) -> Term:
@@ -279,3 +281,115 @@ def _within(limit: int) -> Callable[[Any], Any]:
         return value
 
     return checked
+
+
+_DIGITS = {8: 3, 16: 5, 32: 10, 64: 19}
+_WIDE = Context(prec=200)
+_FLOATS: dict[str, Callable[[Any, Any], Any]] = {"+": operator.add, "-": operator.sub, "*": operator.mul}
+_DECIMALS = {"+": _WIDE.add, "-": _WIDE.subtract, "*": _WIDE.multiply}
+
+
+def arithmetic(sign: str, left: Term, right: Term) -> Term:
+    """`left sign right`, where sign is one of + - *; null if either is null.
+
+    Raises:
+        UnsupportedError: the oracle does not compute with these types.
+    """
+    types = left.type, right.type
+    are_numbers = all(isinstance(t, dt.IntegerType | dt.DecimalType | dt.FloatType) for t in types)
+    if not are_numbers or any(isinstance(t.literal, str) for t in (left, right)):
+        raise refused(f"compute {left.type} {sign} {right.type}")
+    match types:
+        case dt.IntegerType(bits=a), dt.IntegerType(bits=b):
+            return _integers(sign, left, right, a, b)
+        case (dt.FloatType(), _) | (_, dt.FloatType()):
+            return _floats(sign, left, right)
+        case _:
+            return _decimals(sign, left, right)
+
+
+def negative(term: Term) -> Term:
+    """`-term`. A literal stays one."""
+    match term.type:
+        case dt.IntegerType(bits=bits) if isinstance(term.literal, int):
+            value = -term.literal
+            return Term(dt.IntegerType(bits), lambda _: value, value)
+        case dt.IntegerType(bits=bits):
+            return Term(term.type, lambda row: unless_null(lambda v: _held(-v, bits), term.evaluate(row)))
+        case dt.DecimalType():
+            return Term(
+                term.type,
+                lambda row: unless_null(lambda v: -v if isinstance(v, int) else v.copy_negate(), term.evaluate(row)),
+            )
+        case dt.FloatType():
+            return Term(term.type, lambda row: unless_null(operator.neg, term.evaluate(row)))
+        case other:
+            raise refused(f"know a negative {other}")
+
+
+def _both(compute: Callable[[Any, Any], Any], left: Term, right: Term, type_: dt.Type) -> Term:
+    def evaluate(row: Values) -> Any:
+        first, second = left.evaluate(row), right.evaluate(row)
+        return None if first is None or second is None else compute(first, second)
+
+    return Term(type_, evaluate)
+
+
+def _integers(sign: str, left: Term, right: Term, a: int, b: int) -> Term:
+    """Computes in the wider type; a literal takes the other side's type if it fits."""
+    if isinstance(right.literal, int) and not isinstance(left.literal, int) and _fits(right.literal, a):
+        bits = a
+    elif isinstance(left.literal, int) and not isinstance(right.literal, int) and _fits(left.literal, b):
+        bits = b
+    else:
+        bits = max(a, b)
+    return _both(lambda x, y: _held(_FLOATS[sign](x, y), bits), left, right, dt.IntegerType(bits))
+
+
+def _fits(value: int, bits: int) -> bool:
+    limit: int = 2 ** (bits - 1)
+    return -limit <= value < limit
+
+
+def _held(value: int, bits: int) -> int:
+    if not _fits(value, bits):
+        raise EngineError(f"Cannot evaluate the filter: {value} overflows {bits} bits")
+    return value
+
+
+def _floats(sign: str, left: Term, right: Term) -> Term:
+    """Computes in DOUBLE if one side is DOUBLE, else in FLOAT."""
+    is_double = any(t.type == dt.FloatType(64) for t in (left, right))
+    bits = 64 if is_double else 32
+    rounded = float if is_double else single
+    return _both(
+        lambda x, y: rounded(_FLOATS[sign](as_float(x, bits), as_float(y, bits))), left, right, dt.FloatType(bits)
+    )
+
+
+def _decimals(sign: str, left: Term, right: Term) -> Term:
+    """Exactly, in at most 38 digits."""
+    (p, s), (q, t) = _size(left), _size(right)
+    scale = s + t if sign == "*" else max(s, t)
+    digits = p + q if sign == "*" else max(p - s, q - t) + scale + 1
+    if scale > 38:
+        raise refused(f"compute {left.type} {sign} {right.type}")
+    type_ = dt.DecimalType(min(digits, 38), scale)
+
+    def compute(x: Any, y: Any) -> Decimal:
+        value = _DECIMALS[sign](Decimal(x), Decimal(y))
+        if abs(value) >= Decimal(10) ** (type_.precision - scale):
+            raise EngineError(f"Cannot evaluate the filter: {value} overflows {type_}")
+        return value
+
+    return _both(compute, left, right, type_)
+
+
+def _size(term: Term) -> tuple[int, int]:
+    match term.type:
+        case dt.DecimalType(precision=precision, scale=scale):
+            return precision, scale
+        case dt.IntegerType(bits=bits):
+            return (len(str(abs(term.literal))) if isinstance(term.literal, int) else _DIGITS[bits]), 0
+        case other:
+            raise AssertionError(other)

@@ -5,27 +5,25 @@ Spec: Iceberg, "Schema Evolution" and "Appendix A" (iceberg section 6); Delta, "
 
 from __future__ import annotations
 
-import io
 import re
 import struct
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from datetime import date
 from decimal import Context, Decimal, Inexact, InvalidOperation
 from typing import Any, TypeAlias
 
 from harness.errors import CorruptFileError
-from harness.metadata.model import schema as dt
-from harness.testing.oracle.engine.bounded import take
+from harness.testing.oracle import types as dt
+from harness.testing.oracle.documents import Source
 
 
 def canonical(data: bytes) -> bytes:
     """The geometry in that form. Raises CorruptFileError for bytes that are none (frontier F1.7)."""
-    stream = io.BytesIO(data)
+    source = Source(data)
     try:
-        geometry, _ = _geometry(stream)
-        if stream.read(1):
-            raise ValueError("bytes follow it")
+        geometry, _ = _geometry(source)
+        source.end()
     except ValueError as error:
         raise CorruptFileError(
             f"Cannot read a geometry: {error}; restore the file", cause="CorruptDataFile", rule="frontier F1.7"
@@ -33,15 +31,15 @@ def canonical(data: bytes) -> bytes:
     return geometry
 
 
-def _geometry(stream: io.BytesIO) -> tuple[bytes, int]:
+def _geometry(source: Source) -> tuple[bytes, int]:
     """A geometry, and the ISO code of its type."""
-    order = {b"\0": ">", b"\1": "<"}.get(stream.read(1))
+    order = {b"\0": "big", b"\1": "little"}.get(source.take(1))
     if order is None:
         raise ValueError("it begins with no byte order")
-    code = _wkb_integer(stream, order)
+    code = source.number(4, order)
     flags, code = code >> 28, code & 0x1FFFFFFF
     if flags & 2:
-        _wkb_integer(stream, order)  # the SRID
+        source.number(4, order)  # the SRID
     kind, dimensions = code % 1000, code // 1000
     if kind not in range(1, 8) or dimensions not in range(4):
         raise ValueError(f"{code} is no type of geometry")
@@ -51,33 +49,29 @@ def _geometry(stream: io.BytesIO) -> tuple[bytes, int]:
     width = 2 + bool(has_z) + bool(has_m)
     match kind:
         case 1:
-            return head + _doubles(stream, order, width), iso
+            return head + _doubles(source, order, width), iso
         case 2:
-            return head + _points(stream, order, width), iso
+            return head + _points(source, order, width), iso
         case 3:
-            rings = [_points(stream, order, width) for _ in range(_wkb_integer(stream, order))]
+            rings = [_points(source, order, width) for _ in range(source.number(4, order))]
             return head + struct.pack("<I", len(rings)) + b"".join(rings), iso
         case _:
-            parts = [_geometry(stream) for _ in range(_wkb_integer(stream, order))]
+            parts = [_geometry(source) for _ in range(source.number(4, order))]
             for _, part in parts:
                 if part // 1000 != iso // 1000 or (kind != 7 and part % 1000 != kind - 3):
                     raise ValueError(f"a geometry of type {part} is part of one of type {iso}")
             return head + struct.pack("<I", len(parts)) + b"".join(data for data, _ in parts), iso
 
 
-def _points(stream: io.BytesIO, order: str, width: int) -> bytes:
-    count = _wkb_integer(stream, order)
-    return struct.pack("<I", count) + _doubles(stream, order, count * width)
+def _points(source: Source, order: str, width: int) -> bytes:
+    count = source.number(4, order)
+    return struct.pack("<I", count) + _doubles(source, order, count * width)
 
 
-def _wkb_integer(stream: io.BytesIO, order: str) -> int:
-    return int.from_bytes(take(stream, 4), "little" if order == "<" else "big")
-
-
-def _doubles(stream: io.BytesIO, order: str, count: int) -> bytes:
-    data = take(stream, 8 * count)
+def _doubles(source: Source, order: str, count: int) -> bytes:
+    data = source.take(8 * count)
     numbers = [data[i : i + 8] for i in range(0, len(data), 8)]
-    return b"".join(number if order == "<" else number[::-1] for number in numbers)
+    return b"".join(number if order == "little" else number[::-1] for number in numbers)
 
 
 Conversion: TypeAlias = Callable[[Any], Any]
@@ -196,15 +190,6 @@ def single(value: float) -> float:
         return float(struct.unpack("<f", struct.pack("<f", value))[0])
     except OverflowError:
         return float("inf") if value > 0 else float("-inf")
-
-
-def inside(value: Any, path: Iterable[int]) -> Any:
-    """The value below structs; null if a struct on the way is (iceberg 4.23)."""
-    for field_id in path:
-        if value is None:
-            return None
-        value = value.get(field_id)
-    return value
 
 
 def same(value: Any) -> Any:

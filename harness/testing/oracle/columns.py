@@ -1,7 +1,7 @@
 """The columns of a table in one file: found by id or by name, converted, or made up.
 
 For every wanted field a function is made, from the values of one level of the file (the row, or a struct in it) to the
-field's value as internal values (see `harness.metadata.model.schema`). Nothing is looked up while rows are read.
+field's value as `types` has it. Nothing is looked up while rows are read.
 
 Spec: Iceberg, "Column Projection" (5.1 to 5.16); Delta, "Column Mapping" and "Schema" (T6 to T11, V1).
 """
@@ -13,96 +13,11 @@ from dataclasses import dataclass, replace
 from typing import Any, NoReturn, TypeAlias
 
 from harness.errors import SchemaMismatchError, UnsupportedError
-from harness.metadata.files import variant
-from harness.metadata.files.variant import malformed, object_fields, unsupported, value_text
-from harness.metadata.model import schema as dt
-from harness.metadata.model.schema import CHANGES, Field, children, walk
-from harness.metadata.plan.projection import ColumnLookup
-from harness.metadata.plan.scan_plan import ScanPlan
-from harness.testing.oracle.engine.conversions import Conversion, delta_conversion, iceberg_conversion
-from harness.testing.oracle.engine.stored import RawColumn, StoredFile
-
-
-def _is_variant(column: RawColumn) -> bool:
-    """Tells whether a struct has the parts of a variant."""
-    names = {part.name for part in column.parts}
-    return "metadata" in names and len(names) > 1 and names <= {"metadata", "value", "typed_value"}
-
-
-def _variant_json(column: RawColumn, group: Any) -> str:
-    """The JSON text of a stored variant that is not SQL's null; shredded parts are put together (iceberg 6.15)."""
-    parts = _parts(column, group)
-    metadata = parts["metadata"][1]
-    if metadata is None:
-        raise malformed("it has no metadata")
-    return _text(parts, metadata) or "null"
-
-
-_Parts = dict[str, tuple[RawColumn, Any]]
-
-
-def _parts(column: RawColumn, group: Any) -> _Parts:
-    if column.type != "struct":
-        raise malformed(f"a shredded part is {column.type}, expected a group of value and typed_value")
-    return {part.name: (part, None if group is None else group[i]) for i, part in enumerate(column.parts)}
-
-
-def _text(parts: _Parts, metadata: bytes) -> str | None:
-    """The JSON of a pair of `value` and `typed_value`; None where both are null: there is nothing."""
-    _, value = parts.get("value", (None, None))
-    column, typed = parts.get("typed_value", (None, None))
-    if column is None or typed is None:
-        return None if value is None else value_text(metadata, value)
-    if column.type == "struct":
-        return _object(column, typed, metadata, value)
-    if value is not None:
-        raise malformed("it has both a value and a typed_value, and is no object")
-    if column.type != "list":
-        return _single(column, typed)
-    # A list has no holes: an element without a value is a variant null.
-    return variant.array([_text(_parts(column.parts[0], group), metadata) or "null" for group in typed])
-
-
-def _object(column: RawColumn, typed: Any, metadata: bytes, value: bytes | None) -> str:
-    """Shredded fields, and those of `value` that are not shredded."""
-    fields = {} if value is None else object_fields(metadata, value)
-    for part, group in zip(column.parts, typed, strict=True):
-        fields.pop(part.name, None)
-        text = _text(_parts(part, group), metadata)
-        if text is not None:
-            fields[part.name] = text
-    return variant.record(fields)
-
-
-def _single(column: RawColumn, value: Any) -> str:
-    match column.type:
-        case dt.BooleanType():
-            return variant.boolean(value)
-        case dt.IntegerType():
-            return str(value)
-        case dt.FloatType(bits=64):
-            return variant.double(value)
-        case dt.FloatType(bits=32):
-            return variant.single(value)
-        case dt.DecimalType():
-            return f"{value:f}"
-        case dt.DateType():
-            return variant.date(value)
-        case dt.TimeType(unit="us"):
-            return variant.time(value)
-        case dt.TimestampType(unit="us" | "ns" as unit, utc=utc):
-            return variant.timestamp(value, digits=6 if unit == "us" else 9, utc=utc)
-        case dt.StringType():
-            return variant.text(value.decode())
-        case dt.UuidType() | dt.FixedType(length=16):
-            return variant.uuid_text(value)
-        case dt.BinaryType():
-            return variant.binary(value)
-        case dt.UnknownType():
-            return "null"
-        case other:
-            raise unsupported(f"it is shredded as {other}")
-
+from harness.testing.oracle import types as dt
+from harness.testing.oracle.conversions import Conversion, delta_conversion, iceberg_conversion
+from harness.testing.oracle.scan import Scan
+from harness.testing.oracle.types import CHANGES, Field, RawColumn, StoredFile, children, walk
+from harness.testing.oracle.variants import is_variant, variant_json
 
 Level: TypeAlias = Sequence[Any]
 """The values of a level's columns in the file's order."""
@@ -115,7 +30,7 @@ _OLDEST_MICROS = -2_208_988_800_000_000
 """1900-01-01 in micros since 1970: timestamps from then on are the same in all zones (delta T20)."""
 
 
-def refuse_opaque(wanted: Field, path: str, plan: ScanPlan) -> None:
+def refuse_opaque(wanted: Field, path: str, scan: Scan) -> None:
     """Refuses a column of an unknown type, also if no file has the column (iceberg 1.22, delta T28).
 
     Raises:
@@ -126,7 +41,7 @@ def refuse_opaque(wanted: Field, path: str, plan: ScanPlan) -> None:
             f"Cannot read column {path}: its type {wanted.type.text!r} is not known; leave the column out",
             cause="UnsupportedType",
             field=path,
-            rule="delta T28" if plan.lookup.is_delta else "iceberg 1.22",
+            rule="delta T28" if scan.is_delta else "iceberg 1.22",
         )
 
 
@@ -134,7 +49,7 @@ def refuse_opaque(wanted: Field, path: str, plan: ScanPlan) -> None:
 class FileColumns:
     """The columns of one file, as a table's fields see them.
 
-    plan: how columns are found, and for messages.
+    scan: how columns are found, and for messages.
     columns: the file's, with the ids that a name mapping or their places give them.
     constants: the partition tuple's values by source field id.
     has_ids: whether the file has ids of its own.
@@ -142,7 +57,7 @@ class FileColumns:
     file, file_format: for messages, and for what only ORC does.
     """
 
-    plan: ScanPlan
+    scan: Scan
     columns: tuple[RawColumn, ...]
     constants: Mapping[int, Any]
     has_ids: bool
@@ -153,7 +68,7 @@ class FileColumns:
 
     @staticmethod
     def of(
-        plan: ScanPlan,
+        scan: Scan,
         stored: StoredFile,
         wanted: Sequence[Field],
         constants: Mapping[int, Any],
@@ -164,16 +79,16 @@ class FileColumns:
         """The columns of an opened file; a file without ids gets them here (iceberg 5.6, 5.7)."""
         columns = stored.columns
         has_ids, by_position = any(c.id is not None for c in _all(columns)), False
-        if not has_ids and not plan.lookup.is_delta:
-            if plan.name_mapping is not None:
-                columns = tuple(_mapped(c, c.name, plan.name_mapping.fields) for c in columns)
+        if not has_ids and not scan.is_delta:
+            if scan.name_mapping is not None:
+                columns = tuple(_mapped(c, c.name, scan.name_mapping.fields) for c in columns)
             elif file_format == "parquet":
                 columns = tuple(replace(c, id=place) for place, c in enumerate(columns, start=1))
                 by_position = True
             else:
                 columns = _with_ids_by_name(columns, wanted)
-        old = stored.old_calendar if plan.lookup.is_delta else frozenset[str]()
-        return FileColumns(plan, columns, constants, has_ids, by_position, old, file, file_format)
+        old = stored.old_calendar if scan.is_delta else frozenset[str]()
+        return FileColumns(scan, columns, constants, has_ids, by_position, old, file, file_format)
 
     def reader(self, wanted: Field) -> Reader:
         """The function from a row of the file to the value of a top-level field.
@@ -195,19 +110,19 @@ class FileColumns:
 
     def stored_metadata(self, wanted: Field, name: str | None) -> Reader | None:
         """Reads a metadata column of the file, by its reserved id, in Delta by `name`; None: the file has none."""
-        is_delta = self.plan.lookup.is_delta
+        is_delta = self.scan.is_delta
         for place, column in enumerate(self.columns):
             if column.name == name if is_delta else column.id == wanted.id:
                 return self._value(wanted, column, place, wanted.name)
         return None
 
     def _is_constant(self, wanted: Field) -> bool:
-        return wanted.id in self.constants and (self.plan.lookup.is_delta or not self.has_ids)
+        return wanted.id in self.constants and (self.scan.is_delta or not self.has_ids)
 
     def _reader(self, wanted: Field, level: tuple[RawColumn, ...], path: str) -> Reader:
         if isinstance(wanted.type, dt.UnknownType):
             return _always(None)
-        refuse_opaque(wanted, path, self.plan)
+        refuse_opaque(wanted, path, self.scan)
         if self._is_constant(wanted):
             return _always(self.constants[wanted.id])
         place = self._find(wanted, level, path)
@@ -215,24 +130,24 @@ class FileColumns:
             return self._value(wanted, level[place], place, path)
         if wanted.id in self.constants:
             return _always(self.constants[wanted.id])
-        return _always(None if self.plan.lookup.is_delta else self._default(wanted, path))
+        return _always(None if self.scan.is_delta else self._default(wanted, path))
 
     def _find(self, wanted: Field, level: tuple[RawColumn, ...], path: str) -> int | None:
         """The place of the field among the columns of its level."""
-        lookup = self.plan.lookup
-        is_change = lookup.is_delta and CHANGES.get(wanted.name) == wanted
-        if lookup is ColumnLookup.DELTA_NAME or is_change:
+        lookup = self.scan.lookup
+        is_change = self.scan.is_delta and CHANGES.get(wanted.name) == wanted
+        if lookup == "delta name" or is_change:
             name = wanted.name if wanted.physical_name is None else wanted.physical_name
             found = [i for i, c in enumerate(level) if c.name == name]
             found = found or [i for i, c in enumerate(level) if c.name.lower() == name.lower()]
             cause, rule = "AmbiguousColumn", "delta T10"
         else:
-            if lookup is ColumnLookup.DELTA_ID and level and all(c.id is None for c in level):
+            if lookup == "delta id" and level and all(c.id is None for c in level):
                 self._mismatch(
                     "the table goes by field ids, and the file has none", "MissingFieldIds", path, "delta T11"
                 )
             found = [i for i, c in enumerate(level) if c.id == wanted.id]
-            cause, rule = "DuplicateFieldId", "delta T11" if lookup.is_delta else "iceberg 5.1"
+            cause, rule = "DuplicateFieldId", "delta T11" if self.scan.is_delta else "iceberg 5.1"
         if len(found) > 1:
             names = " and ".join(repr(level[i].name) for i in found)
             self._mismatch(f"it may be any of the file's columns {names}", cause, path, rule)
@@ -281,15 +196,15 @@ class FileColumns:
                 return lambda items: [item((x,)) for x in items]
             case dt.MapType(key=key, value=value), "map":
                 return self._map(key, value, column, path)
-            case dt.VariantType(), "struct" if _is_variant(column):
-                return lambda group: _variant_json(column, group)
+            case dt.VariantType(), "struct" if is_variant(column):
+                return lambda group: variant_json(column, group)
             case _, "struct" | "list" | "map":
                 self._incompatible(wanted, str(column.type), path)
             case type_, stored:
                 return self._single(wanted, type_, stored, path)
 
     def _map(self, key: Field, value: Field, column: RawColumn, path: str) -> Conversion:
-        if not self.plan.lookup.is_delta and not self._is_whole(key, column.parts[0]):
+        if not self.scan.is_delta and not self._is_whole(key, column.parts[0]):
             # Fields added to a key could make keys equal (iceberg 5.10).
             self._mismatch("the file lacks a part of the map's key", "IncompatibleType", path, "iceberg 5.10")
         keys, values = self._part(key, column, 0, path), self._part(value, column, 1, path)
@@ -309,14 +224,14 @@ class FileColumns:
         column, path = parent.parts[place], f"{path}.{wanted.name}"
         if isinstance(wanted.type, dt.UnknownType):
             return _always(None)
-        refuse_opaque(wanted, path, self.plan)
-        if column.id is not None and column.id != wanted.id and not self.plan.lookup.is_delta:
+        refuse_opaque(wanted, path, self.scan)
+        if column.id is not None and column.id != wanted.id and not self.scan.is_delta:
             reason = f"it has field id {column.id} in the file and {wanted.id} in the table"
             self._mismatch(reason, "IncompatibleType", path, "iceberg 5.1")
         return self._value(wanted, column, 0, path)
 
     def _single(self, wanted: Field, type_: dt.Type, stored: dt.Type, path: str) -> Conversion:
-        find = delta_conversion if self.plan.lookup.is_delta else iceberg_conversion
+        find = delta_conversion if self.scan.is_delta else iceberg_conversion
         convert = find(stored, type_)
         zones = isinstance(type_, dt.TimestampType) and isinstance(stored, dt.TimestampType) and type_.utc != stored.utc
         if convert is None or (zones and self.file_format == "orc"):
@@ -371,7 +286,7 @@ class FileColumns:
         return filled
 
     def _incompatible(self, wanted: Field, stored: str, path: str) -> NoReturn:
-        rule = "delta T23" if self.plan.lookup.is_delta else "iceberg 5.12"
+        rule = "delta T23" if self.scan.is_delta else "iceberg 5.12"
         reason = f"the file stores {stored} and the table has {wanted.type}, which it cannot be read as"
         self._mismatch(reason, "IncompatibleType", path, rule)
 
@@ -381,7 +296,7 @@ class FileColumns:
         )
 
     def _at(self, cause: str, path: str, rule: str) -> dict[str, str]:
-        return {"cause": cause, "table": self.plan.table, "file": self.file, "field": path, "rule": rule}
+        return {"cause": cause, "table": self.scan.table, "file": self.file, "field": path, "rule": rule}
 
 
 def _always(value: Any) -> Callable[[Any], Any]:

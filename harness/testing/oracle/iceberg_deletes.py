@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-
-from pyroaring import BitMap64
 
 from harness.errors import (
     CorruptDeleteError,
     CorruptFileError,
-    HarnessError,
     InvalidTableError,
     UnsupportedError,
 )
-from harness.metadata.model.schema import Field, FloatType, StructType, children
-from harness.testing.oracle.engine.bitmaps import BitmapError, puffin_vector
-from harness.testing.oracle.engine.files import position_deletes
-from harness.testing.oracle.planner.iceberg_manifests import DATA, EQUALITY_DELETES, Files, LiveFile, partition_key
-from harness.testing.oracle.planner.iceberg_metadata import MetadataValues
+from harness.testing.oracle.bitmaps import puffin_vector
+from harness.testing.oracle.files import position_deletes
+from harness.testing.oracle.iceberg_manifests import DATA, EQUALITY_DELETES, LiveFile, TableFiles, partition_key
+from harness.testing.oracle.iceberg_metadata import MetadataValues
+from harness.testing.oracle.types import Field, FloatType, StructType, children
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,41 +149,30 @@ def _unknown(reason: str, delete: LiveFile) -> InvalidTableError:
     return InvalidTableError(message, cause="UnknownEqualityField", file=delete.path, rule="iceberg 4.23")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Positions:
-    """The `load_positions` of a plan: a data file and its deletes per ordinal."""
+    """The deleted positions of a snapshot's data files. read: the rows of position delete files so far."""
 
     targets: Sequence[tuple[LiveFile, Applying]]
-    files: Files
+    files: TableFiles
     table: str
     read: dict[str, list[tuple[str, int]]] = field(default_factory=dict)
 
-    def load(self, ordinals: Sequence[int]) -> Mapping[int, BitMap64]:
-        """Deleted positions by ordinal; files without any are absent."""
-        try:
-            found = {ordinal: self._positions(*self.targets[ordinal]) for ordinal in ordinals}
-        except HarnessError as error:
-            raise error.within(table=self.table) from error.__cause__
-        return {ordinal: positions for ordinal, positions in found.items() if positions}
-
-    def _positions(self, data: LiveFile, deletes: Applying) -> BitMap64:
+    def of(self, data: LiveFile, deletes: Applying) -> set[int]:
+        """The deleted positions of a data file."""
         if deletes.vector is not None:
             return _vector(deletes.vector, data, self.files)
         for delete in deletes.foreign:
             if any(path == data.path for path, _ in self._rows(delete)):
                 raise _mismatch(delete, data, "iceberg 4.4")
-        rows = (row for delete in deletes.positions for row in self._rows(delete))
-        return BitMap64([position for path, position in rows if path == data.path])
+        rows = [row for delete in deletes.positions for row in self._rows(delete)]
+        return {position for path, position in rows if path == data.path}
 
     def _rows(self, delete: LiveFile) -> list[tuple[str, int]]:
         if delete.path not in self.read:
+            count, physical = delete.record_count, delete.physical
             rows = position_deletes(
-                delete.path,
-                self.files.physical(delete.path),
-                delete.format,
-                self.files.storage,
-                table=self.table,
-                record_count=delete.record_count,
+                delete.path, physical, delete.format, self.files.files, table=self.table, record_count=count
             )
             # A file for one data file may not name another that it would hit (iceberg 4.4).
             named = set() if delete.referenced is None else {path for path, _ in rows} - {delete.referenced}
@@ -197,7 +183,7 @@ class Positions:
         return self.read[delete.path]
 
 
-def _vector(vector: LiveFile, data: LiveFile, files: Files) -> BitMap64:
+def _vector(vector: LiveFile, data: LiveFile, files: TableFiles) -> set[int]:
     """A deletion vector (iceberg 4.17 to 4.20)."""
     length, offset, puffin = vector.length or 0, vector.offset or 0, files.read(vector.path)
     if puffin[:4] != b"PFA1" or puffin[-4:] != b"PFA1":
@@ -206,13 +192,13 @@ def _vector(vector: LiveFile, data: LiveFile, files: Files) -> BitMap64:
     blob = puffin[offset : offset + length]
     try:
         if len(blob) != length:
-            raise BitmapError(f"{len(blob)} of {length} bytes")
+            raise ValueError(f"{len(blob)} of {length} bytes")
         positions = puffin_vector(blob)
         if len(positions) != vector.record_count:
-            raise BitmapError(f"{len(positions)} positions, its entry says {vector.record_count}")
-        if positions and data.record_count is not None and positions.max() >= data.record_count:
-            raise BitmapError(f"position {positions.max()} of {data.record_count} rows")
-    except BitmapError as error:
+            raise ValueError(f"{len(positions)} positions, its entry says {vector.record_count}")
+        if positions and data.record_count is not None and max(positions) >= data.record_count:
+            raise ValueError(f"position {max(positions)} of {data.record_count} rows")
+    except ValueError as error:
         message = f"Cannot read deletion vector: {error}"
         raise CorruptDeleteError(
             message, cause="CorruptDeletionVector", file=vector.path, rule="iceberg 4.18"

@@ -13,12 +13,11 @@ from decimal import Decimal
 from typing import Any
 
 from harness.errors import CorruptFileError, InvalidTableError, UnsupportedError
-from harness.metadata.model import schema as dt
-from harness.metadata.model.schema import Field, Schema
-from harness.metadata.plan.projection import ColumnLookup
-from harness.testing.oracle.engine.conversions import day_of, time_of, within_bits
-from harness.testing.oracle.planner.delta_log import ReplayedState, table_root
-from harness.testing.oracle.planner.documents import mapping, needed, optional, parse_json
+from harness.testing.oracle import types as dt
+from harness.testing.oracle.conversions import day_of, time_of, within_bits
+from harness.testing.oracle.delta_log import ReplayedState, table_root
+from harness.testing.oracle.documents import mapping, needed, optional, parse_json
+from harness.testing.oracle.types import Field, Schema
 
 _READ = frozenset(
     {
@@ -41,7 +40,7 @@ _READ = frozenset(
     }
 )
 _REFUSED = frozenset({"adaptivemetadata-preview", "intervaltype", "redirectreaderwriter-preview", "timestampnanos"})
-_PLAIN: dict[str, dt.PrimitiveType] = {
+_PLAIN: dict[str, dt.Type] = {
     "byte": dt.IntegerType(8),
     "short": dt.IntegerType(16),
     "integer": dt.IntegerType(32),
@@ -69,7 +68,7 @@ class Columns:
 
     schema: Schema
     partition_columns: tuple[Field, ...]
-    lookup: ColumnLookup
+    lookup: str
 
 
 def columns_of(state: ReplayedState, *, table: str) -> Columns:
@@ -97,7 +96,7 @@ def columns_of(state: ReplayedState, *, table: str) -> Columns:
     fields = parser.fields(document, top=True)
     if not fields:
         raise InvalidTableError("The schema has no columns", cause="SchemaError", rule="delta T1")
-    lookup = ColumnLookup.DELTA_ID if mode == "id" else ColumnLookup.DELTA_NAME
+    lookup = "delta id" if mode == "id" else "delta name"
     return Columns(Schema(fields=fields), _partition_columns(fields, metadata.get("partitionColumns") or []), lookup)
 
 
@@ -206,7 +205,7 @@ class _Parser:
         id_ = next(self.numbers)
         return Field(id=id_, name=name, type=self.type(document), required=name == "key")
 
-    def named(self, text: str) -> dt.PrimitiveType:
+    def named(self, text: str) -> dt.Type:
         if text in _PLAIN:
             return _PLAIN[text]
         match = re.fullmatch(r"decimal\(\s*([0-9]{1,3})\s*,\s*([0-9]{1,3})\s*\)", text)
@@ -230,7 +229,7 @@ class _Parser:
         return InvalidTableError(f"Invalid schema: {reason}", cause="SchemaError", table=self.table, rule="delta T1")
 
 
-def _widens(old: dt.PrimitiveType, new: dt.PrimitiveType) -> bool:
+def _widens(old: dt.Type, new: dt.Type) -> bool:
     """delta T22."""
     match old, new:
         case dt.IntegerType(bits=a), dt.IntegerType(bits=b):

@@ -18,10 +18,9 @@ from harness.errors import (
     TableNotFoundError,
     UnsupportedError,
 )
-from harness.metadata.model.schema import Schema
-from harness.testing.oracle.engine.bounded import streams, unzstd
-from harness.testing.oracle.planner.documents import Document, mapping, needed, optional, parse_json
-from harness.testing.oracle.planner.iceberg_schema import schema_of
+from harness.testing.oracle.documents import Document, mapping, needed, optional, parse_json, streams, unzstd
+from harness.testing.oracle.iceberg_schema import schema_of
+from harness.testing.oracle.types import Schema
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,291 @@
+"""The rows of a scan: file by file and row by row; and the door to all chapters, `read`.
+
+    read(Request(location="warehouse/orders", where="region = 'eu'"))
+
+A row of a data file goes this way: its position in the unfiltered file; is the position deleted; does an equality
+delete match; does the filter hold; what do the wanted columns give (Iceberg, "Scan Planning"; iceberg 4.1 to 4.28).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+from harness.errors import (
+    AmbiguousTableError,
+    CorruptDeleteError,
+    EngineError,
+    HarnessError,
+    RequestError,
+    SchemaMismatchError,
+)
+from harness.testing.oracle import types as dt
+from harness.testing.oracle.columns import FileColumns, Reader, refuse_opaque
+from harness.testing.oracle.delta import scan_delta
+from harness.testing.oracle.files import check_whole, open_file, wrong_count
+from harness.testing.oracle.iceberg import scan_iceberg
+from harness.testing.oracle.paths import Files, LocalFiles, join, shown
+from harness.testing.oracle.scan import DataFile, EqualityDelete, Request, Scan
+from harness.testing.oracle.types import METADATA, Field, Row, arrow_array, inside, walk
+
+_COMPARABLE = (
+    dt.BooleanType,
+    dt.DateType,
+    dt.DecimalType,
+    dt.FloatType,
+    dt.IntegerType,
+    dt.StringType,
+    dt.TimestampType,
+)
+_METADATA_IDS = frozenset(f.id for f in METADATA.values())
+_DELETED, _ROW_ID = METADATA["_deleted"].id, METADATA["_row_id"].id
+
+ValueOf: TypeAlias = Callable[[Row, int, bool], Any]
+"""The value of a column, by a row of the file, its position, and whether it is deleted."""
+Key: TypeAlias = tuple[Hashable, ...]
+Keys: TypeAlias = dict[int, frozenset[Key]]
+"""The keys of equality deletes that were read, by the delete's identity."""
+
+
+def read(request: Request, files: Files | None = None) -> pa.Table:
+    """The rows of a table, in the Arrow types of `types.arrow_type`.
+
+    Args:
+        request: the table, the moment, the columns and the condition.
+        files: opens files; None: those of this computer.
+
+    Raises:
+        HarnessError: the table, a file of it or the request is wrong, or has what the oracle does not read; the rule of
+            the specification is named.
+    """
+    try:
+        return rows_of(scan_of(request, LocalFiles() if files is None else files))
+    except HarnessError as error:
+        raise error.within(table=request.location) from error.__cause__
+
+
+def scan_of(request: Request, files: Files) -> Scan:
+    """All that a read has to do. Raises as `read`."""
+    is_delta = files.is_directory(join(request.location, "_delta_log"))
+    if not is_delta and request.version is not None:
+        raise RequestError("Cannot select a version: Iceberg tables have snapshot ids")
+    names = [entry.name for entry in files.entries(join(request.location, "metadata"))] if is_delta else []
+    if any(name == "version-hint.text" or name.endswith(".metadata.json") for name in names):
+        raise AmbiguousTableError("There is both a Delta log and Iceberg metadata", rule="delta U1")
+    return scan_delta(request, files) if is_delta else scan_iceberg(request, files)
+
+
+def rows_of(scan: Scan) -> pa.Table:
+    """All rows of a scan.
+
+    Raises:
+        HarnessError: a file cannot be read.
+        EngineError: a value fits no Arrow type, or the filter fails on a row.
+    """
+    try:
+        columns = _columns_to_read(scan)
+        places = [next(i for i, f in enumerate(columns) if f.id == wanted.id) for wanted in scan.columns]
+        rows: list[list[Any]] = []
+        keys: Keys = {}
+        deleted = [set[int]() if file.positions is None else set(file.positions()) for file in scan.data]
+        for file, positions in zip(scan.data, deleted, strict=True):
+            rows += ([row[place] for place in places] for row in _live_rows(scan, file, columns, positions, keys))
+        if not scan.columns:
+            return pa.table({"rows": pa.nulls(len(rows))}).select([])
+        arrays = [arrow_array([row[i] for row in rows], f.type) for i, f in enumerate(scan.columns)]
+        return pa.Table.from_arrays(arrays, names=[f.name for f in scan.columns])
+    except HarnessError as error:
+        raise error.within(table=scan.table, snapshot=scan.snapshot, format=scan.format) from error.__cause__
+    except (pa.ArrowException, OverflowError) as error:
+        raise EngineError(f"The oracle failed: {error}", table=scan.table) from error
+
+
+def _columns_to_read(scan: Scan) -> tuple[Field, ...]:
+    """The columns of the filter, and after them the others, each once."""
+    of_filter = () if scan.filter is None else scan.filter.columns
+    columns = tuple({f.id: f for f in (*of_filter, *scan.columns)}.values())
+    for path, f in walk(columns):
+        refuse_opaque(f, path, scan)
+        if isinstance(f.type, dt.StructType) and len({p.name.lower() for p in f.type.fields}) < len(f.type.fields):
+            message = "Cannot read a struct: names of its fields differ only by case; leave the column out"
+            raise SchemaMismatchError(message, cause="AmbiguousColumn", field=path, rule="iceberg 5.21")
+    return columns
+
+
+def _live_rows(
+    scan: Scan, file: DataFile, columns: Sequence[Field], positions: set[int], keys: Keys
+) -> Iterator[list[Any]]:
+    """The rows of a data file that the filter keeps, without deleted rows unless `_deleted` is read.
+
+    Of a row that is not kept, values that the filter does not name are not looked at: no error is theirs to make.
+    """
+    name = shown(file.path, file.physical)
+    stored = open_file(file.path, file.physical, file.format, scan.files, table=scan.table)
+    for delete in file.equality:
+        if id(delete) not in keys:
+            keys[id(delete)] = _keys_of(scan, delete)
+    wanted = [f for f in columns if f.id not in _METADATA_IDS] + [root for d in file.equality for root in d.keys]
+    found = FileColumns.of(scan, stored, wanted, file.constants, file=name, file_format=file.format)
+    values = [_value_of(scan, file, f, found) for f in columns]
+    filtered = 0 if scan.filter is None else len(scan.filter.columns)
+    deletes = [(_key_reader(delete, found), keys[id(delete)]) for delete in file.equality]
+    watched = _watched(found, wanted)
+    shows_deleted = any(f.id == _DELETED for f in columns)
+    count = 0
+    try:
+        for position, row in enumerate(stored.rows):
+            count += 1
+            for seen in watched:
+                seen.see(row)
+            is_dead = position in positions or any(key(row) in killed for key, killed in deletes)
+            if is_dead and not shows_deleted:
+                continue
+            named = [value(row, position, is_dead) for value in values[:filtered]]
+            by_id = {f.id: value for f, value in zip(columns, named, strict=False)}
+            if scan.filter is None or scan.filter.evaluate(by_id) is True:  # false and unknown are alike (iceberg 3.1)
+                yield named + [value(row, position, is_dead) for value in values[filtered:]]
+    except (ValueError, ArithmeticError) as error:
+        message = f"Cannot read a value: {error}; rewrite the file"
+        raise SchemaMismatchError(message, cause="IncompatibleType", file=name) from error
+    except HarnessError as error:
+        raise error.within(table=scan.table, file=name) from error.__cause__
+    for seen in watched:
+        seen.check(found)
+    # Positions and row ids are counted, so the count must be right; a cut Avro file may look whole (iceberg 7.2).
+    # Nothing else in a file without columns could show that rows are lost.
+    counts = file.format != "parquet" or not stored.columns or positions or any(f.id == _ROW_ID for f in columns)
+    if counts and file.record_count not in (None, count):
+        raise wrong_count(name, count, file.record_count)
+
+
+def _value_of(scan: Scan, file: DataFile, column: Field, found: FileColumns) -> ValueOf:
+    """Reads a column of a file, among them metadata columns (iceberg 5.17, 5.18; delta W2, W3)."""
+    if column.id not in _METADATA_IDS:
+        read = found.reader(column)
+        return lambda row, _position, _dead: read(row)
+    stored = found.stored_metadata(column, scan.materialized.get(column.name))
+
+    def own(row: Row, inherited: Any) -> Any:
+        """The value of the file itself, or else the inherited one."""
+        value = None if stored is None else stored(row)
+        return inherited if value is None else value
+
+    first_row_id = file.first_row_id
+    match column.name:
+        case "_file":
+            return lambda _row, _position, _dead: file.path
+        case "_pos":
+            return lambda _row, position, _dead: position
+        case "_deleted":
+            return lambda _row, _position, is_dead: is_dead
+        case "_spec_id":
+            return lambda _row, _position, _dead: file.spec_id
+        case "_partition":
+            # The values of the file's own spec, by field id; a table whose specs have no field has no struct.
+            values = dict(file.partition) if isinstance(column.type, dt.StructType) else None
+            return lambda _row, _position, _dead: values
+        case "_row_id":
+            return lambda row, position, _: None if first_row_id is None else own(row, first_row_id + position)
+        case "_last_updated_sequence_number":
+            return lambda row, _position, _: None if first_row_id is None else own(row, file.sequence_number)
+        case _:
+            return lambda row, _position, _dead: own(row, file.commit_version)
+
+
+# Equality deletes: a file becomes a set of keys, and a row dies whose key is in the set (iceberg 4.23).
+
+
+def _key_reader(delete: EqualityDelete, columns: FileColumns) -> Callable[[Row], Key]:
+    """Reads a row's key: values that Python compares as the deletes do, with NaN equal to NaN (iceberg 4.23)."""
+    readers = [columns.reader(root) for root in delete.keys]
+
+    def key(row: Row) -> Key:
+        parts = zip(readers, delete.key_paths, strict=True)
+        values = [inside(read(row), path[1:]) for read, path in parts]  # null if a struct on the way is
+        return tuple("NaN" if isinstance(value, float) and math.isnan(value) else value for value in values)
+
+    return key
+
+
+def _keys_of(scan: Scan, delete: EqualityDelete) -> frozenset[Key]:
+    """All keys in a delete file."""
+    name = shown(delete.path, delete.physical)
+    stored = open_file(delete.path, delete.physical, delete.format, scan.files, table=scan.table)
+    columns = FileColumns.of(scan, stored, delete.keys, delete.constants, file=name, file_format=delete.format)
+    key = _key_reader(delete, columns)
+    for root in delete.keys:
+        if not columns.provides(root):  # null in its place could delete or keep any row (iceberg 4.25)
+            raise CorruptDeleteError(
+                f"Cannot apply an equality delete: its file has no column for key {root.name!r}; rewrite the delete",
+                cause="UnknownEqualityField",
+                table=scan.table,
+                file=delete.path,
+                field=root.name,
+                rule="iceberg 4.25",
+            )
+    try:
+        keys = [key(row) for row in stored.rows]
+    except ValueError as error:
+        raise CorruptDeleteError(f"Cannot read an equality delete: {error}", table=scan.table, file=name) from error
+    except HarnessError as error:
+        raise error.within(table=scan.table, file=name) from None
+    check_whole(delete.format, delete.record_count, len(keys), table=scan.table, file=delete.path)
+    return frozenset(keys)
+
+
+# Columns that are stored beside their partition value, which may contradict (iceberg 5.3).
+
+
+@dataclass(slots=True)
+class _Seen:
+    """The values of a column in the rows so far."""
+
+    wanted: Field
+    read: Reader
+    value: Any
+    rows: int = 0
+    nulls: int = 0
+    below: int = 0
+    above: int = 0
+
+    def see(self, row: Row) -> None:
+        held = self.read(row)
+        self.rows += 1
+        if held is None:
+            self.nulls += 1
+        elif self.value is not None and held == held:
+            self.below += held < self.value
+            self.above += held > self.value
+
+    def check(self, columns: FileColumns) -> None:
+        """Refuses, after the last row, that no row can be of the partition: all null, none, or all on one side."""
+        values = self.rows - self.nulls
+        is_conflict = self.nulls == 0 if self.value is None else values == 0 or values in (self.below, self.above)
+        if self.rows and is_conflict:
+            raise SchemaMismatchError(
+                f"Cannot read column {self.wanted.name!r}: the file's partition says {self.value!r}, and its rows "
+                "say otherwise; its field ids may be those of another table",
+                cause="PartitionValueConflict",
+                table=columns.scan.table,
+                file=columns.file,
+                field=self.wanted.name,
+                rule="iceberg 5.3",
+            )
+
+
+def _watched(columns: FileColumns, wanted: Sequence[Field]) -> list[_Seen]:
+    """The columns of a Parquet file that are stored beside their partition value, which may contradict (iceberg 5.3).
+
+    An imported file may have ids that collide with the table's, so that a field id leads to another column.
+    """
+    watched: list[_Seen] = []
+    for f in {f.id: f for f in wanted}.values() if columns.file_format == "parquet" else ():
+        if f.id in columns.constants and isinstance(f.type, _COMPARABLE) and columns.place_of(f) is not None:
+            value = columns.constants[f.id]
+            if value == value:  # NaN compares with nothing
+                watched.append(_Seen(f, columns.reader(f), value))
+    return watched

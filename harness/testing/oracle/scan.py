@@ -1,0 +1,137 @@
+"""The read that is asked for, and the scan that answers: live files, each with the deletes that hit the file.
+
+Chapters on a format make a scan of a request; the last chapter reads the rows of a scan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from harness.errors import RequestError, UnknownColumnError
+from harness.testing.oracle.filters import Filter
+from harness.testing.oracle.paths import Files
+from harness.testing.oracle.types import METADATA, Field, NameMapping, Schema, named
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """A read of a table.
+
+    location: a table's directory or, for Iceberg, a metadata file.
+    snapshot_id, version, timestamp_ms, ref: the moment of the table's history; of Delta a snapshot is a version.
+    columns: names in the order wanted; None: all of the schema.
+    where: a condition in DuckDB's SQL; None: every row.
+    path_map: prefixes of recorded paths, and where the files are now.
+    max_version, ratified: a catalog's answer about a Delta table: the latest version, and commits that are not
+        published, each a version with the name of a staged file or with the commit's bytes (frontier F4.4).
+    published_only: read the published commits of a table that a catalog manages.
+    """
+
+    location: str
+    snapshot_id: int | None = None
+    version: int | None = None
+    timestamp_ms: int | None = None
+    ref: str | None = None
+    columns: Sequence[str] | None = None
+    where: str | None = None
+    path_map: Mapping[str, str] = field(default_factory=dict)
+    max_version: int | None = None
+    ratified: Sequence[tuple[int, str | bytes]] = ()
+    published_only: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class EqualityDelete:
+    """An equality delete file, which deletes rows that equal one of the file's rows in all keys (iceberg 4.23).
+
+    keys: the top-level columns that hold the keys. key_paths: per key, field ids from there down.
+    constants: as of the data file.
+    """
+
+    path: str
+    physical: str
+    format: str
+    keys: tuple[Field, ...]
+    key_paths: tuple[tuple[int, ...], ...]
+    constants: Mapping[int, Any]
+    record_count: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataFile:
+    """A live data file.
+
+    path, physical: as recorded, and where the bytes are. format: `parquet`, `avro` or `orc`.
+    record_count: physical rows, as the metadata says; None: the metadata does not.
+    partition: values by partition field id.
+    constants: values by field id of the columns that the partition gives (iceberg 5.2, delta V1).
+    sequence_number, first_row_id, commit_version: of its rows, where no column of the file says another.
+    equality: the equality deletes that hit the file.
+    positions: gives the deleted positions; None: there are none.
+    """
+
+    path: str
+    physical: str
+    format: str
+    record_count: int | None
+    spec_id: int
+    partition: Mapping[int, Any]
+    constants: Mapping[int, Any]
+    sequence_number: int | None
+    first_row_id: int | None
+    commit_version: int | None = None
+    equality: tuple[EqualityDelete, ...] = ()
+    positions: Callable[[], Iterable[int]] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scan:
+    """All that a read has to do.
+
+    lookup: how columns are found in data files: `iceberg`, `delta name`, or `delta id`.
+    name_mapping: gives ids to the columns of Iceberg files that have none; None: there is no mapping.
+    materialized: by name of a metadata column, the column of Delta's data files that holds the values (delta W2, W3).
+    """
+
+    table: str
+    format: str
+    snapshot: int | None
+    columns: tuple[Field, ...]
+    filter: Filter | None
+    data: tuple[DataFile, ...]
+    files: Files
+    lookup: str = "iceberg"
+    name_mapping: NameMapping | None = None
+    materialized: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def is_delta(self) -> bool:
+        """Tells whether the rules of Delta hold."""
+        return self.format == "delta"
+
+
+Typed: TypeAlias = Callable[[Field], Field]
+"""Gives a metadata column the type that one table gives."""
+
+
+def column(name: str, schema: Schema, typed: Typed) -> Field:
+    """The column that a name means; a column of the table hides a metadata column (iceberg 5.19)."""
+    found = named(name, schema.fields)
+    if found is None:
+        metadata = named(name, METADATA.values())
+        found = None if metadata is None else typed(metadata)
+    if found is None:
+        raise UnknownColumnError(f"Unknown column {name!r}", field=name)
+    return found
+
+
+def chosen(names: Sequence[str] | None, schema: Schema, typed: Typed) -> tuple[Field, ...]:
+    """The columns that a read gives. Raises UnknownColumnError; RequestError for a name that comes twice."""
+    if names is None:
+        return schema.fields
+    found = tuple(column(name, schema, typed) for name in names)
+    if len({f.id for f in found}) < len(found):
+        raise RequestError("Invalid columns: one is named twice")
+    return found
