@@ -16,15 +16,15 @@ import pyarrow as pa
 
 from harness.errors import HarnessError, RequestError, warn
 from harness.metadata.plan.read_options import Ratified, catalog_answer
-from harness.metadata.plan.scan_plan import ScanPlan
+from harness.metadata.plan.scan_plan import EqualityDelete, ScanPlan
 from harness.storage.gate import Outside, Roots
 from harness.storage.paths import is_local, shown
 from harness.storage.stores import Storage
+from harness.testing.oracle import scan as oracle
 from harness.testing.oracle import types
 from harness.testing.oracle.filters import Filter, parse_filter
 from harness.testing.oracle.paths import Entry, LocalFiles
 from harness.testing.oracle.reading import read, rows_of, scan_of
-from harness.testing.oracle.scan import DataFile, EqualityDelete, Request, Scan
 
 __all__ = ["name", "read_apart", "to_arrow", "version"]
 
@@ -69,7 +69,7 @@ def read_apart(
     """
     answer = catalog_answer(max_version, ratified, published_only=published_only)
     commits = () if answer is None else answer.ratified
-    request = Request(
+    request = oracle.Request(
         location=location,
         snapshot_id=snapshot_id,
         version=version,
@@ -95,7 +95,7 @@ def read_apart(
         for file in scan.data:
             gate.check(file.physical, file.path)
             for delete in file.equality:
-                gate.check(delete.physical, delete.path)
+                gate.check(delete.file.physical, delete.file.path)
         rows = rows_of(scan)
     except HarnessError as error:
         raise error.within(table=location) from error.__cause__
@@ -145,7 +145,7 @@ class _Stored:
         return "://" in path
 
 
-def _scan(plan: ScanPlan) -> Scan:
+def _scan(plan: ScanPlan) -> oracle.Scan:
     """A plan in the oracle's own words."""
     rows = plan.files.to_pylist()
     loaded = plan.load_positions([ordinal for ordinal, row in enumerate(rows) if row["has_positions"]])
@@ -155,7 +155,7 @@ def _scan(plan: ScanPlan) -> Scan:
     for ordinal, row in enumerate(rows):
         partition, positions = plan.partitions[row["partition"]], loaded.get(ordinal)
         data.append(
-            DataFile(
+            oracle.DataFile(
                 **{key: row[key] for key in ("path", "physical", "format", "record_count", "spec_id")},
                 partition=partition.values,
                 constants=partition.constants,
@@ -168,7 +168,7 @@ def _scan(plan: ScanPlan) -> Scan:
                 positions=None if positions is None else positions.__iter__,
             )
         )
-    return Scan(
+    return oracle.Scan(
         table=plan.table,
         format=plan.format,
         snapshot=plan.snapshot,
@@ -189,16 +189,20 @@ def _hits(plan: ScanPlan, index: int, row: Mapping[str, Any]) -> bool:
     return is_later and delete.partition in (None, row["partition"])
 
 
-def _equality_delete(delete: Any, plan: ScanPlan) -> EqualityDelete:
-    return EqualityDelete(
+def _equality_delete(delete: EqualityDelete, plan: ScanPlan) -> oracle.EqualityDelete:
+    partition = None if delete.partition is None else plan.partitions[delete.partition]
+    file = oracle.DataFile(
         path=delete.path,
         physical=delete.physical,
         format=delete.format,
-        keys=_own(delete.keys),
-        key_paths=delete.key_paths,
-        constants={} if delete.partition is None else plan.partitions[delete.partition].constants,
         record_count=delete.record_count,
+        spec_id=0,
+        partition={},
+        constants={} if partition is None else partition.constants,
+        sequence_number=delete.sequence_number,
+        first_row_id=None,
     )
+    return oracle.EqualityDelete(file, _own(delete.keys), delete.key_paths)
 
 
 def _filter(plan: ScanPlan) -> Filter | None:
@@ -219,5 +223,7 @@ def _own(value: Any) -> Any:
         return tuple(map(_own, value))
     if not dataclasses.is_dataclass(value):
         return value
-    kind = getattr(types, type(value).__name__)
+    kind = getattr(types, type(value).__name__, None)
+    if kind is None:  # a type without parameters
+        return types.SimpleType(str(value))
     return kind(**{part.name: _own(getattr(value, part.name)) for part in dataclasses.fields(kind)})

@@ -52,7 +52,7 @@ def manifest(data):
 
 
 def planned(data):
-    return [record[1] for record in planner.read_avro(data, file="f").records]
+    return [record[1] for record in planner.read_avro(data, file="f")[2]]
 
 
 READERS = [data_file, oracle, manifest, planned]

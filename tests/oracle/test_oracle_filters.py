@@ -16,20 +16,20 @@ from harness.errors import EngineError, UnsupportedError
 from harness.testing.oracle.files import values_of
 from harness.testing.oracle.filters import parse_filter
 from harness.testing.oracle.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
+    BINARY,
+    BOOLEAN,
+    DATE,
+    STRING,
+    UUID,
     DecimalType,
     Field,
     FloatType,
     IntegerType,
     Schema,
-    StringType,
     StructType,
     TimestampType,
     TimeType,
     Type,
-    UuidType,
     arrow_type,
     named,
 )
@@ -42,9 +42,9 @@ COLUMNS: dict[str, tuple[Type, list[Any]]] = {
     "f": (FloatType(32), [1.5, NAN, -0.0, None, INF]),
     "d": (FloatType(64), [1.1, NAN, 0.0, None, -INF]),
     "n": (DecimalType(9, 2), [Decimal("1.10"), Decimal("-9999999.99"), Decimal("0.00"), None, Decimal("2.50")]),
-    "t": (StringType(), ["a", "", "ä%", None, "z_\n"]),
-    "b": (BooleanType(), [True, False, True, None, False]),
-    "day": (DateType(), [dt.date(2020, 1, 1), dt.date(1969, 12, 31), dt.date(1, 1, 1), None, dt.date(9999, 12, 31)]),
+    "t": (STRING, ["a", "", "ä%", None, "z_\n"]),
+    "b": (BOOLEAN, [True, False, True, None, False]),
+    "day": (DATE, [dt.date(2020, 1, 1), dt.date(1969, 12, 31), dt.date(1, 1, 1), None, dt.date(9999, 12, 31)]),
     "ts": (
         TimestampType(),
         [dt.datetime(2020, 1, 1), dt.datetime(1969, 12, 31, 23, 59, 59, 999999), dt.datetime(1, 1, 1), None, None],
@@ -52,8 +52,8 @@ COLUMNS: dict[str, tuple[Type, list[Any]]] = {
     "tz": (TimestampType("us", utc=True), [dt.datetime(2020, 1, 1), None, dt.datetime(1600, 1, 1), None, None]),
     "ns": (TimestampType("ns"), [1_577_836_800_000_000_001, -1, None, 0, 10**9]),
     "clock": (TimeType(), [dt.time(10), dt.time(0), dt.time(23, 59, 59, 999999), None, None]),
-    "u": (UuidType(), [uuid.UUID(int=1).bytes, uuid.UUID(int=2**127).bytes, None, None, None]),
-    "x": (BinaryType(), [b"", b"\x00", b"\xff", None, b"a"]),
+    "u": (UUID, [uuid.UUID(int=1).bytes, uuid.UUID(int=2**127).bytes, None, None, None]),
+    "x": (BINARY, [b"", b"\x00", b"\xff", None, b"a"]),
 }
 SCHEMA = Schema(
     fields=(
@@ -218,7 +218,7 @@ REFUSED = [
 def arrays() -> dict[str, pa.Array]:
     made = {}
     for name, (type_, values) in COLUMNS.items():
-        if isinstance(type_, UuidType):
+        if type_ == UUID:
             made[name] = pa.ExtensionArray.from_storage(pa.uuid(), pa.array(values, pa.binary(16)))
         else:
             made[name] = pa.array(values, arrow_type(type_))
@@ -229,7 +229,7 @@ def stored_rows() -> list[dict[int, Any]]:
     columns = []
     for f, array in zip(SCHEMA.fields, arrays().values(), strict=True):
         values = values_of(array)
-        if isinstance(f.type, StringType):
+        if f.type == STRING:
             values = [None if v is None else v.decode() for v in values]
         if isinstance(f.type, StructType):
             values = [None if v is None else {51: v[0]} for v in values]

@@ -183,18 +183,18 @@ def _text(stream: Source) -> bytes:
 
 
 _PRIMITIVES: dict[str, tuple[dt.Type, Decode]] = {
-    "null": (dt.UnknownType(), lambda _: None),
-    "boolean": (dt.BooleanType(), lambda stream: _one_of((False, True), stream.take(1)[0], "boolean")),
+    "null": (dt.UNKNOWN, lambda _: None),
+    "boolean": (dt.BOOLEAN, lambda stream: _one_of((False, True), stream.take(1)[0], "boolean")),
     "int": (dt.IntegerType(32), _integer(32)),
     "long": (dt.IntegerType(64), _integer(64)),
     "float": (dt.FloatType(32), lambda stream: struct.unpack("<f", stream.take(4))[0]),
     "double": (dt.FloatType(64), lambda stream: struct.unpack("<d", stream.take(8))[0]),
-    "bytes": (dt.BinaryType(), _bytes),
-    "string": (dt.StringType(), _text),
+    "bytes": (dt.BINARY, _bytes),
+    "string": (dt.STRING, _text),
 }
 
 _LOGICAL: dict[tuple[str, str], dt.Type] = {
-    ("date", "int"): dt.DateType(),
+    ("date", "int"): dt.DATE,
     ("time-millis", "int"): dt.TimeType("ms"),
     ("time-micros", "long"): dt.TimeType("us"),
     ("local-timestamp-millis", "long"): dt.TimestampType("ms"),
@@ -253,7 +253,7 @@ class _Parser:
 
     def union(self, branches: list[Any], namespace: str) -> _AvroType:
         types = [self.parse(branch, namespace) for branch in branches]
-        others = [t for t in types if not isinstance(t.column.type, dt.UnknownType)]
+        others = [t for t in types if t.column.type != dt.UNKNOWN]
         if len(types) == 1:
             return types[0]
         if len(types) != 2 or len(others) != 1:
@@ -267,13 +267,13 @@ class _Parser:
         match schema["type"]:
             case "enum":
                 symbols = [str(symbol).encode() for symbol in schema.get("symbols", ())]
-                return _AvroType(_unnamed(dt.StringType()), lambda s: _one_of(symbols, _long(s), "enum symbol"))
+                return _AvroType(_unnamed(dt.STRING), lambda s: _one_of(symbols, _long(s), "enum symbol"))
             case "fixed":
                 size = schema.get("size")
                 if not isinstance(size, int) or size < 0:
                     raise ValueError(f"its schema has a fixed type of size {size!r}")
                 is_uuid = schema.get("logicalType") == "uuid" and size == 16
-                type_ = dt.UuidType() if is_uuid else dt.FixedType(size)
+                type_ = dt.UUID if is_uuid else dt.FixedType(size)
                 return self.decimal(type_, lambda stream: stream.take(size), schema)
             case _ if full in self.inside:
                 raise UnsupportedAvroError(f"the record {full} contains itself")
@@ -323,7 +323,9 @@ class _Parser:
     def decimal(self, type_: dt.Type, decode: Decode, schema: Mapping[str, Any]) -> _AvroType:
         """The type, or the annotated decimal: big-endian two's complement of any length."""
         precision, scale = schema.get("precision"), schema.get("scale", 0)
-        is_annotated = schema.get("logicalType") == "decimal" and isinstance(type_, dt.BinaryType | dt.FixedType)
+        is_annotated = schema.get("logicalType") == "decimal" and (
+            type_ == dt.BINARY or isinstance(type_, dt.FixedType)
+        )
         is_sized = isinstance(precision, int) and isinstance(scale, int) and 0 <= scale <= precision <= 38
         if self.is_manifest or not is_annotated or not is_sized or not precision:
             return _AvroType(_unnamed(type_), decode)

@@ -100,7 +100,7 @@ class FileColumns:
 
     def place_of(self, wanted: Field) -> int | None:
         """The place of a top-level field in the file; None: the field comes from elsewhere."""
-        if self._is_constant(wanted) or isinstance(wanted.type, dt.UnknownType):
+        if self._is_constant(wanted) or wanted.type == dt.UNKNOWN:
             return None
         return self._find(wanted, self.columns, wanted.name)
 
@@ -120,7 +120,7 @@ class FileColumns:
         return wanted.id in self.constants and (self.scan.is_delta or not self.has_ids)
 
     def _reader(self, wanted: Field, level: tuple[RawColumn, ...], path: str) -> Reader:
-        if isinstance(wanted.type, dt.UnknownType):
+        if wanted.type == dt.UNKNOWN:
             return _always(None)
         refuse_opaque(wanted, path, self.scan)
         if self._is_constant(wanted):
@@ -155,7 +155,7 @@ class FileColumns:
 
     def _provides(self, wanted: Field, level: tuple[RawColumn, ...], path: str) -> bool:
         below = children(wanted.type)
-        if isinstance(wanted.type, dt.UnknownType) or self._is_constant(wanted):
+        if wanted.type == dt.UNKNOWN or self._is_constant(wanted):
             return True
         place = self._find(wanted, level, path)
         if place is not None:
@@ -179,7 +179,7 @@ class FileColumns:
 
     def _converted(self, wanted: Field, column: RawColumn, path: str) -> Conversion:
         """Converts a stored value that is not null to the field's."""
-        if isinstance(column.type, dt.UnknownType):
+        if column.type == dt.UNKNOWN:
             return _always(None)
         if self.by_position and (children(wanted.type) or column.parts):
             raise UnsupportedError(
@@ -196,7 +196,7 @@ class FileColumns:
                 return lambda items: [item((x,)) for x in items]
             case dt.MapType(key=key, value=value), "map":
                 return self._map(key, value, column, path)
-            case dt.VariantType(), "struct" if is_variant(column):
+            case dt.VARIANT, "struct" if is_variant(column):
                 return lambda group: variant_json(column, group)
             case _, "struct" | "list" | "map":
                 self._incompatible(wanted, str(column.type), path)
@@ -212,7 +212,7 @@ class FileColumns:
 
     def _is_whole(self, wanted: Field, column: RawColumn) -> bool:
         """Tells whether the file has the field and everything below it."""
-        if isinstance(wanted.type, dt.UnknownType) or isinstance(column.type, dt.UnknownType):
+        if wanted.type == dt.UNKNOWN or column.type == dt.UNKNOWN:
             return False
         if isinstance(wanted.type, dt.StructType) and column.type == "struct":
             below = {c.id: c for c in column.parts}
@@ -222,7 +222,7 @@ class FileColumns:
     def _part(self, wanted: Field, parent: RawColumn, place: int, path: str) -> Reader:
         """Reads an element, key or value: the file's only candidate, which must not be another field's."""
         column, path = parent.parts[place], f"{path}.{wanted.name}"
-        if isinstance(wanted.type, dt.UnknownType):
+        if wanted.type == dt.UNKNOWN:
             return _always(None)
         refuse_opaque(wanted, path, self.scan)
         if column.id is not None and column.id != wanted.id and not self.scan.is_delta:
@@ -252,11 +252,11 @@ class FileColumns:
     def _oldest(self, stored: dt.Type) -> tuple[int, int] | None:
         """The least right value, and its units in one stored unit; None: all values are right."""
         match stored:
-            case dt.DateType() if "dates" in self.old_calendar:
+            case dt.DATE if "dates" in self.old_calendar:
                 return _OLDEST_DAY, 1
             case dt.TimestampType(unit=unit, utc=True) if "dates" in self.old_calendar:
                 return _OLDEST_MICROS, 1000 if unit == "ms" else 1
-            case dt.Int96Type() if "int96" in self.old_calendar:
+            case dt.INT96 if "int96" in self.old_calendar:
                 return _OLDEST_MICROS, 1
             case _:
                 return None

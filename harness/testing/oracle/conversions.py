@@ -5,17 +5,16 @@ Spec: Iceberg, "Schema Evolution" and "Appendix A" (iceberg section 6); Delta, "
 
 from __future__ import annotations
 
-import re
 import struct
 import uuid
 from collections.abc import Callable
-from datetime import date
-from decimal import Context, Decimal, Inexact, InvalidOperation
+from decimal import Decimal
 from typing import Any, TypeAlias
 
 from harness.errors import CorruptFileError
 from harness.testing.oracle import types as dt
 from harness.testing.oracle.documents import Source
+from harness.testing.oracle.texts import DAY_SECONDS, UNITS, to_decimal, within_bits
 
 
 def canonical(data: bytes) -> bytes:
@@ -77,39 +76,8 @@ def _doubles(source: Source, order: str, count: int) -> bytes:
 Conversion: TypeAlias = Callable[[Any], Any]
 """Converts a stored value that is not null to the table's. Raises ValueError if it does not fit."""
 
-DAY_MICROS = 86_400_000_000
+DAY_MICROS = DAY_SECONDS * 10**6
 _DIGITS = {8: 3, 16: 5, 32: 10, 64: 20}  # before the point, for all integers of so many bits
-EXACT = Context(prec=80, traps=[Inexact, InvalidOperation])
-
-
-_CYCLE = 146_097  # days in 400 years
-_EPOCH = date(1970, 1, 1).toordinal()
-
-UNITS = {"ms": 10**3, "us": 10**6, "ns": 10**9}
-"""Units of a timestamp per second."""
-
-
-def day_of(found: re.Match[str]) -> int:
-    """The day of a match of year, month and day, in any year. Raises ValueError if there is no such date."""
-    cycles, year_of_cycle = divmod(int(found["year"]), 400)
-    ordinal = date(400 + year_of_cycle, int(found["month"]), int(found["day"])).toordinal()
-    return ordinal - _EPOCH + (cycles - 1) * _CYCLE
-
-
-def time_of(found: re.Match[str], per_second: int) -> int:
-    """A time of day in units of which `per_second` make a second; parts that the match lacks are 0.
-
-    Raises:
-        ValueError: there is no such time, or it is finer than a unit.
-    """
-    hour, minute, second = (int(found[part] or 0) for part in ("hour", "minute", "second"))
-    fraction = found["fraction"] or ""
-    if hour > 23 or minute > 59 or second > 59:
-        raise ValueError("no such time of day")
-    units, rest = divmod(int(fraction.ljust(9, "0")[:9] or "0") * per_second, 10**9)
-    if rest or fraction[9:].strip("0"):
-        raise ValueError("too many digits after the second")
-    return ((hour * 60 + minute) * 60 + second) * per_second + units
 
 
 def iceberg_conversion(stored: dt.Type, wanted: dt.Type) -> Conversion | None:
@@ -124,28 +92,26 @@ def iceberg_conversion(stored: dt.Type, wanted: dt.Type) -> Conversion | None:
         case dt.DecimalType(), dt.DecimalType() if (
             stored.scale == wanted.scale and stored.precision <= wanted.precision
         ):
-            return lambda value: _decimal(value, wanted)
-        case dt.DateType(), dt.IntegerType(bits=32):
+            return lambda value: to_decimal(value, wanted)
+        case dt.DATE, dt.IntegerType(bits=32):
             return same
         case dt.TimeType(unit="us"), dt.TimeType(unit="ms"):
             return lambda value: value * 1000
-        case dt.TimestampType(unit="us"), dt.Int96Type():
+        case dt.TimestampType(unit="us"), dt.INT96:
             return same
         case dt.TimestampType(), dt.TimestampType():
             return lambda value: _timestamp(value, stored.unit, wanted.unit)
-        case dt.TimestampType(utc=False), dt.DateType():
+        case dt.TimestampType(utc=False), dt.DATE:
             return lambda value: _timestamp(value * DAY_MICROS, "us", wanted.unit)
-        case dt.StringType(), dt.StringType() | dt.BinaryType():
+        case dt.STRING, dt.STRING | dt.BINARY:
             return bytes.decode
-        case dt.UuidType(), dt.UuidType() | dt.FixedType(length=16):
+        case dt.UUID, dt.UUID | dt.FixedType(length=16):
             return same
-        case dt.UuidType(), dt.StringType():
+        case dt.UUID, dt.STRING:
             return _uuid
-        case dt.GeometryType() | dt.GeographyType(), dt.BinaryType() | dt.GeometryType() | dt.GeographyType():
+        case dt.GeometryType() | dt.GeographyType(), dt.BINARY | dt.GeometryType() | dt.GeographyType():
             return canonical
-        case ((dt.BooleanType() | dt.FixedType() | dt.DateType() | dt.TimeType() | dt.BinaryType()), _) if (
-            stored == wanted
-        ):
+        case ((dt.BOOLEAN | dt.FixedType() | dt.DATE | dt.TimeType() | dt.BINARY), _) if stored == wanted:
             return same
         case _:
             return None
@@ -161,54 +127,32 @@ def delta_conversion(stored: dt.Type, wanted: dt.Type) -> Conversion | None:
         case dt.DecimalType(), dt.DecimalType() if (
             stored.scale == wanted.scale or 0 <= wanted.scale - stored.scale <= wanted.precision - stored.precision
         ):
-            return lambda value: _decimal(value, wanted)
+            return lambda value: to_decimal(value, wanted)
         case dt.DecimalType(), dt.IntegerType(bits=width) if wanted.precision - wanted.scale >= _DIGITS[width]:
-            return lambda value: _decimal(Decimal(value), wanted)
+            return lambda value: to_decimal(Decimal(value), wanted)
         case dt.FloatType(bits=64), dt.IntegerType(bits=width) if width <= 32:
             return float
         case dt.FloatType(bits=64), dt.FloatType(bits=32):
             return same
         case dt.TimestampType(unit="us"), dt.TimestampType(unit="ms" | "us"):
             return lambda value: _timestamp(value, stored.unit, "us")
-        case dt.TimestampType(unit="us"), dt.Int96Type():
+        case dt.TimestampType(unit="us"), dt.INT96:
             return same
-        case dt.TimestampType(unit="us", utc=False), dt.DateType():
+        case dt.TimestampType(unit="us", utc=False), dt.DATE:
             return lambda value: _timestamp(value * DAY_MICROS, "us", "us")
-        case dt.StringType(), dt.StringType() | dt.BinaryType():
+        case dt.STRING, dt.STRING | dt.BINARY:
             return bytes.decode
-        case dt.BinaryType(), dt.BinaryType() | dt.StringType() | dt.FixedType():
+        case dt.BINARY, dt.BINARY | dt.STRING | dt.FixedType():
             return same
-        case ((dt.BooleanType() | dt.FloatType() | dt.DateType()), _) if stored == wanted:
+        case ((dt.BOOLEAN | dt.FloatType() | dt.DATE), _) if stored == wanted:
             return same
         case _:
             return None
 
 
-def single(value: float) -> float:
-    """The nearest 32-bit float; an infinity beyond their range."""
-    try:
-        return float(struct.unpack("<f", struct.pack("<f", value))[0])
-    except OverflowError:
-        return float("inf") if value > 0 else float("-inf")
-
-
 def same(value: Any) -> Any:
     """The value as it is."""
     return value
-
-
-def within_bits(value: int, bits: int) -> int:
-    """The number. Raises ValueError for one that so many bits do not hold."""
-    if not -(2 ** (bits - 1)) <= value < 2 ** (bits - 1):
-        raise ValueError(f"{value} does not fit {bits} bits")
-    return value
-
-
-def _decimal(value: Decimal, wanted: dt.DecimalType) -> Decimal:
-    scaled = value.quantize(Decimal((0, (1,), -wanted.scale)), context=EXACT)
-    if scaled.adjusted() >= wanted.precision - wanted.scale and scaled != 0:
-        raise ValueError(f"{value} does not fit {wanted}")
-    return scaled
 
 
 def _timestamp(value: int, unit: str, wanted: str) -> int:

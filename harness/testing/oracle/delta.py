@@ -31,7 +31,7 @@ from harness.testing.oracle.delta_schema import Columns, columns_of, is_catalog_
 from harness.testing.oracle.filters import parse_filter
 from harness.testing.oracle.paths import Entry, Files, PathMap, join
 from harness.testing.oracle.scan import DataFile, Request, Scan, chosen, column
-from harness.testing.oracle.types import METADATA, Field, StructType, UnknownType
+from harness.testing.oracle.types import METADATA, UNKNOWN, Field, StructType
 
 _Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
 
@@ -339,4 +339,4 @@ def _typed(column: Field, columns: Columns) -> Field:
     if column.id != METADATA["_partition"].id:
         return column
     parts = tuple(replace(f, physical_name=None) for f in columns.partition_columns)
-    return replace(column, type=StructType(parts) if parts else UnknownType())
+    return replace(column, type=StructType(parts) if parts else UNKNOWN)

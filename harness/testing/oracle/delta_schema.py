@@ -1,45 +1,32 @@
-"""The protocol and the schema of a Delta table (delta sections 3 and 4), and partition values (delta V2 to V7)."""
+"""The protocol and the schema of a Delta table, and partition values.
+
+Spec: Delta, "Protocol Evolution", "Column Mapping", "Type Widening", "Schema Serialization Format", "Partition Value
+Serialization" (delta P1 to P4, T1 to T28, V1 to V8).
+"""
 
 from __future__ import annotations
 
-import decimal
 import itertools
-import math
 import re
-import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any
 
 from harness.errors import CorruptFileError, InvalidTableError, UnsupportedError
 from harness.testing.oracle import types as dt
-from harness.testing.oracle.conversions import day_of, time_of, within_bits
 from harness.testing.oracle.delta_log import ReplayedState, table_root
-from harness.testing.oracle.documents import mapping, needed, optional, parse_json
+from harness.testing.oracle.documents import needed, optional, parse_json
+from harness.testing.oracle.texts import DELTA, parsed
 from harness.testing.oracle.types import Field, Schema
 
-_READ = frozenset(
-    {
-        "catalogmanaged",
-        "catalogowned-preview",
-        "columnmapping",
-        "deletionvectors",
-        "geospatial",
-        "geospatial-dev",
-        "timestampntz",
-        "timestampwithouttimezone",
-        "typewidening",
-        "typewidening-preview",
-        "v2checkpoint",
-        "vacuumprotocolcheck",
-        "variantshredding",
-        "variantshredding-preview",
-        "varianttype",
-        "varianttype-preview",
-    }
+_READ = re.compile(
+    "catalogmanaged|catalogowned-preview|columnmapping|deletionvectors|geospatial|geospatial-dev|timestampntz|"
+    "timestampwithouttimezone|typewidening|typewidening-preview|v2checkpoint|vacuumprotocolcheck|variantshredding|"
+    "variantshredding-preview|varianttype|varianttype-preview"
 )
-_REFUSED = frozenset({"adaptivemetadata-preview", "intervaltype", "redirectreaderwriter-preview", "timestampnanos"})
+"""The reader features that are read (delta P2)."""
+_REFUSED = re.compile("adaptivemetadata-preview|intervaltype|redirectreaderwriter-preview|timestampnanos")
+"""Writer features without which a table is not read."""
 _PLAIN: dict[str, dt.Type] = {
     "byte": dt.IntegerType(8),
     "short": dt.IntegerType(16),
@@ -47,15 +34,15 @@ _PLAIN: dict[str, dt.Type] = {
     "long": dt.IntegerType(64),
     "float": dt.FloatType(32),
     "double": dt.FloatType(64),
-    "boolean": dt.BooleanType(),
-    "string": dt.StringType(),
-    "binary": dt.BinaryType(),
-    "date": dt.DateType(),
+    "boolean": dt.BOOLEAN,
+    "string": dt.STRING,
+    "binary": dt.BINARY,
+    "date": dt.DATE,
     "timestamp": dt.TimestampType(utc=True),
     "timestamp_ntz": dt.TimestampType(),
-    "variant": dt.VariantType(),
-    "void": dt.UnknownType(),
-    "null": dt.UnknownType(),
+    "variant": dt.VARIANT,
+    "void": dt.UNKNOWN,
+    "null": dt.UNKNOWN,
     "decimal": dt.DecimalType(10, 0),
 }
 _ID, _NAME = "delta.columnMapping.id", "delta.columnMapping.physicalName"
@@ -74,36 +61,34 @@ class Columns:
 def columns_of(state: ReplayedState, *, table: str) -> Columns:
     """The columns of a table whose protocol can be read (delta P1 to P4, T1, T13, T23, V7, V8)."""
     protocol, metadata = state.protocol or {}, state.metadata or {}
-    _check_protocol(protocol, table)
+    _check_protocol(protocol)
     provider = (metadata.get("format") or {}).get("provider") or "parquet"
     if provider.lower() != "parquet":
         raise UnsupportedError(f"Cannot read data files of format {provider!r}", rule="delta R12")
     _check_redirect(state.configuration, table)
-    readers, writers = ({name.lower() for name in protocol.get(f"{who}Features") or ()} for who in ("reader", "writer"))
-    text = state.configuration.get("delta.columnMapping.mode") or "none"
-    if text.lower() not in ("none", "name", "id"):
+    text = (state.configuration.get("delta.columnMapping.mode") or "none").lower()
+    if text not in ("none", "name", "id"):
         raise InvalidTableError(f"Column mapping has mode {text!r}", cause="UnsupportedFeature", rule="delta P4")
     # One list is enough, but writer version 5 meant column mapping without any use of it (delta P4).
-    features = readers | (writers if protocol["minReaderVersion"] > 1 else writers - {"columnmapping"})
-    is_active = protocol["minReaderVersion"] == 2 or "columnmapping" in features
-    mode = text.lower() if is_active else "none"
+    writers = state.features("writerFeatures") - ({"columnmapping"} if protocol["minReaderVersion"] == 1 else set())
+    features = state.features("readerFeatures") | writers
+    mode = text if protocol["minReaderVersion"] == 2 or "columnmapping" in features else "none"
     try:
         document = parse_json(metadata.get("schemaString") or "", file=table)
     except CorruptFileError as error:
         message = f"The schema string is missing or no JSON: {error.message}"
-        raise InvalidTableError(message, cause="SchemaError", table=table, rule="delta T1") from error
+        raise InvalidTableError(message, cause="SchemaError", rule="delta T1") from error
     parser = _Parser(table, mode != "none", bool(features & {"typewidening", "typewidening-preview"}), document)
     fields = parser.fields(document, top=True)
     if not fields:
-        raise InvalidTableError("The schema has no columns", cause="SchemaError", rule="delta T1")
+        raise parser.invalid("it has no columns")
     lookup = "delta id" if mode == "id" else "delta name"
     return Columns(Schema(fields=fields), _partition_columns(fields, metadata.get("partitionColumns") or []), lookup)
 
 
 def is_catalog_managed(state: ReplayedState) -> bool:
     """Tells whether only a catalog knows the commits (frontier F4); either list of features says so."""
-    listed = [*((state.protocol or {}).get(f"{who}Features") or () for who in ("reader", "writer"))]
-    return bool({name.lower() for names in listed for name in names} & {"catalogmanaged", "catalogowned-preview"})
+    return bool(state.features("readerFeatures", "writerFeatures") & {"catalogmanaged", "catalogowned-preview"})
 
 
 def is_true(state: ReplayedState, key: str) -> bool:
@@ -114,40 +99,39 @@ def is_true(state: ReplayedState, key: str) -> bool:
     return bool(text == "true")
 
 
-def _check_protocol(protocol: dict[str, Any], table: str) -> None:
+def _check_protocol(protocol: Mapping[str, Any]) -> None:
     version, readers = protocol["minReaderVersion"], protocol.get("readerFeatures")
     if version > 3:
-        message = f"Cannot read a table of reader version {version}"
-        raise UnsupportedError(message, cause="UnsupportedProtocol", table=table, rule="delta P1")
+        raise UnsupportedError(f"Cannot read reader version {version}", cause="UnsupportedProtocol", rule="delta P1")
     if version < 1 or (version == 3) is (readers is None):
         message = f"Reader version {version} with reader features {readers}"
-        raise InvalidTableError(message, cause="LogCorrupt", table=table, rule="delta P1")
-    unknown = [name for name in readers or () if name.lower() not in _READ]
-    unknown += [name for name in protocol.get("writerFeatures") or () if name.lower() in _REFUSED]
+        raise InvalidTableError(message, cause="LogCorrupt", rule="delta P1")
+    unknown = [name for name in readers or () if not _READ.fullmatch(name.lower())]
+    unknown += [name for name in protocol.get("writerFeatures") or () if _REFUSED.fullmatch(name.lower())]
     if unknown:
         message = f"Cannot read a table with the reader features {', '.join(unknown)}"
-        raise UnsupportedError(message, cause="UnsupportedFeature", table=table, rule="delta P2")
+        raise UnsupportedError(message, cause="UnsupportedFeature", rule="delta P2")
 
 
 def _check_redirect(properties: Mapping[str, Any], table: str) -> None:
-    """frontier F5.3."""
+    """Refuses a table that redirects, but for the copy that the redirection leads to (frontier F5.3)."""
     for name in ("delta.redirectReaderWriter", "delta.redirectReaderWriter-preview"):
         if properties.get(name) is None:
             continue
         try:
-            redirect = mapping(parse_json(properties[name], file=table), file=table)
-        except InvalidTableError:
-            redirect = {}
-        state, spec = redirect.get("state"), redirect.get("spec")
+            redirect = parse_json(properties[name], file=table)
+            state, spec = redirect.get("state"), redirect.get("spec")
+        except (CorruptFileError, AttributeError):
+            state = spec = None
         place = re.search(r'"destPath"\s*:\s*"([^"]+)"', spec) if isinstance(spec, str) else None
-        if state == "REDIRECT-READY" and place and table_root(place[1]) == table_root(table):
-            continue  # the copy that the redirection leads to
-        if state == "REDIRECT-READY":
+        is_copy = place is not None and table_root(place[1]) == table_root(table)
+        if state == "REDIRECT-READY" and not is_copy:
             message = f"Cannot read a redirected table: {properties[name]}"
-            raise UnsupportedError(message, cause="UnsupportedFeature", table=table, rule="frontier F5.3")
-        if state not in ("ENABLE-REDIRECT-IN-PROGRESS", "DROP-REDIRECT-IN-PROGRESS", "NO-REDIRECT"):
+            raise UnsupportedError(message, cause="UnsupportedFeature", rule="frontier F5.3")
+        known = ("REDIRECT-READY", "ENABLE-REDIRECT-IN-PROGRESS", "DROP-REDIRECT-IN-PROGRESS", "NO-REDIRECT")
+        if state not in known:
             message = f"Property {name} is {properties[name]!r}"
-            raise InvalidTableError(message, cause="InvalidProperty", table=table, rule="frontier F5.3")
+            raise InvalidTableError(message, cause="InvalidProperty", rule="frontier F5.3")
 
 
 class _Parser:
@@ -212,7 +196,7 @@ class _Parser:
         if match and 1 <= int(match[1]) <= 38 and int(match[2]) <= int(match[1]):
             return dt.DecimalType(int(match[1]), int(match[2]))
         if re.fullmatch(r"(?:char|varchar)\(\s*[0-9]+\s*\)|string collate [\w.]+", text, re.IGNORECASE):
-            return dt.StringType()
+            return dt.STRING
         if re.fullmatch(r"(?:calendar)?\s*interval\b.*|geometry\b.*|geography\b.*", text, re.IGNORECASE):
             return dt.OpaqueType(text)
         raise UnsupportedError(f"A column has the unknown type {text!r}", cause="UnsupportedType", rule="delta T1")
@@ -222,11 +206,11 @@ class _Parser:
         for change in changes if isinstance(changes, list) else [] if changes is None else [changes]:
             old, new = (needed(change, key, str, file=self.table) for key in ("fromType", "toType"))
             if not _widens(self.named(old), self.named(new)):
-                message = f"A column changed from {old} to {new}"
-                raise UnsupportedError(message, cause="UnsupportedType", rule="delta T23")
+                reason = f"A column changed from {old} to {new}"
+                raise UnsupportedError(reason, cause="UnsupportedType", rule="delta T23")
 
     def invalid(self, reason: str) -> InvalidTableError:
-        return InvalidTableError(f"Invalid schema: {reason}", cause="SchemaError", table=self.table, rule="delta T1")
+        return InvalidTableError(f"Invalid schema: {reason}", cause="SchemaError", rule="delta T1")
 
 
 def _widens(old: dt.Type, new: dt.Type) -> bool:
@@ -240,7 +224,7 @@ def _widens(old: dt.Type, new: dt.Type) -> bool:
             return p - s >= {8: 3, 16: 5, 32: 10, 64: 20}[a]
         case dt.DecimalType(precision=p, scale=s), dt.DecimalType(precision=q, scale=t):
             return t >= s and q - p >= t - s
-        case dt.DateType(), dt.TimestampType(utc=False):
+        case dt.DATE, dt.TimestampType(utc=False):
             return True
         case dt.FloatType(bits=a), dt.FloatType(bits=b):
             return a <= b
@@ -260,93 +244,24 @@ def _partition_columns(fields: tuple[Field, ...], names: list[str]) -> tuple[Fie
     by_name = {f.name.lower(): f for f in fields}
     found = [by_name.get(name.lower()) for name in names]
     columns = tuple(f for f in found if f is not None)
-    nested = any(isinstance(f.type, dt.StructType | dt.ListType | dt.MapType | dt.VariantType) for f in columns)
+    nested = any(
+        (f.type == dt.VARIANT or isinstance(f.type, dt.StructType | dt.ListType | dt.MapType)) for f in columns
+    )
     if None in found or nested or len({f.id for f in columns}) < len(names):
         raise InvalidTableError(f"Invalid partition columns {names}", cause="SchemaError", rule="delta V8")
     return columns
 
 
-_EXACT = decimal.Context(prec=100, traps=[decimal.Inexact, decimal.InvalidOperation])
-_NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?")
-_DATE = re.compile(r"(?P<year>[+-]?[0-9]{1,7})-(?P<month>[0-9]{1,2})-(?P<day>[0-9]{1,2})")
-_TIMESTAMP = re.compile(
-    r"(?P<date>[^ T]+)[ T](?P<hour>[0-9]{2}):(?P<minute>[0-9]{2})"
-    r"(?::(?P<second>[0-9]{2})(?:\.(?P<fraction>[0-9]{1,9}))?)?"
-    r" ?(?P<zone>Z|(?P<sign>[+-])(?P<h>[0-9]{2})(?::?(?P<m>[0-9]{2}))?(?::?(?P<s>[0-9]{2}))?)?"
-)
-
-
 def partition_value(text: str | None, type_: dt.Type, *, column: str) -> Any:
-    """The internal value of a partition value (delta V2 to V7). The empty text is null but for strings and binaries."""
-    if text is None or isinstance(type_, dt.UnknownType):
+    """The value of a partition column (delta V2 to V7). The empty text is null but for strings and binaries."""
+    if text is None or type_ == dt.UNKNOWN:
         return None
-    if isinstance(type_, dt.StringType):
-        return text
-    if isinstance(type_, dt.BinaryType):
+    if type_ == dt.BINARY:
         return text.encode("utf-8", "surrogatepass")
+    if type_ == dt.UUID or isinstance(type_, dt.TimeType | dt.OpaqueType | dt.GeometryType | dt.GeographyType):
+        raise UnsupportedError(f"Cannot read partition values of type {type_}", rule="delta V7")
     try:
-        return None if text == "" else _parsed(text, type_)
-    except (ValueError, OverflowError, decimal.DecimalException) as error:
-        raise InvalidTableError(
-            f"Invalid partition value {text!r:.80} of type {type_}: {error}",
-            cause="PartitionValueError",
-            field=column,
-            rule="delta V4",
-        ) from error
-
-
-def _parsed(text: str, type_: dt.Type) -> Any:
-    match type_:
-        case dt.BooleanType():
-            return {"true": True, "false": False}[text.lower()] if text.lower() in ("true", "false") else _no()
-        case dt.IntegerType(bits=bits):
-            return within_bits(int(text) if re.fullmatch(r"[+-]?[0-9]{1,40}", text) else _no(), bits)
-        case dt.FloatType(bits=bits):
-            return _float(text, bits)
-        case dt.DecimalType(precision=precision, scale=scale):
-            exact = Decimal(text if _NUMBER.fullmatch(text) else _no()).quantize(
-                Decimal((0, (1,), -scale)), context=_EXACT
-            )
-            return abs(exact) if exact == 0 else exact if len(exact.as_tuple().digits) <= precision else _no()
-        case dt.DateType():
-            return _date(text)
-        case dt.TimestampType(utc=utc):
-            return _timestamp(text, utc=utc)
-        case _:
-            raise UnsupportedError(f"Cannot read partition values of type {type_}", rule="delta V7")
-
-
-def _no() -> Any:
-    raise ValueError("it has another form")
-
-
-def _float(text: str, bits: int) -> float:
-    special = re.fullmatch(r"([+-]?)(nan|inf|infinity)", text.lower())
-    if special:
-        return math.nan if special[2] == "nan" else -math.inf if special[1] == "-" else math.inf
-    number = float(text if _NUMBER.fullmatch(text) else _no())
-    number = struct.unpack(">f", struct.pack(">f", number))[0] if bits == 32 else number
-    return _no() if math.isinf(number) else number
-
-
-def _date(text: str) -> int:
-    return within_bits(day_of(_DATE.fullmatch(text) or _no()), 32)
-
-
-def _timestamp(text: str, *, utc: bool) -> int:
-    """A timestamp of a text. Without a zone it is in UTC (V5); a timestamp without zone may say Z alone (V6)."""
-    match = _TIMESTAMP.fullmatch(text)
-    if match is None:
-        return _date(text) * 86_400_000_000
-    parts = match.groupdict(default="")
-    if not utc and parts["zone"] not in ("", "Z"):
-        _no()
-    offset = (int(parts["h"] or 0) * 60 + int(parts["m"] or 0)) * 60 + int(parts["s"] or 0)
-    if int(parts["m"] or 0) > 59 or int(parts["s"] or 0) > 59 or offset > 18 * 3600:
-        _no()
-    micros = (
-        _date(parts["date"]) * 86_400_000_000
-        + time_of(match, 1_000_000)
-        - (-offset if parts["sign"] == "-" else offset) * 1_000_000
-    )
-    return within_bits(micros, 64)
+        return None if text == "" and type_ != dt.STRING else parsed(text, type_, DELTA)
+    except (ValueError, ArithmeticError) as error:
+        message = f"Invalid partition value {text!r:.80} of type {type_}: {error}"
+        raise InvalidTableError(message, cause="PartitionValueError", field=column, rule="delta V4") from error

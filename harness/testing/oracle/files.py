@@ -90,10 +90,10 @@ def _leaf_type(field: pa.Field) -> dt.Type:
     if pa.types.is_floating(type_):
         return dt.FloatType(64 if pa.types.is_float64(type_) else 32)
     if pa.types.is_boolean(type_):
-        return dt.BooleanType()
+        return dt.BOOLEAN
     if pa.types.is_date32(type_):
-        return dt.DateType()
-    return dt.StringType() if pa.types.is_string(type_) else dt.OpaqueType(str(type_))
+        return dt.DATE
+    return dt.STRING if pa.types.is_string(type_) else dt.OpaqueType(str(type_))
 
 
 def _binary(field: pa.Field) -> dt.Type:
@@ -105,7 +105,7 @@ def _binary(field: pa.Field) -> dt.Type:
         "GEOMETRY": dt.GeometryType(),
         "GEOGRAPHY": dt.GeographyType(),
     }
-    return known.get(kind, dt.BinaryType())
+    return known.get(kind, dt.BINARY)
 
 
 def _open_parquet(data: bytes) -> StoredFile:
@@ -171,23 +171,23 @@ def _parquet_leaf_type(leaf: Any) -> dt.Type:
 
 
 _LOGICAL: dict[str, dt.Type] = {
-    **dict.fromkeys(("String", "Enum", "JSON"), dt.StringType()),
-    "BSON": dt.BinaryType(),
-    "UUID": dt.UuidType(),
-    "Date": dt.DateType(),
-    "Null": dt.UnknownType(),
+    **dict.fromkeys(("String", "Enum", "JSON"), dt.STRING),
+    "BSON": dt.BINARY,
+    "UUID": dt.UUID,
+    "Date": dt.DATE,
+    "Null": dt.UNKNOWN,
     "Float16": dt.FloatType(16),
     "Geometry": dt.GeometryType(),
     "Geography": dt.GeographyType(),
 }
 _PHYSICAL: dict[str, dt.Type] = {
-    "BOOLEAN": dt.BooleanType(),
+    "BOOLEAN": dt.BOOLEAN,
     "INT32": dt.IntegerType(32),
     "INT64": dt.IntegerType(64),
-    "INT96": dt.Int96Type(),
+    "INT96": dt.INT96,
     "FLOAT": dt.FloatType(32),
     "DOUBLE": dt.FloatType(64),
-    "BYTE_ARRAY": dt.BinaryType(),
+    "BYTE_ARRAY": dt.BINARY,
 }
 
 

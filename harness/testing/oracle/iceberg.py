@@ -12,11 +12,11 @@ from harness.errors import AmbiguousTableError, InvalidTableError, TableNotFound
 from harness.testing.oracle.documents import needed, optional, parse_json
 from harness.testing.oracle.filters import parse_filter
 from harness.testing.oracle.iceberg_deletes import Positions, applying, check_data, check_deletes, key_columns
-from harness.testing.oracle.iceberg_manifests import DATA, LiveFile, TableFiles, live_files, partition_fields
+from harness.testing.oracle.iceberg_manifests import DATA, TableFiles, live_files, partition_fields
 from harness.testing.oracle.iceberg_metadata import MetadataValues, read_metadata, read_with, select
 from harness.testing.oracle.paths import Files, PathMap, directory_of, is_local, join, local_path
-from harness.testing.oracle.scan import DataFile, EqualityDelete, Request, Scan, chosen, column
-from harness.testing.oracle.types import METADATA, Field, MappedName, NameMapping, StructType, UnknownType
+from harness.testing.oracle.scan import EqualityDelete, Request, Scan, chosen, column
+from harness.testing.oracle.types import METADATA, UNKNOWN, Field, MappedName, NameMapping, StructType
 
 _SUFFIX = r"(?:\.(?:gz|gzip|zst|zstd))?\.metadata\.json(?:\.(?:gz|gzip|zst|zstd))?"
 _SUFFIXES = (".metadata.json", ".gz.metadata.json", ".metadata.json.gz", ".gzip.metadata.json", ".zstd.metadata.json")
@@ -119,7 +119,7 @@ def scan_iceberg(request: Request, files: Files) -> Scan:
     check_data(live)
     targets = [(file, applying(file, deletes)) for file in live if file.content == DATA]
     hitting = {id(delete): delete for _, found in targets for delete in found.equality}
-    equality = {key: _equality_delete(delete, metadata) for key, delete in hitting.items()}
+    keys = {key: EqualityDelete(delete, *key_columns(delete, metadata)) for key, delete in hitting.items()}
     positions = Positions(targets, table, request.location)
     return Scan(
         table=request.location,
@@ -128,17 +128,9 @@ def scan_iceberg(request: Request, files: Files) -> Scan:
         columns=columns,
         filter=condition,
         data=tuple(
-            DataFile(
-                path=file.path,
-                physical=file.physical,
-                format=file.format,
-                record_count=file.record_count,
-                spec_id=file.spec.id,
-                partition=file.partition,
-                constants=_constants(file),
-                sequence_number=file.sequence_number,
-                first_row_id=file.first_row_id,
-                equality=tuple(equality[id(delete)] for delete in found.equality),
+            replace(
+                file,
+                equality=tuple(keys[id(delete)] for delete in found.equality),
                 positions=partial(positions.of, file, found),
             )
             for file, found in targets
@@ -148,31 +140,12 @@ def scan_iceberg(request: Request, files: Files) -> Scan:
     )
 
 
-def _constants(file: LiveFile) -> dict[int, object]:
-    """The values of columns that the partition tuple has itself (iceberg 5.2)."""
-    fields = [f for f in file.spec.fields if f.transform == "identity"]
-    return {f.source: file.partition.get(f.id) for f in fields if f.source is not None}
-
-
-def _equality_delete(delete: LiveFile, metadata: MetadataValues) -> EqualityDelete:
-    keys, paths = key_columns(delete, metadata)
-    return EqualityDelete(
-        path=delete.path,
-        physical=delete.physical,
-        format=delete.format,
-        keys=keys,
-        key_paths=paths,
-        constants=_constants(delete),
-        record_count=delete.record_count,
-    )
-
-
 def _typed(column: Field, metadata: MetadataValues) -> Field:
     """`_partition` gets the struct that this table gives it (iceberg 5.17)."""
     if column.id != METADATA["_partition"].id:
         return column
     fields = partition_fields(metadata)
-    return replace(column, type=StructType(fields) if fields else UnknownType())
+    return replace(column, type=StructType(fields) if fields else UNKNOWN)
 
 
 def _name_mapping(metadata: MetadataValues) -> NameMapping | None:

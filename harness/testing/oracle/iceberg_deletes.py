@@ -41,10 +41,10 @@ def applying(data: LiveFile, deletes: Sequence[LiveFile]) -> Applying:
         for d in deletes
         if d.content == EQUALITY_DELETES
         and data.sequence_number < d.sequence_number
-        and (d.spec.is_unpartitioned or _same_partition(d, data))  # iceberg 4.6
+        and (d.spec.is_unpartitioned or partition_key(d) == partition_key(data))  # iceberg 4.6
     )
     for vector in (d for d in deletes if d.format == "puffin" and d.referenced == data.path):
-        if vector.sequence_number < data.sequence_number or not _same_partition(vector, data):
+        if vector.sequence_number < data.sequence_number or partition_key(vector) != partition_key(data):
             raise _mismatch(vector, data, "iceberg 4.3")
         return Applying(vector, (), (), equality)
     positions: list[LiveFile] = []
@@ -54,7 +54,7 @@ def applying(data: LiveFile, deletes: Sequence[LiveFile]) -> Applying:
             continue
         if delete.sequence_number < data.sequence_number or delete.referenced not in (None, data.path):
             continue
-        if _same_partition(delete, data):
+        if partition_key(delete) == partition_key(data):
             positions.append(delete)
         elif delete.referenced is not None:
             raise _mismatch(delete, data, "iceberg 4.4")
@@ -100,10 +100,6 @@ def key_columns(delete: LiveFile, metadata: MetadataValues) -> tuple[tuple[Field
     """
     found = [_key_column(key, delete, metadata) for key in sorted(set(delete.equality_ids))]
     return tuple(column for column, _ in found), tuple(path for _, path in found)
-
-
-def _same_partition(one: LiveFile, other: LiveFile) -> bool:
-    return partition_key(one.spec, one.partition) == partition_key(other.spec, other.partition)
 
 
 def _mismatch(delete: LiveFile, data: LiveFile, rule: str) -> CorruptDeleteError:

@@ -4,27 +4,20 @@ from __future__ import annotations
 
 import math
 import re
-import struct
-from decimal import Decimal
 from typing import Any
 
 from harness.errors import InvalidTableError
 from harness.testing.oracle import types as dt
-from harness.testing.oracle.conversions import UNITS, day_of, time_of, within_bits
 from harness.testing.oracle.documents import Document, needed, of_kind, optional
+from harness.testing.oracle.texts import ICEBERG, parsed, single, within_bits
 from harness.testing.oracle.types import Field, Schema, walk
-
-_UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
-_HEX = re.compile(r"(?:[0-9a-fA-F]{2})*")
-_DATE = re.compile(r"(?P<year>[+-]?[0-9]{4,9})-(?P<month>[0-9]{2})-(?P<day>[0-9]{2})")
-_TIME = re.compile(r"(?P<hour>[0-9]{2}):(?P<minute>[0-9]{2})(?::(?P<second>[0-9]{2})(?:\.(?P<fraction>[0-9]{1,9}))?)?")
 
 
 def _default_of(value: Any, type_: dt.Type, *, file: str) -> Any:
     """The internal value of a default; None for null."""
     try:
         return _stored(value, type_)
-    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, struct.error, ArithmeticError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError, ArithmeticError) as error:
         raise InvalidTableError(
             f"Invalid default: got {value!r:.80} for type {type_}: {error}", file=file, rule="iceberg 5.15"
         ) from error
@@ -48,78 +41,45 @@ def _stored(value: Any, type_: dt.Type) -> Any:
 
 def _primitive(value: Any, type_: dt.Type) -> Any:
     match type_:
-        case dt.BooleanType():
+        case dt.BOOLEAN:
             return of_kind(value, bool)
         case dt.IntegerType(bits=bits):
             return within_bits(of_kind(value, int), bits)
         case dt.FloatType(bits=bits):
-            return _float(value, bits)
-        case dt.DecimalType(precision=precision, scale=scale):
-            number = Decimal(of_kind(value, str))
-            if number.as_tuple().exponent != -scale or len(number.as_tuple().digits) > precision:
-                raise ValueError(f"expected {scale} digits after the point")
-            return number
-        case dt.DateType():
-            return within_bits(day_of(_match(_DATE, value)), 32)
-        case dt.TimeType(unit=unit):
-            return time_of(_match(_TIME, value), UNITS[unit])
-        case dt.TimestampType(unit=unit, utc=utc):
-            return _timestamp(value, UNITS[unit], "+00:00" if utc else "")
-        case dt.StringType():
-            return of_kind(value, str)
-        case dt.UuidType():
-            return bytes.fromhex(_match(_UUID, value)[0].replace("-", ""))
-        case dt.FixedType() | dt.BinaryType():
-            data = bytes.fromhex(_match(_HEX, value)[0])
-            if isinstance(type_, dt.FixedType) and len(data) != type_.length:
-                raise ValueError(f"expected {type_.length} bytes")
+            number = float(value if type(value) is float else of_kind(value, int))
+            rounded = number if bits == 64 else single(number)
+            if not math.isfinite(rounded):
+                raise ValueError("expected a finite number")
+            return rounded
+        case dt.FixedType() | dt.BINARY:
+            data = bytes.fromhex(of_kind(value, str))
+            if len(data) * 2 != len(value) or (isinstance(type_, dt.FixedType) and len(data) != type_.length):
+                raise ValueError("expected other hexadecimal digits")
             return data
+        case dt.DecimalType(scale=scale) if len(of_kind(value, str).partition(".")[2]) != scale:
+            raise ValueError(f"expected {scale} digits after the point")
         case _:
-            raise ValueError("expected null")
-
-
-def _match(pattern: re.Pattern[str], value: Any) -> re.Match[str]:
-    found = pattern.fullmatch(of_kind(value, str))
-    if found is None:
-        raise ValueError("its text has another form")
-    return found
-
-
-def _float(value: Any, bits: int) -> float:
-    number = float(value if type(value) is float else of_kind(value, int))
-    layout = ">f" if bits == 32 else ">d"
-    (rounded,) = struct.unpack(layout, struct.pack(layout, number))
-    if not math.isfinite(rounded):
-        raise ValueError("expected a finite number")
-    return float(rounded)
-
-
-def _timestamp(text: Any, per_second: int, zone: str) -> int:
-    if not of_kind(text, str).endswith(zone):
-        raise ValueError(f"expected an end of {zone}")
-    date, _, time = text.removesuffix(zone).partition("T")
-    days, units = day_of(_match(_DATE, date)), time_of(_match(_TIME, time), per_second)
-    return within_bits(days * 86_400 * per_second + units, 64)
+            return parsed(of_kind(value, str), type_, ICEBERG)
 
 
 _LARGEST_ID = 2147483447
 _PLAIN: dict[str, dt.Type] = {
-    "boolean": dt.BooleanType(),
+    "boolean": dt.BOOLEAN,
     "int": dt.IntegerType(32),
     "long": dt.IntegerType(64),
     "float": dt.FloatType(32),
     "double": dt.FloatType(64),
-    "date": dt.DateType(),
+    "date": dt.DATE,
     "time": dt.TimeType(),
     "timestamp": dt.TimestampType(),
     "timestamptz": dt.TimestampType(utc=True),
     "timestamp_ns": dt.TimestampType("ns"),
     "timestamptz_ns": dt.TimestampType("ns", utc=True),
-    "string": dt.StringType(),
-    "uuid": dt.UuidType(),
-    "binary": dt.BinaryType(),
-    "unknown": dt.UnknownType(),
-    "variant": dt.VariantType(),
+    "string": dt.STRING,
+    "uuid": dt.UUID,
+    "binary": dt.BINARY,
+    "unknown": dt.UNKNOWN,
+    "variant": dt.VARIANT,
     "geometry": dt.GeometryType(),
     "geography": dt.GeographyType(),
 }

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -32,15 +31,6 @@ from harness.testing.oracle.paths import Files, LocalFiles, join, shown
 from harness.testing.oracle.scan import DataFile, EqualityDelete, Request, Scan
 from harness.testing.oracle.types import METADATA, Field, Row, arrow_array, inside, walk
 
-_COMPARABLE = (
-    dt.BooleanType,
-    dt.DateType,
-    dt.DecimalType,
-    dt.FloatType,
-    dt.IntegerType,
-    dt.StringType,
-    dt.TimestampType,
-)
 _METADATA_IDS = frozenset(f.id for f in METADATA.values())
 _DELETED, _ROW_ID = METADATA["_deleted"].id, METADATA["_row_id"].id
 
@@ -139,8 +129,8 @@ def _live_rows(
     try:
         for position, row in enumerate(stored.rows):
             count += 1
-            for seen in watched:
-                seen.see(row)
+            for _, value, held in watched:
+                held.append(value(row))
             is_dead = position in positions or any(key(row) in killed for key, killed in deletes)
             if is_dead and not shows_deleted:
                 continue
@@ -153,8 +143,8 @@ def _live_rows(
         raise SchemaMismatchError(message, cause="IncompatibleType", file=name) from error
     except HarnessError as error:
         raise error.within(table=scan.table, file=name) from error.__cause__
-    for seen in watched:
-        seen.check(found)
+    for watched_column, _, held in watched:
+        _refuse_conflict(watched_column, held, found)
     # Positions and row ids are counted, so the count must be right; a cut Avro file may look whole (iceberg 7.2).
     # Nothing else in a file without columns could show that rows are lost.
     counts = file.format != "parquet" or not stored.columns or positions or any(f.id == _ROW_ID for f in columns)
@@ -204,7 +194,7 @@ def _key_reader(delete: EqualityDelete, columns: FileColumns) -> Callable[[Row],
     readers = [columns.reader(root) for root in delete.keys]
 
     def key(row: Row) -> Key:
-        parts = zip(readers, delete.key_paths, strict=True)
+        parts = zip(readers, delete.paths, strict=True)
         values = [inside(read(row), path[1:]) for read, path in parts]  # null if a struct on the way is
         return tuple("NaN" if isinstance(value, float) and math.isnan(value) else value for value in values)
 
@@ -213,9 +203,10 @@ def _key_reader(delete: EqualityDelete, columns: FileColumns) -> Callable[[Row],
 
 def _keys_of(scan: Scan, delete: EqualityDelete) -> frozenset[Key]:
     """All keys in a delete file."""
-    name = shown(delete.path, delete.physical)
-    stored = open_file(delete.path, delete.physical, delete.format, scan.files, table=scan.table)
-    columns = FileColumns.of(scan, stored, delete.keys, delete.constants, file=name, file_format=delete.format)
+    file = delete.file
+    name = shown(file.path, file.physical)
+    stored = open_file(file.path, file.physical, file.format, scan.files, table=scan.table)
+    columns = FileColumns.of(scan, stored, delete.keys, file.constants, file=name, file_format=file.format)
     key = _key_reader(delete, columns)
     for root in delete.keys:
         if not columns.provides(root):  # null in its place could delete or keep any row (iceberg 4.25)
@@ -223,7 +214,7 @@ def _keys_of(scan: Scan, delete: EqualityDelete) -> frozenset[Key]:
                 f"Cannot apply an equality delete: its file has no column for key {root.name!r}; rewrite the delete",
                 cause="UnknownEqualityField",
                 table=scan.table,
-                file=delete.path,
+                file=file.path,
                 field=root.name,
                 rule="iceberg 4.25",
             )
@@ -233,59 +224,41 @@ def _keys_of(scan: Scan, delete: EqualityDelete) -> frozenset[Key]:
         raise CorruptDeleteError(f"Cannot read an equality delete: {error}", table=scan.table, file=name) from error
     except HarnessError as error:
         raise error.within(table=scan.table, file=name) from None
-    check_whole(delete.format, delete.record_count, len(keys), table=scan.table, file=delete.path)
+    check_whole(file.format, file.record_count, len(keys), table=scan.table, file=file.path)
     return frozenset(keys)
 
 
-# Columns that are stored beside their partition value, which may contradict (iceberg 5.3).
+# Columns beside their partition value, which may contradict each other (iceberg 5.3): an imported file may have ids
+# that collide with the table's, so that a field id leads to another column.
 
 
-@dataclass(slots=True)
-class _Seen:
-    """The values of a column in the rows so far."""
-
-    wanted: Field
-    read: Reader
-    value: Any
-    rows: int = 0
-    nulls: int = 0
-    below: int = 0
-    above: int = 0
-
-    def see(self, row: Row) -> None:
-        held = self.read(row)
-        self.rows += 1
-        if held is None:
-            self.nulls += 1
-        elif self.value is not None and held == held:
-            self.below += held < self.value
-            self.above += held > self.value
-
-    def check(self, columns: FileColumns) -> None:
-        """Refuses, after the last row, that no row can be of the partition: all null, none, or all on one side."""
-        values = self.rows - self.nulls
-        is_conflict = self.nulls == 0 if self.value is None else values == 0 or values in (self.below, self.above)
-        if self.rows and is_conflict:
-            raise SchemaMismatchError(
-                f"Cannot read column {self.wanted.name!r}: the file's partition says {self.value!r}, and its rows "
-                "say otherwise; its field ids may be those of another table",
-                cause="PartitionValueConflict",
-                table=columns.scan.table,
-                file=columns.file,
-                field=self.wanted.name,
-                rule="iceberg 5.3",
-            )
+def _watched(columns: FileColumns, wanted: Sequence[Field]) -> list[tuple[Field, Reader, list[Any]]]:
+    """Such columns of a Parquet file whose values have an order, each with a list for its values."""
+    found = {f.id: f for f in wanted if f.id in columns.constants and columns.place_of(f) is not None}
+    ordered = dt.DecimalType | dt.FloatType | dt.IntegerType | dt.TimestampType
+    return [
+        (f, columns.reader(f), [])
+        for f in (found.values() if columns.file_format == "parquet" else ())
+        if f.type in (dt.BOOLEAN, dt.DATE, dt.STRING) or isinstance(f.type, ordered)
+    ]
 
 
-def _watched(columns: FileColumns, wanted: Sequence[Field]) -> list[_Seen]:
-    """The columns of a Parquet file that are stored beside their partition value, which may contradict (iceberg 5.3).
-
-    An imported file may have ids that collide with the table's, so that a field id leads to another column.
-    """
-    watched: list[_Seen] = []
-    for f in {f.id: f for f in wanted}.values() if columns.file_format == "parquet" else ():
-        if f.id in columns.constants and isinstance(f.type, _COMPARABLE) and columns.place_of(f) is not None:
-            value = columns.constants[f.id]
-            if value == value:  # NaN compares with nothing
-                watched.append(_Seen(f, columns.reader(f), value))
-    return watched
+def _refuse_conflict(column: Field, held: list[Any], columns: FileColumns) -> None:
+    """Refuses that no row can be of the partition: all rows null, none, or all on one side of the partition's value."""
+    value, values = columns.constants[column.id], [v for v in held if v is not None]
+    if value is None:
+        is_conflict = None not in held
+    else:  # NaN compares with nothing
+        is_conflict = value == value and (
+            not values or all(v < value for v in values) or all(v > value for v in values)
+        )
+    if held and is_conflict:
+        raise SchemaMismatchError(
+            f"Cannot read column {column.name!r}: the file's partition says {value!r}, and its rows say otherwise; its "
+            "field ids may be those of another table",
+            cause="PartitionValueConflict",
+            table=columns.scan.table,
+            file=columns.file,
+            field=column.name,
+            rule="iceberg 5.3",
+        )

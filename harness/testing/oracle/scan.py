@@ -43,25 +43,8 @@ class Request:
 
 
 @dataclass(frozen=True, kw_only=True)
-class EqualityDelete:
-    """An equality delete file, which deletes rows that equal one of the file's rows in all keys (iceberg 4.23).
-
-    keys: the top-level columns that hold the keys. key_paths: per key, field ids from there down.
-    constants: as of the data file.
-    """
-
-    path: str
-    physical: str
-    format: str
-    keys: tuple[Field, ...]
-    key_paths: tuple[tuple[int, ...], ...]
-    constants: Mapping[int, Any]
-    record_count: int | None
-
-
-@dataclass(frozen=True, kw_only=True)
 class DataFile:
-    """A live data file.
+    """A live data file; of a delete file the first lines.
 
     path, physical: as recorded, and where the bytes are. format: `parquet`, `avro` or `orc`.
     record_count: physical rows, as the metadata says; None: the metadata does not.
@@ -84,6 +67,18 @@ class DataFile:
     commit_version: int | None = None
     equality: tuple[EqualityDelete, ...] = ()
     positions: Callable[[], Iterable[int]] | None = None
+
+
+@dataclass(frozen=True)
+class EqualityDelete:
+    """An equality delete file, which deletes rows that equal one of the file's rows in all keys (iceberg 4.23).
+
+    keys: the top-level columns that hold the keys. paths: per key, field ids from there down.
+    """
+
+    file: DataFile
+    keys: tuple[Field, ...]
+    paths: tuple[tuple[int, ...], ...]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -32,10 +32,20 @@ class _Shown:
 
 
 @dataclass(frozen=True)
-class BooleanType(_Shown):
-    """true or false."""
+class SimpleType(_Shown):
+    """A type without parameters."""
 
-    TEXT = "boolean"
+    name: str
+    TEXT = "{0.name}"
+
+
+BOOLEAN, DATE, STRING, UUID, BINARY = map(SimpleType, ("boolean", "date", "string", "uuid", "binary"))
+VARIANT = SimpleType("variant")
+"""A value with a type of its own; rows carry JSON text."""
+UNKNOWN = SimpleType("unknown")
+"""The type of a column that is always null: Iceberg's `unknown`, Delta's `void`."""
+INT96 = SimpleType("int96")
+"""Parquet's legacy timestamp, which only files have."""
 
 
 @dataclass(frozen=True)
@@ -76,13 +86,6 @@ class DecimalType(_Shown):
 
 
 @dataclass(frozen=True)
-class DateType(_Shown):
-    """A day."""
-
-    TEXT = "date"
-
-
-@dataclass(frozen=True)
 class TimeType(_Shown):
     """A time of day; tables have micros."""
 
@@ -104,46 +107,11 @@ class TimestampType(_Shown):
 
 
 @dataclass(frozen=True)
-class Int96Type(_Shown):
-    """Parquet's legacy timestamp, which only files have."""
-
-    TEXT = "int96"
-
-
-@dataclass(frozen=True)
-class StringType(_Shown):
-    """UTF-8 text."""
-
-    TEXT = "string"
-
-
-@dataclass(frozen=True)
-class UuidType(_Shown):
-    """A UUID."""
-
-    TEXT = "uuid"
-
-
-@dataclass(frozen=True)
 class FixedType(_Shown):
     """Exactly `length` bytes."""
 
     length: int
     TEXT = "fixed[{0.length}]"
-
-
-@dataclass(frozen=True)
-class BinaryType(_Shown):
-    """Bytes of any length."""
-
-    TEXT = "binary"
-
-
-@dataclass(frozen=True)
-class VariantType(_Shown):
-    """A value with a type of its own; rows carry JSON text."""
-
-    TEXT = "variant"
 
 
 @dataclass(frozen=True)
@@ -161,13 +129,6 @@ class GeographyType(_Shown):
     crs: str = "OGC:CRS84"
     algorithm: str = "spherical"
     TEXT = "geography({0.crs}, {0.algorithm})"
-
-
-@dataclass(frozen=True)
-class UnknownType(_Shown):
-    """A column that is always null: Iceberg's `unknown`, Delta's `void`."""
-
-    TEXT = "unknown"
 
 
 @dataclass(frozen=True)
@@ -291,9 +252,9 @@ def named(name: str, fields: Iterable[Field]) -> Field | None:
 METADATA: dict[str, Field] = {
     name: Field(id=field_id, name=name, type=type_)
     for name, field_id, type_ in (
-        ("_file", 2147483646, StringType()),
+        ("_file", 2147483646, STRING),
         ("_pos", 2147483645, IntegerType(64)),
-        ("_deleted", 2147483644, BooleanType()),
+        ("_deleted", 2147483644, BOOLEAN),
         ("_spec_id", 2147483643, IntegerType(32)),
         ("_partition", 2147483642, StructType(())),
         ("_row_id", 2147483540, IntegerType(64)),
@@ -306,7 +267,7 @@ METADATA: dict[str, Field] = {
 CHANGES: dict[str, Field] = {
     name: Field(id=field_id, name=name, type=type_)
     for name, field_id, type_ in (
-        ("_change_type", 2147483543, StringType()),
+        ("_change_type", 2147483543, STRING),
         ("_commit_version", 2147483537, IntegerType(64)),
         ("_commit_timestamp", 2147483536, TimestampType(utc=True)),
     )
@@ -350,27 +311,26 @@ class StoredFile:
     header: Mapping[str, bytes] = field(default_factory=dict)
 
 
+_ARROW = {"boolean": pa.bool_(), "date": pa.date32(), "uuid": pa.uuid(), "unknown": pa.int32(), "binary": pa.binary()}
+_ARROW |= {"string": pa.string(), "variant": pa.string(), "float": pa.float32(), "double": pa.float64()}
+_ARROW |= {"byte": pa.int8(), "short": pa.int16(), "int": pa.int32(), "long": pa.int64()}
+
+
 def arrow_type(type_: Type) -> pa.DataType:
     """The Arrow type of a column: variant as JSON text, geometries as bytes, unknown as int32 nulls.
 
     Every field may be null at every level: tables hold nulls in required columns (iceberg 5.13).
     """
     match type_:
-        case IntegerType(bits=bits):
-            return {8: pa.int8(), 16: pa.int16(), 32: pa.int32(), 64: pa.int64()}[bits]
-        case FloatType(bits=bits):
-            return pa.float64() if bits == 64 else pa.float32()
         case DecimalType(precision=precision, scale=scale):
             return pa.decimal128(precision, scale)
         case TimeType(unit=unit):
             return pa.time64(unit)
         case TimestampType(unit=unit, utc=utc):
             return pa.timestamp(unit, "UTC" if utc else None)
-        case StringType() | VariantType():
-            return pa.string()
         case FixedType(length=length):
             return pa.binary(length)
-        case BinaryType() | GeometryType() | GeographyType():
+        case GeometryType() | GeographyType():
             return pa.binary()
         case StructType(fields=fields):
             return pa.struct([pa.field(f.name, arrow_type(f.type)) for f in fields])
@@ -379,7 +339,7 @@ def arrow_type(type_: Type) -> pa.DataType:
         case MapType(key=key, value=value):
             return pa.map_(arrow_type(key.type), arrow_type(value.type))
         case _:
-            return {"boolean": pa.bool_(), "date": pa.date32(), "uuid": pa.uuid(), "unknown": pa.int32()}[str(type_)]
+            return _ARROW[str(type_)]
 
 
 def arrow_array(values: Sequence[Any], type_: Type) -> pa.Array:
@@ -398,11 +358,7 @@ def arrow_array(values: Sequence[Any], type_: Type) -> pa.Array:
             offsets, pairs = _flat(values)
             keys, items = arrow_array([k for k, _ in pairs], key.type), arrow_array([v for _, v in pairs], value.type)
             return pa.MapArray.from_arrays(offsets, keys, items, type=arrow_type(type_))
-        case DateType():
-            return pa.array(values, pa.int32()).view(pa.date32())
-        case TimeType() | TimestampType():
-            return pa.array(values, pa.int64()).view(arrow_type(type_))
-        case UuidType():
+        case SimpleType(name="uuid"):
             return pa.ExtensionArray.from_storage(pa.uuid(), pa.array(values, pa.binary(16)))
         case _:
             return pa.array(values, arrow_type(type_))

@@ -15,12 +15,12 @@ import json
 import math
 import struct
 import uuid
-from datetime import date
 from itertools import pairwise
 from typing import Any, TypeAlias
 
 from harness.errors import CorruptFileError, UnsupportedError
 from harness.testing.oracle import types as dt
+from harness.testing.oracle.texts import date_text
 from harness.testing.oracle.types import RawColumn
 
 MAX_DEPTH = 128
@@ -86,7 +86,7 @@ def _shredded(parts: _Parts, metadata: bytes) -> str | None:
 
 def _typed(type_: Any, value: Any) -> str:
     match type_:
-        case dt.BooleanType():
+        case dt.BOOLEAN:
             return "true" if value else "false"
         case dt.IntegerType():
             return str(value)
@@ -94,19 +94,19 @@ def _typed(type_: Any, value: Any) -> str:
             return _float(value, bits)
         case dt.DecimalType():
             return f"{value:f}"
-        case dt.DateType():
-            return f'"{_date(value)}"'
+        case dt.DATE:
+            return f'"{date_text(value)}"'
         case dt.TimeType(unit="us"):
             return f'"{_clock(value, 6)}"'
         case dt.TimestampType(unit="us" | "ns" as unit, utc=utc):
             return _timestamp(value, 6 if unit == "us" else 9, utc=utc)
-        case dt.StringType():
+        case dt.STRING:
             return _string(value.decode())
-        case dt.UuidType() | dt.FixedType(length=16):
+        case dt.UUID | dt.FixedType(length=16):
             return f'"{uuid.UUID(bytes=value)}"'
-        case dt.BinaryType():
+        case dt.BINARY:
             return f'"{base64.b64encode(value).decode()}"'
-        case dt.UnknownType():
+        case dt.UNKNOWN:
             return "null"
         case other:
             raise _unsupported(f"it is shredded as {other}")
@@ -117,9 +117,9 @@ def _typed(type_: Any, value: Any) -> str:
 
 _FIXED: dict[int, tuple[int, dt.Type]] = {
     **{3: (1, dt.IntegerType(8)), 4: (2, dt.IntegerType(16)), 5: (4, dt.IntegerType(32)), 6: (8, dt.IntegerType(64))},
-    **{7: (8, dt.FloatType(64)), 14: (4, dt.FloatType(32)), 11: (4, dt.DateType()), 17: (8, dt.TimeType())},
+    **{7: (8, dt.FloatType(64)), 14: (4, dt.FloatType(32)), 11: (4, dt.DATE), 17: (8, dt.TimeType())},
     **{12: (8, dt.TimestampType("us", utc=True)), 13: (8, dt.TimestampType("us"))},
-    **{18: (8, dt.TimestampType("ns", utc=True)), 19: (8, dt.TimestampType("ns")), 20: (16, dt.UuidType())},
+    **{18: (8, dt.TimestampType("ns", utc=True)), 19: (8, dt.TimestampType("ns")), 20: (16, dt.UUID)},
 }
 """Width in bytes and type of the primitive types of fixed width, by type id; decimals are apart."""
 _DECIMALS = {8: 5, 9: 9, 10: 17}
@@ -176,7 +176,7 @@ class _Value:
             return _typed(type_, data if width == 16 else number)
         if type_id in (15, 16):
             content = _slice(self.data, at + 4, _number(self.data, at, 4))
-            return _typed(dt.BinaryType(), content) if type_id == 15 else _string(_utf8(content))
+            return _typed(dt.BINARY, content) if type_id == 15 else _string(_utf8(content))
         raise _unsupported(f"primitive type {type_id} is not known")
 
     def fields(self, at: int, depth: int) -> dict[str, str]:
@@ -271,15 +271,6 @@ def _decimal(unscaled: int, scale: int) -> str:
     return ("-" if unscaled < 0 else "") + (f"{whole}.{fraction}" if scale else whole)
 
 
-def _date(days: int) -> str:
-    """The day in any year: the calendar repeats every 400 years, of 146,097 days."""
-    cycles, rest = divmod(days + date(1970, 1, 1).toordinal() - 1, 146_097)
-    day = date.fromordinal(rest + 1)
-    year = day.year + 400 * cycles
-    name = f"{year:04}" if 0 <= year <= 9999 else f"{year:+05}"
-    return f"{name}-{day.month:02}-{day.day:02}"
-
-
 def _clock(ticks: int, digits: int) -> str:
     seconds, fraction = divmod(ticks, 10**digits)
     return f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}.{fraction:0{digits}}"
@@ -287,4 +278,4 @@ def _clock(ticks: int, digits: int) -> str:
 
 def _timestamp(ticks: int, digits: int, *, utc: bool) -> str:
     days, rest = divmod(ticks, 86_400 * 10**digits)
-    return f'"{_date(days)}T{_clock(rest, digits)}{"+00:00" if utc else ""}"'
+    return f'"{date_text(days)}T{_clock(rest, digits)}{"+00:00" if utc else ""}"'
