@@ -177,7 +177,7 @@ def _scan(plan: ScanPlan) -> oracle.Scan:
         data=tuple(data),
         files=_Stored(plan.storage),
         lookup=plan.lookup.value,
-        name_mapping=_own(plan.name_mapping),
+        name_mapping=None if plan.name_mapping is None else _own(plan.name_mapping.fields),
         materialized=plan.materialized,
     )
 
@@ -224,6 +224,6 @@ def _own(value: Any) -> Any:
     if not dataclasses.is_dataclass(value):
         return value
     kind = getattr(types, type(value).__name__, None)
-    if kind is None:  # a type without parameters
-        return types.SimpleType(str(value))
+    if kind is None:  # a type without parameters, or of a geometry
+        return (types.GeoType if "(" in str(value) else types.SimpleType)(str(value))
     return kind(**{part.name: _own(getattr(value, part.name)) for part in dataclasses.fields(kind)})

@@ -109,7 +109,7 @@ def iceberg_conversion(stored: dt.Type, wanted: dt.Type) -> Conversion | None:
             return same
         case dt.UUID, dt.STRING:
             return _uuid
-        case dt.GeometryType() | dt.GeographyType(), dt.BINARY | dt.GeometryType() | dt.GeographyType():
+        case dt.GeoType(), dt.BINARY | dt.GeoType():
             return canonical
         case ((dt.BOOLEAN | dt.FixedType() | dt.DATE | dt.TimeType() | dt.BINARY), _) if stored == wanted:
             return same

@@ -28,9 +28,8 @@ from harness.errors import (
 from harness.testing.oracle.bitmaps import delta_bitmap, delta_vector
 from harness.testing.oracle.delta_log import Log, ReplayedState, canonical, list_log, load, table_root
 from harness.testing.oracle.delta_schema import Columns, columns_of, is_catalog_managed, is_true, partition_value
-from harness.testing.oracle.filters import parse_filter
 from harness.testing.oracle.paths import Entry, Files, PathMap, join
-from harness.testing.oracle.scan import DataFile, Request, Scan, chosen, column
+from harness.testing.oracle.scan import DataFile, Request, Scan, asked
 from harness.testing.oracle.types import METADATA, UNKNOWN, Field, StructType
 
 _Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
@@ -223,15 +222,9 @@ def scan_delta(request: Request, files: Files) -> Scan:
     """The scan of a read, with all live data files in it."""
     root = table_root(request.location)
     state = _state(request, list_log(root, files), files)
-    columns = columns_of(state, table=request.location)
+    columns = columns_of(state, request.location)
 
-    def typed(field: Field) -> Field:
-        return _typed(field, columns)
-
-    wanted = chosen(request.columns, columns.schema, typed)
-    where = request.where
-    condition = None if where is None else parse_filter(where, lambda name: column(name, columns.schema, typed))
-    used = {f.name for f in (*wanted, *(condition.columns if condition else ())) if METADATA.get(f.name) == f}
+    wanted, condition, used = asked(request, columns.schema, lambda field: _typed(field, columns))
     _check_metadata_columns(used, state)
     paths = PathMap(tuple(request.path_map.items()))
     materialized = {name: state.configuration.get(key) for name, (_, key) in _ROW_TRACKING.items() if name in used}
@@ -293,17 +286,17 @@ def _state(request: Request, log: Log, files: Files) -> ReplayedState:
         raise RequestError("Cannot select by several of version, snapshot_id and timestamp_ms")
     published, log = log, _known(log, request, files)
     latest = load(log, None, files)
-    columns_of(latest, table=request.location)
+    columns_of(latest, request.location)
     if request.published_only and not is_catalog_managed(latest):
         log = published
         latest = load(log, None, files)
     managed = is_catalog_managed(latest)
     if managed and request.max_version is None and not request.published_only:
         message = "A catalog manages the table, and was not asked"
-        raise UnsupportedError(message, cause="CatalogManaged", table=request.location, rule="frontier F4.3")
+        raise UnsupportedError(message, cause="CatalogManaged", rule="frontier F4.3")
     if not managed and request.max_version is not None:
         message = "There is a catalog's answer, and no catalog manages the table"
-        raise RequestError(message, cause="CatalogAnswer", table=request.location, rule="frontier F4.5")
+        raise RequestError(message, cause="CatalogAnswer", rule="frontier F4.5")
     version = request.version if request.snapshot_id is None else request.snapshot_id
     if request.timestamp_ms is not None:
         version = _version_at(request.timestamp_ms, log, latest, files)

@@ -30,7 +30,7 @@ from harness.errors import (
     TableNotFoundError,
     UnsupportedError,
 )
-from harness.testing.oracle.documents import needed, optional, parse_json
+from harness.testing.oracle.documents import mapping, needed, optional, parse_json
 from harness.testing.oracle.paths import Entry, Files, is_local, join, local_path
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
@@ -127,7 +127,10 @@ def _commit_actions(data: bytes, *, file: str) -> list[Action]:
     for number, line in enumerate(data.split(b"\n"), start=1):
         if line.strip():
             place = f"{file}, line {number}"
-            actions += _checked(parse_json(line, file=place), place)
+            try:
+                actions += _checked(parse_json(line), place)
+            except HarnessError as error:
+                raise error.within(file=place) from error.__cause__
     return actions
 
 
@@ -140,9 +143,10 @@ def _checked(value: Any, file: str) -> list[Action]:
         raise _corrupt(f"{len(known)} actions in one", file, "delta L24")
     for name, body in known:
         try:
-            _check_fields(body, _FIELDS[name], file)
+            mapping(body)
+            _check_fields(body, _FIELDS[name])
             if name in ("add", "remove") and body.get("deletionVector") is not None:
-                _check_fields(body["deletionVector"], _VECTOR, file)
+                _check_fields(body["deletionVector"], _VECTOR)
         except InvalidTableError as error:
             raise _corrupt(error.message, file, "delta L24") from error
         fields = [(key.rstrip("?"), kind) for key, kind in _FIELDS[name].items()]
@@ -153,13 +157,12 @@ def _checked(value: Any, file: str) -> list[Action]:
     return known
 
 
-def _check_fields(body: Any, fields: Mapping[str, type], file: str) -> None:
-    needed({"it": body}, "it", dict, file=file)
+def _check_fields(body: Any, fields: Mapping[str, type]) -> None:
     for key, kind in fields.items():
         if key.endswith("?"):
-            optional(body, key[:-1], kind, file=file)
+            optional(body, key[:-1], kind)
         else:
-            needed(body, key, kind, file=file)
+            needed(body, key, kind)
 
 
 # Checkpoints.

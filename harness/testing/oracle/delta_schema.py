@@ -58,7 +58,7 @@ class Columns:
     lookup: str
 
 
-def columns_of(state: ReplayedState, *, table: str) -> Columns:
+def columns_of(state: ReplayedState, table: str) -> Columns:
     """The columns of a table whose protocol can be read (delta P1 to P4, T1, T13, T23, V7, V8)."""
     protocol, metadata = state.protocol or {}, state.metadata or {}
     _check_protocol(protocol)
@@ -74,11 +74,11 @@ def columns_of(state: ReplayedState, *, table: str) -> Columns:
     features = state.features("readerFeatures") | writers
     mode = text if protocol["minReaderVersion"] == 2 or "columnmapping" in features else "none"
     try:
-        document = parse_json(metadata.get("schemaString") or "", file=table)
+        document = parse_json(metadata.get("schemaString") or "")
     except CorruptFileError as error:
         message = f"The schema string is missing or no JSON: {error.message}"
         raise InvalidTableError(message, cause="SchemaError", rule="delta T1") from error
-    parser = _Parser(table, mode != "none", bool(features & {"typewidening", "typewidening-preview"}), document)
+    parser = _Parser(mode != "none", bool(features & {"typewidening", "typewidening-preview"}), document)
     fields = parser.fields(document, top=True)
     if not fields:
         raise parser.invalid("it has no columns")
@@ -119,7 +119,7 @@ def _check_redirect(properties: Mapping[str, Any], table: str) -> None:
         if properties.get(name) is None:
             continue
         try:
-            redirect = parse_json(properties[name], file=table)
+            redirect = parse_json(properties[name])
             state, spec = redirect.get("state"), redirect.get("spec")
         except (CorruptFileError, AttributeError):
             state = spec = None
@@ -137,25 +137,25 @@ def _check_redirect(properties: Mapping[str, Any], table: str) -> None:
 class _Parser:
     """Turns a schema's JSON into fields. Ids are those of column mapping, else numbers in the order of the schema."""
 
-    def __init__(self, table: str, is_mapped: bool, checks_changes: bool, document: Any) -> None:
-        self.table, self.is_mapped, self.checks_changes = table, is_mapped, checks_changes
+    def __init__(self, is_mapped: bool, checks_changes: bool, document: Any) -> None:
+        self.is_mapped, self.checks_changes = is_mapped, checks_changes
         annotated = list(_annotated(document)) if is_mapped else []
         self.numbers = itertools.count(max(annotated, default=0) + 1)
         self.seen: set[int] = set()
 
     def fields(self, document: Any, *, top: bool = False) -> tuple[Field, ...]:
-        if needed(document, "type", str, file=self.table) != "struct":
+        if needed(document, "type", str) != "struct":
             raise self.invalid("the schema is no struct")
-        fields = tuple(self.field(item, top=top) for item in needed(document, "fields", list, file=self.table))
+        fields = tuple(self.field(item, top=top) for item in needed(document, "fields", list))
         for names in ([f.name for f in fields], [f.physical_name or f.name for f in fields]):
             if len({name.lower() for name in names}) < len(names):
                 raise self.invalid(f"the names {names} differ in letter case at most")
         return fields
 
     def field(self, document: Any, *, top: bool) -> Field:
-        name = needed(document, "name", str, file=self.table)
-        annotations = optional(document, "metadata", dict, file=self.table) or {}
-        nullable = optional(document, "nullable", bool, file=self.table) is not False
+        name = needed(document, "name", str)
+        annotations = optional(document, "metadata", dict) or {}
+        nullable = optional(document, "nullable", bool) is not False
         id_, physical = self.mapped(annotations) if self.is_mapped else (next(self.numbers), None)
         type_ = self.type(document.get("type"))
         if self.checks_changes:
@@ -164,8 +164,8 @@ class _Parser:
 
     def mapped(self, annotations: dict[str, Any]) -> tuple[int, str]:
         """delta T13."""
-        id_ = needed(annotations, _ID, int, file=self.table)
-        physical = needed(annotations, _NAME, str, file=self.table)
+        id_ = needed(annotations, _ID, int)
+        physical = needed(annotations, _NAME, str)
         if id_ in self.seen or not 0 <= id_ <= _LARGEST_ID or not physical:
             raise self.invalid(f"column id {id_} is repeated or out of range, or its physical name empty")
         self.seen.add(id_)
@@ -174,7 +174,7 @@ class _Parser:
     def type(self, document: Any) -> dt.Type:
         if isinstance(document, str):
             return self.named(document)
-        match needed(document, "type", str, file=self.table):
+        match needed(document, "type", str):
             case "struct":
                 return dt.StructType(self.fields(document))
             case "array":
@@ -204,7 +204,7 @@ class _Parser:
     def check_changes(self, changes: Any) -> None:
         """delta T23."""
         for change in changes if isinstance(changes, list) else [] if changes is None else [changes]:
-            old, new = (needed(change, key, str, file=self.table) for key in ("fromType", "toType"))
+            old, new = (needed(change, key, str) for key in ("fromType", "toType"))
             if not _widens(self.named(old), self.named(new)):
                 reason = f"A column changed from {old} to {new}"
                 raise UnsupportedError(reason, cause="UnsupportedType", rule="delta T23")
@@ -258,7 +258,7 @@ def partition_value(text: str | None, type_: dt.Type, *, column: str) -> Any:
         return None
     if type_ == dt.BINARY:
         return text.encode("utf-8", "surrogatepass")
-    if type_ == dt.UUID or isinstance(type_, dt.TimeType | dt.OpaqueType | dt.GeometryType | dt.GeographyType):
+    if type_ == dt.UUID or isinstance(type_, dt.TimeType | dt.OpaqueType | dt.GeoType):
         raise UnsupportedError(f"Cannot read partition values of type {type_}", rule="delta V7")
     try:
         return None if text == "" and type_ != dt.STRING else parsed(text, type_, DELTA)

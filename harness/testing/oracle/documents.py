@@ -38,40 +38,40 @@ def check(found: int, most: int, kind: str) -> None:
         raise ValueError(f"{found} {kind} are more than the oracle reads, which is {most}")
 
 
-def parse_json(text: str | bytes, *, file: str) -> Any:
-    """The value of a JSON text, integers exact."""
+def parse_json(text: str | bytes) -> Any:
+    """The value of a JSON text, integers exact. Raises CorruptFileError; the caller knows the file."""
     try:
         decoded = text.decode("utf-8-sig") if isinstance(text, bytes) else text
         check(sum(map(decoded.count, "{[,:")), MOST_VALUES, "values")
         return json.loads(decoded, parse_constant=_refuse)
     except (ValueError, RecursionError) as error:
-        raise CorruptFileError(f"Cannot parse JSON: {error}", file=file) from error
+        raise CorruptFileError(f"Cannot parse JSON: {error}") from error
 
 
 def _refuse(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a JSON number")
 
 
-def optional(document: Document, key: str, kind: type[T], *, file: str) -> T | None:
-    """The value of a key; None where it is null or absent."""
+def optional(document: Document, key: str, kind: type[T]) -> T | None:
+    """The value of a key; None where it is null or absent. Raises InvalidTableError for a value of another kind."""
     value = document.get(key)
     if value is None or type(value) is kind:
         return value
-    raise InvalidTableError(f"Invalid {key}: got {value!r}, expected {kind.__name__}", file=file, field=key)
+    raise InvalidTableError(f"Invalid {key}: got {value!r:.80}, expected {kind.__name__}", field=key)
 
 
-def needed(document: Any, key: str, kind: type[T], *, file: str, cause: str | None = None) -> T:
+def needed(document: Any, key: str, kind: type[T], *, cause: str | None = None) -> T:
     """The value of a key. Raises InvalidTableError if the value is null, absent, or of another kind."""
-    value = optional(mapping(document, file=file), key, kind, file=file)
+    value = optional(mapping(document), key, kind)
     if value is None:
-        raise InvalidTableError(f"Missing {key}, expected {kind.__name__}", cause=cause, file=file, field=key)
+        raise InvalidTableError(f"Missing {key}, expected {kind.__name__}", cause=cause, field=key)
     return value
 
 
-def mapping(value: Any, *, file: str) -> dict[str, Any]:
+def mapping(value: Any) -> dict[str, Any]:
     """The value as a JSON object. Raises InvalidTableError for any other."""
     if not isinstance(value, dict):
-        raise InvalidTableError(f"Invalid document: got {value!r:.80}, expected an object", file=file)
+        raise InvalidTableError(f"Invalid document: got {value!r:.80}, expected an object")
     return value
 
 

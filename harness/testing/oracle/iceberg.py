@@ -8,15 +8,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from harness.errors import AmbiguousTableError, InvalidTableError, TableNotFoundError, UnknownColumnError
-from harness.testing.oracle.documents import needed, optional, parse_json
-from harness.testing.oracle.filters import parse_filter
+from harness.errors import (
+    AmbiguousTableError,
+    HarnessError,
+    InvalidTableError,
+    TableNotFoundError,
+    UnknownColumnError,
+)
+from harness.testing.oracle.documents import mapping, needed, optional, parse_json
 from harness.testing.oracle.iceberg_deletes import Positions, applying, check_data, check_deletes, key_columns
 from harness.testing.oracle.iceberg_manifests import DATA, TableFiles, live_files, partition_fields
 from harness.testing.oracle.iceberg_metadata import MetadataValues, read_metadata, read_with, select
 from harness.testing.oracle.paths import Files, PathMap, directory_of, is_local, join, local_path
-from harness.testing.oracle.scan import EqualityDelete, Request, Scan, chosen, column
-from harness.testing.oracle.types import METADATA, UNKNOWN, Field, MappedName, NameMapping, StructType
+from harness.testing.oracle.scan import EqualityDelete, Request, Scan, asked
+from harness.testing.oracle.types import METADATA, UNKNOWN, Field, MappedName, StructType
 
 _SUFFIX = r"(?:\.(?:gz|gzip|zst|zstd))?\.metadata\.json(?:\.(?:gz|gzip|zst|zstd))?"
 _SUFFIXES = (".metadata.json", ".gz.metadata.json", ".metadata.json.gz", ".gzip.metadata.json", ".zstd.metadata.json")
@@ -98,19 +103,15 @@ def _version(directory: str, version: int, files: Files) -> str | None:
 def scan_iceberg(request: Request, files: Files) -> Scan:
     """The scan of a read, with all live data files in it."""
     path = _current_metadata(request.location, files)
-    metadata = read_metadata(files.read(path), file=path)
-    snapshot, schema = select(
-        metadata, snapshot_id=request.snapshot_id, timestamp_ms=request.timestamp_ms, ref=request.ref
-    )
-    metadata = read_with(metadata, schema)
-
-    def typed(field: Field) -> Field:
-        return _typed(field, metadata)
-
-    columns = chosen(request.columns, schema, typed)
-    where = request.where
-    condition = None if where is None else parse_filter(where, lambda name: column(name, schema, typed))
-    if METADATA["_row_commit_version"] in (*columns, *(condition.columns if condition is not None else ())):
+    try:
+        metadata = read_metadata(files.read(path), file=path)
+        snapshot, schema = select(metadata, request)
+        metadata = read_with(metadata, schema)
+        name_mapping = _name_mapping(metadata)
+    except HarnessError as error:
+        raise error.within(file=path) from error.__cause__
+    columns, condition, used = asked(request, schema, lambda field: _typed(field, metadata))
+    if "_row_commit_version" in used:
         raise UnknownColumnError("Only Delta tables have _row_commit_version", field="_row_commit_version")
     table = TableFiles(files, path_map(metadata, files, request.path_map))
     live = () if snapshot is None else live_files(metadata, snapshot, table)
@@ -120,7 +121,7 @@ def scan_iceberg(request: Request, files: Files) -> Scan:
     targets = [(file, applying(file, deletes)) for file in live if file.content == DATA]
     hitting = {id(delete): delete for _, found in targets for delete in found.equality}
     keys = {key: EqualityDelete(delete, *key_columns(delete, metadata)) for key, delete in hitting.items()}
-    positions = Positions(targets, table, request.location)
+    positions = Positions(targets, table)
     return Scan(
         table=request.location,
         format="iceberg",
@@ -136,7 +137,7 @@ def scan_iceberg(request: Request, files: Files) -> Scan:
             for file, found in targets
         ),
         files=files,
-        name_mapping=_name_mapping(metadata),
+        name_mapping=name_mapping,
     )
 
 
@@ -148,27 +149,20 @@ def _typed(column: Field, metadata: MetadataValues) -> Field:
     return replace(column, type=StructType(fields) if fields else UNKNOWN)
 
 
-def _name_mapping(metadata: MetadataValues) -> NameMapping | None:
+def _name_mapping(metadata: MetadataValues) -> tuple[MappedName, ...] | None:
     """The property's mapping (iceberg 5.7)."""
     text = metadata.properties.get("schema.name-mapping.default")
-    if text is None:
-        return None
-    value = parse_json(text, file=metadata.file)
-    if not isinstance(value, list):
-        raise InvalidTableError("The name mapping is no list", file=metadata.file, rule="iceberg 5.7")
-    return NameMapping(_mapped(value, metadata.file, set()))
+    return None if text is None else _mapped(needed({"it": parse_json(text)}, "it", list), set())
 
 
-def _mapped(level: list[object], file: str, ids: set[int]) -> tuple[MappedName, ...]:
+def _mapped(level: list[object], ids: set[int]) -> tuple[MappedName, ...]:
     entries, seen = [], set[str]()
-    for item in level:
-        entry = needed({"entry": item}, "entry", dict, file=file)
-        names = optional(entry, "names", list, file=file) or []
-        field_id = optional(entry, "field-id", int, file=file)
+    for entry in map(mapping, level):
+        names, field_id = optional(entry, "names", list) or [], optional(entry, "field-id", int)
         if seen & set(names) or len(set(names)) < len(names) or field_id in ids:
-            raise InvalidTableError(f"The name mapping repeats {names} or {field_id}", file=file, rule="iceberg 5.7")
+            raise InvalidTableError(f"The name mapping repeats {names} or {field_id}", rule="iceberg 5.7")
         seen |= set(names)
         ids |= set() if field_id is None else {field_id}
-        fields = _mapped(optional(entry, "fields", list, file=file) or [], file, ids)
+        fields = _mapped(optional(entry, "fields", list) or [], ids)
         entries.append(MappedName(names=tuple(names), field_id=field_id, fields=fields))
     return tuple(entries)

@@ -151,7 +151,6 @@ class Positions:
 
     targets: Sequence[tuple[LiveFile, Applying]]
     files: TableFiles
-    table: str
     read: dict[str, list[tuple[str, int]]] = field(default_factory=dict)
 
     def of(self, data: LiveFile, deletes: Applying) -> set[int]:
@@ -166,10 +165,7 @@ class Positions:
 
     def _rows(self, delete: LiveFile) -> list[tuple[str, int]]:
         if delete.path not in self.read:
-            count, physical = delete.record_count, delete.physical
-            rows = position_deletes(
-                delete.path, physical, delete.format, self.files.files, table=self.table, record_count=count
-            )
+            rows = position_deletes(delete, self.files.files)
             # A file for one data file may not name another that it would hit (iceberg 4.4).
             named = set() if delete.referenced is None else {path for path, _ in rows} - {delete.referenced}
             for data, deletes in self.targets:

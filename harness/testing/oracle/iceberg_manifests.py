@@ -254,11 +254,11 @@ def _spec(metadata: MetadataValues, manifest: _Manifest, header: Mapping[str, st
     if text is None or written not in ("", str(spec_id)):
         message = f"There is no partition spec {spec_id}"
         raise InvalidTableError(message, cause="MissingSpec", file=manifest.path, rule="iceberg 2.22")
-    value = parse_json(text, file=manifest.path)
+    value = parse_json(text)
     fields = value.get("fields") if isinstance(value, dict) else value
     if not isinstance(fields, list):
         raise _corrupt("its header has no partition spec", manifest, "iceberg 2.22")
-    return Spec(spec_id, spec_fields(fields, file=manifest.path))
+    return Spec(spec_id, spec_fields(fields))
 
 
 def _corrupt(reason: str, manifest: _Manifest, rule: str) -> CorruptFileError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import zlib
 from collections.abc import Mapping
@@ -18,9 +19,11 @@ from harness.errors import (
     TableNotFoundError,
     UnsupportedError,
 )
-from harness.testing.oracle.documents import Document, mapping, needed, optional, parse_json, streams, unzstd
-from harness.testing.oracle.iceberg_schema import schema_of
-from harness.testing.oracle.types import Schema
+from harness.testing.oracle import types as dt
+from harness.testing.oracle.documents import Document, mapping, needed, of_kind, optional, parse_json, streams, unzstd
+from harness.testing.oracle.scan import Request
+from harness.testing.oracle.texts import ICEBERG, parsed, single, within_bits
+from harness.testing.oracle.types import Field, Schema, walk
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,44 +84,43 @@ class MetadataValues:
 
 def read_metadata(data: bytes, *, file: str) -> MetadataValues:
     """The metadata file with these bytes (iceberg 1.9, 1.15)."""
-    document = parse_json(_plain(data, file), file=file)
+    document = parse_json(_plain(data))
     if not isinstance(document, dict) or not document.keys() & {"format-version", "view-uuid"}:
-        raise TableNotFoundError("The file is no table metadata", cause="NotATable", file=file, rule="iceberg 1.15")
+        raise TableNotFoundError("The file is no table metadata", cause="NotATable", rule="iceberg 1.15")
     if document.get("view-uuid") is not None:
-        raise IsAViewError("The metadata is a view's", file=file, rule="iceberg 1.9")
-    version = needed(document, "format-version", int, file=file)
+        raise IsAViewError("The metadata is a view's", rule="iceberg 1.9")
+    version = needed(document, "format-version", int)
     if version not in (1, 2, 3):
         message = f"Cannot read Iceberg format version {version}"
-        raise UnsupportedError(message, cause="UnsupportedVersion", file=file, rule="iceberg 1.15")
-    schemas, current_schema = _schemas(document, version, file)
-    snapshots = _snapshots(document, file)
-    current_id = optional(document, "current-snapshot-id", int, file=file)
+        raise UnsupportedError(message, cause="UnsupportedVersion", rule="iceberg 1.15")
+    schemas, current_schema = _schemas(document, version)
+    snapshots = _snapshots(document)
+    current_id = optional(document, "current-snapshot-id", int)
     if current_id not in (None, -1, *snapshots):
         message = f"The current snapshot {current_id} is not in the table"
-        raise InvalidTableError(message, cause="MissingSnapshot", file=file, rule="iceberg 1.24")
+        raise InvalidTableError(message, cause="MissingSnapshot", rule="iceberg 1.24")
     current = snapshots.get(-1 if current_id is None else current_id)
     return MetadataValues(
         file=file,
         version=version,
-        location=needed(document, "location", str, file=file),
+        location=needed(document, "location", str),
         schemas=schemas,
         current_schema=current_schema,
-        specs=_specs(document, version, file),
+        specs=_specs(document, version),
         snapshots=snapshots,
         current=current,
-        refs=_refs(document, current, file),
+        refs=_refs(document, current),
         log=tuple(
-            (needed(e, "timestamp-ms", int, file=file), needed(e, "snapshot-id", int, file=file))
-            for e in optional(document, "snapshot-log", list, file=file) or ()
+            (needed(e, "timestamp-ms", int), needed(e, "snapshot-id", int))
+            for e in optional(document, "snapshot-log", list) or ()
         ),
-        properties=optional(document, "properties", dict, file=file) or {},
+        properties=optional(document, "properties", dict) or {},
     )
 
 
-def select(
-    metadata: MetadataValues, *, snapshot_id: int | None, timestamp_ms: int | None, ref: str | None
-) -> tuple[ListedSnapshot | None, Schema]:
+def select(metadata: MetadataValues, request: Request) -> tuple[ListedSnapshot | None, Schema]:
     """The snapshot to read, None for no rows, and the schema of its rows (iceberg 1.32 to 1.37)."""
+    snapshot_id, timestamp_ms, ref = request.snapshot_id, request.timestamp_ms, request.ref
     if sum(selector is not None for selector in (snapshot_id, timestamp_ms, ref)) > 1:
         raise RequestError("Cannot select by several of snapshot_id, timestamp_ms and ref", rule="iceberg 1.32")
     snapshot, is_historic = metadata.current, False
@@ -140,7 +142,7 @@ def select(
         return snapshot, metadata.current_schema
     if snapshot.schema_id not in metadata.schemas:
         message = f"Snapshot {snapshot.id} has schema {snapshot.schema_id}, which is not in the table"
-        raise InvalidTableError(message, cause="MissingSchema", file=metadata.file, rule="iceberg 1.35")
+        raise InvalidTableError(message, cause="MissingSchema", rule="iceberg 1.35")
     return snapshot, metadata.schemas[snapshot.schema_id]
 
 
@@ -160,72 +162,72 @@ def _of_ref(metadata: MetadataValues, ref: str) -> tuple[ListedSnapshot, bool]:
     snapshot_id, is_tag = metadata.refs[ref]
     if snapshot_id not in metadata.snapshots:
         message = f"Snapshot {snapshot_id} of {ref!r} is not in the table"
-        raise InvalidTableError(message, cause="MissingSnapshot", file=metadata.file, rule="iceberg 1.25")
+        raise InvalidTableError(message, cause="MissingSnapshot", rule="iceberg 1.25")
     return metadata.snapshots[snapshot_id], is_tag
 
 
-def _plain(data: bytes, file: str) -> bytes:
+def _plain(data: bytes) -> bytes:
     """Compression shows in the bytes, not in the name (iceberg 1.7)."""
     try:
         if data[:4] == b"\x28\xb5\x2f\xfd":
             return unzstd(data)
         return streams("gzip", data) if data[:2] == b"\x1f\x8b" else data
     except (OSError, ValueError, zlib.error) as error:
-        raise CorruptFileError(f"Cannot decompress metadata file: {error}", file=file, rule="iceberg 1.7") from error
+        raise CorruptFileError(f"Cannot decompress metadata file: {error}", rule="iceberg 1.7") from error
 
 
-def _schemas(document: Document, version: int, file: str) -> tuple[dict[int, Schema], Schema]:
-    listed = optional(document, "schemas", list, file=file)
+def _schemas(document: Document, version: int) -> tuple[dict[int, Schema], Schema]:
+    listed = optional(document, "schemas", list)
     if listed is not None:
-        current = needed(document, "current-schema-id", int, file=file, cause="MissingSchema")
+        current = needed(document, "current-schema-id", int, cause="MissingSchema")
     elif version == 1:
-        listed = [needed(document, "schema", dict, file=file, cause="MissingSchema")]
-        current = schema_of(listed[0], file=file).id
+        listed = [needed(document, "schema", dict, cause="MissingSchema")]
+        current = schema_of(listed[0]).id
     else:
-        raise InvalidTableError("Missing schemas", cause="MissingSchema", file=file, rule="iceberg 1.17")
+        raise InvalidTableError("Missing schemas", cause="MissingSchema", rule="iceberg 1.17")
     schemas: dict[int, Schema] = {}
-    for schema in (schema_of(mapping(item, file=file), file=file) for item in listed):
+    for schema in (schema_of(mapping(item)) for item in listed):
         if schemas.setdefault(schema.id, schema) != schema:
-            raise InvalidTableError(f"Schema id {schema.id} has two meanings", file=file, rule="iceberg 1.17")
+            raise InvalidTableError(f"Schema id {schema.id} has two meanings", rule="iceberg 1.17")
     if current not in schemas:
-        raise InvalidTableError(f"There is no schema {current}", cause="MissingSchema", file=file, rule="iceberg 1.17")
+        raise InvalidTableError(f"There is no schema {current}", cause="MissingSchema", rule="iceberg 1.17")
     newest_first = sorted(schemas.values(), key=lambda s: (s.id != current, -s.id))
     return {schema.id: schema for schema in newest_first}, schemas[current]
 
 
-def _specs(document: Document, version: int, file: str) -> dict[int, Spec]:
-    listed = optional(document, "partition-specs", list, file=file)
+def _specs(document: Document, version: int) -> dict[int, Spec]:
+    listed = optional(document, "partition-specs", list)
     if listed is None and version == 1:
-        fields = needed(document, "partition-spec", list, file=file, cause="MissingSpec")
-        return {0: Spec(0, spec_fields(fields, file=file))}
+        fields = needed(document, "partition-spec", list, cause="MissingSpec")
+        return {0: Spec(0, spec_fields(fields))}
     if listed is None:
-        raise InvalidTableError("Missing partition-specs", cause="MissingSpec", file=file, rule="iceberg 1.17")
+        raise InvalidTableError("Missing partition-specs", cause="MissingSpec", rule="iceberg 1.17")
     specs: dict[int, Spec] = {}
     for item in listed:
-        fields = needed(item, "fields", list, file=file)
-        spec = Spec(needed(item, "spec-id", int, file=file), spec_fields(fields, file=file))
+        fields = needed(item, "fields", list)
+        spec = Spec(needed(item, "spec-id", int), spec_fields(fields))
         if specs.setdefault(spec.id, spec) != spec:
-            raise InvalidTableError(f"Partition spec id {spec.id} has two meanings", file=file, rule="iceberg 1.17")
+            raise InvalidTableError(f"Partition spec id {spec.id} has two meanings", rule="iceberg 1.17")
     return specs
 
 
-def spec_fields(fields: list[Any], *, file: str) -> tuple[SpecField, ...]:
+def spec_fields(fields: list[Any]) -> tuple[SpecField, ...]:
     """The fields of a spec; without ids they are numbered from 1000 on (iceberg 1.19)."""
-    ids = [optional(mapping(item, file=file), "field-id", int, file=file) for item in fields]
+    ids = [optional(mapping(item), "field-id", int) for item in fields]
     if all(id_ is None for id_ in ids):
         ids = list(range(1000, 1000 + len(fields)))
     if None in ids or len(set(ids)) < len(ids):
-        raise InvalidTableError(f"Invalid partition spec: field ids {ids}", file=file, rule="iceberg 1.19")
+        raise InvalidTableError(f"Invalid partition spec: field ids {ids}", rule="iceberg 1.19")
     found = []
     for item, id_ in zip(fields, ids, strict=True):
-        sources = optional(item, "source-ids", list, file=file) or [needed(item, "source-id", int, file=file)]
-        text = needed(item, "transform", str, file=file)
+        sources = optional(item, "source-ids", list) or [needed(item, "source-id", int)]
+        text = needed(item, "transform", str)
         name = text.strip().lower()
         known = name in _TRANSFORMS or re.fullmatch(r"(?:bucket|truncate)\s*\[\s*0*[1-9][0-9]*\s*\]", name)
         found.append(
             SpecField(
                 id=id_ or 0,
-                name=needed(item, "name", str, file=file),
+                name=needed(item, "name", str),
                 source=sources[0] if len(sources) == 1 else None,
                 transform=name.replace(" ", "") if known and len(sources) == 1 else f"unknown {text}",
             )
@@ -236,36 +238,164 @@ def spec_fields(fields: list[Any], *, file: str) -> tuple[SpecField, ...]:
 _TRANSFORMS = frozenset({"identity", "year", "month", "day", "hour", "void"})
 
 
-def _snapshots(document: Document, file: str) -> dict[int, ListedSnapshot]:
-    has_keys = bool(optional(document, "encryption-keys", list, file=file))
+def _snapshots(document: Document) -> dict[int, ListedSnapshot]:
+    has_keys = bool(optional(document, "encryption-keys", list))
     found: dict[int, ListedSnapshot] = {}
-    for item in optional(document, "snapshots", list, file=file) or ():
-        id_ = needed(item, "snapshot-id", int, file=file)
-        manifest_list = optional(item, "manifest-list", str, file=file)
-        inline = optional(item, "manifests", list, file=file)
+    for item in optional(document, "snapshots", list) or ():
+        id_ = needed(item, "snapshot-id", int)
+        manifest_list = optional(item, "manifest-list", str)
+        inline = optional(item, "manifests", list)
         if (manifest_list is None and inline is None) or id_ in found:
             message = f"Snapshot {id_} has no manifests, or comes twice"
-            raise InvalidTableError(message, file=file, rule="iceberg 1.26")
+            raise InvalidTableError(message, rule="iceberg 1.26")
         found[id_] = ListedSnapshot(
             id=id_,
             manifest_list=manifest_list,
             manifests=tuple(inline or ()),
-            schema_id=optional(item, "schema-id", int, file=file),
+            schema_id=optional(item, "schema-id", int),
             is_encrypted=has_keys or item.get("key-id") is not None,
         )
     return found
 
 
-def _refs(document: Document, current: ListedSnapshot | None, file: str) -> dict[str, tuple[int, bool]]:
+def _refs(document: Document, current: ListedSnapshot | None) -> dict[str, tuple[int, bool]]:
     refs: dict[str, tuple[int, bool]] = {}
-    for name, ref in (optional(document, "refs", dict, file=file) or {}).items():
+    for name, ref in (optional(document, "refs", dict) or {}).items():
         if ref is not None:
-            kind = needed(ref, "type", str, file=file).lower()
+            kind = needed(ref, "type", str).lower()
             if kind not in ("branch", "tag"):
-                raise InvalidTableError(f"Ref {name!r} is a {kind!r}", file=file, rule="iceberg 1.25")
-            refs[name] = needed(ref, "snapshot-id", int, file=file), kind == "tag"
+                raise InvalidTableError(f"Ref {name!r} is a {kind!r}", rule="iceberg 1.25")
+            refs[name] = needed(ref, "snapshot-id", int), kind == "tag"
     main = refs.pop("main", None)
     if main is not None and main[0] != (-1 if current is None else current.id):
         message = f"main is at snapshot {main[0]}, not at the current one"
-        raise InvalidTableError(message, cause="MissingSnapshot", file=file, rule="iceberg 1.25")
+        raise InvalidTableError(message, cause="MissingSnapshot", rule="iceberg 1.25")
     return refs if current is None else {"main": main or (current.id, False), **refs}
+
+
+# Schemas: "Schemas and Data Types".
+
+
+_LARGEST_ID = 2147483447
+_PLAIN: dict[str, dt.Type] = {
+    **{name: dt.SimpleType(name) for name in ("boolean", "date", "string", "uuid", "binary", "unknown", "variant")},
+    **{"int": dt.IntegerType(32), "long": dt.IntegerType(64), "float": dt.FloatType(32), "double": dt.FloatType(64)},
+    **{"time": dt.TimeType(), "timestamp": dt.TimestampType(), "timestamptz": dt.TimestampType(utc=True)},
+    **{"timestamp_ns": dt.TimestampType("ns"), "timestamptz_ns": dt.TimestampType("ns", utc=True)},
+}
+_GEO = re.compile(
+    r"geometry(\s*\([^,]+\))?|geography(\s*\([^,]+(,\s*(spherical|vincenty|thomas|andoyer|karney)\s*)?\))?",
+    re.IGNORECASE,
+)
+
+
+def schema_of(document: Document) -> Schema:
+    """A schema; its id is 0 where it has none (iceberg 1.18, 1.23)."""
+    schema = Schema(id=optional(document, "schema-id", int) or 0, fields=_fields(document))
+    seen: set[int] = set()
+    for path, field in walk(schema.fields):
+        if field.id in seen or field.id > _LARGEST_ID:
+            message = f"Invalid schema: field id {field.id} is repeated or reserved"
+            raise InvalidTableError(message, field=path, rule="iceberg 1.23")
+        seen.add(field.id)
+    return schema
+
+
+def _fields(document: Document) -> tuple[Field, ...]:
+    return tuple(_field(item) for item in needed(document, "fields", list))
+
+
+def _field(item: Any) -> Field:
+    type_ = _type_of(needed(item, "type", type(mapping(item).get("type"))))
+    return Field(
+        id=needed(item, "id", int),
+        name=needed(item, "name", str),
+        type=type_,
+        required=needed(item, "required", bool),
+        initial_default=_default_of(item.get("initial-default"), type_),
+        doc=optional(item, "doc", str),
+    )
+
+
+def _type_of(document: Any) -> dt.Type:
+    """A type from its name or its object; what is not known is opaque (iceberg 1.22)."""
+    if isinstance(document, str):
+        return _named(document.strip())
+    match needed(document, "type", str).lower():
+        case "struct":
+            return dt.StructType(_fields(document))
+        case "list":
+            return dt.ListType(_part(document, "element"))
+        case "map":
+            return dt.MapType(_part({**document, "key-required": True}, "key"), _part(document, "value"))
+        case other:
+            return dt.OpaqueType(f"{{type: {other}}}")
+
+
+def _part(document: Document, name: str) -> Field:
+    id_, required = needed(document, f"{name}-id", int), needed(document, f"{name}-required", bool)
+    return Field(id=id_, name=name, type=_type_of(document.get(name)), required=required)
+
+
+def _named(name: str) -> dt.Type:
+    if name.lower() in _PLAIN:
+        return _PLAIN[name.lower()]
+    if _GEO.fullmatch(name):
+        return dt.GeoType(name)
+    found = re.fullmatch(r"(?:decimal\s*\(\s*(\d+)\s*,\s*(\d+)\s*\)|fixed\s*\[\s*(\d+)\s*\])", name, re.IGNORECASE)
+    if found is not None and found[3] is not None and int(found[3]) > 0:
+        return dt.FixedType(int(found[3]))
+    if found is not None and found[1] is not None and 1 <= int(found[1]) <= 38 and int(found[2]) <= int(found[1]):
+        return dt.DecimalType(int(found[1]), int(found[2]))
+    return dt.OpaqueType(name)
+
+
+# Default values: "Default values" and "JSON single-value serialization".
+
+
+def _default_of(value: Any, type_: dt.Type) -> Any:
+    """The internal value of a default; None for null."""
+    try:
+        return _stored(value, type_)
+    except (ValueError, TypeError, KeyError, AttributeError, ArithmeticError) as error:
+        message = f"Invalid default: got {value!r:.80} for type {type_}: {error}"
+        raise InvalidTableError(message, rule="iceberg 5.15") from error
+
+
+def _stored(value: Any, type_: dt.Type) -> Any:
+    if value is None or isinstance(type_, dt.OpaqueType):
+        return None
+    match type_:
+        case dt.StructType(fields=fields):
+            by_id = {str(f.id): f for f in fields}
+            return {by_id[key].id: _stored(item, by_id[key].type) for key, item in value.items()}
+        case dt.ListType(element=element):
+            return [_stored(item, element.type) for item in of_kind(value, list)]
+        case dt.MapType(key=key, value=item):
+            pairs = zip(of_kind(value["keys"], list), of_kind(value["values"], list), strict=True)
+            return [(_stored(k, key.type), _stored(v, item.type)) for k, v in pairs]
+        case _:
+            return _primitive(value, type_)
+
+
+def _primitive(value: Any, type_: dt.Type) -> Any:
+    match type_:
+        case dt.BOOLEAN:
+            return of_kind(value, bool)
+        case dt.IntegerType(bits=bits):
+            return within_bits(of_kind(value, int), bits)
+        case dt.FloatType(bits=bits):
+            number = float(value if type(value) is float else of_kind(value, int))
+            rounded = number if bits == 64 else single(number)
+            if not math.isfinite(rounded):
+                raise ValueError("expected a finite number")
+            return rounded
+        case dt.FixedType() | dt.BINARY:
+            data = bytes.fromhex(of_kind(value, str))
+            if len(data) * 2 != len(value) or (isinstance(type_, dt.FixedType) and len(data) != type_.length):
+                raise ValueError("expected other hexadecimal digits")
+            return data
+        case dt.DecimalType(scale=scale) if len(of_kind(value, str).partition(".")[2]) != scale:
+            raise ValueError(f"expected {scale} digits after the point")
+        case _:
+            return parsed(of_kind(value, str), type_, ICEBERG)

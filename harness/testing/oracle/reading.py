@@ -83,7 +83,13 @@ def rows_of(scan: Scan) -> pa.Table:
         keys: Keys = {}
         deleted = [set[int]() if file.positions is None else set(file.positions()) for file in scan.data]
         for file, positions in zip(scan.data, deleted, strict=True):
-            rows += ([row[place] for place in places] for row in _live_rows(scan, file, columns, positions, keys))
+            try:
+                rows += ([row[place] for place in places] for row in _live_rows(scan, file, columns, positions, keys))
+            except HarnessError as error:
+                raise error.within(file=shown(file.path, file.physical)) from error.__cause__
+            except (ValueError, ArithmeticError) as error:
+                message, name = f"Cannot read a value: {error}; rewrite the file", shown(file.path, file.physical)
+                raise SchemaMismatchError(message, cause="IncompatibleType", file=name) from error
         if not scan.columns:
             return pa.table({"rows": pa.nulls(len(rows))}).select([])
         arrays = [arrow_array([row[i] for row in rows], f.type) for i, f in enumerate(scan.columns)]
@@ -113,43 +119,36 @@ def _live_rows(
 
     Of a row that is not kept, values that the filter does not name are not looked at: no error is theirs to make.
     """
-    name = shown(file.path, file.physical)
-    stored = open_file(file.path, file.physical, file.format, scan.files, table=scan.table)
+    stored = open_file(file, scan.files)
     for delete in file.equality:
         if id(delete) not in keys:
             keys[id(delete)] = _keys_of(scan, delete)
     wanted = [f for f in columns if f.id not in _METADATA_IDS] + [root for d in file.equality for root in d.keys]
-    found = FileColumns.of(scan, stored, wanted, file.constants, file=name, file_format=file.format)
+    found = FileColumns.of(scan, file, stored, wanted)
     values = [_value_of(scan, file, f, found) for f in columns]
     filtered = 0 if scan.filter is None else len(scan.filter.columns)
     deletes = [(_key_reader(delete, found), keys[id(delete)]) for delete in file.equality]
     watched = _watched(found, wanted)
     shows_deleted = any(f.id == _DELETED for f in columns)
     count = 0
-    try:
-        for position, row in enumerate(stored.rows):
-            count += 1
-            for _, value, held in watched:
-                held.append(value(row))
-            is_dead = position in positions or any(key(row) in killed for key, killed in deletes)
-            if is_dead and not shows_deleted:
-                continue
-            named = [value(row, position, is_dead) for value in values[:filtered]]
-            by_id = {f.id: value for f, value in zip(columns, named, strict=False)}
-            if scan.filter is None or scan.filter.evaluate(by_id) is True:  # false and unknown are alike (iceberg 3.1)
-                yield named + [value(row, position, is_dead) for value in values[filtered:]]
-    except (ValueError, ArithmeticError) as error:
-        message = f"Cannot read a value: {error}; rewrite the file"
-        raise SchemaMismatchError(message, cause="IncompatibleType", file=name) from error
-    except HarnessError as error:
-        raise error.within(table=scan.table, file=name) from error.__cause__
+    for position, row in enumerate(stored.rows):
+        count += 1
+        for _, value, held in watched:
+            held.append(value(row))
+        is_dead = position in positions or any(key(row) in killed for key, killed in deletes)
+        if is_dead and not shows_deleted:
+            continue
+        named = [value(row, position, is_dead) for value in values[:filtered]]
+        by_id = {f.id: value for f, value in zip(columns, named, strict=False)}
+        if scan.filter is None or scan.filter.evaluate(by_id) is True:  # false and unknown are alike (iceberg 3.1)
+            yield named + [value(row, position, is_dead) for value in values[filtered:]]
     for watched_column, _, held in watched:
         _refuse_conflict(watched_column, held, found)
     # Positions and row ids are counted, so the count must be right; a cut Avro file may look whole (iceberg 7.2).
     # Nothing else in a file without columns could show that rows are lost.
     counts = file.format != "parquet" or not stored.columns or positions or any(f.id == _ROW_ID for f in columns)
     if counts and file.record_count not in (None, count):
-        raise wrong_count(name, count, file.record_count)
+        raise wrong_count(file, count)
 
 
 def _value_of(scan: Scan, file: DataFile, column: Field, found: FileColumns) -> ValueOf:
@@ -203,28 +202,22 @@ def _key_reader(delete: EqualityDelete, columns: FileColumns) -> Callable[[Row],
 
 def _keys_of(scan: Scan, delete: EqualityDelete) -> frozenset[Key]:
     """All keys in a delete file."""
-    file = delete.file
-    name = shown(file.path, file.physical)
-    stored = open_file(file.path, file.physical, file.format, scan.files, table=scan.table)
-    columns = FileColumns.of(scan, stored, delete.keys, file.constants, file=name, file_format=file.format)
-    key = _key_reader(delete, columns)
-    for root in delete.keys:
-        if not columns.provides(root):  # null in its place could delete or keep any row (iceberg 4.25)
-            raise CorruptDeleteError(
-                f"Cannot apply an equality delete: its file has no column for key {root.name!r}; rewrite the delete",
-                cause="UnknownEqualityField",
-                table=scan.table,
-                file=file.path,
-                field=root.name,
-                rule="iceberg 4.25",
-            )
     try:
+        stored = open_file(delete.file, scan.files)
+        columns = FileColumns.of(scan, delete.file, stored, delete.keys)
+        key = _key_reader(delete, columns)
+        for root in delete.keys:
+            if not columns.provides(root):  # null in its place could delete or keep any row (iceberg 4.25)
+                message = f"Cannot apply an equality delete: its file has no column for key {root.name!r}; rewrite it"
+                cause = "UnknownEqualityField"
+                raise CorruptDeleteError(message, cause=cause, field=root.name, rule="iceberg 4.25")
         keys = [key(row) for row in stored.rows]
+        check_whole(delete.file, len(keys))
     except ValueError as error:
-        raise CorruptDeleteError(f"Cannot read an equality delete: {error}", table=scan.table, file=name) from error
+        name = shown(delete.file.path, delete.file.physical)
+        raise CorruptDeleteError(f"Cannot read an equality delete: {error}", file=name) from error
     except HarnessError as error:
-        raise error.within(table=scan.table, file=name) from None
-    check_whole(file.format, file.record_count, len(keys), table=scan.table, file=file.path)
+        raise error.within(file=shown(delete.file.path, delete.file.physical)) from error.__cause__
     return frozenset(keys)
 
 
@@ -234,18 +227,18 @@ def _keys_of(scan: Scan, delete: EqualityDelete) -> frozenset[Key]:
 
 def _watched(columns: FileColumns, wanted: Sequence[Field]) -> list[tuple[Field, Reader, list[Any]]]:
     """Such columns of a Parquet file whose values have an order, each with a list for its values."""
-    found = {f.id: f for f in wanted if f.id in columns.constants and columns.place_of(f) is not None}
+    found = {f.id: f for f in wanted if f.id in columns.file.constants and columns.place_of(f) is not None}
     ordered = dt.DecimalType | dt.FloatType | dt.IntegerType | dt.TimestampType
     return [
         (f, columns.reader(f), [])
-        for f in (found.values() if columns.file_format == "parquet" else ())
+        for f in (found.values() if columns.file.format == "parquet" else ())
         if f.type in (dt.BOOLEAN, dt.DATE, dt.STRING) or isinstance(f.type, ordered)
     ]
 
 
 def _refuse_conflict(column: Field, held: list[Any], columns: FileColumns) -> None:
     """Refuses that no row can be of the partition: all rows null, none, or all on one side of the partition's value."""
-    value, values = columns.constants[column.id], [v for v in held if v is not None]
+    value, values = columns.file.constants[column.id], [v for v in held if v is not None]
     if value is None:
         is_conflict = None not in held
     else:  # NaN compares with nothing
@@ -253,12 +246,8 @@ def _refuse_conflict(column: Field, held: list[Any], columns: FileColumns) -> No
             not values or all(v < value for v in values) or all(v > value for v in values)
         )
     if held and is_conflict:
-        raise SchemaMismatchError(
+        message = (
             f"Cannot read column {column.name!r}: the file's partition says {value!r}, and its rows say otherwise; its "
-            "field ids may be those of another table",
-            cause="PartitionValueConflict",
-            table=columns.scan.table,
-            file=columns.file,
-            field=column.name,
-            rule="iceberg 5.3",
+            "field ids may be those of another table"
         )
+        raise SchemaMismatchError(message, cause="PartitionValueConflict", field=column.name, rule="iceberg 5.3")

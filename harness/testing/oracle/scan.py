@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any
 
 from harness.errors import RequestError, UnknownColumnError
-from harness.testing.oracle.filters import Filter
+from harness.testing.oracle.filters import Filter, parse_filter
 from harness.testing.oracle.paths import Files
-from harness.testing.oracle.types import METADATA, Field, NameMapping, Schema, named
+from harness.testing.oracle.types import METADATA, Field, MappedName, Schema, named
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,7 +98,7 @@ class Scan:
     data: tuple[DataFile, ...]
     files: Files
     lookup: str = "iceberg"
-    name_mapping: NameMapping | None = None
+    name_mapping: tuple[MappedName, ...] | None = None
     materialized: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -107,26 +107,27 @@ class Scan:
         return self.format == "delta"
 
 
-Typed: TypeAlias = Callable[[Field], Field]
-"""Gives a metadata column the type that one table gives."""
+def asked(
+    request: Request, schema: Schema, typed: Callable[[Field], Field]
+) -> tuple[tuple[Field, ...], Filter | None, set[str]]:
+    """The columns that a read gives, the filter, and the names of all metadata columns in either.
 
+    typed: gives a metadata column the type that the table gives. A column of the table hides a metadata column of the
+        same name (iceberg 5.19).
 
-def column(name: str, schema: Schema, typed: Typed) -> Field:
-    """The column that a name means; a column of the table hides a metadata column (iceberg 5.19)."""
-    found = named(name, schema.fields)
-    if found is None:
+    Raises UnknownColumnError; RequestError for a column that is named twice.
+    """
+
+    def find(name: str) -> Field:
         metadata = named(name, METADATA.values())
-        found = None if metadata is None else typed(metadata)
-    if found is None:
-        raise UnknownColumnError(f"Unknown column {name!r}", field=name)
-    return found
+        found = named(name, schema.fields) or (None if metadata is None else typed(metadata))
+        if found is None:
+            raise UnknownColumnError(f"Unknown column {name!r}", field=name)
+        return found
 
-
-def chosen(names: Sequence[str] | None, schema: Schema, typed: Typed) -> tuple[Field, ...]:
-    """The columns that a read gives. Raises UnknownColumnError; RequestError for a name that comes twice."""
-    if names is None:
-        return schema.fields
-    found = tuple(column(name, schema, typed) for name in names)
-    if len({f.id for f in found}) < len(found):
+    columns = schema.fields if request.columns is None else tuple(map(find, request.columns))
+    if request.columns is not None and len({f.id for f in columns}) < len(columns):
         raise RequestError("Invalid columns: one is named twice")
-    return found
+    condition = None if request.where is None else parse_filter(request.where, find)
+    used = (*columns, *(() if condition is None else condition.columns))
+    return columns, condition, {f.name for f in used if f.name in METADATA and f.id == METADATA[f.name].id}

@@ -63,7 +63,7 @@ def sql_type(type_: dt.Type) -> dt.Type:
     match type_:
         case dt.VARIANT:
             return dt.STRING
-        case dt.FixedType() | dt.GeometryType() | dt.GeographyType():
+        case dt.FixedType() | dt.GeoType():
             return dt.BINARY
         case dt.TimestampType(unit="ns"):
             return dt.TimestampType("ns")

@@ -115,20 +115,11 @@ class FixedType(_Shown):
 
 
 @dataclass(frozen=True)
-class GeometryType(_Shown):
-    """A geometry in the plane, as well-known binary."""
+class GeoType(_Shown):
+    """A geometry in the plane or on the globe, as well-known binary; `text` has its coordinate system."""
 
-    crs: str = "OGC:CRS84"
-    TEXT = "geometry({0.crs})"
-
-
-@dataclass(frozen=True)
-class GeographyType(_Shown):
-    """A geometry on the globe; `algorithm` says how edges run."""
-
-    crs: str = "OGC:CRS84"
-    algorithm: str = "spherical"
-    TEXT = "geography({0.crs}, {0.algorithm})"
+    text: str
+    TEXT = "{0.text}"
 
 
 @dataclass(frozen=True)
@@ -202,13 +193,6 @@ class MappedName:
     names: tuple[str, ...]
     field_id: int | None
     fields: tuple[MappedName, ...] = ()
-
-
-@dataclass(frozen=True)
-class NameMapping:
-    """Field ids by name, for the columns of files that have none."""
-
-    fields: tuple[MappedName, ...]
 
 
 def children(type_: Type) -> tuple[Field, ...]:
@@ -330,7 +314,7 @@ def arrow_type(type_: Type) -> pa.DataType:
             return pa.timestamp(unit, "UTC" if utc else None)
         case FixedType(length=length):
             return pa.binary(length)
-        case GeometryType() | GeographyType():
+        case GeoType():
             return pa.binary()
         case StructType(fields=fields):
             return pa.struct([pa.field(f.name, arrow_type(f.type)) for f in fields])
