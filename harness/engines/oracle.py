@@ -23,7 +23,7 @@ from harness.storage.stores import Storage
 from harness.testing.oracle import scan as oracle
 from harness.testing.oracle import types
 from harness.testing.oracle.filters import Filter, parse_filter
-from harness.testing.oracle.paths import Entry, LocalFiles
+from harness.testing.oracle.paths import Entry, Files
 from harness.testing.oracle.reading import read, rows_of, scan_of
 
 __all__ = ["name", "read_apart", "to_arrow", "version"]
@@ -84,7 +84,7 @@ def read_apart(
     )
     places = (location, *request.path_map.values(), *allowed_roots)
     if outside is None and not allowed_roots and all(map(is_local, places)):
-        return read(request, LocalFiles())
+        return read(request)
     roots = Roots.of(location, places[1:], outside=outside or Outside.WARN)
     storage = Storage(roots=roots)
     if storage.exists(location):
@@ -118,7 +118,7 @@ def to_arrow(plan: ScanPlan) -> pa.Table:
 
 
 @dataclasses.dataclass(frozen=True)
-class _Stored:
+class _Stored(Files):
     """The oracle's way to the bytes of a storage, which holds every path against the roots of the table."""
 
     storage: Storage

@@ -25,6 +25,7 @@ from harness.testing.oracle.documents import (
     unsnappy,
     unzstd,
 )
+from harness.testing.oracle.texts import within_bits
 from harness.testing.oracle.types import RawColumn, StoredFile
 
 _MAGIC = b"Obj\x01"
@@ -152,18 +153,7 @@ class _AvroType:
 
     def named(self, name: str, field_id: Any) -> RawColumn:
         """The column under a field's name and id; an id that is no int is none."""
-        is_id = isinstance(field_id, int) and not isinstance(field_id, bool)
-        return replace(self.column, name=name, id=field_id if is_id else None)
-
-
-def _integer(bits: int) -> Decode:
-    def decode(stream: Source) -> int:
-        number = _long(stream)
-        if not -(2 ** (bits - 1)) <= number < 2 ** (bits - 1):
-            raise ValueError(f"{number} has more than {bits} bits")
-        return number
-
-    return decode
+        return replace(self.column, name=name, id=field_id if type(field_id) is int else None)
 
 
 def _one_of(values: Sequence[Any], index: int, what: str) -> Any:
@@ -185,8 +175,8 @@ def _text(stream: Source) -> bytes:
 _PRIMITIVES: dict[str, tuple[dt.Type, Decode]] = {
     "null": (dt.UNKNOWN, lambda _: None),
     "boolean": (dt.BOOLEAN, lambda stream: _one_of((False, True), stream.take(1)[0], "boolean")),
-    "int": (dt.IntegerType(32), _integer(32)),
-    "long": (dt.IntegerType(64), _integer(64)),
+    "int": (dt.IntegerType(32), lambda stream: within_bits(_long(stream), 32)),
+    "long": (dt.IntegerType(64), lambda stream: within_bits(_long(stream), 64)),
     "float": (dt.FloatType(32), lambda stream: struct.unpack("<f", stream.take(4))[0]),
     "double": (dt.FloatType(64), lambda stream: struct.unpack("<d", stream.take(8))[0]),
     "bytes": (dt.BINARY, _bytes),
@@ -194,17 +184,10 @@ _PRIMITIVES: dict[str, tuple[dt.Type, Decode]] = {
 }
 
 _LOGICAL: dict[tuple[str, str], dt.Type] = {
-    ("date", "int"): dt.DATE,
-    ("time-millis", "int"): dt.TimeType("ms"),
-    ("time-micros", "long"): dt.TimeType("us"),
+    **{("date", "int"): dt.DATE, ("time-millis", "int"): dt.TimeType("ms"), ("time-micros", "long"): dt.TimeType("us")},
     ("local-timestamp-millis", "long"): dt.TimestampType("ms"),
     ("local-timestamp-micros", "long"): dt.TimestampType("us"),
     ("local-timestamp-nanos", "long"): dt.TimestampType("ns"),
-}
-_ADJUSTABLE: dict[tuple[str, str], Literal["ms", "us", "ns"]] = {
-    ("timestamp-millis", "long"): "ms",
-    ("timestamp-micros", "long"): "us",
-    ("timestamp-nanos", "long"): "ns",
 }
 
 
@@ -241,9 +224,8 @@ class _Parser:
             case {"type": "map", "values": values}:
                 key, value = self.primitive("string", {}), self.parse(values, namespace)
                 parts = (key.named("key", schema.get("key-id")), value.named("value", schema.get("value-id")))
-                return _AvroType(
-                    _unnamed("map", parts), lambda s: list(_items(s, lambda s: (_text(s), value.decode(s))))
-                )
+                pairs: Decode = lambda s: list(_items(s, lambda s: (_text(s), value.decode(s))))  # noqa: E731
+                return _AvroType(_unnamed("map", parts), pairs)
             case {"type": str(name)} if name in _PRIMITIVES:
                 return self.primitive(name, schema)
             case {"type": inner}:
@@ -258,10 +240,7 @@ class _Parser:
             return types[0]
         if len(types) != 2 or len(others) != 1:
             raise UnsupportedAvroError(f"it has a union of {len(types)} types, expected null and one other")
-        decode = [t.decode for t in types]
-        return _AvroType(
-            others[0].column, lambda stream: _one_of(decode, _long(stream), "branch")(stream), is_optional=True
-        )
+        return _AvroType(others[0].column, lambda s: _one_of(types, _long(s), "branch").decode(s), is_optional=True)
 
     def declared(self, schema: Mapping[str, Any], full: str) -> _AvroType:
         match schema["type"]:
@@ -282,9 +261,8 @@ class _Parser:
 
     def record(self, schema: Mapping[str, Any], full: str) -> _AvroType:
         fields = schema.get("fields")
-        if not isinstance(fields, list) or not all(
-            isinstance(f, dict) and {"name", "type"} <= f.keys() for f in fields
-        ):
+        is_list = isinstance(fields, list) and all(isinstance(f, dict) and {"name", "type"} <= f.keys() for f in fields)
+        if fields is None or not is_list:
             raise ValueError("its schema has a record without proper fields")
         names = [str(f["name"]) for f in fields]
         if len(set(names)) < len(names):
@@ -313,12 +291,13 @@ class _Parser:
     def primitive(self, name: str, schema: Mapping[str, Any]) -> _AvroType:
         """A primitive type under its logical type. Unknown and misplaced logical types are ignored, as Avro says."""
         type_, decode = _PRIMITIVES[name]
-        annotation = (str(schema.get("logicalType")), name)
-        if annotation in _ADJUSTABLE:
-            type_ = dt.TimestampType(_ADJUSTABLE[annotation], schema.get("adjust-to-utc") is True)
-        if self.is_manifest and isinstance(type_, dt.IntegerType):
+        annotation = str(schema.get("logicalType"))
+        local = _LOGICAL.get((f"local-{annotation}", name))
+        if isinstance(local, dt.TimestampType):
+            type_ = dt.TimestampType(local.unit, schema.get("adjust-to-utc") is True)
+        if self.is_manifest and name in ("int", "long"):
             decode = _long
-        return self.decimal(_LOGICAL.get(annotation, type_), decode, schema)
+        return self.decimal(_LOGICAL.get((annotation, name), type_), decode, schema)
 
     def decimal(self, type_: dt.Type, decode: Decode, schema: Mapping[str, Any]) -> _AvroType:
         """The type, or the annotated decimal: big-endian two's complement of any length."""

@@ -14,19 +14,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from harness.errors import (
-    CorruptDeleteError,
-    CorruptFileError,
-    HarnessError,
-    InvalidTableError,
-    MissingFileError,
-    RequestError,
-    SnapshotNotFoundError,
-    UnknownColumnError,
-    UnsupportedError,
-)
+from harness import errors
 from harness.testing.oracle.bitmaps import delta_bitmap, delta_vector
-from harness.testing.oracle.delta_log import Log, ReplayedState, canonical, list_log, load, table_root
+from harness.testing.oracle.delta_log import Log, ReplayedState, canonical, invalid, list_log, load, table_root
 from harness.testing.oracle.delta_schema import Columns, columns_of, is_catalog_managed, is_true, partition_value
 from harness.testing.oracle.paths import Entry, Files, PathMap, join
 from harness.testing.oracle.scan import DataFile, Request, Scan, asked
@@ -47,7 +37,7 @@ def _positions(add: Mapping[str, Any], physical: str, root: str, paths: PathMap,
             rows = _rows(physical, files) if count is None else count
             if max(positions) >= rows:
                 raise _broken(f"position {max(positions)} of {rows} rows", "delta D9")
-    except HarnessError as error:
+    except errors.HarnessError as error:
         raise error.within(file=add["path"]) from error.__cause__
     return positions
 
@@ -78,7 +68,7 @@ def _rows(physical: str, files: Files) -> int:
     try:
         return int(pq.read_metadata(io.BytesIO(files.read(physical))).num_rows)
     except (pa.ArrowException, OSError) as error:
-        raise CorruptFileError(f"Cannot read a Parquet footer: {error}") from error
+        raise errors.CorruptFileError(f"Cannot read a Parquet footer: {error}") from error
 
 
 def _vector_path(vector: Mapping[str, Any], root: str) -> str:
@@ -109,8 +99,8 @@ def _z85(text: str) -> bytes:
     return data
 
 
-def _broken(reason: str, rule: str) -> CorruptDeleteError:
-    return CorruptDeleteError(f"Cannot read deletion vector: {reason}", cause="DeletionVectorError", rule=rule)
+def _broken(reason: str, rule: str) -> errors.CorruptDeleteError:
+    return errors.CorruptDeleteError(f"Cannot read deletion vector: {reason}", cause="DeletionVectorError", rule=rule)
 
 
 def _version_at(timestamp_ms: int, log: Log, latest: ReplayedState, files: Files) -> int:
@@ -119,7 +109,7 @@ def _version_at(timestamp_ms: int, log: Log, latest: ReplayedState, files: Files
     versions = log.readable()
     if first_in_commit is None and is_catalog_managed(latest):
         message = "The times of files mean nothing where a catalog publishes them"
-        raise InvalidTableError(message, cause="NoInCommitTimestamps", rule="frontier F4.7")
+        raise errors.InvalidTableError(message, cause="NoInCommitTimestamps", rule="frontier F4.7")
     if first_in_commit is None:
         times = _modified(log, versions)
     elif since_ms is None or timestamp_ms >= since_ms:
@@ -128,24 +118,22 @@ def _version_at(timestamp_ms: int, log: Log, latest: ReplayedState, files: Files
             name, body = next(iter(log.actions(v, files)), ("", {}))
             time = body.get("inCommitTimestamp") if name == "commitInfo" else None
             if type(time) is not int:
-                message = f"Version {v} has no inCommitTimestamp in a first commitInfo"
-                path = log.path(log.commits[v].name)
-                raise InvalidTableError(message, cause="LogCorrupt", file=path, rule="delta L35")
+                reason = f"version {v} has no inCommitTimestamp in a first commitInfo"
+                raise invalid(reason, log.path(log.commits[v].name), "delta L35")
             times[v] = time
         if any(later <= earlier for earlier, later in itertools.pairwise(times.values())):
-            message = "In-commit timestamps do not increase with the version"
-            raise InvalidTableError(message, cause="LogCorrupt", rule="delta L35")
+            raise invalid("in-commit timestamps do not increase with the version", None, "delta L35")
     else:
         times = _modified(log, [v for v in versions if v < first_in_commit])
     past = [version for version, time in times.items() if time <= timestamp_ms]
     if not past or (times.get(log.latest) or timestamp_ms) < timestamp_ms:
         message = f"There is no version at {timestamp_ms}"
-        raise SnapshotNotFoundError(message, cause="TimestampOutOfRange", rule="delta L34")
+        raise errors.SnapshotNotFoundError(message, cause="TimestampOutOfRange", rule="delta L34")
     version = max(past)
     goes_on = version in (log.latest, (first_in_commit or 0) - 1) or version + 1 in times
     if not goes_on and times[version] < timestamp_ms:
         message = f"At {timestamp_ms} the table may have been at versions that are gone"
-        raise SnapshotNotFoundError(message, cause="TimestampOutOfRange", rule="delta L34")
+        raise errors.SnapshotNotFoundError(message, cause="TimestampOutOfRange", rule="delta L34")
     return version
 
 
@@ -160,7 +148,7 @@ def _enablement(latest: ReplayedState) -> tuple[int | None, int | None]:
         return 0, None
     if version is None or time is None or not (version.isdecimal() and time.isdecimal()):
         message = f"In-commit timestamps are enabled at version {version!r} and time {time!r}"
-        raise InvalidTableError(message, cause="InvalidProperty", rule="delta L35")
+        raise errors.InvalidTableError(message, cause="InvalidProperty", rule="delta L35")
     return int(version), int(time)
 
 
@@ -171,7 +159,7 @@ def _modified(log: Log, versions: list[int]) -> dict[int, int]:
     for version in versions:
         time = log.commits[version].modified_ms
         if time is None:
-            raise UnsupportedError("The storage gives no modification times", rule="delta L33")
+            raise errors.UnsupportedError("The storage gives no modification times", rule="delta L33")
         last = time if last is None or time > last else last + 1
         times[version] = last
     return times
@@ -199,7 +187,7 @@ def _known(log: Log, request: Request, files: Files) -> Log:
         elif version not in commits:
             message = f"The ratified commit of version {version} is not there"
             file = log.path(f"{_STAGED}/{said}")
-            raise MissingFileError(message, cause="StagedCommitMissing", file=file, rule="frontier F4.4")
+            raise errors.MissingFileError(message, cause="StagedCommitMissing", file=file, rule="frontier F4.4")
     return _until(replace(log, commits=dict(sorted(commits.items())), held=held), request.max_version)
 
 
@@ -247,7 +235,7 @@ def _data_file(
     add: Mapping[str, Any], physical: str, root: str, columns: Columns, paths: PathMap, files: Files
 ) -> DataFile:
     if not files.opens(physical):
-        raise UnsupportedError("Cannot open files of this scheme", file=physical, rule="delta L41")
+        raise errors.UnsupportedError("Cannot open files of this scheme", file=physical, rule="delta L41")
     partition = _partition(add, columns)
     has_vector = add.get("deletionVector") is not None
     return DataFile(
@@ -280,10 +268,10 @@ def _partition(add: Mapping[str, Any], columns: Columns) -> dict[int, Any]:
 def _state(request: Request, log: Log, files: Files) -> ReplayedState:
     """The version asked for (delta L32 to L36). The latest must be readable in any case."""
     if request.ref is not None:
-        raise RequestError("Cannot select by ref: Delta tables have no branches and tags")
+        raise errors.RequestError("Cannot select by ref: Delta tables have no branches and tags")
     selectors = [s for s in (request.snapshot_id, request.version, request.timestamp_ms) if s is not None]
     if len(selectors) > 1:
-        raise RequestError("Cannot select by several of version, snapshot_id and timestamp_ms")
+        raise errors.RequestError("Cannot select by several of version, snapshot_id and timestamp_ms")
     published, log = log, _known(log, request, files)
     latest = load(log, None, files)
     columns_of(latest, request.location)
@@ -293,10 +281,10 @@ def _state(request: Request, log: Log, files: Files) -> ReplayedState:
     managed = is_catalog_managed(latest)
     if managed and request.max_version is None and not request.published_only:
         message = "A catalog manages the table, and was not asked"
-        raise UnsupportedError(message, cause="CatalogManaged", rule="frontier F4.3")
+        raise errors.UnsupportedError(message, cause="CatalogManaged", rule="frontier F4.3")
     if not managed and request.max_version is not None:
         message = "There is a catalog's answer, and no catalog manages the table"
-        raise RequestError(message, cause="CatalogAnswer", rule="frontier F4.5")
+        raise errors.RequestError(message, cause="CatalogAnswer", rule="frontier F4.5")
     version = request.version if request.snapshot_id is None else request.snapshot_id
     if request.timestamp_ms is not None:
         version = _version_at(request.timestamp_ms, log, latest, files)
@@ -317,14 +305,13 @@ def _record_count(add: Mapping[str, Any]) -> int | None:
 def _check_metadata_columns(used: set[str], state: ReplayedState) -> None:
     """delta W1, W4."""
     if "_last_updated_sequence_number" in used:
-        raise UnknownColumnError("Delta tables have no sequence numbers", field="_last_updated_sequence_number")
+        raise errors.UnknownColumnError("Delta tables have no sequence numbers", field="_last_updated_sequence_number")
     for name in sorted(used & _ROW_TRACKING.keys()):
         if not is_true(state, "delta.enableRowTracking"):
             message = f"Cannot read {name}: row tracking is not enabled"
-            raise RequestError(message, cause="RowTrackingDisabled", field=name, rule="delta W4")
+            raise errors.RequestError(message, cause="RowTrackingDisabled", field=name, rule="delta W4")
         if any(add.get(_ROW_TRACKING[name][0]) is None for add in state.adds.values()):
-            message = f"Cannot read {name}: a file has no {_ROW_TRACKING[name][0]}"
-            raise InvalidTableError(message, cause="LogCorrupt", field=name, rule="delta W4")
+            raise invalid(f"a file has no {_ROW_TRACKING[name][0]}, which {name} needs", None, "delta W4")
 
 
 def _typed(column: Field, columns: Columns) -> Field:

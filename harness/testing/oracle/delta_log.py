@@ -21,15 +21,7 @@ from urllib.parse import quote, unquote
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from harness.errors import (
-    CorruptFileError,
-    HarnessError,
-    InvalidTableError,
-    MissingFileError,
-    SnapshotNotFoundError,
-    TableNotFoundError,
-    UnsupportedError,
-)
+from harness import errors
 from harness.testing.oracle.documents import mapping, needed, optional, parse_json
 from harness.testing.oracle.paths import Entry, Files, is_local, join, local_path
 
@@ -37,15 +29,13 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 _LOCAL = re.compile(r"file:(?://(?:localhost)?)?(?=/(?!/))", re.IGNORECASE)
 
 
-def _corrupt(reason: str, file: str | None, rule: str) -> CorruptFileError:
-    return CorruptFileError(f"Cannot read the log: {reason}", cause="LogCorrupt", file=file, rule=rule)
+def _corrupt(reason: str, file: str | None, rule: str) -> errors.CorruptFileError:
+    return errors.CorruptFileError(f"Cannot read the log: {reason}", cause="LogCorrupt", file=file, rule=rule)
 
 
-def _invalid(reason: str, file: str | None, rule: str) -> InvalidTableError:
-    return InvalidTableError(f"Invalid log: {reason}", cause="LogCorrupt", file=file, rule=rule)
-
-
-# Paths.
+def invalid(reason: str, file: str | None, rule: str) -> errors.InvalidTableError:
+    """The error for a log that contradicts itself, or lacks what it must have."""
+    return errors.InvalidTableError(f"Invalid log: {reason}", cause="LogCorrupt", file=file, rule=rule)
 
 
 def table_root(location: str) -> str:
@@ -56,12 +46,12 @@ def table_root(location: str) -> str:
 def canonical(recorded: str, root: str) -> str:
     """The file that a path in the log names: absolute, decoded once; equal for all spellings (delta L38, L41)."""
     if not recorded:
-        raise _invalid("a path is empty", None, "delta L25")
+        raise invalid("a path is empty", None, "delta L25")
     if _LOCAL.match(recorded):
         return _normal(_decoded(_LOCAL.sub("", recorded, count=1)))
     scheme = _SCHEME.match(recorded)
     if scheme is not None and scheme[1].lower() == "file":
-        raise UnsupportedError(f"Cannot open {recorded}: it is not on this host", rule="delta L41")
+        raise errors.UnsupportedError(f"Cannot open {recorded}: it is not on this host", rule="delta L41")
     if scheme is not None:
         return scheme[1].lower() + _remote(_decoded(recorded[scheme.end(1) :]))
     path = _decoded(recorded)
@@ -77,7 +67,7 @@ def _decoded(text: str) -> str:
             return unquote(text, errors="strict")
     except UnicodeDecodeError:
         pass
-    raise _invalid(f"path {text!r} has wrong escapes, or a NUL", None, "delta L38")
+    raise invalid(f"path {text!r} has wrong escapes, or a NUL", None, "delta L38")
 
 
 def _normal(path: str) -> str:
@@ -93,9 +83,6 @@ def _remote(uri: str) -> str:
         elif segment != ".":
             kept.append(segment)
     return "/".join(kept)
-
-
-# Actions.
 
 
 Action: TypeAlias = tuple[str, dict[str, Any]]
@@ -129,7 +116,7 @@ def _commit_actions(data: bytes, *, file: str) -> list[Action]:
             place = f"{file}, line {number}"
             try:
                 actions += _checked(parse_json(line), place)
-            except HarnessError as error:
+            except errors.HarnessError as error:
                 raise error.within(file=place) from error.__cause__
     return actions
 
@@ -147,7 +134,7 @@ def _checked(value: Any, file: str) -> list[Action]:
             _check_fields(body, _FIELDS[name])
             if name in ("add", "remove") and body.get("deletionVector") is not None:
                 _check_fields(body["deletionVector"], _VECTOR)
-        except InvalidTableError as error:
+        except errors.InvalidTableError as error:
             raise _corrupt(error.message, file, "delta L24") from error
         fields = [(key.rstrip("?"), kind) for key, kind in _FIELDS[name].items()]
         texts = [text for key, kind in fields if kind is list for text in body.get(key) or ()]
@@ -163,9 +150,6 @@ def _check_fields(body: Any, fields: Mapping[str, type]) -> None:
             optional(body, key[:-1], kind)
         else:
             needed(body, key, kind)
-
-
-# Checkpoints.
 
 
 _COLUMNS = {
@@ -184,11 +168,11 @@ def _checkpoint_actions(paths: Sequence[str], version: int, files: Files) -> lis
     sidecars, heads = bodies["sidecar"], bodies["checkpointMetadata"]
     is_named = top.count(".") == 3 and ".checkpoint.parquet" not in top.rsplit("/", 1)[-1]
     if len(heads) > 1 or ((is_named or sidecars) and not heads):
-        raise _invalid(f"the checkpoint has {len(heads)} checkpointMetadata", top, "delta L14")
+        raise invalid(f"the checkpoint has {len(heads)} checkpointMetadata", top, "delta L14")
     if heads and heads[0].get("version") != version:
-        raise _invalid(f"the checkpoint says that it is of version {heads[0].get('version')}", top, "delta L14")
+        raise invalid(f"the checkpoint says that it is of version {heads[0].get('version')}", top, "delta L14")
     if sidecars and any(name in ("add", "remove") for name, _ in actions):
-        raise _invalid("the checkpoint has files of its own beside sidecars", top, "delta L16")
+        raise invalid("the checkpoint has files of its own beside sidecars", top, "delta L16")
     log = top.rpartition("/")[0]
     listing = []
     for sidecar in sidecars:
@@ -202,7 +186,7 @@ def _checkpoint_actions(paths: Sequence[str], version: int, files: Files) -> lis
     _check_counts(actions, top, version, files, is_v2=bool(heads))
     removed = {(body["path"], str(body.get("deletionVector"))) for name, body in actions if name == "remove"}
     if any(name == "add" and (body["path"], str(body.get("deletionVector"))) in removed for name, body in actions):
-        raise _invalid("the checkpoint adds and removes a file", top, "delta L18")
+        raise invalid("the checkpoint adds and removes a file", top, "delta L18")
     return [action for action in actions if action[0] in ("add", "protocol", "metaData")]
 
 
@@ -243,7 +227,7 @@ def _check_counts(actions: list[Action], top: str, version: int, files: Files, *
         hint = json.loads(text, object_pairs_hook=_each_key_once)
         if hint["version"] != version or hint.get("checksum") not in (None, hint_checksum(text)):
             return
-    except (MissingFileError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+    except (errors.MissingFileError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return
     count, size = hint.get("numOfAddFiles"), hint.get("size")
     adds = sum(name == "add" for name, _ in actions)
@@ -285,9 +269,6 @@ def _leaves(value: Any, path: str) -> Iterator[tuple[str, str]]:
         yield path, value if isinstance(value, _Number) else f'"{quote(value, safe="-._~")}"'
     else:
         yield path, json.dumps(value)
-
-
-# The files of the log.
 
 
 _UUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
@@ -350,7 +331,9 @@ def list_log(root: str, files: Files) -> Log:
     ends = [int(match[2]) for name in whole if (match := _COMPACTED.fullmatch(name)) and match[2] > match[1]]
     versions = [*commits, *(version for version, _ in checkpoints), *ends]
     if not versions:
-        raise TableNotFoundError("There is no Delta table: no commit and no checkpoint", table=root, rule="delta L4")
+        raise errors.TableNotFoundError(
+            "There is no Delta table: no commit and no checkpoint", table=root, rule="delta L4"
+        )
     return Log(root, commits, tuple(sorted(checkpoints)), max(versions))
 
 
@@ -362,9 +345,6 @@ def _parted(names: list[str]) -> Iterator[tuple[int, tuple[str, ...]]]:
         wanted = range(1, int(count) + 1)
         if wanted and all(number in parts for number in wanted):
             yield int(version), tuple(parts[number] for number in wanted)
-
-
-# Replay.
 
 
 @dataclass
@@ -391,17 +371,17 @@ def load(log: Log, version: int | None, files: Files) -> ReplayedState:
     target = log.latest if version is None else version
     readable = log.readable()
     if not 0 <= target <= log.latest or (readable and target < readable[0]):
-        raise SnapshotNotFoundError(f"There is no version {target}", cause="VersionNotFound", rule="delta L32")
-    first: HarnessError | None = None
+        raise errors.SnapshotNotFoundError(f"There is no version {target}", cause="VersionNotFound", rule="delta L32")
+    first: errors.HarnessError | None = None
     for base, names in log.bases(target):
         try:
             return _replay(log, base, names, target, files)
-        except (InvalidTableError, MissingFileError) as error:
+        except (errors.InvalidTableError, errors.MissingFileError) as error:
             first = first or error  # a newer base may do without the file that is broken (delta L5, L19)
     if first is not None:
         raise first
     message = f"Commits up to version {target} are missing, and no checkpoint replaces them"
-    raise InvalidTableError(message, cause="LogGap" if readable else "LogTruncated", rule="delta L21")
+    raise errors.InvalidTableError(message, cause="LogGap" if readable else "LogTruncated", rule="delta L21")
 
 
 def _replay(log: Log, base: int, names: tuple[str, ...], target: int, files: Files) -> ReplayedState:
@@ -413,13 +393,13 @@ def _replay(log: Log, base: int, names: tuple[str, ...], target: int, files: Fil
     for version in range(base + 1, target + 1):
         _apply(state, log.actions(version, files), log.root, log.path(log.commits[version].name))
     if state.protocol is None or state.metadata is None:
-        raise _invalid(f"no protocol or no metaData up to version {target}", None, "delta L20")
+        raise invalid(f"no protocol or no metaData up to version {target}", None, "delta L20")
     paths = [path for path, _ in state.adds]
     if len(set(paths)) < len(paths):
-        raise _invalid("a data file is live with two deletion vectors", None, "delta R3")
+        raise invalid("a data file is live with two deletion vectors", None, "delta R3")
     for (path, _), add in state.adds.items():
         if add["size"] < 0:
-            raise _invalid(f"a file has {add['size']} bytes", path, "delta R13")
+            raise invalid(f"a file has {add['size']} bytes", path, "delta R13")
     return state
 
 
@@ -428,14 +408,14 @@ def _apply(state: ReplayedState, actions: list[Action], root: str, file: str) ->
     seen: dict[tuple[str, str], str] = {}
     for kind in ("protocol", "metaData"):
         if sum(name == kind for name, _ in actions) > 1:
-            raise _invalid(f"a file has two {kind} actions", file, "delta L25")
+            raise invalid(f"a file has two {kind} actions", file, "delta L25")
     state.protocol = next((body for name, body in actions if name == "protocol"), state.protocol)
     state.metadata = next((body for name, body in actions if name == "metaData"), state.metadata)
     for kind, body in actions:
         if kind in ("add", "remove"):
             key = (canonical(body["path"], root), _vector_id(body.get("deletionVector")))
             if key in seen and "add" in (kind, seen[key]):
-                raise _invalid(f"a commit adds {key[0]} twice, or adds and removes it", file, "delta L25")
+                raise invalid(f"a commit adds {key[0]} twice, or adds and removes it", file, "delta L25")
             seen[key] = kind
             state.adds.pop(key, None)
             if kind == "add":

@@ -16,14 +16,7 @@ import pyarrow as pa
 import pyarrow.orc
 import pyarrow.parquet as pq
 
-from harness.errors import (
-    CorruptDeleteError,
-    CorruptFileError,
-    EncryptedTableError,
-    HarnessError,
-    MissingFileError,
-    UnsupportedError,
-)
+from harness import errors
 from harness.testing.oracle import types as dt
 from harness.testing.oracle.avro import UnsupportedAvroError, open_avro
 from harness.testing.oracle.paths import Files, shown
@@ -52,13 +45,13 @@ def open_file(file: DataFile, files: Files) -> StoredFile:
 
 def _opened(data: bytes, file_format: str) -> StoredFile:
     if not data:
-        raise MissingFileError("Cannot read a file: it is empty; restore it", rule="iceberg 7.6")
+        raise errors.MissingFileError("Cannot read a file: it is empty; restore it", rule="iceberg 7.6")
     if data[:4] in (b"PARE", b"AGS1"):
-        raise EncryptedTableError("Cannot read an encrypted file", rule="iceberg 2.19")
+        raise errors.EncryptedTableError("Cannot read an encrypted file", rule="iceberg 2.19")
     readers = {"parquet": _open_parquet, "avro": open_avro, "orc": _open_orc}
     if file_format not in readers:
         message = f"Cannot read a file: its format {file_format!r} is not supported"
-        raise UnsupportedError(message, cause="UnsupportedFormat", rule="iceberg 7.5")
+        raise errors.UnsupportedError(message, cause="UnsupportedFormat", rule="iceberg 7.5")
     return readers[file_format](data)
 
 
@@ -70,27 +63,27 @@ def _guarded(rows: Iterator[Row], file: DataFile) -> Iterator[Row]:
         raise _refusal(error, file) from error
 
 
-def _refusal(error: Exception, file: DataFile) -> HarnessError:
+def _refusal(error: Exception, file: DataFile) -> errors.HarnessError:
     """The error for a reader's own exception. An exception that says nothing about the file is raised again."""
     reason, name = " ".join(str(error).split()), shown(file.path, file.physical)
     # pyarrow has ORC's timestamps in nanos only.
     is_unread = (
         isinstance(error, UnsupportedAvroError | pa.ArrowNotImplementedError) or "out of range for nano" in reason
     )
-    if isinstance(error, HarnessError):
+    if isinstance(error, errors.HarnessError):
         return error.within(file=name)
     if is_unread:
         cause = "UnsupportedCodec" if "codec" in reason else "UnsupportedType"
-        return UnsupportedError(f"Cannot read {file.format} file: {reason}; rewrite it", cause=cause, file=name)
+        return errors.UnsupportedError(f"Cannot read {file.format} file: {reason}; rewrite it", cause=cause, file=name)
     if not isinstance(error, pa.ArrowException | OSError | ValueError | KeyError | RecursionError | OverflowError):
         raise error
     message = f"Cannot decode {file.format} file: {reason}; restore it"
-    return CorruptFileError(message, cause="CorruptDataFile", file=name)
+    return errors.CorruptFileError(message, cause="CorruptDataFile", file=name)
 
 
-def wrong_count(file: DataFile, rows: int) -> CorruptFileError:
+def wrong_count(file: DataFile, rows: int) -> errors.CorruptFileError:
     """The error about a file with another number of rows than the metadata says (iceberg 7.2)."""
-    return CorruptFileError(
+    return errors.CorruptFileError(
         f"Cannot read file: it has {rows} rows, the metadata says {file.record_count}; restore the file",
         cause="CorruptDataFile",
         file=shown(file.path, file.physical),
@@ -118,7 +111,7 @@ def position_deletes(file: DataFile, files: Files) -> list[tuple[str, int]]:
         found = [i for i, c in enumerate(stored.columns) if (c.id == field_id if by_id else c.name == name)]
         if len(found) != 1:
             message = f"Cannot read a position delete file: {len(found)} of its columns are {name}, expected one"
-            raise CorruptFileError(message, file=file.path, field=name, rule="iceberg 4.11")
+            raise errors.CorruptFileError(message, file=file.path, field=name, rule="iceberg 4.11")
         places += found
     rows = [tuple(row[place] for place in places) for row in stored.rows]
     check_whole(file, len(rows))
@@ -129,11 +122,8 @@ def position_deletes(file: DataFile, files: Files) -> list[tuple[str, int]]:
         is_whole = False
     if not is_whole:
         message = "A position delete has no path or no position; rewrite the delete"
-        raise CorruptDeleteError(message, file=file.path, rule="iceberg 4.11")
+        raise errors.CorruptDeleteError(message, file=file.path, rule="iceberg 4.11")
     return deletes
-
-
-# Values of Arrow arrays, by the arrays' bytes.
 
 
 def _rows(batches: Iterable[pa.RecordBatch]) -> Iterator[Row]:
@@ -180,9 +170,6 @@ def _parts(type_: pa.DataType) -> tuple[_Kind | None, list[pa.Field]]:
         return "map", [type_.key_field, type_.item_field]
     is_list = pa.types.is_list(type_) or pa.types.is_large_list(type_)
     return ("list", [type_.value_field]) if is_list else (None, [])
-
-
-# Parquet: the annotation of a leaf says its type, else the physical type does.
 
 
 def _open_parquet(data: bytes) -> StoredFile:
@@ -253,9 +240,6 @@ _PHYSICAL: dict[str, dt.Type] = {
     **{"BOOLEAN": dt.BOOLEAN, "INT32": dt.IntegerType(32), "INT64": dt.IntegerType(64), "INT96": dt.INT96},
     **{"FLOAT": dt.FloatType(32), "DOUBLE": dt.FloatType(64), "BYTE_ARRAY": dt.BINARY},
 }
-
-
-# ORC: Arrow's fields carry the attributes of the ORC types (iceberg 7.4).
 
 
 def _open_orc(data: bytes) -> StoredFile:

@@ -26,6 +26,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from itertools import pairwise
 from typing import Any, NamedTuple, NoReturn
 
 from harness.errors import RequestError, UnknownColumnError
@@ -60,13 +61,16 @@ class Filter:
 def parse_filter(text: str, find: Find) -> Filter:
     """The filter that a text means.
 
-    Raises:
-        RequestError: the text is no condition on a row; UnknownColumnError is one.
-        UnsupportedError: the text has something that the oracle does not evaluate.
+    Raises RequestError: the text is no condition on a row. UnsupportedError: the oracle does not evaluate the text.
     """
     if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
         raise RequestError("Cannot parse the filter: a character is half of one; write it in UTF-8")
     parser = _Parser(text, find)
+    for token, after in pairwise(parser.tokens):
+        is_more = token.kind == "word" and token.text.lower() in ("select", "exists")
+        is_aggregate = token.kind == "word" and after.text == "(" and _AGGREGATES.fullmatch(token.text.lower())
+        if is_more or is_aggregate or (token.kind == "sign" and token.text in "?$"):
+            raise RequestError(f"A filter is a condition on one row, got {token.text}")
     try:
         term = parser.term(0)
     except RecursionError:
@@ -255,88 +259,61 @@ class _Parser:
                 raise refused(f"know ESCAPE {escape}")
             self.at += 1
         text, pattern = self.text(left), self.text(right)
-        return _known(
-            lambda value, form: re.fullmatch(_regex(form, escape), value, re.DOTALL) is not None, text, pattern
-        )
+        return _known(lambda value, form: bool(_regex(form, escape).fullmatch(value)), text, pattern)
 
     # Terms without operators.
 
     def atom(self) -> Term:
         """A value, a column, a function, or a term in parentheses."""
-        kind, text = self.token
-        word = self.word
+        (kind, text), word = self.token, self.word
         if kind == "end":
             self.fail("it ends too early" if self.at else "it is empty")
         self.at += 1
-        match kind:
-            case "number":
+        match kind, word:
+            case "number", _:
                 return _number(text)
-            case "text":
+            case "text", _:
                 return constant(dt.STRING, text, literal=text)
-            case "name":
+            case "name", _:
                 return self.column(text)
-            case "sign":
-                return self.signed(word)
-            case _:
-                return self.named(word)
-
-    def named(self, word: str) -> Term:
-        """A value, a function or a column by a word, or a text behind a type's name."""
-        if self.token.kind == "text" and word in _TYPES:
-            return self.typed_text(_TYPES[word])
-        match word:
-            case "not":
-                return _negation(self.boolean(self.term(_NOT)))
-            case "null":
-                return constant(dt.UNKNOWN, None)
-            case "true" | "false":
-                return constant(dt.BOOLEAN, word == "true")
-            case "select" | "exists":
-                raise RequestError("A filter is a condition on one row, got a subquery")
-            case "timestamp" if self.word == "with":
-                self.at -= 1
-                return self.typed_text(self.type())
-            case _:
-                pass
-        if self.word == "(" and (word == "cast" or not _RESERVED.fullmatch(word)):
-            return self.function(word)
-        if word in ("case", "any", "all", "some"):
-            raise refused(f"know {word}, in {self.sql}")
-        if _RESERVED.fullmatch(word):
-            self.fail(f"{word} is in the wrong place")
-        return self.column(self.tokens[self.at - 1].text)
-
-    def typed_text(self, type_: dt.Type) -> Term:
-        """The text that a type stands before."""
-        text = self.token.text
-        if self.token.kind != "text":
-            self.fail(f"expected a text before {text!r}")
-        self.at += 1
-        return cast(constant(dt.STRING, text, literal=text), type_)
-
-    def signed(self, sign: str) -> Term:
-        """What follows a sign at the beginning of a term."""
-        match sign:
-            case "(":
-                if self.word == "select":
-                    raise RequestError("A filter is a condition on one row, got a subquery")
+            case "sign", "(":
                 inner = self.term(0)
                 if self.word == ",":
                     raise refused("know rows")
                 self.expect(")")
                 return self.below(inner)
-            case "-":
+            case "sign", "-":
                 return negative(self.term(_SIGN))
-            case "+":
+            case "sign", "+":
                 return self.term(_SIGN)
-            case "?" | "$":
-                raise RequestError("A filter is a condition on one row, got a parameter")
-            case "*":
-                raise RequestError("A filter is a condition on one row, got a star")
-            case "[" | "{" | "@" | "!" | "~":
-                raise refused(f"know {sign}, in {self.sql}")
+            case "sign", "[" | "{" | "@" | "!" | "~":
+                raise refused(f"know {text}, in {self.sql}")
+            case _, "not":
+                return _negation(self.boolean(self.term(_NOT)))
+            case _, "null":
+                return constant(dt.UNKNOWN, None)
+            case _, "true" | "false":
+                return constant(dt.BOOLEAN, word == "true")
+            case _, "case" | "any" | "all" | "some":
+                raise refused(f"know {text}, in {self.sql}")
+            case _, "cast":
+                return self.function(word)
+            case "word", _ if not _RESERVED.fullmatch(word):
+                return self.named(text, word)
             case _:
-                self.fail(f"{sign} is in the wrong place")
+                self.fail(f"{text} is in the wrong place")
+
+    def named(self, text: str, word: str) -> Term:
+        """A function or a column, or a type with a text behind it."""
+        if self.word == "(":
+            return self.function(word)
+        if (self.token.kind == "text" and word in _TYPES) or (word == "timestamp" and self.word == "with"):
+            self.at -= 1
+            type_ = self.type()
+            self.at += 1
+            value = self.tokens[self.at - 1].text
+            return cast(constant(dt.STRING, value, literal=value), type_)
+        return self.column(text)
 
     def column(self, name: str) -> Term:
         """A column, and the fields inside."""
@@ -380,15 +357,11 @@ class _Parser:
                     raise refused(f"know {word} of {term.type}")
                 holds = math.isnan if word == "isnan" else math.isinf
                 return _truth(lambda row: unless_null(holds, term.evaluate(row)))
-            case _ if _AGGREGATES.fullmatch(word):
-                raise RequestError(f"A filter is a condition on one row, got the aggregate {word}")
             case _:
                 raise refused(f"know the function {word}")
 
     def listed(self, count: int | None = None) -> list[Term]:
         """Terms with commas between them, up to the parenthesis. count: how many there must be."""
-        if self.word == "select":
-            raise RequestError("A filter is a condition on one row, got a subquery")
         found = [self.term(0)]
         while self.accept(","):
             found.append(self.term(0))
@@ -419,18 +392,18 @@ class _Parser:
             raise refused(f"know the type {word}, in {self.sql}")
         return _TYPES[word]
 
-    # Terms of one type.
-
     def boolean(self, term: Term) -> Evaluate:
         """The condition that a term is."""
-        if term.type not in (dt.BOOLEAN, dt.UNKNOWN):
-            raise refused(f"know a condition of type {term.type}, in {self.sql}")
-        return term.evaluate
+        return self.of_type(dt.BOOLEAN, term)
 
     def text(self, term: Term) -> Evaluate:
         """The text that a term is."""
-        if term.type not in (dt.STRING, dt.UNKNOWN):
-            raise refused(f"know text from {term.type}, in {self.sql}")
+        return self.of_type(dt.STRING, term)
+
+    def of_type(self, type_: dt.Type, term: Term) -> Evaluate:
+        """The values of a term of one type, or of NULL."""
+        if term.type not in (type_, dt.UNKNOWN):
+            raise refused(f"know a {type_} from {term.type}, in {self.sql}")
         return term.evaluate
 
 
@@ -462,12 +435,12 @@ def _known(holds: Callable[[Any, Any], bool], left: Evaluate, right: Evaluate) -
 
     def evaluate(row: Values) -> bool | None:
         first, second = left(row), right(row)
-        return None if first is None or second is None else bool(holds(first, second))
+        return None if first is None or second is None else holds(first, second)
 
     return _truth(evaluate)
 
 
-def _regex(like: str, escape: str) -> str:
+def _regex(like: str, escape: str) -> re.Pattern[str]:
     """The regular expression of a LIKE pattern; without ESCAPE, DuckDB has no escape sign."""
     pieces, signs = [], iter(like)
     for sign in signs:
@@ -478,7 +451,7 @@ def _regex(like: str, escape: str) -> str:
             pieces.append(re.escape(following))
         else:
             pieces.append({"%": ".*", "_": "."}.get(sign, re.escape(sign)))
-    return "".join(pieces)
+    return re.compile("".join(pieces), re.DOTALL)
 
 
 def _number(text: str) -> Term:

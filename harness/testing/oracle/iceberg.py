@@ -1,27 +1,33 @@
-"""Plans a read of an Iceberg table, from its current metadata file and moved paths on (iceberg 1.1 to 1.14)."""
+"""An Iceberg table: its current metadata file, moved paths, the deletes of each data file, and the scan of a read.
+
+Spec: Iceberg, "File System Tables", "Scan Planning", "Delete Formats" (iceberg 1.1 to 1.14, 4.1 to 4.28, 5.7, 5.17).
+"""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 
-from harness.errors import (
-    AmbiguousTableError,
-    HarnessError,
-    InvalidTableError,
-    TableNotFoundError,
-    UnknownColumnError,
-)
+from harness import errors
+from harness.testing.oracle.bitmaps import puffin_vector
 from harness.testing.oracle.documents import mapping, needed, optional, parse_json
-from harness.testing.oracle.iceberg_deletes import Positions, applying, check_data, check_deletes, key_columns
-from harness.testing.oracle.iceberg_manifests import DATA, TableFiles, live_files, partition_fields
+from harness.testing.oracle.files import position_deletes
+from harness.testing.oracle.iceberg_manifests import (
+    DATA,
+    EQUALITY_DELETES,
+    LiveFile,
+    TableFiles,
+    live_files,
+    partition_fields,
+    partition_key,
+)
 from harness.testing.oracle.iceberg_metadata import MetadataValues, read_metadata, read_with, select
 from harness.testing.oracle.paths import Files, PathMap, directory_of, is_local, join, local_path
 from harness.testing.oracle.scan import EqualityDelete, Request, Scan, asked
-from harness.testing.oracle.types import METADATA, UNKNOWN, Field, MappedName, StructType
+from harness.testing.oracle.types import METADATA, UNKNOWN, Field, FloatType, MappedName, StructType, children
 
 _SUFFIX = r"(?:\.(?:gz|gzip|zst|zstd))?\.metadata\.json(?:\.(?:gz|gzip|zst|zstd))?"
 _SUFFIXES = (".metadata.json", ".gz.metadata.json", ".metadata.json.gz", ".gzip.metadata.json", ".zstd.metadata.json")
@@ -43,10 +49,10 @@ def _current_metadata(location: str, files: Files) -> str:
             numbers = [(re.fullmatch(rf"v([0-9]+){_SUFFIX}", name), name) for name in names]
             if not names or any(match is None for match, _ in numbers):
                 message = "Cannot tell the current metadata file: there is no version hint; name the file itself"
-                raise AmbiguousTableError(message, cause="AmbiguousMetadata", file=directory, rule="iceberg 1.5")
+                raise errors.AmbiguousTableError(message, cause="AmbiguousMetadata", file=directory, rule="iceberg 1.5")
             ordered = sorted((-int(match[1]), len(name), name) for match, name in numbers if match is not None)
             return join(directory, ordered[0][2])
-    raise TableNotFoundError("There is no table metadata", cause="MetadataNotFound", table=location)
+    raise errors.TableNotFoundError("There is no table metadata", cause="MetadataNotFound", table=location)
 
 
 def path_map(metadata: MetadataValues, files: Files, prefixes: Mapping[str, str]) -> PathMap:
@@ -88,7 +94,9 @@ def _hinted(directory: str, hint: str, files: Files) -> str:
         for path in named:
             if files.has_file(path):
                 return path
-        raise TableNotFoundError(f"There is no metadata of the version hint {hint!r:.80}", cause="MetadataNotFound")
+        raise errors.TableNotFoundError(
+            f"There is no metadata of the version hint {hint!r:.80}", cause="MetadataNotFound"
+        )
     version = int(number[1])
     while (later := _version(directory, version + 1, files)) is not None:
         found, version = later, version + 1
@@ -100,6 +108,174 @@ def _version(directory: str, version: int, files: Files) -> str | None:
     return next((path for path in paths if files.has_file(path)), None)
 
 
+def _check_files(live: Sequence[LiveFile], metadata: MetadataValues) -> None:
+    """Checks the entries by themselves (iceberg 2.13, 4.16, 4.17, 4.21, 4.23)."""
+    manifests: dict[str, str] = {}
+    vectors: set[str | None] = set()
+    for file in live:
+        broken = partial(errors.CorruptDeleteError, file=file.path)
+        if file.content == DATA:
+            if file.path in manifests:
+                message = f"A data file is live twice, in {manifests[file.path]} and {file.manifest}"
+                raise errors.InvalidTableError(message, cause="DuplicateDataFile", file=file.path, rule="iceberg 2.13")
+            manifests[file.path] = file.manifest
+        elif metadata.version < 2:
+            raise errors.InvalidTableError("A v1 table has deletes", cause="UnexpectedDeletes", rule="iceberg 4.16")
+        elif file.content == EQUALITY_DELETES and not file.equality_ids:
+            raise broken("An equality delete file has no equality ids", cause="CorruptManifest", rule="iceberg 4.23")
+        elif file.format == "puffin":
+            if None in (file.referenced, file.offset, file.length) or metadata.version < 3:
+                message = "The entry of a deletion vector is incomplete, or its table older than v3"
+                raise broken(message, cause="CorruptDeletionVector", rule="iceberg 4.17")
+            if file.referenced in vectors:
+                message = f"Data file {file.referenced} has two deletion vectors"
+                raise broken(message, cause="MultipleDVs", rule="iceberg 4.21")
+            vectors.add(file.referenced)
+
+
+def _equality_delete(delete: LiveFile, metadata: MetadataValues) -> EqualityDelete:
+    """An equality delete file with its keys by ascending id: the column reduced to the key, and the ids on the way.
+
+    A column counts in the newest schema that has it, since dropped or renamed (iceberg 4.23, 4.28).
+    """
+    schemas = [(schema, f) for schema in metadata.schemas.values() for f in schema.fields]
+    keys: list[tuple[Field, tuple[int, ...]]] = []
+    for key in sorted(set(delete.equality_ids)):
+        found = ((schema, trail) for schema, f in schemas for trail in _trails(f) if trail[-1].id == key)
+        schema, trail = next(found, (None, ()))
+        unknown = partial(errors.InvalidTableError, cause="UnknownEqualityField", file=delete.path, rule="iceberg 4.23")
+        if schema is None:
+            raise unknown(f"Cannot apply an equality delete: no schema has field id {key}")
+        *parents, column = trail
+        if children(column.type) or not all(isinstance(parent.type, StructType) for parent in parents):
+            raise unknown(f"Cannot apply an equality delete: field {key} is no single value of a row")
+        if isinstance(column.type, FloatType):
+            message = f"Cannot apply an equality delete by {column.name!r} of type {column.type}"
+            raise errors.UnsupportedError(message, cause="UnknownEqualityField", file=delete.path, rule="iceberg 4.23")
+        is_current = schema is metadata.current_schema
+        column = column if is_current else replace(column, required=False)
+        for parent in reversed(parents):
+            column = replace(parent, type=StructType((column,)), required=parent.required and is_current)
+        keys.append((column, tuple(f.id for f in trail)))
+    return EqualityDelete(delete, tuple(column for column, _ in keys), tuple(path for _, path in keys))
+
+
+def _trails(field: Field) -> Iterator[tuple[Field, ...]]:
+    """A field and each field below, with the fields above."""
+    yield (field,)
+    for child in children(field.type):
+        yield from ((field, *trail) for trail in _trails(child))
+
+
+@dataclass(frozen=True)
+class _Applying:
+    """The deletes of one data file.
+
+    vector: its deletion vector, beside which no position delete file counts (iceberg 4.5).
+    positions: position delete files that apply to it, where their rows name it.
+    foreign: position delete files that do not apply, and so may not name it (iceberg 4.4).
+    equality: equality delete files.
+    """
+
+    vector: LiveFile | None
+    positions: tuple[LiveFile, ...]
+    foreign: tuple[LiveFile, ...]
+    equality: tuple[LiveFile, ...]
+
+
+def _applying(data: LiveFile, deletes: Sequence[LiveFile]) -> _Applying:
+    """Holds every delete file of the snapshot against a data file (iceberg 4.3, 4.4)."""
+    equality = tuple(
+        d
+        for d in deletes
+        if d.content == EQUALITY_DELETES
+        and data.sequence_number < d.sequence_number
+        and (d.spec.is_unpartitioned or partition_key(d) == partition_key(data))  # iceberg 4.6
+    )
+    for vector in (d for d in deletes if d.format == "puffin" and d.referenced == data.path):
+        if vector.sequence_number < data.sequence_number or partition_key(vector) != partition_key(data):
+            raise _mismatch(vector, data, "iceberg 4.3")
+        return _Applying(vector, (), (), equality)
+    positions: list[LiveFile] = []
+    foreign: list[LiveFile] = []
+    for delete in deletes:
+        if delete.content == EQUALITY_DELETES or delete.format == "puffin":
+            continue
+        if delete.sequence_number < data.sequence_number or delete.referenced not in (None, data.path):
+            continue
+        if partition_key(delete) == partition_key(data):
+            positions.append(delete)
+        elif delete.referenced is not None:
+            raise _mismatch(delete, data, "iceberg 4.4")
+        else:
+            foreign.append(delete)
+    return _Applying(None, tuple(positions), tuple(foreign), equality)
+
+
+def _mismatch(delete: LiveFile, data: LiveFile, rule: str) -> errors.CorruptDeleteError:
+    return errors.CorruptDeleteError(
+        f"A delete of spec {delete.spec.id}, partition {dict(delete.partition)} and sequence number "
+        f"{delete.sequence_number} names data file {data.path} of spec {data.spec.id}, partition "
+        f"{dict(data.partition)} and sequence number {data.sequence_number}",
+        cause="DeletePartitionMismatch",
+        file=delete.path,
+        rule=rule,
+    )
+
+
+@dataclass(frozen=True)
+class _Positions:
+    """The deleted positions of a snapshot's data files. read: the rows of position delete files so far."""
+
+    targets: Sequence[tuple[LiveFile, _Applying]]
+    files: TableFiles
+    read: dict[str, list[tuple[str, int]]] = field(default_factory=dict)
+
+    def of(self, data: LiveFile, deletes: _Applying) -> set[int]:
+        """The deleted positions of a data file."""
+        if deletes.vector is not None:
+            return _vector(deletes.vector, data, self.files)
+        for delete in deletes.foreign:
+            if any(path == data.path for path, _ in self._rows(delete)):
+                raise _mismatch(delete, data, "iceberg 4.4")
+        rows = [row for delete in deletes.positions for row in self._rows(delete)]
+        return {position for path, position in rows if path == data.path}
+
+    def _rows(self, delete: LiveFile) -> list[tuple[str, int]]:
+        if delete.path not in self.read:
+            rows = position_deletes(delete, self.files.files)
+            # A file for one data file may not name another that it would hit (iceberg 4.4).
+            named = set() if delete.referenced is None else {path for path, _ in rows} - {delete.referenced}
+            for data, deletes in self.targets:
+                if data.path in named and deletes.vector is None and delete.sequence_number >= data.sequence_number:
+                    raise _mismatch(delete, data, "iceberg 4.4")
+            self.read[delete.path] = rows
+        return self.read[delete.path]
+
+
+def _vector(vector: LiveFile, data: LiveFile, files: TableFiles) -> set[int]:
+    """A deletion vector (iceberg 4.17 to 4.20)."""
+    length, offset, puffin = vector.length or 0, vector.offset or 0, files.read(vector.path)
+    if puffin[:4] != b"PFA1" or puffin[-4:] != b"PFA1":
+        message = "Cannot read deletion vector: its file is no Puffin file"
+        raise errors.CorruptFileError(message, cause="CorruptDeletionVector", file=vector.path, rule="iceberg 4.22")
+    blob = puffin[offset : offset + length]
+    try:
+        if len(blob) != length:
+            raise ValueError(f"{len(blob)} of {length} bytes")
+        positions = puffin_vector(blob)
+        if len(positions) != vector.record_count:
+            raise ValueError(f"{len(positions)} positions, its entry says {vector.record_count}")
+        if positions and data.record_count is not None and max(positions) >= data.record_count:
+            raise ValueError(f"position {max(positions)} of {data.record_count} rows")
+    except ValueError as error:
+        message = f"Cannot read deletion vector: {error}"
+        raise errors.CorruptDeleteError(
+            message, cause="CorruptDeletionVector", file=vector.path, rule="iceberg 4.18"
+        ) from error
+    return positions
+
+
 def scan_iceberg(request: Request, files: Files) -> Scan:
     """The scan of a read, with all live data files in it."""
     path = _current_metadata(request.location, files)
@@ -108,20 +284,19 @@ def scan_iceberg(request: Request, files: Files) -> Scan:
         snapshot, schema = select(metadata, request)
         metadata = read_with(metadata, schema)
         name_mapping = _name_mapping(metadata)
-    except HarnessError as error:
+    except errors.HarnessError as error:
         raise error.within(file=path) from error.__cause__
     columns, condition, used = asked(request, schema, lambda field: _typed(field, metadata))
     if "_row_commit_version" in used:
-        raise UnknownColumnError("Only Delta tables have _row_commit_version", field="_row_commit_version")
+        raise errors.UnknownColumnError("Only Delta tables have _row_commit_version", field="_row_commit_version")
     table = TableFiles(files, path_map(metadata, files, request.path_map))
     live = () if snapshot is None else live_files(metadata, snapshot, table)
-    deletes = tuple(file for file in live if file.content != DATA)
-    check_deletes(deletes, metadata)
-    check_data(live)
-    targets = [(file, applying(file, deletes)) for file in live if file.content == DATA]
+    _check_files(live, metadata)
+    deletes = [file for file in live if file.content != DATA]
+    targets = [(file, _applying(file, deletes)) for file in live if file.content == DATA]
     hitting = {id(delete): delete for _, found in targets for delete in found.equality}
-    keys = {key: EqualityDelete(delete, *key_columns(delete, metadata)) for key, delete in hitting.items()}
-    positions = Positions(targets, table)
+    keys = {key: _equality_delete(delete, metadata) for key, delete in hitting.items()}
+    positions = _Positions(targets, table)
     return Scan(
         table=request.location,
         format="iceberg",
@@ -160,7 +335,7 @@ def _mapped(level: list[object], ids: set[int]) -> tuple[MappedName, ...]:
     for entry in map(mapping, level):
         names, field_id = optional(entry, "names", list) or [], optional(entry, "field-id", int)
         if seen & set(names) or len(set(names)) < len(names) or field_id in ids:
-            raise InvalidTableError(f"The name mapping repeats {names} or {field_id}", rule="iceberg 5.7")
+            raise errors.InvalidTableError(f"The name mapping repeats {names} or {field_id}", rule="iceberg 5.7")
         seen |= set(names)
         ids |= set() if field_id is None else {field_id}
         fields = _mapped(optional(entry, "fields", list) or [], ids)

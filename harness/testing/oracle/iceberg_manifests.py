@@ -5,22 +5,13 @@ Spec: Iceberg, "Manifest Lists", "Manifests", "Sequence Number Inheritance", "Fi
 
 from __future__ import annotations
 
-import math
-import struct
 import uuid
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, TypeAlias
 
-from harness.errors import (
-    CorruptFileError,
-    EncryptedTableError,
-    HarnessError,
-    InvalidTableError,
-    MissingFileError,
-    UnsupportedError,
-)
+from harness import errors
 from harness.testing.oracle import types as dt
 from harness.testing.oracle.avro import UnsupportedAvroError, open_avro
 from harness.testing.oracle.documents import of_kind, parse_json
@@ -63,7 +54,7 @@ class TableFiles:
         physical = self.paths.physical(path)
         try:
             return self.files.read(physical)
-        except MissingFileError as error:
+        except errors.MissingFileError as error:
             error.file = shown(path, physical)
             raise
 
@@ -79,24 +70,23 @@ class _Manifest:
 
 def live_files(metadata: MetadataValues, snapshot: ListedSnapshot, table: TableFiles) -> tuple[LiveFile, ...]:
     """Every live file of the snapshot, data and deletes, in the order of its manifests."""
-    return tuple(file for manifest in _manifests(snapshot, table) for file in _entries(metadata, manifest, table))
+    return tuple(file for m in _manifests(snapshot, table) for file in _ManifestReader(metadata, m, table).live())
 
 
 def read_avro(data: bytes, *, file: str) -> tuple[dict[str, str], tuple[RawColumn, ...], list[_Record]]:
     """Header, columns and records of a container file; `file` is its path, for messages (iceberg 2.14, 2.19)."""
     if data[:4] == b"AGS1":
-        raise EncryptedTableError("Cannot read an encrypted file", cause="EncryptedTable", file=file)
+        raise errors.EncryptedTableError("Cannot read an encrypted file", cause="EncryptedTable", file=file)
     try:
         stored = open_avro(data, is_manifest=True)
         records = [_record(stored.columns, row) for row in stored.rows]
     except UnsupportedAvroError as error:
         message = f"Cannot read Avro file: {error}"
-        raise UnsupportedError(message, cause="UnsupportedCodec", file=file, rule="iceberg 2.14") from error
+        raise errors.UnsupportedError(message, cause="UnsupportedCodec", file=file, rule="iceberg 2.14") from error
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RecursionError) as error:
         message = f"Cannot decode Avro file: {error!r}"
-        raise CorruptFileError(message, cause="CorruptManifest", file=file, rule="iceberg 2.14") from error
-    header = {key: value.decode("utf-8", "replace") for key, value in stored.header.items()}
-    return header, stored.columns, records
+        raise errors.CorruptFileError(message, cause="CorruptManifest", file=file, rule="iceberg 2.14") from error
+    return {key: value.decode("utf-8", "replace") for key, value in stored.header.items()}, stored.columns, records
 
 
 def _record(columns: Sequence[RawColumn], values: Sequence[Any]) -> _Record:
@@ -126,15 +116,16 @@ def _manifests(snapshot: ListedSnapshot, table: TableFiles) -> Iterator[_Manifes
     if snapshot.manifest_list is None:
         yield from (_Manifest(path=path, spec_id=None) for path in snapshot.manifests)  # iceberg 1.27
         return
-    _, _, rows = read_avro(table.read(snapshot.manifest_list), file=snapshot.manifest_list)
-    for row in rows:
+    for row in read_avro(table.read(snapshot.manifest_list), file=snapshot.manifest_list)[2]:
         path, spec_id = _get(row, 500, "manifest_path"), _get(row, 502, "partition_spec_id")
         content = _get(row, 517, "content") or 0
         if path is None or spec_id is None or content not in (0, 1):
             message = f"A manifest has path {path!r}, spec {spec_id!r} and content {content!r}"
-            raise CorruptFileError(message, cause="CorruptManifest", file=snapshot.manifest_list, rule="iceberg 2.2")
+            raise errors.CorruptFileError(
+                message, cause="CorruptManifest", file=snapshot.manifest_list, rule="iceberg 2.2"
+            )
         if _get(row, 519, "key_metadata"):
-            raise EncryptedTableError("Cannot read an encrypted manifest", file=path, rule="iceberg 2.19")
+            raise errors.EncryptedTableError("Cannot read an encrypted manifest", file=path, rule="iceberg 2.19")
         yield _Manifest(
             path=path,
             spec_id=spec_id,
@@ -144,141 +135,139 @@ def _manifests(snapshot: ListedSnapshot, table: TableFiles) -> Iterator[_Manifes
         )
 
 
-def _entries(metadata: MetadataValues, manifest: _Manifest, table: TableFiles) -> Iterator[LiveFile]:
-    header, columns, records = read_avro(table.read(manifest.path), file=manifest.path)
-    spec = _spec(metadata, manifest, header)
-    types = {_key(c): c.type for c in _parts(_parts(columns, 2), 102)}  # of the partition tuple
-    next_row_id = None if manifest.is_deletes else manifest.first_row_id
-    for entry in records:
-        status, record = _get(entry, 0, "status"), _get(entry, 2, "data_file")
-        if status not in (_EXISTING, _ADDED, _DELETED) or record is None:
-            raise _corrupt(f"an entry has status {status!r}", manifest, "iceberg 2.6")
-        if status == _DELETED:
-            continue
-        if header.get("content") == "deletes" and not manifest.is_deletes and _get(record, 134, "content") is None:
-            raise _corrupt("it holds deletes, its list says data, an entry neither", manifest, "iceberg 2.4")
-        path, count = _get(record, 100, "file_path"), _get(record, 103, "record_count")
-        if path is None:
-            raise _corrupt("an entry has no path", manifest, "iceberg 2.7")
+class _ManifestReader:
+    """Reads a manifest; next_row_id: of the next data file without a row id of its own; None: no file has one."""
+
+    def __init__(self, metadata: MetadataValues, manifest: _Manifest, table: TableFiles) -> None:
+        self.metadata, self.manifest, self.table = metadata, manifest, table
+        self.header, columns, self.records = read_avro(table.read(manifest.path), file=manifest.path)
+        for field_id in (2, 102):  # down to the partition tuple
+            columns = next((c.parts for c in columns if c.id == field_id), ())
+        self.types = {_key(c): c.type for c in columns}
+        self.spec = self._spec()
+        self.next_row_id = None if manifest.is_deletes else manifest.first_row_id
+
+    def live(self) -> Iterator[LiveFile]:
+        """The entries of files that are not deleted."""
+        for entry in self.records:
+            status, record = _get(entry, 0, "status"), _get(entry, 2, "data_file")
+            if status not in (_EXISTING, _ADDED, _DELETED) or record is None:
+                raise self._corrupt(f"an entry has status {status!r}", "iceberg 2.6")
+            if status != _DELETED:
+                path = _get(record, 100, "file_path")
+                if path is None:
+                    raise self._corrupt("an entry has no path", "iceberg 2.7")
+                try:
+                    yield self._file(path, record, self._sequence_number(_get(entry, 3, "sequence_number"), status))
+                except errors.HarnessError as error:
+                    raise error.within(file=path) from error.__cause__
+
+    def _file(self, path: str, record: _Record, sequence_number: int) -> LiveFile:
+        content, count = _get(record, 134, "content"), _get(record, 103, "record_count")
+        if content is None and self.header.get("content") == "deletes" and not self.manifest.is_deletes:
+            raise self._corrupt("it holds deletes, its list says data, an entry neither", "iceberg 2.4")
         count = None if count is None or count < 0 else count  # iceberg 2.21
-        try:
-            first_row_id, next_row_id = _row_ids(next_row_id, _get(record, 142, "first_row_id"), count, manifest)
-            partition = _partition(_get(record, 102, "partition") or {}, spec, types, metadata, manifest)
-            number = _sequence_number(_get(entry, 3, "sequence_number"), status, manifest, header)
-            yield _live_file(record, path, count, partition, spec, number, first_row_id, manifest, table)
-        except HarnessError as error:
-            raise error.within(file=path) from error.__cause__
+        if _get(record, 131, "key_metadata"):
+            raise errors.EncryptedTableError(
+                "Cannot read an encrypted file", cause="EncryptedTable", rule="iceberg 2.19"
+            )
+        partition = self._partition(_get(record, 102, "partition") or {})
+        identities = [f for f in self.spec.fields if f.transform == "identity" and f.source is not None]
+        return LiveFile(
+            manifest=self.manifest.path,
+            content=content or 0,
+            path=path,
+            physical=self.table.paths.physical(path),
+            format=self._format(content or 0, _get(record, 101, "file_format")),
+            spec=self.spec,
+            spec_id=self.spec.id,
+            partition=partition,
+            constants={f.source or 0: partition.get(f.id) for f in identities},  # iceberg 5.2
+            record_count=count,
+            sequence_number=sequence_number,
+            first_row_id=self._first_row_id(_get(record, 142, "first_row_id"), count),
+            equality_ids=tuple(_get(record, 135, "equality_ids") or ()),
+            referenced=_get(record, 143, "referenced_data_file"),
+            offset=_get(record, 144, "content_offset"),
+            length=_get(record, 145, "content_size_in_bytes"),
+        )
 
+    def _format(self, content: int, format_: str | None) -> str:
+        is_kind = content in (DATA, POSITION_DELETES, EQUALITY_DELETES)
+        if not is_kind or (content == DATA) is self.manifest.is_deletes:
+            raise self._corrupt(f"content {content!r} in a manifest of the other kind", "iceberg 2.20")
+        if format_ is None:
+            raise self._corrupt("an entry has no file format", "iceberg 2.7")
+        name = format_.lower()
+        if name not in ("parquet", "avro", "orc") and (name, content) != ("puffin", POSITION_DELETES):
+            message = f"Cannot read a file of format {name!r}"
+            raise errors.UnsupportedError(message, cause="UnsupportedFormat", rule="iceberg 2.20")
+        return name
 
-def _parts(columns: Sequence[RawColumn], field_id: int) -> tuple[RawColumn, ...]:
-    return next((c.parts for c in columns if c.id == field_id), ())
+    def _sequence_number(self, written: int | None, status: int) -> int:
+        """The sequence number (iceberg 2.9). An older file in a v1 manifest precedes all numbers."""
+        if written is not None:
+            return written
+        if self.manifest.sequence_number == 0 or status == _ADDED:
+            return self.manifest.sequence_number
+        if self.header.get("format-version") == "1":
+            return 0
+        message = "An existing entry has no sequence number, so which deletes hit it is unknown"
+        raise errors.InvalidTableError(message, cause="MissingSequenceNumber", rule="iceberg 2.9")
 
+    def _first_row_id(self, written: int | None, count: int | None) -> int | None:
+        """The id of the file's first row, which is inherited in the order of entries (iceberg 2.11)."""
+        running = self.next_row_id
+        if running is None or written is not None:
+            return None if running is None else written
+        if count is None:
+            raise self._corrupt("row ids need record counts", "iceberg 2.11")
+        self.next_row_id = running + count
+        return running
 
-def _live_file(
-    record: _Record,
-    path: str,
-    count: int | None,
-    partition: Mapping[int, Any],
-    spec: Spec,
-    sequence_number: int,
-    first_row_id: int | None,
-    manifest: _Manifest,
-    table: TableFiles,
-) -> LiveFile:
-    content = _get(record, 134, "content") or 0
-    if _get(record, 131, "key_metadata"):
-        raise EncryptedTableError("Cannot read an encrypted file", cause="EncryptedTable", rule="iceberg 2.19")
-    identities = [f for f in spec.fields if f.transform == "identity" and f.source is not None]
-    return LiveFile(
-        manifest=manifest.path,
-        content=content,
-        path=path,
-        physical=table.paths.physical(path),
-        format=_format(content, _get(record, 101, "file_format"), manifest),
-        spec=spec,
-        spec_id=spec.id,
-        partition=partition,
-        constants={f.source or 0: partition.get(f.id) for f in identities},  # iceberg 5.2
-        record_count=count,
-        sequence_number=sequence_number,
-        first_row_id=first_row_id,
-        equality_ids=tuple(_get(record, 135, "equality_ids") or ()),
-        referenced=_get(record, 143, "referenced_data_file"),
-        offset=_get(record, 144, "content_offset"),
-        length=_get(record, 145, "content_size_in_bytes"),
-    )
+    def _spec(self) -> Spec:
+        """The table's spec, else the one in the manifest's header (iceberg 1.27, 2.22)."""
+        written, spec_id = self.header.get("partition-spec-id", ""), self.manifest.spec_id
+        if spec_id is None:
+            spec_id = int(written) if written.isdecimal() else 0
+        if spec_id in self.metadata.specs:
+            return self.metadata.specs[spec_id]
+        text = self.header.get("partition-spec")
+        if text is None or written not in ("", str(spec_id)):
+            message = f"There is no partition spec {spec_id}"
+            raise errors.InvalidTableError(message, cause="MissingSpec", file=self.manifest.path, rule="iceberg 2.22")
+        value = parse_json(text)
+        fields = value.get("fields") if isinstance(value, dict) else value
+        if not isinstance(fields, list):
+            raise self._corrupt("its header has no partition spec", "iceberg 2.22")
+        return Spec(spec_id, spec_fields(fields))
 
+    def _partition(self, written: _Record) -> dict[int, Any]:
+        """The tuple by field id; by position where a v1 writer gave no ids; what is absent is null (iceberg 2.17)."""
+        has_ids = any(isinstance(key, int) for key in written)
+        values: dict[int, Any] = {}
+        for place, part in enumerate(self.spec.fields):
+            key: int | str = part.id if has_ids else next(iter([*written][place : place + 1]), "")
+            value, type_ = written.get(key), value_type(part, self.metadata)
+            try:
+                is_null = value is None or part.transform == "void"
+                values[part.id] = None if is_null else _stored(value, type_, self.types.get(key))
+            except ValueError as error:
+                raise self._corrupt(f"partition field {part.name!r}: {error}", "iceberg 2.18") from error
+        return values
 
-def _format(content: int, format_: str | None, manifest: _Manifest) -> str:
-    if content not in (DATA, POSITION_DELETES, EQUALITY_DELETES) or (content == DATA) is manifest.is_deletes:
-        raise _corrupt(f"content {content!r} in a manifest of the other kind", manifest, "iceberg 2.20")
-    if format_ is None:
-        raise _corrupt("an entry has no file format", manifest, "iceberg 2.7")
-    name = format_.lower()
-    if name not in ("parquet", "avro", "orc") and (name, content) != ("puffin", POSITION_DELETES):
-        message = f"Cannot read a file of format {name!r}"
-        raise UnsupportedError(message, cause="UnsupportedFormat", rule="iceberg 2.20")
-    return name
-
-
-def _sequence_number(written: int | None, status: int, manifest: _Manifest, header: Mapping[str, str]) -> int:
-    """The sequence number (iceberg 2.9). An older file in a v1 manifest precedes all numbers."""
-    if written is not None:
-        return written
-    if manifest.sequence_number == 0 or status == _ADDED:
-        return manifest.sequence_number
-    if header.get("format-version") == "1":
-        return 0
-    message = "An existing entry has no sequence number, so which deletes hit it is unknown"
-    raise InvalidTableError(message, cause="MissingSequenceNumber", rule="iceberg 2.9")
-
-
-def _row_ids(
-    running: int | None, written: int | None, count: int | None, manifest: _Manifest
-) -> tuple[int | None, int | None]:
-    """The first row id of a file, and of the next file without one of its own; None: no file has (iceberg 2.11)."""
-    if running is None or written is not None:
-        return None if running is None else written, running
-    if count is None:
-        raise _corrupt("row ids need record counts", manifest, "iceberg 2.11")
-    return running, running + count
-
-
-def _spec(metadata: MetadataValues, manifest: _Manifest, header: Mapping[str, str]) -> Spec:
-    """The table's spec, else the one in the manifest's header (iceberg 1.27, 2.22)."""
-    written = header.get("partition-spec-id", "")
-    spec_id = manifest.spec_id if manifest.spec_id is not None else int(written) if written.isdecimal() else 0
-    if spec_id in metadata.specs:
-        return metadata.specs[spec_id]
-    text = header.get("partition-spec")
-    if text is None or written not in ("", str(spec_id)):
-        message = f"There is no partition spec {spec_id}"
-        raise InvalidTableError(message, cause="MissingSpec", file=manifest.path, rule="iceberg 2.22")
-    value = parse_json(text)
-    fields = value.get("fields") if isinstance(value, dict) else value
-    if not isinstance(fields, list):
-        raise _corrupt("its header has no partition spec", manifest, "iceberg 2.22")
-    return Spec(spec_id, spec_fields(fields))
-
-
-def _corrupt(reason: str, manifest: _Manifest, rule: str) -> CorruptFileError:
-    return CorruptFileError(f"Invalid manifest: {reason}", cause="CorruptManifest", file=manifest.path, rule=rule)
-
-
-# Partition tuples.
+    def _corrupt(self, reason: str, rule: str) -> errors.CorruptFileError:
+        message = f"Invalid manifest: {reason}"
+        return errors.CorruptFileError(message, cause="CorruptManifest", file=self.manifest.path, rule=rule)
 
 
 def partition_key(file: LiveFile) -> Hashable:
     """Equal for equal tuples of one spec only; nulls are equal, floats are told apart by bits (iceberg 2.18, 4.1)."""
     values = [file.partition.get(f.id) for f in file.spec.fields if f.transform != "void"]
-    return (file.spec.id, *(_bits(v) if isinstance(v, float) else (isinstance(v, bool), repr(v)) for v in values))
+    return (file.spec.id, *map(repr, values))  # the text of a float says its bits, and all NaNs are one
 
 
-def _bits(value: float) -> str:
-    return "NaN" if math.isnan(value) else struct.pack(">d", value).hex()
-
-
-def _value_type(part: SpecField, metadata: MetadataValues) -> dt.Type:
+def value_type(part: SpecField, metadata: MetadataValues) -> dt.Type:
     """The type of a partition field's values, by the newest type of its source column (iceberg 1.21, 2.18)."""
     name = part.transform.partition("[")[0]
     if name == "day":
@@ -296,25 +285,9 @@ def partition_fields(metadata: MetadataValues) -> tuple[Field, ...]:
     for part in (f for spec in metadata.specs.values() for f in spec.fields):
         if part.transform.startswith("unknown "):
             message = f"Cannot show _partition: transform {part.transform} of {part.name!r}"
-            raise UnsupportedError(message, cause="UnsupportedType", rule="iceberg 5.17")
-        found.setdefault(part.id, Field(id=part.id, name=part.name, type=_value_type(part, metadata)))
+            raise errors.UnsupportedError(message, cause="UnsupportedType", rule="iceberg 5.17")
+        found.setdefault(part.id, Field(id=part.id, name=part.name, type=value_type(part, metadata)))
     return tuple(found[id_] for id_ in sorted(found))
-
-
-def _partition(
-    written: _Record, spec: Spec, types: Mapping[int | str, Any], metadata: MetadataValues, manifest: _Manifest
-) -> dict[int, Any]:
-    """The tuple by field id; by position where a v1 writer gave no ids; what is absent is null (iceberg 2.17)."""
-    has_ids = any(isinstance(key, int) for key in written)
-    values: dict[int, Any] = {}
-    for place, part in enumerate(spec.fields):
-        key: int | str = part.id if has_ids else [*written, *[""] * len(spec.fields)][place]
-        value = written.get(key) if part.transform != "void" else None
-        try:
-            values[part.id] = None if value is None else _stored(value, _value_type(part, metadata), types.get(key))
-        except ValueError as error:
-            raise _corrupt(f"partition field {part.name!r}: {error}", manifest, "iceberg 2.18") from error
-    return values
 
 
 def _stored(value: Any, type_: dt.Type, written: object) -> Any:

@@ -9,16 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from harness.errors import (
-    CorruptFileError,
-    EncryptedTableError,
-    InvalidTableError,
-    IsAViewError,
-    RequestError,
-    SnapshotNotFoundError,
-    TableNotFoundError,
-    UnsupportedError,
-)
+from harness import errors
 from harness.testing.oracle import types as dt
 from harness.testing.oracle.documents import Document, mapping, needed, of_kind, optional, parse_json, streams, unzstd
 from harness.testing.oracle.scan import Request
@@ -86,19 +77,19 @@ def read_metadata(data: bytes, *, file: str) -> MetadataValues:
     """The metadata file with these bytes (iceberg 1.9, 1.15)."""
     document = parse_json(_plain(data))
     if not isinstance(document, dict) or not document.keys() & {"format-version", "view-uuid"}:
-        raise TableNotFoundError("The file is no table metadata", cause="NotATable", rule="iceberg 1.15")
+        raise errors.TableNotFoundError("The file is no table metadata", cause="NotATable", rule="iceberg 1.15")
     if document.get("view-uuid") is not None:
-        raise IsAViewError("The metadata is a view's", rule="iceberg 1.9")
+        raise errors.IsAViewError("The metadata is a view's", rule="iceberg 1.9")
     version = needed(document, "format-version", int)
     if version not in (1, 2, 3):
         message = f"Cannot read Iceberg format version {version}"
-        raise UnsupportedError(message, cause="UnsupportedVersion", rule="iceberg 1.15")
+        raise errors.UnsupportedError(message, cause="UnsupportedVersion", rule="iceberg 1.15")
     schemas, current_schema = _schemas(document, version)
     snapshots = _snapshots(document)
     current_id = optional(document, "current-snapshot-id", int)
     if current_id not in (None, -1, *snapshots):
         message = f"The current snapshot {current_id} is not in the table"
-        raise InvalidTableError(message, cause="MissingSnapshot", rule="iceberg 1.24")
+        raise errors.InvalidTableError(message, cause="MissingSnapshot", rule="iceberg 1.24")
     current = snapshots.get(-1 if current_id is None else current_id)
     return MetadataValues(
         file=file,
@@ -122,7 +113,7 @@ def select(metadata: MetadataValues, request: Request) -> tuple[ListedSnapshot |
     """The snapshot to read, None for no rows, and the schema of its rows (iceberg 1.32 to 1.37)."""
     snapshot_id, timestamp_ms, ref = request.snapshot_id, request.timestamp_ms, request.ref
     if sum(selector is not None for selector in (snapshot_id, timestamp_ms, ref)) > 1:
-        raise RequestError("Cannot select by several of snapshot_id, timestamp_ms and ref", rule="iceberg 1.32")
+        raise errors.RequestError("Cannot select by several of snapshot_id, timestamp_ms and ref", rule="iceberg 1.32")
     snapshot, is_historic = metadata.current, False
     if snapshot_id is not None:
         snapshot, is_historic = metadata.snapshots.get(snapshot_id), True
@@ -130,19 +121,19 @@ def select(metadata: MetadataValues, request: Request) -> tuple[ListedSnapshot |
         # The log's entry of the latest time that is not after; of equal ones the last (iceberg 1.33, 1.34).
         past = [(time, place, id_) for place, (time, id_) in enumerate(metadata.log) if time <= timestamp_ms]
         if not past:
-            raise SnapshotNotFoundError(f"There is no snapshot at {timestamp_ms}", cause="NoSnapshotAtTime")
+            raise errors.SnapshotNotFoundError(f"There is no snapshot at {timestamp_ms}", cause="NoSnapshotAtTime")
         snapshot, is_historic = metadata.snapshots.get(max(past)[2]), True
     elif ref is not None and (ref != "main" or "main" in metadata.refs):
         snapshot, is_historic = _of_ref(metadata, ref)
     if snapshot is None and is_historic:
-        raise SnapshotNotFoundError("Cannot find the snapshot", cause="MissingSnapshot", snapshot=snapshot_id)
+        raise errors.SnapshotNotFoundError("Cannot find the snapshot", cause="MissingSnapshot", snapshot=snapshot_id)
     if snapshot is not None and snapshot.is_encrypted:
-        raise EncryptedTableError("Cannot read an encrypted snapshot", snapshot=snapshot.id, rule="iceberg 1.31")
+        raise errors.EncryptedTableError("Cannot read an encrypted snapshot", snapshot=snapshot.id, rule="iceberg 1.31")
     if snapshot is None or not is_historic or snapshot.schema_id is None:
         return snapshot, metadata.current_schema
     if snapshot.schema_id not in metadata.schemas:
         message = f"Snapshot {snapshot.id} has schema {snapshot.schema_id}, which is not in the table"
-        raise InvalidTableError(message, cause="MissingSchema", rule="iceberg 1.35")
+        raise errors.InvalidTableError(message, cause="MissingSchema", rule="iceberg 1.35")
     return snapshot, metadata.schemas[snapshot.schema_id]
 
 
@@ -158,11 +149,13 @@ def read_with(metadata: MetadataValues, schema: Schema) -> MetadataValues:
 def _of_ref(metadata: MetadataValues, ref: str) -> tuple[ListedSnapshot, bool]:
     """A branch's or tag's snapshot, and whether its own schema counts: for tags only (iceberg 1.35)."""
     if ref not in metadata.refs:
-        raise SnapshotNotFoundError(f"There is no branch or tag {ref!r}", cause="MissingSnapshot", rule="iceberg 1.37")
+        raise errors.SnapshotNotFoundError(
+            f"There is no branch or tag {ref!r}", cause="MissingSnapshot", rule="iceberg 1.37"
+        )
     snapshot_id, is_tag = metadata.refs[ref]
     if snapshot_id not in metadata.snapshots:
         message = f"Snapshot {snapshot_id} of {ref!r} is not in the table"
-        raise InvalidTableError(message, cause="MissingSnapshot", rule="iceberg 1.25")
+        raise errors.InvalidTableError(message, cause="MissingSnapshot", rule="iceberg 1.25")
     return metadata.snapshots[snapshot_id], is_tag
 
 
@@ -173,7 +166,7 @@ def _plain(data: bytes) -> bytes:
             return unzstd(data)
         return streams("gzip", data) if data[:2] == b"\x1f\x8b" else data
     except (OSError, ValueError, zlib.error) as error:
-        raise CorruptFileError(f"Cannot decompress metadata file: {error}", rule="iceberg 1.7") from error
+        raise errors.CorruptFileError(f"Cannot decompress metadata file: {error}", rule="iceberg 1.7") from error
 
 
 def _schemas(document: Document, version: int) -> tuple[dict[int, Schema], Schema]:
@@ -184,13 +177,13 @@ def _schemas(document: Document, version: int) -> tuple[dict[int, Schema], Schem
         listed = [needed(document, "schema", dict, cause="MissingSchema")]
         current = schema_of(listed[0]).id
     else:
-        raise InvalidTableError("Missing schemas", cause="MissingSchema", rule="iceberg 1.17")
+        raise errors.InvalidTableError("Missing schemas", cause="MissingSchema", rule="iceberg 1.17")
     schemas: dict[int, Schema] = {}
     for schema in (schema_of(mapping(item)) for item in listed):
         if schemas.setdefault(schema.id, schema) != schema:
-            raise InvalidTableError(f"Schema id {schema.id} has two meanings", rule="iceberg 1.17")
+            raise errors.InvalidTableError(f"Schema id {schema.id} has two meanings", rule="iceberg 1.17")
     if current not in schemas:
-        raise InvalidTableError(f"There is no schema {current}", cause="MissingSchema", rule="iceberg 1.17")
+        raise errors.InvalidTableError(f"There is no schema {current}", cause="MissingSchema", rule="iceberg 1.17")
     newest_first = sorted(schemas.values(), key=lambda s: (s.id != current, -s.id))
     return {schema.id: schema for schema in newest_first}, schemas[current]
 
@@ -201,13 +194,13 @@ def _specs(document: Document, version: int) -> dict[int, Spec]:
         fields = needed(document, "partition-spec", list, cause="MissingSpec")
         return {0: Spec(0, spec_fields(fields))}
     if listed is None:
-        raise InvalidTableError("Missing partition-specs", cause="MissingSpec", rule="iceberg 1.17")
+        raise errors.InvalidTableError("Missing partition-specs", cause="MissingSpec", rule="iceberg 1.17")
     specs: dict[int, Spec] = {}
     for item in listed:
         fields = needed(item, "fields", list)
         spec = Spec(needed(item, "spec-id", int), spec_fields(fields))
         if specs.setdefault(spec.id, spec) != spec:
-            raise InvalidTableError(f"Partition spec id {spec.id} has two meanings", rule="iceberg 1.17")
+            raise errors.InvalidTableError(f"Partition spec id {spec.id} has two meanings", rule="iceberg 1.17")
     return specs
 
 
@@ -217,7 +210,7 @@ def spec_fields(fields: list[Any]) -> tuple[SpecField, ...]:
     if all(id_ is None for id_ in ids):
         ids = list(range(1000, 1000 + len(fields)))
     if None in ids or len(set(ids)) < len(ids):
-        raise InvalidTableError(f"Invalid partition spec: field ids {ids}", rule="iceberg 1.19")
+        raise errors.InvalidTableError(f"Invalid partition spec: field ids {ids}", rule="iceberg 1.19")
     found = []
     for item, id_ in zip(fields, ids, strict=True):
         sources = optional(item, "source-ids", list) or [needed(item, "source-id", int)]
@@ -247,7 +240,7 @@ def _snapshots(document: Document) -> dict[int, ListedSnapshot]:
         inline = optional(item, "manifests", list)
         if (manifest_list is None and inline is None) or id_ in found:
             message = f"Snapshot {id_} has no manifests, or comes twice"
-            raise InvalidTableError(message, rule="iceberg 1.26")
+            raise errors.InvalidTableError(message, rule="iceberg 1.26")
         found[id_] = ListedSnapshot(
             id=id_,
             manifest_list=manifest_list,
@@ -264,16 +257,13 @@ def _refs(document: Document, current: ListedSnapshot | None) -> dict[str, tuple
         if ref is not None:
             kind = needed(ref, "type", str).lower()
             if kind not in ("branch", "tag"):
-                raise InvalidTableError(f"Ref {name!r} is a {kind!r}", rule="iceberg 1.25")
+                raise errors.InvalidTableError(f"Ref {name!r} is a {kind!r}", rule="iceberg 1.25")
             refs[name] = needed(ref, "snapshot-id", int), kind == "tag"
     main = refs.pop("main", None)
     if main is not None and main[0] != (-1 if current is None else current.id):
         message = f"main is at snapshot {main[0]}, not at the current one"
-        raise InvalidTableError(message, cause="MissingSnapshot", rule="iceberg 1.25")
+        raise errors.InvalidTableError(message, cause="MissingSnapshot", rule="iceberg 1.25")
     return refs if current is None else {"main": main or (current.id, False), **refs}
-
-
-# Schemas: "Schemas and Data Types".
 
 
 _LARGEST_ID = 2147483447
@@ -296,7 +286,7 @@ def schema_of(document: Document) -> Schema:
     for path, field in walk(schema.fields):
         if field.id in seen or field.id > _LARGEST_ID:
             message = f"Invalid schema: field id {field.id} is repeated or reserved"
-            raise InvalidTableError(message, field=path, rule="iceberg 1.23")
+            raise errors.InvalidTableError(message, field=path, rule="iceberg 1.23")
         seen.add(field.id)
     return schema
 
@@ -350,16 +340,13 @@ def _named(name: str) -> dt.Type:
     return dt.OpaqueType(name)
 
 
-# Default values: "Default values" and "JSON single-value serialization".
-
-
 def _default_of(value: Any, type_: dt.Type) -> Any:
     """The internal value of a default; None for null."""
     try:
         return _stored(value, type_)
     except (ValueError, TypeError, KeyError, AttributeError, ArithmeticError) as error:
         message = f"Invalid default: got {value!r:.80} for type {type_}: {error}"
-        raise InvalidTableError(message, rule="iceberg 5.15") from error
+        raise errors.InvalidTableError(message, rule="iceberg 5.15") from error
 
 
 def _stored(value: Any, type_: dt.Type) -> Any:

@@ -10,7 +10,6 @@ import os
 import re
 import stat
 from dataclasses import dataclass
-from typing import Protocol
 
 from harness.errors import MissingFileError, UnsupportedError
 
@@ -70,30 +69,11 @@ class Entry:
     modified_ms: int | None
 
 
-class Files(Protocol):
-    """Bytes by path."""
+class Files:
+    """The files of this computer, opened plainly; a subclass may open those of a store."""
 
     def read(self, path: str) -> bytes:
-        """All bytes of a file. Raises MissingFileError: there is no such file, or something else in its place."""
-
-    def has_file(self, path: str) -> bool:
-        """Tells whether there is a file. Raises MissingFileError: something else is in its place."""
-
-    def is_directory(self, path: str) -> bool:
-        """Tells whether there is a directory."""
-
-    def entries(self, directory: str) -> list[Entry]:
-        """The contents of a directory, sorted by name; none where there is no directory."""
-
-    def opens(self, path: str) -> bool:
-        """Tells whether paths of this scheme can be opened."""
-
-
-class LocalFiles:
-    """The files of this computer."""
-
-    def read(self, path: str) -> bytes:
-        """All bytes of a file; a pipe is not waited for."""
+        """All bytes of a file; a pipe is not waited for. Raises MissingFileError: no regular file is there."""
         if not self.opens(path):
             raise UnsupportedError("Cannot open files of this scheme", file=path)
         try:
@@ -107,7 +87,7 @@ class LocalFiles:
         raise MissingFileError("Cannot read file: it is no regular file", cause="IrregularFile", file=path)
 
     def has_file(self, path: str) -> bool:
-        """Tells whether there is a regular file; what else is in its place is an error."""
+        """Tells whether there is a regular file; MissingFileError for anything else in its place."""
         plain = local_path(path)
         if os.path.lexists(plain) and not os.path.isfile(plain):
             raise MissingFileError("Cannot read file: it is no regular file", cause="IrregularFile", file=path)
@@ -118,16 +98,14 @@ class LocalFiles:
         return self.opens(path) and os.path.isdir(local_path(path))
 
     def entries(self, directory: str) -> list[Entry]:
-        """The contents of a directory; what is no regular file has the size -1."""
-        if not self.is_directory(directory):
-            return []
+        """The contents of a directory, sorted by name; none where there is no directory."""
         found = []
-        for item in sorted(os.scandir(local_path(directory)), key=lambda item: item.name):
+        for item in os.scandir(local_path(directory)) if self.is_directory(directory) else ():
             is_file = item.is_file()
             status = item.stat(follow_symlinks=is_file)
             found.append(Entry(item.name, status.st_size if is_file else -1, status.st_mtime_ns // 1_000_000))
-        return found
+        return sorted(found, key=lambda entry: entry.name)
 
     def opens(self, path: str) -> bool:
-        """Tells whether a path is local."""
+        """Tells whether paths of this scheme can be opened."""
         return is_local(path)

@@ -14,20 +14,13 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from harness.errors import (
-    AmbiguousTableError,
-    CorruptDeleteError,
-    EngineError,
-    HarnessError,
-    RequestError,
-    SchemaMismatchError,
-)
+from harness import errors
 from harness.testing.oracle import types as dt
 from harness.testing.oracle.columns import FileColumns, Reader, refuse_opaque
 from harness.testing.oracle.delta import scan_delta
 from harness.testing.oracle.files import check_whole, open_file, wrong_count
 from harness.testing.oracle.iceberg import scan_iceberg
-from harness.testing.oracle.paths import Files, LocalFiles, join, shown
+from harness.testing.oracle.paths import Files, join, shown
 from harness.testing.oracle.scan import DataFile, EqualityDelete, Request, Scan
 from harness.testing.oracle.types import METADATA, Field, Row, arrow_array, inside, walk
 
@@ -53,8 +46,8 @@ def read(request: Request, files: Files | None = None) -> pa.Table:
             the specification is named.
     """
     try:
-        return rows_of(scan_of(request, LocalFiles() if files is None else files))
-    except HarnessError as error:
+        return rows_of(scan_of(request, files or Files()))
+    except errors.HarnessError as error:
         raise error.within(table=request.location) from error.__cause__
 
 
@@ -62,10 +55,10 @@ def scan_of(request: Request, files: Files) -> Scan:
     """All that a read has to do. Raises as `read`."""
     is_delta = files.is_directory(join(request.location, "_delta_log"))
     if not is_delta and request.version is not None:
-        raise RequestError("Cannot select a version: Iceberg tables have snapshot ids")
+        raise errors.RequestError("Cannot select a version: Iceberg tables have snapshot ids")
     names = [entry.name for entry in files.entries(join(request.location, "metadata"))] if is_delta else []
     if any(name == "version-hint.text" or name.endswith(".metadata.json") for name in names):
-        raise AmbiguousTableError("There is both a Delta log and Iceberg metadata", rule="delta U1")
+        raise errors.AmbiguousTableError("There is both a Delta log and Iceberg metadata", rule="delta U1")
     return scan_delta(request, files) if is_delta else scan_iceberg(request, files)
 
 
@@ -85,19 +78,19 @@ def rows_of(scan: Scan) -> pa.Table:
         for file, positions in zip(scan.data, deleted, strict=True):
             try:
                 rows += ([row[place] for place in places] for row in _live_rows(scan, file, columns, positions, keys))
-            except HarnessError as error:
+            except errors.HarnessError as error:
                 raise error.within(file=shown(file.path, file.physical)) from error.__cause__
             except (ValueError, ArithmeticError) as error:
                 message, name = f"Cannot read a value: {error}; rewrite the file", shown(file.path, file.physical)
-                raise SchemaMismatchError(message, cause="IncompatibleType", file=name) from error
+                raise errors.SchemaMismatchError(message, cause="IncompatibleType", file=name) from error
         if not scan.columns:
             return pa.table({"rows": pa.nulls(len(rows))}).select([])
         arrays = [arrow_array([row[i] for row in rows], f.type) for i, f in enumerate(scan.columns)]
         return pa.Table.from_arrays(arrays, names=[f.name for f in scan.columns])
-    except HarnessError as error:
+    except errors.HarnessError as error:
         raise error.within(table=scan.table, snapshot=scan.snapshot, format=scan.format) from error.__cause__
     except (pa.ArrowException, OverflowError) as error:
-        raise EngineError(f"The oracle failed: {error}", table=scan.table) from error
+        raise errors.EngineError(f"The oracle failed: {error}", table=scan.table) from error
 
 
 def _columns_to_read(scan: Scan) -> tuple[Field, ...]:
@@ -108,7 +101,7 @@ def _columns_to_read(scan: Scan) -> tuple[Field, ...]:
         refuse_opaque(f, path, scan)
         if isinstance(f.type, dt.StructType) and len({p.name.lower() for p in f.type.fields}) < len(f.type.fields):
             message = "Cannot read a struct: names of its fields differ only by case; leave the column out"
-            raise SchemaMismatchError(message, cause="AmbiguousColumn", field=path, rule="iceberg 5.21")
+            raise errors.SchemaMismatchError(message, cause="AmbiguousColumn", field=path, rule="iceberg 5.21")
     return columns
 
 
@@ -185,9 +178,6 @@ def _value_of(scan: Scan, file: DataFile, column: Field, found: FileColumns) -> 
             return lambda row, _position, _dead: own(row, file.commit_version)
 
 
-# Equality deletes: a file becomes a set of keys, and a row dies whose key is in the set (iceberg 4.23).
-
-
 def _key_reader(delete: EqualityDelete, columns: FileColumns) -> Callable[[Row], Key]:
     """Reads a row's key: values that Python compares as the deletes do, with NaN equal to NaN (iceberg 4.23)."""
     readers = [columns.reader(root) for root in delete.keys]
@@ -210,13 +200,13 @@ def _keys_of(scan: Scan, delete: EqualityDelete) -> frozenset[Key]:
             if not columns.provides(root):  # null in its place could delete or keep any row (iceberg 4.25)
                 message = f"Cannot apply an equality delete: its file has no column for key {root.name!r}; rewrite it"
                 cause = "UnknownEqualityField"
-                raise CorruptDeleteError(message, cause=cause, field=root.name, rule="iceberg 4.25")
+                raise errors.CorruptDeleteError(message, cause=cause, field=root.name, rule="iceberg 4.25")
         keys = [key(row) for row in stored.rows]
         check_whole(delete.file, len(keys))
     except ValueError as error:
         name = shown(delete.file.path, delete.file.physical)
-        raise CorruptDeleteError(f"Cannot read an equality delete: {error}", file=name) from error
-    except HarnessError as error:
+        raise errors.CorruptDeleteError(f"Cannot read an equality delete: {error}", file=name) from error
+    except errors.HarnessError as error:
         raise error.within(file=shown(delete.file.path, delete.file.physical)) from error.__cause__
     return frozenset(keys)
 
@@ -250,4 +240,4 @@ def _refuse_conflict(column: Field, held: list[Any], columns: FileColumns) -> No
             f"Cannot read column {column.name!r}: the file's partition says {value!r}, and its rows say otherwise; its "
             "field ids may be those of another table"
         )
-        raise SchemaMismatchError(message, cause="PartitionValueConflict", field=column.name, rule="iceberg 5.3")
+        raise errors.SchemaMismatchError(message, cause="PartitionValueConflict", field=column.name, rule="iceberg 5.3")

@@ -52,9 +52,6 @@ def _unsupported(feature: str) -> UnsupportedError:
     return UnsupportedError(message, cause="UnsupportedType", rule="iceberg 6.15")
 
 
-# Shredded columns: "Variant Shredding".
-
-
 def _parts(column: RawColumn, group: Any) -> _Parts:
     if column.type != "struct":
         raise _malformed(f"a shredded part is {column.type}, expected a group of value and typed_value")
@@ -110,9 +107,6 @@ def _typed(type_: Any, value: Any) -> str:
             return "null"
         case other:
             raise _unsupported(f"it is shredded as {other}")
-
-
-# Values in bytes: "Variant Binary Encoding". Every offset is checked.
 
 
 _FIXED: dict[int, tuple[int, dt.Type]] = {
@@ -238,9 +232,6 @@ def _utf8(data: bytes) -> str:
         return data.decode()
     except UnicodeDecodeError as error:
         raise _malformed(f"text is not UTF-8: {error}") from error
-
-
-# JSON text.
 
 
 def _string(value: str) -> str:
