@@ -14,6 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from harness.engines.oracle_filters import parse
 from harness.errors import HarnessError, RequestError, warn
 from harness.metadata.plan.read_options import Ratified, catalog_answer
 from harness.metadata.plan.scan_plan import EqualityDelete, ScanPlan
@@ -22,7 +23,7 @@ from harness.storage.paths import is_local, shown
 from harness.storage.stores import Storage
 from harness.testing.oracle import scan as oracle
 from harness.testing.oracle import types
-from harness.testing.oracle.filters import Filter, parse_filter
+from harness.testing.oracle.filters import Filter, filter_of
 from harness.testing.oracle.paths import Entry, Files
 from harness.testing.oracle.reading import read, rows_of, scan_of
 
@@ -76,7 +77,7 @@ def read_apart(
         timestamp_ms=timestamp_ms,
         ref=ref,
         columns=columns,
-        where=where,
+        where=None if where is None else parse(where),
         path_map=path_map or {},
         max_version=max_version,
         ratified=[(c.version, c.name or "" if c.content is None else c.content) for c in commits],
@@ -214,7 +215,7 @@ def _filter(plan: ScanPlan) -> Filter | None:
         found: types.Field = next(f for f in columns if f.name == text)
         return found
 
-    return parse_filter(plan.filter.sql, find)
+    return filter_of(parse(plan.filter.sql), find)
 
 
 def _own(value: Any) -> Any:

@@ -12,9 +12,10 @@ import pyarrow as pa
 import pytest
 
 from harness.engines.duckdb.instance import connect
+from harness.engines.oracle_filters import parse
 from harness.errors import EngineError, UnsupportedError
 from harness.testing.oracle.files import values_of
-from harness.testing.oracle.filters import parse_filter
+from harness.testing.oracle.filters import filter_of
 from harness.testing.oracle.types import (
     BINARY,
     BOOLEAN,
@@ -243,7 +244,7 @@ def compiled(where: str) -> Any:
         assert found is not None
         return found
 
-    return parse_filter(where, find).evaluate
+    return filter_of(parse(where), find).evaluate
 
 
 @pytest.fixture(scope="module")

@@ -132,3 +132,21 @@ def _container(source: Source, base: int, cardinality: int | None) -> set[int]:
     if sorted(set(values)) != values:
         raise ValueError("the values of a container are out of order")
     return {base + value for value in values}
+
+
+_Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
+
+
+def z85(text: str) -> bytes:
+    """Bytes of a Z85 text, five characters for four bytes: https://rfc.zeromq.org/spec/32 (delta D4)."""
+    if len(text) % 5 or not set(text) <= set(_Z85):
+        raise ValueError("its text is no Z85")
+    data = b""
+    for start in range(0, len(text), 5):
+        number = 0
+        for character in text[start : start + 5]:
+            number = number * 85 + _Z85.index(character)
+        if number >> 32:
+            raise ValueError("its text is no Z85")
+        data += number.to_bytes(4, "big")
+    return data

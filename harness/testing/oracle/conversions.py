@@ -93,19 +93,19 @@ def iceberg_conversion(stored: dt.Type, wanted: dt.Type) -> Conversion | None:
             stored.scale == wanted.scale and stored.precision <= wanted.precision
         ):
             return lambda value: to_decimal(value, wanted)
-        case dt.DATE, dt.IntegerType(bits=32):
-            return same
         case dt.TimeType(unit="us"), dt.TimeType(unit="ms"):
             return lambda value: value * 1000
-        case dt.TimestampType(unit="us"), dt.INT96:
-            return same
         case dt.TimestampType(), dt.TimestampType():
             return lambda value: _timestamp(value, stored.unit, wanted.unit)
         case dt.TimestampType(utc=False), dt.DATE:
             return lambda value: _timestamp(value * DAY_MICROS, "us", wanted.unit)
         case dt.STRING, dt.STRING | dt.BINARY:
             return bytes.decode
-        case dt.UUID, dt.UUID | dt.FixedType(length=16):
+        case (
+            (dt.UUID, dt.UUID | dt.FixedType(length=16))
+            | (dt.DATE, dt.IntegerType(bits=32))
+            | (dt.TimestampType(unit="us"), dt.INT96)
+        ):
             return same
         case dt.UUID, dt.STRING:
             return _uuid

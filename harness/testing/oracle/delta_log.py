@@ -14,7 +14,7 @@ import os
 import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 from urllib.parse import quote, unquote
 
@@ -294,6 +294,13 @@ class Log:
     def path(self, name: str) -> str:
         """The physical path of a file of the log."""
         return join(self.root, "_delta_log", name)
+
+    def until(self, version: int) -> Log:
+        """The log as it was at a version."""
+        commits = {v: entry for v, entry in self.commits.items() if v <= version}
+        return replace(
+            self, commits=commits, checkpoints=tuple(c for c in self.checkpoints if c[0] <= version), latest=version
+        )
 
     def actions(self, version: int, files: Files) -> list[Action]:
         """The actions of a commit."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from harness.errors import RequestError, UnknownColumnError
-from harness.testing.oracle.filters import Filter, parse_filter
+from harness.testing.oracle.filters import Filter, Tree, filter_of
 from harness.testing.oracle.paths import Files
 from harness.testing.oracle.types import METADATA, Field, MappedName, Schema, named
 
@@ -22,7 +22,7 @@ class Request:
     location: a table's directory or, for Iceberg, a metadata file.
     snapshot_id, version, timestamp_ms, ref: the moment of the table's history; of Delta a snapshot is a version.
     columns: names in the order wanted; None: all of the schema.
-    where: a condition in DuckDB's SQL; None: every row.
+    where: a condition, a tree as chapter `filters` has it; None: every row.
     path_map: prefixes of recorded paths, and where the files are now.
     max_version, ratified: a catalog's answer about a Delta table: the latest version, and commits that are not
         published, each a version with the name of a staged file or with the commit's bytes (frontier F4.4).
@@ -35,7 +35,7 @@ class Request:
     timestamp_ms: int | None = None
     ref: str | None = None
     columns: Sequence[str] | None = None
-    where: str | None = None
+    where: Tree | None = None
     path_map: Mapping[str, str] = field(default_factory=dict)
     max_version: int | None = None
     ratified: Sequence[tuple[int, str | bytes]] = ()
@@ -128,6 +128,6 @@ def asked(
     columns = schema.fields if request.columns is None else tuple(map(find, request.columns))
     if request.columns is not None and len({f.id for f in columns}) < len(columns):
         raise RequestError("Invalid columns: one is named twice")
-    condition = None if request.where is None else parse_filter(request.where, find)
+    condition = None if request.where is None else filter_of(request.where, find)
     used = (*columns, *(() if condition is None else condition.columns))
     return columns, condition, {f.name for f in used if f.name in METADATA and f.id == METADATA[f.name].id}

@@ -34,13 +34,11 @@ class Term:
 
     type: `UNKNOWN` for NULL.
     literal: the text of a string literal, or the number of an integer literal, which take the type of what they meet.
-    path: of a column or a field inside, the fields from the top-level column down.
     """
 
     type: dt.Type
     evaluate: Evaluate
     literal: str | int | None = None
-    path: tuple[dt.Field, ...] = ()
 
 
 def refused(reason: str) -> UnsupportedError:
@@ -60,15 +58,10 @@ def unless_null(convert: Callable[[Any], Any], value: Any) -> Any:
 
 def sql_type(type_: dt.Type) -> dt.Type:
     """The type of a column as the engines' SQL has it: variant is text, geometries and fixed are bytes."""
-    match type_:
-        case dt.VARIANT:
-            return dt.STRING
-        case dt.FixedType() | dt.GeoType():
-            return dt.BINARY
-        case dt.TimestampType(unit="ns"):
-            return dt.TimestampType("ns")
-        case _:
-            return type_
+    if isinstance(type_, dt.FixedType | dt.GeoType):
+        return dt.BINARY
+    is_nanos = isinstance(type_, dt.TimestampType) and type_.unit == "ns"
+    return dt.TimestampType("ns") if is_nanos else dt.STRING if type_ == dt.VARIANT else type_
 
 
 def comparable(terms: Sequence[Term]) -> list[Evaluate]:

@@ -15,17 +15,20 @@ import json
 import math
 import struct
 import uuid
+from decimal import Decimal
+from functools import partial
 from itertools import pairwise
 from typing import Any, TypeAlias
 
 from harness.errors import CorruptFileError, UnsupportedError
 from harness.testing.oracle import types as dt
-from harness.testing.oracle.texts import date_text
+from harness.testing.oracle.texts import EXACT, date_text
 from harness.testing.oracle.types import RawColumn
 
 MAX_DEPTH = 128
 """Levels of nesting that are read."""
 _Parts: TypeAlias = dict[str, tuple[RawColumn, Any]]
+_string = partial(json.dumps, ensure_ascii=False)
 
 
 def is_variant(column: RawColumn) -> bool:
@@ -77,7 +80,8 @@ def _shredded(parts: _Parts, metadata: bytes) -> str | None:
     if value is not None:
         raise _malformed("it has both a value and a typed_value, and is no object")
     if column.type == "list":  # without holes: an element without a value is a variant null
-        return _array([_shredded(_parts(column.parts[0], group), metadata) or "null" for group in typed])
+        items = [_shredded(_parts(column.parts[0], group), metadata) or "null" for group in typed]
+        return f"[{','.join(items)}]"
     return _typed(column.type, typed)
 
 
@@ -143,7 +147,7 @@ class _Value:
             case _:
                 width, is_large = (header >> 2 & 3) + 1, header >> 4 & 1
                 size, start = self.size(at + 1, 4 if is_large else 1)
-                return _array([self.text(place, depth + 1) for place in self.places(start, width, size)])
+                return f"[{','.join(self.text(place, depth + 1) for place in self.places(start, width, size))}]"
 
     def rest(self) -> dict[str, str]:
         """The fields of an object that are not shredded."""
@@ -158,7 +162,8 @@ class _Value:
             data = _slice(self.data, at, _DECIMALS[type_id])
             if data[0] > 38:
                 raise _malformed(f"a decimal has scale {data[0]}, expected at most 38")
-            return _decimal(int.from_bytes(data[1:], "little", signed=True), data[0])
+            unscaled = Decimal(int.from_bytes(data[1:], "little", signed=True))
+            return f"{unscaled.scaleb(-data[0], context=EXACT):f}"
         if type_id in _FIXED:
             width, type_ = _FIXED[type_id]
             data = _slice(self.data, at, width)
@@ -234,14 +239,6 @@ def _utf8(data: bytes) -> str:
         raise _malformed(f"text is not UTF-8: {error}") from error
 
 
-def _string(value: str) -> str:
-    return json.dumps(value, ensure_ascii=False)
-
-
-def _array(items: list[str]) -> str:
-    return f"[{','.join(items)}]"
-
-
 def _record(fields: dict[str, str]) -> str:
     return "{" + ",".join(f"{_string(name)}:{fields[name]}" for name in sorted(fields)) + "}"
 
@@ -254,12 +251,6 @@ def _float(value: float, bits: int) -> str:
     stored = struct.pack("<f", value)
     digits = next(digits for digits in range(1, 18) if struct.pack("<f", float(f"{value:.{digits}g}")) == stored)
     return repr(float(f"{value:.{digits}g}"))
-
-
-def _decimal(unscaled: int, scale: int) -> str:
-    digits = str(abs(unscaled)).rjust(scale + 1, "0")
-    whole, fraction = digits[: len(digits) - scale], digits[len(digits) - scale :]
-    return ("-" if unscaled < 0 else "") + (f"{whole}.{fraction}" if scale else whole)
 
 
 def _clock(ticks: int, digits: int) -> str:
