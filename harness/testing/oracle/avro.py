@@ -25,8 +25,8 @@ from harness.testing.oracle.documents import (
     unsnappy,
     unzstd,
 )
-from harness.testing.oracle.texts import within_bits
 from harness.testing.oracle.types import RawColumn, StoredFile
+from harness.testing.oracle.values import within_bits
 
 _MAGIC = b"Obj\x01"
 _SYNC_BYTES = 16

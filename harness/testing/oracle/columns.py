@@ -14,9 +14,9 @@ from typing import Any, NoReturn, TypeAlias
 
 from harness.errors import SchemaMismatchError, UnsupportedError
 from harness.testing.oracle import types as dt
-from harness.testing.oracle.conversions import Conversion, delta_conversion, iceberg_conversion
 from harness.testing.oracle.scan import DataFile, Scan
 from harness.testing.oracle.types import CHANGES, Field, MappedName, RawColumn, StoredFile, children, walk
+from harness.testing.oracle.values import Conversion, delta_conversion, iceberg_conversion
 from harness.testing.oracle.variants import is_variant, variant_json
 
 Level: TypeAlias = Sequence[Any]
@@ -119,7 +119,7 @@ class FileColumns:
 
     def _find(self, wanted: Field, level: tuple[RawColumn, ...], path: str) -> int | None:
         """The place of the field among the columns of its level."""
-        is_change = self.scan.is_delta and CHANGES.get(wanted.name) == wanted
+        is_change = self.scan.is_delta and wanted.id in CHANGES
         if self.scan.lookup == "delta name" or is_change:
             name = wanted.name if wanted.physical_name is None else wanted.physical_name
             found = [i for i, c in enumerate(level) if c.name == name]

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from harness import errors
 from harness.testing.oracle.bitmaps import delta_bitmap, delta_vector, z85
-from harness.testing.oracle.delta_log import Log, ReplayedState, canonical, invalid, list_log, load, table_root
+from harness.testing.oracle.delta_log import Log, ReplayedState, canonical, invalid, list_log, table_root
 from harness.testing.oracle.delta_schema import Columns, columns_of, is_catalog_managed, is_true, partition_value
 from harness.testing.oracle.paths import Entry, Files, PathMap, join
 from harness.testing.oracle.scan import DataFile, Request, Scan, asked
@@ -94,11 +94,11 @@ class _Table:
         if len(selectors) > 1:
             raise errors.RequestError("Cannot select by several of version, snapshot_id and timestamp_ms")
         log = self._known(published)
-        latest = load(log, None, self.files)
+        latest = log.load(None)
         columns_of(latest, request.location)
         managed = is_catalog_managed(latest)
         if request.published_only and not managed:
-            log, latest = published, load(published, None, self.files)
+            log, latest = published, published.load(None)
         if managed and request.max_version is None and not request.published_only:
             message = "A catalog manages the table, and was not asked"
             raise errors.UnsupportedError(message, cause="CatalogManaged", rule="frontier F4.3")
@@ -108,7 +108,7 @@ class _Table:
         version = request.version if request.snapshot_id is None else request.snapshot_id
         if request.timestamp_ms is not None:
             version = self._version_at(request.timestamp_ms, log, latest)
-        return latest if version is None else load(log, version, self.files)
+        return latest if version is None else log.load(version)
 
     def _known(self, log: Log) -> Log:
         """The log as far as it is known which of its commits are of the table (frontier F4)."""
@@ -157,7 +157,7 @@ class _Table:
 
     def _in_commit(self, log: Log, version: int) -> int:
         """The time that a commit says of itself, in its first action."""
-        name, body = next(iter(log.actions(version, self.files)), ("", {}))
+        name, body = next(iter(log.actions(version)), ("", {}))
         time = body.get("inCommitTimestamp") if name == "commitInfo" else None
         if type(time) is not int:
             reason = f"version {version} has no inCommitTimestamp in a first commitInfo"

@@ -160,86 +160,6 @@ _COLUMNS = {
 _COLUMNS["add"].append("stats_parsed.numRecords")
 
 
-def _checkpoint_actions(paths: Sequence[str], version: int, files: Files) -> list[Action]:
-    """The actions of a checkpoint and its sidecars, without tombstones (delta L14 to L19)."""
-    top = paths[0]
-    actions = [action for path in paths for action in _read(path, files)]
-    bodies = {kind: [body for name, body in actions if name == kind] for kind in ("sidecar", "checkpointMetadata")}
-    sidecars, heads = bodies["sidecar"], bodies["checkpointMetadata"]
-    is_named = top.count(".") == 3 and ".checkpoint.parquet" not in top.rsplit("/", 1)[-1]
-    if len(heads) > 1 or ((is_named or sidecars) and not heads):
-        raise invalid(f"the checkpoint has {len(heads)} checkpointMetadata", top, "delta L14")
-    if heads and heads[0].get("version") != version:
-        raise invalid(f"the checkpoint says that it is of version {heads[0].get('version')}", top, "delta L14")
-    if sidecars and any(name in ("add", "remove") for name, _ in actions):
-        raise invalid("the checkpoint has files of its own beside sidecars", top, "delta L16")
-    log = top.rpartition("/")[0]
-    listing = []
-    for sidecar in sidecars:
-        is_bare = not {"/", ":"} & set(sidecar["path"])
-        listing.append(canonical(sidecar["path"], f"{log}/_sidecars" if is_bare else log))
-        if len(files.read(listing[-1])) < (sidecar.get("sizeInBytes") or 0):
-            raise _corrupt("a sidecar is cut short", listing[-1], "delta L15")
-        actions += [action for action in _read(listing[-1], files) if action[0] in ("add", "remove")]
-    if not any(p.endswith(".json") or "add" in pq.read_schema(_opened(p, files)).names for p in listing or paths):
-        raise _corrupt("the checkpoint has no column add", top, "delta L17")
-    _check_counts(actions, top, version, files, is_v2=bool(heads))
-    removed = {(body["path"], str(body.get("deletionVector"))) for name, body in actions if name == "remove"}
-    if any(name == "add" and (body["path"], str(body.get("deletionVector"))) in removed for name, body in actions):
-        raise invalid("the checkpoint adds and removes a file", top, "delta L18")
-    return [action for action in actions if action[0] in ("add", "protocol", "metaData")]
-
-
-def _opened(path: str, files: Files) -> io.BytesIO:
-    return io.BytesIO(files.read(path))
-
-
-def _read(path: str, files: Files) -> list[Action]:
-    """The actions of one file of a checkpoint."""
-    if path.endswith(".json"):
-        return _commit_actions(files.read(path), file=path)
-    wanted = [f"{name}.{field}" for name, fields in _COLUMNS.items() for field in fields]
-    try:
-        parquet = pq.ParquetFile(_opened(path, files))
-        others = [name for name in parquet.schema_arrow.names if name not in _COLUMNS]
-        rows = parquet.read(columns=wanted + others).to_pylist()
-    except (pa.ArrowException, OSError, ValueError) as error:
-        raise _corrupt(f"the checkpoint is damaged: {error}", path, "delta L19") from error
-    if len(rows) != parquet.metadata.num_rows or any(all(body is None for body in row.values()) for row in rows):
-        raise _corrupt("a row of the checkpoint holds no action", path, "delta L17")
-    known = [{name: body for name, body in row.items() if name in _COLUMNS and body is not None} for row in rows]
-    if any(len(row) > 1 for row in known):
-        raise _corrupt("a row of the checkpoint holds several actions", path, "delta L17")
-    for body in (body for row in known for body in row.values()):
-        for key in _MAPS:  # Parquet's maps come as pairs
-            if body.get(key) is not None:
-                body[key] = dict(body[key])
-        vector = body.get("deletionVector")
-        if vector is not None and all(value is None for value in vector.values()):
-            body["deletionVector"] = None  # some writers of Parquet spell a null struct so
-    return [action for row in known for action in _checked(row, path)]
-
-
-def _check_counts(actions: list[Action], top: str, version: int, files: Files, *, is_v2: bool) -> None:
-    """Holds the checkpoint against what a sound `_last_checkpoint` says of it (delta L6 to L10)."""
-    try:
-        text = files.read(f"{top.rpartition('/')[0]}/_last_checkpoint").decode()
-        hint = json.loads(text, object_pairs_hook=_each_key_once)
-        if hint["version"] != version or hint.get("checksum") not in (None, hint_checksum(text)):
-            return
-    except (errors.MissingFileError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        return
-    count, size = hint.get("numOfAddFiles"), hint.get("size")
-    adds = sum(name == "add" for name, _ in actions)
-    if type(count) is int and count >= 0:
-        is_right = count == adds
-    else:
-        is_right = type(size) is not int or size < 0 or is_v2 or size == len(actions)
-    if not is_right:
-        reason = f"_last_checkpoint says {count} files, {size} actions; found {adds}, {len(actions)}"
-        raise _corrupt(reason, top, "delta L10")
-
-
 def _each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len({key for key, _ in pairs}) < len(pairs):
         raise ValueError("a key stands twice")
@@ -289,6 +209,7 @@ class Log:
     commits: Mapping[int, Entry]
     checkpoints: tuple[tuple[int, tuple[str, ...]], ...]
     latest: int
+    files: Files
     held: Mapping[int, bytes] = field(default_factory=dict)
 
     def path(self, name: str) -> str:
@@ -302,10 +223,10 @@ class Log:
             self, commits=commits, checkpoints=tuple(c for c in self.checkpoints if c[0] <= version), latest=version
         )
 
-    def actions(self, version: int, files: Files) -> list[Action]:
+    def actions(self, version: int) -> list[Action]:
         """The actions of a commit."""
         path = self.path(self.commits[version].name)
-        return _commit_actions(self.held[version] if version in self.held else files.read(path), file=path)
+        return _commit_actions(self.held[version] if version in self.held else self.files.read(path), file=path)
 
     def bases(self, version: int) -> list[tuple[int, tuple[str, ...]]]:
         """The bases of a version, oldest first: (-1, ()) is the empty table before version 0.
@@ -327,6 +248,119 @@ class Log:
                 found.append(version)
         return found
 
+    def load(self, version: int | None) -> ReplayedState:
+        """The table at a version; None: the latest."""
+        target = self.latest if version is None else version
+        readable = self.readable()
+        if not 0 <= target <= self.latest or (readable and target < readable[0]):
+            raise errors.SnapshotNotFoundError(
+                f"There is no version {target}", cause="VersionNotFound", rule="delta L32"
+            )
+        first: errors.HarnessError | None = None
+        for base, names in self.bases(target):
+            try:
+                return self._replay(base, names, target)
+            except (errors.InvalidTableError, errors.MissingFileError) as error:
+                first = first or error  # a newer base may do without the file that is broken (delta L5, L19)
+        if first is not None:
+            raise first
+        message = f"Commits up to version {target} are missing, and no checkpoint replaces them"
+        raise errors.InvalidTableError(message, cause="LogGap" if readable else "LogTruncated", rule="delta L21")
+
+    def _replay(self, base: int, names: tuple[str, ...], target: int) -> ReplayedState:
+        state = ReplayedState(target)
+        if names:
+            _apply(state, self._checkpoint_actions([self.path(n) for n in names], base), self.root, self.path(names[0]))
+            if len(names) > 1 and "v2checkpoint" in state.features("readerFeatures"):
+                raise _corrupt("a table with v2Checkpoint has a checkpoint in parts", names[0], "delta L13")
+        for version in range(base + 1, target + 1):
+            _apply(state, self.actions(version), self.root, self.path(self.commits[version].name))
+        if state.protocol is None or state.metadata is None:
+            raise invalid(f"no protocol or no metaData up to version {target}", None, "delta L20")
+        paths = [path for path, _ in state.adds]
+        if len(set(paths)) < len(paths):
+            raise invalid("a data file is live with two deletion vectors", None, "delta R3")
+        for (path, _), add in state.adds.items():
+            if add["size"] < 0:
+                raise invalid(f"a file has {add['size']} bytes", path, "delta R13")
+        return state
+
+    def _checkpoint_actions(self, paths: Sequence[str], version: int) -> list[Action]:
+        """The actions of a checkpoint and its sidecars, without tombstones (delta L14 to L19)."""
+        top = paths[0]
+        actions = [action for path in paths for action in self._read(path)]
+        bodies = {kind: [body for name, body in actions if name == kind] for kind in ("sidecar", "checkpointMetadata")}
+        sidecars, heads = bodies["sidecar"], bodies["checkpointMetadata"]
+        is_named = top.count(".") == 3 and ".checkpoint.parquet" not in top.rsplit("/", 1)[-1]
+        if len(heads) > 1 or ((is_named or sidecars) and not heads):
+            raise invalid(f"the checkpoint has {len(heads)} checkpointMetadata", top, "delta L14")
+        if heads and heads[0].get("version") != version:
+            raise invalid(f"the checkpoint says that it is of version {heads[0].get('version')}", top, "delta L14")
+        if sidecars and any(name in ("add", "remove") for name, _ in actions):
+            raise invalid("the checkpoint has files of its own beside sidecars", top, "delta L16")
+        log = top.rpartition("/")[0]
+        listing = []
+        for sidecar in sidecars:
+            is_bare = not {"/", ":"} & set(sidecar["path"])
+            listing.append(canonical(sidecar["path"], f"{log}/_sidecars" if is_bare else log))
+            if len(self.files.read(listing[-1])) < (sidecar.get("sizeInBytes") or 0):
+                raise _corrupt("a sidecar is cut short", listing[-1], "delta L15")
+            actions += [action for action in self._read(listing[-1]) if action[0] in ("add", "remove")]
+        if not any(
+            p.endswith(".json") or "add" in pq.read_schema(io.BytesIO(self.files.read(p))).names
+            for p in listing or paths
+        ):
+            raise _corrupt("the checkpoint has no column add", top, "delta L17")
+        self._check_counts(actions, top, version, is_v2=bool(heads))
+        removed = {(body["path"], str(body.get("deletionVector"))) for name, body in actions if name == "remove"}
+        if any(name == "add" and (body["path"], str(body.get("deletionVector"))) in removed for name, body in actions):
+            raise invalid("the checkpoint adds and removes a file", top, "delta L18")
+        return [action for action in actions if action[0] in ("add", "protocol", "metaData")]
+
+    def _read(self, path: str) -> list[Action]:
+        """The actions of one file of a checkpoint."""
+        if path.endswith(".json"):
+            return _commit_actions(self.files.read(path), file=path)
+        wanted = [f"{name}.{field}" for name, fields in _COLUMNS.items() for field in fields]
+        try:
+            parquet = pq.ParquetFile(io.BytesIO(self.files.read(path)))
+            others = [name for name in parquet.schema_arrow.names if name not in _COLUMNS]
+            rows = parquet.read(columns=wanted + others).to_pylist()
+        except (pa.ArrowException, OSError, ValueError) as error:
+            raise _corrupt(f"the checkpoint is damaged: {error}", path, "delta L19") from error
+        if len(rows) != parquet.metadata.num_rows or any(all(body is None for body in row.values()) for row in rows):
+            raise _corrupt("a row of the checkpoint holds no action", path, "delta L17")
+        known = [{name: body for name, body in row.items() if name in _COLUMNS and body is not None} for row in rows]
+        if any(len(row) > 1 for row in known):
+            raise _corrupt("a row of the checkpoint holds several actions", path, "delta L17")
+        for body in (body for row in known for body in row.values()):
+            for key in _MAPS:  # Parquet's maps come as pairs
+                if body.get(key) is not None:
+                    body[key] = dict(body[key])
+            vector = body.get("deletionVector")
+            if vector is not None and all(value is None for value in vector.values()):
+                body["deletionVector"] = None  # some writers of Parquet spell a null struct so
+        return [action for row in known for action in _checked(row, path)]
+
+    def _check_counts(self, actions: list[Action], top: str, version: int, *, is_v2: bool) -> None:
+        """Holds the checkpoint against what a sound `_last_checkpoint` says of it (delta L6 to L10)."""
+        try:
+            text = self.files.read(f"{top.rpartition('/')[0]}/_last_checkpoint").decode()
+            hint = json.loads(text, object_pairs_hook=_each_key_once)
+            if hint["version"] != version or hint.get("checksum") not in (None, hint_checksum(text)):
+                return
+        except (errors.MissingFileError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+            return
+        count, size = hint.get("numOfAddFiles"), hint.get("size")
+        adds = sum(name == "add" for name, _ in actions)
+        if type(count) is int and count >= 0:
+            is_right = count == adds
+        else:
+            is_right = type(size) is not int or size < 0 or is_v2 or size == len(actions)
+        if not is_right:
+            reason = f"_last_checkpoint says {count} files, {size} actions; found {adds}, {len(actions)}"
+            raise _corrupt(reason, top, "delta L10")
+
 
 def list_log(root: str, files: Files) -> Log:
     """The log of the table in folder `root`. Raises TableNotFoundError for an empty log (delta L4)."""
@@ -341,7 +375,7 @@ def list_log(root: str, files: Files) -> Log:
         raise errors.TableNotFoundError(
             "There is no Delta table: no commit and no checkpoint", table=root, rule="delta L4"
         )
-    return Log(root, commits, tuple(sorted(checkpoints)), max(versions))
+    return Log(root, commits, tuple(sorted(checkpoints)), max(versions), files)
 
 
 def _parted(names: list[str]) -> Iterator[tuple[int, tuple[str, ...]]]:
@@ -371,43 +405,6 @@ class ReplayedState:
     def features(self, *lists: str) -> set[str]:
         """The names of features in these lists of the protocol, in lower case."""
         return {name.lower() for key in lists for name in (self.protocol or {}).get(key) or ()}
-
-
-def load(log: Log, version: int | None, files: Files) -> ReplayedState:
-    """The table at a version; None: the latest."""
-    target = log.latest if version is None else version
-    readable = log.readable()
-    if not 0 <= target <= log.latest or (readable and target < readable[0]):
-        raise errors.SnapshotNotFoundError(f"There is no version {target}", cause="VersionNotFound", rule="delta L32")
-    first: errors.HarnessError | None = None
-    for base, names in log.bases(target):
-        try:
-            return _replay(log, base, names, target, files)
-        except (errors.InvalidTableError, errors.MissingFileError) as error:
-            first = first or error  # a newer base may do without the file that is broken (delta L5, L19)
-    if first is not None:
-        raise first
-    message = f"Commits up to version {target} are missing, and no checkpoint replaces them"
-    raise errors.InvalidTableError(message, cause="LogGap" if readable else "LogTruncated", rule="delta L21")
-
-
-def _replay(log: Log, base: int, names: tuple[str, ...], target: int, files: Files) -> ReplayedState:
-    state = ReplayedState(target)
-    if names:
-        _apply(state, _checkpoint_actions([log.path(n) for n in names], base, files), log.root, log.path(names[0]))
-        if len(names) > 1 and "v2checkpoint" in state.features("readerFeatures"):
-            raise _corrupt("a table with v2Checkpoint has a checkpoint in parts", names[0], "delta L13")
-    for version in range(base + 1, target + 1):
-        _apply(state, log.actions(version, files), log.root, log.path(log.commits[version].name))
-    if state.protocol is None or state.metadata is None:
-        raise invalid(f"no protocol or no metaData up to version {target}", None, "delta L20")
-    paths = [path for path, _ in state.adds]
-    if len(set(paths)) < len(paths):
-        raise invalid("a data file is live with two deletion vectors", None, "delta R3")
-    for (path, _), add in state.adds.items():
-        if add["size"] < 0:
-            raise invalid(f"a file has {add['size']} bytes", path, "delta R13")
-    return state
 
 
 def _apply(state: ReplayedState, actions: list[Action], root: str, file: str) -> None:

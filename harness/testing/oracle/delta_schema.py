@@ -16,8 +16,8 @@ from harness.errors import CorruptFileError, InvalidTableError, UnsupportedError
 from harness.testing.oracle import types as dt
 from harness.testing.oracle.delta_log import ReplayedState, table_root
 from harness.testing.oracle.documents import needed, optional, parse_json
-from harness.testing.oracle.texts import DELTA, parsed
 from harness.testing.oracle.types import Field, Schema
+from harness.testing.oracle.values import DELTA, parsed
 
 _READ = re.compile(
     "catalogmanaged|catalogowned-preview|columnmapping|deletionvectors|geospatial|geospatial-dev|timestampntz|"

@@ -28,14 +28,7 @@ _Kind: TypeAlias = Literal["struct", "list", "map"]
 
 
 def open_file(file: DataFile, files: Files) -> StoredFile:
-    """A data or delete file.
-
-    Raises:
-        MissingFileError: it is not there, or has no bytes (iceberg 7.6).
-        EncryptedTableError: it is encrypted (iceberg 2.19).
-        CorruptFileError: it cannot be decoded; also while its rows are taken.
-        UnsupportedError: its format, or something in it, is not read (iceberg 7.3 to 7.5).
-    """
+    """A data or delete file. A file that is not there, damaged or unreadable is refused, also while rows are taken."""
     try:
         opened = _opened(files.read(file.physical), file.format)
     except Exception as error:
@@ -98,12 +91,7 @@ def check_whole(file: DataFile, rows: int) -> None:
 
 
 def position_deletes(file: DataFile, files: Files) -> list[tuple[str, int]]:
-    """The rows of a position delete file: paths of data files and positions in them (iceberg 4.10, 4.11).
-
-    Raises:
-        CorruptFileError: a column is missing, or rows are; or as `open_file`.
-        CorruptDeleteError: a row lacks its path or its position.
-    """
+    """The rows of a position delete file: paths of data files and positions in them (iceberg 4.10, 4.11)."""
     stored = open_file(file, files)
     by_id = any(c.id is not None for c in stored.columns)
     places = []

@@ -18,8 +18,8 @@ from harness.testing.oracle.documents import of_kind, parse_json
 from harness.testing.oracle.iceberg_metadata import ListedSnapshot, MetadataValues, Spec, SpecField, spec_fields
 from harness.testing.oracle.paths import Files, PathMap, shown
 from harness.testing.oracle.scan import DataFile
-from harness.testing.oracle.texts import EXACT, UNITS
 from harness.testing.oracle.types import Field, RawColumn, walk
+from harness.testing.oracle.values import EXACT, UNITS
 
 _Record: TypeAlias = dict[int | str, Any]
 """Values by field id, or by name where the writer gave no id (iceberg 2.1); in the writer's order."""

@@ -13,8 +13,8 @@ from harness import errors
 from harness.testing.oracle import types as dt
 from harness.testing.oracle.documents import Document, mapping, needed, of_kind, optional, parse_json, streams, unzstd
 from harness.testing.oracle.scan import Request
-from harness.testing.oracle.texts import ICEBERG, parsed, single, within_bits
 from harness.testing.oracle.types import Field, Schema, walk
+from harness.testing.oracle.values import ICEBERG, parsed, single, within_bits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -35,15 +35,9 @@ Keys: TypeAlias = dict[int, frozenset[Key]]
 
 
 def read(request: Request, files: Files | None = None) -> pa.Table:
-    """The rows of a table, in the Arrow types of `types.arrow_type`.
+    """The rows of a table, in the Arrow types of `types.arrow_type`. files: None opens those of this computer.
 
-    Args:
-        request: the table, the moment, the columns and the condition.
-        files: opens files; None: those of this computer.
-
-    Raises:
-        HarnessError: the table, a file of it or the request is wrong, or has what the oracle does not read; the rule of
-            the specification is named.
+    Raises HarnessError: the table or the request is wrong, or has what the oracle does not read.
     """
     try:
         return rows_of(scan_of(request, files or Files()))
@@ -63,12 +57,7 @@ def scan_of(request: Request, files: Files) -> Scan:
 
 
 def rows_of(scan: Scan) -> pa.Table:
-    """All rows of a scan.
-
-    Raises:
-        HarnessError: a file cannot be read.
-        EngineError: a value fits no Arrow type, or the filter fails on a row.
-    """
+    """All rows of a scan. Raises HarnessError: a file cannot be read, or the filter fails on a row."""
     try:
         columns = _columns_to_read(scan)
         places = [next(i for i, f in enumerate(columns) if f.id == wanted.id) for wanted in scan.columns]
@@ -156,26 +145,20 @@ def _value_of(scan: Scan, file: DataFile, column: Field, found: FileColumns) -> 
         value = None if stored is None else stored(row)
         return inherited if value is None else value
 
-    first_row_id = file.first_row_id
-    match column.name:
-        case "_file":
-            return lambda _row, _position, _dead: file.path
-        case "_pos":
-            return lambda _row, position, _dead: position
-        case "_deleted":
-            return lambda _row, _position, is_dead: is_dead
-        case "_spec_id":
-            return lambda _row, _position, _dead: file.spec_id
-        case "_partition":
-            # The values of the file's own spec, by field id; a table whose specs have no field has no struct.
-            values = dict(file.partition) if isinstance(column.type, dt.StructType) else None
-            return lambda _row, _position, _dead: values
-        case "_row_id":
-            return lambda row, position, _: None if first_row_id is None else own(row, first_row_id + position)
-        case "_last_updated_sequence_number":
-            return lambda row, _position, _: None if first_row_id is None else own(row, file.sequence_number)
-        case _:
-            return lambda row, _position, _dead: own(row, file.commit_version)
+    first = file.first_row_id
+    # The values of the file's own spec, by field id; a table whose specs have no field has no struct.
+    partition = dict(file.partition) if isinstance(column.type, dt.StructType) else None
+    readers: dict[str, ValueOf] = {
+        "_file": lambda _row, _position, _dead: file.path,
+        "_pos": lambda _row, position, _dead: position,
+        "_deleted": lambda _row, _position, is_dead: is_dead,
+        "_spec_id": lambda _row, _position, _dead: file.spec_id,
+        "_partition": lambda _row, _position, _dead: partition,
+        "_row_id": lambda row, position, _: None if first is None else own(row, first + position),
+        "_last_updated_sequence_number": lambda row, _, __: None if first is None else own(row, file.sequence_number),
+        "_row_commit_version": lambda row, _position, _dead: own(row, file.commit_version),
+    }
+    return readers[column.name]
 
 
 def _key_reader(delete: EqualityDelete, columns: FileColumns) -> Callable[[Row], Key]:

@@ -233,30 +233,17 @@ def named(name: str, fields: Iterable[Field]) -> Field | None:
     return next(iter(exact or alike), None)
 
 
-METADATA: dict[str, Field] = {
-    name: Field(id=field_id, name=name, type=type_)
-    for name, field_id, type_ in (
-        ("_file", 2147483646, STRING),
-        ("_pos", 2147483645, IntegerType(64)),
-        ("_deleted", 2147483644, BOOLEAN),
-        ("_spec_id", 2147483643, IntegerType(32)),
-        ("_partition", 2147483642, StructType(())),
-        ("_row_id", 2147483540, IntegerType(64)),
-        ("_last_updated_sequence_number", 2147483539, IntegerType(64)),
-        ("_row_commit_version", 2147483538, IntegerType(64)),
-    )
+_RESERVED: dict[str, tuple[int, Type]] = {
+    **{"_file": (2147483646, STRING), "_pos": (2147483645, IntegerType(64)), "_deleted": (2147483644, BOOLEAN)},
+    **{"_spec_id": (2147483643, IntegerType(32)), "_partition": (2147483642, StructType(()))},
+    **{"_row_id": (2147483540, IntegerType(64)), "_last_updated_sequence_number": (2147483539, IntegerType(64))},
+    "_row_commit_version": (2147483538, IntegerType(64)),
 }
+METADATA = {name: Field(id=field_id, name=name, type=type_) for name, (field_id, type_) in _RESERVED.items()}
 """Columns that say where a row came from (iceberg 5.17, "Reserved Field IDs"; the last is Delta's, delta W3)."""
 
-CHANGES: dict[str, Field] = {
-    name: Field(id=field_id, name=name, type=type_)
-    for name, field_id, type_ in (
-        ("_change_type", 2147483543, STRING),
-        ("_commit_version", 2147483537, IntegerType(64)),
-        ("_commit_timestamp", 2147483536, TimestampType(utc=True)),
-    )
-}
-"""Columns that a change data feed adds, which files of changes hold by name (delta C10)."""
+CHANGES = (2147483543, 2147483537, 2147483536)
+"""Ids of the columns that a change data feed adds, which files of changes hold by name (delta C10)."""
 
 
 @dataclass(frozen=True, kw_only=True)

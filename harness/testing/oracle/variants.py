@@ -22,8 +22,8 @@ from typing import Any, TypeAlias
 
 from harness.errors import CorruptFileError, UnsupportedError
 from harness.testing.oracle import types as dt
-from harness.testing.oracle.texts import EXACT, date_text
 from harness.testing.oracle.types import RawColumn
+from harness.testing.oracle.values import EXACT, date_text
 
 MAX_DEPTH = 128
 """Levels of nesting that are read."""
