@@ -14,15 +14,17 @@ from decimal import Decimal
 from functools import partial
 from typing import Any, Literal, TypeAlias
 
+import pyarrow as pa
+
 from harness.testing.oracle import types as dt
 from harness.testing.oracle.documents import (
+    MOST_BYTES,
     MOST_EMPTY,
     MOST_TYPES,
     Source,
     check,
     one_stream,
     streams,
-    unsnappy,
     unzstd,
 )
 from harness.testing.oracle.types import RawColumn, StoredFile
@@ -42,9 +44,7 @@ class UnsupportedAvroError(Exception):
 def open_avro(data: bytes, *, is_manifest: bool = False) -> StoredFile:
     """The columns and rows of an Avro container. is_manifest: logical types have no say in values (iceberg 2.15).
 
-    Raises:
-        UnsupportedAvroError: a codec or a type that Iceberg's files do not have.
-        ValueError: no Avro container, cut, or damaged; also while its rows are taken.
+    Raises UnsupportedAvroError: see there. ValueError: cut, or damaged; also while rows are taken.
     """
     source = Source(data)
     if source.take(len(_MAGIC)) != _MAGIC:
@@ -114,7 +114,11 @@ def _items(source: Source, decode: Decode) -> Iterator[Any]:
 
 
 def _snappy(data: bytes) -> bytes:
-    plain = unsnappy(data[:-_CRC_BYTES])
+    """The content of a raw block, which begins with its length in seven bits a byte, and ends with a checksum."""
+    last = next((place for place, byte in enumerate(data[:10]) if byte < 0x80), 9)
+    declared = sum((byte & 0x7F) << 7 * place for place, byte in enumerate(data[: last + 1]))
+    check(declared, MOST_BYTES, "bytes")
+    plain = bytes(pa.Codec("snappy").decompress(data[:-_CRC_BYTES], declared))
     if zlib.crc32(plain).to_bytes(_CRC_BYTES, "big") != data[-_CRC_BYTES:]:
         raise ValueError("its checksum is wrong")
     return plain

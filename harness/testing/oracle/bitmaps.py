@@ -7,7 +7,6 @@ for bytes that are damaged, or of another form.
 
 from __future__ import annotations
 
-import struct
 import zlib
 from typing import Literal
 
@@ -45,15 +44,12 @@ def delta_vector(frame: bytes) -> set[int]:
 
 def delta_bitmap(blob: bytes) -> set[int]:
     """The positions of a bitmap behind its magic number (delta D7)."""
-    match blob[:4]:
-        case magic if magic == struct.pack("<i", _PORTABLE):
-            return decode_portable(blob[4:], order="ascending")
-        case magic if magic == struct.pack("<i", _NATIVE):
-            return decode_native(blob[4:], order="little")
-        case magic if magic == struct.pack(">i", _NATIVE):  # as the sample of the protocol text has it
-            return decode_native(blob[4:], order="big")
-        case magic:
-            raise ValueError(f"its magic is {magic.hex()}")
+    if blob[:4] == _PORTABLE.to_bytes(4, "little"):
+        return decode_portable(blob[4:], order="ascending")
+    for order in ("little", "big"):  # the sample of the protocol text is big-endian
+        if blob[:4] == _NATIVE.to_bytes(4, "big" if order == "big" else "little"):
+            return decode_native(blob[4:], order)
+    raise ValueError(f"its magic is {blob[:4].hex()}")
 
 
 def decode_portable(data: bytes, *, order: Literal["ascending", "any"]) -> set[int]:
@@ -74,11 +70,8 @@ def decode_portable(data: bytes, *, order: Literal["ascending", "any"]) -> set[i
     return found
 
 
-def decode_native(data: bytes, *, order: Literal["little", "big"]) -> set[int]:
-    """A 64-bit bitmap of Delta's older form: a count, then per bitmap its length and the bitmap (delta D7).
-
-    order: of the bytes of the count and the lengths; the bitmaps themselves are always little-endian.
-    """
+def decode_native(data: bytes, order: str) -> set[int]:
+    """Delta's older form: a count, then per bitmap its length, both in `order`, and the bitmap (delta D7)."""
     source, found = Source(data), set[int]()
     for key in range(source.number(4, order, signed=True)):
         inner = Source(source.take(source.number(4, order, signed=True)))

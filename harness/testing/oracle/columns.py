@@ -69,10 +69,7 @@ class FileColumns:
         return FileColumns(scan, file, stored, columns, has_ids, by_position)
 
     def reader(self, wanted: Field) -> Reader:
-        """The function from a row of the file to the value of a top-level field.
-
-        Raises SchemaMismatchError, UnsupportedError: the file cannot give the field.
-        """
+        """The function from a row of the file to the value of a top-level field; refuses what the file cannot give."""
         return self._reader(wanted, self.columns, wanted.name)
 
     def place_of(self, wanted: Field) -> int | None:
@@ -145,13 +142,8 @@ class FileColumns:
         if column.type == dt.UNKNOWN:
             return _always(None)
         if self.by_position and (children(wanted.type) or column.parts):
-            raise UnsupportedError(
-                f"Cannot read nested {path} by position: the file has no field ids and the table no name mapping; "
-                "set the table property schema.name-mapping.default",
-                cause="MissingFieldIds",
-                field=path,
-                rule="iceberg 5.6",
-            )
+            message = f"Cannot read nested {path} by position: set the table property schema.name-mapping.default"
+            raise UnsupportedError(message, cause="MissingFieldIds", field=path, rule="iceberg 5.6")
         match wanted.type, column.type:
             case dt.StructType(fields=fields), "struct":
                 readers = {f.id: self._reader(f, column.parts, f"{path}.{f.name}") for f in fields}
@@ -215,13 +207,8 @@ class FileColumns:
     def _default(self, wanted: Field, path: str) -> Any:
         """The value of a field that the file lacks (iceberg 5.2, 5.9)."""
         if any(f.id in self.file.constants for _, f in walk(children(wanted.type))):
-            raise UnsupportedError(
-                f"Cannot read column {path}: the file lacks the struct, and its partition tuple has values in it; "
-                "rewrite the file",
-                cause="UnsupportedType",
-                field=path,
-                rule="iceberg 5.2",
-            )
+            message = f"Cannot read column {path}: the file lacks the struct, and its partition tuple has values in it"
+            raise UnsupportedError(message, cause="UnsupportedType", field=path, rule="iceberg 5.2")
         if wanted.initial_default is None and wanted.required:
             reason = f"it is required, and the file lacks field id {wanted.id}"
             self._mismatch(reason, "MissingRequiredField", path, "iceberg 5.2")
@@ -275,17 +262,13 @@ def _mapped(column: RawColumn, name: str, entries: Sequence[MappedName]) -> RawC
 
 
 def _with_ids_by_name(columns: Sequence[RawColumn], wanted: Sequence[Field]) -> tuple[RawColumn, ...]:
-    """The columns with the ids of the wanted fields of their names, at every level."""
-    by_name = {f.name: f for f in wanted}
-    return tuple(_with_id(c, by_name.get(c.name)) for c in columns)
-
-
-def _with_id(column: RawColumn, wanted: Field | None) -> RawColumn:
-    if wanted is None:
-        return column
-    below = children(wanted.type)
-    if column.type in ("list", "map"):
-        parts = tuple(_with_id(c, below[i] if i < len(below) else None) for i, c in enumerate(column.parts))
-    else:
+    """The columns with the ids of the wanted fields of their names, at every level; parts of lists by place."""
+    found = []
+    for column in columns:
+        field = next((f for f in wanted if f.name == column.name), None)
+        below = () if field is None else children(field.type)
+        if column.type in ("list", "map"):
+            below = tuple(replace(f, name=part.name) for f, part in zip(below, column.parts, strict=False))
         parts = _with_ids_by_name(column.parts, below)
-    return replace(column, id=wanted.id, parts=parts)
+        found.append(column if field is None else replace(column, id=field.id, parts=parts))
+    return tuple(found)

@@ -43,7 +43,7 @@ class _Table:
 
     def __init__(self, request: Request, files: Files) -> None:
         self.request, self.files = request, files
-        self.root, self.paths = table_root(request.location), PathMap(tuple(request.path_map.items()))
+        self.root, self.paths = table_root(request.location), PathMap(tuple(request.path_map.items()), files)
         self.state = self._state(list_log(self.root, files))
         self.columns: Columns = columns_of(self.state, request.location)
 
@@ -82,8 +82,6 @@ class _Table:
                 raise errors.RequestError(message, cause="RowTrackingDisabled", field=name, rule="delta W4")
             if any(add.get(_ROW_TRACKING[name][0]) is None for add in self.state.adds.values()):
                 raise invalid(f"a file has no {_ROW_TRACKING[name][0]}, which {name} needs", None, "delta W4")
-
-    # The version asked for.
 
     def _state(self, published: Log) -> ReplayedState:
         """The version asked for (delta L32 to L36). The latest must be readable in any case."""
@@ -164,8 +162,6 @@ class _Table:
             raise invalid(reason, log.path(log.commits[version].name), "delta L35")
         return time
 
-    # Data files and their deletion vectors.
-
     def _data_file(self, path: str, add: Mapping[str, Any]) -> DataFile:
         physical = self.paths.physical(path)
         if not self.files.opens(physical):
@@ -218,7 +214,7 @@ class _Table:
                 if not 0 <= len(data) - size < 4:
                     raise _broken(f"{len(data)} bytes inline, declared are {size}", "delta D4")
                 return delta_bitmap(data[:size]) if data else set()  # Delta on Spark spells a vector of no rows so
-            data, offset = self.files.read(self.paths.physical(self._vector_path(vector))), vector.get("offset") or 1
+            data, offset = self.paths.read(self._vector_path(vector)), vector.get("offset") or 1
             if data[:1] != b"\x01":
                 raise _broken("its file has another format version than 1", "delta D5")
             frame = data[offset : offset + size + 8]

@@ -200,10 +200,7 @@ _COMPACTED = re.compile(r"([0-9]{20})\.([0-9]{20})\.compacted\.json")
 
 @dataclass(frozen=True)
 class Log:
-    """The files of a log: commits by version, and complete checkpoints as (version, names of files), ascending.
-
-    held: content of commits that only a catalog holds, by version.
-    """
+    """Commits by version, complete checkpoints as (version, file names), ascending; held: commits of a catalog alone."""
 
     root: str
     commits: Mapping[int, Entry]
@@ -229,10 +226,7 @@ class Log:
         return _commit_actions(self.held[version] if version in self.held else self.files.read(path), file=path)
 
     def bases(self, version: int) -> list[tuple[int, tuple[str, ...]]]:
-        """The bases of a version, oldest first: (-1, ()) is the empty table before version 0.
-
-        All commits after a base must be there, and that of a checkpoint's own version too (delta L21 to L23).
-        """
+        """The bases with all commits from their own on, oldest first; (-1, ()) is none (delta L21 to L23)."""
         return [
             (base, names)
             for base, names in [(-1, ()), *self.checkpoints]

@@ -28,22 +28,16 @@ _READ = re.compile(
 _REFUSED = re.compile("adaptivemetadata-preview|intervaltype|redirectreaderwriter-preview|timestampnanos")
 """Writer features without which a table is not read."""
 _PLAIN: dict[str, dt.Type] = {
-    "byte": dt.IntegerType(8),
-    "short": dt.IntegerType(16),
-    "integer": dt.IntegerType(32),
-    "long": dt.IntegerType(64),
-    "float": dt.FloatType(32),
-    "double": dt.FloatType(64),
-    "boolean": dt.BOOLEAN,
-    "string": dt.STRING,
-    "binary": dt.BINARY,
-    "date": dt.DATE,
-    "timestamp": dt.TimestampType(utc=True),
-    "timestamp_ntz": dt.TimestampType(),
-    "variant": dt.VARIANT,
-    "void": dt.UNKNOWN,
-    "null": dt.UNKNOWN,
-    "decimal": dt.DecimalType(10, 0),
+    **{name: dt.SimpleType(name) for name in ("boolean", "string", "binary", "date", "variant")},
+    **{
+        "byte": dt.IntegerType(8),
+        "short": dt.IntegerType(16),
+        "integer": dt.IntegerType(32),
+        "long": dt.IntegerType(64),
+    },
+    **{"float": dt.FloatType(32), "double": dt.FloatType(64), "decimal": dt.DecimalType(10, 0)},
+    **{"timestamp": dt.TimestampType(utc=True), "timestamp_ntz": dt.TimestampType()},
+    **{"void": dt.UNKNOWN, "null": dt.UNKNOWN},
 }
 _ID, _NAME = "delta.columnMapping.id", "delta.columnMapping.physicalName"
 _LARGEST_ID = 2147483447

@@ -11,7 +11,7 @@ import json
 import lzma
 import zlib
 from collections.abc import Callable, Mapping
-from typing import Any, NoReturn, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import pyarrow as pa
 
@@ -20,16 +20,11 @@ from harness.errors import CorruptFileError, InvalidTableError
 T = TypeVar("T")
 Document: TypeAlias = Mapping[str, Any]
 
-MOST_BYTES = 256 << 20
-"""Bytes of a block or a document after decompression."""
-MOST_VALUES = 8_000_000
-"""Values of a JSON document, an object's keys counted too."""
-MOST_EMPTY = 1 << 20
-"""Values of a file that take no byte of it."""
-MOST_POSITIONS = 1 << 24
-"""Deleted rows of one data file."""
-MOST_TYPES = 100_000
-"""Types of a schema, a named type counted at each use."""
+MOST_BYTES = 256 << 20  # of a block or a document after decompression
+MOST_VALUES = 8_000_000  # of a JSON document, an object's keys counted too
+MOST_EMPTY = 1 << 20  # values of a file that take no byte of it
+MOST_POSITIONS = 1 << 24  # deleted rows of one data file
+MOST_TYPES = 100_000  # of a schema, a named type counted at each use
 
 
 def check(found: int, most: int, kind: str) -> None:
@@ -43,13 +38,9 @@ def parse_json(text: str | bytes) -> Any:
     try:
         decoded = text.decode("utf-8-sig") if isinstance(text, bytes) else text
         check(sum(map(decoded.count, "{[,:")), MOST_VALUES, "values")
-        return json.loads(decoded, parse_constant=_refuse)
+        return json.loads(decoded, parse_constant=int)  # which refuses NaN and Infinity
     except (ValueError, RecursionError) as error:
         raise CorruptFileError(f"Cannot parse JSON: {error}") from error
-
-
-def _refuse(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not a JSON number")
 
 
 def optional(document: Document, key: str, kind: type[T]) -> T | None:
@@ -147,11 +138,3 @@ def unzstd(data: bytes) -> bytes:
             plain.write(piece)
             check(plain.tell(), MOST_BYTES, "bytes")
     return plain.getvalue()
-
-
-def unsnappy(data: bytes) -> bytes:
-    """The content of a raw snappy block, which begins with its length in seven bits a byte. Raises ValueError."""
-    last = next((place for place, byte in enumerate(data[:10]) if byte < 0x80), 9)
-    declared = sum((byte & 0x7F) << 7 * place for place, byte in enumerate(data[: last + 1]))
-    check(declared, MOST_BYTES, "bytes")
-    return bytes(pa.Codec("snappy").decompress(data, declared))

@@ -41,10 +41,7 @@ class Filter:
 
 
 def filter_of(tree: Tree, find: Find) -> Filter:
-    """The filter that a tree means.
-
-    Raises UnknownColumnError: there is no such column. UnsupportedError: the oracle does not evaluate the tree.
-    """
+    """The filter that a tree means."""
     compiler = _Compiler(find)
     condition = compiler.of_type(dt.BOOLEAN, tree)
     return Filter(tuple(compiler.columns.values()), condition)
@@ -287,10 +284,7 @@ def sql_type(type_: dt.Type) -> dt.Type:
 
 
 def comparable(terms: Sequence[Term]) -> list[Evaluate]:
-    """The terms of one comparison, all in the type in which DuckDB compares them, ordered as DuckDB orders values.
-
-    Raises UnsupportedError: there is no such type, or the oracle does not know it.
-    """
+    """The terms of one comparison, all in the type in which DuckDB compares them, ordered as DuckDB orders values."""
     typed = [t.type for t in terms if not isinstance(t.literal, str) and t.type != dt.UNKNOWN]
     wanted = reduce(_common, typed) if typed else dt.STRING
     return [_ordered(_implicit(term, wanted).evaluate, wanted) for term in terms]
@@ -299,25 +293,16 @@ def comparable(terms: Sequence[Term]) -> list[Evaluate]:
 def _common(left: dt.Type, right: dt.Type) -> dt.Type:
     if left == right:
         return left
-    match left, right:
-        case dt.FloatType(), dt.FloatType():
-            return dt.FloatType(64)
-        case dt.FloatType(), dt.IntegerType() | dt.DecimalType():
-            return left
-        case dt.IntegerType() | dt.DecimalType(), dt.FloatType():
-            return right
-        case dt.IntegerType() | dt.DecimalType(), dt.IntegerType() | dt.DecimalType():
-            return dt.DecimalType(38, 0)  # exact numbers are compared as they are, so no type need hold both
-        case dt.DATE, dt.TimestampType():
-            return right
-        case dt.TimestampType(), dt.DATE:
-            return left
-        case dt.TimestampType(unit="us"), dt.TimestampType(unit="us"):
-            return dt.TimestampType("us", utc=True)
-        case dt.TimestampType(utc=False), dt.TimestampType(utc=False):
-            return dt.TimestampType("ns")
-        case _:
-            raise refused(f"compare {left} with {right}")
+    floats = [t.bits for t in (left, right) if isinstance(t, dt.FloatType)]
+    moments = [t for t in (left, right) if isinstance(t, dt.TimestampType)]
+    if isinstance(left, _NUMBERS) and isinstance(right, _NUMBERS):
+        # Exact numbers are compared as they are, so no type need hold both.
+        return dt.FloatType(max(floats)) if floats else dt.DecimalType(38, 0)
+    if len(moments) == 1 and dt.DATE in (left, right):
+        return moments[0]
+    if len(moments) == 2 and (moments[0].unit == moments[1].unit == "us" or not moments[0].utc | moments[1].utc):
+        return dt.TimestampType("us", utc=True) if moments[0].unit == moments[1].unit else dt.TimestampType("ns")
+    raise refused(f"compare {left} with {right}")
 
 
 def _implicit(term: Term, wanted: dt.Type) -> Term:
@@ -388,10 +373,7 @@ def _conversion(type_: dt.Type, wanted: dt.Type) -> Callable[[Any], Any]:
 
 
 def as_float(value: int | float | Decimal, bits: int) -> float:
-    """A number as DuckDB casts it to DOUBLE or FLOAT.
-
-    A decimal with more digits than the float has is divided in two parts, the whole and the rest.
-    """
+    """A number as DuckDB casts it to DOUBLE or FLOAT; a decimal of too many digits by its whole and its rest."""
     rounded = single if bits == 32 else float
     if not isinstance(value, Decimal):
         return rounded(value)
@@ -406,10 +388,7 @@ def as_float(value: int | float | Decimal, bits: int) -> float:
 
 
 def arithmetic(sign: str, left: Term, right: Term) -> Term:
-    """`left sign right`, where sign is one of + - *; null if either is null.
-
-    Raises UnsupportedError: the oracle does not compute with these types.
-    """
+    """`left sign right`, where sign is one of + - *; null if either is null."""
     type_ = _computed(sign, left, right)
     of_floats, of_exact = _SIGNS[sign]
 
@@ -431,28 +410,23 @@ def arithmetic(sign: str, left: Term, right: Term) -> Term:
 
 def _computed(sign: str, left: Term, right: Term) -> dt.IntegerType | dt.FloatType | dt.DecimalType:
     """The type of a sum, difference or product; an integer literal takes the other integer's type if it fits."""
-    match left.type, right.type:
-        case dt.IntegerType(bits=a), dt.IntegerType(bits=b):
-            if isinstance(left.literal, int) != isinstance(right.literal, int):
-                literal, bits = (left.literal, b) if isinstance(left.literal, int) else (right.literal, a)
-                if isinstance(literal, int) and -(2 ** (bits - 1)) <= literal < 2 ** (bits - 1):
-                    return dt.IntegerType(bits)
-            return dt.IntegerType(max(a, b))
-        case (dt.FloatType(bits=bits), dt.FloatType(bits=other)):
-            return dt.FloatType(max(bits, other))
-        case (dt.FloatType() as type_, dt.IntegerType() | dt.DecimalType()):
-            return type_
-        case (dt.IntegerType() | dt.DecimalType(), dt.FloatType() as type_):
-            return type_
-        case (dt.IntegerType() | dt.DecimalType(), dt.IntegerType() | dt.DecimalType()):
-            (p, s), (q, t) = _size(left), _size(right)
-            scale = s + t if sign == "*" else max(s, t)
-            digits = p + q if sign == "*" else max(p - s, q - t) + scale + 1
-            if scale <= 38:
-                return dt.DecimalType(min(digits, 38), scale)
-        case _:
-            pass
-    raise refused(f"compute {left.type} {sign} {right.type}")
+    sides = (left.type, right.type)
+    floats = [t.bits for t in sides if isinstance(t, dt.FloatType)]
+    if not all(isinstance(t, _NUMBERS) for t in sides):
+        raise refused(f"compute {left.type} {sign} {right.type}")
+    if floats:
+        return dt.FloatType(max(floats))
+    if isinstance(left.type, dt.IntegerType) and isinstance(right.type, dt.IntegerType):
+        for literal, other in ((left.literal, right), (right.literal, left)):
+            bits = getattr(other.type, "bits", 64)
+            if isinstance(literal, int) and other.literal is None and -(2 ** (bits - 1)) <= literal < 2 ** (bits - 1):
+                return dt.IntegerType(bits)
+        return dt.IntegerType(max(left.type.bits, right.type.bits))
+    (p, s), (q, t) = _size(left), _size(right)
+    scale = s + t if sign == "*" else max(s, t)
+    if scale > 38:
+        raise refused(f"compute {left.type} {sign} {right.type}")
+    return dt.DecimalType(min(p + q if sign == "*" else max(p - s, q - t) + scale + 1, 38), scale)
 
 
 def _size(term: Term) -> tuple[int, int]:

@@ -15,16 +15,8 @@ from harness import errors
 from harness.testing.oracle.bitmaps import puffin_vector
 from harness.testing.oracle.documents import mapping, needed, optional, parse_json
 from harness.testing.oracle.files import position_deletes
-from harness.testing.oracle.iceberg_manifests import (
-    DATA,
-    EQUALITY_DELETES,
-    LiveFile,
-    TableFiles,
-    live_files,
-    partition_fields,
-    partition_key,
-)
-from harness.testing.oracle.iceberg_metadata import MetadataValues, read_metadata, read_with, select
+from harness.testing.oracle.iceberg_manifests import DATA, EQUALITY_DELETES, LiveFile, live_files, partition_key
+from harness.testing.oracle.iceberg_metadata import MetadataValues, partition_fields, read_metadata, select
 from harness.testing.oracle.paths import Files, PathMap, directory_of, is_local, join, local_path
 from harness.testing.oracle.scan import EqualityDelete, Request, Scan, asked
 from harness.testing.oracle.types import METADATA, UNKNOWN, Field, FloatType, MappedName, StructType, children
@@ -58,9 +50,8 @@ def _current_metadata(location: str, files: Files) -> str:
 def path_map(metadata: MetadataValues, files: Files, prefixes: Mapping[str, str]) -> PathMap:
     """Maps recorded to physical paths: the caller's prefixes, then the table's own move (iceberg 1.12).
 
-    The table was not moved if its metadata file was opened where metadata is recorded to be. It was moved as a whole
-    if the directory opened ends like the recorded one does below the table's location. A metadata directory elsewhere
-    counts as moved if its manifest list came along.
+    A table stays where its metadata file is in a recorded place. The table moved as a whole where the opened directory
+    ends like the recorded one; a metadata directory elsewhere moved if its manifest list came along.
     """
     location = local_path(metadata.location).rstrip("/")
     opened = directory_of(os.path.abspath(local_path(metadata.file)) if is_local(metadata.file) else metadata.file)
@@ -74,14 +65,14 @@ def path_map(metadata: MetadataValues, files: Files, prefixes: Mapping[str, str]
     recorded.append(f"{location}/metadata")
     found = list(prefixes.items())
     if not location or opened in recorded:
-        return PathMap(tuple(found))
+        return PathMap(tuple(found), files)
     below = [directory[len(location) :] for directory in recorded if directory.startswith(location + "/")]
     if lists and not (recorded[0].startswith(location + "/") and opened.endswith(below[0])):
         name = lists[0].rsplit("/", 1)[-1]
         if files.has_file(join(opened, name)):
             found.append((recorded[0], opened))
     root = next((opened[: -len(end)] for end in below if opened.endswith(end)), None)
-    return PathMap((*found, *([] if root is None else [(location, root or "/")])))
+    return PathMap((*found, *([] if root is None else [(location, root or "/")])), files)
 
 
 def _hinted(directory: str, hint: str, files: Files) -> str:
@@ -169,12 +160,9 @@ def _trails(field: Field) -> Iterator[tuple[Field, ...]]:
 
 @dataclass(frozen=True)
 class _Applying:
-    """The deletes of one data file.
+    """The deletes of a data file; beside a deletion vector no position delete file counts (iceberg 4.5).
 
-    vector: its deletion vector, beside which no position delete file counts (iceberg 4.5).
-    positions: position delete files that apply to it, where their rows name it.
-    foreign: position delete files that do not apply, and so may not name it (iceberg 4.4).
-    equality: equality delete files.
+    foreign: position delete files that do not apply, and so may not name the data file (iceberg 4.4).
     """
 
     vector: LiveFile | None
@@ -213,14 +201,11 @@ def _applying(data: LiveFile, deletes: Sequence[LiveFile]) -> _Applying:
 
 
 def _mismatch(delete: LiveFile, data: LiveFile, rule: str) -> errors.CorruptDeleteError:
-    return errors.CorruptDeleteError(
-        f"A delete of spec {delete.spec.id}, partition {dict(delete.partition)} and sequence number "
-        f"{delete.sequence_number} names data file {data.path} of spec {data.spec.id}, partition "
-        f"{dict(data.partition)} and sequence number {data.sequence_number}",
-        cause="DeletePartitionMismatch",
-        file=delete.path,
-        rule=rule,
-    )
+    told = [
+        f"spec {f.spec.id}, partition {dict(f.partition)}, sequence number {f.sequence_number}" for f in (delete, data)
+    ]
+    message = f"A delete of {told[0]} names data file {data.path} of {told[1]}"
+    return errors.CorruptDeleteError(message, cause="DeletePartitionMismatch", file=delete.path, rule=rule)
 
 
 @dataclass(frozen=True)
@@ -228,13 +213,13 @@ class _Positions:
     """The deleted positions of a snapshot's data files. read: the rows of position delete files so far."""
 
     targets: Sequence[tuple[LiveFile, _Applying]]
-    files: TableFiles
+    paths: PathMap
     read: dict[str, list[tuple[str, int]]] = field(default_factory=dict)
 
     def of(self, data: LiveFile, deletes: _Applying) -> set[int]:
         """The deleted positions of a data file."""
         if deletes.vector is not None:
-            return _vector(deletes.vector, data, self.files)
+            return _vector(deletes.vector, data, self.paths)
         for delete in deletes.foreign:
             if any(path == data.path for path, _ in self._rows(delete)):
                 raise _mismatch(delete, data, "iceberg 4.4")
@@ -243,7 +228,7 @@ class _Positions:
 
     def _rows(self, delete: LiveFile) -> list[tuple[str, int]]:
         if delete.path not in self.read:
-            rows = position_deletes(delete, self.files.files)
+            rows = position_deletes(delete, self.paths.files)
             # A file for one data file may not name another that it would hit (iceberg 4.4).
             named = set() if delete.referenced is None else {path for path, _ in rows} - {delete.referenced}
             for data, deletes in self.targets:
@@ -253,9 +238,9 @@ class _Positions:
         return self.read[delete.path]
 
 
-def _vector(vector: LiveFile, data: LiveFile, files: TableFiles) -> set[int]:
+def _vector(vector: LiveFile, data: LiveFile, paths: PathMap) -> set[int]:
     """A deletion vector (iceberg 4.17 to 4.20)."""
-    length, offset, puffin = vector.length or 0, vector.offset or 0, files.read(vector.path)
+    length, offset, puffin = vector.length or 0, vector.offset or 0, paths.read(vector.path)
     if puffin[:4] != b"PFA1" or puffin[-4:] != b"PFA1":
         message = "Cannot read deletion vector: its file is no Puffin file"
         raise errors.CorruptFileError(message, cause="CorruptDeletionVector", file=vector.path, rule="iceberg 4.22")
@@ -281,22 +266,21 @@ def scan_iceberg(request: Request, files: Files) -> Scan:
     path = _current_metadata(request.location, files)
     try:
         metadata = read_metadata(files.read(path), file=path)
-        snapshot, schema = select(metadata, request)
-        metadata = read_with(metadata, schema)
+        snapshot, metadata = select(metadata, request)
         name_mapping = _name_mapping(metadata)
     except errors.HarnessError as error:
         raise error.within(file=path) from error.__cause__
-    columns, condition, used = asked(request, schema, lambda field: _typed(field, metadata))
+    columns, condition, used = asked(request, metadata.current_schema, lambda field: _typed(field, metadata))
     if "_row_commit_version" in used:
         raise errors.UnknownColumnError("Only Delta tables have _row_commit_version", field="_row_commit_version")
-    table = TableFiles(files, path_map(metadata, files, request.path_map))
-    live = () if snapshot is None else live_files(metadata, snapshot, table)
+    paths = path_map(metadata, files, request.path_map)
+    live = () if snapshot is None else live_files(metadata, snapshot, paths)
     _check_files(live, metadata)
     deletes = [file for file in live if file.content != DATA]
     targets = [(file, _applying(file, deletes)) for file in live if file.content == DATA]
     hitting = {id(delete): delete for _, found in targets for delete in found.equality}
     keys = {key: _equality_delete(delete, metadata) for key, delete in hitting.items()}
-    positions = _Positions(targets, table)
+    positions = _Positions(targets, paths)
     return Scan(
         table=request.location,
         format="iceberg",

@@ -15,10 +15,10 @@ from harness import errors
 from harness.testing.oracle import types as dt
 from harness.testing.oracle.avro import UnsupportedAvroError, open_avro
 from harness.testing.oracle.documents import of_kind, parse_json
-from harness.testing.oracle.iceberg_metadata import ListedSnapshot, MetadataValues, Spec, SpecField, spec_fields
-from harness.testing.oracle.paths import Files, PathMap, shown
+from harness.testing.oracle.iceberg_metadata import ListedSnapshot, MetadataValues, Spec, spec_fields, value_type
+from harness.testing.oracle.paths import PathMap
 from harness.testing.oracle.scan import DataFile
-from harness.testing.oracle.types import Field, RawColumn, walk
+from harness.testing.oracle.types import RawColumn
 from harness.testing.oracle.values import EXACT, UNITS
 
 _Record: TypeAlias = dict[int | str, Any]
@@ -42,23 +42,6 @@ class LiveFile(DataFile):
     length: int | None
 
 
-@dataclass(frozen=True)
-class TableFiles:
-    """Opens a table's files by their recorded paths."""
-
-    files: Files
-    paths: PathMap
-
-    def read(self, path: str) -> bytes:
-        """The bytes of a file. Raises MissingFileError with both paths of a file that is not there (iceberg 1.12)."""
-        physical = self.paths.physical(path)
-        try:
-            return self.files.read(physical)
-        except errors.MissingFileError as error:
-            error.file = shown(path, physical)
-            raise
-
-
 @dataclass(frozen=True, kw_only=True)
 class _Manifest:
     path: str
@@ -68,9 +51,9 @@ class _Manifest:
     first_row_id: int | None = None
 
 
-def live_files(metadata: MetadataValues, snapshot: ListedSnapshot, table: TableFiles) -> tuple[LiveFile, ...]:
+def live_files(metadata: MetadataValues, snapshot: ListedSnapshot, paths: PathMap) -> tuple[LiveFile, ...]:
     """Every live file of the snapshot, data and deletes, in the order of its manifests."""
-    return tuple(file for m in _manifests(snapshot, table) for file in _ManifestReader(metadata, m, table).live())
+    return tuple(file for m in _manifests(snapshot, paths) for file in _ManifestReader(metadata, m, paths).live())
 
 
 def read_avro(data: bytes, *, file: str) -> tuple[dict[str, str], tuple[RawColumn, ...], list[_Record]]:
@@ -90,7 +73,7 @@ def read_avro(data: bytes, *, file: str) -> tuple[dict[str, str], tuple[RawColum
 
 
 def _record(columns: Sequence[RawColumn], values: Sequence[Any]) -> _Record:
-    return {_key(c): _value(c, value) for c, value in zip(columns, values, strict=True)}
+    return {c.key: _value(c, value) for c, value in zip(columns, values, strict=True)}
 
 
 def _value(column: RawColumn, value: Any) -> Any:
@@ -103,20 +86,16 @@ def _value(column: RawColumn, value: Any) -> Any:
     return value.decode() if column.type == dt.STRING else value
 
 
-def _key(column: RawColumn) -> int | str:
-    return column.name if column.id is None else column.id
-
-
 def _get(record: _Record, field_id: int, name: str) -> Any:
     """The value with an id, or without one by name (iceberg 2.1); None where the writer has no such field."""
     return record.get(field_id, record.get(name))
 
 
-def _manifests(snapshot: ListedSnapshot, table: TableFiles) -> Iterator[_Manifest]:
+def _manifests(snapshot: ListedSnapshot, paths: PathMap) -> Iterator[_Manifest]:
     if snapshot.manifest_list is None:
         yield from (_Manifest(path=path, spec_id=None) for path in snapshot.manifests)  # iceberg 1.27
         return
-    for row in read_avro(table.read(snapshot.manifest_list), file=snapshot.manifest_list)[2]:
+    for row in read_avro(paths.read(snapshot.manifest_list), file=snapshot.manifest_list)[2]:
         path, spec_id = _get(row, 500, "manifest_path"), _get(row, 502, "partition_spec_id")
         content = _get(row, 517, "content") or 0
         if path is None or spec_id is None or content not in (0, 1):
@@ -138,12 +117,12 @@ def _manifests(snapshot: ListedSnapshot, table: TableFiles) -> Iterator[_Manifes
 class _ManifestReader:
     """Reads a manifest; next_row_id: of the next data file without a row id of its own; None: no file has one."""
 
-    def __init__(self, metadata: MetadataValues, manifest: _Manifest, table: TableFiles) -> None:
-        self.metadata, self.manifest, self.table = metadata, manifest, table
-        self.header, columns, self.records = read_avro(table.read(manifest.path), file=manifest.path)
+    def __init__(self, metadata: MetadataValues, manifest: _Manifest, paths: PathMap) -> None:
+        self.metadata, self.manifest, self.paths = metadata, manifest, paths
+        self.header, columns, self.records = read_avro(paths.read(manifest.path), file=manifest.path)
         for field_id in (2, 102):  # down to the partition tuple
             columns = next((c.parts for c in columns if c.id == field_id), ())
-        self.types = {_key(c): c.type for c in columns}
+        self.types = {c.key: c.type for c in columns}
         self.spec = self._spec()
         self.next_row_id = None if manifest.is_deletes else manifest.first_row_id
 
@@ -177,7 +156,7 @@ class _ManifestReader:
             manifest=self.manifest.path,
             content=content or 0,
             path=path,
-            physical=self.table.paths.physical(path),
+            physical=self.paths.physical(path),
             format=self._format(content or 0, _get(record, 101, "file_format")),
             spec=self.spec,
             spec_id=self.spec.id,
@@ -265,29 +244,6 @@ def partition_key(file: LiveFile) -> Hashable:
     """Equal for equal tuples of one spec only; nulls are equal, floats are told apart by bits (iceberg 2.18, 4.1)."""
     values = [file.partition.get(f.id) for f in file.spec.fields if f.transform != "void"]
     return (file.spec.id, *map(repr, values))  # the text of a float says its bits, and all NaNs are one
-
-
-def value_type(part: SpecField, metadata: MetadataValues) -> dt.Type:
-    """The type of a partition field's values, by the newest type of its source column (iceberg 1.21, 2.18)."""
-    name = part.transform.partition("[")[0]
-    if name == "day":
-        return dt.DATE
-    if name in ("bucket", "year", "month", "hour"):
-        return dt.IntegerType(32)
-    found = (f.type for schema in metadata.schemas.values() for _, f in walk(schema.fields) if f.id == part.source)
-    opaque = dt.OpaqueType(part.transform)
-    return next(found, opaque) if name in ("identity", "truncate", "void") else opaque
-
-
-def partition_fields(metadata: MetadataValues) -> tuple[Field, ...]:
-    """The fields of the metadata column `_partition`: those of all specs, by id (iceberg 5.17)."""
-    found: dict[int, Field] = {}
-    for part in (f for spec in metadata.specs.values() for f in spec.fields):
-        if part.transform.startswith("unknown "):
-            message = f"Cannot show _partition: transform {part.transform} of {part.name!r}"
-            raise errors.UnsupportedError(message, cause="UnsupportedType", rule="iceberg 5.17")
-        found.setdefault(part.id, Field(id=part.id, name=part.name, type=value_type(part, metadata)))
-    return tuple(found[id_] for id_ in sorted(found))
 
 
 def _stored(value: Any, type_: dt.Type, written: object) -> Any:

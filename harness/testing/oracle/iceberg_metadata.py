@@ -64,13 +64,17 @@ class MetadataValues:
     version: int
     location: str
     schemas: Mapping[int, Schema]
-    current_schema: Schema
     specs: Mapping[int, Spec]
     snapshots: Mapping[int, ListedSnapshot]
     current: ListedSnapshot | None
     refs: Mapping[str, tuple[int, bool]]
     log: tuple[tuple[int, int], ...]
     properties: Mapping[str, str]
+
+    @property
+    def current_schema(self) -> Schema:
+        """The schema of the rows."""
+        return next(iter(self.schemas.values()))
 
 
 def read_metadata(data: bytes, *, file: str) -> MetadataValues:
@@ -84,79 +88,63 @@ def read_metadata(data: bytes, *, file: str) -> MetadataValues:
     if version not in (1, 2, 3):
         message = f"Cannot read Iceberg format version {version}"
         raise errors.UnsupportedError(message, cause="UnsupportedVersion", rule="iceberg 1.15")
-    schemas, current_schema = _schemas(document, version)
     snapshots = _snapshots(document)
     current_id = optional(document, "current-snapshot-id", int)
     if current_id not in (None, -1, *snapshots):
         message = f"The current snapshot {current_id} is not in the table"
         raise errors.InvalidTableError(message, cause="MissingSnapshot", rule="iceberg 1.24")
     current = snapshots.get(-1 if current_id is None else current_id)
+    log = optional(document, "snapshot-log", list) or ()
     return MetadataValues(
         file=file,
         version=version,
         location=needed(document, "location", str),
-        schemas=schemas,
-        current_schema=current_schema,
+        schemas=_schemas(document, version),
         specs=_specs(document, version),
         snapshots=snapshots,
         current=current,
         refs=_refs(document, current),
-        log=tuple(
-            (needed(e, "timestamp-ms", int), needed(e, "snapshot-id", int))
-            for e in optional(document, "snapshot-log", list) or ()
-        ),
+        log=tuple((needed(e, "timestamp-ms", int), needed(e, "snapshot-id", int)) for e in log),
         properties=optional(document, "properties", dict) or {},
     )
 
 
-def select(metadata: MetadataValues, request: Request) -> tuple[ListedSnapshot | None, Schema]:
-    """The snapshot to read, None for no rows, and the schema of its rows (iceberg 1.32 to 1.37)."""
+def select(metadata: MetadataValues, request: Request) -> tuple[ListedSnapshot | None, MetadataValues]:
+    """The snapshot to read, None for no rows, and the metadata with the schema of the rows as the current one.
+
+    The read's meaning of a field id goes before newer ones: replacing a table gives ids of old columns to new ones of
+    the same name, whatever their types, and old snapshots stay (iceberg 1.32 to 1.37).
+    """
     snapshot_id, timestamp_ms, ref = request.snapshot_id, request.timestamp_ms, request.ref
     if sum(selector is not None for selector in (snapshot_id, timestamp_ms, ref)) > 1:
         raise errors.RequestError("Cannot select by several of snapshot_id, timestamp_ms and ref", rule="iceberg 1.32")
-    snapshot, is_historic = metadata.current, False
-    if snapshot_id is not None:
-        snapshot, is_historic = metadata.snapshots.get(snapshot_id), True
-    elif timestamp_ms is not None:
+    is_historic = snapshot_id is not None or timestamp_ms is not None
+    if timestamp_ms is not None:
         # The log's entry of the latest time that is not after; of equal ones the last (iceberg 1.33, 1.34).
         past = [(time, place, id_) for place, (time, id_) in enumerate(metadata.log) if time <= timestamp_ms]
         if not past:
             raise errors.SnapshotNotFoundError(f"There is no snapshot at {timestamp_ms}", cause="NoSnapshotAtTime")
-        snapshot, is_historic = metadata.snapshots.get(max(past)[2]), True
+        snapshot_id = max(past)[2]
     elif ref is not None and (ref != "main" or "main" in metadata.refs):
-        snapshot, is_historic = _of_ref(metadata, ref)
-    if snapshot is None and is_historic:
+        if ref not in metadata.refs:
+            message = f"There is no branch or tag {ref!r}"
+            raise errors.SnapshotNotFoundError(message, cause="MissingSnapshot", rule="iceberg 1.37")
+        snapshot_id, is_historic = metadata.refs[ref]  # the schema of a tag counts, of a branch not (iceberg 1.35)
+        if snapshot_id not in metadata.snapshots:
+            message = f"Snapshot {snapshot_id} of {ref!r} is not in the table"
+            raise errors.InvalidTableError(message, cause="MissingSnapshot", rule="iceberg 1.25")
+    snapshot = metadata.current if snapshot_id is None else metadata.snapshots.get(snapshot_id)
+    if snapshot is None and snapshot_id is not None:
         raise errors.SnapshotNotFoundError("Cannot find the snapshot", cause="MissingSnapshot", snapshot=snapshot_id)
     if snapshot is not None and snapshot.is_encrypted:
         raise errors.EncryptedTableError("Cannot read an encrypted snapshot", snapshot=snapshot.id, rule="iceberg 1.31")
     if snapshot is None or not is_historic or snapshot.schema_id is None:
-        return snapshot, metadata.current_schema
+        return snapshot, metadata
     if snapshot.schema_id not in metadata.schemas:
         message = f"Snapshot {snapshot.id} has schema {snapshot.schema_id}, which is not in the table"
         raise errors.InvalidTableError(message, cause="MissingSchema", rule="iceberg 1.35")
-    return snapshot, metadata.schemas[snapshot.schema_id]
-
-
-def read_with(metadata: MetadataValues, schema: Schema) -> MetadataValues:
-    """The metadata with the read's schema as the current one: its meaning of a field id goes before newer ones.
-
-    Replacing a table gives ids of old columns to new ones of the same name, whatever their types; old snapshots stay.
-    """
-    schemas = {schema.id: schema, **{id_: other for id_, other in metadata.schemas.items() if id_ != schema.id}}
-    return replace(metadata, schemas=schemas, current_schema=schema)
-
-
-def _of_ref(metadata: MetadataValues, ref: str) -> tuple[ListedSnapshot, bool]:
-    """A branch's or tag's snapshot, and whether its own schema counts: for tags only (iceberg 1.35)."""
-    if ref not in metadata.refs:
-        raise errors.SnapshotNotFoundError(
-            f"There is no branch or tag {ref!r}", cause="MissingSnapshot", rule="iceberg 1.37"
-        )
-    snapshot_id, is_tag = metadata.refs[ref]
-    if snapshot_id not in metadata.snapshots:
-        message = f"Snapshot {snapshot_id} of {ref!r} is not in the table"
-        raise errors.InvalidTableError(message, cause="MissingSnapshot", rule="iceberg 1.25")
-    return metadata.snapshots[snapshot_id], is_tag
+    own = {snapshot.schema_id: metadata.schemas[snapshot.schema_id]}
+    return snapshot, replace(metadata, schemas={**own, **metadata.schemas, **own})
 
 
 def _plain(data: bytes) -> bytes:
@@ -169,36 +157,28 @@ def _plain(data: bytes) -> bytes:
         raise errors.CorruptFileError(f"Cannot decompress metadata file: {error}", rule="iceberg 1.7") from error
 
 
-def _schemas(document: Document, version: int) -> tuple[dict[int, Schema], Schema]:
-    listed = optional(document, "schemas", list)
-    if listed is not None:
-        current = needed(document, "current-schema-id", int, cause="MissingSchema")
-    elif version == 1:
+def _schemas(document: Document, version: int) -> dict[int, Schema]:
+    if version == 1 and document.get("schemas") is None:
         listed = [needed(document, "schema", dict, cause="MissingSchema")]
         current = schema_of(listed[0]).id
     else:
-        raise errors.InvalidTableError("Missing schemas", cause="MissingSchema", rule="iceberg 1.17")
+        listed = needed(document, "schemas", list, cause="MissingSchema")
+        current = needed(document, "current-schema-id", int, cause="MissingSchema")
     schemas: dict[int, Schema] = {}
     for schema in (schema_of(mapping(item)) for item in listed):
         if schemas.setdefault(schema.id, schema) != schema:
             raise errors.InvalidTableError(f"Schema id {schema.id} has two meanings", rule="iceberg 1.17")
     if current not in schemas:
         raise errors.InvalidTableError(f"There is no schema {current}", cause="MissingSchema", rule="iceberg 1.17")
-    newest_first = sorted(schemas.values(), key=lambda s: (s.id != current, -s.id))
-    return {schema.id: schema for schema in newest_first}, schemas[current]
+    return {id_: schemas[id_] for id_ in sorted(schemas, key=lambda id_: (id_ != current, -id_))}
 
 
 def _specs(document: Document, version: int) -> dict[int, Spec]:
-    listed = optional(document, "partition-specs", list)
-    if listed is None and version == 1:
-        fields = needed(document, "partition-spec", list, cause="MissingSpec")
-        return {0: Spec(0, spec_fields(fields))}
-    if listed is None:
-        raise errors.InvalidTableError("Missing partition-specs", cause="MissingSpec", rule="iceberg 1.17")
+    if version == 1 and document.get("partition-specs") is None:
+        return {0: Spec(0, spec_fields(needed(document, "partition-spec", list, cause="MissingSpec")))}
     specs: dict[int, Spec] = {}
-    for item in listed:
-        fields = needed(item, "fields", list)
-        spec = Spec(needed(item, "spec-id", int), spec_fields(fields))
+    for item in needed(document, "partition-specs", list, cause="MissingSpec"):
+        spec = Spec(needed(item, "spec-id", int), spec_fields(needed(item, "fields", list)))
         if specs.setdefault(spec.id, spec) != spec:
             raise errors.InvalidTableError(f"Partition spec id {spec.id} has two meanings", rule="iceberg 1.17")
     return specs
@@ -216,19 +196,12 @@ def spec_fields(fields: list[Any]) -> tuple[SpecField, ...]:
         sources = optional(item, "source-ids", list) or [needed(item, "source-id", int)]
         text = needed(item, "transform", str)
         name = text.strip().lower()
-        known = name in _TRANSFORMS or re.fullmatch(r"(?:bucket|truncate)\s*\[\s*0*[1-9][0-9]*\s*\]", name)
-        found.append(
-            SpecField(
-                id=id_ or 0,
-                name=needed(item, "name", str),
-                source=sources[0] if len(sources) == 1 else None,
-                transform=name.replace(" ", "") if known and len(sources) == 1 else f"unknown {text}",
-            )
-        )
+        known = r"identity|year|month|day|hour|void|(?:bucket|truncate)\s*\[\s*0*[1-9][0-9]*\s*\]"
+        is_known = re.fullmatch(known, name) and len(sources) == 1
+        source = sources[0] if len(sources) == 1 else None
+        transform = name.replace(" ", "") if is_known else f"unknown {text}"
+        found.append(SpecField(id=id_ or 0, name=needed(item, "name", str), source=source, transform=transform))
     return tuple(found)
-
-
-_TRANSFORMS = frozenset({"identity", "year", "month", "day", "hour", "void"})
 
 
 def _snapshots(document: Document) -> dict[int, ListedSnapshot]:
@@ -303,7 +276,6 @@ def _field(item: Any) -> Field:
         type=type_,
         required=needed(item, "required", bool),
         initial_default=_default_of(item.get("initial-default"), type_),
-        doc=optional(item, "doc", str),
     )
 
 
@@ -386,3 +358,26 @@ def _primitive(value: Any, type_: dt.Type) -> Any:
             raise ValueError(f"expected {scale} digits after the point")
         case _:
             return parsed(of_kind(value, str), type_, ICEBERG)
+
+
+def value_type(part: SpecField, metadata: MetadataValues) -> dt.Type:
+    """The type of a partition field's values, by the newest type of its source column (iceberg 1.21, 2.18)."""
+    name = part.transform.partition("[")[0]
+    if name == "day":
+        return dt.DATE
+    if name in ("bucket", "year", "month", "hour"):
+        return dt.IntegerType(32)
+    found = (f.type for schema in metadata.schemas.values() for _, f in walk(schema.fields) if f.id == part.source)
+    opaque = dt.OpaqueType(part.transform)
+    return next(found, opaque) if name in ("identity", "truncate", "void") else opaque
+
+
+def partition_fields(metadata: MetadataValues) -> tuple[Field, ...]:
+    """The fields of the metadata column `_partition`: those of all specs, by id (iceberg 5.17)."""
+    found: dict[int, Field] = {}
+    for part in (f for spec in metadata.specs.values() for f in spec.fields):
+        if part.transform.startswith("unknown "):
+            message = f"Cannot show _partition: transform {part.transform} of {part.name!r}"
+            raise errors.UnsupportedError(message, cause="UnsupportedType", rule="iceberg 5.17")
+        found.setdefault(part.id, Field(id=part.id, name=part.name, type=value_type(part, metadata)))
+    return tuple(found[id_] for id_ in sorted(found))

@@ -44,23 +44,6 @@ def shown(path: str, physical: str) -> str:
 
 
 @dataclass(frozen=True)
-class PathMap:
-    """Prefixes of recorded paths, and the prefixes in their place; the first that matches counts (iceberg 1.12)."""
-
-    prefixes: tuple[tuple[str, str], ...] = ()
-
-    def physical(self, recorded: str) -> str:
-        """The place of a file's bytes, which is never relative."""
-        plain = local_path(recorded)
-        for old, new in self.prefixes:
-            prefix = local_path(old).rstrip("/")
-            if prefix and (plain == prefix or plain.startswith(prefix + "/")):
-                plain = new.rstrip("/") + plain[len(prefix) :]
-                break
-        return os.path.join(os.getcwd(), local_path(plain)) if is_local(plain) else plain
-
-
-@dataclass(frozen=True)
 class Entry:
     """A file in a directory. size: in bytes, negative of no regular file. modified_ms: since 1970; None: unknown."""
 
@@ -109,3 +92,30 @@ class Files:
     def opens(self, path: str) -> bool:
         """Tells whether paths of this scheme can be opened."""
         return is_local(path)
+
+
+@dataclass(frozen=True)
+class PathMap:
+    """Prefixes of recorded paths, and the prefixes in their place; the first that matches counts (iceberg 1.12)."""
+
+    prefixes: tuple[tuple[str, str], ...]
+    files: Files
+
+    def physical(self, recorded: str) -> str:
+        """The place of a file's bytes, which is never relative."""
+        plain = local_path(recorded)
+        for old, new in self.prefixes:
+            prefix = local_path(old).rstrip("/")
+            if prefix and (plain == prefix or plain.startswith(prefix + "/")):
+                plain = new.rstrip("/") + plain[len(prefix) :]
+                break
+        return os.path.join(os.getcwd(), local_path(plain)) if is_local(plain) else plain
+
+    def read(self, recorded: str) -> bytes:
+        """The bytes of a file. Raises MissingFileError with both paths of a file that is not there."""
+        physical = self.physical(recorded)
+        try:
+            return self.files.read(physical)
+        except MissingFileError as error:
+            error.file = shown(recorded, physical)
+            raise

@@ -219,8 +219,5 @@ def _refuse_conflict(column: Field, held: list[Any], columns: FileColumns) -> No
             not values or all(v < value for v in values) or all(v > value for v in values)
         )
     if held and is_conflict:
-        message = (
-            f"Cannot read column {column.name!r}: the file's partition says {value!r}, and its rows say otherwise; its "
-            "field ids may be those of another table"
-        )
+        message = f"Cannot read column {column.name!r}: the file's partition says {value!r}, and its rows otherwise"
         raise errors.SchemaMismatchError(message, cause="PartitionValueConflict", field=column.name, rule="iceberg 5.3")

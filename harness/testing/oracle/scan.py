@@ -46,10 +46,8 @@ class Request:
 class DataFile:
     """A live data file; of a delete file the first lines.
 
-    path, physical: as recorded, and where the bytes are. format: `parquet`, `avro` or `orc`.
-    record_count: physical rows, as the metadata says; None: the metadata does not.
-    partition: values by partition field id.
-    constants: values by field id of the columns that the partition gives (iceberg 5.2, delta V1).
+    path, physical: as recorded, and where the bytes are. record_count: physical rows; None: the metadata does not say.
+    partition: values by partition field id. constants: values of columns by field id (iceberg 5.2, delta V1).
     sequence_number, first_row_id, commit_version: of its rows, where no column of the file says another.
     equality: the equality deletes that hit the file.
     positions: gives the deleted positions; None: there are none.
@@ -112,10 +110,7 @@ def asked(
 ) -> tuple[tuple[Field, ...], Filter | None, set[str]]:
     """The columns that a read gives, the filter, and the names of all metadata columns in either.
 
-    typed: gives a metadata column the type that the table gives. A column of the table hides a metadata column of the
-        same name (iceberg 5.19).
-
-    Raises UnknownColumnError; RequestError for a column that is named twice.
+    A column hides a metadata column of its name (iceberg 5.19). typed: gives a metadata column the table's own type.
     """
 
     def find(name: str) -> Field:

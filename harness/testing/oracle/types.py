@@ -162,11 +162,9 @@ Type: TypeAlias = _Shown
 
 @dataclass(frozen=True, kw_only=True)
 class Field:
-    """A column, struct field, list element, map key or map value.
+    """A column, struct field, list element, map key or map value; Delta tables without column mapping number fields.
 
-    id: the field id; Delta tables without column mapping get numbers.
-    initial_default: the value of rows that are older than the field; None: null.
-    physical_name: the name in data files, where Delta's column mapping gives one.
+    initial_default: the value of rows that are older than the field. physical_name: that of Delta's column mapping.
     """
 
     id: int
@@ -175,7 +173,6 @@ class Field:
     required: bool = False
     initial_default: Any = field(default=None, hash=False)
     physical_name: str | None = None
-    doc: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -248,17 +245,20 @@ CHANGES = (2147483543, 2147483537, 2147483536)
 
 @dataclass(frozen=True, kw_only=True)
 class RawColumn:
-    """A column or nested field of a file.
+    """A column or nested field of a file; `id` is None where the file gives none.
 
-    id: the field id; None: the file gives none.
-    type: of a single value, or the kind of a nested one.
-    parts: fields of a struct; (element,); (key, value).
+    type: of a single value, or the kind of a nested one. parts: fields of a struct; (element,); (key, value).
     """
 
     name: str
     id: int | None
     type: Type | Literal["struct", "list", "map"]
     parts: tuple[RawColumn, ...] = ()
+
+    @property
+    def key(self) -> int | str:
+        """The id, or the name where there is none."""
+        return self.name if self.id is None else self.id
 
 
 Row: TypeAlias = tuple[Any, ...]

@@ -35,7 +35,7 @@ _UUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 class Grammar:
     """The forms of texts. A time's groups are hour, minute, second and fraction; a zone's are sign, h, m and s.
 
-    date, time, between, zone, number: regular expressions; `between` of what stands between date and time.
+    date, time, between, zone: regular expressions; `between` of what stands between date and time.
     booleans: by lower-case text.
     most: seconds of the largest offset of a zone.
     """
@@ -44,20 +44,18 @@ class Grammar:
     time: str
     between: str
     zone: str
-    number: str
     booleans: dict[str, bool]
     most: int
 
 
 _CLOCK = r"(\d{2}):(\d{2})(?::(\d{2})(?:\.(\d{1,9}))?)?"
 _NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,4})?"
-ICEBERG = Grammar(r"([+-]?\d{4,9})-(\d{2})-(\d{2})", _CLOCK, "T", r"([+])(00):(00)()", _NUMBER, {}, 0)
+ICEBERG = Grammar(r"([+-]?\d{4,9})-(\d{2})-(\d{2})", _CLOCK, "T", r"([+])(00):(00)()", {}, 0)
 DELTA = Grammar(
     r"([+-]?\d{1,7})-(\d{1,2})-(\d{1,2})",
     _CLOCK,
     "[ T]",
     r" ?(?:Z|([+-])(\d{2})(?::?(\d{2}))?(?::?(\d{2}))?)",
-    _NUMBER,
     {"true": True, "false": False},
     18 * 3600,
 )
@@ -66,7 +64,6 @@ SQL = Grammar(
     r"(\d{1,2}):(\d{2}):(\d{2})(?:\.(\d{1,9}))?",
     "[ T]",
     r"(?:Z|([+-])(\d{2})(?::?(\d{2}))?())",
-    r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?",
     {"true": True, "false": False, "t": True, "f": False},
     16 * 3600 - 1,
 )
@@ -83,7 +80,7 @@ def parsed(text: str, type_: dt.Type, grammar: Grammar) -> Any:
             return within_bits(int(_match(r"[+-]?\d{1,40}", text)[0]), bits)
         case dt.FloatType(bits=bits):
             special = re.fullmatch(r"([+-]?)(nan|inf|infinity)", text.lower())
-            number = float(text if special else _match(grammar.number, text)[0])
+            number = float(text if special else _match(_NUMBER, text)[0])
             rounded = number if bits == 64 else single(number)
             if math.isinf(rounded) and not special:
                 raise ValueError("it is out of range")
@@ -301,22 +298,17 @@ def _geometry(source: Source) -> tuple[bytes, int]:
     match kind:
         case 1:
             return head + _doubles(source, order, width), iso
-        case 2:
-            return head + _points(source, order, width), iso
-        case 3:
-            rings = [_points(source, order, width) for _ in range(source.number(4, order))]
-            return head + struct.pack("<I", len(rings)) + b"".join(rings), iso
+        case 2 | 3:  # a line is a ring without their count
+            count = source.number(4, order) if kind == 3 else 1
+            rings = [(n := source.number(4, order), _doubles(source, order, n * width)) for _ in range(count)]
+            data = b"".join(struct.pack("<I", points) + numbers for points, numbers in rings)
+            return head + (struct.pack("<I", count) if kind == 3 else b"") + data, iso
         case _:
             parts = [_geometry(source) for _ in range(source.number(4, order))]
             for _, part in parts:
                 if part // 1000 != iso // 1000 or (kind != 7 and part % 1000 != kind - 3):
                     raise ValueError(f"a geometry of type {part} is part of one of type {iso}")
             return head + struct.pack("<I", len(parts)) + b"".join(data for data, _ in parts), iso
-
-
-def _points(source: Source, order: str, width: int) -> bytes:
-    count = source.number(4, order)
-    return struct.pack("<I", count) + _doubles(source, order, count * width)
 
 
 def _doubles(source: Source, order: str, count: int) -> bytes:

@@ -70,7 +70,9 @@ def _shredded(parts: _Parts, metadata: bytes) -> str | None:
     if column is None or typed is None:
         return None if value is None else _Value(metadata, value).text(0, 0)
     if column.type == "struct":  # the fields of an object, and in `value` those that are not shredded
-        fields = {} if value is None else _Value(metadata, value).rest()
+        if value is not None and _number(value, 0, 1) & 3 != 2:
+            raise _malformed("a partially shredded object has a rest that is no object")
+        fields = {} if value is None else _Value(metadata, value).fields(0, 0)
         for part, group in zip(column.parts, typed, strict=True):
             fields.pop(part.name, None)
             text = _shredded(_parts(part, group), metadata)
@@ -148,12 +150,6 @@ class _Value:
                 width, is_large = (header >> 2 & 3) + 1, header >> 4 & 1
                 size, start = self.size(at + 1, 4 if is_large else 1)
                 return f"[{','.join(self.text(place, depth + 1) for place in self.places(start, width, size))}]"
-
-    def rest(self) -> dict[str, str]:
-        """The fields of an object that are not shredded."""
-        if _number(self.data, 0, 1) & 3 != 2:
-            raise _malformed("a partially shredded object has a rest that is no object")
-        return self.fields(0, 0)
 
     def primitive(self, type_id: int, at: int) -> str:
         if type_id < 3:
