@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 
 import harness
 from harness.engines.oracle import read_apart
+from harness.testing import oracle
 from harness.testing.writing.delta.builder import DeltaTable
 from harness.testing.writing.iceberg.builder import IcebergTable
 
@@ -215,3 +217,10 @@ def test_errors_are_of_one_class(build, tmp_path):
     with pytest.raises(harness.HarnessError) as other:
         read_apart(str(tmp_path / "t"))
     assert type(other.value) is type(own.value)
+
+
+def test_the_book_of_the_formats_is_read_in_an_afternoon():
+    chapters = {file.stem: file.read_text("utf-8") for file in Path(oracle.__file__).parent.glob("*.py")}
+    assert sum(text.count("\n") for text in chapters.values()) <= 5_000
+    listed = re.findall(r"(?:^|  )([a-z_]+)  +\w", oracle.__doc__, re.MULTILINE)
+    assert set(listed) == chapters.keys() - {"__init__"}

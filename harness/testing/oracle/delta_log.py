@@ -200,7 +200,7 @@ _COMPACTED = re.compile(r"([0-9]{20})\.([0-9]{20})\.compacted\.json")
 
 @dataclass(frozen=True)
 class Log:
-    """Commits by version, complete checkpoints as (version, file names), ascending; held: commits of a catalog alone."""
+    """Commits by version, complete checkpoints as (version, file names), ascending; held: what a catalog alone has."""
 
     root: str
     commits: Mapping[int, Entry]
