@@ -185,7 +185,8 @@ def _parquet_rows(file: pq.ParquetFile) -> Iterator[Row]:
         yield from repeat((), recorded)
         found = sum(file.metadata.row_group(i).num_rows for i in range(file.metadata.num_row_groups))
     if found != recorded:
-        raise ValueError(f"its footer counts {recorded} rows, and it has {found}")
+        where = "columns" if len(file.schema_arrow) else "row groups"
+        raise ValueError(f"its footer counts {recorded} rows, its {where} {found}")
 
 
 def _parquet_column(field: pa.Field, leaves: Iterator[Any]) -> RawColumn:
