@@ -1,8 +1,8 @@
 """The oracle as an engine: what harness asks becomes plain values, and the oracle's rows are the answer.
 
 The oracle (`harness.testing.oracle`) imports nothing of harness but the errors. `read_apart` hands over a location and
-what is asked, and the oracle reads metadata and data for itself. `to_arrow` hands over a plan of harness's, for changes,
-slices, comparisons and plans that a test has made: files, positions and the scope of deletes are then the plan's.
+what is asked, and the oracle reads metadata and data for itself. `to_arrow` hands over a plan of harness's, for
+changes, slices, comparisons and plans of tests: files, positions and the scope of deletes are then the plan's.
 """
 
 from __future__ import annotations

@@ -228,8 +228,8 @@ class _Parser:
             case {"type": "map", "values": values}:
                 key, value = self.primitive("string", {}), self.parse(values, namespace)
                 parts = (key.named("key", schema.get("key-id")), value.named("value", schema.get("value-id")))
-                pairs: Decode = lambda s: list(_items(s, lambda s: (_text(s), value.decode(s))))  # noqa: E731
-                return _AvroType(_unnamed("map", parts), pairs)
+                pair = _AvroType(_unnamed("map", parts), lambda s: (_text(s), value.decode(s)))
+                return _AvroType(pair.column, lambda s: list(_items(s, pair.decode)))
             case {"type": str(name)} if name in _PRIMITIVES:
                 return self.primitive(name, schema)
             case {"type": inner}:
