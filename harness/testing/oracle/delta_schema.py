@@ -56,7 +56,7 @@ def columns_of(state: ReplayedState, table: str) -> Columns:
     """The columns of a table whose protocol can be read (delta P1 to P4, T1, T13, T23, V7, V8)."""
     protocol, metadata = state.protocol or {}, state.metadata or {}
     _check_protocol(protocol)
-    provider = (metadata.get("format") or {}).get("provider") or "parquet"
+    provider = optional(metadata.get("format") or {}, "provider", str) or "parquet"
     if provider.lower() != "parquet":
         raise UnsupportedError(f"Cannot read data files of format {provider!r}", rule="delta R12")
     _check_redirect(state.configuration, table)
