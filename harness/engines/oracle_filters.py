@@ -78,6 +78,8 @@ def parse(text: str) -> Tree:
         raise RequestError("The filter is nested too deeply") from None
     while parser.accept(";"):
         pass
+    if parser.word in (")", ","):
+        parser.fail(f"{parser.word} is in the wrong place")
     if parser.token.kind != "end":
         raise parser.refused(parser.token.text)
     return tree
@@ -270,6 +272,8 @@ class _Parser:
     def type(self) -> tuple[str, ...]:
         """A type's name, and its sizes."""
         word = self.word
+        if not word:
+            self.fail("a type is missing")
         self.at += 1
         if word == "timestamp" and self.accept("with"):
             self.expect("time")
@@ -277,7 +281,7 @@ class _Parser:
             word = "timestamptz"
         sizes: list[str] = []
         if self.accept("("):
-            while self.token.kind == "number":
+            while self.token.text.isdecimal():
                 sizes.append(self.token.text)
                 self.at += 1
                 self.accept(",")

@@ -13,7 +13,7 @@ import pytest
 
 from harness.engines.duckdb.instance import connect
 from harness.engines.oracle_filters import parse
-from harness.errors import EngineError, UnsupportedError
+from harness.errors import EngineError, RequestError, UnsupportedError
 from harness.testing.oracle.files import values_of
 from harness.testing.oracle.filters import filter_of
 from harness.testing.oracle.types import (
@@ -284,4 +284,12 @@ def test_what_fails_on_duckdb_fails(connection: Any, where: str) -> None:
 @pytest.mark.parametrize("where", REFUSED)
 def test_what_the_oracle_does_not_know_it_refuses(where: str) -> None:
     with pytest.raises(UnsupportedError, match="Cannot evaluate the filter: the oracle does not"):
+        compiled(where)
+
+
+@pytest.mark.parametrize(
+    "where", ["", "i =", "i = 1)", "(i = 1", "i = 'a", "CAST(i AS", "count(*) > 1", "i = ?", "NOT"]
+)
+def test_what_is_no_condition_on_a_row_is_an_error_of_the_request(where: str) -> None:
+    with pytest.raises(RequestError):
         compiled(where)
