@@ -164,7 +164,7 @@ def spark_engine() -> SparkEngine:
 _BUILT_IN = {
     "duckdb": ("harness.engines.duckdb.engine", "duckdb", "duckdb"),
     "spark": ("harness.engines.spark.engine", "pyspark", "'lakeharness[spark]'"),
-    "oracle": ("harness.testing.oracle.engine.reading", "pyarrow", "pyarrow"),
+    "oracle": ("harness.engines.oracle", "pyarrow", "pyarrow"),
 }
 """Per engine: the module that keeps the protocol, the package that it runs on, and what to install."""
 _OTHERS = "harness.testing.conformance.other_engine"

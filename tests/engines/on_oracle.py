@@ -7,9 +7,9 @@ import pyarrow as pa
 import pytest
 from on_spark import comparable
 
+from harness.engines import oracle
 from harness.errors import EngineError, HarnessError
 from harness.metadata.plan.scan_plan import ScanPlan
-from harness.testing.oracle.engine import reading as oracle
 
 asked = False
 """Whether the oracle reads too."""

@@ -38,8 +38,8 @@ def parse_prune(text: str) -> Prune:
         raise RequestError(f"Invalid option prune={text!r}: expected one of {expected}", options=("prune",)) from None
 
 
-# A catalog's answer about the commits of a Delta table that it manages (frontier F4.4). It stands here, as the oracle
-# takes it too, which imports neither format.
+# A catalog's answer about the commits of a Delta table that it manages (frontier F4.4). It stands here, as the oracle's
+# adapter takes it too, which imports neither format.
 #
 #     answer = catalog_answer(9, ["00000000000000000008.7d17ac10-5cc3-401b-bd1a-9c82dd2ea032.json", (9, b"…")])
 

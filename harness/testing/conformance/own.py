@@ -7,10 +7,10 @@ from typing import Literal, Protocol, TypeAlias, get_args, runtime_checkable
 
 import pyarrow as pa
 
+from harness.engines.oracle import read_apart
 from harness.engines.registry import find_engine
 from harness.errors import UnsupportedError as Unsupported
 from harness.storage.gate import Outside
-from harness.testing.oracle.planner.plan import plan_unpruned
 from harness.testing.scenarios.evidence import plan_read
 from harness.testing.scenarios.model import ResolvedExpectation
 
@@ -125,7 +125,7 @@ ORACLE = "oracle"
 
 @dataclass(frozen=True, slots=True)
 class OwnReader:
-    """Harness's planner and one of its engines; for the oracle, the planner that shares no code with harness's.
+    """Harness's planner and one of its engines; for the oracle, a read that shares no code with harness's.
 
     within: a directory that tables may read files in, and nowhere else; None: elsewhere they do with a warning.
     """
@@ -147,8 +147,8 @@ class OwnReader:
         outside = Outside.WARN if self.within is None else Outside.REFUSE
         if self.name != ORACLE or expectation.at.changes is not None:
             plan = plan_read(address, expectation, allowed_roots=roots, outside=outside.value)
-        else:
-            at = {kind: getattr(expectation.at, kind) for kind in get_args(AtKind)}
-            shown = {"columns": expectation.columns, "where": expectation.where, **expectation.opening}
-            plan = plan_unpruned(address, **at, **shown, allowed_roots=roots, outside=outside)
-        return find_engine(self.name).to_arrow(plan)
+            return find_engine(self.name).to_arrow(plan)
+        at = {kind: getattr(expectation.at, kind) for kind in get_args(AtKind)}
+        shown = {"columns": expectation.columns, "where": expectation.where, **expectation.opening}
+        gate = None if self.within is None else outside
+        return read_apart(address, **at, **shown, allowed_roots=roots, outside=gate)

@@ -1,8 +1,10 @@
-"""Avro data files and manifests, decoded byte by byte: container, schema and records (iceberg 2.14, 7.3)."""
+"""Avro files and manifests, decoded byte by byte: container, schema and records (iceberg 2.14, 7.3).
+
+Spec: Apache Avro 1.12, "Object Container Files", "Binary Encoding", "Logical Types"; Iceberg, "Appendix A: Avro".
+"""
 
 from __future__ import annotations
 
-import io
 import json
 import struct
 import zlib
@@ -10,109 +12,113 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
-from harness.metadata.model import schema as dt
-from harness.testing.oracle.engine.bounded import (
+import pyarrow as pa
+
+from harness.testing.oracle import types as dt
+from harness.testing.oracle.documents import (
+    MOST_BYTES,
     MOST_EMPTY,
     MOST_TYPES,
-    Budget,
+    Source,
     check,
     one_stream,
     streams,
-    take,
-    unsnappy,
     unzstd,
 )
-from harness.testing.oracle.engine.stored import RawColumn, StoredFile
+from harness.testing.oracle.types import RawColumn, StoredFile
+from harness.testing.oracle.values import within_bits
 
 _MAGIC = b"Obj\x01"
 _SYNC_BYTES = 16
 _CRC_BYTES = 4
+
+Decode: TypeAlias = Callable[[Source], Any]
 
 
 class UnsupportedAvroError(Exception):
     """A legal Avro file without a meaning in Iceberg. The text says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class AvroContainer:
-    """The header's values by key, and what is behind it: blocks up to the end."""
+def open_avro(data: bytes, *, is_manifest: bool = False) -> StoredFile:
+    """The columns and rows of an Avro container. is_manifest: logical types have no say in values (iceberg 2.15).
 
-    header: Mapping[str, bytes]
-    stream: io.BytesIO
-    decompress: Callable[[bytes], bytes]
-    sync: bytes
-
-    def records(self, decode: Callable[[io.BytesIO], Any]) -> Iterator[Any]:
-        """The records in order. Raises ValueError for a cut or damaged block, or one with bytes left."""
-        empty = 0
-        while self.stream.tell() < len(self.stream.getbuffer()):
-            count, size = read_long(self.stream), read_long(self.stream)
-            if count < 0 or size < 0:
-                raise ValueError(f"a block claims {count} records in {size} bytes")
-            packed = take(self.stream, size)
-            try:
-                block = io.BytesIO(self.decompress(packed))
-            except Exception as error:  # each codec's library has its own
-                raise ValueError(f"a block cannot be decompressed: {error}") from error
-            for _ in range(count):
-                start = block.tell()
-                yield decode(block)
-                empty += block.tell() == start
-                check(empty, MOST_EMPTY, "records without a byte")
-            if block.read(1):
-                raise ValueError("a block has more bytes than its records")
-            if take(self.stream, _SYNC_BYTES) != self.sync:
-                raise ValueError("a block does not end with the file's marker")
-
-
-def open_container(data: bytes) -> AvroContainer:
-    """The container in `data`.
-
-    Raises:
-        UnsupportedAvroError: a codec that Iceberg's files do not have.
-        ValueError: no Avro container, cut, or damaged.
+    Raises UnsupportedAvroError: see there. ValueError: cut, or damaged; also while rows are taken.
     """
-    stream = io.BytesIO(data)
-    if take(stream, len(_MAGIC)) != _MAGIC:
+    source = Source(data)
+    if source.take(len(_MAGIC)) != _MAGIC:
         raise ValueError("it does not begin with Obj and a 1")
-    header = dict(read_items(stream, lambda s: (_text(s).decode(), _bytes(s))))
-    sync = take(stream, _SYNC_BYTES)
+    header = dict(_items(source, lambda s: (_text(s).decode(), _bytes(s))))
+    sync = source.take(_SYNC_BYTES)
     codec = header.get("avro.codec", b"null").decode(errors="replace")
     if codec not in _CODECS:
         raise UnsupportedAvroError(f"its codec is {codec!r}, expected one of {', '.join(_CODECS)}")
-    return AvroContainer(header, stream, _CODECS[codec], sync)
+    if "avro.schema" not in header:
+        raise ValueError("its header has no avro.schema")
+    root = _Parser(is_manifest).parse(json.loads(header["avro.schema"]), "")
+    if root.column.type != "struct" or root.is_optional:
+        raise UnsupportedAvroError("its root is not a record")
+    return StoredFile(
+        columns=root.column.parts, rows=_records(source, _CODECS[codec], sync, root.decode), header=header
+    )
 
 
-def read_long(stream: io.BytesIO) -> int:
+def _records(source: Source, decompress: Callable[[bytes], bytes], sync: bytes, decode: Decode) -> Iterator[Any]:
+    """The records in order. Raises ValueError for a cut or damaged block, or one with bytes left."""
+    empty = 0
+    while source.left:
+        count, size = _long(source), _long(source)
+        if count < 0 or size < 0:
+            raise ValueError(f"a block claims {count} records in {size} bytes")
+        packed = source.take(size)
+        try:
+            block = Source(decompress(packed))
+        except Exception as error:  # each codec's library has its own
+            raise ValueError(f"a block cannot be decompressed: {error}") from error
+        for _ in range(count):
+            start = block.at
+            yield decode(block)
+            empty += block.at == start
+            check(empty, MOST_EMPTY, "records without a byte")
+        if block.left:
+            raise ValueError("a block has more bytes than its records")
+        if source.take(_SYNC_BYTES) != sync:
+            raise ValueError("a block does not end with the file's marker")
+
+
+def _long(source: Source) -> int:
     """A zigzag number of at most ten bytes."""
     number = 0
     for shift in range(0, 70, 7):
-        (byte,) = take(stream, 1)
+        (byte,) = source.take(1)
         number |= (byte & 0x7F) << shift
         if not byte & 0x80:
             return (number >> 1) ^ -(number & 1)
     raise ValueError("a number has more than ten bytes")
 
 
-def read_items(stream: io.BytesIO, decode: Callable[[io.BytesIO], Any]) -> Iterator[Any]:
+def _items(source: Source, decode: Decode) -> Iterator[Any]:
     """Items in blocks, each behind its count; a negative count is followed by the block's bytes."""
     empty = 0
-    while count := read_long(stream):
-        size = read_long(stream) if count < 0 else None
-        start = stream.tell()
+    while count := _long(source):
+        size = _long(source) if count < 0 else None
+        start = source.at
         for _ in range(abs(count)):
-            before = stream.tell()
-            yield decode(stream)
-            empty += stream.tell() == before
+            before = source.at
+            yield decode(source)
+            empty += source.at == before
             check(empty, MOST_EMPTY, "items without a byte")
-        if size is not None and stream.tell() != start + size:
+        if size is not None and source.at != start + size:
             raise ValueError("a block of items is not as long as it says")
 
 
 def _snappy(data: bytes) -> bytes:
-    plain = unsnappy(data[:-_CRC_BYTES])
+    """The content of a raw block, which begins with its length in seven bits a byte, and ends with a checksum."""
+    last = next((place for place, byte in enumerate(data[:10]) if byte < 0x80), 9)
+    declared = sum((byte & 0x7F) << 7 * place for place, byte in enumerate(data[: last + 1]))
+    check(declared, MOST_BYTES, "bytes")
+    plain = bytes(pa.Codec("snappy").decompress(data[:-_CRC_BYTES], declared))
     if zlib.crc32(plain).to_bytes(_CRC_BYTES, "big") != data[-_CRC_BYTES:]:
         raise ValueError("its checksum is wrong")
     return plain
@@ -146,23 +152,12 @@ class _AvroType:
     """
 
     column: RawColumn
-    decode: Callable[[io.BytesIO], Any]
+    decode: Decode
     is_optional: bool = False
 
     def named(self, name: str, field_id: Any) -> RawColumn:
         """The column under a field's name and id; an id that is no int is none."""
-        is_id = isinstance(field_id, int) and not isinstance(field_id, bool)
-        return replace(self.column, name=name, id=field_id if is_id else None)
-
-
-def _integer(bits: int) -> Callable[[io.BytesIO], int]:
-    def decode(stream: io.BytesIO) -> int:
-        number = read_long(stream)
-        if not -(2 ** (bits - 1)) <= number < 2 ** (bits - 1):
-            raise ValueError(f"{number} has more than {bits} bits")
-        return number
-
-    return decode
+        return replace(self.column, name=name, id=field_id if type(field_id) is int else None)
 
 
 def _one_of(values: Sequence[Any], index: int, what: str) -> Any:
@@ -171,57 +166,49 @@ def _one_of(values: Sequence[Any], index: int, what: str) -> Any:
     return values[index]
 
 
-def _bytes(stream: io.BytesIO) -> bytes:
-    return take(stream, read_long(stream))
+def _bytes(stream: Source) -> bytes:
+    return stream.take(_long(stream))
 
 
-def _text(stream: io.BytesIO) -> bytes:
+def _text(stream: Source) -> bytes:
     text = _bytes(stream)
     text.decode()  # text that is no UTF-8 is damage, whether or not the column is asked for
     return text
 
 
-_PRIMITIVES: dict[str, tuple[dt.Type, Callable[[io.BytesIO], Any]]] = {
-    "null": (dt.UnknownType(), lambda _: None),
-    "boolean": (dt.BooleanType(), lambda stream: _one_of((False, True), take(stream, 1)[0], "boolean")),
-    "int": (dt.IntegerType(32), _integer(32)),
-    "long": (dt.IntegerType(64), _integer(64)),
-    "float": (dt.FloatType(32), lambda stream: struct.unpack("<f", take(stream, 4))[0]),
-    "double": (dt.FloatType(64), lambda stream: struct.unpack("<d", take(stream, 8))[0]),
-    "bytes": (dt.BinaryType(), _bytes),
-    "string": (dt.StringType(), _text),
+_PRIMITIVES: dict[str, tuple[dt.Type, Decode]] = {
+    "null": (dt.UNKNOWN, lambda _: None),
+    "boolean": (dt.BOOLEAN, lambda stream: _one_of((False, True), stream.take(1)[0], "boolean")),
+    "int": (dt.IntegerType(32), lambda stream: within_bits(_long(stream), 32)),
+    "long": (dt.IntegerType(64), lambda stream: within_bits(_long(stream), 64)),
+    "float": (dt.FloatType(32), lambda stream: struct.unpack("<f", stream.take(4))[0]),
+    "double": (dt.FloatType(64), lambda stream: struct.unpack("<d", stream.take(8))[0]),
+    "bytes": (dt.BINARY, _bytes),
+    "string": (dt.STRING, _text),
 }
 
 _LOGICAL: dict[tuple[str, str], dt.Type] = {
-    ("date", "int"): dt.DateType(),
-    ("time-millis", "int"): dt.TimeType("ms"),
-    ("time-micros", "long"): dt.TimeType("us"),
+    **{("date", "int"): dt.DATE, ("time-millis", "int"): dt.TimeType("ms"), ("time-micros", "long"): dt.TimeType("us")},
     ("local-timestamp-millis", "long"): dt.TimestampType("ms"),
     ("local-timestamp-micros", "long"): dt.TimestampType("us"),
     ("local-timestamp-nanos", "long"): dt.TimestampType("ns"),
 }
-_ADJUSTABLE: dict[tuple[str, str], Literal["ms", "us", "ns"]] = {
-    ("timestamp-millis", "long"): "ms",
-    ("timestamp-micros", "long"): "us",
-    ("timestamp-nanos", "long"): "ns",
-}
 
 
-@dataclass(frozen=True, slots=True)
 class _Parser:
-    """Parses a writer's schema.
+    """Parses a writer's schema. is_manifest: numbers are of any size, and decimals stay bytes."""
 
-    is_manifest: numbers are of any size, and decimals stay bytes.
-    known: named types so far. inside: the records that the current place is inside of.
-    """
-
-    is_manifest: bool
-    known: dict[str, Mapping[str, Any]]
-    budget: Budget
-    inside: tuple[str, ...] = ()
+    def __init__(self, is_manifest: bool) -> None:
+        self.is_manifest = is_manifest
+        self.known: dict[str, Mapping[str, Any]] = {}  # named types so far
+        self.inside: list[str] = []  # the records around the current place
+        self.types = 0
 
     def parse(self, schema: Any, namespace: str) -> _AvroType:
-        self.budget.spend()  # types that each hold the next one twice are soon millions
+        self.types += 1
+        check(
+            self.types, MOST_TYPES, "types in its schema"
+        )  # types that each hold the next one twice are soon millions
         match schema:
             case str() if schema in _PRIMITIVES:
                 return self.primitive(schema, {})
@@ -241,9 +228,8 @@ class _Parser:
             case {"type": "map", "values": values}:
                 key, value = self.primitive("string", {}), self.parse(values, namespace)
                 parts = (key.named("key", schema.get("key-id")), value.named("value", schema.get("value-id")))
-                return _AvroType(
-                    _unnamed("map", parts), lambda s: list(read_items(s, lambda s: (_text(s), value.decode(s))))
-                )
+                pair = _AvroType(_unnamed("map", parts), lambda s: (_text(s), value.decode(s)))
+                return _AvroType(pair.column, lambda s: list(_items(s, pair.decode)))
             case {"type": str(name)} if name in _PRIMITIVES:
                 return self.primitive(name, schema)
             case {"type": inner}:
@@ -253,56 +239,53 @@ class _Parser:
 
     def union(self, branches: list[Any], namespace: str) -> _AvroType:
         types = [self.parse(branch, namespace) for branch in branches]
-        others = [t for t in types if not isinstance(t.column.type, dt.UnknownType)]
+        others = [t for t in types if t.column.type != dt.UNKNOWN]
         if len(types) == 1:
             return types[0]
         if len(types) != 2 or len(others) != 1:
             raise UnsupportedAvroError(f"it has a union of {len(types)} types, expected null and one other")
-        decode = [t.decode for t in types]
-        return _AvroType(
-            others[0].column, lambda stream: _one_of(decode, read_long(stream), "branch")(stream), is_optional=True
-        )
+        return _AvroType(others[0].column, lambda s: _one_of(types, _long(s), "branch").decode(s), is_optional=True)
 
     def declared(self, schema: Mapping[str, Any], full: str) -> _AvroType:
         match schema["type"]:
             case "enum":
                 symbols = [str(symbol).encode() for symbol in schema.get("symbols", ())]
-                return _AvroType(_unnamed(dt.StringType()), lambda s: _one_of(symbols, read_long(s), "enum symbol"))
+                return _AvroType(_unnamed(dt.STRING), lambda s: _one_of(symbols, _long(s), "enum symbol"))
             case "fixed":
                 size = schema.get("size")
                 if not isinstance(size, int) or size < 0:
                     raise ValueError(f"its schema has a fixed type of size {size!r}")
                 is_uuid = schema.get("logicalType") == "uuid" and size == 16
-                type_ = dt.UuidType() if is_uuid else dt.FixedType(size)
-                return self.decimal(type_, lambda stream: take(stream, size), schema)
+                type_ = dt.UUID if is_uuid else dt.FixedType(size)
+                return self.decimal(type_, lambda stream: stream.take(size), schema)
             case _ if full in self.inside:
                 raise UnsupportedAvroError(f"the record {full} contains itself")
             case _:
                 return self.record(schema, full)
 
     def record(self, schema: Mapping[str, Any], full: str) -> _AvroType:
-        below = replace(self, inside=(*self.inside, full))
         fields = schema.get("fields")
-        if not isinstance(fields, list) or not all(
-            isinstance(f, dict) and {"name", "type"} <= f.keys() for f in fields
-        ):
+        is_list = isinstance(fields, list) and all(isinstance(f, dict) and {"name", "type"} <= f.keys() for f in fields)
+        if fields is None or not is_list:
             raise ValueError("its schema has a record without proper fields")
         names = [str(f["name"]) for f in fields]
         if len(set(names)) < len(names):
             raise ValueError("its schema has two fields of one name")
-        types = [below.parse(f["type"], full.rpartition(".")[0]) for f in fields]
+        self.inside.append(full)
+        types = [self.parse(f["type"], full.rpartition(".")[0]) for f in fields]
+        self.inside.pop()
         parts = tuple(t.named(name, f.get("field-id")) for t, name, f in zip(types, names, fields, strict=True))
         return _AvroType(_unnamed("struct", parts), lambda stream: tuple(t.decode(stream) for t in types))
 
     def array(self, schema: Mapping[str, Any], item: _AvroType) -> _AvroType:
         if schema.get("logicalType") != "map":
             part = item.named("element", schema.get("element-id"))
-            return _AvroType(_unnamed("list", (part,)), lambda stream: list(read_items(stream, item.decode)))
+            return _AvroType(_unnamed("list", (part,)), lambda stream: list(_items(stream, item.decode)))
         if item.column.type != "struct" or item.is_optional or len(item.column.parts) != 2:
             raise ValueError("its schema has a map whose items are no records of key and value")
 
-        def decode(stream: io.BytesIO) -> list[Any]:
-            pairs = list(read_items(stream, item.decode))
+        def decode(stream: Source) -> list[Any]:
+            pairs = list(_items(stream, item.decode))
             if any(key is None for key, _ in pairs):
                 raise ValueError("a map's key is null")
             return pairs
@@ -312,22 +295,25 @@ class _Parser:
     def primitive(self, name: str, schema: Mapping[str, Any]) -> _AvroType:
         """A primitive type under its logical type. Unknown and misplaced logical types are ignored, as Avro says."""
         type_, decode = _PRIMITIVES[name]
-        annotation = (str(schema.get("logicalType")), name)
-        if annotation in _ADJUSTABLE:
-            type_ = dt.TimestampType(_ADJUSTABLE[annotation], schema.get("adjust-to-utc") is True)
-        if self.is_manifest and isinstance(type_, dt.IntegerType):
-            decode = read_long
-        return self.decimal(_LOGICAL.get(annotation, type_), decode, schema)
+        annotation = str(schema.get("logicalType"))
+        local = _LOGICAL.get((f"local-{annotation}", name))
+        if isinstance(local, dt.TimestampType):
+            type_ = dt.TimestampType(local.unit, schema.get("adjust-to-utc") is True)
+        if self.is_manifest and name in ("int", "long"):
+            decode = _long
+        return self.decimal(_LOGICAL.get((annotation, name), type_), decode, schema)
 
-    def decimal(self, type_: dt.Type, decode: Callable[[io.BytesIO], Any], schema: Mapping[str, Any]) -> _AvroType:
+    def decimal(self, type_: dt.Type, decode: Decode, schema: Mapping[str, Any]) -> _AvroType:
         """The type, or the annotated decimal: big-endian two's complement of any length."""
         precision, scale = schema.get("precision"), schema.get("scale", 0)
-        is_annotated = schema.get("logicalType") == "decimal" and isinstance(type_, dt.BinaryType | dt.FixedType)
+        is_annotated = schema.get("logicalType") == "decimal" and (
+            type_ == dt.BINARY or isinstance(type_, dt.FixedType)
+        )
         is_sized = isinstance(precision, int) and isinstance(scale, int) and 0 <= scale <= precision <= 38
         if self.is_manifest or not is_annotated or not is_sized or not precision:
             return _AvroType(_unnamed(type_), decode)
 
-        def number(stream: io.BytesIO) -> Decimal:
+        def number(stream: Source) -> Decimal:
             unscaled = int.from_bytes(decode(stream), "big", signed=True)
             if abs(unscaled) >= 10**precision:
                 raise ValueError(f"a value has more than {precision} digits")
@@ -342,20 +328,3 @@ def _unnamed(type_: dt.Type | Literal["struct", "list", "map"], parts: tuple[Raw
 
 def _full(name: str, namespace: str) -> str:
     return name if "." in name or not namespace else f"{namespace}.{name}"
-
-
-def open_avro(data: bytes, *, is_manifest: bool = False) -> StoredFile:
-    """The columns and rows of an Avro container. is_manifest: logical types have no say in values (iceberg 2.15).
-
-    Raises:
-        UnsupportedAvroError: a codec or a type that Iceberg's files do not have.
-        ValueError: no Avro container, cut, or damaged; also while its rows are taken.
-    """
-    container = open_container(data)
-    if "avro.schema" not in container.header:
-        raise ValueError("its header has no avro.schema")
-    parser = _Parser(is_manifest, {}, Budget(MOST_TYPES, "types in its schema"))
-    root = parser.parse(json.loads(container.header["avro.schema"]), "")
-    if root.column.type != "struct" or root.is_optional:
-        raise UnsupportedAvroError("its root is not a record")
-    return StoredFile(columns=root.column.parts, rows=container.records(root.decode))
