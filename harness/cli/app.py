@@ -72,9 +72,11 @@ COMMANDS = {
     "cache": "cache:cache",
     "doctor": "doctor:doctor",
     "rule": "rule:rule",
+    "judge": "judge:judge",
     "scenarios list": "scenarios:list_",
     "scenarios run": "scenarios:run",
     "scenarios build": "scenarios:build",
+    "scenarios site": "scenarios:site",
 }
 """The module in this package and the function, by name of the command."""
 _GROUPS = {"scenarios": "List, run and build scenarios: tables with expected rows."}
@@ -143,7 +145,7 @@ def _global_options(
 _SECTIONS = {
     "Look at a table": "info head count schema history list metadata plan",
     "Query and compare": "sql shell diff",
-    "Test": "pull scenarios demo",
+    "Test": "pull scenarios judge demo",
     "Find out": "doctor rule cache",
 }
 """The commands by what they are for."""

@@ -17,7 +17,7 @@ from harness.engines.oracle import read_apart
 from harness.engines.registry import find_engine
 from harness.metadata.tables.history import history
 from harness.table import open_table
-from harness.testing.scenarios.answers import json_value
+from harness.testing.conformance.json_rows import json_value
 
 _PACKAGE = Path(harness.__file__).parent
 

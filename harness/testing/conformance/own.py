@@ -149,6 +149,7 @@ class OwnReader:
             plan = plan_read(address, expectation, allowed_roots=roots, outside=outside.value)
             return find_engine(self.name).to_arrow(plan)
         at = {kind: getattr(expectation.at, kind) for kind in get_args(AtKind)}
-        shown = {"columns": expectation.columns, "where": expectation.where, **expectation.opening}
         gate = None if self.within is None else outside
-        return read_apart(address, **at, **shown, allowed_roots=roots, outside=gate)
+        return read_apart(
+            address, **at, **expectation.asked(), **expectation.opening, allowed_roots=roots, outside=gate
+        )

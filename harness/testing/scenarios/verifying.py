@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
@@ -11,8 +16,14 @@ from harness.differ.compare import compare
 from harness.differ.result import SchemaKind
 from harness.engines.registry import find_engine
 from harness.errors import HarnessError
+from harness.testing.scenarios.building import build
 from harness.testing.scenarios.evidence import plan_read
-from harness.testing.scenarios.model import Built, ExpectedError, ResolvedExpectation
+from harness.testing.scenarios.model import Built, Expectation, ExpectedError, ResolvedExpectation, Scenario
+
+FAULTS = (HarnessError, ValueError, TypeError, KeyError, pa.ArrowException)
+"""Errors of scenarios that cannot be built."""
+_BREAKS = re.compile("edit(-.*)?|break")
+"""Operations of a history that write what no writer writes."""
 
 
 def verify(expectation: ResolvedExpectation, read: Callable[[ResolvedExpectation], pa.Table]) -> str | None:
@@ -27,6 +38,51 @@ def verify(expectation: ResolvedExpectation, read: Callable[[ResolvedExpectation
 def read_with(built: Built, engine: str) -> Callable[[ResolvedExpectation], pa.Table]:
     """A reader of a built table for `verify`: one of harness's own engines, by name."""
     return lambda expectation: find_engine(engine).to_arrow(plan_read(built.address, expectation))
+
+
+def intact_twin(scenario: Scenario, directory: Path) -> Built | None:
+    """Builds the intact twin of a broken table, and reads its rows.
+
+    The twin is the same history without its edits and damage; where nothing else is left, or harness does not read the
+    rest, a plain table of the same columns with the first rows.
+
+    Returns: the twin with a single read; None: harness reads neither.
+    """
+    name, title = f"{scenario.name}/intact", f"{scenario.title}: the same table undamaged"
+    for table, history in _undamaged(scenario):
+        whole = replace(scenario, name=name, title=title, table=table, history=history, expectations=(Expectation(),))
+        try:
+            twin = build(whole, directory)
+            (read,) = twin.expectations
+            rows = find_engine("duckdb").to_arrow(plan_read(twin.address, read, allowed_roots=(str(directory),)))
+            return replace(twin, expectations=(replace(read, expected=rows),))
+        except FAULTS:
+            shutil.rmtree(directory, ignore_errors=True)
+    return None
+
+
+_PLAIN = ("schema", "format-version", "partition-columns", "partition-spec")
+"""Keys of a table that are no fault by themselves."""
+
+
+def _undamaged(scenario: Scenario) -> Iterator[tuple[Mapping[str, Any], tuple[Mapping[str, Any], ...]]]:
+    """Tables and histories without the damage, the nearest first."""
+    history = tuple(_unedited(each) for each in scenario.history if not any(map(_BREAKS.fullmatch, each)))
+    if history != scenario.history:
+        yield scenario.table, history
+    for step in history[:1]:
+        files = step.get("append")
+        files = files.get("files") if isinstance(files, Mapping) else files
+        if isinstance(files, list):
+            plain = [{key: file[key] for key in ("data", "rows", "partition") if key in file} for file in files]
+            yield {key: value for key, value in scenario.table.items() if key in _PLAIN}, ({"append": plain},)
+
+
+def _unedited(value: Any) -> Any:
+    """A part of a history without the edits of what its files and commits record."""
+    if isinstance(value, Mapping):
+        return {key: _unedited(each) for key, each in value.items() if key not in ("set", "unset")}
+    return [_unedited(each) for each in value] if isinstance(value, list) else value
 
 
 def _fault(
