@@ -153,9 +153,11 @@ Outputs: TypeAlias = Annotated[
         help="Write the report here instead of standard output; the suffix says the format. Repeatable.",
     ),
 ]
-Strict: TypeAlias = Annotated[
-    bool, typer.Option("--strict", help="Exit with 1 also for an ERROR, or a pass against --xfails.")
+WriteXfails: TypeAlias = Annotated[
+    Path | None,
+    typer.Option("--write-xfails", metavar="FILE", help="Write each FAIL and ERROR here, as a list for --xfails."),
 ]
+Strict: TypeAlias = Annotated[bool, typer.Option("--strict", help="Exit with 1 also for an ERROR.")]
 ExitZero: TypeAlias = Annotated[
     bool, typer.Option("--exit-zero", help="Exit with 0 whatever the outcomes are, if the suite ran.")
 ]
@@ -180,6 +182,7 @@ def run(
         ),
     ] = None,
     xfails: Xfails = None,
+    write_xfails: WriteXfails = None,
     format_: Formats = None,
     output: Outputs = None,
     python: Annotated[
@@ -208,8 +211,8 @@ def run(
         harness scenarios run --engines duckdb,spark
         harness scenarios run 'iceberg/deletes/*' --output report.xml
 
-    Exits with 0 if no scenario is FAIL, with 1 if one is, with 2 if the suite, or an engine asked for, could not run,
-    or if every scenario on an engine is ERROR.
+    Exits with 0 if no scenario is FAIL or passes against --xfails, with 1 if one is or does, with 2 if the suite, or an
+    engine asked for, could not run, or if every scenario on an engine is ERROR.
     """
     from harness.testing.conformance.finding import Places
     from harness.testing.conformance.results import read_list
@@ -238,11 +241,17 @@ def run(
         with terminal.progress("scenarios"):
             found = run_suite(scenarios, ready, lists=lists, keep=keep, missing=missing)
     done = f"ran {len(scenarios):,} scenarios on {', '.join(each.name for each in found.engines)}"
-    report(found, written, done, strict=strict, exit_zero=exit_zero)
+    report(found, written, done, write_xfails=write_xfails, strict=strict, exit_zero=exit_zero)
 
 
 def report(
-    found: Run, written: Sequence[tuple[Report, Path | None]], done: str, *, strict: bool, exit_zero: bool
+    found: Run,
+    written: Sequence[tuple[Report, Path | None]],
+    done: str,
+    *,
+    write_xfails: Path | None,
+    strict: bool,
+    exit_zero: bool,
 ) -> None:
     """Writes the reports of a run and ends the command. done: the last line on a terminal.
 
@@ -250,6 +259,7 @@ def report(
         typer.Exit: with 1, as the outcomes say. RequestError: an engine has read nothing.
     """
     from harness.testing.conformance.reports import html, json_report, text
+    from harness.testing.conformance.results import written_list
 
     writers = {
         Report.TEXT: text.to_text,
@@ -263,6 +273,9 @@ def report(
         with results.destination(path) as stream:
             write = results.write_lines if form is Report.TEXT else results.write_texts
             write([writers[form](found)], stream)
+    if write_xfails is not None:
+        with results.destination(write_xfails) as stream:
+            results.write_texts([written_list(found.cases)], stream)
     terminal.finished(done)
     passed = found.passed_strictly() if strict else found.passed()
     if not (passed or exit_zero):
@@ -275,8 +288,10 @@ def report(
 def _run_untrusted(context: typer.Context, written: Sequence[tuple[Report, Path | None]]) -> None:
     """Runs the suite in a worker, whose tables go with it."""
     given = context.params
-    if given["keep"] is not None or given["python"]:
-        raise RequestError("Cannot run scenarios with --untrusted and --keep or --python: nothing of them is left")
+    if given["keep"] is not None or given["python"] or given["write_xfails"] is not None:
+        raise RequestError(
+            "Cannot run scenarios with --untrusted and --keep, --write-xfails or --python: nothing of them is left"
+        )
     if len(written) > 1:
         raise RequestError("Cannot write more than one report with --untrusted: give one --format")
     engines = names(given["engines"], "--engines") or untrusted.ENGINES

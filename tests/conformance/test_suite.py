@@ -12,6 +12,7 @@ import sys
 import tarfile
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from harness.cli import DIFFERENT, DONE, FAILED, main
@@ -147,7 +148,7 @@ def test_a_case_reads_back_with_its_table_reads_and_rows(suite):
 
 def test_a_suite_has_the_same_bytes_and_times_each_time(tmp_path):
     """Rows of twins come in any order from a read; files get the time of their writing."""
-    names = ("delta/checkpoints/files-lost-refused", "iceberg/deletes/null-keys")
+    names = ("delta/checkpoints/files-lost-refused", "iceberg/deletes/null-keys", "iceberg/metadata/view")
     found = []
     for _ in range(2):
         suite = written(tmp_path / "suite", *names)
@@ -321,6 +322,26 @@ def test_a_class_that_differs_is_noted(suite, tmp_path):
     assert case.checks[0].notes == ("refused: corrupt-data: why", "expected missing-file")
 
 
+def test_rows_of_what_harness_alone_refuses_are_no_mistake(tmp_path):
+    suite = written(tmp_path / "suite", text=_TEXT)
+    given = {"mine/case/1.jsonl": expected_rows(suite, "mine/case"), "mine/case/2.jsonl": "", "mine/case/3.jsonl": ""}
+    run = judge_results(suite, results(tmp_path / "results", **given))
+    assert [check.outcome for check in run.cases[0].checks] == [Outcome.PASS, Outcome.POLICY, Outcome.OPEN]
+    score = run.score(run.engines[0])
+    assert (score.right, score.silent, score.refused, score.policies) == (1, 0, 0, 1)
+
+
+@pytest.mark.parametrize(("filters", "of_all"), [(True, 100 * 1 / 3), (False, 100 * 1 / 2)])
+def test_a_program_that_takes_no_filters_declines_once(filters, of_all, tmp_path):
+    reads = "[{rows: [[1]]}, {where: id > 0, rows: [[1]]}, {where: id < 0, rows: []}]"
+    text = "title: A\nformat: iceberg\nclauses: []\ntable: {schema: {id: long}}\n"
+    text += f"history: [{{append: [{{data: a, rows: [[1]]}}]}}]\nexpect: {reads}\n"
+    suite = written(tmp_path / "suite", text=text)
+    told = {"reader.json": {"name": "mine", "version": "1", "filters": filters}, "mine/case/1.jsonl": '{"id": 1}'}
+    run = judge_results(suite, results(tmp_path / "results", **told))
+    assert run.score(run.engines[0]).of_all == pytest.approx(of_all)
+
+
 def test_right_results_are_right_and_empty_ones_are_not(suite, tmp_path, capfd):
     index = json.loads((suite / "suite.json").read_text("utf-8"))
     for entry in index["cases"]:
@@ -384,3 +405,24 @@ def test_the_program_of_the_readme_reads_the_suite(tmp_path, capfd):
     assert (outcomes[_PLAIN], outcomes["delta/log/moved-table"]) == (Outcome.UNSUPPORTED, Outcome.FAIL)
     assert outcomes["delta/log/minimal-actions"] is Outcome.PASS
     assert sum(outcome is Outcome.PASS for outcome in outcomes.values()) >= 5
+
+
+@pytest.mark.slow
+def test_every_case_reads_back_and_its_own_rows_are_right(tmp_path):
+    """All scenarios: rows as JSON lines are the rows as Arrow, and copied as results they are right."""
+    suite = written(tmp_path / "suite", "*")
+    index = json.loads((suite / "suite.json").read_text("utf-8"))
+    for entry in index["cases"]:
+        for read in load_case(suite / entry["case"]).expectations:
+            place = f"{entry['name']}/{read.number}"
+            if isinstance(read.expected, pa.Table):
+                lines = (suite / entry["name"] / f"expected/{read.number}.jsonl").read_text("utf-8")
+                back = json_lines_table(lines, read.expected.schema)
+                assert (back.schema.types, json_lines_of(back)) == (read.expected.schema.types, lines), place
+                results(tmp_path / "right", **{f"{place}.jsonl": lines})
+            elif read.expected is not None:
+                results(tmp_path / "right", **{f"{place}.json": {"error": read.expected.kind, "message": "as it must"}})
+    run = judge_results(suite, tmp_path / "right")
+    score = run.score(run.engines[0])
+    assert (score.of_all, score.refused) == (100, score.policies)
+    assert {case.outcome for case in run.cases} == {Outcome.PASS, Outcome.OPEN}

@@ -124,7 +124,9 @@ def judge(
         words = found.message or ("as harness decided" if found.outcome is Outcome.PASS else found.outcome.value)
         message = f"open: {expectation.open}; the engine: {words}"
         found = dataclasses.replace(found, outcome=Outcome.OPEN, message=message)
-    return dataclasses.replace(found, number=expectation.number, read=described(expectation), seconds=seconds)
+    policy = expectation.policy is not None
+    read = described(expectation)
+    return dataclasses.replace(found, number=expectation.number, read=read, seconds=seconds, policy=policy)
 
 
 def asks_twin(expectation: ResolvedExpectation) -> bool:
@@ -186,6 +188,8 @@ def _judged(expectation: ResolvedExpectation, result: pa.Table | Exception, meas
         return _failed(expectation, result, measure)
     rows = counted(result.num_rows, "row")
     if isinstance(expected, ExpectedError):
+        if expectation.policy is not None and measure is Strictness.FOREIGN:
+            return _found(Outcome.POLICY, f"gave {rows}, harness refuses: {expectation.policy}")
         return _found(Outcome.FAIL, f"gave {rows}, expected {_wanted(expected)}")
     return _found(Outcome.PASS, f"gave {rows}") if expected is None else _compared(expected, result, measure, engine)
 

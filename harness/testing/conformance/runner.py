@@ -182,9 +182,17 @@ def _checks(engine: _Tested, built: TableCase, twins: _Twins) -> Iterator[Check]
     measure = own if isinstance(reader, OwnReader) else Strictness.FOREIGN
     unclaimed = set() if engine.claims is None else {*built.scenario.features} - engine.claims
     for each in built.expectations:
-        if unclaimed:
-            message = f"the engine does not claim {', '.join(sorted(unclaimed))}"
-            yield Check(number=each.number, read=described(each), outcome=Outcome.UNSUPPORTED, message=message)
+        unfiltered = each.where is not None and isinstance(reader, Worker) and not reader.takes_filters
+        if unclaimed or unfiltered:
+            claimed = f"the engine does not claim {', '.join(sorted(unclaimed))}"
+            yield Check(
+                number=each.number,
+                read=described(each),
+                outcome=Outcome.UNSUPPORTED,
+                message=claimed if unclaimed else "the engine takes no filters",
+                policy=each.policy is not None,
+                unfiltered=unfiltered,
+            )
             continue
         started = time.monotonic()
         result = _answer(reader, built, each)
@@ -284,6 +292,7 @@ def _info(scenario: Scenario) -> ScenarioInfo:
         features=scenario.features,
         file=f"fixtures/{scenario.name}.yaml" if supplied else path,
         reads=len(scenario.expectations),
+        policies=sum(each.policy is not None for each in scenario.expectations),
         asked=None if supplied else path,
     )
 

@@ -5,7 +5,8 @@ kind          "conformance"
 summary       the counts in a sentence, for people
 environment   versions, and what else results may depend on
 engines       name, version, asked (by what name it was asked for), counts by outcome, and
-              score: reads that are wrong, broken, right, failed, declined
+              score: reads that are wrong, broken, right, failed, declined,
+              and of harness's policies refused, of so many; formats: the same by format
 missing       by name of an engine that could not run, why
 unused        lines of lists that nothing matches: pattern, reason, file, line
 features      by name, by engine: counts by outcome
@@ -65,6 +66,7 @@ def _engine(run: Run, engine: EngineInfo) -> dict[str, Any]:
         "asked": engine.asked,
         "counts": _counts(run.counts(engine)),
         "score": asdict(run.score(engine)),
+        "formats": {format_: asdict(run.score(engine, format_)) for format_ in run.formats()},
     }
 
 
@@ -94,8 +96,7 @@ def _check(check: Check) -> dict[str, Any]:
 
 # The JUnit XML report: a suite for each engine, with a case for each scenario.
 #
-# FAIL is a failure, ERROR an error, UNSUPPORTED, OPEN, SKIP and XFAIL are skipped with their reason. XPASS passes; the
-# text of its case says that it is on the list of expected failures.
+# FAIL and XPASS are failures, ERROR an error; UNSUPPORTED, POLICY, OPEN, SKIP and XFAIL are skipped with their reason.
 
 
 def to_junit(run: Run) -> str:
@@ -114,13 +115,11 @@ def _junit_case(case: Case) -> ElementTree.Element:
     match case.outcome:
         case Outcome.PASS:
             pass
-        case Outcome.XPASS:
-            ElementTree.SubElement(element, "system-out").text = _body(case)
-        case Outcome.FAIL:
+        case Outcome.FAIL | Outcome.XPASS:
             _add(element, "failure", case)
         case Outcome.ERROR:
             _add(element, "error", case)
-        case Outcome.UNSUPPORTED | Outcome.OPEN | Outcome.SKIP | Outcome.XFAIL:
+        case Outcome.UNSUPPORTED | Outcome.POLICY | Outcome.OPEN | Outcome.SKIP | Outcome.XFAIL:
             reason = summary_of(case) if case.expected is None else case.expected.reason
             message = f"{case.outcome.value}: {reason}"
             ElementTree.SubElement(element, "skipped", {"message": visible(message)})
