@@ -26,6 +26,7 @@ from harness.testing.conformance.suite import load_case, load_suite, schema, wri
 from harness.testing.conformance.written import judge_results
 from harness.testing.scenarios.building import expected_table
 from harness.testing.scenarios.loading import find, parse
+from harness.testing.scenarios.verifying import intact_twin
 from harness.testing.writing.iceberg.types import parse_type, with_fresh_ids
 
 _BROKEN, _PLAIN = "iceberg/files/missing-data-file", "iceberg/deletes/null-keys"
@@ -85,7 +86,7 @@ def test_a_case_says_what_to_read_and_what_that_gives(tmp_path):
         "features": ["position-delete"],
         "table": "table",
         "metadata": "table/metadata/v3.metadata.json",
-        "twin": None,
+        "twin": "intact/case.json",
     }
     assert requirement["title"] == "The same commit"
     assert requirement["links"] == ["https://iceberg.apache.org/spec/#scan-planning"]
@@ -122,7 +123,11 @@ def test_a_case_says_what_to_read_and_what_that_gives(tmp_path):
 def test_a_suite_lists_its_cases_and_twins(suite):
     index = json.loads((suite / "suite.json").read_text("utf-8"))
     twins = {each["name"]: each["twin_of"] for each in index["cases"] if each["twin_of"]}
-    assert twins == {f"{_BROKEN}/intact": _BROKEN}
+    refused = (
+        *("delta/change-feed/vacuumed-refused", "delta/deletion-vectors/unknown-storage-refused"),
+        *("iceberg/files/missing-data-file", "iceberg/time-travel/snapshots-and-schemas"),
+    )
+    assert twins == {f"{name}/intact": name for name in refused}
     assert index["count"] == 7 == len(index["cases"]) - len(twins)
     assert index["directory"] == str(suite)
     named = {feature for each in index["cases"] for feature in each["features"]}
@@ -213,6 +218,24 @@ def test_values_as_json_lines_and_back(text, value, expected):
     assert (json.dumps(json.loads(first)["c"]), second, end) == (json.dumps(expected), '{"c": null}', "")
     back = json_lines_table(lines, rows.schema)
     assert (back.schema, repr(back.to_pylist())) == (rows.schema, repr(rows.to_pylist()))  # as text: NaN is not NaN
+
+
+@pytest.mark.parametrize(
+    ("name", "rows"),
+    [
+        pytest.param("iceberg/files/missing-data-file", 2, id="without-the-damage"),
+        pytest.param("delta/deletion-vectors/cardinality-wrong-refused", 3, id="before-the-wrong-commit"),
+        pytest.param("iceberg/deletes/two-vectors-for-one-file", 2, id="before-the-second-vector"),
+        pytest.param("delta/time-travel/by-version", 1, id="the-whole-table"),
+        pytest.param("iceberg/schema/narrowed-type", 0, id="before-the-only-commit"),
+        pytest.param("delta/schema/duplicate-names-refused", None, id="none"),
+    ],
+)
+def test_the_twin_is_the_most_of_a_history_that_is_readable(name, rows, tmp_path):
+    (scenario,) = find(name)
+    twin = intact_twin(scenario, tmp_path / "twin")
+    assert (None if twin is None else twin.expectations[0].expected.num_rows) == rows
+    assert (tmp_path / "twin").exists() == (rows is not None)
 
 
 # -- classes of errors -------------------------------------------------------------------------------------------------

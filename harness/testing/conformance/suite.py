@@ -81,8 +81,6 @@ def write_suite(scenarios: Sequence[Scenario], directory: Path, advance: Callabl
             raise RequestError(f"{place} is there already: give another directory, or remove it")
         built = build(scenario, place)
         twin = intact_twin(scenario, place / _INTACT) if any(map(asks_twin, built.expectations)) else None
-        if twin is None:
-            shutil.rmtree(place / _INTACT, ignore_errors=True)  # of a twin that cannot be read
         paths.append(_write_case(built, place, twin is not None))
         entries.append(_entry(scenario, paths[-1].relative_to(directory), None))
         if twin is not None:
