@@ -290,7 +290,7 @@ def _run_untrusted(context: typer.Context, written: Sequence[tuple[Report, Path 
     given = context.params
     if given["keep"] is not None or given["python"] or given["write_xfails"] is not None:
         raise RequestError(
-            "Cannot run scenarios with --untrusted and --keep, --write-xfails or --python: nothing of them is left"
+            "Cannot run scenarios with --untrusted and --keep, --python or --write-xfails: nothing of them is left"
         )
     if len(written) > 1:
         raise RequestError("Cannot write more than one report with --untrusted: give one --format")

@@ -107,7 +107,7 @@ class TestText:
         lines = [[cell.strip() for cell in line.split("  ") if cell.strip()] for line in to_text(SAMPLE).splitlines()]
         scores = [line for line in lines if line[:1] in (["iceberg"], ["delta"])]
         assert scores == [
-            ["delta", "0", "0.0 %", "0.0 %", "0/0"],
+            ["delta", "0", "–", "0.0 %", "0/0"],
             ["iceberg", "0", "100.0 %", "100.0 %", "0/0"],
             ["delta", "0", "0.0 %", "0.0 %", "0/0"],
             ["iceberg", "✗ 1", "50.0 %", "50.0 %", "0/0"],

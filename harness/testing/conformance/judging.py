@@ -16,13 +16,14 @@ from typing import Any
 import pyarrow as pa
 
 from harness.differ.compare import compare
+from harness.differ.printing import show
 from harness.differ.result import SchemaKind
 from harness.differ.schemas import normal_type
 from harness.errors import EngineError, HarnessError, UnsupportedError, counted
 from harness.metadata.model.arrow_values import children_of, elements_of, is_list, nested_type, plain, with_children
 from harness.metadata.model.schema import METADATA
 from harness.testing.conformance.protocol import ERROR_CLASSES, UNSUPPORTED, error_class
-from harness.testing.conformance.results import Check, Outcome
+from harness.testing.conformance.results import Check, Outcome, ReadInfo
 from harness.testing.conformance.workers import BROKEN
 from harness.testing.scenarios.model import ExpectedError, ResolvedExpectation
 from harness.testing.scenarios.verifying import agrees
@@ -127,6 +128,23 @@ def judge(
     policy = expectation.policy is not None
     read = described(expectation)
     return dataclasses.replace(found, number=expectation.number, read=read, seconds=seconds, policy=policy)
+
+
+def told(expectation: ResolvedExpectation) -> ReadInfo:
+    """The read and what it must give, for reports; at most `MOST_ROWS` of its rows."""
+    expected = expectation.expected
+    info = ReadInfo(
+        number=expectation.number,
+        read=described(expectation),
+        demand=expectation.demand if expectation.open is None else "open",
+        why=expectation.open or expectation.policy,
+        error=_wanted(expected) if isinstance(expected, ExpectedError) else None,
+    )
+    if not isinstance(expected, pa.Table):
+        return info
+    shown = range(min(expected.num_rows, MOST_ROWS))
+    rows = tuple(tuple(show(column, place) for column in expected.columns) for place in shown)
+    return dataclasses.replace(info, columns=tuple(expected.column_names), rows=rows, count=expected.num_rows)
 
 
 def asks_twin(expectation: ResolvedExpectation) -> bool:

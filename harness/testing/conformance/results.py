@@ -149,11 +149,31 @@ class EngineInfo:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReadInfo:
+    """A read that a scenario asks for, and what it must give.
+
+    number: its place in the scenario, from 1. read: in words. demand: `must`, `policy` or `open`; why: of the last two.
+    error: the class of the error that must come; None: rows must, or nothing was decided.
+    columns, rows: of the rows that must come, printed, the first of them; count: of all.
+    """
+
+    number: int
+    read: str
+    demand: str
+    why: str | None = None
+    error: str | None = None
+    columns: tuple[str, ...] = ()
+    rows: tuple[tuple[str, ...], ...] = ()
+    count: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ScenarioInfo:
     """A scenario in reports, with fields of `harness.testing.scenarios.model.Scenario`.
 
     file: its file, as a path to show; None: it has none. reads: how many expectations it has. policies: how many of
-        them are harness's policy. asked: what the command line calls it; None: its name.
+        them are harness's policy. asked: what the command line calls it; None: its name. story: the text of its file.
+    expected: its reads, once its table is built.
     """
 
     name: str
@@ -165,6 +185,8 @@ class ScenarioInfo:
     reads: int
     policies: int = 0
     asked: str | None = None
+    story: str = ""
+    expected: tuple[ReadInfo, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

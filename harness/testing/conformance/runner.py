@@ -26,6 +26,7 @@ from harness.testing.conformance.judging import (
     judge,
     judge_count,
     said,
+    told,
 )
 from harness.testing.conformance.own import ORACLE, ArrowStream, At, AtKind, OwnReader, ReaderUnderTest, TableAt
 from harness.testing.conformance.results import (
@@ -105,7 +106,9 @@ def run(
                     "Cannot keep a table where something is: remove it, or name another directory", file=str(place)
                 )
             with phase(scenario.name):
-                cases += _cases(scenario, infos[scenario.name], known, place, tested)
+                found_here = list(_cases(scenario, infos[scenario.name], known, place, tested))
+            infos |= {each.scenario.name: each.scenario for each in found_here}  # the last one knows the table
+            cases += found_here
             if keep is None:
                 shutil.rmtree(place, ignore_errors=True)
                 shutil.rmtree(place.with_name(f"{place.name} intact"), ignore_errors=True)
@@ -158,7 +161,10 @@ def _cases(
         if (line := first_match(lists.skips, each.info.name, scenario.name)) is not None:
             yield Case(scenario=info, engine=each.info, outcome=Outcome.SKIP, expected=line)
             continue
-        built = _built(scenario, place) if built is None else built
+        if built is None:
+            built = _built(scenario, place)
+            if isinstance(built, Built):
+                info = replace(info, expected=tuple(map(told, built.expectations)))
         checks = (built,) if isinstance(built, Check) else tuple(_checks(each, built, twins))
         yield case_of(info, each.info, checks, lists.xfails)
 
@@ -294,6 +300,7 @@ def _info(scenario: Scenario) -> ScenarioInfo:
         reads=len(scenario.expectations),
         policies=sum(each.policy is not None for each in scenario.expectations),
         asked=None if supplied else path,
+        story="" if scenario.path is None else scenario.path.read_text("utf-8"),
     )
 
 

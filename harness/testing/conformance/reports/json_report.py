@@ -8,11 +8,14 @@ engines       name, version, asked (by what name it was asked for), counts by ou
               score: reads that are wrong, broken, right, failed, declined,
               and of harness's policies refused, of so many; formats: the same by format
 missing       by name of an engine that could not run, why
+meanings      of features, a line each
 unused        lines of lists that nothing matches: pattern, reason, file, line
 features      by name, by engine: counts by outcome
-scenarios     name, title, format, clauses, features, file, reads
+scenarios     name, title, format, clauses, features, file, story (the text of the file), reads, policies, and
+              expected: number, read, demand (must, policy or open), why, error, columns, rows (the first), count
 cases         engine, scenario, outcome, command, seconds, listed (reason, file, line) or null, and checks: number,
-              read, outcome, message, notes, seconds, difference (see `harness.differ.reports.documents`) or null
+              read, outcome, policy, unfiltered, message, notes, seconds, difference (see
+              `harness.differ.reports.documents`) or null
 """
 
 from __future__ import annotations
@@ -42,6 +45,7 @@ def to_json(run: Run) -> str:
         "environment": dict(run.environment),
         "engines": [_engine(run, engine) for engine in run.engines],
         "missing": dict(run.missing),
+        "meanings": dict(run.meanings),
         "unused": [asdict(line) for line in run.unused],
         "features": {
             feature: {
@@ -87,6 +91,8 @@ def _check(check: Check) -> dict[str, Any]:
         "number": check.number,
         "read": check.read,
         "outcome": check.outcome.value,
+        "policy": check.policy,
+        "unfiltered": check.unfiltered,
         "message": check.message,
         "notes": check.notes,
         "seconds": round(check.seconds, 3),

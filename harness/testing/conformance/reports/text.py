@@ -118,7 +118,7 @@ SCORES = ("silently wrong", "right of claimed", "right of all", "policy")
 
 def score_cells(score: Score) -> tuple[str, str, str, str]:
     """A score in the words of all reports: reads that are silently wrong, shares of right reads, policies."""
-    shares = (f"{score.of_claimed:.1f} %", f"{score.of_all:.1f} %")
+    shares = (f"{score.of_claimed:.1f} %" if score.claimed else "–", f"{score.of_all:.1f} %")
     return f"✗ {score.silent:,}" if score.silent else "0", *shares, f"{score.refused:,}/{score.policies:,}"
 
 
