@@ -1,4 +1,4 @@
-"""`harness scenarios list`, `build` and `run`: tables with the rows that reads must give, and the suite on engines."""
+"""`harness scenarios list`, `build`, `script` and `run`: tables with the rows that reads must give, and the suite on engines."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import typer
 from harness.cli import DIFFERENT, options, results, terminal, untrusted
 from harness.cli.document import Printed
 from harness.cli.options import Settings, names
+from harness.cli.rule import PAGES, find_rule
 from harness.cli.untrusted import is_for_worker
 from harness.errors import RequestError, visible
 from harness.metadata.model.text_tables import aligned
@@ -100,6 +101,41 @@ def build(
         write_index(cases, directory)
     results.print_result("".join(f"{visible(str(case))}\n" for _, case in cases))
     terminal.finished(f"built {len(cases):,} scenarios")
+
+
+def script(
+    scenario: Annotated[
+        str, typer.Argument(metavar="SCENARIO", help="The name of a scenario, or a scenario file, such as of a repro.")
+    ],
+    output: Annotated[
+        Path | None, typer.Option("--output", metavar="FILE", help="Write here instead of standard output.")
+    ] = None,
+) -> None:
+    """Write a scenario as one Python file, for maintainers of readers.
+
+    Examples:
+        harness scenarios script iceberg/deletes/null-keys --output null-keys.py
+        python null-keys.py /tmp
+
+    The file needs Python 3.8 and nothing else. It writes the table below a directory, and prints the rows that reads
+    must give, the rules that say so, and commands for DuckDB, Spark, Trino, ClickHouse, PyIceberg, Polars and Daft.
+    """
+    from harness.testing.conformance.script import script as script_of
+
+    found = chosen([scenario], None)
+    if len(found) > 1:
+        raise RequestError(f"A script is of one scenario, and {scenario!r} means {len(found):,}: name one")
+    text = script_of(found[0], [_cited(clause) for clause in found[0].clauses])
+    with results.destination(output) as stream:
+        results.write_texts([text], stream)
+
+
+def _cited(clause: str) -> str:
+    """A clause as a line: a rule with its title and links, or a section of a specification as it is."""
+    if clause.partition(" ")[0] not in PAGES:
+        return clause
+    rule = find_rule(clause)
+    return " ".join((f"{rule.name}: {rule.title}.", *(rule.links or (rule.source,))))
 
 
 def chosen(globs: Sequence[str] | None, features: Sequence[str] | None) -> list[Scenario]:

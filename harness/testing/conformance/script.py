@@ -55,7 +55,7 @@ def script(scenario: Scenario, rules: Sequence[str]) -> str:
         story = _story(built, rules).replace(str(roots[0]), unpacking.ROOT)
         _write_rows(built, roots)
         archive = _archive(*roots, started)
-    code = Path(unpacking.__file__).read_text("utf-8").split('"""\n', 2)[2]
+    code = Path(unpacking.__file__).read_text("utf-8").split('"""\n', 1)[1]
     text = story.replace("\\", "\\\\").replace('"""', r"\"\"\"")
     lines = "\n".join(archive[i : i + _ARCHIVE_WIDTH] for i in range(0, len(archive), _ARCHIVE_WIDTH))
     ending = f'TABLE = """\n{lines}\n"""\n\nif __name__ == "__main__":\n    main({name!r}, __doc__, TABLE)\n'
