@@ -6,9 +6,12 @@ Each session makes its own virtual environment and installs what it needs. Argum
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import re
+import shutil
+import tarfile
 from pathlib import Path
 
 import nox
@@ -271,6 +274,39 @@ def _between_marks(page: Path, name: str, text: str) -> None:
     if not end:
         raise ValueError(f"{page} has no marks for {name}")
     page.write_text(f"{before}{start}{text.strip()}\n{end}{after}", "utf-8")
+
+
+@nox.session
+def suite(session: nox.Session) -> None:
+    """The suite as data in /tmp/reader-suite, the place that its tables name, and its archive in build/suite."""
+    _install(session)
+    place = Path("/tmp/reader-suite")
+    if (place / "suite.json").is_file():
+        shutil.rmtree(place)
+    session.run("harness", "scenarios", "build", "--all", str(place), silent=True)
+    version = json.loads((place / "suite.json").read_text("utf-8"))["version"]
+    archive = Path("build", "suite", f"reader-suite-{version}.tar.gz")
+    write_archive(place, archive)
+    print(f"{archive}: {archive.stat().st_size:,} bytes")
+
+
+def write_archive(place: Path, archive: Path) -> None:
+    """Packs a suite, with the times of its files; the same suite gives the same bytes."""
+
+    def plain(member: tarfile.TarInfo) -> tarfile.TarInfo:
+        member.uid, member.gid, member.uname, member.gname = 0, 0, "", ""
+        member.mode = 0o755 if member.isdir() else 0o644
+        whole = int(member.mtime)
+        member.mtime = 0 if member.isdir() else whole if whole == member.mtime else member.mtime
+        return member
+
+    archive.parent.mkdir(parents=True, exist_ok=True)
+    with (
+        archive.open("wb") as file,
+        gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed,
+        tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as tar,
+    ):
+        tar.add(place, place.name, filter=plain)
 
 
 @nox.session

@@ -18,8 +18,8 @@ from citing import bare, citations, sections
 
 import harness
 from harness.cli import main
-from harness.cli.rule import PAGES, find_rule, parse_page, rules
 from harness.errors import RequestError
+from harness.testing.scenarios.rules import PAGES, find_rule, parse_page, rules
 
 ROOT = Path(__file__).parents[1]
 PAGE_FILES = [ROOT / "docs" / "rules" / f"{page}.md" for page in PAGES]
@@ -231,9 +231,7 @@ def test_every_rule_that_users_are_shown_can_be_looked_up(capfd):
 def test_the_pages_come_with_the_package(tmp_path):
     packed = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["hatch"]["build"]["targets"]["wheel"]
     assert packed["packages"] == ["harness"]
-    shutil.copytree(
-        Path(harness.__file__).parent, tmp_path / "harness", ignore=shutil.ignore_patterns("__pycache__", "testing")
-    )
+    shutil.copytree(Path(harness.__file__).parent, tmp_path / "harness", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(ROOT / "docs" / "rules", tmp_path / packed["force-include"]["docs/rules"])
     printed = subprocess.run(
         [sys.executable, "-m", "harness", "rule", "delta", "L38"],

@@ -72,6 +72,7 @@ COMMANDS = {
     "cache": "cache:cache",
     "doctor": "doctor:doctor",
     "rule": "rule:rule",
+    "judge": "judge:judge",
     "scenarios list": "scenarios:list_",
     "scenarios run": "scenarios:run",
     "scenarios build": "scenarios:build",
@@ -144,7 +145,7 @@ def _global_options(
 _SECTIONS = {
     "Look at a table": "info head count schema history list metadata plan",
     "Query and compare": "sql shell diff",
-    "Test": "pull scenarios demo",
+    "Test": "pull scenarios judge demo",
     "Find out": "doctor rule cache",
 }
 """The commands by what they are for."""

@@ -22,6 +22,7 @@ from harness.tools.contained.seccomp import TABLES_BUILT
 
 if TYPE_CHECKING:
     from harness.testing.conformance.finding import Places
+    from harness.testing.conformance.results import Run
     from harness.testing.conformance.runner import UnderTest
     from harness.testing.scenarios.model import Scenario
 
@@ -69,37 +70,28 @@ def build(
     ],
     everything: Annotated[bool, typer.Option("--all", help="Build every scenario that comes with harness.")] = False,
 ) -> None:
-    """Write the tables of scenarios, each beside its expected rows.
+    """Write the tables of scenarios, each beside its expected rows: a suite for programs in any language.
 
     Examples:
-        harness scenarios build 'iceberg/deletes/*' cases
-        harness scenarios build --all cases
+        harness scenarios build 'iceberg/deletes/*' suite
+        harness scenarios build --all suite
 
-    The rows are JSON and Parquet, for any other engine. DIR/index.json lists the cases, DIR/SCENARIO/case.json the
-    table and its reads. Paths inside the tables are absolute: build where they will be read.
+    DIR/README.md says how a program reads the suite, and harness judge what it read. Paths inside the tables are
+    absolute: build where they will be read.
     """
-    from harness.testing.scenarios.answers import write_expected, write_index
-    from harness.testing.scenarios.building import build as build_scenario
+    from harness.testing.conformance.suite import write_suite
 
     *patterns, target = arguments
     if everything == (len(patterns) > 0):
         raise RequestError("Give either scenarios and a directory, or --all and a directory")
     directory = Path(target).absolute()
     scenarios = chosen(patterns, None)
-    cases = []
     with (
         results.named("the directory", directory),
         terminal.progress("building", len(scenarios), "scenarios") as advance,
     ):
-        for scenario in scenarios:
-            place = directory / scenario.name
-            if place.exists():
-                raise RequestError(f"{place} is there already: give another directory, or remove it")
-            built = build_scenario(scenario, place)
-            cases.append((built, write_expected(built, place)))
-            advance(1)
-        write_index(cases, directory)
-    results.print_result("".join(f"{visible(str(case))}\n" for _, case in cases))
+        cases = write_suite(scenarios, directory, advance)
+    results.print_result("".join(f"{visible(str(case))}\n" for case in cases))
     terminal.finished(f"built {len(cases):,} scenarios")
 
 
@@ -166,7 +158,7 @@ ALL = "all"
 """Stands for every engine that is known and can run."""
 
 
-class _RunReport(enum.Enum):
+class Report(enum.Enum):
     """Forms of a written run."""
 
     TEXT = "text"
@@ -175,6 +167,34 @@ class _RunReport(enum.Enum):
     GITHUB = "github"
     HTML = "html"
     MARKDOWN = "markdown"
+
+
+Xfails: TypeAlias = Annotated[
+    list[Path] | None,
+    typer.Option("--xfails", metavar="FILE", help="Expect the failures in this file, with lines as for --skips."),
+]
+Formats: TypeAlias = Annotated[
+    list[Report] | None,
+    typer.Option(
+        "--format",
+        metavar="FORMAT",
+        help="Write text, json, junit, github, html or markdown. Repeatable, each for the --output in its place.",
+    ),
+]
+Outputs: TypeAlias = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--output",
+        metavar="FILE",
+        help="Write the report here instead of standard output; the suffix says the format. Repeatable.",
+    ),
+]
+Strict: TypeAlias = Annotated[
+    bool, typer.Option("--strict", help="Exit with 1 also for an ERROR, or a pass against --xfails.")
+]
+ExitZero: TypeAlias = Annotated[
+    bool, typer.Option("--exit-zero", help="Exit with 0 whatever the outcomes are, if the suite ran.")
+]
 
 
 def run(
@@ -195,26 +215,9 @@ def run(
             "--skips", metavar="FILE", help="Leave scenarios out by this file, with lines of ENGINE::SCENARIO # reason."
         ),
     ] = None,
-    xfails: Annotated[
-        list[Path] | None,
-        typer.Option("--xfails", metavar="FILE", help="Expect the failures in this file, with lines as for --skips."),
-    ] = None,
-    format_: Annotated[
-        list[_RunReport] | None,
-        typer.Option(
-            "--format",
-            metavar="FORMAT",
-            help="Write text, json, junit, github, html or markdown. Repeatable, each for the --output in its place.",
-        ),
-    ] = None,
-    output: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--output",
-            metavar="FILE",
-            help="Write the report here instead of standard output; the suffix says the format. Repeatable.",
-        ),
-    ] = None,
+    xfails: Xfails = None,
+    format_: Formats = None,
+    output: Outputs = None,
     python: Annotated[
         list[str] | None,
         typer.Option("--python", metavar="NAME=PATH", help="Run an engine in this interpreter. Repeatable."),
@@ -228,12 +231,8 @@ def run(
     keep: Annotated[
         Path | None, typer.Option("--keep", metavar="DIR", help="Build the tables here, and leave them.")
     ] = None,
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Exit with 1 also for an ERROR, or a pass against --xfails.")
-    ] = False,
-    exit_zero: Annotated[
-        bool, typer.Option("--exit-zero", help="Exit with 0 whatever the outcomes are, if the suite ran.")
-    ] = False,
+    strict: Strict = False,
+    exit_zero: ExitZero = False,
     untrusted: options.Untrusted = False,
     set_: options.Set = None,
     *,
@@ -249,14 +248,13 @@ def run(
     or if every scenario on an engine is ERROR.
     """
     from harness.testing.conformance.finding import Places
-    from harness.testing.conformance.reports import html, json_report, text
     from harness.testing.conformance.results import read_list
     from harness.testing.conformance.runner import Lists
     from harness.testing.conformance.runner import run as run_suite
 
     if opening := Settings.of(set_, untrusted=untrusted).opening:
         raise typer.BadParameter(f"--set {next(iter(opening))}: of scenarios, bounds and waived alone are set")
-    written = results.placed(format_, output, _RunReport)
+    written = results.placed(format_, output, Report)
     if is_for_worker(context):
         _run_untrusted(context, written)
         return
@@ -275,19 +273,33 @@ def run(
             ready, missing = _opened(names(engines, "--engines"), places, resources)
         with terminal.progress("scenarios"):
             found = run_suite(scenarios, ready, lists=lists, keep=keep, missing=missing)
+    done = f"ran {len(scenarios):,} scenarios on {', '.join(each.name for each in found.engines)}"
+    report(found, written, done, strict=strict, exit_zero=exit_zero)
+
+
+def report(
+    found: Run, written: Sequence[tuple[Report, Path | None]], done: str, *, strict: bool, exit_zero: bool
+) -> None:
+    """Writes the reports of a run and ends the command. done: the last line on a terminal.
+
+    Raises:
+        typer.Exit: with 1, as the outcomes say. RequestError: an engine has read nothing.
+    """
+    from harness.testing.conformance.reports import html, json_report, text
+
     writers = {
-        _RunReport.TEXT: text.to_text,
-        _RunReport.JSON: json_report.to_json,
-        _RunReport.JUNIT: json_report.to_junit,
-        _RunReport.GITHUB: text.to_github,
-        _RunReport.HTML: html.to_html,
-        _RunReport.MARKDOWN: text.to_markdown,
+        Report.TEXT: text.to_text,
+        Report.JSON: json_report.to_json,
+        Report.JUNIT: json_report.to_junit,
+        Report.GITHUB: text.to_github,
+        Report.HTML: html.to_html,
+        Report.MARKDOWN: text.to_markdown,
     }
-    for report, path in written:
+    for form, path in written:
         with results.destination(path) as stream:
-            write = results.write_lines if report is _RunReport.TEXT else results.write_texts
-            write([writers[report](found)], stream)
-    terminal.finished(f"ran {len(scenarios):,} scenarios on {', '.join(each.name for each in found.engines)}")
+            write = results.write_lines if form is Report.TEXT else results.write_texts
+            write([writers[form](found)], stream)
+    terminal.finished(done)
     passed = found.passed_strictly() if strict else found.passed()
     if not (passed or exit_zero):
         raise typer.Exit(DIFFERENT)
@@ -296,7 +308,7 @@ def run(
         raise RequestError(f"Engine {case.engine.name} read no scenario, each is ERROR; {case.scenario.name}{told}")
 
 
-def _run_untrusted(context: typer.Context, written: Sequence[tuple[_RunReport, Path | None]]) -> None:
+def _run_untrusted(context: typer.Context, written: Sequence[tuple[Report, Path | None]]) -> None:
     """Runs the suite in a worker, whose tables go with it."""
     given = context.params
     if given["keep"] is not None or given["python"]:

@@ -9,19 +9,17 @@ from harness.cli import DONE, FAILED, main
 _ONE = "iceberg/deletes/null-keys"
 
 
-def test_build_writes_tables_answers_and_an_index(tmp_path, capsys):
+def test_build_writes_a_suite(tmp_path, capsys):
     assert main(["scenarios", "build", "iceberg/deletes/null*", _ONE, str(tmp_path / "out")]) == DONE
     out = tmp_path / "out"
-    index = json.loads((out / "index.json").read_text())
-    assert (index["format"], index["kind"]) == (1, "index")
+    index = json.loads((out / "suite.json").read_text())
+    assert (index["format"], index["kind"]) == (1, "suite")
     (entry,) = [case for case in index["cases"] if case["name"] == _ONE]
     assert entry["case"] == f"{_ONE}/case.json"
     case = json.loads((out / entry["case"]).read_text())
     assert (case["format"], case["kind"], case["table_format"]) == (1, "case", "iceberg")
-    expected = json.loads((out / _ONE / case["reads"][0]["rows"]["json"]).read_text())
-    assert (expected["format"], expected["kind"]) == (1, "expected")
-    assert case["location"] == str(out / _ONE / "table")
-    assert (out / _ONE / case["reads"][0]["rows"]["parquet"]).is_file()
+    assert (out / _ONE / case["metadata"]).is_file()
+    assert (out / _ONE / case["reads"][0]["rows"]["arrow"]).is_file()
     assert str(out / entry["case"]) in capsys.readouterr().out.splitlines()
 
 
@@ -38,7 +36,10 @@ def test_build_takes_a_file(tmp_path):
 def test_build_refuses_what_is_there(tmp_path, capsys):
     (tmp_path / _ONE).mkdir(parents=True)
     assert main(["scenarios", "build", _ONE, str(tmp_path)]) == FAILED
-    assert "is there already" in capsys.readouterr().err
+    assert f"{_ONE} is there already" in capsys.readouterr().err
+    (tmp_path / "suite.json").touch()
+    assert main(["scenarios", "build", _ONE, str(tmp_path)]) == FAILED
+    assert "A suite is there already" in capsys.readouterr().err
 
 
 def test_build_wants_scenarios_or_all(tmp_path, capsys):

@@ -17,8 +17,9 @@ import pytest
 from harness.cli import main
 from harness.errors import EngineError, UnsupportedError
 from harness.testing.conformance.finding import Places, open_engine
+from harness.testing.conformance.json_rows import json_lines_table
 from harness.testing.conformance.own import TableAt
-from harness.testing.conformance.protocol import fault, json_lines_table, predicate, schema
+from harness.testing.conformance.protocol import fault, predicate, schema
 from harness.testing.conformance.workers import NONSENSE
 
 PROGRAMS = Path(__file__).parent / "programs"

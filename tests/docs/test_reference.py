@@ -46,6 +46,12 @@ def test_the_pages_of_rules_have_a_table_of_their_topics(name):
     assert tables.with_topics(page) == page, "python tests/docs/refresh.py writes it"
 
 
+def test_the_page_of_scenarios_has_the_keywords_of_the_code():
+    page = (pages.ROOT / "fixtures/README.md").read_text("utf-8")
+    assert "\n| `snapshot` | " in page
+    assert tables.with_keywords(page) == page, "python tests/docs/refresh.py writes it"
+
+
 def test_the_first_page_has_the_numbers_of_the_matrix():
     page = (DOCS / "index.md").read_text("utf-8")
     assert "\n| PyIceberg (" in page
@@ -150,7 +156,7 @@ def documents(demo) -> list[dict[str, object]]:
         found = [json.loads(pages.answer(f"{command} --format json")[0]) for command in printed]
         assert main(shlex.split("scenarios build iceberg/deletes/null-keys scenarios")) == 0
         place = Path("scenarios/iceberg/deletes/null-keys")
-        files = ["scenarios/index.json", place / "case.json", place / "expected/1.json"]
+        files = ["scenarios/suite.json", place / "case.json"]
         return [*found, *(json.loads(Path(file).read_text("utf-8")) for file in files)]
 
 

@@ -16,8 +16,8 @@ import harness
 from harness.engines.registry import find_engine
 from harness.metadata.tables.history import history
 from harness.table import open_table
+from harness.testing.conformance.json_rows import json_value
 from harness.testing.oracle.planner.plan import plan_unpruned
-from harness.testing.scenarios.answers import json_value
 
 _PACKAGE = Path(harness.__file__).parent
 

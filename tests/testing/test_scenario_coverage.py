@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from harness.cli.rule import rules
 from harness.testing.scenarios.loading import find
+from harness.testing.scenarios.rules import rules
 
 RULES = {rule.name for rule in rules()}
 # What no scenario has to show: a format version that is not adopted, what engines do with a plan, the newest features.

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import replace
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -29,16 +27,17 @@ from harness.metadata.model.schema import (
     TimeType,
     UuidType,
 )
-from harness.testing.scenarios import loading
-from harness.testing.scenarios.answers import json_value, write_expected
+from harness.testing.conformance.judging import described
+from harness.testing.scenarios import loading, model
 from harness.testing.scenarios.building import build, expected_table
 from harness.testing.scenarios.evidence import evidence_of
 from harness.testing.scenarios.features import missing_features
+from harness.testing.scenarios.iceberg.history import IcebergHistory
 from harness.testing.scenarios.loading import find, load, parse
 from harness.testing.scenarios.model import ExpectedError, ResolvedExpectation, ResolvedSelector
 from harness.testing.scenarios.values import expanded, scenario_value, stored_value
 from harness.testing.scenarios.verifying import read_with, verify
-from harness.testing.writing.iceberg.types import parse_type, with_fresh_ids
+from harness.testing.writing.iceberg.types import parse_type
 
 _TEXT = """
 title: A position delete
@@ -152,6 +151,7 @@ def load_text():
         ("  rows: [[2, y]]\n", "  {columns: [id]}\n", "either rows or error"),
         ("  rows: [[2, y]]\n", "  {error: Oops}\n", "Unknown error 'Oops' in case, expectation 1"),
         ("  rows: [[2, y]]\n", "  {at: {when: 1}, rows: []}\n", "expected one of snapshot, ref"),
+        ("  rows: [[2, y]]\n", "  {open: why, policy: why, rows: []}\n", "leaves open is no policy"),
         ("  rows: [[2, y]]\n", "  {rows: many}\n", "expected a list, got 'many'"),
     ],
 )
@@ -350,66 +350,9 @@ def test_a_feature_that_does_not_occur_is_found_out(tmp_path):
     assert missing_features(evidence_of(built)) == ("tag", "v3")
 
 
-# -- answers for other engines ----------------------------------------------------------------------------------------
-
-
-def test_answers_are_written_as_json_and_parquet(tmp_path):
-    built = build(load_text(), tmp_path / "case")
-    case = json.loads(write_expected(built, tmp_path / "case").read_text())
-    (read,) = case["reads"]
-    assert read["rows"] == {"count": 1, "parquet": "expected/1.parquet", "json": "expected/1.json"}
-    assert case["metadata"] == str(tmp_path / "case/table/metadata/v3.metadata.json")
-    assert pq.read_table(tmp_path / "case/expected/1.parquet").to_pylist() == [{"id": 2, "name": "y"}]
-    document = json.loads((tmp_path / "case/expected/1.json").read_text())
-    assert document["rows"] == [[2, "y"]]
-    assert document["columns"][0] == {"name": "id", "type": "int64", "nullable": True}
-
-
 def test_an_iceberg_table_has_no_catalogs_answer(tmp_path):
     with pytest.raises(RequestError, match="Invalid 'catalog': it is for Delta tables"):
         build(_changed("rows: [[2, y]]\n", "{catalog: published, rows: [[2, y]]}\n"), tmp_path)
-
-
-def test_answers_say_what_the_catalog_said(tmp_path):
-    (scenario,) = find("delta/catalog/held-commit-is-read")
-    built = build(scenario, tmp_path)
-    read, _ = json.loads(write_expected(built, tmp_path).read_text())["reads"]
-    (version, content), name = read["catalog"]["ratified"]
-    assert (read["catalog"]["max_version"], version, '"remove"' in content) == (3, 3, True)
-    assert name == built.history.table.log.staged[2]
-
-
-def test_answers_name_snapshot_ids_and_errors(tmp_path):
-    text = "{at: {snapshot: deleted}, columns: [id], where: id > 1, error: CorruptDeleteError, match: x}"
-    built = build(_changed("rows: [[2, y]]\n", f"{text}\n"), tmp_path)
-    (read,) = json.loads(write_expected(built, tmp_path).read_text())["reads"]
-    assert read["at"] == {"snapshot_id": built.history.table.snapshot_id}
-    assert (read["columns"], read["where"]) == (["id"], "id > 1")
-    assert read["error"] == {"kind": "CorruptDeleteError", "match": "x", "cause": None}
-
-
-@pytest.mark.parametrize(
-    ("text", "value", "expected"),
-    [
-        ("date", "1970-01-03", 2),
-        ("timestamptz", "1970-01-01 00:00:01Z", 1_000_000),
-        ("decimal(9, 2)", "1.5", "1.50"),
-        ("binary", "00ff", "00ff"),
-        ("double", math.nan, "NaN"),
-        ("double", -math.inf, "-Infinity"),
-        ("uuid", "00000000-0000-0000-0000-000000000001", "00000000-0000-0000-0000-000000000001"),
-        ("map<string, int>", {"a": None}, [["a", None]]),
-        ("struct<a: int, b: list<date>>", {"a": 1, "b": ["1970-01-02"]}, {"a": 1, "b": [1]}),
-    ],
-)
-def test_values_as_json(text, value, expected):
-    (field,) = with_fresh_ids((Field(id=0, name="c", type=parse_type(text)[0]),), iter(range(1, 9)))
-    rows = expected_table((field,), [[value]], {})
-    assert json_value(rows.column(0)[0]) == expected
-
-
-def test_minus_zero_stays_minus_zero_in_json():
-    assert json.dumps(json_value(pa.scalar(-0.0))) == "-0.0"
 
 
 def test_dump_keeps_every_part_of_an_expectation():
@@ -417,3 +360,36 @@ def test_dump_keeps_every_part_of_an_expectation():
     scenario = _changed("rows: [[2, y]]\n", f"{text}\n")
     assert parse(dump(scenario), "case") == scenario
     assert parse(dump(replace(scenario, title="1")), "case").title == "1"
+
+
+def test_a_way_to_say_at_and_an_operation_are_an_entry_each(tmp_path, monkeypatch):
+    def before(history, label):
+        commits = list(history.commits)
+        return ResolvedSelector(snapshot_id=history.commits[commits[commits.index(label) - 1]])
+
+    monkeypatch.setitem(
+        model.WAYS, "before", model.Way("the label of the commit after it", (str,), before, ("iceberg",))
+    )
+    twice = model.Operation("FILE", lambda history, file, _: history.apply({"append": [file, {**file, "data": "d"}]}))
+    monkeypatch.setattr(IcebergHistory, "operations", {**IcebergHistory.operations, "append-twice": twice})
+    history = """history:
+  - append: {files: [{data: a, rows: [[1, x]]}], as: one}
+  - append: {files: [{data: b, rows: [[2, y]]}], as: two}
+  - append-twice: {data: c, rows: [[3, z]]}
+"""
+    begin = _TEXT.index("history:")
+    expect = "expect: [{at: {before: two}, rows: [[1, x]]}, {rows: [[1, x], [2, y], [3, z], [3, z]]}]"
+    text = (_TEXT[:begin] + history + expect).replace("features: [position-delete]", "features: []")
+    scenario = parse(text, "case")
+    assert parse(dump(scenario), "case") == scenario
+    built = build(scenario, tmp_path)
+    assert [verify(each, read_with(built, "duckdb")) for each in built.expectations] == [None, None]
+    assert described(built.expectations[0]) == f"all columns at snapshot_id {built.history.commits['one']}"
+
+
+def test_a_result_is_demanded_unless_it_is_said_to_be_policy(tmp_path):
+    text = "[{rows: [[2, y]]}, {error: CorruptDeleteError, policy: a limit}]"
+    scenario = _changed("rows: [[2, y]]\n", f"{text}\n")
+    assert parse(dump(scenario), "case") == scenario
+    must, policy = build(scenario, tmp_path).expectations
+    assert ((must.demand, must.policy), (policy.demand, policy.policy)) == (("must", None), ("policy", "a limit"))

@@ -21,6 +21,7 @@ from harness.differ.schemas import normal_type
 from harness.errors import EngineError, HarnessError, UnsupportedError, counted
 from harness.metadata.model.arrow_values import children_of, elements_of, is_list, nested_type, plain, with_children
 from harness.metadata.model.schema import METADATA
+from harness.testing.conformance.protocol import ERROR_CLASSES, UNSUPPORTED, error_class
 from harness.testing.conformance.results import Check, Outcome
 from harness.testing.conformance.workers import BROKEN
 from harness.testing.scenarios.model import ExpectedError, ResolvedExpectation
@@ -93,10 +94,11 @@ def _struct(array: pa.Array, wanted: pa.DataType) -> pa.Array:
 _DECLINING = re.compile(
     r"unsupported|not[- ]?implemented|\b(not|never|cannot) (yet |currently )?(be )?support", re.IGNORECASE
 )
-DECLINED = ("UnsupportedError", "EncryptedTableError")
-"""Classes of errors by which a reader says that it does not do what an intact table asks."""
 MOST_ROWS = 20
 """Differing rows that are kept for the reports; all are counted."""
+
+
+_MOST_COUNTED = 2**31
 
 
 class Strictness(enum.Enum):
@@ -125,13 +127,44 @@ def judge(
     return dataclasses.replace(found, number=expectation.number, read=described(expectation), seconds=seconds)
 
 
+def asks_twin(expectation: ResolvedExpectation) -> bool:
+    """Tells whether a refusal counts beside the intact twin alone: a reader that refuses both shows nothing."""
+    expected = expectation.expected
+    return isinstance(expected, ExpectedError) and error_class(expected.kind, expected.cause) != UNSUPPORTED
+
+
+def beside_twin(check: Check, twin: Check) -> Check:
+    """The check of a right refusal, given that of the intact twin; UNSUPPORTED unless that is right too."""
+    if twin.outcome is Outcome.PASS:
+        return check
+    message = f"the intact table is not read rightly either: {twin.message}"
+    return dataclasses.replace(check, outcome=Outcome.UNSUPPORTED, message=message)
+
+
+def judge_count(check: Check | None, expectation: ResolvedExpectation, count: int, engine: str) -> Check:
+    """Judges an engine's own count beside the check of its rows; None: it gave none.
+
+    An engine may count by the metadata alone, and forget deletes that it applies to rows.
+    """
+    shown = pa.table({"": pa.nulls(min(max(count, 0), _MOST_COUNTED))})  # no table has fewer or more rows
+    found = judge(expectation, shown, Strictness.FOREIGN, engine) if check is None else check
+    if not isinstance(expectation.expected, pa.Table) or expectation.open is not None:
+        return found
+    rows = expectation.expected.num_rows
+    if count == rows:
+        message = f"counted {count:,}" if check is None else check.message
+        return dataclasses.replace(found, outcome=Outcome.PASS, message=message, comparison=None, wrong_rows=False)
+    message = f"count(*) is {count:,}, and the rows are {rows:,}"
+    return dataclasses.replace(found, outcome=Outcome.FAIL, message=message, comparison=None, wrong_rows=True)
+
+
 def described(expectation: ResolvedExpectation) -> str:
     """The read in words: `columns id, name at version 3 where id > 1`."""
     columns = "all columns" if expectation.columns is None else f"columns {', '.join(expectation.columns)}"
     at = [f" at {name} {value}" for name, value in expectation.at.arguments().items()]
     if expectation.at.changes is not None:
         at = [" of the changes {} to {}".format(*expectation.at.changes)]
-    where = "" if expectation.where is None else f" where {expectation.where}"
+    where = "".join(f" {name} {value}" for name, value in expectation.asked().items() if name != "columns")
     opening, catalog = expectation.opening, ""
     if "max_version" in opening:
         catalog = f", as the catalog says: {len(opening['ratified'])} ratified up to version {opening['max_version']}"
@@ -201,9 +234,11 @@ def _refused(expected: ExpectedError, error: Exception, measure: Strictness) -> 
         return _found(Outcome.FAIL, f"expected {_wanted(expected)}, got {said(error)}")
     if _is_broken(error):
         return _found(Outcome.ERROR, said(error))
-    if _declines(error, measure) and expected.kind not in DECLINED:
+    if _declines(error, measure) and error_class(expected.kind) != UNSUPPORTED:
         return _found(Outcome.UNSUPPORTED, said(error))
-    return _found(Outcome.PASS, notes=(f"refused: {said(error)}",))
+    wanted = error_class(expected.kind, expected.cause)
+    is_other = isinstance(error, EngineError) and error.cause in ERROR_CLASSES and error.cause != wanted
+    return _found(Outcome.PASS, notes=(f"refused: {said(error)}", *([f"expected {wanted}"] if is_other else [])))
 
 
 def _compared(expected: pa.Table, got: pa.Table, measure: Strictness, engine: str) -> Check:

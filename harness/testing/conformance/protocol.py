@@ -8,16 +8,17 @@ readers.
 from __future__ import annotations
 
 import json
-import uuid
 from collections.abc import Mapping
 from decimal import Decimal
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import sqlglot
 from sqlglot import exp
+
+from harness import errors
+from harness.testing.conformance.json_rows import shown
 
 PROTOCOL = 1
 _SCHEMA = Path(__file__).with_name("protocol.json")
@@ -36,7 +37,7 @@ def fault(message: object, kind: str) -> str | None:
 
     kind: `read answer`, and so on: a name of the schema's definitions.
     """
-    return _fault(message, {"$ref": f"#/$defs/{kind}"}, "the answer" if kind.endswith("answer") else "the request")
+    return first_fault(message, kind, schema(), "the answer" if kind.endswith("answer") else "the request")
 
 
 @cache
@@ -46,87 +47,90 @@ def schema() -> dict[str, Any]:
     return document
 
 
-def _fault(value: Any, rule: Mapping[str, Any], place: str) -> str | None:
-    """The first fault by the keywords that the schema uses."""
+def first_fault(value: object, kind: str, schema: Mapping[str, Any], place: str) -> str | None:
+    """The first fault of a value by a definition of a JSON schema, in words; None: there is none.
+
+    schema: of no other keywords than that of the protocol. place: what the value is called.
+    """
+    return _fault(value, schema["$defs"][kind], schema["$defs"], place)
+
+
+def _fault(value: Any, rule: Mapping[str, Any], known: Mapping[str, Any], place: str) -> str | None:
     if "$ref" in rule:
-        return _fault(value, schema()["$defs"][rule["$ref"].rpartition("/")[2]], place)
+        return _fault(value, known[rule["$ref"].rpartition("/")[2]], known, place)
     if "anyOf" in rule:
-        faults = [_fault(value, each, place) for each in rule["anyOf"]]
+        faults = [_fault(value, each, known, place) for each in rule["anyOf"]]
         return None if None in faults else " or ".join(dict.fromkeys(filter(None, faults)))
     if "enum" in rule:
         allowed = [json.dumps(each) for each in rule["enum"]]
-        return None if json.dumps(value) in allowed else f"{place} is {_shown(value)}, not {' or '.join(allowed)}"
+        return None if json.dumps(value) in allowed else f"{place} is {shown(value)}, not {' or '.join(allowed)}"
     types = [rule["type"]] if isinstance(rule["type"], str) else rule["type"]
     classes = [each for name in types for each in _TYPES[name]]
     if type(value) not in classes:
-        return f"{place} is {_shown(value)}, not {' or '.join(types)}"
-    if isinstance(value, list):
-        found = (_fault(item, rule["items"], f"{place}, item {i},") for i, item in enumerate(value, 1))
+        return f"{place} is {shown(value)}, not {' or '.join(types)}"
+    if isinstance(value, list) and "items" in rule:
+        found = (_fault(item, rule["items"], known, f"{place}, item {i},") for i, item in enumerate(value, 1))
         return next(filter(None, found), None)
     if not isinstance(value, dict) or "properties" not in rule:
         return None
+    properties = rule["properties"]
     if missing := [name for name in rule["required"] if name not in value]:
         return f"{place} has no {missing[0]!r}"
-    if unknown := sorted(value.keys() - rule["properties"].keys()):
+    unknown = sorted(value.keys() - properties.keys())
+    if unknown and rule.get("additionalProperties") is False:
         return f"{place} has a key {unknown[0]!r}, which the protocol does not know"
-    found = (_fault(value[name], rule["properties"][name], f"{name!r} of {place}") for name in value)
+    found = (
+        _fault(value[name], properties[name], known, f"{name!r} of {place}") for name in value if name in properties
+    )
     return next(filter(None, found), None)
 
 
-def _shown(value: Any) -> str:
-    return json.dumps(value)[:60]
+# Classes of refusals, in words that no reader owns.
 
 
-def json_lines_table(text: str, wanted: pa.Schema | None) -> pa.Table:
-    """The table of rows that are JSON objects, one a line, with values as the suite's expected rows have them.
+UNSUPPORTED = "unsupported-feature"
+ERROR_CLASSES: Mapping[str, str] = {
+    UNSUPPORTED: "legal, and the reader does not read it",
+    "corrupt-metadata": "the metadata cannot be decoded, or breaks the specification",
+    "corrupt-data": "a data file cannot be decoded, or is not the file that the metadata describes",
+    "corrupt-deletes": "a delete file or deletion vector is damaged, or contradicts the data",
+    "schema-mismatch": "the columns of a file cannot become those of the table",
+    "missing-file": "the metadata names a file that is not there",
+    "not-found": "no such table, snapshot, version, branch or tag, or none at that time",
+    "invalid-request": "the table has no such column, or no answer to such a read",
+    "forbidden-file": "the metadata names a file that the table may not read",
+    "limit": "the table asks for more than the reader gives",
+    "failed": "any other error",
+}
+"""The classes of errors by which a case says what is wrong, and their meaning. A reader may have its own."""
+_OF_CAUSE = {
+    "CorruptDataFile": "corrupt-data",
+    "CorruptDeletionVector": "corrupt-deletes",
+    "CorruptManifest": "corrupt-metadata",
+    "LogCorrupt": "corrupt-metadata",
+}
+_OF_CLASS: Mapping[type[errors.HarnessError], str] = {
+    errors.RequestError: "invalid-request",
+    errors.SnapshotNotFoundError: "not-found",
+    errors.TableNotFoundError: "not-found",
+    errors.InvalidTableError: "corrupt-metadata",
+    errors.CorruptFileError: "corrupt-data",
+    errors.CorruptDeleteError: "corrupt-deletes",
+    errors.SchemaMismatchError: "schema-mismatch",
+    errors.MissingFileError: "missing-file",
+    errors.OutsideTableError: "forbidden-file",
+    errors.UnsupportedError: UNSUPPORTED,
+    errors.LimitError: "limit",
+}
 
-    wanted: the types of the columns, by name; None: only the number of rows is known, and so are the columns' names.
 
-    Raises ValueError, TypeError, ArithmeticError, pyarrow.ArrowException: a line is no object, or a value does not fit
-    its type.
-    """
-    rows = [json.loads(line) for line in text.split("\n") if line.strip()]
-    if wrong := [row for row in rows if not isinstance(row, dict)]:
-        raise ValueError(f"a row is {_shown(wrong[0])}, not an object by the names of columns")
-    known = [] if wanted is None else wanted.names
-    names = list(dict.fromkeys([*(rows[0] if rows else known), *(name for row in rows for name in row)]))
-    columns = {}
-    for name in names:
-        values = [row[name] if name in row else _absent(name, row) for row in rows]
-        type_ = wanted.field(name).type if wanted is not None and name in known else None
-        columns[name] = pa.array(values) if type_ is None else _array(values, type_)
-    return pa.table(columns) if columns else pa.table({"": pa.nulls(len(rows))}).select([])
-
-
-def _absent(name: str, row: Mapping[str, Any]) -> Any:
-    raise ValueError(f"the row {_shown(row)} has no {name!r}, which another row has; null is written as null")
-
-
-def _array(values: list[Any], type_: pa.DataType) -> pa.Array:
-    found = [None if value is None else _value(value, type_) for value in values]
-    if isinstance(type_, pa.UuidType):
-        return pa.ExtensionArray.from_storage(type_, pa.array(found, type_.storage_type))
-    return pa.array(found, type_)
-
-
-def _value(value: Any, type_: pa.DataType) -> Any:
-    """A value as `harness.testing.scenarios.answers.json_value` writes it, as `pyarrow.array` takes it."""
-    kind = pa.types
-    if value is None:
-        return None
-    if isinstance(type_, pa.UuidType):
-        return uuid.UUID(value).bytes
-    if kind.is_struct(type_):
-        return {field.name: _value(value[field.name], field.type) for field in type_}
-    if kind.is_map(type_):
-        return [(_value(key, type_.key_type), _value(item, type_.item_type)) for key, item in value]
-    if kind.is_list(type_):
-        return [_value(item, type_.value_type) for item in value]
-    if kind.is_decimal(type_):
-        return Decimal(value)
-    if kind.is_binary(type_) or kind.is_fixed_size_binary(type_):
-        return bytes.fromhex(value)
-    return float(value) if kind.is_floating(type_) else value
+def error_class(kind: str, cause: str | None = None) -> str:
+    """The neutral class of a class of `harness.errors`, by name and perhaps with its cause; a neutral class stays."""
+    if kind in ERROR_CLASSES:
+        return kind
+    bases: tuple[type, ...] = getattr(errors, kind).__mro__
+    by_class = next((_OF_CLASS[each] for each in bases if each in _OF_CLASS), "failed")
+    return _OF_CAUSE.get(cause or "", by_class)
 
 
 _COMPARISONS: Mapping[type[exp.Expr], str] = {

@@ -118,13 +118,14 @@ class EngineInfo:
     """An engine that the suite was run on.
 
     name: what it calls itself. asked: by what name it was asked for. arguments: what else the command line needs for
-        it, such as `--python`.
+        it, such as `--python`. judged: a suite and a folder of results, which were judged in place of a run.
     """
 
     name: str
     version: str
     asked: str
     arguments: tuple[str, ...] = ()
+    judged: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,9 +172,25 @@ class Case:
     @property
     def command(self) -> str:
         """The command that shows the case again and leaves its table in `repro`."""
+        if self.engine.judged is not None:
+            return shlex.join(["harness", "judge", *self.engine.judged, self.scenario.name])
         engine = ["--engines", self.engine.asked, *self.engine.arguments]
         scenario = self.scenario.name if self.scenario.asked is None else self.scenario.asked
         return shlex.join(["harness", "scenarios", "run", scenario, *engine, "--keep", "repro"])
+
+
+def case_of(
+    scenario: ScenarioInfo, engine: EngineInfo, checks: Sequence[Check], xfails: Sequence[Expected] = ()
+) -> Case:
+    """The case of these checks, by the list of expected failures."""
+    outcome, line = of_checks(checks), first_match(xfails, engine.name, scenario.name)
+    shown = outcome if line is None else AS_LISTED.get(outcome, outcome)
+    return Case(scenario=scenario, engine=engine, outcome=shown, checks=tuple(checks), expected=line)
+
+
+def unused(lines: Iterable[Expected], cases: Sequence[Case]) -> tuple[Expected, ...]:
+    """The lines that mean none of the cases."""
+    return tuple(line for line in lines if not any(line.matches(c.engine.name, c.scenario.name) for c in cases))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

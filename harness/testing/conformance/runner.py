@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.metadata
 import platform
-import re
 import shutil
 import tempfile
 import time
@@ -17,12 +16,19 @@ from typing import get_args
 import pyarrow as pa
 
 import harness
-from harness.errors import EngineError, HarnessError, RequestError, UnsupportedError
+from harness.errors import EngineError, RequestError, UnsupportedError
 from harness.storage.threads import cached_property, phase
-from harness.testing.conformance.judging import DECLINED, Strictness, described, judge, said
+from harness.testing.conformance.judging import (
+    Strictness,
+    asks_twin,
+    beside_twin,
+    described,
+    judge,
+    judge_count,
+    said,
+)
 from harness.testing.conformance.own import ORACLE, ArrowStream, At, AtKind, OwnReader, ReaderUnderTest, TableAt
 from harness.testing.conformance.results import (
-    AS_LISTED,
     Case,
     Check,
     EngineInfo,
@@ -30,19 +36,19 @@ from harness.testing.conformance.results import (
     Outcome,
     Run,
     ScenarioInfo,
+    case_of,
     first_match,
-    of_checks,
+    unused,
 )
 from harness.testing.conformance.workers import Worker
 from harness.testing.scenarios.building import build
 from harness.testing.scenarios.evidence import evidence_of
 from harness.testing.scenarios.features import MEANINGS, missing_features
 from harness.testing.scenarios.loading import fixtures_directory
-from harness.testing.scenarios.model import Built, Expectation, ExpectedError, ResolvedExpectation, Scenario
+from harness.testing.scenarios.model import Built, ResolvedExpectation, Scenario, TableCase
+from harness.testing.scenarios.verifying import FAULTS, intact_twin
 
 _PACKAGES = ("pyarrow", "duckdb", "pyspark", "tzdata")
-_FAULTS = (HarnessError, ValueError, TypeError, KeyError, pa.ArrowException)
-"""Errors of scenarios that cannot be built."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,11 +116,7 @@ def run(
         scenarios=tuple(infos.values()),
         cases=found,
         missing=dict(missing or {}),
-        unused=tuple(
-            line
-            for line in (*known.skips, *known.xfails)
-            if not any(line.matches(case.engine.name, case.scenario.name) for case in found)
-        ),
+        unused=unused((*known.skips, *known.xfails), found),
         environment=environment(),
         meanings={name: MEANINGS[name] for scenario in scenarios for name in scenario.features},
         seconds=time.monotonic() - started,
@@ -158,9 +160,7 @@ def _cases(
             continue
         built = _built(scenario, place) if built is None else built
         checks = (built,) if isinstance(built, Check) else tuple(_checks(each, built, twins))
-        outcome, line = of_checks(checks), first_match(lists.xfails, each.info.name, scenario.name)
-        shown = outcome if line is None else AS_LISTED.get(outcome, outcome)
-        yield Case(scenario=info, engine=each.info, outcome=shown, checks=checks, expected=line)
+        yield case_of(info, each.info, checks, lists.xfails)
 
 
 def _built(scenario: Scenario, place: Path) -> Built | Check:
@@ -168,7 +168,7 @@ def _built(scenario: Scenario, place: Path) -> Built | Check:
     try:
         built = build(scenario, place)
         absent = missing_features(evidence_of(built))
-    except _FAULTS as error:
+    except FAULTS as error:
         return Check(number=0, read="", outcome=Outcome.ERROR, message=f"the scenario cannot be built: {said(error)}")
     if absent:
         message = f"vacuous: the scenario declares {', '.join(absent)}, which does not occur in its table or reads"
@@ -176,7 +176,7 @@ def _built(scenario: Scenario, place: Path) -> Built | Check:
     return built
 
 
-def _checks(engine: _Tested, built: Built, twins: _Twins) -> Iterator[Check]:
+def _checks(engine: _Tested, built: TableCase, twins: _Twins) -> Iterator[Check]:
     reader = engine.reader
     own = Strictness.ORACLE if reader.name == ORACLE else Strictness.OWN
     measure = own if isinstance(reader, OwnReader) else Strictness.FOREIGN
@@ -194,50 +194,27 @@ def _checks(engine: _Tested, built: Built, twins: _Twins) -> Iterator[Check]:
         yield _counted(check, reader, built, each) if isinstance(reader, Worker) else check
 
 
-_BREAKS = re.compile("edit(-.*)?|break")
-"""Operations of a history that write what no writer writes."""
-
-
 @dataclass(frozen=True)
 class _Twins:
-    """The intact twin of a broken table: the same history without its edits and damage.
-
-    A refusal of the broken table says nothing of a reader that refuses the intact one too.
-    """
+    """The intact twin of a broken table, which readers are asked for where they refuse the broken one."""
 
     scenario: Scenario
     place: Path
 
     def judged(self, check: Check, expectation: ResolvedExpectation, reader: ReaderUnderTest) -> Check:
         """The check of a right refusal, if the reader reads the twin rightly; else UNSUPPORTED."""
-        error = expectation.expected
-        if check.outcome is not Outcome.PASS or not isinstance(error, ExpectedError) or error.kind in DECLINED:
-            return check
-        if self.built is None:
+        if check.outcome is not Outcome.PASS or not asks_twin(expectation) or self.built is None:
             return check
         twin = self.built.expectations[0]
-        beside = judge(twin, _answer(reader, self.built, twin), Strictness.FOREIGN, reader.name)
-        if beside.outcome is Outcome.PASS:
-            return check
-        message = f"the intact table is not read rightly either: {beside.message}"
-        return replace(check, outcome=Outcome.UNSUPPORTED, message=message)
+        return beside_twin(check, judge(twin, _answer(reader, self.built, twin), Strictness.FOREIGN, reader.name))
 
     @cached_property
     def built(self) -> Built | None:
-        """The twin, which is to give harness's rows; None: nothing was damaged, or harness does not read the rest."""
-        history = tuple(each for each in self.scenario.history if not any(map(_BREAKS.fullmatch, each)))
-        if history == self.scenario.history:
-            return None
-        try:
-            whole = replace(self.scenario, history=history, expectations=(Expectation(),))
-            twin = build(whole, self.place)
-            rows = OwnReader("duckdb").answer(twin.address, twin.expectations[0])
-        except _FAULTS:
-            return None
-        return replace(twin, expectations=(replace(twin.expectations[0], expected=rows),))
+        """The twin; None: there is none."""
+        return intact_twin(self.scenario, self.place)
 
 
-def _counted(check: Check, reader: Worker, built: Built, expectation: ResolvedExpectation) -> Check:
+def _counted(check: Check, reader: Worker, built: TableCase, expectation: ResolvedExpectation) -> Check:
     """The check of a read that is right, or that the engine has no operation for, with the engine's own count judged.
 
     An engine may count by the metadata alone, and forget deletes that it applies to rows.
@@ -254,16 +231,11 @@ def _counted(check: Check, reader: Worker, built: Built, expectation: ResolvedEx
             return judge(expectation, error, Strictness.FOREIGN, reader.name)
         is_declined = isinstance(error, UnsupportedError)
         return check if is_declined else replace(check, outcome=Outcome.ERROR, message=f"count(*): {said(error)}")
-    if not isinstance(expected, pa.Table):
-        return judge(expectation, pa.table({"": pa.nulls(count)}), Strictness.FOREIGN, reader.name)
-    if count == expected.num_rows:
-        return replace(check, outcome=Outcome.PASS, message=check.message if has_rows else f"counted {count:,}")
-    message = f"count(*) is {count:,}, and the rows are {expected.num_rows:,}"
-    return replace(check, outcome=Outcome.FAIL, message=message, wrong_rows=True)
+    return judge_count(check if has_rows else None, expectation, count, reader.name)
 
 
 def _answer(
-    reader: ReaderUnderTest | OwnReader, built: Built, expectation: ResolvedExpectation
+    reader: ReaderUnderTest | OwnReader, built: TableCase, expectation: ResolvedExpectation
 ) -> pa.Table | Exception:
     """The rows of a read; or whatever the engine raises, which is its answer."""
     try:
@@ -273,12 +245,12 @@ def _answer(
         return error
 
 
-def _rows(reader: ReaderUnderTest | OwnReader, built: Built, expectation: ResolvedExpectation) -> ArrowStream:
+def _rows(reader: ReaderUnderTest | OwnReader, built: TableCase, expectation: ResolvedExpectation) -> ArrowStream:
     if isinstance(reader, OwnReader):
         own: ArrowStream = reader.answer(built.address, expectation)
         return own
-    if expectation.opening:
-        raise UnsupportedError("reads by a catalog's answer are asked of harness's own engines only")
+    if unknown := expectation.asked().keys() - {"columns", "where"} | expectation.opening.keys():
+        raise UnsupportedError(f"reads by {', '.join(sorted(unknown))} are asked of harness's own engines only")
     table, columns, where = table_at(built, expectation), expectation.columns, expectation.where
     wanted = expectation.expected.schema if isinstance(expectation.expected, pa.Table) else None
     if expectation.at.changes is not None:
@@ -292,7 +264,7 @@ def _rows(reader: ReaderUnderTest | OwnReader, built: Built, expectation: Resolv
     return reader.read(table, columns=columns, where=where)
 
 
-def table_at(built: Built, expectation: ResolvedExpectation) -> TableAt:
+def table_at(built: TableCase, expectation: ResolvedExpectation) -> TableAt:
     """The table of an expectation, with its metadata file if there is one."""
     path = None if built.metadata_path is None else str(built.metadata_path)
     kinds: tuple[AtKind, ...] = get_args(AtKind)

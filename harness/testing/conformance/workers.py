@@ -25,8 +25,9 @@ from typing import Any
 import pyarrow as pa
 
 from harness.errors import EngineError, RequestError, UnsupportedError
+from harness.testing.conformance.json_rows import read_rows
 from harness.testing.conformance.own import TableAt
-from harness.testing.conformance.protocol import PROTOCOL, fault, json_lines_table, predicate
+from harness.testing.conformance.protocol import PROTOCOL, fault, predicate
 
 _TAIL_BYTES = 4000
 _TAIL_LINES = 3
@@ -279,13 +280,9 @@ class Worker:
         output = Path(self._directory.name) / "rows"
         path = Path(self._asked({**request, "output": str(output)})["rows"])
         try:
-            data = path.read_bytes()
-            if self._hello.get("rows") == "jsonl":
-                return json_lines_table(data.decode(), wanted)
-            opener = pa.ipc.open_file if data.startswith(b"ARROW1") else pa.ipc.open_stream
-            return opener(pa.py_buffer(data)).read_all()
-        except (OSError, ValueError, TypeError, KeyError, ArithmeticError, pa.ArrowException) as error:
-            raise EngineError(f"The rows that {self.name} wrote cannot be read: {error}", cause=NONSENSE) from error
+            return read_rows(path, wanted, is_json=self._hello.get("rows") == "jsonl")
+        except RequestError as error:
+            raise EngineError(f"{self.name} wrote no rows: {error.message}", cause=NONSENSE) from error
         finally:
             path.unlink(missing_ok=True)
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 
 import pyarrow as pa
 
@@ -11,8 +14,14 @@ from harness.differ.compare import compare
 from harness.differ.result import SchemaKind
 from harness.engines.registry import find_engine
 from harness.errors import HarnessError
+from harness.testing.scenarios.building import build
 from harness.testing.scenarios.evidence import plan_read
-from harness.testing.scenarios.model import Built, ExpectedError, ResolvedExpectation
+from harness.testing.scenarios.model import Built, Expectation, ExpectedError, ResolvedExpectation, Scenario
+
+FAULTS = (HarnessError, ValueError, TypeError, KeyError, pa.ArrowException)
+"""Errors of scenarios that cannot be built."""
+_BREAKS = re.compile("edit(-.*)?|break")
+"""Operations of a history that write what no writer writes."""
 
 
 def verify(expectation: ResolvedExpectation, read: Callable[[ResolvedExpectation], pa.Table]) -> str | None:
@@ -27,6 +36,26 @@ def verify(expectation: ResolvedExpectation, read: Callable[[ResolvedExpectation
 def read_with(built: Built, engine: str) -> Callable[[ResolvedExpectation], pa.Table]:
     """A reader of a built table for `verify`: one of harness's own engines, by name."""
     return lambda expectation: find_engine(engine).to_arrow(plan_read(built.address, expectation))
+
+
+def intact_twin(scenario: Scenario, directory: Path) -> Built | None:
+    """Builds the intact twin of a broken table, and reads its rows: the same history without its edits and damage.
+
+    Returns: the twin with a single read; None: nothing was damaged, or harness does not read the rest.
+    """
+    history = tuple(each for each in scenario.history if not any(map(_BREAKS.fullmatch, each)))
+    if history == scenario.history:
+        return None
+    name, title = f"{scenario.name}/intact", f"{scenario.title}: the same table undamaged"
+    try:
+        twin = build(
+            replace(scenario, name=name, title=title, history=history, expectations=(Expectation(),)), directory
+        )
+        (read,) = twin.expectations
+        rows = find_engine("duckdb").to_arrow(plan_read(twin.address, read, allowed_roots=(str(directory),)))
+        return replace(twin, expectations=(replace(read, expected=rows),))
+    except FAULTS:
+        return None
 
 
 def _fault(

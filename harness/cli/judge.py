@@ -1,0 +1,46 @@
+"""`harness judge`: what any program read of a suite that is data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from harness.cli import results, terminal
+from harness.cli.scenarios import ExitZero, Formats, Outputs, Report, Strict, Xfails, report
+
+
+def judge(
+    suite: Annotated[Path, typer.Argument(metavar="SUITE", help="The directory of a suite, with suite.json.")],
+    folder: Annotated[Path, typer.Argument(metavar="RESULTS", help="The folder that the program wrote.")],
+    case: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="CASE", help="Names or patterns (iceberg/deletes/*); without any, all cases."),
+    ] = None,
+    xfails: Xfails = None,
+    format_: Formats = None,
+    output: Outputs = None,
+    strict: Strict = False,
+    exit_zero: ExitZero = False,
+) -> None:
+    """Judge the results that a program in any language left in a folder.
+
+    Examples:
+        harness judge suite results
+        harness judge suite results 'delta/*' --output report.html
+
+    SUITE is a directory of harness scenarios build, or the published one; its README.md says what a program writes.
+    Exits with 0 if no case is FAIL, with 1 if one is, with 2 if SUITE or RESULTS cannot be read.
+    """
+    from harness.testing.conformance.results import read_list
+    from harness.testing.conformance.written import NOT_RUN, judge_results
+
+    written = results.placed(format_, output, Report)
+    expected = [line for path in xfails or () for line in read_list(path)]
+    with terminal.progress("judging"):
+        found = judge_results(suite, folder, patterns=case or (), xfails=expected)
+    checks = [check for each in found.cases for check in each.checks]
+    left_out = sum(check.message == NOT_RUN for check in checks)
+    done = f"judged {len(checks) - left_out:,} reads of {len(found.cases):,} cases; {left_out:,} have no result"
+    report(found, written, done, strict=strict, exit_zero=exit_zero)
