@@ -14,7 +14,6 @@ import typer
 from harness.cli import DIFFERENT, options, results, terminal, untrusted
 from harness.cli.document import Printed
 from harness.cli.options import Settings, names
-from harness.cli.rule import PAGES, find_rule
 from harness.cli.untrusted import is_for_worker
 from harness.errors import RequestError, visible
 from harness.metadata.model.text_tables import aligned
@@ -117,17 +116,9 @@ def script(
     found = chosen([scenario], None)
     if len(found) > 1:
         raise RequestError(f"A script is of one scenario, and {scenario!r} means {len(found):,}: name one")
-    text = script_of(found[0], [_cited(clause) for clause in found[0].clauses])
+    text = script_of(found[0])
     with results.destination(output) as stream:
         results.write_texts([text], stream)
-
-
-def _cited(clause: str) -> str:
-    """A clause as a line: a rule with its title and links, or a section of a specification as it is."""
-    if clause.partition(" ")[0] not in PAGES:
-        return clause
-    rule = find_rule(clause)
-    return " ".join((f"{rule.name}: {rule.title}.", *(rule.links or (rule.source,))))
 
 
 def chosen(globs: Sequence[str] | None, features: Sequence[str] | None) -> list[Scenario]:

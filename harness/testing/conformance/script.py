@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import io
-import json
 import lzma
 import tarfile
 import tempfile
@@ -21,11 +20,12 @@ import pyarrow as pa
 from harness.errors import RequestError, counted
 from harness.testing.conformance import unpacking
 from harness.testing.conformance.commands import commands
+from harness.testing.conformance.json_rows import json_lines_of
 from harness.testing.conformance.judging import described
 from harness.testing.conformance.runner import table_at
-from harness.testing.scenarios.answers import json_value
 from harness.testing.scenarios.building import build
 from harness.testing.scenarios.model import Built, ExpectedError, ResolvedExpectation, Scenario
+from harness.testing.scenarios.rules import find_rule
 from harness.testing.writing.places import FIRST_TIMESTAMP_MS, PLAIN
 
 MOST_BYTES = 30 * 1024
@@ -35,8 +35,8 @@ _MOST_ROWS = 30
 _ARCHIVE_WIDTH = 100
 
 
-def script(scenario: Scenario, rules: Sequence[str]) -> str:
-    """The text of the script. rules: lines about the rules that the scenario cites.
+def script(scenario: Scenario) -> str:
+    """The text of the script.
 
     The table is built at two places. Only where both differ in nothing but the place can a script write a third.
 
@@ -52,7 +52,7 @@ def script(scenario: Scenario, rules: Sequence[str]) -> str:
             built, again = (build(scenario, root) for root in roots)
         finally:
             PLAIN.reset(token)
-        story = _story(built, rules).replace(str(roots[0]), unpacking.ROOT)
+        story = _story(built).replace(str(roots[0]), unpacking.ROOT)
         _write_rows(built, roots)
         archive = _archive(*roots, started)
     code = Path(unpacking.__file__).read_text("utf-8").split('"""\n', 1)[1]
@@ -72,7 +72,7 @@ def _write_rows(built: Built, roots: Sequence[Path]) -> None:
     for each in built.expectations:
         if not isinstance(each.expected, pa.Table):
             continue
-        text = "".join(f"{line}\n" for line in _json_lines(each.expected))
+        text = json_lines_of(each.expected)
         for root in roots:
             path = root / _rows_file(each)
             path.parent.mkdir(exist_ok=True)
@@ -81,12 +81,6 @@ def _write_rows(built: Built, roots: Sequence[Path]) -> None:
 
 def _rows_file(read: ResolvedExpectation) -> str:
     return f"expected/{read.number}.jsonl"
-
-
-def _json_lines(rows: pa.Table) -> Iterator[str]:
-    columns = [[json_value(scalar) for scalar in column] for column in rows.columns]
-    for values in zip(*columns, strict=True):
-        yield json.dumps(dict(zip(rows.column_names, values, strict=True)))
 
 
 def _archive(root: Path, again: Path, started: float) -> str:
@@ -116,10 +110,10 @@ def _archive(root: Path, again: Path, started: float) -> str:
     return base64.b85encode(lzma.compress(buffer.getvalue(), preset=9)).decode()
 
 
-def _story(built: Built, rules: Sequence[str]) -> str:
+def _story(built: Built) -> str:
     """The text that the script begins with and prints."""
     scenario = built.scenario
-    lines = [scenario.title, "", f"Scenario {scenario.name} of harness. The rules:", *(f"- {rule}" for rule in rules)]
+    lines = [scenario.title, "", f"Scenario {scenario.name} of harness. The rules:", *map(_cited, scenario.clauses)]
     lines += ["", "python THIS_FILE [DIRECTORY] writes the table below the directory and prints this text. The table:"]
     lines.append(str(built.metadata_path or built.location))
     for each in built.expectations:
@@ -130,9 +124,20 @@ def _story(built: Built, rules: Sequence[str]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _cited(clause: str) -> str:
+    """A clause as a line: a rule with its title and links, or a section of a specification as it is."""
+    try:
+        rule = find_rule(clause)
+    except RequestError:
+        return f"- {clause}"
+    return " ".join((f"- {rule.name}: {rule.title}.", *(rule.links or (rule.source,))))
+
+
 def _expected(read: ResolvedExpectation) -> Iterator[str]:
     if read.open is not None:
         yield f"The specification leaves this open: {read.open}. Harness decided:"
+    if read.policy is not None:
+        yield f"No specification demands this, harness does: {read.policy}."
     match read.expected:
         case ExpectedError(kind=kind, match=words):
             yield f"Must be refused: an error and no rows ({kind}{'' if words is None else f', {words}'})."
@@ -140,6 +145,6 @@ def _expected(read: ResolvedExpectation) -> Iterator[str]:
             types = ", ".join(f"{field.name} {field.type}" for field in rows.schema)
             shown = "" if rows.num_rows <= _MOST_ROWS else f", of which these are the first {_MOST_ROWS}"
             yield f"Must give {counted(rows.num_rows, 'row')} in any order{shown}; all in {_rows_file(read)}: {types}"
-            yield from _json_lines(rows.slice(0, _MOST_ROWS))
+            yield json_lines_of(rows.slice(0, _MOST_ROWS)).rstrip("\n")
         case _:
             yield "Nothing."
