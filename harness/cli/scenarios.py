@@ -1,11 +1,13 @@
-"""`harness scenarios list`, `build`, `script` and `run`: tables with the rows that reads must give, and the suite on engines."""
+"""`harness scenarios`: tables with the rows that reads must give, as data, as scripts, and asked of engines."""
 
 from __future__ import annotations
 
 import enum
+import fnmatch
 import tempfile
 from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
@@ -20,6 +22,7 @@ from harness.metadata.model.text_tables import aligned
 from harness.tools.contained.seccomp import TABLES_BUILT
 
 if TYPE_CHECKING:
+    from harness.testing.conformance.cases import Cases
     from harness.testing.conformance.finding import Places
     from harness.testing.conformance.results import Run
     from harness.testing.conformance.runner import UnderTest
@@ -145,6 +148,22 @@ def chosen(globs: Sequence[str] | None, features: Sequence[str] | None) -> list[
     return wanted
 
 
+def _chosen_cases(directory: Path, globs: Sequence[str] | None, features: Sequence[str] | None) -> Cases:
+    """The cases of a directory that have such names and features. Raises RequestError if there is none."""
+    from harness.testing.conformance.cases import load_cases
+
+    found = load_cases(directory)
+    kept = tuple(
+        case
+        for case in found.cases
+        if any(fnmatch.fnmatchcase(case.scenario.name, glob) for glob in globs or ("*",))
+        and (not features or {*features} & {*case.scenario.features})
+    )
+    if not kept and (globs or features):
+        raise RequestError(f"No case has such a name and feature: there are {len(found.cases):,}", file=str(directory))
+    return replace(found, cases=kept)
+
+
 ALL = "all"
 """Stands for every engine that is known and can run."""
 
@@ -200,6 +219,15 @@ def run(
         ),
     ] = None,
     feature: Features = None,
+    cases: Annotated[
+        Path | None,
+        typer.Option(
+            "--cases",
+            metavar="DIR",
+            help="Run the cases in this directory instead: a suite that build wrote, Delta's acceptance tests, or "
+            "acceptance workloads.",
+        ),
+    ] = None,
     skips: Annotated[
         list[Path] | None,
         typer.Option(
@@ -234,10 +262,12 @@ def run(
     Examples:
         harness scenarios run --engines duckdb,spark
         harness scenarios run 'iceberg/deletes/*' --output report.xml
+        harness scenarios run --cases reader_tests/generated --engines duckdb,polars
 
     Exits with 0 if no scenario is FAIL, with 1 if one is, with 2 if the suite, or an engine asked for, could not run,
     or if every scenario on an engine is ERROR.
     """
+    from harness.testing.conformance.cases import Cases
     from harness.testing.conformance.finding import Places
     from harness.testing.conformance.results import read_list
     from harness.testing.conformance.runner import Lists
@@ -253,7 +283,10 @@ def run(
         skips=tuple(line for path in skips or () for line in read_list(path)),
         xfails=tuple(line for path in xfails or () for line in read_list(path)),
     )
-    scenarios = chosen(scenario, feature)
+    if cases is not None and keep is not None:
+        raise RequestError("Cannot run --cases with --keep: their tables are there already")
+    scenarios = chosen(scenario, feature) if cases is None else _chosen_cases(cases, scenario, feature)
+    number = len(scenarios.cases if isinstance(scenarios, Cases) else scenarios)
     places = Places(
         pythons=options.pairs(python, "--python"),
         time_limit_s=time_limit,
@@ -264,7 +297,7 @@ def run(
             ready, missing = _opened(names(engines, "--engines"), places, resources)
         with terminal.progress("scenarios"):
             found = run_suite(scenarios, ready, lists=lists, keep=keep, missing=missing)
-    done = f"ran {len(scenarios):,} scenarios on {', '.join(each.name for each in found.engines)}"
+    done = f"ran {number:,} scenarios on {', '.join(each.name for each in found.engines)}"
     report(found, written, done, strict=strict, exit_zero=exit_zero)
 
 
@@ -302,6 +335,8 @@ def report(
 def _run_untrusted(context: typer.Context, written: Sequence[tuple[Report, Path | None]]) -> None:
     """Runs the suite in a worker, whose tables go with it."""
     given = context.params
+    if given["cases"] is not None:
+        raise RequestError("Cannot run --cases with --untrusted: their tables are not built in the worker")
     if given["keep"] is not None or given["python"]:
         raise RequestError("Cannot run scenarios with --untrusted and --keep or --python: nothing of them is left")
     if len(written) > 1:

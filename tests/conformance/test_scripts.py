@@ -13,6 +13,7 @@ import pytest
 
 from harness.cli import main
 from harness.errors import RequestError
+from harness.metadata.model.schema import METADATA
 from harness.testing.conformance.commands import commands
 from harness.testing.conformance.judging import Strictness, judge
 from harness.testing.conformance.own import At, TableAt
@@ -75,11 +76,16 @@ def test_a_script_says_the_rows_the_rule_and_the_commands(tmp_path, capsys):
     built, printed = unpacked("iceberg/deletes/null-keys", tmp_path)
     assert printed.startswith("In an equality delete null matches null and nothing else\n")
     assert "- iceberg 4.26: Null in keys. https://iceberg.apache.org/spec/#equality-delete-files\n" in printed
-    assert 'Must give 2 rows in any order; all in expected/2.jsonl: a int32, b string\n{"a": null, "b": null}\n' in printed
+    assert (
+        'Must give 2 rows in any order; all in expected/2.jsonl: a int32, b string\n{"a": null, "b": null}\n' in printed
+    )
     for reader, text in commands(table_at(built, built.expectations[0]), None, None).items():
         assert f"-- {reader}\n{text}\n" in printed
     again = subprocess.run(
-        [sys.executable, str(tmp_path / "script.py"), str(tmp_path / "elsewhere")], capture_output=True, text=True
+        [sys.executable, str(tmp_path / "script.py"), str(tmp_path / "elsewhere")],
+        check=False,
+        capture_output=True,
+        text=True,
     )
     assert "is there already: remove it, or name another directory" in again.stderr
 
@@ -92,7 +98,8 @@ def test_commands_say_the_point_of_history_the_columns_and_the_filter():
         "TIMESTAMP '1970-01-01 00:00:01.500000') WHERE STARTS_WITH(id, 'x');"
     )
     assert found["Spark"].splitlines()[1] == (
-        """spark.read.format("iceberg").option("timestampAsOf", '1970-01-01 00:00:01.500000').load('/t/metadata/v2.json')"""
+        """spark.read.format("iceberg").option("timestampAsOf", '1970-01-01 00:00:01.500000')"""
+        """.load('/t/metadata/v2.json')"""
         """.where("STARTSWITH(id, 'x')").select(*('`id`', '`a"b`')).show(truncate=False)"""
     )
     assert "snapshot_id=table.snapshot_as_of_timestamp(1500).snapshot_id, row_filter=" in found["PyIceberg"]
@@ -124,10 +131,15 @@ def test_a_scenario_file_has_its_script(tmp_path, capsys):
     assert "- delta L38: " in printed
 
 
+def is_for_others(read):
+    """Tells whether a read gives rows, of columns that other readers have."""
+    return isinstance(read.expected, pa.Table) and not METADATA.keys() & {*read.expected.column_names}
+
+
 RIGHT = {
     "iceberg/deletes/position-delete-of-own-commit": "DuckDB PyIceberg Polars Daft ClickHouse Spark",
-    "iceberg/deletes/many-vectors-in-one-puffin": "DuckDB PyIceberg Polars Daft ClickHouse Spark",
-    "iceberg/deletes/null-keys": "DuckDB ClickHouse Spark",
+    "iceberg/deletes/many-vectors-in-one-puffin": "DuckDB PyIceberg Polars Spark",
+    "iceberg/deletes/equality-delete-spares-own-commit": "DuckDB ClickHouse Spark",
     "iceberg/time-travel/snapshots-and-schemas": "DuckDB PyIceberg Polars Daft ClickHouse Spark",
     "delta/checkpoints/multi-part": "DuckDB deltalake Polars Daft ClickHouse Spark",
     "delta/deletion-vectors/relative": "DuckDB deltalake Polars Daft ClickHouse Spark",
@@ -145,7 +157,7 @@ def test_commands_run_in_their_readers(reader, tmp_path, capsys):
         folder = tmp_path / name
         folder.mkdir(parents=True)
         built, _ = unpacked(name, folder)
-        for each in built.expectations:
+        for each in filter(is_for_others, built.expectations):
             if command := commands(table_at(built, each), each.columns, each.where).get(reader):
                 format_ = name.partition("/")[0]
                 asked.setdefault(ENVIRONMENTS[reader].format(format=format_), []).append((each, command))

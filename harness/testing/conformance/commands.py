@@ -32,9 +32,7 @@ class _Form:
 
 
 def _sql(code: str, dialect: str, at: Mapping[str, str]) -> _Form:
-    return _Form(
-        code=code, columns="{listed}", every="*", where=" WHERE {text}", dialect=dialect, quote='"', at=at
-    )
+    return _Form(code=code, columns="{listed}", every="*", where=" WHERE {text}", dialect=dialect, quote='"', at=at)
 
 
 def _spark(format: str) -> _Form:

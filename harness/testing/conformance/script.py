@@ -49,12 +49,12 @@ def script(scenario: Scenario) -> str:
         roots = [Path(unpacking.place(folder, part)) for part in ("a", "b")]
         started, token = time.time(), PLAIN.set(True)
         try:
-            built, again = (build(scenario, root) for root in roots)
+            built, _ = (build(scenario, root) for root in roots)
         finally:
             PLAIN.reset(token)
         story = _story(built).replace(str(roots[0]), unpacking.ROOT)
         _write_rows(built, roots)
-        archive = _archive(*roots, started)
+        archive = _archive(roots[0], roots[1], started)
     code = Path(unpacking.__file__).read_text("utf-8").split('"""\n', 1)[1]
     text = story.replace("\\", "\\\\").replace('"""', r"\"\"\"")
     lines = "\n".join(archive[i : i + _ARCHIVE_WIDTH] for i in range(0, len(archive), _ARCHIVE_WIDTH))

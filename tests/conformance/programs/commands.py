@@ -2,7 +2,8 @@
 
     python commands.py READER < COMMANDS
 
-COMMANDS: lines of JSON, [file, command]. The rows of each command go to its file, as an Arrow stream, or the error to FILE.error.
+COMMANDS: lines of JSON, [file, command]. The rows of each command go to its file, as an Arrow stream, or the error to
+FILE.error.
 """
 
 import importlib
