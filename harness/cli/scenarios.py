@@ -1,11 +1,13 @@
-"""`harness scenarios list`, `build` and `run`: tables with the rows that reads must give, and the suite on engines."""
+"""`harness scenarios`: tables with the rows that reads must give, as data, as scripts, and asked of engines."""
 
 from __future__ import annotations
 
 import enum
+import fnmatch
 import tempfile
 from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
@@ -20,6 +22,7 @@ from harness.metadata.model.text_tables import aligned
 from harness.tools.contained.seccomp import TABLES_BUILT
 
 if TYPE_CHECKING:
+    from harness.testing.conformance.cases import Cases
     from harness.testing.conformance.finding import Places
     from harness.testing.conformance.results import Run
     from harness.testing.conformance.runner import UnderTest
@@ -94,6 +97,33 @@ def build(
     terminal.finished(f"built {len(cases):,} scenarios")
 
 
+def script(
+    scenario: Annotated[
+        str, typer.Argument(metavar="SCENARIO", help="The name of a scenario, or a scenario file, such as of a repro.")
+    ],
+    output: Annotated[
+        Path | None, typer.Option("--output", metavar="FILE", help="Write here instead of standard output.")
+    ] = None,
+) -> None:
+    """Write a scenario as one Python file, for maintainers of readers.
+
+    Examples:
+        harness scenarios script iceberg/deletes/null-keys --output null-keys.py
+        python null-keys.py /tmp
+
+    The file needs Python 3.8 and nothing else. It writes the table below a directory, and prints the rows that reads
+    must give, the rules that say so, and commands for DuckDB, Spark, Trino, ClickHouse, PyIceberg, Polars and Daft.
+    """
+    from harness.testing.conformance.script import script as script_of
+
+    found = chosen([scenario], None)
+    if len(found) > 1:
+        raise RequestError(f"A script is of one scenario, and {scenario!r} means {len(found):,}: name one")
+    text = script_of(found[0])
+    with results.destination(output) as stream:
+        results.write_texts([text], stream)
+
+
 def chosen(globs: Sequence[str] | None, features: Sequence[str] | None) -> list[Scenario]:
     """The scenarios of such names and features, each once, by name.
 
@@ -116,6 +146,22 @@ def chosen(globs: Sequence[str] | None, features: Sequence[str] | None) -> list[
     if not wanted:
         raise RequestError(f"No scenario with the feature {' or '.join(features or ())} has such a name")
     return wanted
+
+
+def _chosen_cases(directory: Path, globs: Sequence[str] | None, features: Sequence[str] | None) -> Cases:
+    """The cases of a directory that have such names and features. Raises RequestError if there is none."""
+    from harness.testing.conformance.cases import load_cases
+
+    found = load_cases(directory)
+    kept = tuple(
+        case
+        for case in found.cases
+        if any(fnmatch.fnmatchcase(case.scenario.name, glob) for glob in globs or ("*",))
+        and (not features or {*features} & {*case.scenario.features})
+    )
+    if not kept and (globs or features):
+        raise RequestError(f"No case has such a name and feature: there are {len(found.cases):,}", file=str(directory))
+    return replace(found, cases=kept)
 
 
 ALL = "all"
@@ -175,6 +221,15 @@ def run(
         ),
     ] = None,
     feature: Features = None,
+    cases: Annotated[
+        Path | None,
+        typer.Option(
+            "--cases",
+            metavar="DIR",
+            help="Run the cases in this directory instead: a suite that build wrote, Delta's acceptance tests, or "
+            "acceptance workloads.",
+        ),
+    ] = None,
     skips: Annotated[
         list[Path] | None,
         typer.Option(
@@ -210,10 +265,12 @@ def run(
     Examples:
         harness scenarios run --engines duckdb,spark
         harness scenarios run 'iceberg/deletes/*' --output report.xml
+        harness scenarios run --cases reader_tests/generated --engines duckdb,polars
 
     Exits with 0 if no scenario is FAIL or passes against --xfails, with 1 if one is or does, with 2 if the suite, or an
     engine asked for, could not run, or if every scenario on an engine is ERROR.
     """
+    from harness.testing.conformance.cases import Cases
     from harness.testing.conformance.finding import Places
     from harness.testing.conformance.results import read_list
     from harness.testing.conformance.runner import Lists
@@ -229,7 +286,10 @@ def run(
         skips=tuple(line for path in skips or () for line in read_list(path)),
         xfails=tuple(line for path in xfails or () for line in read_list(path)),
     )
-    scenarios = chosen(scenario, feature)
+    if cases is not None and keep is not None:
+        raise RequestError("Cannot run --cases with --keep: their tables are there already")
+    scenarios = chosen(scenario, feature) if cases is None else _chosen_cases(cases, scenario, feature)
+    number = len(scenarios.cases if isinstance(scenarios, Cases) else scenarios)
     places = Places(
         pythons=options.pairs(python, "--python"),
         time_limit_s=time_limit,
@@ -240,7 +300,7 @@ def run(
             ready, missing = _opened(names(engines, "--engines"), places, resources)
         with terminal.progress("scenarios"):
             found = run_suite(scenarios, ready, lists=lists, keep=keep, missing=missing)
-    done = f"ran {len(scenarios):,} scenarios on {', '.join(each.name for each in found.engines)}"
+    done = f"ran {number:,} scenarios on {', '.join(each.name for each in found.engines)}"
     report(found, written, done, write_xfails=write_xfails, strict=strict, exit_zero=exit_zero)
 
 
@@ -288,6 +348,8 @@ def report(
 def _run_untrusted(context: typer.Context, written: Sequence[tuple[Report, Path | None]]) -> None:
     """Runs the suite in a worker, whose tables go with it."""
     given = context.params
+    if given["cases"] is not None:
+        raise RequestError("Cannot run --cases with --untrusted: their tables are not built in the worker")
     if given["keep"] is not None or given["python"] or given["write_xfails"] is not None:
         raise RequestError(
             "Cannot run scenarios with --untrusted and --keep, --python or --write-xfails: nothing of them is left"

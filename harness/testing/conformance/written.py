@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from harness.errors import EngineError, HarnessError, RequestError, UnsupportedError
 from harness.testing.conformance.json_rows import read_rows
-from harness.testing.conformance.judging import Strictness, asks_twin, beside_twin, described, judge, judge_count
+from harness.testing.conformance.judging import Strictness, asks_twin, beside_twin, described, judge, judge_count, told
 from harness.testing.conformance.results import (
     Case,
     Check,
@@ -31,11 +31,10 @@ from harness.testing.conformance.results import (
     Expected,
     Outcome,
     Run,
-    ScenarioInfo,
     case_of,
     unused,
 )
-from harness.testing.conformance.runner import environment
+from harness.testing.conformance.runner import case_info, environment
 from harness.testing.conformance.suite import SuiteCase, json_object, load_case, load_suite
 from harness.testing.conformance.workers import CRASHED, NONSENSE
 from harness.testing.scenarios.model import ResolvedExpectation
@@ -66,13 +65,15 @@ def judge_results(
     }
     if not chosen:
         raise RequestError(f"No case is called {' or '.join(patterns)}", file=str(directory))
-    told = _reader(results)
-    engine = EngineInfo(name=told["name"], version=told["version"], asked="", judged=(str(directory), str(results)))
+    reader = _reader(results)
+    engine = EngineInfo(name=reader["name"], version=reader["version"], asked="", judged=(str(directory), str(results)))
     cases: list[Case] = []
     for path in chosen.values():
         case = load_case(path)
-        checks = [*_checks(case, results, engine.name, takes_filters=told.get("filters", True))]
-        cases.append(case_of(_info(case, path), engine, checks, xfails))
+        reads = tuple(map(told, case.expectations))
+        info = replace(case_info(case, directory), file=str(path), expected=reads)
+        checks = [*_checks(case, results, engine.name, takes_filters=reader.get("filters", True))]
+        cases.append(case_of(info, engine, checks, xfails))
     if all(check.message == NOT_RUN for case in cases for check in case.checks):
         raise RequestError("No file is a result of the suite; one would be CASE/1.arrow", file=str(results))
     features = sorted({feature for case in cases for feature in case.scenario.features})
@@ -93,20 +94,6 @@ def _reader(results: Path) -> dict[str, Any]:
         raise RequestError("There is no such folder of results", file=str(results))
     path = results / "reader.json"
     return json_object(path, "reader") if path.exists() else {"name": results.resolve().name, "version": "unknown"}
-
-
-def _info(case: SuiteCase, path: Path) -> ScenarioInfo:
-    told = case.scenario
-    return ScenarioInfo(
-        name=told.name,
-        title=told.title,
-        format=told.format,
-        clauses=told.clauses,
-        features=told.features,
-        file=str(path),
-        reads=len(case.expectations),
-        policies=sum(each.policy is not None for each in case.expectations),
-    )
 
 
 def _checks(case: SuiteCase, results: Path, engine: str, *, takes_filters: bool) -> Iterator[Check]:
