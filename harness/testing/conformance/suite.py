@@ -173,7 +173,7 @@ def _read(built: Built, expectation: ResolvedExpectation, directory: Path) -> di
         "number": expectation.number,
         "demand": expectation.demand,
         **{key.name: getattr(expectation, key.name) for key in fields(Asked)},
-        "predicate": predicate(expectation.where),
+        "predicate": predicate(expectation.where, built.history.schema_at(at)),
         "at": next((point for point in points if point["value"] is not None), None),
         "changes": None if at.changes is None else {"from": at.changes[0], "to": at.changes[1]},
         "catalog": {name: _plain(value) for name, value in expectation.opening.items()} or None,
