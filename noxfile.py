@@ -230,7 +230,7 @@ _REPORTS = {"text": "txt", "junit": "xml", "html": "html", "json": "json", "mark
 
 @nox.session
 def matrix(session: nox.Session) -> None:
-    """Every scenario on every reader that can be installed: what reads what, in build/matrix and docs/matrix.md."""
+    """Every scenario on every reader that can be installed, in build/matrix (a site too) and docs/matrix.md."""
     _install(session)
     make = ["python", "-m", "harness.testing.conformance.readers", ".nox/readers"]
     lines = str(session.run(*make, silent=True, stderr=None)).splitlines()
@@ -239,10 +239,15 @@ def matrix(session: nox.Session) -> None:
     place = Path("build", "matrix")
     place.mkdir(parents=True, exist_ok=True)
     files = {kind: place / f"matrix.{ending}" for kind, ending in _REPORTS.items()}
+    earlier = place / "earlier.json"
+    if files["json"].exists():
+        files["json"].replace(earlier)
     reports = [word for file in files.values() for word in ("--output", str(file))]
     # Red cells are what this is for.
     run = ["harness", "scenarios", "run", "--engines", "all"]
     session.run(*run, *pythons, *known, "--exit-zero", *reports, *session.posargs)
+    before = [str(earlier)] if earlier.exists() else []
+    session.run("harness", "scenarios", "site", str(files["json"]), *before, str(place / "site"))
     print(files["text"].read_text("utf-8"))
     write_matrix(files["markdown"].read_text("utf-8"))
 

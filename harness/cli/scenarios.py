@@ -1,9 +1,10 @@
-"""`harness scenarios`: tables with the rows that reads must give, as data, as scripts, and asked of engines."""
+"""`harness scenarios`: tables with what reads must give, as data, scripts and sites, and asked of engines."""
 
 from __future__ import annotations
 
 import enum
 import fnmatch
+import json
 import tempfile
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -122,6 +123,39 @@ def script(
     text = script_of(found[0])
     with results.destination(output) as stream:
         results.write_texts([text], stream)
+
+
+def site(
+    arguments: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="REPORT [EARLIER] DIR",
+            help="A report of scenarios run as JSON, another one to compare it with, and the directory to write into.",
+        ),
+    ],
+) -> None:
+    """Write a run as a site: who reads what, and each reader's answer to each scenario as a difference.
+
+    Examples:
+        harness scenarios site matrix.json site
+        harness scenarios site matrix.json last-month.json site
+
+    DIR/index.html is the first page. The pages need no server and no network, and their filters alone a script.
+    """
+    from harness.testing.conformance.reports.site import write_site
+
+    if len(arguments) not in (2, 3):
+        raise RequestError("Give a report, perhaps an earlier one, and a directory")
+    *reports, directory = arguments
+    documents = []
+    for path in reports:
+        try:
+            documents.append(json.loads(path.read_text("utf-8")))
+        except (OSError, ValueError) as error:
+            raise RequestError(f"Cannot read the report: {error}", file=str(path)) from error
+    with results.named("the directory", directory):
+        first = write_site(documents[0], directory, *documents[1:])
+    results.print_result(f"{visible(str(first))}\n")
 
 
 def chosen(globs: Sequence[str] | None, features: Sequence[str] | None) -> list[Scenario]:
