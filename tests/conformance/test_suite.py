@@ -229,6 +229,7 @@ def test_values_as_json_lines_and_back(text, value, expected):
         pytest.param("iceberg/files/missing-data-file", 2, id="without-the-damage"),
         pytest.param("delta/deletion-vectors/cardinality-wrong-refused", 2, id="without-what-is-set"),
         pytest.param("iceberg/deletes/two-vectors-for-one-file", 2, id="before-the-second-vector"),
+        pytest.param("delta/deletion-vectors/removed-descriptor-incomplete-refused", 1, id="before-the-last-row-goes"),
         pytest.param("delta/time-travel/by-version", 1, id="the-whole-table"),
         pytest.param("iceberg/schema/narrowed-type", 1, id="the-only-commit-plainly"),
         pytest.param("delta/schema/duplicate-names-refused", None, id="none"),
