@@ -77,6 +77,7 @@ COMMANDS = {
     "scenarios run": "scenarios:run",
     "scenarios build": "scenarios:build",
     "scenarios script": "scenarios:script",
+    "scenarios site": "scenarios:site",
 }
 """The module in this package and the function, by name of the command."""
 _GROUPS = {"scenarios": "List, run, build and hand on scenarios: tables with expected rows."}

@@ -1,9 +1,10 @@
-"""`harness scenarios`: tables with the rows that reads must give, as data, as scripts, and asked of engines."""
+"""`harness scenarios`: tables with what reads must give, as data, scripts and sites, and asked of engines."""
 
 from __future__ import annotations
 
 import enum
 import fnmatch
+import json
 import tempfile
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -124,6 +125,39 @@ def script(
         results.write_texts([text], stream)
 
 
+def site(
+    arguments: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="REPORT [EARLIER] DIR",
+            help="A report of scenarios run as JSON, another one to compare it with, and the directory to write into.",
+        ),
+    ],
+) -> None:
+    """Write a run as a site: who reads what, and each reader's answer to each scenario as a difference.
+
+    Examples:
+        harness scenarios site matrix.json site
+        harness scenarios site matrix.json last-month.json site
+
+    DIR/index.html is the first page. The pages need no server and no network, and their filters alone a script.
+    """
+    from harness.testing.conformance.reports.site import write_site
+
+    if len(arguments) not in (2, 3):
+        raise RequestError("Give a report, perhaps an earlier one, and a directory")
+    *reports, directory = arguments
+    documents = []
+    for path in reports:
+        try:
+            documents.append(json.loads(path.read_text("utf-8")))
+        except (OSError, ValueError) as error:
+            raise RequestError(f"Cannot read the report: {error}", file=str(path)) from error
+    with results.named("the directory", directory):
+        first = write_site(documents[0], directory, *documents[1:])
+    results.print_result(f"{visible(str(first))}\n")
+
+
 def chosen(globs: Sequence[str] | None, features: Sequence[str] | None) -> list[Scenario]:
     """The scenarios of such names and features, each once, by name.
 
@@ -199,9 +233,11 @@ Outputs: TypeAlias = Annotated[
         help="Write the report here instead of standard output; the suffix says the format. Repeatable.",
     ),
 ]
-Strict: TypeAlias = Annotated[
-    bool, typer.Option("--strict", help="Exit with 1 also for an ERROR, or a pass against --xfails.")
+WriteXfails: TypeAlias = Annotated[
+    Path | None,
+    typer.Option("--write-xfails", metavar="FILE", help="Write each FAIL and ERROR here, as a list for --xfails."),
 ]
+Strict: TypeAlias = Annotated[bool, typer.Option("--strict", help="Exit with 1 also for an ERROR.")]
 ExitZero: TypeAlias = Annotated[
     bool, typer.Option("--exit-zero", help="Exit with 0 whatever the outcomes are, if the suite ran.")
 ]
@@ -235,6 +271,7 @@ def run(
         ),
     ] = None,
     xfails: Xfails = None,
+    write_xfails: WriteXfails = None,
     format_: Formats = None,
     output: Outputs = None,
     python: Annotated[
@@ -264,8 +301,8 @@ def run(
         harness scenarios run 'iceberg/deletes/*' --output report.xml
         harness scenarios run --cases reader_tests/generated --engines duckdb,polars
 
-    Exits with 0 if no scenario is FAIL, with 1 if one is, with 2 if the suite, or an engine asked for, could not run,
-    or if every scenario on an engine is ERROR.
+    Exits with 0 if no scenario is FAIL or passes against --xfails, with 1 if one is or does, with 2 if the suite, or an
+    engine asked for, could not run, or if every scenario on an engine is ERROR.
     """
     from harness.testing.conformance.cases import Cases
     from harness.testing.conformance.finding import Places
@@ -298,11 +335,17 @@ def run(
         with terminal.progress("scenarios"):
             found = run_suite(scenarios, ready, lists=lists, keep=keep, missing=missing)
     done = f"ran {number:,} scenarios on {', '.join(each.name for each in found.engines)}"
-    report(found, written, done, strict=strict, exit_zero=exit_zero)
+    report(found, written, done, write_xfails=write_xfails, strict=strict, exit_zero=exit_zero)
 
 
 def report(
-    found: Run, written: Sequence[tuple[Report, Path | None]], done: str, *, strict: bool, exit_zero: bool
+    found: Run,
+    written: Sequence[tuple[Report, Path | None]],
+    done: str,
+    *,
+    write_xfails: Path | None,
+    strict: bool,
+    exit_zero: bool,
 ) -> None:
     """Writes the reports of a run and ends the command. done: the last line on a terminal.
 
@@ -310,6 +353,7 @@ def report(
         typer.Exit: with 1, as the outcomes say. RequestError: an engine has read nothing.
     """
     from harness.testing.conformance.reports import html, json_report, text
+    from harness.testing.conformance.results import written_list
 
     writers = {
         Report.TEXT: text.to_text,
@@ -323,6 +367,9 @@ def report(
         with results.destination(path) as stream:
             write = results.write_lines if form is Report.TEXT else results.write_texts
             write([writers[form](found)], stream)
+    if write_xfails is not None:
+        with results.destination(write_xfails) as stream:
+            results.write_texts([written_list(found.cases)], stream)
     terminal.finished(done)
     passed = found.passed_strictly() if strict else found.passed()
     if not (passed or exit_zero):
@@ -337,8 +384,10 @@ def _run_untrusted(context: typer.Context, written: Sequence[tuple[Report, Path 
     given = context.params
     if given["cases"] is not None:
         raise RequestError("Cannot run --cases with --untrusted: their tables are not built in the worker")
-    if given["keep"] is not None or given["python"]:
-        raise RequestError("Cannot run scenarios with --untrusted and --keep or --python: nothing of them is left")
+    if given["keep"] is not None or given["python"] or given["write_xfails"] is not None:
+        raise RequestError(
+            "Cannot run scenarios with --untrusted and --keep, --python or --write-xfails: nothing of them is left"
+        )
     if len(written) > 1:
         raise RequestError("Cannot write more than one report with --untrusted: give one --format")
     engines = names(given["engines"], "--engines") or untrusted.ENGINES

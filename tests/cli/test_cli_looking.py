@@ -156,7 +156,7 @@ def test_info_of_a_table_whose_manifests_are_gone(tmp_path: Path, capfd: pytest.
 
 def test_unknown_is_written_out(places: dict[str, str], capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["history", places["ice"]]) == 0
-    head, delete, append = (re.split("  +", line) for line in capfd.readouterr().out.splitlines())
+    head, delete, append = (re.split("  +", line.strip()) for line in capfd.readouterr().out.splitlines())
     head = ["bar" if name == "█ added" else name for name in head if name != "▒ removed"]  # it is empty: -? rows
     known = dict(zip(head, delete, strict=True))
     assert [known[key] for key in ("operation", "writer", "rows_added", "rows_removed", "refs")] == [

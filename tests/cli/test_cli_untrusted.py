@@ -154,7 +154,10 @@ def test_bounds(worker):
         ("scenarios run --engines spark --untrusted", "Cannot run spark with --untrusted: .* by --engines"),
         ("diff {t} --engines duckdb,acme --untrusted", "error: Cannot run acme with --untrusted: acme is not known to"),
         ("diff {t} --against-itself --engines acme --untrusted", "error: Cannot run acme with --untrusted"),
-        ("scenarios run --keep d --untrusted", "error: Cannot run scenarios with --untrusted and --keep or --python"),
+        (
+            "scenarios run --keep d --untrusted",
+            "error: Cannot run scenarios with --untrusted and --keep, --python or --write-xfails",
+        ),
         (
             "scenarios run --format text --format json --output x --untrusted",
             "error: Cannot write more than one report",

@@ -27,6 +27,7 @@ from harness.testing.conformance.judging import (
     judge,
     judge_count,
     said,
+    told,
 )
 from harness.testing.conformance.own import ORACLE, ArrowStream, At, AtKind, OwnReader, ReaderUnderTest, TableAt
 from harness.testing.conformance.results import (
@@ -98,25 +99,27 @@ def run(
         if any(each.info.name == info.name for each in tested):
             raise RequestError(f"Cannot run: two engines are called {info.name!r}; results are told apart by that name")
         tested.append(_Tested(info, reader, reader.capabilities()))
-    told: list[tuple[Scenario | TableCase, ScenarioInfo]]
+    listed: list[tuple[Scenario | TableCase, ScenarioInfo]]
     meanings: Mapping[str, str]
     if isinstance(scenarios, Cases):
         meanings, not_run = scenarios.features, dict(scenarios.not_run)
-        told = [(case, _case_info(case, scenarios.directory)) for case in scenarios.cases]
+        listed = [(case, case_info(case, scenarios.directory)) for case in scenarios.cases]
     else:
         meanings, not_run = MEANINGS, {}
-        told = [(scenario, _info(scenario)) for scenario in scenarios]
-    infos = tuple(each for _, each in told)
+        listed = [(scenario, _info(scenario)) for scenario in scenarios]
+    infos = {about.name: about for _, about in listed}
     cases: list[Case] = []
-    with _directory(keep) as directory, phase("running", len(told), "scenarios") as advance:
-        for scenario, about in told:
+    with _directory(keep) as directory, phase("running", len(listed), "scenarios") as advance:
+        for scenario, about in listed:
             place = directory / about.name
             if place.exists():
                 raise RequestError(
                     "Cannot keep a table where something is: remove it, or name another directory", file=str(place)
                 )
             with phase(about.name):
-                cases += _cases(scenario, about, known, place, tested)
+                found_here = list(_cases(scenario, about, known, place, tested))
+            infos |= {each.scenario.name: each.scenario for each in found_here}  # the last one knows the table
+            cases += found_here
             if keep is None:
                 shutil.rmtree(place, ignore_errors=True)
                 shutil.rmtree(place.with_name(f"{place.name} intact"), ignore_errors=True)
@@ -124,12 +127,12 @@ def run(
     found = tuple(cases)
     return Run(
         engines=tuple(each.info for each in tested),
-        scenarios=infos,
+        scenarios=tuple(infos.values()),
         cases=found,
         missing={**(missing or {}), **not_run},
         unused=unused((*known.skips, *known.xfails), found),
         environment=environment(),
-        meanings={name: meanings[name] for info in infos for name in info.features},
+        meanings={name: meanings[name] for info in infos.values() for name in info.features},
         seconds=time.monotonic() - started,
     )
 
@@ -172,6 +175,8 @@ def _cases(
         if built is None:
             assert isinstance(scenario, Scenario)
             built = _built(scenario, place)
+        if not isinstance(built, Check):
+            info = replace(info, expected=tuple(map(told, built.expectations)))
         checks = (built,) if isinstance(built, Check) else tuple(_checks(each, built, twins))
         yield case_of(info, each.info, checks, lists.xfails)
 
@@ -196,9 +201,17 @@ def _checks(engine: _Tested, built: TableCase, twins: _Twins) -> Iterator[Check]
     measure = own if isinstance(reader, OwnReader) and isinstance(built, Built) else Strictness.FOREIGN
     unclaimed = set() if engine.claims is None else {*built.scenario.features} - engine.claims
     for each in built.expectations:
-        if unclaimed:
-            message = f"the engine does not claim {', '.join(sorted(unclaimed))}"
-            yield Check(number=each.number, read=described(each), outcome=Outcome.UNSUPPORTED, message=message)
+        unfiltered = each.where is not None and isinstance(reader, Worker) and not reader.takes_filters
+        if unclaimed or unfiltered:
+            claimed = f"the engine does not claim {', '.join(sorted(unclaimed))}"
+            yield Check(
+                number=each.number,
+                read=described(each),
+                outcome=Outcome.UNSUPPORTED,
+                message=claimed if unclaimed else "the engine takes no filters",
+                policy=each.policy is not None,
+                unfiltered=unfiltered,
+            )
             continue
         started = time.monotonic()
         result = _answer(reader, built, each)
@@ -310,20 +323,24 @@ def _info(scenario: Scenario) -> ScenarioInfo:
         features=scenario.features,
         file=f"fixtures/{scenario.name}.yaml" if supplied else path,
         reads=len(scenario.expectations),
+        policies=sum(each.policy is not None for each in scenario.expectations),
         asked=None if supplied else path,
+        story="" if scenario.path is None else scenario.path.read_text("utf-8"),
     )
 
 
-def _case_info(case: TableCase, directory: Path) -> ScenarioInfo:
-    told = case.scenario
+def case_info(case: TableCase, directory: Path) -> ScenarioInfo:
+    """A case of a directory in reports."""
+    scenario = case.scenario
     return ScenarioInfo(
-        name=told.name,
-        title=told.title,
-        format=told.format,
-        clauses=told.clauses,
-        features=told.features,
+        name=scenario.name,
+        title=scenario.title,
+        format=scenario.format,
+        clauses=scenario.clauses,
+        features=scenario.features,
         file=None,
         reads=len(case.expectations),
+        policies=sum(each.policy is not None for each in case.expectations),
         cases=str(directory),
     )
 

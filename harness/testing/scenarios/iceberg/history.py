@@ -82,8 +82,10 @@ class IcebergHistory(History):
 
     @property
     def metadata_path(self) -> Path | None:
-        """The newest metadata file."""
-        return self.table.metadata_path
+        """The current metadata file: the newest, unless the version hint names another."""
+        hint = self.location / "metadata" / "version-hint.text"
+        named = hint.with_name(f"{hint.read_text().strip()}.metadata.json" if hint.is_file() else "none")
+        return named if named.is_file() else self.table.metadata_path
 
     def time_of(self, commit: int) -> int:
         """The time that a snapshot records, in milliseconds since 1970 UTC."""
