@@ -25,16 +25,18 @@ from harness.testing.scenarios.loading import find, load
 from harness.testing.scenarios.verifying import read_with, verify
 
 PROGRAM = Path(__file__).parent / "programs/commands.py"
+REPORTS = Path(__file__).parents[2] / "docs/reports"
 ENVIRONMENTS = {
     "DuckDB": "duckdb-{format}", "Spark": "spark-{format}", "ClickHouse": "chdb", "PyIceberg": "pyiceberg",
     "deltalake": "deltalake", "Polars": "polars", "Daft": "daft",
 }  # fmt: skip
 
 
-def unpacked(name, folder, *options):
-    """The built scenario as its script leaves it below a folder, and what the script prints."""
-    script = folder / "script.py"
-    assert main(["scenarios", "script", name, "--output", str(script)]) == 0
+def unpacked(name, folder, script=None):
+    """The built scenario as its script leaves it below a folder, and what the script prints; None: a new script."""
+    if script is None:
+        script = folder / "script.py"
+        assert main(["scenarios", "script", name, "--output", str(script)]) == 0
     place = folder / "elsewhere"
     place.mkdir()
     done = subprocess.run(
@@ -131,6 +133,16 @@ def test_a_scenario_file_has_its_script(tmp_path, capsys):
     assert "- delta L38: " in printed
 
 
+@pytest.mark.parametrize("script", sorted(REPORTS.glob("*.py")), ids=lambda path: path.stem)
+def test_the_script_of_a_report_writes_the_table_of_its_scenario(script, tmp_path):
+    built, printed = unpacked(str(script.with_suffix(".yaml")), tmp_path, script)
+    assert [verify(each, read_with(built, "duckdb")) for each in built.expectations] == [None]
+    assert built.scenario.title in printed
+    page = script.with_suffix(".md").read_text("utf-8")
+    assert f"({script.name})" in page
+    assert f"({script.with_suffix('.md').name})" in (REPORTS / "index.md").read_text("utf-8")
+
+
 def is_for_others(read):
     """Tells whether a read gives rows, of columns that other readers have."""
     return isinstance(read.expected, pa.Table) and not METADATA.keys() & {*read.expected.column_names}
@@ -142,7 +154,7 @@ RIGHT = {
     "iceberg/deletes/equality-delete-spares-own-commit": "DuckDB ClickHouse Spark",
     "iceberg/time-travel/snapshots-and-schemas": "DuckDB PyIceberg Polars Daft ClickHouse Spark",
     "delta/checkpoints/multi-part": "DuckDB deltalake Polars Daft ClickHouse Spark",
-    "delta/deletion-vectors/relative": "DuckDB deltalake Polars Daft ClickHouse Spark",
+    "delta/deletion-vectors/relative": "DuckDB deltalake Polars Spark",
     "delta/time-travel/by-version": "DuckDB deltalake Polars Daft ClickHouse Spark",
     "delta/time-travel/by-file-time": "DuckDB deltalake Polars Daft ClickHouse Spark",
 }

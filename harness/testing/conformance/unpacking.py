@@ -17,7 +17,7 @@ import zlib
 # Paths in a table stand behind lengths, in pages, statistics and sums of sizes: of JSON, Avro, Parquet, ORC and Puffin.
 # So the table's root has LENGTH characters everywhere: the name of its last directory is filled up. Bytes take the
 # place of as many bytes, and nothing else in the table changes.
-LENGTH = 150
+LENGTH = 200
 HOME = "/".ljust(LENGTH, "_")  # the root in the script
 ROOT = "$ROOT"  # the root in the story
 
