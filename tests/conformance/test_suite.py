@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import os
@@ -298,6 +299,16 @@ def expected_rows(suite: Path, name: str, ending: str = "jsonl") -> bytes:
     return (suite / name / f"expected/1.{ending}").read_bytes()
 
 
+def arrow(array: pa.Array) -> bytes:
+    """A stream of Arrow with a column `a`."""
+    stream = io.BytesIO()
+    table = pa.table({"a": array})
+    with pa.ipc.new_stream(stream, table.schema) as writer:
+        writer.write_table(table)
+    return stream.getvalue()
+
+
+NO_TEXT = pa.Array.from_buffers(pa.utf8(), 1, [None, pa.py_buffer(b"\0\0\0\0\1\0\0\0"), pa.py_buffer(b"\xff")])
 REFUSAL = {"error": "Missing", "message": "no such file"}
 
 
@@ -316,6 +327,8 @@ REFUSAL = {"error": "Missing", "message": "no such file"}
         (_PLAIN, {"1.jsonl": ..., "1.arrow": ...}, "ERROR", "one result, not arrow and jsonl"),
         (_PLAIN, {"1.jsonl": ..., "1.json": {"unsupported": "no"}}, "ERROR", "one result, not jsonl and json"),
         (_PLAIN, {"1.arrow": "no Arrow"}, "ERROR", "Cannot read the rows"),
+        (_PLAIN, {"1.arrow": arrow(NO_TEXT)}, "ERROR", "Invalid UTF8"),
+        (_PLAIN, {"1.arrow": arrow(pa.array([1]))}, "FAIL", "expected and not read"),
         (_PLAIN, {"1.jsonl": '{"a": "x", "b": "y"}'}, "ERROR", "Cannot read the rows"),
         (_PLAIN, {"1.json": {"rows": 1}}, "ERROR", "the result has no 'unsupported'"),
         (_PLAIN, {"1.json": "{"}, "ERROR", "Cannot read the result"),
