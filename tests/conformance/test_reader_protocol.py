@@ -144,6 +144,7 @@ def test_a_filter_is_json_too_where_json_can_say_it(where, wanted):
         ("c < TIMESTAMP '1970-01-01 00:00:00'", "timestamptz", None),
         ("c < TIMESTAMP '1970-01-01 00:00:00'", "date", None),
         ("c < TIMESTAMPTZ '1970-01-01 00:00:00Z'", "timestamptz", "1970-01-01T00:00:00.000000+00:00"),
+        ("c < '1970-01-01 00:00:00'::VARCHAR", "timestamp", None),
         ("c < TIME '12:34:56.7'", "time", "12:34:56.700000"),
         ("c < '\\x00\\xFF'::BLOB", "binary", "00ff"),
         ("c < '\\x00a'::BLOB", "binary", None),
