@@ -153,7 +153,7 @@ RIGHT = {
     "iceberg/deletes/many-vectors-in-one-puffin": "DuckDB PyIceberg Polars Spark",
     "iceberg/deletes/equality-delete-spares-own-commit": "DuckDB ClickHouse Spark",
     "iceberg/time-travel/snapshots-and-schemas": "DuckDB PyIceberg Polars Daft ClickHouse Spark",
-    "delta/checkpoints/multi-part": "DuckDB deltalake Polars Daft ClickHouse Spark",
+    "delta/checkpoints/multi-part": "deltalake Polars Daft Spark",
     "delta/deletion-vectors/relative": "DuckDB deltalake Polars Spark",
     "delta/time-travel/by-version": "DuckDB deltalake Polars Daft ClickHouse Spark",
     "delta/time-travel/by-file-time": "DuckDB deltalake Polars Daft ClickHouse Spark",
