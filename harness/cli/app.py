@@ -76,10 +76,11 @@ COMMANDS = {
     "scenarios list": "scenarios:list_",
     "scenarios run": "scenarios:run",
     "scenarios build": "scenarios:build",
+    "scenarios script": "scenarios:script",
     "scenarios site": "scenarios:site",
 }
 """The module in this package and the function, by name of the command."""
-_GROUPS = {"scenarios": "List, run and build scenarios: tables with expected rows."}
+_GROUPS = {"scenarios": "List, run, build and hand on scenarios: tables with expected rows."}
 
 
 def command(arguments: Sequence[str]) -> TyperCommand | TyperGroup:

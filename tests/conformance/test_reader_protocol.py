@@ -16,11 +16,13 @@ import pytest
 
 from harness.cli import main
 from harness.errors import EngineError, UnsupportedError
+from harness.metadata.model.schema import Schema
 from harness.testing.conformance.finding import Places, open_engine
 from harness.testing.conformance.json_rows import json_lines_table
 from harness.testing.conformance.own import TableAt
 from harness.testing.conformance.protocol import fault, predicate, schema
 from harness.testing.conformance.workers import NONSENSE
+from harness.testing.writing.iceberg.types import schema_of
 
 PROGRAMS = Path(__file__).parent / "programs"
 AT = {"format": "delta", "location": "/t", "metadata_path": None, "at": None}
@@ -113,7 +115,13 @@ def test_only_objects_are_rows(text):
         ("x NOT IN ('a')", {"type": "not", "child": {"type": "in", "term": "x", "values": ["a"]}}),
         ("x IS NULL OR flag = true", {"type": "or", "left": {"type": "is-null", "term": "x"},
                                       "right": {"type": "eq", "term": "flag", "value": True}}),
-        ("isnan(x)", None),
+        ("isnan(x)", {"type": "is-nan", "term": "x"}),
+        ("s NOT LIKE 'a b%'", {"type": "not", "child": {"type": "starts-with", "term": "s", "value": "a b"}}),
+        ("s LIKE 'a_b%'", None),
+        ("s LIKE 'a%' ESCAPE '%'", None),
+        ("x BETWEEN SYMMETRIC 2 AND 1", None),
+        ("s LIKE 'ab'", None),
+        ("b", None),
         ("a = b", None),
         ("t = TIMESTAMP '2024-01-31 00:00:00'", None),
         ("id + 1 = 2", None),
@@ -124,6 +132,28 @@ def test_only_objects_are_rows(text):
 )  # fmt: skip
 def test_a_filter_is_json_too_where_json_can_say_it(where, wanted):
     assert predicate(where) == wanted
+
+
+@pytest.mark.parametrize(
+    ("where", "type_", "wanted"),
+    [
+        ("c", "boolean", {"type": "eq", "term": "c", "value": True}),
+        ("c", "string", None),
+        ("c < TIMESTAMP '1969-12-31 23:59:59.999999'", "timestamp", "1969-12-31T23:59:59.999999"),
+        ("c < TIMESTAMP '1970-01-01 00:00:00'", "timestamp_ns", "1970-01-01T00:00:00.000000000"),
+        ("c < TIMESTAMP '1970-01-01 00:00:00'", "timestamptz", None),
+        ("c < TIMESTAMP '1970-01-01 00:00:00'", "date", None),
+        ("c < TIMESTAMPTZ '1970-01-01 00:00:00Z'", "timestamptz", "1970-01-01T00:00:00.000000+00:00"),
+        ("c < '1970-01-01 00:00:00'::VARCHAR", "timestamp", None),
+        ("c < TIME '12:34:56.7'", "time", "12:34:56.700000"),
+        ("c < '\\x00\\xFF'::BLOB", "binary", "00ff"),
+        ("c < '\\x00a'::BLOB", "binary", None),
+    ],
+)
+def test_a_filter_of_a_known_column_is_json_of_its_type(where, type_, wanted):
+    found = predicate(where, Schema(fields=schema_of({"c": type_}).fields))
+    expected = {"type": "lt", "term": "c", "value": wanted} if isinstance(wanted, str) else wanted
+    assert found == expected
 
 
 @pytest.fixture

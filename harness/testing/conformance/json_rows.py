@@ -64,7 +64,9 @@ def read_rows(path: Path, wanted: pa.Schema | None = None, *, is_json: bool = Fa
         if is_json:
             return json_lines_table(data.decode(), wanted)
         opener = pa.ipc.open_file if data.startswith(b"ARROW1") else pa.ipc.open_stream
-        return opener(pa.py_buffer(data)).read_all()
+        rows = opener(pa.py_buffer(data)).read_all()
+        rows.validate(full=True)  # of another program's rows, lengths and texts may be wrong, which ends a process
+        return rows
     except (OSError, ValueError, TypeError, KeyError, ArithmeticError, RecursionError, pa.ArrowException) as error:
         raise RequestError(f"Cannot read the rows: {error}", file=str(path)) from error
 

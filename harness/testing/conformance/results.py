@@ -173,7 +173,7 @@ class ScenarioInfo:
 
     file: its file, as a path to show; None: it has none. reads: how many expectations it has. policies: how many of
         them are harness's policy. asked: what the command line calls it; None: its name. story: the text of its file.
-    expected: its reads, once its table is built.
+    expected: its reads, once its table is built. cases: the directory that has it as a case; None: none.
     """
 
     name: str
@@ -187,6 +187,7 @@ class ScenarioInfo:
     asked: str | None = None
     story: str = ""
     expected: tuple[ReadInfo, ...] = ()
+    cases: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,6 +219,9 @@ class Case:
         if self.engine.judged is not None:
             return shlex.join(["harness", "judge", *self.engine.judged, self.scenario.name])
         engine = ["--engines", self.engine.asked, *self.engine.arguments]
+        if self.scenario.cases is not None:
+            given = ["--cases", self.scenario.cases, *engine]
+            return shlex.join(["harness", "scenarios", "run", self.scenario.name, *given])
         scenario = self.scenario.name if self.scenario.asked is None else self.scenario.asked
         return shlex.join(["harness", "scenarios", "run", scenario, *engine, "--keep", "repro"])
 
@@ -284,8 +288,9 @@ class Score:
 class Run:
     """All that a run found.
 
-    missing: engines that could not run, by name, and why. unused: lines of lists that no scenario and engine of this
-        run match. environment: versions, and whatever else results may depend on. meanings: of features, a line each.
+    missing: engines and kinds of cases that could not run, by name, and why.
+    unused: lines of lists that no scenario and engine of this run match.
+    environment: versions, and whatever else results may depend on. meanings: of features, a line each.
     """
 
     engines: tuple[EngineInfo, ...]
