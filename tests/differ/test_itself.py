@@ -122,6 +122,8 @@ def test_a_copy_is_made_as_it_is_called(two_files, shape, expected):
         skipped, first = len(copy.plan(where="id = 4").skipped), copy.plan().files["record_count"][0].as_py()
         assert (skipped, first) == expected
         place = Path(copy.source.location)
+        links = {file.stat().st_nlink for file in place.rglob("data/*.parquet")}
+        assert (links == {1}) == (shape == "moved")  # the copies after the first share its files
     assert not place.exists()
 
 
@@ -159,7 +161,7 @@ def test_a_fault_of_a_reader_shows(table, reader, wrong):
     ("reader", "shape", "wrong"),
     [
         ("Planned", None, None),
-        ("LimitsFirst", "limit", "limit 1 where id = 4"),
+        ("LimitsWithoutFilter", "limit", "limit 1 where id = 4"),
         ("LimitsTooLate", "limit", "limit 3"),
         ("OneFilter", "twice", "id = 4, and not, by one query"),
         ("LosesFilesByThreads", "threads", "by 4 threads"),
