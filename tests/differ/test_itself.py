@@ -78,29 +78,34 @@ def test_filters_leave_out_dates_that_python_lacks(tmp_path):
     assert "d = DATE '1970-01-01', or not, or null" in [entry.name for entry in found.entries]
 
 
-def of_scenarios(names, shapes=None, step=1):
-    """The tables of scenarios that DuckDB reads, the number of checks, and the checks that are not equal."""
+def of_scenarios(names, engine="duckdb", step=1):
+    """The tables of scenarios that an engine reads, the number of checks, and the checks that are not equal."""
     tables = checks = 0
     wrong = []
     scenarios = sorted({each.name: each for name in names for each in find(name)}.items())[::step]
     for name, scenario in scenarios:
         with TemporaryDirectory() as place:
-            found = agreement_of(build(scenario, Path(place) / "t"), OwnReader("duckdb"), "duckdb", shapes_of(shapes))
+            found = agreement_of(build(scenario, Path(place) / "t"), OwnReader(engine), engine, shapes_of(None))
         if found is not None:
             tables, checks = tables + 1, checks + found.checks
             wrong += [(name, each.entry.name, each.entry.message) for each in found.violations]
     return tables, checks, wrong
 
 
-def test_duckdb_agrees_with_itself_on_tables_with_deletes():
-    names = (
-        "iceberg/deletes/global-equality-delete",
-        "iceberg/deletes/moved-table-v3",
-        "delta/deletion-vectors/inline",
-    )
-    tables, checks, wrong = of_scenarios(names)
+FEW = ("iceberg/deletes/global-equality-delete", "iceberg/deletes/moved-table-v3", "delta/deletion-vectors/inline")
+
+
+@pytest.mark.parametrize(("engine", "least"), [("duckdb", 80), ("oracle", 30)])
+def test_an_engine_agrees_with_itself_on_tables_with_deletes(engine, least):
+    tables, checks, wrong = of_scenarios(FEW, engine)
     assert (tables, wrong) == (3, [])
-    assert checks > 80
+    assert checks > least
+
+
+def test_spark_agrees_with_itself_on_a_table_with_deletes(spark):
+    tables, checks, wrong = of_scenarios(FEW[:1], "spark")
+    assert (tables, wrong) == (1, [])
+    assert checks > 20
 
 
 @pytest.mark.slow
