@@ -255,13 +255,16 @@ class Copies:
 
 
 def _planned(snapshot: Snapshot, *, counts: bool) -> Counter[tuple[Any, ...]]:
-    """The live files by format, rows, deleted positions and number of equality deletes. counts: False: without rows."""
+    """The live files by format, deleted positions, and with counts also by rows and number of equality deletes.
+
+    Without bounds more equality deletes apply, to no row.
+    """
     plan = snapshot.plan()
     dead = plan.load_positions(range(plan.files.num_rows))
     names = ("format", "record_count", "delete_set")
     files = zip(*(plan.files.column(name).to_pylist() for name in names), strict=True)
     return Counter(
-        (format_, rows if counts else None, len(plan.delete_sets[deletes]), _digest(dead.get(ordinal, ())))
+        (format_, (rows, len(plan.delete_sets[deletes])) if counts else None, _digest(dead.get(ordinal, ())))
         for ordinal, (format_, rows, deletes) in enumerate(files)
     )
 
