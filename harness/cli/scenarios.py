@@ -284,6 +284,19 @@ def run(
             "--time-limit", metavar="S", min=0.1, help="End a read of a foreign engine after so many seconds."
         ),
     ] = 60.0,
+    against_itself: Annotated[
+        bool,
+        typer.Option(
+            "--against-itself",
+            help="Read each table in many ways that must agree, too: filters, columns, counts, limits, copies.",
+        ),
+    ] = False,
+    shapes: Annotated[
+        str | None,
+        typer.Option(
+            "--shapes", metavar="A,B", help="With --against-itself, read in these ways alone. [default: all of them]"
+        ),
+    ] = None,
     keep: Annotated[
         Path | None, typer.Option("--keep", metavar="DIR", help="Build the tables here, and leave them.")
     ] = None,
@@ -301,9 +314,10 @@ def run(
         harness scenarios run 'iceberg/deletes/*' --output report.xml
         harness scenarios run --cases reader_tests/generated --engines duckdb,polars
 
-    Exits with 0 if no scenario is FAIL or passes against --xfails, with 1 if one is or does, with 2 if the suite, or an
-    engine asked for, could not run, or if every scenario on an engine is ERROR.
+    Exits with 0 if no scenario is FAIL or passes against --xfails, and no engine disagrees with itself, with 1 if one
+    is or does, with 2 if the suite, or an engine asked for, could not run, or if every scenario on an engine is ERROR.
     """
+    from harness.differ.itself import shapes_of
     from harness.testing.conformance.cases import Cases
     from harness.testing.conformance.finding import Places
     from harness.testing.conformance.results import read_list
@@ -312,6 +326,9 @@ def run(
 
     if opening := Settings.of(set_, untrusted=untrusted).opening:
         raise typer.BadParameter(f"--set {next(iter(opening))}: of scenarios, bounds and waived alone are set")
+    if shapes is not None and not against_itself:
+        raise typer.BadParameter("--shapes goes with --against-itself alone")
+    ways = shapes_of(names(shapes, "--shapes")) if against_itself else ()
     written = results.placed(format_, output, Report)
     if is_for_worker(context):
         _run_untrusted(context, written)
@@ -333,7 +350,7 @@ def run(
         with terminal.progress("starting engines"):
             ready, missing = _opened(names(engines, "--engines"), places, resources)
         with terminal.progress("scenarios"):
-            found = run_suite(scenarios, ready, lists=lists, keep=keep, missing=missing)
+            found = run_suite(scenarios, ready, lists=lists, keep=keep, missing=missing, shapes=ways)
     done = f"ran {number:,} scenarios on {', '.join(each.name for each in found.engines)}"
     report(found, written, done, write_xfails=write_xfails, strict=strict, exit_zero=exit_zero)
 

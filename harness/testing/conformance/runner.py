@@ -16,8 +16,10 @@ from typing import get_args
 import pyarrow as pa
 
 import harness
+from harness.differ.checks import Shape
 from harness.errors import EngineError, RequestError, UnsupportedError
 from harness.storage.threads import cached_property, phase
+from harness.testing.conformance.agreement import agreement_of
 from harness.testing.conformance.cases import Cases, MetadataRead
 from harness.testing.conformance.judging import (
     Strictness,
@@ -78,6 +80,7 @@ def run(
     lists: Lists | None = None,
     keep: Path | None = None,
     missing: Mapping[str, str] | None = None,
+    shapes: Sequence[Shape] = (),
 ) -> Run:
     """Every scenario on every engine.
 
@@ -86,6 +89,7 @@ def run(
         lists: skips and expected failures; None: there are none.
         keep: where tables are built, each in a directory of its scenario's name, and stay; None: they do not stay.
         missing: engines that cannot run, by name, and why, for the reports.
+        shapes: ways in which each engine reads each table against itself; none: it does not.
 
     Raises:
         RequestError: two engines have one name, or a table that was kept is in the way.
@@ -117,7 +121,7 @@ def run(
                     "Cannot keep a table where something is: remove it, or name another directory", file=str(place)
                 )
             with phase(about.name):
-                found_here = list(_cases(scenario, about, known, place, tested))
+                found_here = list(_cases(scenario, about, known, place, tested, shapes))
             infos |= {each.scenario.name: each.scenario for each in found_here}  # the last one knows the table
             cases += found_here
             if keep is None:
@@ -163,7 +167,12 @@ class _Tested:
 
 
 def _cases(
-    scenario: Scenario | TableCase, info: ScenarioInfo, lists: Lists, place: Path, engines: Sequence[_Tested]
+    scenario: Scenario | TableCase,
+    info: ScenarioInfo,
+    lists: Lists,
+    place: Path,
+    engines: Sequence[_Tested],
+    shapes: Sequence[Shape],
 ) -> Iterator[Case]:
     """A scenario on every engine; its table is made in `place` for the first engine that does not skip it."""
     built: TableCase | Check | None = scenario if isinstance(scenario, TableCase) else None
@@ -178,7 +187,10 @@ def _cases(
         if not isinstance(built, Check):
             info = replace(info, expected=tuple(map(told, built.expectations)))
         checks = (built,) if isinstance(built, Check) else tuple(_checks(each, built, twins))
-        yield case_of(info, each.info, checks, lists.xfails)
+        case = case_of(info, each.info, checks, lists.xfails)
+        if shapes and not isinstance(built, Check):
+            case = replace(case, agreement=agreement_of(built, each.reader, each.info.asked, shapes))
+        yield case
 
 
 def _built(scenario: Scenario, place: Path) -> Built | Check:
