@@ -235,7 +235,9 @@ def readers_native(session: nox.Session) -> None:
     made = Path(session.posargs[0] if session.posargs else ".nox/readers").resolve()
     programs = Path("tests/conformance/programs")
     if _has(session, "go"):
-        session.run("go", "build", "-C", f"{programs}/go", "-o", str(made / "iceberg-go" / "reader"), external=True)
+        session.run(
+            "go", "build", "-C", f"{programs}/go", "-o", f"{made / 'iceberg-go'}{os.sep}", "./...", external=True
+        )
     if _has(session, "mvn"):
         jars = made / "java"
         session.run("mvn", "-q", "-B", "-f", f"{programs}/java", f"-Doutput={jars}", "package", external=True)

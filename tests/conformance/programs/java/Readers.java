@@ -7,6 +7,7 @@ import io.delta.kernel.Snapshot;
 import io.delta.kernel.data.ColumnVector;
 import io.delta.kernel.data.ColumnarBatch;
 import io.delta.kernel.data.FilteredColumnarBatch;
+import io.delta.kernel.data.MapValue;
 import io.delta.kernel.data.Row;
 import io.delta.kernel.defaults.engine.DefaultEngine;
 import io.delta.kernel.engine.Engine;
@@ -288,7 +289,7 @@ public final class Readers {
       ScanBuilder builder = snapshot.getScanBuilder();
       JsonNode filter = filter(asked);
       if (filter != null) {
-        used.addAll(terms(filter));
+        used.addAll(terms(filter, snapshot.getSchema()));
         builder = builder.withFilter(predicate(filter, snapshot.getSchema()));
       }
       StructType schema = new StructType();
@@ -347,14 +348,15 @@ public final class Readers {
         }
         Map<String, Object> found = new LinkedHashMap<>();
         for (String name : shown) {
-          found.put(name, plain(data.getColumnVector(data.getSchema().indexOf(name)), row));
+          int place = data.getSchema().indexOf(name);
+          found.put(name, plain(data.getSchema().at(place).getDataType(), data.getColumnVector(place), row));
         }
         rows.accept(found);
       }
     }
 
-    private static Object plain(ColumnVector vector, int row) {
-      DataType type = vector.getDataType();
+    /** type: with the names of the table, which the vector's own type may lack. */
+    private static Object plain(DataType type, ColumnVector vector, int row) {
       if (vector.isNullAt(row)) {
         return null;
       } else if (type instanceof BooleanType) {
@@ -377,18 +379,19 @@ public final class Readers {
         return vector.getDecimal(row).toPlainString();
       } else if (type instanceof BinaryType) {
         return HexFormat.of().formatHex(vector.getBinary(row));
-      } else if (type instanceof StructType) {
+      } else if (type instanceof StructType struct) {
         Map<String, Object> found = new LinkedHashMap<>();
-        List<String> names = ((StructType) type).fieldNames();
-        for (int place = 0; place < names.size(); place++) {
-          found.put(names.get(place), plain(vector.getChild(place), row));
+        for (int place = 0; place < struct.length(); place++) {
+          StructField field = struct.at(place);
+          found.put(field.getName(), plain(field.getDataType(), vector.getChild(place), row));
         }
         return found;
-      } else if (type instanceof ArrayType) {
-        return items(vector.getArray(row).getElements(), vector.getArray(row).getSize());
-      } else if (type instanceof MapType) {
-        List<Object> keys = items(vector.getMap(row).getKeys(), vector.getMap(row).getSize());
-        List<Object> values = items(vector.getMap(row).getValues(), vector.getMap(row).getSize());
+      } else if (type instanceof ArrayType array) {
+        return items(array.getElementType(), vector.getArray(row).getElements(), vector.getArray(row).getSize());
+      } else if (type instanceof MapType map) {
+        MapValue value = vector.getMap(row);
+        List<Object> keys = items(map.getKeyType(), value.getKeys(), value.getSize());
+        List<Object> values = items(map.getValueType(), value.getValues(), value.getSize());
         List<Object> entries = new ArrayList<>();
         for (int place = 0; place < keys.size(); place++) {
           entries.add(Arrays.asList(keys.get(place), values.get(place)));
@@ -398,19 +401,23 @@ public final class Readers {
       throw new UnsupportedOperationException("The library has no values of the type " + type);
     }
 
-    private static List<Object> items(ColumnVector vector, int size) {
+    private static List<Object> items(DataType type, ColumnVector vector, int size) {
       List<Object> found = new ArrayList<>();
       for (int place = 0; place < size; place++) {
-        found.add(plain(vector, place));
+        found.add(plain(type, vector, place));
       }
       return found;
     }
 
     /** The top-level columns that a filter names. */
-    private static Set<String> terms(JsonNode filter) {
+    private static Set<String> terms(JsonNode filter, StructType schema) {
       Set<String> found = new LinkedHashSet<>();
-      filter.findValuesAsText("term").forEach(term -> found.add(term.split("\\.")[0]));
+      filter.findValuesAsText("term").forEach(term -> found.add(path(term, schema)[0]));
       return found;
+    }
+
+    private static String[] path(String term, StructType schema) {
+      return schema.indexOf(term) < 0 ? term.split("\\.") : new String[] {term};
     }
 
     private static Predicate predicate(JsonNode said, StructType schema) {
@@ -424,7 +431,7 @@ public final class Readers {
           return new Predicate("NOT", predicate(said.get("child"), schema));
         default:
       }
-      String[] path = said.get("term").asText().split("\\.");
+      String[] path = path(said.get("term").asText(), schema);
       Column column = new Column(path);
       DataType type = schema;
       for (String name : path) {
@@ -484,10 +491,12 @@ public final class Readers {
         return Literal.ofString(value.asText());
       } else if (type instanceof DateType) {
         return Literal.ofDate((int) LocalDate.parse(value.asText()).toEpochDay());
-      } else if (type instanceof DecimalType) {
-        DecimalType decimal = (DecimalType) type;
-        BigDecimal number = new BigDecimal(value.asText()).setScale(decimal.getScale());
-        return Literal.ofDecimal(number, decimal.getPrecision(), decimal.getScale());
+      } else if (type instanceof DecimalType decimal) {
+        BigDecimal number = new BigDecimal(value.asText()).stripTrailingZeros();
+        if (number.scale() <= decimal.getScale()) {
+          number = number.setScale(decimal.getScale());
+          return Literal.ofDecimal(number, decimal.getPrecision(), decimal.getScale());
+        }
       }
       throw new UnsupportedOperationException("No literal is of the type " + type);
     }

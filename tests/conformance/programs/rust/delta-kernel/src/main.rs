@@ -205,7 +205,9 @@ fn filter(asked: &Value, schema: &StructType) -> Result<Option<Arc<Predicate>>, 
 
 fn predicate(said: &Value, schema: &StructType) -> Result<Predicate, Refusal> {
     let part = |key: &str| predicate(&said[key], schema);
-    let name = ColumnName::new(said["term"].as_str().unwrap_or_default().split('.'));
+    let term = said["term"].as_str().unwrap_or_default();
+    let whole = schema.field(term).is_some(); // a name may have dots
+    let name = if whole { ColumnName::new([term]) } else { ColumnName::new(term.split('.')) };
     let column = || Expression::from(name.clone());
     let kind = said["type"].as_str().unwrap();
     let compared = |value: &Value| -> Result<Predicate, Refusal> {
