@@ -249,9 +249,9 @@ def readers_native(session: nox.Session) -> None:
     if _has(session, "cargo"):
         build = ["cargo", "build", "--release", "--locked", "--target-dir", str(made / "rust")]
         session.run(*build, "--manifest-path", f"{programs}/rust/Cargo.toml", external=True)
-        for name in ("iceberg-rust", "delta-kernel-rust"):
-            (made / name).mkdir(parents=True, exist_ok=True)
-            shutil.copy(made / "rust" / "release" / name, made / name / "reader")
+        program = made / "delta-kernel-rust" / "reader"
+        program.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(made / "rust" / "release" / "delta-kernel-rust", program)
 
 
 def _has(session: nox.Session, tool: str) -> bool:

@@ -172,7 +172,6 @@ READERS = {
     "pyiceberg": ("PyIceberg", ("Iceberg",)),
     "pyiceberg-core": ("pyiceberg-core under DataFusion", ("Iceberg",)),
     "iceberg-java": ("Iceberg's Java library", ("Iceberg",)),
-    "iceberg-rust": ("iceberg-rust", ("Iceberg",)),
     "iceberg-go": ("iceberg-go", ("Iceberg",)),
     "deltalake": ("delta-rs, `deltalake`", ("Delta",)),
     "delta-kernel-java": ("Delta Kernel in Java", ("Delta",)),

@@ -25,7 +25,6 @@ use delta_kernel_default_engine::DefaultEngineBuilder;
 use delta_kernel_default_engine::storage::store_from_url;
 use serde_json::{Value, json};
 
-#[path = "../../protocol.rs"]
 mod protocol;
 use protocol::{Refusal, serve};
 
