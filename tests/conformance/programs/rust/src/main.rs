@@ -118,7 +118,7 @@ fn snapshot(asked: &Value, url: &str, engine: &dyn Engine) -> Result<SnapshotRef
         Some("timestamp_ms") => {
             let moment = at["value"].as_i64().unwrap();
             let found = latest_version_as_of(
-                &build(None)?,
+                build(None)?.as_ref(),
                 engine,
                 moment,
                 HistoryCommitType::Recreatable,
@@ -206,7 +206,11 @@ fn predicate(said: &Value, schema: &StructType) -> Result<Predicate, Refusal> {
     let part = |key: &str| predicate(&said[key], schema);
     let term = said["term"].as_str().unwrap_or_default();
     let whole = schema.field(term).is_some(); // a name may have dots
-    let name = if whole { ColumnName::new([term]) } else { ColumnName::new(term.split('.')) };
+    let name = if whole {
+        ColumnName::new([term])
+    } else {
+        ColumnName::new(term.split('.'))
+    };
     let column = || Expression::from(name.clone());
     let kind = said["type"].as_str().unwrap();
     let compared = |value: &Value| -> Result<Predicate, Refusal> {
