@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
-import shutil
-import subprocess
+import os
 import sys
 from contextlib import ExitStack
 from decimal import Decimal
@@ -21,6 +20,7 @@ from harness.testing.conformance.finding import Places, open_engine
 from harness.testing.conformance.json_rows import json_lines_table
 from harness.testing.conformance.own import TableAt
 from harness.testing.conformance.protocol import fault, predicate, schema
+from harness.testing.conformance.readers import PROGRAMS as PROGRAMS_OF_OURS
 from harness.testing.conformance.workers import NONSENSE
 from harness.testing.writing.iceberg.types import schema_of
 
@@ -92,6 +92,11 @@ def test_rows_of_json_have_the_wanted_types(type_, written, value):
     table = json_lines_table(text, pa.schema([("c", type_)]))
     assert table.schema.field("c").type == type_
     assert table.column("c").to_pylist() == [value, None]
+
+
+def test_columns_of_no_known_type_are_text():
+    table = json_lines_table('{"x": "Infinity"}\n{"x": 1.5}\n{"x": null}', None)
+    assert table.column("x").to_pylist() == ['"Infinity"', "1.5", "null"]
 
 
 def test_a_row_that_lacks_a_column_is_no_row_with_a_null():
@@ -253,18 +258,37 @@ def test_the_reader_of_the_page_reads_tables(capsys):
     )
 
 
+def built(name, program="reader"):
+    """The program in the folder of a reader that `nox -s readers-native` built."""
+    path = Path(os.environ.get("HARNESS_READERS", PROGRAMS.parents[2] / ".nox/readers"), name, program)
+    if not path.is_file():
+        pytest.skip(f"{path} is not built: nox -s readers-native")
+    return path
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::harness.HarnessWarning")
-@pytest.mark.skipif(shutil.which("go") is None, reason="Go is not installed")
-def test_the_program_in_go_counts(capsys, tmp_path):
-    program = tmp_path / "counter"
-    subprocess.run(["go", "build", "-o", program, PROGRAMS / "counter.go"], check=True, timeout=300)
+def test_the_reader_of_the_page_in_go_reads_tables(capsys):
     wanted = {
-        "ten-and-more-versions": "PASS",
-        "gap-refused": "UNSUPPORTED",
-        "missing-data-file-refused": "FAIL",  # it looks at no data file
+        "null-keys": "UNSUPPORTED",  # one of its reads has a filter
+        "duplicate-rows": "PASS",
+        "vector-of-wrong-magic": "PASS",  # it refuses the vector, as it must
     }
-    assert run(capsys, program, *(f"delta/log/{name}" for name in wanted)) == wanted
+    assert run(capsys, built("iceberg-go", "simple"), *(f"iceberg/deletes/{name}" for name in wanted)) == wanted
+
+
+READ_BY_ALL = {
+    "iceberg": ("iceberg/deletes/null-keys", "iceberg/time-travel/filter-in-old-schema"),
+    "delta": ("delta/skipping/null-counts", "delta/time-travel/by-version"),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::harness.HarnessWarning")
+@pytest.mark.parametrize("name", PROGRAMS_OF_OURS)
+def test_a_built_program_reads_tables_with_filters_and_time_travel(capsys, name):
+    scenarios = READ_BY_ALL["delta" if name.startswith("delta") else "iceberg"]
+    assert set(run(capsys, built(name), *scenarios).values()) == {"PASS"}
 
 
 DECIMALS = """

@@ -87,6 +87,26 @@ def _pyiceberg() -> _Reader:
     return f"{pyiceberg.__version__}, pyarrow {pa.__version__}", read, count, ("limit", "batch_rows")
 
 
+def _pyiceberg_core() -> _Reader:
+    """iceberg-rust in pyiceberg-core, asked by DataFusion, over a table that PyIceberg opens."""
+    import datafusion
+    import pyiceberg_core.datafusion  # noqa: F401  # not installed: said at once
+    from pyiceberg.table import StaticTable
+
+    def query(table: SimpleNamespace, select: _Select) -> Any:
+        _check_format(table, "iceberg", "pyiceberg-core")
+        if table.at is not None:
+            raise Unsupported("pyiceberg-core gives DataFusion the current snapshot alone")
+        opened = StaticTable.from_metadata(f"file://{table.metadata_path}")
+        if "://" not in opened.location():
+            raise Unsupported("pyiceberg-core reads tables whose recorded paths are URLs")
+        context = datafusion.SessionContext()
+        context.register_table("t", opened)
+        return context.sql(select("t")).to_arrow_table()
+
+    return f"{installed('pyiceberg-core')}, datafusion {datafusion.__version__}", *_by_sql(query)
+
+
 def _deltalake() -> _Reader:
     """delta-rs: a query that DataFusion runs inside deltalake."""
     import deltalake
@@ -105,11 +125,24 @@ def _deltalake() -> _Reader:
     return str(deltalake.__version__), *_by_sql(query), ("limit", "union")
 
 
-def _polars() -> _Reader:
-    """Polars: its own reader for Iceberg, and deltalake's log with its own reader for Delta."""
+def _polars_iceberg() -> _Reader:
+    """Polars with its own planner of Iceberg, and never PyIceberg's."""
+    import polars_iceberg  # noqa: F401  # not installed: said at once
+
+    os.environ["POLARS_ICEBERG_PLANNER"] = "plugin"
+    version, read, count = _polars(("iceberg",))
+    return f"{version}, polars-iceberg {installed('polars-iceberg')}", read, count
+
+
+def _polars(formats: tuple[str, ...] = ("iceberg", "delta")) -> _Reader:
+    """Polars: its own reader over what PyIceberg plans, or deltalake."""
     import polars as pl
 
     def scan(table: SimpleNamespace, where: str | None) -> Any:
+        if table.format not in formats:
+            raise Unsupported(f"This reads tables of {' and '.join(formats)} alone")
+        if where is not None and "::BLOB" in where:  # of which its SQL makes the bytes of the text
+            raise Unsupported("Polars has no literal of bytes as DuckDB writes it")
         frame: Any
         if table.format == "delta":
             frame = pl.scan_delta(table.location, **_at("Polars", table))
@@ -542,8 +575,10 @@ def _spark(format: str) -> _Reader:
 
 _READERS: Mapping[str, Callable[[], _Reader]] = {
     "pyiceberg": _pyiceberg,
+    "pyiceberg-core": _pyiceberg_core,
     "deltalake": _deltalake,
     "polars": _polars,
+    "polars-iceberg": _polars_iceberg,
     "daft": _daft,
     "duckdb-iceberg": partial(_duckdb, "iceberg", ("avro", "iceberg")),
     "duckdb-delta": partial(_duckdb, "delta", ("delta",)),
