@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyroaring import BitMap, BitMap64
+from pyroaring import BitMap64
 
 from harness.errors import HarnessError
 from harness.table import open_table
@@ -51,34 +51,6 @@ def replaced(vector: DataFileHandle, content: bytes, *, cardinality: int) -> Dat
     return vector
 
 
-def test_twenty_vectors_in_one_file(t: IcebergTable) -> None:
-    """iceberg 4.21, T11: each at its own offset."""
-    files = [data(t, 100 * n) for n in range(20)]
-    t.append(*files)
-    t.commit(add=t.write_deletion_vectors({f: [n % 10, 9] for n, f in enumerate(files)}))
-    assert alive(t) == [100 * n + p for n in range(20) for p in range(10) if p not in (n % 10, 9)]
-
-
-def test_a_replaced_vector_leaves_a_stale_blob(t: IcebergTable) -> None:
-    """iceberg 4.17, T11: the old vector's bytes stay in a file that another vector still uses."""
-    a, b = data(t), data(t, 10)
-    t.append(a, b)
-    old_a, old_b = t.write_deletion_vectors({a: [0, 1], b: [0]})
-    t.commit(add=[old_a, old_b])
-    (new_a,) = t.write_deletion_vectors({a: [1]})
-    t.commit(add=[new_a], remove=[old_a])
-    assert alive(t) == [0, *range(2, 10), *range(11, 20)]
-
-
-def test_a_vector_replaces_position_delete_files(t: IcebergTable) -> None:
-    """iceberg 4.5: only for its own data file; equality deletes still apply."""
-    a, b = data(t), data(t, 10)
-    t.append(a, b)
-    t.commit(add=[t.write_position_deletes([(a, 3), (b, 3)])])
-    t.commit(add=[*t.write_deletion_vectors({a: [5]}), t.write_equality_deletes(["id"], [{"id": 7}, {"id": 17}])])
-    assert alive(t) == [i for i in range(20) if i not in (5, 7, 13, 17)]
-
-
 @pytest.mark.parametrize("dead", [[], [0, 9], list(range(2, 8))], ids=["none", "two", "range"])
 def test_only_the_bytes_that_the_entry_names_count(t: IcebergTable, dead: list[int]) -> None:
     """iceberg 4.17, 4.19: not the blob before them; a vector without positions is legal."""
@@ -87,21 +59,6 @@ def test_only_the_bytes_that_the_entry_names_count(t: IcebergTable, dead: list[i
     (vector,) = t.write_deletion_vectors({f: [0]})
     t.commit(add=[replaced(vector, blob(bitmap_of(dead)), cardinality=len(dead))])
     assert alive(t) == [i for i in range(10) if i not in dead]
-
-
-@pytest.mark.parametrize("kind", ["run", "bitset", "array"])
-def test_containers_over_many_rows(t: IcebergTable, kind: str) -> None:
-    """iceberg 4.20, T11: run, bitset and array containers, beyond the first 65,536 rows."""
-    f = t.write_data([{"id": i} for i in range(200_000)], row_group_size=50_000)
-    dead = {"run": range(60_000, 140_000), "bitset": range(0, 200_000, 2), "array": range(1, 200_000, 997)}[kind]
-    inner = BitMap(dead)
-    if kind == "run":
-        inner.run_optimize()
-    t.append(f)
-    (vector,) = t.write_deletion_vectors({f: [0]})
-    bitmap = struct.pack("<QI", 1, 0) + inner.serialize()
-    t.commit(add=[replaced(vector, blob(bitmap), cardinality=len(dead))])
-    assert alive(t) == sorted(set(range(200_000)) - set(dead))
 
 
 def edited(change: Callable[[bytes], bytes], *, cardinality: int = 2) -> Callable[[DataFileHandle], Any]:
@@ -161,39 +118,6 @@ def test_refused(t: IcebergTable, damage: Callable[[DataFileHandle], Any], rule:
     assert (caught.value.cause, caught.value.rule) == ("CorruptDeletionVector", rule)
     assert str(caught.value.file).startswith(vector.path)
     assert caught.value.table == t.location
-
-
-def test_a_bare_vector_is_refused(t: IcebergTable) -> None:
-    """iceberg 4.22: old DuckDB wrote vectors without a Puffin frame; better an error than all rows."""
-    f = data(t)
-    t.append(f)
-    (vector,) = t.write_deletion_vectors({f: [1, 2]})
-    vector.file.write_bytes(blob(bitmap_of([1, 2])))
-    vector.data_file.update(content_offset=0, content_size_in_bytes=vector.file.stat().st_size)
-    t.commit(add=[vector])
-    with pytest.raises(HarnessError) as caught:
-        alive(t)
-    assert (caught.value.cause, caught.value.rule) == ("CorruptDeletionVector", "iceberg 4.22")
-
-
-def test_two_vectors_of_one_file_are_refused(t: IcebergTable) -> None:
-    """iceberg 4.21."""
-    f = data(t)
-    t.append(f)
-    t.commit(add=[*t.write_deletion_vectors({f: [1]}), *t.write_deletion_vectors({f: [2]})])
-    with pytest.raises(HarnessError) as caught:
-        alive(t)
-    assert (caught.value.cause, caught.value.rule) == ("MultipleDVs", "iceberg 4.21")
-
-
-def test_a_vector_older_than_its_file_is_refused(t: IcebergTable) -> None:
-    """iceberg 4.3."""
-    f = data(t)
-    t.commit(add=t.write_deletion_vectors({f: [1]}))
-    t.append(f)
-    with pytest.raises(HarnessError) as caught:
-        alive(t)
-    assert (caught.value.cause, caught.value.rule) == ("CorruptDeletionVector", "iceberg 4.3")
 
 
 def test_a_vector_of_another_partition_is_refused(tmp_path: Path) -> None:

@@ -121,15 +121,6 @@ def literals(spark: Any) -> dict[int, list[Any]]:
     return dict(enumerate(found))
 
 
-CASES = [*SINGLE, *NESTED, *NULLS]
-
-
-@pytest.mark.parametrize("index", range(len(CASES)), ids=[f"{t} {i}" for i, (t, _, _) in enumerate(CASES)])
-def test_literals(literals: dict[int, list[Any]], index: int) -> None:
-    _, _, expected = CASES[index]
-    assert repr(literals[index]) == repr([expected, expected])  # which tells -0.0 from 0.0, and NaN is NaN
-
-
 def test_per_file_constants_come_back(spark: Any, tmp_path: Any) -> None:
     types = list(dict.fromkeys(t for t, _, _ in SINGLE))
     values = [[next(v for t, v, _ in SINGLE if t == type_), None] for type_ in types]

@@ -10,34 +10,18 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyspark.sql import types as s
-from stored_on_spark import physical_schema, plain, stored_frame, write
+from stored_on_spark import physical_schema, stored_frame, write
 
 import harness
 from harness.engines.duckdb.instance import connect
 from harness.engines.spark.types import natural, shown, storage_type
 from harness.metadata.model.file_schema import STORED_STRUCT, PhysicalField
 from harness.metadata.model.schema import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
     Field,
-    FixedType,
     FloatType,
-    GeometryType,
-    Int96Type,
-    IntegerType,
-    ListType,
-    MapType,
     OpaqueType,
-    StringType,
-    StructType,
     TimestampType,
-    TimeType,
-    UnknownType,
     UnsignedType,
-    UuidType,
-    VariantType,
 )
 
 I64 = [-(2**63), 2**63 - 1]
@@ -131,40 +115,6 @@ STORED |= {
     )
     for name, (p, v) in DECIMALS.items()
 }
-FORMS: dict[str, dict[str, Any]] = {
-    "dictionaries": {"use_dictionary": True},
-    "plain": {"use_dictionary": False, "store_decimal_as_integer": True},
-    "old list names": {"use_compliant_nested_type": False, "data_page_version": "2.0", "compression": "none"},
-}
-
-
-@pytest.fixture(scope="module", params=[(form, v) for form in FORMS for v in (True, False)], ids=str)
-def read(request: pytest.FixtureRequest, spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """One file with a column of each stored type, and what Spark gives for it."""
-    form, vectorised = request.param
-    columns = {name: array for name, (array, _, _) in STORED.items()}
-    path = write(tmp_path_factory.mktemp("stored") / "f.parquet", pa.table(columns), **FORMS[form])
-    rows = stored_frame(spark, path, vectorised=vectorised).toArrow()
-    seen = rows.columns[: len(columns)]  # then come the constants
-    return dict(zip(columns, zip(physical_schema(path), seen, strict=True), strict=True))
-
-
-@pytest.mark.parametrize("name", STORED)
-def test_stored_values_in_their_natural_types(read: Any, name: str) -> None:
-    stored, column = read[name]
-    _, type_, expected = STORED[name]
-    assert natural(stored) == s.StructField(name, type_)
-    assert plain(column) == expected
-
-
-@pytest.mark.parametrize("vectorised", [True, False])
-def test_int96_without_a_shift(spark: Any, tmp_path: Path, vectorised: bool) -> None:
-    stamps = [-1, 0, -60_000_000_000_000_000, 1_600_000_000_123_456, None]  # the third is in the year 68
-    table = pa.table({"t": micros(stamps)})
-    path = write(tmp_path / "f.parquet", table, use_deprecated_int96_timestamps=True)
-    (stored,) = physical_schema(path)
-    assert (stored.type, natural(stored).dataType) == (Int96Type(), s.TimestampType())
-    assert plain(stored_frame(spark, path, vectorised=vectorised).toArrow()["p0"]) == stamps
 
 
 @pytest.mark.parametrize("vectorised", [True, False])
@@ -202,52 +152,10 @@ def test_what_is_inside_of_an_unknown_type_does_not_hinder() -> None:
     assert natural(parent) == s.StructField("s", s.StructType([s.StructField("f", s.BinaryType())]))
 
 
-ELEMENT = Field(id=2, name="element", type=TimeType(), required=True)
-NESTED = StructType((Field(id=3, name="b", type=UuidType(), required=True),))
-CARRIERS = [
-    (BooleanType(), "boolean"),
-    (IntegerType(8), "tinyint"),
-    (IntegerType(16), "smallint"),
-    (IntegerType(32), "int"),
-    (IntegerType(64), "bigint"),
-    (FloatType(32), "float"),
-    (FloatType(64), "double"),
-    (DecimalType(38, 10), "decimal(38,10)"),
-    (DateType(), "date"),
-    (TimeType(), "bigint"),
-    (TimestampType("us"), "timestamp_ntz"),
-    (TimestampType("us", utc=True), "timestamp"),
-    (TimestampType("ns"), "bigint"),
-    (TimestampType("ns", utc=True), "bigint"),
-    (StringType(), "string"),
-    (UuidType(), "string"),
-    (FixedType(3), "binary"),
-    (BinaryType(), "binary"),
-    (GeometryType(), "binary"),
-    (VariantType(), "string"),
-    (UnknownType(), "int"),
-    (ListType(ELEMENT), "array<bigint>"),
-    (
-        MapType(Field(id=4, name="key", type=DateType()), Field(id=5, name="value", type=NESTED)),
-        "map<date,struct<b:string>>",
-    ),
-]
-
-
-@pytest.mark.parametrize(("type_", "expected"), CARRIERS, ids=[str(t) for t, _ in CARRIERS])
-def test_the_carrier_of_each_type(type_: Any, expected: str) -> None:
-    assert storage_type(type_).simpleString() == expected
-
-
 @pytest.mark.parametrize("type_", [OpaqueType("quux"), UnsignedType(8), FloatType(16)], ids=str)
 def test_types_that_never_leave(type_: Any) -> None:
     with pytest.raises(harness.UnsupportedError, match="leave the column out"):
         storage_type(type_)
-
-
-def test_nothing_in_a_carrier_is_required() -> None:  # iceberg 5.13: required fields may hold nulls
-    type_ = storage_type(StructType((Field(id=1, name="l", type=ListType(ELEMENT), required=True),)))
-    assert type_ == s.StructType([s.StructField("l", s.ArrayType(s.LongType(), containsNull=True), nullable=True)])
 
 
 def test_a_shown_column_says_its_exact_type() -> None:
