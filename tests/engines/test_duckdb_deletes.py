@@ -8,19 +8,15 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from agreeing import in_order, rows
+from reading import in_order, rows
 
 from harness.engines.duckdb import lowering
 from harness.engines.duckdb.instance import connect
-from harness.errors import HarnessError, RequestError
+from harness.errors import RequestError
 from harness.table import open_table
-from harness.testing.writing.iceberg.builder import DataFileHandle, IcebergTable, corrupt
+from harness.testing.writing.iceberg.builder import DataFileHandle, IcebergTable
 
 Delete = Callable[[IcebergTable, dict[DataFileHandle, list[int]]], list[DataFileHandle]]
-
-
-def by_file(t: IcebergTable, dead: dict[DataFileHandle, list[int]]) -> list[DataFileHandle]:
-    return [t.write_position_deletes([(f, p) for p in positions], referenced=f) for f, positions in dead.items()]
 
 
 def in_one_file(t: IcebergTable, dead: dict[DataFileHandle, list[int]]) -> list[DataFileHandle]:
@@ -28,31 +24,8 @@ def in_one_file(t: IcebergTable, dead: dict[DataFileHandle, list[int]]) -> list[
     return [t.write_position_deletes(pairs[::-1], ordered="as given")]
 
 
-def in_avro(t: IcebergTable, dead: dict[DataFileHandle, list[int]]) -> list[DataFileHandle]:
-    return [t.write_position_deletes([(f, p) for f, positions in dead.items() for p in positions], format="avro")]
-
-
-def in_orc(t: IcebergTable, dead: dict[DataFileHandle, list[int]]) -> list[DataFileHandle]:
-    return [t.write_position_deletes([(f, p) for f, positions in dead.items() for p in positions], format="orc")]
-
-
 def by_vector(t: IcebergTable, dead: dict[DataFileHandle, list[int]]) -> list[DataFileHandle]:
     return list(t.write_deletion_vectors(dead))
-
-
-WAYS: dict[str, tuple[Delete, int]] = {
-    "file per data file": (by_file, 2),
-    "one unsorted file": (in_one_file, 2),
-    "avro": (in_avro, 2),
-    "orc": (in_orc, 2),
-    "vectors": (by_vector, 3),
-    "position delete files in v3": (in_one_file, 3),
-}
-
-
-@pytest.fixture(params=WAYS.values(), ids=WAYS)
-def way(request: pytest.FixtureRequest) -> tuple[Delete, int]:
-    return request.param  # type: ignore[no-any-return]
 
 
 BY_FILE_AND_BY_VECTOR = pytest.mark.parametrize("way", [(in_one_file, 2), (by_vector, 3)], ids=["file", "vector"])
@@ -102,32 +75,6 @@ def test_a_delete_of_another_spec_applies_by_path_when_asked(tmp_path: Path) -> 
     _, delete = spec_evolution(t)
     t.commit(add=[delete])
     assert rows(t, ["id"], lenient_delete_partition=True) == [(0,), (2,), (4,), (5,)]
-
-
-@pytest.mark.parametrize(
-    "way", [(by_file, 2), (in_avro, 2), (in_orc, 2), (by_vector, 3)], ids=["parquet", "avro", "orc", "vector"]
-)
-@pytest.mark.parametrize(
-    "damage", [Path.unlink, lambda p: corrupt(p, -1), lambda p: p.write_bytes(b"")], ids=["missing", "footer", "empty"]
-)
-def test_a_damaged_delete_file_is_refused(
-    tmp_path: Path, way: tuple[Delete, int], damage: Callable[[Path], Any]
-) -> None:
-    """iceberg 4.10: never skipped."""
-    delete, version = way
-    t = IcebergTable.create(tmp_path / "t", SCHEMA, format_version=version)
-    f = t.write_data(numbered(0, 3))
-    t.append(f)
-    handles = delete(t, {f: [1]})
-    t.commit(add=handles)
-    if handles[0].file.suffix == ".puffin" and damage is not Path.unlink:
-        corrupt(handles[0].file, handles[0].data_file["content_offset"] + 8)
-    else:
-        damage(handles[0].file)
-    with pytest.raises(HarnessError) as caught:
-        rows(t)
-    assert str(caught.value.file).startswith(handles[0].path)
-    assert caught.value.table == str(tmp_path / "t")
 
 
 @BY_FILE_AND_BY_VECTOR

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from agreeing import in_order, rows
+from reading import in_order, rows
 
 from harness.engines.duckdb.instance import connect
 from harness.errors import HarnessError

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agreeing import in_order, rows
+from reading import in_order, rows
 
 from harness.errors import HarnessError
 from harness.metadata.model.schema import METADATA, Schema

@@ -370,6 +370,3 @@ def test_unknown_type_names_are_refused_where_they_are_read(field):
     with pytest.raises(UnsupportedError) as caught:
         one(field, file)
     assert (caught.value.cause, caught.value.rule) == ("UnsupportedType", "iceberg 1.22")
-
-
-# Identity.

@@ -120,9 +120,6 @@ def test_two_columns_with_one_id_are_refused():
     assert (error.cause, error.rule) == ("DuplicateFieldId", "delta T11")
 
 
-# Partition values come first (V1).
-
-
 # What is missing is null (T5, T7, T8).
 
 
