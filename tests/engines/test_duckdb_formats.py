@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,47 +12,6 @@ import harness
 from harness.errors import CorruptFileError, HarnessWarning
 from harness.testing.writing.iceberg.builder import DataFileHandle, IcebergTable
 
-COLUMNS = {
-    "id": "long not null",
-    "flag": "boolean",
-    "i": "int",
-    "f": "float",
-    "d": "double",
-    "dec": "decimal(12, 3)",
-    "day": "date",
-    "t": "time",
-    "ts": "timestamp",
-    "tz": "timestamptz",
-    "s": "string",
-    "u": "uuid",
-    "x": "fixed[4]",
-    "b": "binary",
-    "st": "struct<a: int, b: struct<c: string>>",
-    "l": "list<struct<e: long>>",
-    "m": "map<string, decimal(9, 2)>",
-    "mi": "map<int, list<string>>",
-}
-FULL = {
-    "id": 1,
-    "flag": True,
-    "i": -5,
-    "f": 1.5,
-    "d": -2.25,
-    "dec": "-123456789.125",
-    "day": dt.date(1969, 7, 20),
-    "t": dt.time(1, 2, 3, 4),
-    "ts": dt.datetime(1999, 12, 31, 23, 59, 59, 999999),
-    "tz": dt.datetime(2024, 3, 31, 1, 30, tzinfo=dt.UTC),
-    "s": "text",
-    "u": "f79c3e09-677c-4bbd-a479-3f349cb785e7",
-    "x": b"\0\1\2\xff",
-    "b": b"",
-    "st": {"a": 1, "b": {"c": "in"}},
-    "l": [{"e": 1}, None, {"e": None}],
-    "m": {"k": "1.50", "l": None},
-    "mi": {7: ["a", None], 8: []},
-}
-EMPTY = {**dict.fromkeys(COLUMNS), "id": 2}
 FORMATS = ("parquet", "avro", "orc")
 
 

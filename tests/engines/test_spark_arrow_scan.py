@@ -18,7 +18,6 @@ pytest.importorskip("pyspark")
 
 from pyroaring import BitMap64
 from pyspark.sql import DataFrame, SparkSession
-from test_duckdb_formats import COLUMNS, EMPTY, FULL
 
 from harness import errors
 from harness.engines.data_files import FileName, load
@@ -199,8 +198,21 @@ class Counting(Storage):
 
 @pytest.mark.parametrize("file_format", FORMATS)
 def test_a_head_is_the_schema_of_a_whole_read(make, file_format):
-    t = make(COLUMNS)
-    handle = t.write_data([FULL, EMPTY], format=file_format)
+    t = make(
+        {
+            "id": "long not null",
+            "u": "uuid",
+            "st": "struct<a: int, b: struct<c: string>>",
+            "m": "map<int, list<string>>",
+        }
+    )
+    row = {
+        "id": 1,
+        "u": "f79c3e09-677c-4bbd-a479-3f349cb785e7",
+        "st": {"a": 1, "b": {"c": "in"}},
+        "m": {7: ["a", None]},
+    }
+    handle = t.write_data([row, {"id": 2}], format=file_format)
     name = FileName(handle.path, str(handle.file))
     whole, rows = load(name, file_format, Storage(), table="t")
     schema, count = read_head(name, file_format, Storage(), table="t")

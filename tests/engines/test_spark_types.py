@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -23,98 +22,6 @@ from harness.metadata.model.schema import (
     TimestampType,
     UnsignedType,
 )
-
-I64 = [-(2**63), 2**63 - 1]
-UUID = b"0123456789abcdef"
-
-
-def micros(values: list[Any], unit: str = "us", zone: str | None = None) -> pa.Array:
-    return pa.array(values, pa.timestamp(unit, zone))
-
-
-def uuids(values: list[Any]) -> pa.Array:
-    return pa.ExtensionArray.from_storage(pa.uuid(), pa.array(values, pa.binary(16)))
-
-
-NTZ, TZ, LONG, BINARY = s.TimestampNTZType(), s.TimestampType(), s.LongType(), s.BinaryType()
-STORED: dict[str, tuple[pa.Array, s.DataType, list[Any]]] = {
-    "boolean": (pa.array([True, False, None]), s.BooleanType(), [True, False, None]),
-    "int8": (pa.array([-128, 127, None], pa.int8()), s.ByteType(), [-128, 127, None]),
-    "int16": (pa.array([-32768, 32767, None], pa.int16()), s.ShortType(), [-32768, 32767, None]),
-    "int32": (pa.array([-(2**31), 2**31 - 1, None], pa.int32()), s.IntegerType(), [-(2**31), 2**31 - 1, None]),
-    "int64": (pa.array([*I64, None], pa.int64()), LONG, [*I64, None]),
-    "uint8": (pa.array([0, 255, None], pa.uint8()), s.ShortType(), [0, 255, None]),
-    "uint16": (pa.array([0, 65535, None], pa.uint16()), s.IntegerType(), [0, 65535, None]),
-    "uint32": (pa.array([0, 2**32 - 1, None], pa.uint32()), LONG, [0, 2**32 - 1, None]),
-    "uint64": (
-        pa.array([0, 2**64 - 1, None], pa.uint64()),
-        s.DecimalType(20, 0),
-        [Decimal(0), Decimal(2**64 - 1), None],
-    ),
-    "half": (pa.array([1.5, None, -0.0], pa.float16()), BINARY, [b"\x00\x3e", None, b"\x00\x80"]),
-    "float": (
-        pa.array([1.5, None, 3.4028234663852886e38], pa.float32()),
-        s.FloatType(),
-        [1.5, None, 3.4028234663852886e38],
-    ),
-    "double": (pa.array([5e-324, None, float("inf")]), s.DoubleType(), [5e-324, None, float("inf")]),
-    "date": (
-        pa.array([-(2**31), -800_000, 2**31 - 1], pa.int32()).cast(pa.date32()),
-        s.DateType(),
-        [-(2**31), -800_000, 2**31 - 1],
-    ),
-    "time_ms": (pa.array([1, 86_399_999, None], pa.time32("ms")), s.IntegerType(), [1, 86_399_999, None]),
-    "time_us": (pa.array([1, 86_399_999_999, None], pa.time64("us")), LONG, [1, 86_399_999_999, None]),
-    "time_ns": (pa.array([1, 86_399_999_999_999, None], pa.time64("ns")), LONG, [1, 86_399_999_999_999, None]),
-    "timestamp_ms": (micros([-1, -(10**14), None], "ms"), NTZ, [-1000, -(10**17), None]),
-    "timestamp_us": (micros([*I64, None]), NTZ, [*I64, None]),
-    "timestamp_ns": (micros([*I64, None], "ns"), LONG, [*I64, None]),
-    "timestamptz_ms": (micros([-1, -(10**14), None], "ms", "UTC"), TZ, [-1000, -(10**17), None]),
-    "timestamptz_us": (micros([*I64, None], "us", "UTC"), TZ, [*I64, None]),
-    "timestamptz_ns": (micros([*I64, None], "ns", "UTC"), LONG, [*I64, None]),
-    "string": (pa.array(["a\0ü🦆", "", None]), s.StringType(), ["a\0ü🦆", "", None]),
-    "json": (
-        pa.ExtensionArray.from_storage(pa.json_(), pa.array(["{}", None, "1"])),
-        s.StringType(),
-        ["{}", None, "1"],
-    ),
-    "binary": (pa.array([b"\xff\0", b"", None]), BINARY, [b"\xff\0", b"", None]),
-    "uuid": (uuids([UUID, None, UUID]), BINARY, [UUID, None, UUID]),
-    "fixed": (pa.array([b"abc", None, b"\0\0\0"], pa.binary(3)), BINARY, [b"abc", None, b"\0\0\0"]),
-    "unknown": (pa.nulls(3), s.IntegerType(), [None, None, None]),
-    "list": (
-        pa.array([[1, None], [], None], pa.list_(pa.field("any", pa.int32()))),
-        s.ArrayType(s.IntegerType()),
-        [[1, None], [], None],
-    ),
-    "list of lists": (pa.array([[[1], []], [None], None]), s.ArrayType(s.ArrayType(LONG)), [[[1], []], [None], None]),
-    "map": (
-        pa.array([[("a", b"x"), ("b", None)], [], None], pa.map_(pa.string(), pa.binary(1))),
-        s.MapType(s.StringType(), BINARY),
-        [[("a", b"x"), ("b", None)], [], None],
-    ),
-    "struct": (
-        pa.array(
-            [{"x": 1, "X": "u"}, {"x": None, "X": None}, None], pa.struct([("x", pa.uint8()), ("X", pa.string())])
-        ),
-        s.StructType([s.StructField("x", s.ShortType()), s.StructField("X", s.StringType())]),
-        [{"x": 1, "X": "u"}, {"x": None, "X": None}, None],
-    ),
-    "list of structs": (
-        pa.array([[{"t": 1}, None], [], None], pa.list_(pa.struct([("t", pa.timestamp("ns"))]))),
-        s.ArrayType(s.StructType([s.StructField("t", LONG)])),
-        [[{"t": 1}, None], [], None],
-    ),
-}
-DECIMALS = {f"decimal({p}, 2)": (p, Decimal((0, (9,) * p, -2))) for p in (4, 9, 10, 18, 19, 38)}
-STORED |= {
-    name: (
-        pa.array([v, v.copy_negate(), None], pa.decimal128(p, 2)),
-        s.DecimalType(p, 2),
-        [v, v.copy_negate(), None],
-    )
-    for name, (p, v) in DECIMALS.items()
-}
 
 
 @pytest.mark.parametrize("vectorised", [True, False])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 from dataclasses import replace
 
-import fastavro
 import pyarrow as pa
 import pyarrow.orc as po
 import pyarrow.parquet as pq
@@ -73,15 +72,6 @@ def parquet(table, **options):
 def orc(table):
     sink = io.BytesIO()
     po.write_table(table, sink)
-    return sink.getvalue()
-
-
-def avro(pairs, *, path_name="file_path", pos_name="pos", ids=(PATH_ID, POS_ID)):
-    extra = [{} if i is None else {"field-id": i} for i in ids]
-    fields = [{"name": path_name, "type": "string"} | extra[0], {"name": pos_name, "type": "long"} | extra[1]]
-    schema = {"type": "record", "name": "deletes", "fields": fields}
-    sink = io.BytesIO()
-    fastavro.writer(sink, schema, [{path_name: p, pos_name: n} for p, n in pairs])
     return sink.getvalue()
 
 
