@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from comparing import comparable
+from as_compared import comparable
 
 import harness
 from harness.engines.spark import engine as spark_engine
