@@ -218,13 +218,6 @@ def corpus(session: nox.Session) -> None:
     _pytest(session, "-m", "corpus", "tests/corpus")
 
 
-@nox.session(name="tests-on-spark")
-def tests_on_spark(session: nox.Session) -> None:
-    """Every table of the DuckDB engine's tests, read on Spark too: same rows and types, or the same error. Slow."""
-    _install(session)
-    _pytest(session, *_ONE, "--on-spark", "tests/engines", "-k", "duckdb")
-
-
 _JAVA = """#!/bin/sh
 exec java -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -cp "{jars}/*" Readers {format}
 """
@@ -390,13 +383,6 @@ def tests_small(session: nox.Session) -> None:
     """Every history of up to three operations, and every pair of a file and a delete; `-- --length 4` goes further."""
     _install(session)
     _pytest(session, *_ONE, "-m", "small", "--harness-engines=duckdb,oracle,spark", "tests/exhaustive")
-
-
-@nox.session(name="tests-on-oracle")
-def tests_on_oracle(session: nox.Session) -> None:
-    """Every table of the DuckDB engine's tests, read by the oracle too: same rows and types, or the same error."""
-    _install(session)
-    _pytest(session, "--on-oracle", "tests/engines", "-k", "duckdb")
 
 
 @nox.session

@@ -93,18 +93,19 @@ def _pyiceberg_core() -> _Reader:
     import pyiceberg_core.datafusion  # noqa: F401  # not installed: said at once
     from pyiceberg.table import StaticTable
 
-    def query(table: SimpleNamespace, select: _Select) -> Any:
-        _check_format(table, "iceberg", "pyiceberg-core")
-        if table.at is not None:
-            raise Unsupported("pyiceberg-core gives DataFusion the current snapshot alone")
-        opened = StaticTable.from_metadata(f"file://{table.metadata_path}")
-        if "://" not in opened.location():
-            raise Unsupported("pyiceberg-core reads tables whose recorded paths are URLs")
+    def query(tables: list[SimpleNamespace], select: _Select, settings: dict[str, int]) -> Any:
         context = datafusion.SessionContext()
-        context.register_table("t", opened)
-        return context.sql(select("t")).to_arrow_table()
+        for number, table in enumerate(tables):
+            _check_format(table, "iceberg", "pyiceberg-core")
+            if table.at is not None:
+                raise Unsupported("pyiceberg-core gives DataFusion the current snapshot alone")
+            opened = StaticTable.from_metadata(f"file://{table.metadata_path}")
+            if "://" not in opened.location():
+                raise Unsupported("pyiceberg-core reads tables whose recorded paths are URLs")
+            context.register_table(f"t{number}", opened)
+        return context.sql(select([f"t{number}" for number in range(len(tables))])).to_arrow_table()
 
-    return f"{installed('pyiceberg-core')}, datafusion {datafusion.__version__}", *_by_sql(query)
+    return f"{installed('pyiceberg-core')}, datafusion {datafusion.__version__}", *_by_sql(query), ("limit", "union")
 
 
 def _deltalake() -> _Reader:
@@ -130,8 +131,8 @@ def _polars_iceberg() -> _Reader:
     import polars_iceberg  # noqa: F401  # not installed: said at once
 
     os.environ["POLARS_ICEBERG_PLANNER"] = "plugin"
-    version, read, count = _polars(("iceberg",))
-    return f"{version}, polars-iceberg {installed('polars-iceberg')}", read, count
+    version, read, count, options = _polars(("iceberg",))
+    return f"{version}, polars-iceberg {installed('polars-iceberg')}", read, count, options
 
 
 def _polars(formats: tuple[str, ...] = ("iceberg", "delta")) -> _Reader:
