@@ -189,6 +189,19 @@ def run(
             "--time-limit", metavar="S", min=0.1, help="End a read of a foreign engine after so many seconds."
         ),
     ] = 60.0,
+    against_itself: Annotated[
+        bool,
+        typer.Option(
+            "--against-itself",
+            help="Read each table in many ways that must agree, too: filters, columns, counts, limits, copies.",
+        ),
+    ] = False,
+    shapes: Annotated[
+        str | None,
+        typer.Option(
+            "--shapes", metavar="A,B", help="With --against-itself, read in these ways alone. [default: all of them]"
+        ),
+    ] = None,
     keep: Annotated[
         Path | None, typer.Option("--keep", metavar="DIR", help="Build the tables here, and leave them.")
     ] = None,
@@ -209,9 +222,10 @@ def run(
         harness scenarios run --engines duckdb,spark
         harness scenarios run 'iceberg/deletes/*' --output report.xml
 
-    Exits with 0 if no scenario is FAIL, with 1 if one is, with 2 if the suite, or an engine asked for, could not run,
-    or if every scenario on an engine is ERROR.
+    Exits with 0 if no scenario is FAIL and no engine disagrees with itself, with 1 if one is or does, with 2 if the
+    suite, or an engine asked for, could not run, or if every scenario on an engine is ERROR.
     """
+    from harness.differ.itself import shapes_of
     from harness.testing.conformance.finding import Places
     from harness.testing.conformance.reports import html, json_report, text
     from harness.testing.conformance.results import read_list
@@ -220,6 +234,9 @@ def run(
 
     if opening := Settings.of(set_, untrusted=untrusted).opening:
         raise typer.BadParameter(f"--set {next(iter(opening))}: of scenarios, bounds and waived alone are set")
+    if shapes is not None and not against_itself:
+        raise typer.BadParameter("--shapes goes with --against-itself alone")
+    ways = shapes_of(names(shapes, "--shapes")) if against_itself else ()
     written = results.placed(format_, output, _RunReport)
     if is_for_worker(context):
         _run_untrusted(context, written)
@@ -238,7 +255,7 @@ def run(
         with terminal.progress("starting engines"):
             ready, missing = _opened(names(engines, "--engines"), places, resources)
         with terminal.progress("scenarios"):
-            found = run_suite(scenarios, ready, lists=lists, keep=keep, missing=missing)
+            found = run_suite(scenarios, ready, lists=lists, keep=keep, missing=missing, shapes=ways)
     writers = {
         _RunReport.TEXT: text.to_text,
         _RunReport.JSON: json_report.to_json,

@@ -69,6 +69,17 @@ class CountingEngine(Protocol):
         """The number of rows of a plan. Raises as `Engine.to_arrow`."""
 
 
+@runtime_checkable
+class OptionsEngine(Protocol):
+    """An engine whose reads take options by which the same rows must come, or so many of them."""
+
+    def options(self) -> frozenset[str]:
+        """The options: of `limit`, `threads`, `batch_rows`, `split_bytes` and `union`."""
+
+    def read(self, plan: ScanPlan, options: Mapping[str, Any]) -> pa.Table:
+        """The rows of a plan. union: plans of the same table, whose rows come too. Raises as `Engine.to_arrow`."""
+
+
 if TYPE_CHECKING:
     from harness.engines.duckdb import engine as _duckdb
     from harness.engines.spark import engine as _spark

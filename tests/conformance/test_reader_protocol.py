@@ -171,6 +171,35 @@ def test_a_reader_is_not_asked_for_what_it_does_not_offer(opened, tmp_path):
         worker.read(READ, columns=None, where="id = 1")
     with pytest.raises(UnsupportedError, match="mine does not offer count"):
         worker.count(READ, where=None)
+    with pytest.raises(UnsupportedError, match="mine takes no option limit"):
+        worker.read(READ, columns=None, where=None, options={"limit": 1})
+
+
+@pytest.mark.slow
+def test_options_reach_a_reader_that_takes_them(opened, tmp_path):
+    """The reader answers with the keys and the options of the request, as a row of JSON."""
+    path = tmp_path / "echo.py"
+    path.write_text(
+        "import json, sys\n"
+        "for line in sys.stdin:\n"
+        "    asked = json.loads(line)\n"
+        "    answer = {'version': '1', 'rows': 'jsonl', 'options': ['limit', 'union']}\n"
+        "    if asked['op'] == 'read':\n"
+        "        row = {'keys': len(asked), 'options': json.dumps(asked.get('options'))}\n"
+        "        open(asked['output'], 'w').write(json.dumps(row))\n"
+        "        answer = {'id': asked['id'], 'rows': asked['output']}\n"
+        "    print(json.dumps(answer), flush=True)\n",
+        "utf-8",
+    )
+    worker = opened(f"{sys.executable} {path}")
+    part = {"at": None, "where": "id = 1", "predicate": predicate("id = 1")}
+    (row,) = worker.read(READ, columns=None, where=None, options={"limit": 3, "union": [part]}).to_pylist()
+    assert (row["keys"], json.loads(row["options"])) == (8, {"limit": 3, "union": [part]})
+    (row,) = worker.read(READ, columns=None, where=None).to_pylist()
+    assert (row["keys"], row["options"]) == (7, "null")
+    request = {"id": 1, "op": "read", "table": AT, "columns": None, "where": None, "predicate": None, "output": "/o"}
+    assert fault({**request, "options": {"limit": 3, "union": [part]}}, "read request") is None
+    assert "has a key 'rows'" in str(fault({**request, "options": {"rows": 3}}, "read request"))
 
 
 def run(capsys, program, *scenarios):

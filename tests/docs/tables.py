@@ -16,6 +16,7 @@ import typer
 
 from harness.cli.app import FEW, application
 from harness.cli.options import MEANINGS, OPENING
+from harness.differ.itself import SHAPES
 from harness.metadata.iceberg.summaries import CLAIMS, LIES, Lie
 from harness.queries.transpile.functions import nested, numbers, registry, times
 from harness.queries.transpile.functions import text as texts
@@ -84,6 +85,13 @@ def with_tables(page: str) -> str:
 
 def _written(page: str, mark: str, head: str, rows: Iterable[str]) -> str:
     return _between(page, mark, "\n".join([f"| {head} | What it says |", "|---|---|", *rows]))
+
+
+def with_shapes(page: str) -> str:
+    """The page of a reader against itself with its table of shapes as it must be now."""
+    needs = {shape.name: "" if shape.needs is None else f"`{shape.needs}`" for shape in SHAPES}
+    rows = [f"| `{shape.name}` | {shape.read} | {shape.holds} | {needs[shape.name]} |" for shape in SHAPES]
+    return _between(page, "shapes", "\n".join(["| Shape | Read | Must be | Option |", "|---|---|---|---|", *rows]))
 
 
 def _between(page: str, mark: str, text: str) -> str:

@@ -9,8 +9,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from harness.differ.result import ComparisonResult
+from harness.differ.result import BatchEntry, ComparisonResult
 from harness.errors import RequestError
 
 
@@ -145,11 +146,43 @@ class ScenarioInfo:
     asked: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """A check whose reads do not agree, or whose second read fails. shape: its name."""
+
+    shape: str
+    entry: BatchEntry
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agreement:
+    """A reader's reads of one table. checks: their number. declined: by shape, the reads that the reader declined."""
+
+    checks: int
+    declined: Mapping[str, int]
+    violations: tuple[Violation, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """The agreement as plain values."""
+        violations = [
+            {
+                "shape": each.shape,
+                "name": each.entry.name,
+                "outcome": each.entry.outcome.value,
+                "message": each.entry.message,
+                "asked": each.entry.asked,
+            }
+            for each in self.violations
+        ]
+        return {"checks": self.checks, "declined": dict(self.declined), "violations": violations}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
     """A scenario on an engine.
 
     expected: the line of a list that applies, None: none does. checks: empty for a SKIP.
+    agreement: the reader against itself on the table; None: not asked, or the reader does not read it.
     """
 
     scenario: ScenarioInfo
@@ -157,6 +190,7 @@ class Case:
     outcome: Outcome
     checks: tuple[Check, ...] = ()
     expected: Expected | None = None
+    agreement: Agreement | None = None
 
     @property
     def id(self) -> str:
@@ -253,9 +287,18 @@ class Run:
         """The cases of one cell of the matrix."""
         return tuple(case for case in self.cases if case.engine is engine and feature in case.scenario.features)
 
+    def agreements(self) -> dict[str, list[Agreement]]:
+        """By engine, its name and version, the agreements with itself; empty where no engine was asked."""
+        found: dict[str, list[Agreement]] = {}
+        for case in self.cases:
+            if case.agreement is not None:
+                found.setdefault(f"{case.engine.name} {case.engine.version}", []).append(case.agreement)
+        return found
+
     def passed(self) -> bool:
-        """Tells whether nothing is FAIL."""
-        return not self.counts()[Outcome.FAIL]
+        """Tells whether nothing is FAIL, and no reader disagrees with itself."""
+        agreed = all(not one.violations for found in self.agreements().values() for one in found)
+        return agreed and not self.counts()[Outcome.FAIL]
 
     def unread(self) -> tuple[Case, ...]:
         """The first case of each engine that has shown nothing: every scenario on it is ERROR."""
@@ -266,4 +309,4 @@ class Run:
     def passed_strictly(self) -> bool:
         """Tells whether nothing is FAIL, ERROR or XPASS."""
         counts = self.counts()
-        return not (counts[Outcome.FAIL] or counts[Outcome.ERROR] or counts[Outcome.XPASS])
+        return self.passed() and not (counts[Outcome.ERROR] or counts[Outcome.XPASS])

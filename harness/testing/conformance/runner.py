@@ -17,8 +17,10 @@ from typing import get_args
 import pyarrow as pa
 
 import harness
+from harness.differ.checks import Shape
 from harness.errors import EngineError, HarnessError, RequestError, UnsupportedError
 from harness.storage.threads import cached_property, phase
+from harness.testing.conformance.agreement import agreement_of
 from harness.testing.conformance.judging import DECLINED, Strictness, described, judge, said
 from harness.testing.conformance.own import ORACLE, ArrowStream, At, AtKind, OwnReader, ReaderUnderTest, TableAt
 from harness.testing.conformance.results import (
@@ -69,6 +71,7 @@ def run(
     lists: Lists | None = None,
     keep: Path | None = None,
     missing: Mapping[str, str] | None = None,
+    shapes: Sequence[Shape] = (),
 ) -> Run:
     """Every scenario on every engine.
 
@@ -76,6 +79,7 @@ def run(
         lists: skips and expected failures; None: there are none.
         keep: where tables are built, each in a directory of its scenario's name, and stay; None: they do not stay.
         missing: engines that cannot run, by name, and why, for the reports.
+        shapes: ways in which each engine reads each table against itself; none: it does not.
 
     Raises:
         RequestError: two engines have one name, or a table that was kept is in the way.
@@ -99,7 +103,7 @@ def run(
                     "Cannot keep a table where something is: remove it, or name another directory", file=str(place)
                 )
             with phase(scenario.name):
-                cases += _cases(scenario, infos[scenario.name], known, place, tested)
+                cases += _cases(scenario, infos[scenario.name], known, place, tested, shapes)
             if keep is None:
                 shutil.rmtree(place, ignore_errors=True)
                 shutil.rmtree(place.with_name(f"{place.name} intact"), ignore_errors=True)
@@ -147,7 +151,12 @@ class _Tested:
 
 
 def _cases(
-    scenario: Scenario, info: ScenarioInfo, lists: Lists, place: Path, engines: Sequence[_Tested]
+    scenario: Scenario,
+    info: ScenarioInfo,
+    lists: Lists,
+    place: Path,
+    engines: Sequence[_Tested],
+    shapes: Sequence[Shape],
 ) -> Iterator[Case]:
     """A scenario on every engine; its table is made in `place` for the first engine that does not skip it."""
     built: Built | Check | None = None
@@ -160,7 +169,10 @@ def _cases(
         checks = (built,) if isinstance(built, Check) else tuple(_checks(each, built, twins))
         outcome, line = of_checks(checks), first_match(lists.xfails, each.info.name, scenario.name)
         shown = outcome if line is None else AS_LISTED.get(outcome, outcome)
-        yield Case(scenario=info, engine=each.info, outcome=shown, checks=checks, expected=line)
+        agreement = None
+        if shapes and not isinstance(built, Check):
+            agreement = agreement_of(built, each.reader, each.info.asked, shapes)
+        yield Case(scenario=info, engine=each.info, outcome=shown, checks=checks, expected=line, agreement=agreement)
 
 
 def _built(scenario: Scenario, place: Path) -> Built | Check:

@@ -11,7 +11,9 @@ unused        lines of lists that nothing matches: pattern, reason, file, line
 features      by name, by engine: counts by outcome
 scenarios     name, title, format, clauses, features, file, reads
 cases         engine, scenario, outcome, command, seconds, listed (reason, file, line) or null, and checks: number,
-              read, outcome, message, notes, seconds, difference (see `harness.differ.reports.documents`) or null
+              read, outcome, message, notes, seconds, difference (see `harness.differ.reports.documents`) or null;
+              against_itself: null, or checks (their number), declined (reads by shape) and violations: shape, name,
+              outcome, message, asked
 """
 
 from __future__ import annotations
@@ -77,6 +79,7 @@ def _case(case: Case) -> dict[str, Any]:
         "seconds": round(case.seconds, 3),
         "listed": None if case.expected is None else asdict(case.expected),
         "checks": [_check(check) for check in case.checks],
+        "against_itself": None if case.agreement is None else case.agreement.as_dict(),
     }
 
 
