@@ -17,9 +17,10 @@ import subprocess
 import sys
 import tempfile
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from harness.errors import EngineError, RequestError
 from harness.testing.conformance import readers
@@ -44,9 +45,9 @@ class Bug:
 
     reader: a name of `harness.testing.conformance.readers`. broken, fixed: words for `pip install`; no `fixed`: no
     release is mended. packages, fixed_packages: Maven coordinates of jars, for Spark. settings: of Spark.
-    scenarios: names or patterns of those that should find it. shapes: scenarios whose tables the reader should read
-    otherwise in another shape, `harness diff --against-itself`. by_hand: for a bug without a mended release, the wrong
-    rows that the report describes. note: why it is missed, or what was added for it.
+    scenarios: names or patterns of those that should find it. shapes: texts `SHAPE of SCENARIO`, for
+    `harness diff --against-itself --shapes SHAPE` on the scenario's table. by_hand: for a bug without a mended release,
+    the wrong rows that the report describes. note: what was missing before, and what was added.
     """
 
     id: str
@@ -61,7 +62,7 @@ class Bug:
     scenarios: tuple[str, ...] = ()
     shapes: tuple[str, ...] = ()
     by_hand: str = ""
-    note: str = ""
+    missed: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,11 +79,14 @@ class Result:
 
 def bugs() -> tuple[Bug, ...]:
     """The bugs of `bugs.toml`, in the file's order."""
-    document = tomllib.loads(BUGS.read_text("utf-8"))
     return tuple(
         Bug(**{key: tuple(value) if isinstance(value, list) else value for key, value in entry.items()})
-        for entry in document["bug"]
+        for entry in _document()["bug"]
     )
+
+
+def _document() -> dict[str, Any]:
+    return tomllib.loads(BUGS.read_text("utf-8"))
 
 
 def recorded() -> dict[str, Result]:
@@ -94,22 +98,24 @@ def recorded() -> dict[str, Result]:
 
 
 def table(results: Mapping[str, Result]) -> str:
-    """The table of the page: a line a bug, and the number of those found."""
+    """The tables of the page: a line a bug under the number of those found, and the bugs that no release shows."""
     known = bugs()
-    found = sum(bug.id in results and results[bug.id].found for bug in known)
+    found = [bug for bug in known if bug.id in results and results[bug.id].found]
+    at_first = sum(not bug.missed for bug in found)
     lines = [
-        f"{found} of {len(known)} bugs are found.",
+        f"{len(found)} of {len(known)} bugs are found, {at_first} of them by the suite as it stood.",
         "",
-        "| reader | bug | broken in | mended in | topic | what goes wrong | found by |",
-        "| --- | --- | --- | --- | --- | --- | --- |",
+        "| Reader | Report | Broken | Mended | Topic | What goes wrong | Found by | Missed at first |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
     for bug in known:
         result = results.get(bug.id)
-        by = "not run" if result is None else "<br>".join(f"`{each}`" for each in result.by) or "**missed**"
-        versions = ("", "") if result is None else (result.broken, result.fixed or "no release")
-        name = f"[{bug.id.partition(' ')[2] or bug.id}]({bug.report})"
-        note = f" {bug.note}" if bug.note else ""
-        lines.append(f"| {bug.reader} | {name} | {' | '.join(versions)} | {bug.topic} | {bug.wrong} | {by}{note} |")
+        by = "**missed**" if result is None or not result.by else "<br>".join(f"`{each}`" for each in result.by)
+        broken, fixed = ("", "") if result is None else (result.broken, result.fixed or f"by none: {bug.by_hand}")
+        cells = (bug.reader, f"[{bug.id}]({bug.report})", broken, fixed, bug.topic, bug.wrong, by, bug.missed)
+        lines.append(f"| {' | '.join(cells)} |")
+    lines += ["", "These were tried, and no release at hand shows them.", "", "| Report | Why |", "| --- | --- |"]
+    lines += [f"| [{each['id']}]({each['report']}) | {each['why']} |" for each in _document()["tried"]]
     return "\n".join(lines)
 
 
@@ -128,7 +134,7 @@ def backtest(bug: Bug, environments: Path, *, whole: bool = False) -> Result:
         versions, by = _by_scenarios(bug, scripts, whole)
     except (RequestError, EngineError) as error:
         return Result(id=bug.id, broken=bug.broken, fixed=bug.fixed, found=False, by=(), message=str(error))
-    by += [f"{name} against itself" for name in bug.shapes if _found_by_shapes(bug, name, scripts)]
+    by += [f"against itself: {shape}" for shape in bug.shapes if _found_by_shape(bug, shape, scripts)]
     fixed = versions[1] if bug.fixed else ""
     return Result(id=bug.id, broken=versions[0], fixed=fixed, found=bool(by), by=tuple(by), message="")
 
@@ -179,28 +185,28 @@ def _by_scenarios(bug: Bug, scripts: Sequence[tuple[Path, Path]], whole: bool) -
             worker.close()
 
 
-def _found_by_shapes(bug: Bug, name: str, scripts: Sequence[tuple[Path, Path]]) -> bool:
-    """Tells whether the broken release reads a scenario's table in two ways, and the mended one in one."""
+def _found_by_shape(bug: Bug, shape: str, scripts: Sequence[tuple[Path, Path]]) -> bool:
+    """Tells whether the broken release reads a scenario's table otherwise in a shape, and the mended one alike."""
+    kind, _, name = shape.partition(" of ")
     (scenario,) = find(name)
     with tempfile.TemporaryDirectory() as directory:
         built = build(scenario, Path(directory) / "table")
-        place = built.metadata_path or built.location
-        differs = [bool(set(_violations(bug, str(place), python))) for python, _ in scripts]
-    print(f"  {name} against itself: {differs}", file=sys.stderr)
+        place = str(built.metadata_path or built.location)
+        differs = [_differs(bug, place, kind, python) for python, _ in scripts]
+    print(f"  against itself, {shape}: {differs}", file=sys.stderr)
     return differs[0] and not any(differs[1:])
 
 
-def _violations(bug: Bug, place: str, python: Path) -> Iterator[str]:
-    """The names of checks that a reader against itself fails."""
+def _differs(bug: Bug, place: str, kind: str, python: Path) -> bool:
+    """Tells whether a reader against itself gives other rows in one kind of shape. A failed read is none."""
     command = (sys.executable, "-m", "harness", "diff", place, "--engines", bug.reader)
     variable = "HARNESS_PYTHON_" + bug.reader.upper().replace("-", "_")
-    asked = (*command, "--against-itself", "--format", "json")
-    done = subprocess.run(asked, env={**os.environ, variable: str(python)}, capture_output=True, text=True, check=False)
+    asked = (*command, "--against-itself", "--shapes", kind, "--format", "json")
+    environment = {**os.environ, variable: str(python)}
+    done = subprocess.run(asked, env=environment, capture_output=True, text=True, check=False)
     if done.returncode not in (0, 1):
         raise SystemExit(f"{bug.id}: {done.stderr}")
-    for entry in json.loads(done.stdout)["entries"]:
-        if entry["outcome"] == "different":
-            yield entry["name"]
+    return any(entry["outcome"] == "different" for entry in json.loads(done.stdout)["entries"])
 
 
 def main() -> None:
