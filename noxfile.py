@@ -519,3 +519,10 @@ def bench(session: nox.Session) -> None:
     """
     _install(session)
     session.run("python", "tests/benchmarks/bench.py", *session.posargs)
+
+
+@nox.session
+def backtest(session: nox.Session) -> None:
+    """Wrong-row bugs of released readers, each looked for in the release that has it; `-- ID ...`: some of them."""
+    _install(session)
+    session.run("python", "tests/backtest/backtest.py", *session.posargs)

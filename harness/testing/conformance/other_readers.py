@@ -534,7 +534,7 @@ def _filtered(frame: DataFrame, where: str | None) -> DataFrame:
     if where is None:
         return frame
     try:
-        return frame.where(re.sub(r"\bstarts_with\(", "startswith(", where))  # DuckDB's name and Spark's
+        return frame.where(re.sub(r"\bstarts_with\(", "startswith(", where).replace("TIMESTAMPTZ '", "TIMESTAMP '"))
     except ParseException as error:
         raise Unsupported(f"Spark cannot parse {where}") from error
 
