@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from harness.errors import HarnessError, InvalidTableError, MissingFileError, UnsupportedError, counted
+from harness.errors import HarnessError, InvalidTableError, MissingFileError, counted
 from harness.metadata.model.times import parse_moment
 from harness.storage.records import dataclass
 from harness.storage.threads import phase
@@ -17,7 +17,7 @@ from harness.tools.check.rules import Finding, Found, Level, Reads, Rule, Severi
 if TYPE_CHECKING:
     from harness.table import Table
 
-_TOPICS = {"iceberg": ("iceberg_metadata", "iceberg_manifests"), "delta": ()}
+_TOPICS = {"iceberg": ("iceberg_metadata", "iceberg_manifests"), "delta": ("delta_log",)}
 """The modules of rules, by format."""
 MOST = 1_000
 """Findings of one rule that are kept; the others are counted."""
@@ -98,15 +98,16 @@ def _things(table: Table, at: str | int | None, all_snapshots: bool) -> Iterator
         from harness.tools.check.iceberg import CheckedIceberg
 
         every = sorted(source.metadata.snapshots.values(), key=lambda each: (each.timestamp_ms, each.sequence_number))
-        chosen_ = source.select(**_selector(at)).snapshot
+        moment = parse_moment(at)
+        chosen_ = source.select(moment.get("snapshot_id"), moment.get("timestamp"), moment.get("ref")).snapshot
         snapshots = every if all_snapshots else [chosen_] if chosen_ is not None else []
         return CheckedIceberg(source, snapshots, source.source).things()
-    raise UnsupportedError("Cannot check a Delta table", table=table.location)
+    from harness.tools.check.delta import CheckedDelta
 
-
-def _selector(at: str | int | None) -> dict[str, Any]:
-    moment = parse_moment(None if at is None else str(at))
-    return {name: moment.get(name) for name in ("snapshot_id", "timestamp", "ref")}
+    moment = parse_moment(at)
+    selected = source.select(moment.get("snapshot_id"), moment.get("timestamp"), moment.get("ref")).snapshot.id
+    versions = [version for each in source.readable() for version in each] if all_snapshots else [selected]
+    return CheckedDelta(source, versions).things()
 
 
 class _Run:
