@@ -11,7 +11,7 @@ from typing import Any
 from harness.errors import HarnessError
 from harness.metadata.files.documents import Json
 from harness.metadata.iceberg.delete_scope import read_schema_first
-from harness.metadata.iceberg.manifests import ALL, ManifestEntry, ManifestFile, Status, open_manifest
+from harness.metadata.iceberg.manifests import ALL, Content, ManifestEntry, ManifestFile, Status, open_manifest
 from harness.metadata.iceberg.metadata import decompress
 from harness.metadata.iceberg.model import PartitionSpec, Snapshot, TableMetadata
 from harness.metadata.iceberg.scan import manifests_of, with_specs_of
@@ -20,6 +20,7 @@ from harness.metadata.iceberg.table import IcebergTable
 from harness.metadata.model.schema import Field, ListType, MapType, Schema, children, walk
 from harness.storage.limits import contained
 from harness.storage.records import dataclass
+from harness.storage.stores import Storage
 from harness.tools.check.rules import Place, Reads, Thing
 
 
@@ -61,6 +62,11 @@ class SnapshotFiles:
         """A place in the manifest of a live file."""
         return Place(file=entry.manifest, entry=entry.file.path, field=field)
 
+    @property
+    def specs(self) -> Mapping[int, PartitionSpec]:
+        """The table's partition specs, by id."""
+        return self.table.metadata.specs
+
     def of_snapshot(self, field: str) -> Place:
         """A place in the metadata file, below the snapshot."""
         return Place(file=self.table.metadata.file, field=f"/snapshots/{self.snapshot.id}/{field}")
@@ -77,6 +83,17 @@ class CheckedIceberg:
     def metadata(self) -> TableMetadata:
         """The metadata file, parsed."""
         return self.table.metadata
+
+    @property
+    def storage(self) -> Storage:
+        """The store of the table's files."""
+        return self._source.storage
+
+    def physical(self, recorded: str) -> str:
+        """The place of a file. Raises OutsideTableError."""
+        physical = self._source.path_map.physical(recorded)
+        self.storage.check(physical, recorded)
+        return physical
 
     @cached_property
     def document(self) -> Json:
@@ -155,6 +172,8 @@ class CheckedIceberg:
 
 
 def _slim(entry: ManifestEntry) -> ManifestEntry:
+    if entry.file.content is Content.POSITION_DELETES:  # whose bounds say which files they are for
+        return entry
     nothing: dict[str, Any] = dict.fromkeys(
         ("column_sizes", "value_counts", "null_value_counts", "nan_value_counts", "lower_bounds", "upper_bounds")
     )

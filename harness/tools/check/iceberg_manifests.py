@@ -9,7 +9,7 @@ from typing import Any
 from harness.errors import size_text
 from harness.metadata.iceberg.manifests import Content, FieldSummary, ManifestEntry, Status
 from harness.metadata.iceberg.skipping import partition_target, source_columns
-from harness.metadata.iceberg.transforms import Void
+from harness.metadata.iceberg.transforms import UnknownTransform, Void
 from harness.metadata.iceberg.values import decode_bound
 from harness.metadata.model.schema import (
     Field,
@@ -103,7 +103,7 @@ def summaries(manifest: Manifest) -> Iterator[Found]:
             for schema in manifest.table.schemas
             for source in source_columns(field, schema)
         ]
-        if targets and not isinstance(field.transform, Void):
+        if targets and not isinstance(field.transform, Void | UnknownTransform):
             values = [partition.get(field.field_id) for partition in distinct]
             for what, actual in _outside(summary, targets[0], values):
                 yield Found(

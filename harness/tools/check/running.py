@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import importlib
 import time
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from harness.errors import HarnessError, InvalidTableError, MissingFileError, counted
+from harness.errors import HarnessError, HarnessWarning, InvalidTableError, MissingFileError, counted
 from harness.metadata.model.times import parse_moment
 from harness.storage.records import dataclass
 from harness.storage.threads import phase
@@ -17,7 +18,7 @@ from harness.tools.check.rules import Finding, Found, Level, Reads, Rule, Severi
 if TYPE_CHECKING:
     from harness.table import Table
 
-_TOPICS = {"iceberg": ("iceberg_metadata", "iceberg_manifests"), "delta": ("delta_log",)}
+_TOPICS = {"iceberg": ("iceberg_metadata", "iceberg_manifests", "iceberg_deletes"), "delta": ("delta_log",)}
 """The modules of rules, by format."""
 MOST = 1_000
 """Findings of one rule that are kept; the others are counted."""
@@ -85,7 +86,8 @@ def check(
         run.ask((Reads.ERROR, error, None))
         return run.report(time.perf_counter() - started)
     run.format = table.format
-    with phase("checking metadata", unit="things") as advance:
+    with warnings.catch_warnings(), phase("checking metadata", unit="things") as advance:
+        warnings.simplefilter("ignore", HarnessWarning)  # each of them is a finding
         for thing in _things(table, at, all_snapshots):
             run.ask(thing)
             advance(1)
