@@ -34,6 +34,14 @@ class Version:
         """The result of replaying the log."""
         return self.snapshot.state
 
+    def says(self) -> Mapping[str, str]:
+        """The commit that added a file, by the file's recorded path; a checkpoint may have the files of others."""
+        found: dict[str, str] = {}
+        for version, commit in sorted(self.table.commits.items()):
+            if version <= self.snapshot.id:
+                found.update(dict.fromkeys(commit.adds.column("path").to_pylist(), commit.file))
+        return found
+
     def place(self, entry: str | None = None, field: str | None = None, column: str | None = None) -> Place:
         """A place in the log up to the version."""
         return Place(file=self.table.name(self.snapshot.id), entry=entry, field=field, column=column)

@@ -67,6 +67,10 @@ class SnapshotFiles:
         """The table's partition specs, by id."""
         return self.table.metadata.specs
 
+    def says(self) -> Mapping[str, str]:
+        """The manifest that names a file, by the file's recorded path."""
+        return {entry.file.path: entry.manifest for entry in self.live}
+
     def of_snapshot(self, field: str) -> Place:
         """A place in the metadata file, below the snapshot."""
         return Place(file=self.table.metadata.file, field=f"/snapshots/{self.snapshot.id}/{field}")

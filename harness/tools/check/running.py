@@ -7,7 +7,11 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from harness.errors import HarnessError, HarnessWarning, InvalidTableError, MissingFileError, counted
 from harness.metadata.model.times import parse_moment
@@ -18,7 +22,10 @@ from harness.tools.check.rules import Finding, Found, Level, Reads, Rule, Severi
 if TYPE_CHECKING:
     from harness.table import Table
 
-_TOPICS = {"iceberg": ("iceberg_metadata", "iceberg_manifests", "iceberg_deletes"), "delta": ("delta_log",)}
+_TOPICS = {
+    "iceberg": ("iceberg_metadata", "iceberg_manifests", "iceberg_deletes", "files", "data"),
+    "delta": ("delta_log", "files", "data"),
+}
 """The modules of rules, by format."""
 MOST = 1_000
 """Findings of one rule that are kept; the others are counted."""
@@ -68,6 +75,7 @@ def check(
     level: Level = Level.FILES,
     rules: Sequence[str] = (),
     ignore: Sequence[str] = (),
+    columns: Sequence[str] | None = None,
 ) -> CheckReport:
     """Checks a table, see `harness.Table.check` for the arguments.
 
@@ -86,12 +94,38 @@ def check(
         run.ask((Reads.ERROR, error, None))
         return run.report(time.perf_counter() - started)
     run.format = table.format
+    seen: set[str] = set()
     with warnings.catch_warnings(), phase("checking metadata", unit="things") as advance:
         warnings.simplefilter("ignore", HarnessWarning)  # each of them is a finding
         for thing in _things(table, at, all_snapshots):
             run.ask(thing)
             advance(1)
+            if thing[0] is Reads.SNAPSHOT and level is not Level.METADATA:
+                for other in _of_files(table, thing, level, columns, seen):
+                    run.ask(other)
     return run.report(time.perf_counter() - started)
+
+
+def _of_files(
+    table: Table, thing: Thing, level: Level, columns: Sequence[str] | None, seen: set[str]
+) -> Iterator[Thing]:
+    """The files of a snapshot that were not seen before, and their values."""
+    from harness.tools.check.data import column_values, without_deletes
+    from harness.tools.check.files import checked_files
+
+    _, checked, id_ = thing
+    says = checked.says()
+    try:
+        plan = table.snapshot(**parse_moment(id_)).plan()
+        new = [path for path in plan.files.column("path").to_pylist() if path not in seen]
+        for file in checked_files(plan, says, seen):
+            yield Reads.FILE, file, id_
+        if level is Level.DATA and new:
+            wanted = replace(plan, files=plan.files.filter(pc.is_in(plan.files.column("path"), pa.array(new))))
+            for column in column_values(without_deletes(wanted), says, columns):
+                yield Reads.COLUMNS, column, id_
+    except HarnessError as error:
+        yield Reads.ERROR, error, id_
 
 
 def _things(table: Table, at: str | int | None, all_snapshots: bool) -> Iterator[Thing]:

@@ -1,0 +1,220 @@
+"""Rules about the values in data files, of both formats, held against what the metadata says of them.
+
+The values are read as the table's, by the plan of a read without skipping and without deletes, in one pass of DuckDB
+over the files. What is recorded is what reads skip by: `ScanPlan.bounds`, where truncated and wide bounds are widened.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+
+from harness.engines.duckdb.instance import cursor
+from harness.engines.registry import duckdb_engine
+from harness.metadata.filters import sqltext
+from harness.metadata.model import schema as dt
+from harness.metadata.model.column_stats import ColumnBounds
+from harness.metadata.plan.scan_plan import ScanPlan
+from harness.storage.records import dataclass
+from harness.storage.threads import phase
+from harness.tools.check.rules import Found, Place, Reads, Severity, rule
+
+_SINGLE = (
+    dt.BooleanType,
+    dt.IntegerType,
+    dt.FloatType,
+    dt.DecimalType,
+    dt.DateType,
+    dt.TimeType,
+    dt.TimestampType,
+    dt.StringType,
+    dt.BinaryType,
+    dt.FixedType,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnValues:
+    """A column in one file: recorded beside actual.
+
+    rows: of the file. nulls, nans: rows that are null or NaN. least, greatest: of the other rows, as internal values;
+    None: there is none. recorded: what reads skip by. at: the place of the file in `recorded`.
+    """
+
+    field: dt.Field
+    path: str
+    says: str
+    rows: int
+    nulls: int
+    nans: int
+    least: Any
+    greatest: Any
+    recorded: ColumnBounds | None
+    at: int
+
+    def place(self, field: str) -> Place:
+        """The place of a statement about the column."""
+        return Place(file=self.says, entry=self.path, field=field, column=self.field.name)
+
+
+def column_values(plan: ScanPlan, says: Mapping[str, str], names: Sequence[str] | None) -> Iterator[ColumnValues]:
+    """The columns of the plan's files. names: the columns that are wanted; None: all of single values.
+
+    The plan has the columns `_file` and those of the table, and no deletes.
+    """
+    fields = [f for f in plan.schema.fields if isinstance(f.type, _SINGLE) and (names is None or f.name in names)]
+    ordinals = {path: at for at, path in enumerate(plan.files.column("path").to_pylist())}
+    bounds = {} if plan.bounds is None else dict(plan.bounds(fields))
+    with phase("reading values"):
+        table = _aggregated(plan, fields)
+    for row in table.to_pylist():
+        for place, field in enumerate(fields):
+            yield ColumnValues(
+                field=field,
+                path=row["f"],
+                says=says.get(row["f"], plan.table),
+                rows=row["n"],
+                nulls=row["n"] - row[f"c{place}"],
+                nans=row[f"x{place}"],
+                least=_internal(row[f"a{place}"], field.type),
+                greatest=_internal(row[f"b{place}"], field.type),
+                recorded=bounds.get(field.id),
+                at=ordinals[row["f"]],
+            )
+
+
+def without_deletes(plan: ScanPlan) -> ScanPlan:
+    """The plan of all rows of the files, with the path of the file beside them."""
+    files = plan.files
+    none = {
+        "delete_set": pa.array([0] * files.num_rows, pa.int32()),
+        "has_positions": pa.array([False] * files.num_rows, pa.bool_()),
+    }
+    for name, values in none.items():
+        files = files.set_column(files.schema.get_field_index(name), files.schema.field(name), values)
+    return replace(
+        plan,
+        columns=(dt.METADATA["_file"], *plan.columns),
+        files=files,
+        equality_deletes=(),
+        delete_sets=((),),
+        position_deletes=(),
+        load_positions=lambda ordinals: {},
+    )
+
+
+def _aggregated(plan: ScanPlan, fields: Sequence[dt.Field]) -> pa.Table:
+    connection = cursor()
+    duckdb_engine().relation(plan, connection, name="checked_rows")
+    selected = ['"_file" AS f', "count(*) AS n"]
+    for place, field in enumerate(fields):
+        name = sqltext.name(field.name)
+        is_float = isinstance(field.type, dt.FloatType)
+        numbers = f" FILTER (NOT isnan({name}))" if is_float else ""
+        stored = _comparable(name, field.type)
+        selected += [
+            f"count({name}) AS c{place}",
+            f"{f'count(*) FILTER (isnan({name}))' if is_float else '0'} AS x{place}",
+            f"min({stored}){numbers} AS a{place}",
+            f"max({stored}){numbers} AS b{place}",
+        ]
+    text = f"SELECT {', '.join(selected)} FROM checked_rows GROUP BY ALL"
+    return connection.sql(text).to_arrow_table()
+
+
+def _comparable(name: str, type_: dt.Type) -> str:
+    """The column as internal values: days, micros or nanos as numbers."""
+    match type_:
+        case dt.DateType():
+            return f"date_diff('day', DATE '1970-01-01', {name})"
+        case dt.TimeType():
+            return f"epoch_us({name})"
+        case dt.TimestampType(unit=unit):
+            return f"epoch_ns({name})" if unit == "ns" else f"epoch_us({name})"
+        case _:
+            return name
+
+
+def _internal(value: Any, type_: dt.Type) -> Any:
+    return bytes(value) if isinstance(type_, dt.BinaryType | dt.FixedType) and value is not None else value
+
+
+_BOUNDS = {
+    "hurts": "Readers that skip files by statistics: they lose the rows beyond the bound, without an error.",
+    "mends": "manifest: lower_bounds, upper_bounds; log: minValues, maxValues; or rewrite the file",
+}
+
+
+@rule("ICE-501", Severity.ERROR, Reads.COLUMNS, breaks=("iceberg 3.20", "iceberg 3.22"), **_BOUNDS)
+@rule("DEL-501", Severity.ERROR, Reads.COLUMNS, breaks=("delta F4", "delta F6", "delta F7"), **_BOUNDS)
+def within_bounds(column: ColumnValues) -> Iterator[Found]:
+    """Every value of a column lies within the recorded bounds."""
+    if column.recorded is None or column.least is None:
+        return
+    lower, upper = (_at(values, column.at) for values in (column.recorded.lower, column.recorded.upper))
+    if lower is not None and column.least < lower:
+        yield Found(place=column.place("lower_bounds"), recorded=repr(lower), actual=f"the least is {column.least!r}")
+    if upper is not None and column.greatest > upper:
+        actual = f"the greatest is {column.greatest!r}"
+        yield Found(place=column.place("upper_bounds"), recorded=repr(upper), actual=actual)
+
+
+_COUNTS = {
+    "hurts": "Readers that skip files by counts: IS NULL, or any comparison, loses rows without an error.",
+    "mends": "manifest: value_counts, null_value_counts; log: nullCount, numRecords",
+}
+
+
+@rule("ICE-502", Severity.ERROR, Reads.COLUMNS, breaks="iceberg 3.19", **_COUNTS)
+@rule("DEL-502", Severity.ERROR, Reads.COLUMNS, breaks=("delta F3", "delta F5"), **_COUNTS)
+def nulls(column: ColumnValues) -> Iterator[Found]:
+    """A column has nulls, and values, only where the recorded counts allow them."""
+    if column.recorded is None:
+        return
+    if column.nulls and not column.recorded.has_nulls[column.at]:
+        place = column.place("null_value_counts")
+        yield Found(place=place, recorded="no null", actual=f"{column.nulls:,} of {column.rows:,} rows are null")
+    if column.nulls < column.rows and not column.recorded.has_values[column.at]:
+        place = column.place("value_counts")
+        actual = f"{column.rows - column.nulls:,} rows have a value"
+        yield Found(place=place, recorded="nulls only", actual=actual)
+
+
+@rule(
+    "ICE-503",
+    Severity.ERROR,
+    Reads.COLUMNS,
+    breaks="iceberg 3.21",
+    hurts="Readers that skip files by statistics: they lose NaN, which engines order above all numbers.",
+    mends="manifest: nan_value_counts",
+)
+def nans(column: ColumnValues) -> Iterator[Found]:
+    """A column has NaN only where the recorded count allows NaN."""
+    if column.recorded is not None and column.nans and not column.recorded.has_nans[column.at]:
+        place = column.place("nan_value_counts")
+        yield Found(place=place, recorded="no NaN", actual=f"{column.nans:,} rows are NaN")
+
+
+_REQUIRED = {
+    "hurts": "Readers that leave out checks for null: they fail, or give any value.",
+    "mends": "the file: rewrite it; or make the column optional",
+}
+
+
+@rule("ICE-504", Severity.ERROR, Reads.COLUMNS, breaks="iceberg 5.2", **_REQUIRED)
+@rule("DEL-504", Severity.ERROR, Reads.COLUMNS, breaks="delta T7", **_REQUIRED)
+def required(column: ColumnValues) -> Iterator[Found]:
+    """A required column has no null."""
+    if column.field.required and column.nulls:
+        place = column.place("required")
+        yield Found(place=place, recorded="required", actual=f"{column.nulls:,} of {column.rows:,} rows are null")
+
+
+def _at(values: Sequence[Any] | pa.Array, place: int) -> Any:
+    value = values[place]
+    value = value.as_py() if isinstance(value, pa.Scalar) else value
+    return None if isinstance(value, float) and math.isnan(value) else value
