@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from harness.engines.duckdb.instance import cursor
 from harness.engines.registry import duckdb_engine
@@ -61,16 +62,19 @@ class ColumnValues:
         return Place(file=self.says, entry=self.path, field=field, column=self.field.name)
 
 
-def column_values(plan: ScanPlan, says: Mapping[str, str], names: Sequence[str] | None) -> Iterator[ColumnValues]:
-    """The columns of the plan's files. names: the columns that are wanted; None: all of single values.
+def column_values(
+    plan: ScanPlan, says: Mapping[str, str], paths: Sequence[str], names: Sequence[str] | None
+) -> Iterator[ColumnValues]:
+    """The columns of some files of a plan, before deletes.
 
-    The plan has the columns `_file` and those of the table, and no deletes.
+    paths: of the files, as recorded. names: the columns that are wanted; None: all of single values.
     """
     fields = [f for f in plan.schema.fields if isinstance(f.type, _SINGLE) and (names is None or f.name in names)]
     ordinals = {path: at for at, path in enumerate(plan.files.column("path").to_pylist())}
     bounds = {} if plan.bounds is None else dict(plan.bounds(fields))
     with phase("reading values"):
-        table = _aggregated(plan, fields)
+        chosen = plan.files.filter(pc.is_in(plan.files.column("path"), pa.array(paths, pa.string())))
+        table = _aggregated(_without_deletes(replace(plan, files=chosen)), fields)
     for row in table.to_pylist():
         for place, field in enumerate(fields):
             yield ColumnValues(
@@ -87,7 +91,7 @@ def column_values(plan: ScanPlan, says: Mapping[str, str], names: Sequence[str] 
             )
 
 
-def without_deletes(plan: ScanPlan) -> ScanPlan:
+def _without_deletes(plan: ScanPlan) -> ScanPlan:
     """The plan of all rows of the files, with the path of the file beside them."""
     files = plan.files
     none = {

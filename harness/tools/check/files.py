@@ -8,10 +8,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import duckdb
+import numpy as np
+
 from harness.engines.data_files import FileName, check_file, look_at
+from harness.engines.duckdb.failures import engine_error
 from harness.engines.duckdb.instance import DuckDBFiles, cursor
 from harness.engines.footers import Footer, read_footers
+from harness.engines.registry import duckdb_engine
 from harness.errors import HarnessError, MissingFileError, StorageError
+from harness.metadata.model.arrow_values import to_numpy
 from harness.metadata.plan.projection import is_positional, resolve
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.storage.records import dataclass
@@ -224,3 +230,53 @@ def field_ids(file: CheckedFile) -> Iterator[Found]:
         and is_positional(file.footer.schema, name_mapping=file.plan.name_mapping)
     ):
         yield Found(place=file.place(), actual="no field ids: columns are taken by position")
+
+
+@dataclass(frozen=True, slots=True)
+class DeletedRows:
+    """The deletes of a plan. says: the manifest or commit by recorded path of a data file."""
+
+    plan: ScanPlan
+    says: Mapping[str, str]
+
+
+_POSITIONS = {
+    "hurts": "All readers: they fail; those that pass over the delete give deleted rows.",
+    "mends": "the delete file or deletion vector: rewrite it",
+}
+
+
+@rule("ICE-406", Severity.ERROR, Reads.DELETES, breaks=("iceberg 4.11", "iceberg 4.19"), **_POSITIONS)
+@rule("DEL-406", Severity.ERROR, Reads.DELETES, breaks=("delta D5", "delta D9", "delta D14"), **_POSITIONS)
+def positions(deletes: DeletedRows) -> Iterator[Found]:
+    """The deleted positions of a data file can be read, and lie within the file."""
+    plan = deletes.plan
+    for ordinal in np.flatnonzero(to_numpy(plan.files.column("has_positions"))).tolist():
+        path, rows = (plan.files.column(name)[ordinal].as_py() for name in ("path", "record_count"))
+        place = Place(file=deletes.says.get(path, plan.table), entry=path)
+        try:
+            deleted = plan.load_positions([ordinal]).get(ordinal)
+        except HarnessError as error:
+            yield Found(place=place, detail=f"{error.message} [{error.rule or error.cause}]")
+            continue
+        if deleted and rows is not None and deleted.max() >= rows:
+            yield Found(place=place, recorded=f"position {deleted.max()} deleted", actual=f"the file has {rows} rows")
+
+
+@rule(
+    "ICE-407",
+    Severity.ERROR,
+    Reads.DELETES,
+    breaks=("iceberg 4.23", "iceberg 4.25"),
+    hurts="All readers: they fail; those that pass over the delete give deleted rows.",
+    mends="the equality delete file: rewrite it",
+)
+def equality_keys(deletes: DeletedRows) -> Iterator[Found]:
+    """The keys of equality deletes can be read, as the columns that they name."""
+    if deletes.plan.equality_deletes:
+        try:
+            duckdb_engine().relation(deletes.plan).aggregate("count(*)").fetchall()
+        except (HarnessError, duckdb.Error) as error:
+            told = error if isinstance(error, HarnessError) else engine_error(error, deletes.plan)
+            place = Place(file=told.file or deletes.plan.table)
+            yield Found(place=place, detail=f"{told.message} [{told.rule or told.cause}]")

@@ -50,12 +50,14 @@ class Reads(enum.Enum):
     SNAPSHOT = "the files of a snapshot or version"
     MANIFEST = "a manifest and its line in the manifest list"
     FILE = "a data or delete file: existence, size, footer"
+    DELETES = "the deletes of a snapshot, and the positions that they name"
     COLUMNS = "the values in a data file"
 
     @property
     def level(self) -> Level:
         """The level from which on such rules are asked."""
-        return {Reads.FILE: Level.FILES, Reads.COLUMNS: Level.DATA}.get(self, Level.METADATA)
+        deeper = {Reads.FILE: Level.FILES, Reads.DELETES: Level.FILES, Reads.COLUMNS: Level.DATA}
+        return deeper.get(self, Level.METADATA)
 
 
 Thing: TypeAlias = tuple[Reads, Any, int | None]

@@ -7,11 +7,7 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
-
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from harness.errors import HarnessError, HarnessWarning, InvalidTableError, MissingFileError, counted
 from harness.metadata.model.times import parse_moment
@@ -110,8 +106,8 @@ def _of_files(
     table: Table, thing: Thing, level: Level, columns: Sequence[str] | None, seen: set[str]
 ) -> Iterator[Thing]:
     """The files of a snapshot that were not seen before, and their values."""
-    from harness.tools.check.data import column_values, without_deletes
-    from harness.tools.check.files import checked_files
+    from harness.tools.check.data import column_values
+    from harness.tools.check.files import DeletedRows, checked_files
 
     _, checked, id_ = thing
     says = checked.says()
@@ -120,9 +116,9 @@ def _of_files(
         new = [path for path in plan.files.column("path").to_pylist() if path not in seen]
         for file in checked_files(plan, says, seen):
             yield Reads.FILE, file, id_
+        yield Reads.DELETES, DeletedRows(plan, says), id_
         if level is Level.DATA and new:
-            wanted = replace(plan, files=plan.files.filter(pc.is_in(plan.files.column("path"), pa.array(new))))
-            for column in column_values(without_deletes(wanted), says, columns):
+            for column in column_values(plan, says, new, columns):
                 yield Reads.COLUMNS, column, id_
     except HarnessError as error:
         yield Reads.ERROR, error, id_
