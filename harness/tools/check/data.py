@@ -7,7 +7,7 @@ over the files. What is recorded is what reads skip by: `ScanPlan.bounds`, where
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,11 +17,13 @@ import pyarrow.compute as pc
 from harness.engines.duckdb.instance import cursor
 from harness.engines.registry import duckdb_engine
 from harness.metadata.filters import sqltext
+from harness.metadata.iceberg.transforms import Day, Hour, Month, Year, apply, is_defined
 from harness.metadata.model import schema as dt
 from harness.metadata.model.column_stats import ColumnBounds
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.storage.records import dataclass
 from harness.storage.threads import phase
+from harness.tools.check.files import Statements
 from harness.tools.check.rules import Found, Place, Reads, Severity, rule
 
 _SINGLE = (
@@ -48,7 +50,7 @@ class ColumnValues:
 
     field: dt.Field
     path: str
-    says: str
+    statements: Statements
     rows: int
     nulls: int
     nans: int
@@ -59,11 +61,13 @@ class ColumnValues:
 
     def place(self, field: str) -> Place:
         """The place of a statement about the column."""
-        return Place(file=self.says, entry=self.path, field=field, column=self.field.name)
+        return Place(
+            file=self.statements.says.get(self.path, self.path), entry=self.path, field=field, column=self.field.name
+        )
 
 
 def column_values(
-    plan: ScanPlan, says: Mapping[str, str], paths: Sequence[str], names: Sequence[str] | None
+    plan: ScanPlan, statements: Statements, paths: Sequence[str], names: Sequence[str] | None
 ) -> Iterator[ColumnValues]:
     """The columns of some files of a plan, before deletes.
 
@@ -80,7 +84,7 @@ def column_values(
             yield ColumnValues(
                 field=field,
                 path=row["f"],
-                says=says.get(row["f"], plan.table),
+                statements=statements,
                 rows=row["n"],
                 nulls=row["n"] - row[f"c{place}"],
                 nans=row[f"x{place}"],
@@ -137,6 +141,8 @@ def _comparable(name: str, type_: dt.Type) -> str:
             return f"date_diff('day', DATE '1970-01-01', {name})"
         case dt.TimeType():
             return f"epoch_us({name})"
+        case dt.TimestampType(unit="ns", utc=True):
+            return "NULL"  # DuckDB shows them in micros
         case dt.TimestampType(unit=unit):
             return f"epoch_ns({name})" if unit == "ns" else f"epoch_us({name})"
         case _:
@@ -216,6 +222,59 @@ def required(column: ColumnValues) -> Iterator[Found]:
     if column.field.required and column.nulls:
         place = column.place("required")
         yield Found(place=place, recorded="required", actual=f"{column.nulls:,} of {column.rows:,} rows are null")
+
+
+@rule(
+    "ICE-505",
+    Severity.WARNING,
+    Reads.COLUMNS,
+    breaks="iceberg 2.8",
+    hurts="Readers that answer counts by metadata, and optimisers.",
+    mends="manifest: value_counts, null_value_counts, nan_value_counts",
+)
+def exact_counts(column: ColumnValues) -> Iterator[Found]:
+    """The recorded counts of values, nulls and NaN are those of the column."""
+    entry = column.statements.entries.get(column.path)
+    if entry is None:
+        return
+    is_float = isinstance(column.field.type, dt.FloatType)
+    for name, counts, actual in (
+        ("value_counts", entry.value_counts, column.rows),
+        ("null_value_counts", entry.null_value_counts, column.nulls),
+        ("nan_value_counts", entry.nan_value_counts, column.nans if is_float else None),
+    ):
+        recorded = (counts or {}).get(column.field.id)
+        if recorded is not None and actual is not None and recorded != actual:
+            yield Found(place=column.place(name), recorded=f"{recorded:,}", actual=f"{actual:,}")
+
+
+@rule(
+    "ICE-506",
+    Severity.ERROR,
+    Reads.COLUMNS,
+    breaks=("iceberg 3.11", "iceberg 3.12", "iceberg 3.13", "iceberg 5.3"),
+    hurts="Readers that skip files by their partition: they lose the rows of other partitions, without an error.",
+    mends="manifest: partition of the entry; or rewrite the file into its partitions",
+)
+def partitions(column: ColumnValues) -> Iterator[Found]:
+    """The values of a column have the partition value of their file."""
+    entry = column.statements.entries.get(column.path)
+    spec = None if entry is None else column.statements.specs.get(entry.spec_id)
+    if entry is None or spec is None:
+        return
+    for part in spec.fields:
+        if part.source_id != column.field.id or not is_defined(part.transform, column.field.type):
+            continue
+        function, recorded = apply(part.transform, column.field.type), entry.partition.get(part.field_id)
+        allowed = {recorded}
+        if isinstance(part.transform, Year | Month | Day | Hour) and recorded is not None and recorded <= 0:
+            allowed.add(recorded - 1)  # writers up to Iceberg 0.10 stored one more before 1970 (iceberg 3.13)
+        values = [function(value) for value in (column.least, column.greatest) if value is not None]
+        values += [None] if column.nulls else []
+        wrong = [value for value in values if value not in allowed]
+        if wrong:
+            place = column.place(f"partition.{part.name}")
+            yield Found(place=place, recorded=repr(recorded), actual=f"a row has {wrong[0]!r}")
 
 
 def _at(values: Sequence[Any] | pa.Array, place: int) -> Any:

@@ -18,6 +18,7 @@ from harness.metadata.delta.segment import LogSegment, choose_segment
 from harness.metadata.delta.table import DeltaTable
 from harness.storage.limits import contained
 from harness.storage.records import dataclass
+from harness.tools.check.files import Statements
 from harness.tools.check.rules import Place, Reads, Thing
 
 
@@ -34,13 +35,16 @@ class Version:
         """The result of replaying the log."""
         return self.snapshot.state
 
-    def says(self) -> Mapping[str, str]:
-        """The commit that added a file, by the file's recorded path; a checkpoint may have the files of others."""
+    def statements(self) -> Statements:
+        """The words of the log on files; a checkpoint may have files whose commits are gone."""
         found: dict[str, str] = {}
         for version, commit in sorted(self.table.commits.items()):
             if version <= self.snapshot.id:
                 found.update(dict.fromkeys(commit.adds.column("path").to_pylist(), commit.file))
-        return found
+        configuration = self.state.metadata.configuration
+        prefix = "delta.constraints."
+        constraints = {k.removeprefix(prefix): text for k, text in configuration.items() if k.startswith(prefix)}
+        return Statements(says=found, constraints=constraints)
 
     def place(self, entry: str | None = None, field: str | None = None, column: str | None = None) -> Place:
         """A place in the log up to the version."""

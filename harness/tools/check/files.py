@@ -6,6 +6,7 @@ The plan of a read without skipping names the files, so that the rules are those
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import field
 from typing import Any
 
 import duckdb
@@ -17,12 +18,30 @@ from harness.engines.duckdb.instance import DuckDBFiles, cursor
 from harness.engines.footers import Footer, read_footers
 from harness.engines.registry import duckdb_engine
 from harness.errors import HarnessError, MissingFileError, StorageError
+from harness.metadata.iceberg.manifests import DataFile
+from harness.metadata.iceberg.model import PartitionSpec, SortOrder
 from harness.metadata.model.arrow_values import to_numpy
 from harness.metadata.plan.projection import is_positional, resolve
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.storage.records import dataclass
 from harness.storage.threads import phase
 from harness.tools.check.rules import Found, Place, Reads, Severity, rule
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statements:
+    """The words of the metadata on files that a plan does not carry, by recorded path.
+
+    says: the manifest or commit that names the file. entries, specs, orders: of Iceberg. constraints: of Delta, SQL of
+    Spark by name.
+    """
+
+    says: Mapping[str, str]
+    entries: Mapping[str, DataFile] = field(default_factory=dict)
+    specs: Mapping[int, PartitionSpec] = field(default_factory=dict)
+    orders: Mapping[int, SortOrder] = field(default_factory=dict)
+    constraints: Mapping[str, str] = field(default_factory=dict)
+
 
 _AT_ONCE = 500  # footers that are read in one go
 
@@ -199,10 +218,10 @@ def columns(file: CheckedFile) -> Iterator[Found]:
     if file.footer is None or not file.is_data or not file.footer.schema:
         return
     plan = file.plan
-    for field in plan.schema.fields:
+    for wanted in plan.schema.fields:
         try:
             resolve(
-                (field,),
+                (wanted,),
                 file.footer.schema,
                 name_mapping=plan.name_mapping,
                 partition_ids=file.partition_ids,
@@ -211,7 +230,7 @@ def columns(file: CheckedFile) -> Iterator[Found]:
                 lookup=plan.lookup,
             )
         except HarnessError as error:
-            yield Found(place=file.place(column=field.name), detail=f"{error.message} [{error.rule or error.cause}]")
+            yield Found(place=file.place(column=wanted.name), detail=f"{error.message} [{error.rule or error.cause}]")
 
 
 @rule(

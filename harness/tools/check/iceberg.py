@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
 
 from harness.errors import HarnessError
 from harness.metadata.files.documents import Json
@@ -21,6 +20,7 @@ from harness.metadata.model.schema import Field, ListType, MapType, Schema, chil
 from harness.storage.limits import contained
 from harness.storage.records import dataclass
 from harness.storage.stores import Storage
+from harness.tools.check.files import Statements
 from harness.tools.check.rules import Place, Reads, Thing
 
 
@@ -51,7 +51,7 @@ class Manifest:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotFiles:
-    """The live files of a snapshot, without the statistics of their columns."""
+    """The live files of a snapshot, without the bounds of their columns."""
 
     table: CheckedIceberg
     snapshot: Snapshot
@@ -67,9 +67,15 @@ class SnapshotFiles:
         """The table's partition specs, by id."""
         return self.table.metadata.specs
 
-    def says(self) -> Mapping[str, str]:
-        """The manifest that names a file, by the file's recorded path."""
-        return {entry.file.path: entry.manifest for entry in self.live}
+    def statements(self) -> Statements:
+        """The words of the manifests on files."""
+        metadata = self.table.metadata
+        return Statements(
+            says={entry.file.path: entry.manifest for entry in self.live},
+            entries={entry.file.path: entry.file for entry in self.live},
+            specs=metadata.specs,
+            orders=metadata.sort_orders,
+        )
 
     def of_snapshot(self, field: str) -> Place:
         """A place in the metadata file, below the snapshot."""
@@ -176,9 +182,7 @@ class CheckedIceberg:
 
 
 def _slim(entry: ManifestEntry) -> ManifestEntry:
-    if entry.file.content is Content.POSITION_DELETES:  # whose bounds say which files they are for
+    """The entry without its bounds, which take most of the memory, but for the paths that a delete file is for."""
+    if entry.file.content is Content.POSITION_DELETES:
         return entry
-    nothing: dict[str, Any] = dict.fromkeys(
-        ("column_sizes", "value_counts", "null_value_counts", "nan_value_counts", "lower_bounds", "upper_bounds")
-    )
-    return replace(entry, file=replace(entry.file, **nothing))
+    return replace(entry, file=replace(entry.file, lower_bounds=None, upper_bounds=None))

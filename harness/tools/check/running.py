@@ -110,15 +110,15 @@ def _of_files(
     from harness.tools.check.files import DeletedRows, checked_files
 
     _, checked, id_ = thing
-    says = checked.says()
+    statements = checked.statements()
     try:
         plan = table.snapshot(**parse_moment(id_)).plan()
         new = [path for path in plan.files.column("path").to_pylist() if path not in seen]
-        for file in checked_files(plan, says, seen):
+        for file in checked_files(plan, statements.says, seen):
             yield Reads.FILE, file, id_
-        yield Reads.DELETES, DeletedRows(plan, says), id_
+        yield Reads.DELETES, DeletedRows(plan, statements.says), id_
         if level is Level.DATA and new:
-            for column in column_values(plan, says, new, columns):
+            for column in column_values(plan, statements, new, columns):
                 yield Reads.COLUMNS, column, id_
     except HarnessError as error:
         yield Reads.ERROR, error, id_
