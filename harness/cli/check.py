@@ -43,6 +43,14 @@ def check(
     ignore: Annotated[
         list[str] | None, typer.Option("--ignore", metavar="ID", help="Do not ask this rule. Repeatable.")
     ] = None,
+    columns: options.Columns = None,
+    sample_files: Annotated[
+        int | None, typer.Option("--sample-files", metavar="N", min=1, help="Read the values of so many data files.")
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", metavar="S", help="Choose other files for --sample-files.")] = 0,
+    orphans: Annotated[
+        bool, typer.Option("--orphans", help="List the files below the table's location that nothing names.")
+    ] = False,
     fail_on: Annotated[
         Severity, typer.Option("--fail-on", help="The lightest finding that makes the exit code 1.")
     ] = Severity.ERROR,
@@ -84,6 +92,10 @@ def check(
         level=level,
         rules=rules or (),
         ignore=ignore or (),
+        columns=options.names(columns, "--columns"),
+        sample_files=sample_files,
+        seed=seed,
+        orphans=orphans,
     )
     for form, path in placed:
         with results.destination(path) as stream:

@@ -11,13 +11,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness.engines.duckdb.instance import cursor
 from harness.engines.registry import duckdb_engine
+from harness.errors import EngineError, UnknownColumnError
 from harness.metadata.filters import sqltext
-from harness.metadata.iceberg.transforms import Day, Hour, Month, Year, apply, is_defined
+from harness.metadata.iceberg.model import Direction
+from harness.metadata.iceberg.transforms import Day, Hour, Identity, Month, Year, apply, is_defined
 from harness.metadata.model import schema as dt
 from harness.metadata.model.column_stats import ColumnBounds
 from harness.metadata.plan.scan_plan import ScanPlan
@@ -73,7 +76,11 @@ def column_values(
 
     paths: of the files, as recorded. names: the columns that are wanted; None: all of single values.
     """
-    fields = [f for f in plan.schema.fields if isinstance(f.type, _SINGLE) and (names is None or f.name in names)]
+    known = {f.name: f for f in plan.schema.fields}
+    for name in names or ():
+        if name not in known:
+            raise UnknownColumnError(f"Unknown column {name!r}: there are {', '.join(known)}", field=name)
+    fields = [f for f in known.values() if isinstance(f.type, _SINGLE) and (names is None or f.name in names)]
     ordinals = {path: at for at, path in enumerate(plan.files.column("path").to_pylist())}
     bounds = {} if plan.bounds is None else dict(plan.bounds(fields))
     with phase("reading values"):
@@ -159,8 +166,8 @@ _BOUNDS = {
 }
 
 
-@rule("ICE-501", Severity.ERROR, Reads.COLUMNS, breaks=("iceberg 3.20", "iceberg 3.22"), **_BOUNDS)
-@rule("DEL-501", Severity.ERROR, Reads.COLUMNS, breaks=("delta F4", "delta F6", "delta F7"), **_BOUNDS)
+@rule("ICE-501", Severity.ERROR, Reads.COLUMN, breaks=("iceberg 3.20", "iceberg 3.22"), **_BOUNDS)
+@rule("DEL-501", Severity.ERROR, Reads.COLUMN, breaks=("delta F4", "delta F6", "delta F7"), **_BOUNDS)
 def within_bounds(column: ColumnValues) -> Iterator[Found]:
     """Every value of a column lies within the recorded bounds."""
     if column.recorded is None or column.least is None:
@@ -179,8 +186,8 @@ _COUNTS = {
 }
 
 
-@rule("ICE-502", Severity.ERROR, Reads.COLUMNS, breaks="iceberg 3.19", **_COUNTS)
-@rule("DEL-502", Severity.ERROR, Reads.COLUMNS, breaks=("delta F3", "delta F5"), **_COUNTS)
+@rule("ICE-502", Severity.ERROR, Reads.COLUMN, breaks="iceberg 3.19", **_COUNTS)
+@rule("DEL-502", Severity.ERROR, Reads.COLUMN, breaks=("delta F3", "delta F5"), **_COUNTS)
 def nulls(column: ColumnValues) -> Iterator[Found]:
     """A column has nulls, and values, only where the recorded counts allow them."""
     if column.recorded is None:
@@ -197,7 +204,7 @@ def nulls(column: ColumnValues) -> Iterator[Found]:
 @rule(
     "ICE-503",
     Severity.ERROR,
-    Reads.COLUMNS,
+    Reads.COLUMN,
     breaks="iceberg 3.21",
     hurts="Readers that skip files by statistics: they lose NaN, which engines order above all numbers.",
     mends="manifest: nan_value_counts",
@@ -215,8 +222,8 @@ _REQUIRED = {
 }
 
 
-@rule("ICE-504", Severity.ERROR, Reads.COLUMNS, breaks="iceberg 5.2", **_REQUIRED)
-@rule("DEL-504", Severity.ERROR, Reads.COLUMNS, breaks="delta T7", **_REQUIRED)
+@rule("ICE-504", Severity.ERROR, Reads.COLUMN, breaks="iceberg 5.2", **_REQUIRED)
+@rule("DEL-504", Severity.ERROR, Reads.COLUMN, breaks="delta T7", **_REQUIRED)
 def required(column: ColumnValues) -> Iterator[Found]:
     """A required column has no null."""
     if column.field.required and column.nulls:
@@ -227,7 +234,7 @@ def required(column: ColumnValues) -> Iterator[Found]:
 @rule(
     "ICE-505",
     Severity.WARNING,
-    Reads.COLUMNS,
+    Reads.COLUMN,
     breaks="iceberg 2.8",
     hurts="Readers that answer counts by metadata, and optimisers.",
     mends="manifest: value_counts, null_value_counts, nan_value_counts",
@@ -251,7 +258,7 @@ def exact_counts(column: ColumnValues) -> Iterator[Found]:
 @rule(
     "ICE-506",
     Severity.ERROR,
-    Reads.COLUMNS,
+    Reads.COLUMN,
     breaks=("iceberg 3.11", "iceberg 3.12", "iceberg 3.13", "iceberg 5.3"),
     hurts="Readers that skip files by their partition: they lose the rows of other partitions, without an error.",
     mends="manifest: partition of the entry; or rewrite the file into its partitions",
@@ -275,6 +282,119 @@ def partitions(column: ColumnValues) -> Iterator[Found]:
         if wrong:
             place = column.place(f"partition.{part.name}")
             yield Found(place=place, recorded=repr(recorded), actual=f"a row has {wrong[0]!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class FileRows:
+    """The rows of some files of a plan, with the words of the metadata on the files. paths: as recorded."""
+
+    plan: ScanPlan
+    statements: Statements
+    paths: Sequence[str]
+
+    def place(self, path: str, field: str, column: str | None = None) -> Place:
+        """The place of a statement about a file."""
+        return Place(file=self.statements.says.get(path, self.plan.table), entry=path, field=field, column=column)
+
+
+@rule(
+    "ICE-507",
+    Severity.WARNING,
+    Reads.ROWS,
+    breaks="iceberg 1.18",
+    hurts="Engines that merge sorted files without sorting: they give rows out of order, or miss matches.",
+    mends="manifest: sort_order_id of the entry; or rewrite the file in order",
+)
+def sorted_rows(rows: FileRows) -> Iterator[Found]:
+    """The rows of a file have the sort order that its entry names, as far as keys are columns."""
+    claimed: dict[int, list[str]] = {}
+    for path in rows.paths:
+        entry = rows.statements.entries.get(path)
+        if entry is not None and entry.sort_order_id:
+            claimed.setdefault(entry.sort_order_id, []).append(path)
+    for order_id, paths in claimed.items():
+        keys = list(_keys(rows, order_id))
+        if not keys:
+            continue
+        relation = _rows_of(rows.plan, paths, ["_file", "_pos"])
+        order = ", ".join([*keys, '"_pos"'])
+        ranked = f'SELECT "_file", "_pos", row_number() OVER (PARTITION BY "_file" ORDER BY {order}) - 1 AS r FROM rows'
+        text = f'SELECT "_file", min("_pos") FROM ({ranked}) WHERE r <> "_pos" GROUP BY ALL ORDER BY ALL'
+        for path, at in _asked(relation, text):
+            yield Found(place=rows.place(path, "sort_order_id"), recorded=str(order_id), actual=f"not from row {at} on")
+
+
+def _keys(rows: FileRows, order_id: int) -> Iterator[str]:
+    """The leading keys of a sort order that are columns themselves, as SQL; their transforms keep no other order."""
+    order, columns = rows.statements.orders.get(order_id), {f.id: f for f in rows.plan.schema.fields}
+    for key in () if order is None else order.fields:
+        column = columns.get(key.source_id or -1)
+        if column is None or not isinstance(key.transform, Identity) or not isinstance(column.type, _SINGLE):
+            return
+        direction = "ASC" if key.direction is Direction.ASCENDING else "DESC"
+        yield f"{sqltext.name(column.name)} {direction} NULLS {key.null_order.value.rpartition('-')[2].upper()}"
+
+
+_IDS = {
+    "hurts": "Readers of row lineage: changes are taken for those of another row.",
+    "mends": "the files: rewrite them without the stored ids; or first_row_id and baseRowId of their entries",
+}
+
+
+@rule("ICE-508", Severity.ERROR, Reads.ROWS, breaks=("iceberg 2.11", "iceberg 5.18"), **_IDS)
+@rule("DEL-508", Severity.ERROR, Reads.ROWS, breaks=("delta W2", "delta W5"), **_IDS)
+def unique_ids(rows: FileRows) -> Iterator[Found]:
+    """A row id is that of one row."""
+    known = rows.plan.files.filter(pc.is_in(rows.plan.files.column("path"), pa.array(rows.paths, pa.string())))
+    if known.column("first_row_id").null_count == len(known):
+        return
+    relation = _rows_of(rows.plan, rows.paths, ["_file", "_row_id"])
+    text = (
+        'SELECT "_row_id", count(*), min("_file"), max("_file") FROM rows WHERE "_row_id" IS NOT NULL '
+        'GROUP BY "_row_id" HAVING count(*) > 1 ORDER BY ALL LIMIT 20'
+    )
+    for id_, number, first, last in _asked(relation, text):
+        place = rows.place(first, "first_row_id")
+        yield Found(place=place, recorded=f"row id {id_}", actual=f"{number} rows have it, one in {last}")
+
+
+@rule(
+    "DEL-507",
+    Severity.ERROR,
+    Reads.ROWS,
+    breaks="delta T7",
+    hurts="Queries that are planned by the constraint, and writers that trust it.",
+    mends="log: the constraint; or a new version without the rows",
+)
+def constraints(rows: FileRows) -> Iterator[Found]:
+    """No live row makes a CHECK constraint of the table false."""
+    if not rows.statements.constraints:
+        return
+    import sqlglot
+
+    relation = duckdb_engine().relation(replace(rows.plan, columns=rows.plan.schema.fields))
+    for name, condition in rows.statements.constraints.items():
+        place = Place(file=rows.plan.table, field=f"delta.constraints.{name}")
+        try:
+            text = sqlglot.transpile(condition, read="spark", write="duckdb")[0]
+            ((number,),) = _asked(relation, f"SELECT count(*) FROM rows WHERE ({text}) IS FALSE")
+        except (duckdb.Error, sqlglot.errors.SqlglotError) as error:
+            raise EngineError(f"Cannot ask the constraint {name}, {condition!r:.80}: {error}") from error
+        if number:
+            yield Found(place=place, recorded=condition, actual=f"{number:,} rows make it false")
+
+
+def _asked(relation: duckdb.DuckDBPyRelation, text: str) -> list[tuple[Any, ...]]:
+    """The answer to a query about a relation that is called `rows` in its text."""
+    found = relation.query("rows", text)
+    return [] if found is None else found.fetchall()
+
+
+def _rows_of(plan: ScanPlan, paths: Sequence[str], more: Sequence[str]) -> duckdb.DuckDBPyRelation:
+    """The rows of some files before deletes, with metadata columns beside those of the table."""
+    chosen = plan.files.filter(pc.is_in(plan.files.column("path"), pa.array(paths, pa.string())))
+    columns = (*(dt.METADATA[name] for name in more), *(f for f in plan.schema.fields if isinstance(f.type, _SINGLE)))
+    return duckdb_engine().relation(replace(_without_deletes(replace(plan, files=chosen)), columns=columns))
 
 
 def _at(values: Sequence[Any] | pa.Array, place: int) -> Any:

@@ -8,9 +8,10 @@ from dataclasses import replace
 import pyarrow as pa
 
 from harness.errors import HarnessError
-from harness.metadata.delta.actions import Commit, State
+from harness.metadata.delta.actions import DELETION_VECTOR, Commit, DeletionVectorDescriptor, State
 from harness.metadata.delta.checkpoints import CheckpointContent, read_checkpoint
 from harness.metadata.delta.commits import ids_of, parse_commit, read_log_file
+from harness.metadata.delta.deletion_vectors import vector_path
 from harness.metadata.delta.log_files import Checkpoint, Compaction, LogFile, LogListing
 from harness.metadata.delta.replay import load_state
 from harness.metadata.delta.scan import DeltaSnapshot, DeltaSource
@@ -138,3 +139,36 @@ def identities(tables: Sequence[pa.Table]) -> Mapping[str, str]:
             paths = table.column("path").to_pylist()
             found.update(zip(ids_of(table).to_pylist(), paths, strict=True))
     return found
+
+
+class _NamedByLog:
+    """The physical paths that a log names; all that lies in the log's own directory is among them."""
+
+    def __init__(self, log: str, paths: frozenset[str]) -> None:
+        self._log, self._paths = f"{log}/", paths
+
+    def __contains__(self, path: object) -> bool:
+        return isinstance(path, str) and (path.startswith(self._log) or path in self._paths)
+
+
+def named_files(table: DeltaTable) -> tuple[str, _NamedByLog]:
+    """The table's root, and the physical paths that its log names: live, removed, of changes, and of vectors.
+
+    Raises HarnessError: a commit cannot be read, so that nobody knows which files it names.
+    """
+    source, named = table.source, set[str]()
+
+    def add(files: pa.Table) -> None:
+        named.update(source.locator.physical(files.column("key")).to_pylist())
+        for row in files.select([f.name for f in DELETION_VECTOR]).to_pylist():
+            vector = DeletionVectorDescriptor.of(row)
+            path = None if vector is None else vector_path(vector, source.root)
+            named.update(() if path is None else (path,))
+
+    for file in table.log.commits.values():
+        commit = source.commits.read_commit(file)
+        add(commit.adds)
+        add(commit.removes)
+        named.update(each.physical for each in commit.cdc)
+    add(table.latest.state.files)
+    return source.root.path, _NamedByLog(table.log.directory, frozenset(named))

@@ -5,7 +5,8 @@ The plan of a read without skipping names the files, so that the rules are those
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
@@ -23,7 +24,9 @@ from harness.metadata.iceberg.model import PartitionSpec, SortOrder
 from harness.metadata.model.arrow_values import to_numpy
 from harness.metadata.plan.projection import is_positional, resolve
 from harness.metadata.plan.scan_plan import ScanPlan
+from harness.storage.paths import join
 from harness.storage.records import dataclass
+from harness.storage.stores import UNREADABLE, Storage
 from harness.storage.threads import phase
 from harness.tools.check.rules import Found, Place, Reads, Severity, rule
 
@@ -299,3 +302,40 @@ def equality_keys(deletes: DeletedRows) -> Iterator[Found]:
             told = error if isinstance(error, HarnessError) else engine_error(error, deletes.plan)
             place = Place(file=told.file or deletes.plan.table)
             yield Found(place=place, detail=f"{told.message} [{told.rule or told.cause}]")
+
+
+@dataclass(frozen=True, slots=True)
+class Orphan:
+    """A file below the table's location that nothing names. age_ms: since its last change; None: nobody knows."""
+
+    path: str
+    size: int
+    age_ms: int | None
+
+
+def unnamed(storage: Storage, root: str, named: Container[str]) -> Iterator[Orphan]:
+    """The files below a directory that are not among the named ones, by physical path."""
+    now = time.time_ns() // 1_000_000
+    waiting = [root]
+    while waiting:
+        directory = waiting.pop()
+        for entry in storage.entries(directory):
+            path = join(directory, entry.name)
+            if entry.size != UNREADABLE and path not in named:
+                age = None if entry.modified_ms is None else now - entry.modified_ms
+                yield Orphan(path, entry.size, age)
+        waiting += [join(directory, name) for name in storage.directories(directory)]
+
+
+_ORPHANS = {
+    "hurts": "Nobody; they take room. A file that is younger than a commit takes may belong to one on its way.",
+    "mends": "the store: delete the file, once it is old enough to be of no commit on its way",
+}
+
+
+@rule("ICE-408", Severity.NOTE, Reads.ORPHAN, breaks="iceberg 1.1", **_ORPHANS)
+@rule("DEL-408", Severity.NOTE, Reads.ORPHAN, breaks="delta U5", **_ORPHANS)
+def orphan(file: Orphan) -> Iterator[Found]:
+    """A file below the table's location is named by a snapshot, a version or the log."""
+    days = "unknown" if file.age_ms is None else f"{file.age_ms / 86_400_000:.1f} days"
+    yield Found(place=Place(file=file.path), actual=f"{file.size:,} bytes, age {days}")

@@ -15,9 +15,10 @@ from harness.metadata.iceberg.metadata import decompress
 from harness.metadata.iceberg.model import PartitionSpec, Snapshot, TableMetadata
 from harness.metadata.iceberg.scan import manifests_of, with_specs_of
 from harness.metadata.iceberg.source import ScanSource
-from harness.metadata.iceberg.table import IcebergTable
+from harness.metadata.iceberg.table import HINT, METADATA_DIRECTORY, IcebergTable
 from harness.metadata.model.schema import Field, ListType, MapType, Schema, children, walk
 from harness.storage.limits import contained
+from harness.storage.paths import absolute, join
 from harness.storage.records import dataclass
 from harness.storage.stores import Storage
 from harness.tools.check.files import Statements
@@ -186,3 +187,23 @@ def _slim(entry: ManifestEntry) -> ManifestEntry:
     if entry.file.content is Content.POSITION_DELETES:
         return entry
     return replace(entry, file=replace(entry.file, lower_bounds=None, upper_bounds=None))
+
+
+def named_files(table: IcebergTable) -> tuple[str, frozenset[str]]:
+    """The table's root, and the physical paths of all files that its metadata names, of all snapshots.
+
+    Raises HarnessError: a manifest list or manifest cannot be read, so that nobody knows which files it names.
+    """
+    metadata, source = table.metadata, table.source
+    checked = CheckedIceberg(table, tuple(metadata.snapshots.values()), source)
+    recorded = {entry.file for entry in metadata.metadata_log}
+    recorded |= {file.path for file in metadata.statistics} | {file.path for file in metadata.partition_statistics}
+    for snapshot in checked.snapshots:
+        recorded |= set() if snapshot.manifest_list is None else {snapshot.manifest_list}
+        for line in manifests_of(source, snapshot):
+            if line.path not in recorded:
+                recorded.add(line.path)
+                recorded |= {entry.file.path for entry in checked.opened(line, snapshot.manifest_list).entries}
+    root = source.path_map.physical(metadata.location)
+    own = {absolute(table.metadata_path), join(join(root, METADATA_DIRECTORY), HINT)}
+    return root, frozenset(own | {source.path_map.physical(path) for path in recorded})

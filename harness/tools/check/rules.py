@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import enum
 import fnmatch
 from collections.abc import Callable, Iterable, Sequence
@@ -51,12 +52,19 @@ class Reads(enum.Enum):
     MANIFEST = "a manifest and its line in the manifest list"
     FILE = "a data or delete file: existence, size, footer"
     DELETES = "the deletes of a snapshot, and the positions that they name"
-    COLUMNS = "the values in a data file"
+    COLUMN = "the values of a column in a data file"
+    ROWS = "the rows of data files"
+    ORPHAN = "a file that nothing names"
 
     @property
     def level(self) -> Level:
         """The level from which on such rules are asked."""
-        deeper = {Reads.FILE: Level.FILES, Reads.DELETES: Level.FILES, Reads.COLUMNS: Level.DATA}
+        deeper = {
+            Reads.FILE: Level.FILES,
+            Reads.DELETES: Level.FILES,
+            Reads.COLUMN: Level.DATA,
+            Reads.ROWS: Level.DATA,
+        }
         return deeper.get(self, Level.METADATA)
 
 
@@ -184,7 +192,9 @@ def chosen(format: str, level: Level, only: Sequence[str], ignored: Sequence[str
     """
     for pattern in (*only, *ignored):
         if not fnmatch.filter(RULES, pattern.upper()):
-            raise RequestError(f"There is no rule {pattern!r}; `harness check --list-rules` prints them")
+            near = difflib.get_close_matches(pattern.upper(), RULES, 1)
+            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(sorted(RULES))}"
+            raise RequestError(f"There is no rule {pattern!r}: {hint}")
 
     def meets(rule_: Rule, patterns: Sequence[str]) -> bool:
         return any(fnmatch.fnmatch(rule_.id, pattern.upper()) for pattern in patterns)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import importlib
+import random
 import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from harness.errors import HarnessError, HarnessWarning, InvalidTableError, MissingFileError, counted
-from harness.metadata.model.times import parse_moment
+from harness.errors import HarnessError, HarnessWarning, InvalidTableError, MissingFileError, RequestError, counted
+from harness.metadata.model.times import When, parse_moment
 from harness.storage.records import dataclass
 from harness.storage.threads import phase
 from harness.tools.check.rules import Finding, Found, Level, Reads, Rule, Severity, Thing, chosen
@@ -66,12 +67,15 @@ def check(
     open_table: Callable[[], Table],
     *,
     location: str,
-    at: str | int | None = None,
+    at: When = None,
     all_snapshots: bool = False,
-    level: Level = Level.FILES,
+    level: Level | str = Level.FILES,
     rules: Sequence[str] = (),
     ignore: Sequence[str] = (),
     columns: Sequence[str] | None = None,
+    sample_files: int | None = None,
+    seed: int = 0,
+    orphans: bool = False,
 ) -> CheckReport:
     """Checks a table, see `harness.Table.check` for the arguments.
 
@@ -82,6 +86,7 @@ def check(
         as opening the table raises.
     """
     started = time.perf_counter()
+    level = _level(level)
     run = _Run(location, level, rules, ignore)
     try:
         table = open_table()
@@ -91,22 +96,50 @@ def check(
         return run.report(time.perf_counter() - started)
     run.format = table.format
     seen: set[str] = set()
+    sample = _Sample(level is Level.DATA, sample_files, seed)
     with warnings.catch_warnings(), phase("checking metadata", unit="things") as advance:
         warnings.simplefilter("ignore", HarnessWarning)  # each of them is a finding
         for thing in _things(table, at, all_snapshots):
             run.ask(thing)
             advance(1)
             if thing[0] is Reads.SNAPSHOT and level is not Level.METADATA:
-                for other in _of_files(table, thing, level, columns, seen):
+                for other in _of_files(table, thing, sample, columns, seen):
                     run.ask(other)
+        if orphans:
+            for other in _orphans(table):
+                run.ask(other)
     return run.report(time.perf_counter() - started)
 
 
+def _level(level: Level | str) -> Level:
+    try:
+        return Level(level)
+    except ValueError:
+        known = ", ".join(each.value for each in Level)
+        raise RequestError(f"Invalid level: got {level!r:.40}, there are {known}", options=("level",)) from None
+
+
+@dataclass(frozen=True, slots=True)
+class _Sample:
+    """The choice of data files whose values are read: so many of them by seed; None: all."""
+
+    reads: bool
+    number: int | None
+    seed: int
+
+    def of(self, paths: Sequence[str]) -> Sequence[str]:
+        if not self.reads:
+            return ()
+        if self.number is None or self.number >= len(paths):
+            return paths
+        return random.Random(self.seed).sample(sorted(paths), self.number)
+
+
 def _of_files(
-    table: Table, thing: Thing, level: Level, columns: Sequence[str] | None, seen: set[str]
+    table: Table, thing: Thing, sample: _Sample, columns: Sequence[str] | None, seen: set[str]
 ) -> Iterator[Thing]:
     """The files of a snapshot that were not seen before, and their values."""
-    from harness.tools.check.data import column_values
+    from harness.tools.check.data import FileRows, column_values
     from harness.tools.check.files import DeletedRows, checked_files
 
     _, checked, id_ = thing
@@ -117,14 +150,29 @@ def _of_files(
         for file in checked_files(plan, statements.says, seen):
             yield Reads.FILE, file, id_
         yield Reads.DELETES, DeletedRows(plan, statements.says), id_
-        if level is Level.DATA and new:
-            for column in column_values(plan, statements, new, columns):
-                yield Reads.COLUMNS, column, id_
+        if read := sample.of(new):
+            for column in column_values(plan, statements, read, columns):
+                yield Reads.COLUMN, column, id_
+            yield Reads.ROWS, FileRows(plan, statements, read), id_
     except HarnessError as error:
         yield Reads.ERROR, error, id_
 
 
-def _things(table: Table, at: str | int | None, all_snapshots: bool) -> Iterator[Thing]:
+def _orphans(table: Table) -> Iterator[Thing]:
+    """The files below the table's location that nothing names."""
+    from harness.tools.check.files import unnamed
+
+    try:
+        source: Any = table.source
+        named_files = importlib.import_module(f"harness.tools.check.{table.format}").named_files
+        root, named = named_files(source)
+        for orphan in unnamed(source.source.storage, root, named):
+            yield Reads.ORPHAN, orphan, None
+    except HarnessError as error:
+        yield Reads.ERROR, error, None
+
+
+def _things(table: Table, at: When, all_snapshots: bool) -> Iterator[Thing]:
     source: Any = table.source
     if table.format == "iceberg":
         from harness.tools.check.iceberg import CheckedIceberg
@@ -142,6 +190,10 @@ def _things(table: Table, at: str | int | None, all_snapshots: bool) -> Iterator
     return CheckedDelta(source, versions).things()
 
 
+_COUNTED = (Reads.MANIFEST, Reads.SNAPSHOT, Reads.FILE, Reads.COLUMN)
+"""Things whose number says how much was read."""
+
+
 class _Run:
     """The findings so far."""
 
@@ -157,12 +209,18 @@ class _Run:
         self._unchecked: list[str] = []
 
     def ask(self, thing: Thing) -> None:
-        """Asks the rules about a thing. An error is a breach of the rule that files can be decoded."""
+        """Asks the rules about a thing. An error is a breach of the rule that files can be decoded.
+
+        Raises RequestError: the thing is one.
+        """
         reads, value, snapshot = thing
+        if isinstance(value, RequestError):
+            raise value
         if reads is Reads.ERROR and not isinstance(value, InvalidTableError | MissingFileError):
             self._unchecked.append(str(value))
             return
-        self._read[reads.name.lower()] += 1
+        if reads in _COUNTED:
+            self._read[reads.name.lower()] += 1
         for rule in self._asked[self.format]:
             if rule.reads is reads:
                 try:
