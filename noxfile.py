@@ -252,17 +252,18 @@ def write_matrix(matrix: str) -> None:
 
 def scores(matrix: str) -> str:
     """The last lines of the matrix as a table: what each reader reads wrongly, and rightly; the best first."""
-    head, *_, wrong, broken, claimed, all_ = [line for line in matrix.splitlines() if line.startswith("| ")]
-    chosen = (head, wrong, broken, claimed, all_)
-    columns = [[cell.strip() for cell in line.strip("| ").split(" | ")][1:] for line in chosen]
+    lines = [line.strip("| ").split(" | ") for line in matrix.splitlines() if line.startswith("| ")]
+    last = next(place for place, (name, *_) in enumerate(lines) if name == "**all scenarios**") + 1
+    chosen = [line for line in lines[last:] if not line[0].endswith((", iceberg**", ", delta**"))]
+    names = [name.strip("*").capitalize() for name, *_ in chosen]
+    best = next(place for place, name in enumerate(names, 1) if name.startswith("Right of all"))
 
     def share(row: tuple[str, ...]) -> float:
-        return float(row[4].removesuffix("%"))
+        return float(row[best].removesuffix("%"))
 
-    rows = sorted(zip(*columns, strict=True), key=share, reverse=True)
-    table = [f"| {' | '.join(row)} | {'█' * round(share(row) / 5)} |" for row in rows]
-    first = "| Reader | Wrong rows, no error | Broken tables read | Right of what it reads | Right of all | |"
-    return "\n".join([first, "|---|---:|---:|---:|---:|---|", *table]) + "\n"
+    rows = sorted(zip(*(cells for _, *cells in [lines[0], *chosen]), strict=True), key=share, reverse=True)
+    table = [f"| {' | '.join(map(str.strip, row))} | {'█' * round(share(row) / 5)} |" for row in rows]
+    return "\n".join([f"| Reader | {' | '.join(names)} | |", f"|---|{'---:|' * len(names)}---|", *table]) + "\n"
 
 
 def _between_marks(page: Path, name: str, text: str) -> None:

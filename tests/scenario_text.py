@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any
 
 import yaml
@@ -41,17 +43,13 @@ def dump(scenario: Scenario) -> str:
 
 
 def _dumped(expectation: Expectation) -> dict[str, Any]:
-    at, error = expectation.at, expectation.error
-    entries: dict[str, Any] = {
-        "at": None if at.kind == "current" else {at.kind: at.value},
-        "columns": None if expectation.columns is None else list(expectation.columns),
-        "where": expectation.where,
-        "open": expectation.open,
-        "error": None if error is None else error.kind,
-        "match": None if error is None else error.match,
-        "cause": None if error is None else error.cause,
-        "types": dict(expectation.types) or None,
-        "catalog": expectation.catalog,
-        "rows": expectation.rows,
-    }
-    return {key: value for key, value in entries.items() if value is not None}
+    given = {key.name: getattr(expectation, key.name) for key in fields(expectation)}
+    at, error = given["at"], given["error"]
+    given["at"] = None if at.kind == "current" else {at.kind: at.value}
+    if error is not None:
+        given |= {"error": error.kind, "match": error.match, "cause": error.cause}
+    return {key: _plain(value) for key, value in given.items() if value is not None and value != {}}
+
+
+def _plain(value: Any) -> Any:
+    return dict(value) if isinstance(value, Mapping) else list(value) if isinstance(value, tuple) else value

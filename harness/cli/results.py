@@ -136,7 +136,7 @@ def write_lines(texts: Iterable[str], stream: ByteStream) -> None:
     for line in whole.removesuffix("\n").split("\n") if whole else ():
         text = folded(visible(line), width)
         name = next((name for name, pattern in _STYLES.items() if pattern.match(line)), None)
-        bars = re.sub("▒+|░+", lambda run: style(run[0], "red" if run[0][0] == "▒" else "dim"), text)
+        bars = re.sub("▒+|░+|✗ [0-9,]+", lambda run: style(run[0], "dim" if run[0][0] == "░" else "red"), text)
         stream.write((bars if name is None else style(text, name)).encode() + b"\n")
 
 

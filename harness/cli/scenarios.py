@@ -163,6 +163,10 @@ def run(
         list[Path] | None,
         typer.Option("--xfails", metavar="FILE", help="Expect the failures in this file, with lines as for --skips."),
     ] = None,
+    write_xfails: Annotated[
+        Path | None,
+        typer.Option("--write-xfails", metavar="FILE", help="Write each FAIL and ERROR here, as a list for --xfails."),
+    ] = None,
     format_: Annotated[
         list[_RunReport] | None,
         typer.Option(
@@ -192,9 +196,7 @@ def run(
     keep: Annotated[
         Path | None, typer.Option("--keep", metavar="DIR", help="Build the tables here, and leave them.")
     ] = None,
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Exit with 1 also for an ERROR, or a pass against --xfails.")
-    ] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 also for an ERROR.")] = False,
     exit_zero: Annotated[
         bool, typer.Option("--exit-zero", help="Exit with 0 whatever the outcomes are, if the suite ran.")
     ] = False,
@@ -209,12 +211,12 @@ def run(
         harness scenarios run --engines duckdb,spark
         harness scenarios run 'iceberg/deletes/*' --output report.xml
 
-    Exits with 0 if no scenario is FAIL, with 1 if one is, with 2 if the suite, or an engine asked for, could not run,
-    or if every scenario on an engine is ERROR.
+    Exits with 0 if no scenario is FAIL or passes against --xfails, with 1 if one is or does, with 2 if the suite, or an
+    engine asked for, could not run, or if every scenario on an engine is ERROR.
     """
     from harness.testing.conformance.finding import Places
     from harness.testing.conformance.reports import html, json_report, text
-    from harness.testing.conformance.results import read_list
+    from harness.testing.conformance.results import read_list, written_list
     from harness.testing.conformance.runner import Lists
     from harness.testing.conformance.runner import run as run_suite
 
@@ -251,6 +253,9 @@ def run(
         with results.destination(path) as stream:
             write = results.write_lines if report is _RunReport.TEXT else results.write_texts
             write([writers[report](found)], stream)
+    if write_xfails is not None:
+        with results.destination(write_xfails) as stream:
+            results.write_texts([written_list(found.cases)], stream)
     terminal.finished(f"ran {len(scenarios):,} scenarios on {', '.join(each.name for each in found.engines)}")
     passed = found.passed_strictly() if strict else found.passed()
     if not (passed or exit_zero):
@@ -263,8 +268,10 @@ def run(
 def _run_untrusted(context: typer.Context, written: Sequence[tuple[_RunReport, Path | None]]) -> None:
     """Runs the suite in a worker, whose tables go with it."""
     given = context.params
-    if given["keep"] is not None or given["python"]:
-        raise RequestError("Cannot run scenarios with --untrusted and --keep or --python: nothing of them is left")
+    if given["keep"] is not None or given["python"] or given["write_xfails"] is not None:
+        raise RequestError(
+            "Cannot run scenarios with --untrusted and --keep, --write-xfails or --python: nothing of them is left"
+        )
     if len(written) > 1:
         raise RequestError("Cannot write more than one report with --untrusted: give one --format")
     engines = names(given["engines"], "--engines") or untrusted.ENGINES

@@ -50,6 +50,7 @@ history:
   - break: {truncate: commit 2, to: -40}
 expect: {error: CorruptFileError}
 """
+POLICY = BROKEN.replace("error: CorruptFileError", "error: CorruptFileError, policy: a limit")
 VACUOUS = PLAIN.replace("features: []", "features: [deletion-vector]")
 UNBUILDABLE = PLAIN.replace("{data: a, rows: [[1], [2]]}", "{data: a, rows: [[1, 2, 3]]}")
 ABSENT = OtherReader(name="absent", modules=("no_such_module",), install="nosuch")
@@ -109,6 +110,8 @@ def test_wrong_rows_fail_and_only_they_do(suite, outcomes):
     [
         pytest.param("Fake", [PLAIN, VACUOUS, UNBUILDABLE], ["PASS", "ERROR", "ERROR"], 0, id="scenarios-at-fault"),
         pytest.param("Fake", [BROKEN], ["FAIL"], 1, id="rows-of-a-broken-table"),
+        pytest.param("Fake", [POLICY], ["POLICY"], 0, id="rows-where-harness-alone-refuses"),
+        pytest.param("duckdb", [POLICY], ["PASS"], 0, id="harness-is-held-to-its-policy"),
         pytest.param("Declining", [PLAIN], ["UNSUPPORTED"], 0, id="unsupported"),
         pytest.param("Refusing", [PLAIN, BROKEN], ["ERROR", "UNSUPPORTED"], 0, id="the-intact-twin-refused-too"),
         pytest.param("Crashing", [PLAIN, BROKEN], ["ERROR", "ERROR"], 2, id="a-crash-refuses-nothing"),
@@ -148,12 +151,20 @@ def test_lists(suite, outcomes, tmp_path, option, line, engine, outcome, code):
     assert found == (code, {f"{engine.lower()}::removed": outcome})
 
 
-def test_an_unexpected_pass_is_told_and_fails_only_a_strict_run(suite, tmp_path, capsys):
+def test_an_unexpected_pass_is_told_and_fails_the_run(suite, tmp_path, capsys):
     (tmp_path / "list.txt").write_text("fake::plain # bug 7\n", "utf-8")
     arguments = ["scenarios", "run", *suite(plain=PLAIN), *fake("Fake"), "--xfails", str(tmp_path / "list.txt")]
-    assert main(arguments) == 0
+    assert main(arguments) == 1
     assert "XPASS  fake::plain  Two rows" in capsys.readouterr().out
-    assert main([*arguments, "--strict"]) == 1
+
+
+def test_a_written_list_of_failures_is_expected_by_the_next_run(suite, tmp_path, capsys):
+    arguments = ["scenarios", "run", *suite(plain=PLAIN, removed=REMOVED), *fake("Fake")]
+    assert main([*arguments, "--write-xfails", str(tmp_path / "list.txt")]) == 1
+    (line,) = (tmp_path / "list.txt").read_text("utf-8").splitlines()
+    assert line.startswith("fake::removed  # FAIL: ")
+    assert main([*arguments, "--xfails", str(tmp_path / "list.txt")]) == 0
+    assert "1 PASS, 1 XFAIL" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -2,19 +2,42 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 from html.parser import HTMLParser
 from xml.etree import ElementTree
 
 import pytest
-from runs import ERRONEOUS, EXPECTED_FAILURE, FINE, MANY, OPEN, SAMPLE, SKIPPED, UNEXPECTED_PASS
+from runs import (
+    BROKEN,
+    DELETES,
+    ERRONEOUS,
+    EXPECTED_FAILURE,
+    FINE,
+    GOOD,
+    MANY,
+    OPEN,
+    ROWS,
+    SAMPLE,
+    SKIPPED,
+    UNEXPECTED_PASS,
+    case,
+    check,
+)
+from runs import run as made
 
+from harness.errors import EngineError
 from harness.testing.conformance.reports.html import to_html
 from harness.testing.conformance.reports.json_report import to_json, to_junit
 from harness.testing.conformance.reports.text import to_github, to_markdown, to_text
+from harness.testing.conformance.results import Check, Outcome
+from harness.testing.scenarios.model import ExpectedError
 
 AGAIN = "harness scenarios run iceberg/deletes/own-commit --engines 'my engines:Bad' --python 'bad=/p y' --keep repro"
+
+
+NOTHING = dict.fromkeys(("wrong", "broken", "right", "failed", "declined", "refused", "policies"), 0)
 
 
 @pytest.mark.parametrize(
@@ -23,7 +46,7 @@ AGAIN = "harness scenarios run iceberg/deletes/own-commit --engines 'my engines:
         pytest.param(FINE, True, True, id="pass"),
         pytest.param(SAMPLE, False, False, id="fail"),
         pytest.param(ERRONEOUS, True, False, id="error"),
-        pytest.param(UNEXPECTED_PASS, True, False, id="xpass"),
+        pytest.param(UNEXPECTED_PASS, False, False, id="xpass"),
         pytest.param(EXPECTED_FAILURE, True, True, id="xfail"),
         pytest.param(SKIPPED, True, True, id="skip"),
         pytest.param(OPEN, True, True, id="open"),
@@ -31,6 +54,29 @@ AGAIN = "harness scenarios run iceberg/deletes/own-commit --engines 'my engines:
 )
 def test_which_runs_pass(run, passed, strictly):
     assert (run.passed(), run.passed_strictly()) == (passed, strictly)
+
+
+def test_filters_that_an_engine_does_not_take_count_once():
+    unfiltered = Check(number=2, read="where", outcome=Outcome.UNSUPPORTED, unfiltered=True)
+    one, other = case(GOOD, DELETES, check(ROWS), unfiltered), case(GOOD, BROKEN, unfiltered)
+    assert (one.outcome, other.outcome) == (Outcome.PASS, Outcome.UNSUPPORTED)
+    score = made(one, other).score(GOOD)
+    assert (score.right, score.declined, score.of_all) == (1, 1, 50)
+
+
+def test_what_is_policy_is_scored_apart():
+    broken = dataclasses.replace(BROKEN, policies=1)
+    refused, read = EngineError("no", cause="ValueError"), ROWS
+    found = [
+        made(case(GOOD, broken, check(answer, expected=ExpectedError("CorruptFileError"), policy="a limit")))
+        for answer in (refused, read)
+    ]
+    scores = [run.score(GOOD) for run in found]
+    assert [(score.refused, score.policies, score.silent, score.claimed) for score in scores] == [
+        (1, 1, 0, 0),
+        (0, 1, 0, 0),
+    ]
+    assert [run.cases[0].outcome for run in found] == [Outcome.PASS, Outcome.POLICY]
 
 
 class TestText:
@@ -52,10 +98,20 @@ class TestText:
     def test_the_score_and_counts_of_each_engine(self):
         lines = [line.split("  ") for line in to_text(SAMPLE).splitlines()]
         found = {line[0]: [cell.strip() for cell in line if cell.strip()] for line in lines}
-        counts, ends = ["PASS", "FAIL", "UNSUPPORTED", "ERROR", "OPEN"], ["right of its reads", "right of all"]
-        assert found["engine"] == ["engine", "wrong rows", *counts, *ends]
-        assert found["good 1.0"] == ["good 1.0", "0", "1", "0", "1", "0", "0", "100.0 %", "66.7 %"]
-        assert found["bad 2.0 <b>"] == ["bad 2.0 <b>", "1", "0", "1", "0", "1", "0", "33.3 %", "33.3 %"]
+        counts, ends = ["PASS", "FAIL", "UNSUPPORTED", "ERROR", "OPEN"], ["right of claimed", "right of all", "policy"]
+        assert found["engine"] == ["engine", "silently wrong", *counts, *ends]
+        assert found["good 1.0"] == ["good 1.0", "0", "1", "0", "1", "0", "0", "100.0 %", "66.7 %", "0/0"]
+        assert found["bad 2.0 <b>"] == ["bad 2.0 <b>", "✗ 1", "0", "1", "0", "1", "0", "33.3 %", "33.3 %", "0/0"]
+
+    def test_the_score_of_each_format(self):
+        lines = [[cell.strip() for cell in line.split("  ") if cell.strip()] for line in to_text(SAMPLE).splitlines()]
+        scores = [line for line in lines if line[:1] in (["iceberg"], ["delta"])]
+        assert scores == [
+            ["delta", "0", "–", "0.0 %", "0/0"],
+            ["iceberg", "0", "100.0 %", "100.0 %", "0/0"],
+            ["delta", "0", "0.0 %", "0.0 %", "0/0"],
+            ["iceberg", "✗ 1", "50.0 %", "50.0 %", "0/0"],
+        ]
 
     def test_what_did_not_run_and_what_matched_nothing(self):
         text = to_text(SAMPLE)
@@ -75,12 +131,13 @@ class TestText:
 class TestJson:
     def test_everything_is_there(self):
         document = json.loads(to_json(SAMPLE))
-        assert (document["format"], document["kind"]) == (1, "conformance")
+        assert (document["format"], document["kind"]) == (2, "conformance")
         assert document["features"]["broken"] == {"good": {"UNSUPPORTED": 1}, "bad": {"ERROR": 1}}
         assert [(e["name"], e["score"]) for e in document["engines"]] == [
-            ("good", {"wrong": 0, "broken": 0, "right": 2, "failed": 0, "declined": 1}),
-            ("bad", {"wrong": 1, "broken": 0, "right": 1, "failed": 1, "declined": 0}),
+            ("good", {**NOTHING, "right": 2, "declined": 1}),
+            ("bad", {**NOTHING, "wrong": 1, "right": 1, "failed": 1}),
         ]
+        assert document["engines"][1]["formats"]["delta"] == {**NOTHING, "failed": 1}
         failed = document["cases"][1]
         assert (failed["engine"], failed["outcome"], failed["command"]) == ("bad", "FAIL", AGAIN)
         assert failed["checks"][0]["difference"]["only_left"] == 1
@@ -99,7 +156,9 @@ class TestJunit:
         assert [suite.get("name") for suite in suites] == ["harness.good", "harness.bad"]
         properties = {p.get("name"): p.get("value") for p in suites[1].iter("property")}
         assert properties["version"] == "2.0 <b>"
-        assert properties["score"] == "1 wrong, right 33.3 % of what it reads, 33.3 % of all"
+        assert properties["score"] == (
+            "1 silently wrong, right 33.3 % of what it claims, 33.3 % of everything; 0 of 0 policies"
+        )
 
     def test_a_failure_has_its_difference(self):
         case = ElementTree.fromstring(to_junit(SAMPLE))[1].find("testcase[@name='iceberg/deletes/own-commit']")
@@ -120,9 +179,9 @@ class TestJunit:
     def test_what_is_neither_right_nor_wrong_is_skipped_with_the_reason(self, run, message):
         assert [s.get("message") for s in ElementTree.fromstring(to_junit(run)).iter("skipped")] == [message]
 
-    def test_an_unexpected_pass_passes_and_says_so(self):
+    def test_an_unexpected_pass_fails_and_says_so(self):
         case = next(ElementTree.fromstring(to_junit(UNEXPECTED_PASS)).iter("testcase"))
-        assert [part.tag for part in case] == ["system-out"]
+        assert [part.tag for part in case] == ["failure"]
         assert "listed: reported as bug 7" in case[0].text
 
 
@@ -150,9 +209,13 @@ class TestMarkdown:
         assert "| `broken` | – 1 | ! 1 |" in lines
         assert "| `equality-delete` | ✓ 1 | ✗ 1 |" in lines
         assert "| **all scenarios** | – 1 ✓ 1 | ✗ 1 ! 1 |" in lines
-        assert "| **wrong rows, reads** | 0 | 1 |" in lines
-        assert "| **right of its reads** | 100.0 % | 33.3 % |" in lines
-        assert "| **right of all reads** | 66.7 % | 33.3 % |" in lines
+        assert "| **silently wrong** | 0 | ✗ 1 |" in lines
+        assert "| **silently wrong, iceberg** | 0 | ✗ 1 |" in lines
+        assert "| **right of claimed** | 100.0 % | 33.3 % |" in lines
+        assert "| **right of all** | 66.7 % | 33.3 % |" in lines
+        assert lines.index("| **right of all, delta** | 0.0 % | 0.0 % |") < lines.index(
+            "| **silently wrong** | 0 | ✗ 1 |"
+        )
 
 
 class Page(HTMLParser):

@@ -30,6 +30,8 @@ def refresh() -> None:
     for name in ("iceberg", "delta", "frontier"):
         rules = pages.ROOT / f"docs/rules/{name}.md"
         rules.write_text(tables.with_topics(rules.read_text("utf-8")), "utf-8")
+    scenarios = pages.ROOT / "fixtures/README.md"
+    scenarios.write_text(tables.with_keywords(scenarios.read_text("utf-8")), "utf-8")
     home = pages.ROOT / "docs/index.md"
     home.write_text(tables.with_reasons(home.read_text("utf-8")), "utf-8")
     known = importlib.util.find_spec("pyiceberg") is not None

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import enum
+import inspect
 import re
 import runpy
 import tomllib
@@ -20,6 +22,11 @@ from harness.metadata.iceberg.summaries import CLAIMS, LIES, Lie
 from harness.queries.transpile.functions import nested, numbers, registry, times
 from harness.queries.transpile.functions import text as texts
 from harness.queries.transpile.functions.registry import Signature
+from harness.testing.scenarios.delta.history import OPERATIONS as DELTA_OPERATIONS
+from harness.testing.scenarios.iceberg.history import OPERATIONS as ICEBERG_OPERATIONS
+from harness.testing.scenarios.model import WAYS, Expectation
+from harness.testing.writing.delta import builder as delta
+from harness.testing.writing.iceberg import builder as iceberg
 
 _TABLE = runpy.run_path(str(pages.ROOT / "tests/drawn/functions.py"))
 SUPPORTED, KINDS = _TABLE["SUPPORTED"], _TABLE["FunctionKind"]
@@ -144,6 +151,26 @@ def with_topics(page: str) -> str:
             place = re.sub(r"[^\w -]", "", topic.lower()).replace(" ", "-")
             text.append(f"| [{topic}](#{place}) | {' '.join(f'[{name}](#{anchor})' for anchor, name in found)} |")
     return _between(page, "topics", "\n".join(text))
+
+
+def with_keywords(page: str) -> str:
+    """The page of scenarios with the tables of their keywords as they must be now."""
+    keys = ((key.name, key.metadata["meaning"]) for key in dataclasses.fields(Expectation))
+    ways = ((name, way.meaning) for name, way in WAYS.items())
+    for mark, rows in (("keys of expect", keys), ("ways to say at", ways)):
+        page = _written(page, mark, "Key", (f"| `{name}` | {meaning} |" for name, meaning in rows))
+    for mark, operations in (("Iceberg", ICEBERG_OPERATIONS), ("Delta", DELTA_OPERATIONS)):
+        rows = (f"| `{name}` | `{operation.keys}` |" for name, operation in operations.items())
+        page = _written(page, f"operations of {mark}", f"Operation of {mark}", rows)
+    files = (("Iceberg", iceberg.IcebergTable, iceberg), ("Delta", delta.DeltaTable, delta))
+    rows = (f"| {name} | {_file_keys(table.write_data, module.FileOptions)} |" for name, table, module in files)
+    return _written(page, "keys of a file", "Table", rows)
+
+
+def _file_keys(method: Any, options: Any) -> str:
+    named = inspect.signature(method).parameters.keys() - {"self", "rows", "schema", "more"}
+    known = sorted(named | {field.name for field in dataclasses.fields(options)})
+    return ", ".join(f"`{name.replace('_', '-')}`" for name in known)
 
 
 def with_reasons(page: str) -> str:

@@ -46,6 +46,12 @@ def test_the_pages_of_rules_have_a_table_of_their_topics(name):
     assert tables.with_topics(page) == page, "python tests/docs/refresh.py writes it"
 
 
+def test_the_page_of_scenarios_has_the_keywords_of_the_code():
+    page = (pages.ROOT / "fixtures/README.md").read_text("utf-8")
+    assert "\n| `snapshot` | " in page
+    assert tables.with_keywords(page) == page, "python tests/docs/refresh.py writes it"
+
+
 def test_the_first_page_has_the_numbers_of_the_matrix():
     page = (DOCS / "index.md").read_text("utf-8")
     assert "\n| PyIceberg (" in page

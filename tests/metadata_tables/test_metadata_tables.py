@@ -21,7 +21,7 @@ UTC = datetime.UTC
 
 DAY = datetime.date(2022, 1, 8)  # 19000 days after 1970-01-01
 NEXT = datetime.date(2022, 1, 9)
-FIRST = 7_000_000_000_000_000_001  # the builder counts snapshots from here
+FIRST = 7_000_000_000_000_001  # the builder counts snapshots from here
 
 
 @pytest.fixture(scope="module")

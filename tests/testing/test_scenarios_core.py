@@ -29,11 +29,13 @@ from harness.metadata.model.schema import (
     TimeType,
     UuidType,
 )
-from harness.testing.scenarios import loading
+from harness.testing.conformance.judging import described
+from harness.testing.scenarios import loading, model
 from harness.testing.scenarios.answers import json_value, write_expected
 from harness.testing.scenarios.building import build, expected_table
 from harness.testing.scenarios.evidence import evidence_of
 from harness.testing.scenarios.features import missing_features
+from harness.testing.scenarios.iceberg.history import IcebergHistory
 from harness.testing.scenarios.loading import find, load, parse
 from harness.testing.scenarios.model import ExpectedError, ResolvedExpectation, ResolvedSelector
 from harness.testing.scenarios.values import expanded, scenario_value, stored_value
@@ -152,6 +154,7 @@ def load_text():
         ("  rows: [[2, y]]\n", "  {columns: [id]}\n", "either rows or error"),
         ("  rows: [[2, y]]\n", "  {error: Oops}\n", "Unknown error 'Oops' in case, expectation 1"),
         ("  rows: [[2, y]]\n", "  {at: {when: 1}, rows: []}\n", "expected one of snapshot, ref"),
+        ("  rows: [[2, y]]\n", "  {open: why, policy: why, rows: []}\n", "leaves open is no policy"),
         ("  rows: [[2, y]]\n", "  {rows: many}\n", "expected a list, got 'many'"),
     ],
 )
@@ -417,3 +420,36 @@ def test_dump_keeps_every_part_of_an_expectation():
     scenario = _changed("rows: [[2, y]]\n", f"{text}\n")
     assert parse(dump(scenario), "case") == scenario
     assert parse(dump(replace(scenario, title="1")), "case").title == "1"
+
+
+def test_a_way_to_say_at_and_an_operation_are_an_entry_each(tmp_path, monkeypatch):
+    def before(history, label):
+        commits = list(history.commits)
+        return ResolvedSelector(snapshot_id=history.commits[commits[commits.index(label) - 1]])
+
+    monkeypatch.setitem(
+        model.WAYS, "before", model.Way("the label of the commit after it", (str,), before, ("iceberg",))
+    )
+    twice = model.Operation("FILE", lambda history, file, _: history.apply({"append": [file, {**file, "data": "d"}]}))
+    monkeypatch.setattr(IcebergHistory, "operations", {**IcebergHistory.operations, "append-twice": twice})
+    history = """history:
+  - append: {files: [{data: a, rows: [[1, x]]}], as: one}
+  - append: {files: [{data: b, rows: [[2, y]]}], as: two}
+  - append-twice: {data: c, rows: [[3, z]]}
+"""
+    begin = _TEXT.index("history:")
+    expect = "expect: [{at: {before: two}, rows: [[1, x]]}, {rows: [[1, x], [2, y], [3, z], [3, z]]}]"
+    text = (_TEXT[:begin] + history + expect).replace("features: [position-delete]", "features: []")
+    scenario = parse(text, "case")
+    assert parse(dump(scenario), "case") == scenario
+    built = build(scenario, tmp_path)
+    assert [verify(each, read_with(built, "duckdb")) for each in built.expectations] == [None, None]
+    assert described(built.expectations[0]) == f"all columns at snapshot_id {built.history.commits['one']}"
+
+
+def test_a_result_is_demanded_unless_it_is_said_to_be_policy(tmp_path):
+    text = "[{rows: [[2, y]]}, {error: CorruptDeleteError, policy: a limit}]"
+    scenario = _changed("rows: [[2, y]]\n", f"{text}\n")
+    assert parse(dump(scenario), "case") == scenario
+    must, policy = build(scenario, tmp_path).expectations
+    assert ((must.demand, must.policy), (policy.demand, policy.policy)) == (("must", None), ("policy", "a limit"))

@@ -65,7 +65,7 @@ def test_selectors_become_ids(tmp_path):
     assert history.resolve(Selector("snapshot", "first")).snapshot_id == snapshot["snapshot-id"]
     assert history.resolve(Selector("timestamp", "first")).timestamp_ms == snapshot["timestamp-ms"]
     assert history.resolve(Selector("ref", "main")).arguments() == {"ref": "main"}
-    with pytest.raises(RequestError, match="Iceberg tables have snapshots and refs"):
+    with pytest.raises(RequestError, match="Iceberg tables have snapshot, ref, timestamp"):
         history.resolve(Selector("version", 1))
 
 

@@ -16,12 +16,13 @@ from typing import Any
 import pyarrow as pa
 
 from harness.differ.compare import compare
+from harness.differ.printing import show
 from harness.differ.result import SchemaKind
 from harness.differ.schemas import normal_type
 from harness.errors import EngineError, HarnessError, UnsupportedError, counted
 from harness.metadata.model.arrow_values import children_of, elements_of, is_list, nested_type, plain, with_children
 from harness.metadata.model.schema import METADATA
-from harness.testing.conformance.results import Check, Outcome
+from harness.testing.conformance.results import Check, Outcome, ReadInfo
 from harness.testing.conformance.workers import BROKEN
 from harness.testing.scenarios.model import ExpectedError, ResolvedExpectation
 from harness.testing.scenarios.verifying import agrees
@@ -122,7 +123,26 @@ def judge(
         words = found.message or ("as harness decided" if found.outcome is Outcome.PASS else found.outcome.value)
         message = f"open: {expectation.open}; the engine: {words}"
         found = dataclasses.replace(found, outcome=Outcome.OPEN, message=message)
-    return dataclasses.replace(found, number=expectation.number, read=described(expectation), seconds=seconds)
+    policy = expectation.policy is not None
+    read = described(expectation)
+    return dataclasses.replace(found, number=expectation.number, read=read, seconds=seconds, policy=policy)
+
+
+def told(expectation: ResolvedExpectation) -> ReadInfo:
+    """The read and what it must give, for reports; at most `MOST_ROWS` of its rows."""
+    expected = expectation.expected
+    info = ReadInfo(
+        number=expectation.number,
+        read=described(expectation),
+        demand=expectation.demand if expectation.open is None else "open",
+        why=expectation.open or expectation.policy,
+        error=_wanted(expected) if isinstance(expected, ExpectedError) else None,
+    )
+    if not isinstance(expected, pa.Table):
+        return info
+    shown = range(min(expected.num_rows, MOST_ROWS))
+    rows = tuple(tuple(show(column, place) for column in expected.columns) for place in shown)
+    return dataclasses.replace(info, columns=tuple(expected.column_names), rows=rows, count=expected.num_rows)
 
 
 def described(expectation: ResolvedExpectation) -> str:
@@ -131,7 +151,7 @@ def described(expectation: ResolvedExpectation) -> str:
     at = [f" at {name} {value}" for name, value in expectation.at.arguments().items()]
     if expectation.at.changes is not None:
         at = [" of the changes {} to {}".format(*expectation.at.changes)]
-    where = "" if expectation.where is None else f" where {expectation.where}"
+    where = "".join(f" {name} {value}" for name, value in expectation.asked().items() if name != "columns")
     opening, catalog = expectation.opening, ""
     if "max_version" in opening:
         catalog = f", as the catalog says: {len(opening['ratified'])} ratified up to version {opening['max_version']}"
@@ -153,6 +173,8 @@ def _judged(expectation: ResolvedExpectation, result: pa.Table | Exception, meas
         return _failed(expectation, result, measure)
     rows = counted(result.num_rows, "row")
     if isinstance(expected, ExpectedError):
+        if expectation.policy is not None and measure is Strictness.FOREIGN:
+            return _found(Outcome.POLICY, f"gave {rows}, harness refuses: {expectation.policy}")
         return _found(Outcome.FAIL, f"gave {rows}, expected {_wanted(expected)}")
     return _found(Outcome.PASS, f"gave {rows}") if expected is None else _compared(expected, result, measure, engine)
 

@@ -149,6 +149,6 @@ class OwnReader:
             plan = plan_read(address, expectation, allowed_roots=roots, outside=outside.value)
         else:
             at = {kind: getattr(expectation.at, kind) for kind in get_args(AtKind)}
-            shown = {"columns": expectation.columns, "where": expectation.where, **expectation.opening}
-            plan = plan_unpruned(address, **at, **shown, allowed_roots=roots, outside=outside)
+            asked = {**at, **expectation.asked(), **expectation.opening}
+            plan = plan_unpruned(address, **asked, allowed_roots=roots, outside=outside)
         return find_engine(self.name).to_arrow(plan)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.differ.result import ComparisonResult
-from harness.errors import RequestError
+from harness.errors import RequestError, visible
 
 
 class Outcome(enum.Enum):
@@ -19,6 +19,7 @@ class Outcome(enum.Enum):
 
         PASS         the rows, or the error, that must come
         FAIL         other rows, or rows where the table must be refused
+        POLICY       rows where harness refuses by a policy of its own, and the specification lets the table be read
         UNSUPPORTED  the engine says that it does not do this
         ERROR        it failed, crashed or hung; or the scenario itself cannot be run
         OPEN         the specification does not decide it; what the engine does is noted
@@ -26,11 +27,12 @@ class Outcome(enum.Enum):
         XFAIL        on the list of expected failures, and FAIL or ERROR
         XPASS        on that list, and PASS: time to take it off
 
-    Only FAIL makes a run fail, and with `strict` ERROR and XPASS do too.
+    FAIL and XPASS make a run fail, and with `strict` ERROR does too.
     """
 
     PASS = "PASS"
     FAIL = "FAIL"
+    POLICY = "POLICY"
     UNSUPPORTED = "UNSUPPORTED"
     ERROR = "ERROR"
     OPEN = "OPEN"
@@ -48,6 +50,8 @@ class Check:
     comparison: of the expected rows (left) with those that were read; None: none was made.
     notes: what differs without counting, such as types that hold the same values.
     seconds: that the read took. wrong_rows: of a FAIL, whether rows must come and others came, with no error.
+    policy: whether harness's policy demands the outcome, and not the specification.
+    unfiltered: whether the read has a filter and the engine takes none.
     """
 
     number: int
@@ -58,6 +62,8 @@ class Check:
     notes: tuple[str, ...] = ()
     seconds: float = 0.0
     wrong_rows: bool = False
+    policy: bool = False
+    unfiltered: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +81,13 @@ class Expected:
 
 
 def of_checks(checks: Sequence[Check]) -> Outcome:
-    """The worst outcome of a scenario's reads; OPEN only if all are open."""
-    found = {check.outcome for check in checks}
-    ranked = (Outcome.FAIL, Outcome.ERROR, Outcome.UNSUPPORTED, Outcome.PASS)
+    """The worst outcome of a scenario's reads; OPEN only if all are open.
+
+    Filters that an engine does not take are no outcome of a scenario that has other reads.
+    """
+    asked = [check for check in checks if not check.unfiltered] or checks
+    found = {check.outcome for check in asked}
+    ranked = (Outcome.FAIL, Outcome.ERROR, Outcome.UNSUPPORTED, Outcome.POLICY, Outcome.PASS)
     return next((outcome for outcome in ranked if outcome in found), Outcome.OPEN)
 
 
@@ -113,6 +123,16 @@ def read_list(path: Path) -> tuple[Expected, ...]:
     return tuple(found)
 
 
+def written_list(cases: Iterable[Case]) -> str:
+    """The list of expected failures of cases that are FAIL or ERROR, each with what is wrong: see `read_list`."""
+    lines = []
+    for case in cases:
+        if case.outcome in (Outcome.FAIL, Outcome.ERROR):
+            told = next((check.message for check in case.checks if check.outcome is case.outcome), None)
+            lines.append(f"{case.id}  # {case.outcome.value}: {visible(told or 'not told')}\n")
+    return "".join(lines)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineInfo:
     """An engine that the suite was run on.
@@ -128,11 +148,31 @@ class EngineInfo:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReadInfo:
+    """A read that a scenario asks for, and what it must give.
+
+    number: its place in the scenario, from 1. read: in words. demand: `must`, `policy` or `open`; why: of the last two.
+    error: the class of the error that must come; None: rows must, or nothing was decided.
+    columns, rows: of the rows that must come, printed, the first of them; count: of all.
+    """
+
+    number: int
+    read: str
+    demand: str
+    why: str | None = None
+    error: str | None = None
+    columns: tuple[str, ...] = ()
+    rows: tuple[tuple[str, ...], ...] = ()
+    count: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ScenarioInfo:
     """A scenario in reports, with fields of `harness.testing.scenarios.model.Scenario`.
 
-    file: its file, as a path to show; None: it has none. reads: how many expectations it has.
-    asked: what the command line calls it; None: its name.
+    file: its file, as a path to show; None: it has none. reads: how many expectations it has. policies: how many of
+        them are harness's policy. asked: what the command line calls it; None: its name. story: the text of its file.
+    expected: its reads, once its table is built.
     """
 
     name: str
@@ -142,7 +182,10 @@ class ScenarioInfo:
     features: tuple[str, ...]
     file: str | None
     reads: int
+    policies: int = 0
     asked: str | None = None
+    story: str = ""
+    expected: tuple[ReadInfo, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,8 +223,11 @@ class Case:
 class Score:
     """An engine's reads by what came of them. Reads that the specification leaves open are none of them.
 
-    wrong: other rows than the specification's, or another count, and no error. broken: rows of a table that must be
-    refused. right: the rows, or the error, that must come. failed: errors, crashes, hangs. declined: the rest.
+    Of the specification's demands (MUST):
+        wrong: other rows, or another count, and no error. broken: rows of a table that must be refused.
+        right: the rows, or the error, that must come. failed: errors, crashes, hangs. declined: the rest; filters that
+        the engine does not take count once.
+    Of harness's policy: refused: as harness refuses; policies: all of them.
     """
 
     wrong: int = 0
@@ -189,6 +235,13 @@ class Score:
     right: int = 0
     failed: int = 0
     declined: int = 0
+    refused: int = 0
+    policies: int = 0
+
+    @property
+    def silent(self) -> int:
+        """The reads that are wrong without an error."""
+        return self.wrong + self.broken
 
     @property
     def claimed(self) -> int:
@@ -206,7 +259,8 @@ class Score:
         return 100 * self.right / max(1, self.claimed + self.declined)
 
     def __str__(self) -> str:
-        return f"{self.wrong:,} wrong, right {self.of_claimed:.1f} % of what it reads, {self.of_all:.1f} % of all"
+        shares = f"right {self.of_claimed:.1f} % of what it claims, {self.of_all:.1f} % of everything"
+        return f"{self.silent:,} silently wrong, {shares}; {self.refused:,} of {self.policies:,} policies"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,12 +284,16 @@ class Run:
         """Counts of scenarios by outcome, on one engine or on all."""
         return Counter(case.outcome for case in self.cases if engine is None or case.engine is engine)
 
-    def score(self, engine: EngineInfo) -> Score:
-        """The engine's reads of this run by what came of them."""
-        checks = [check for case in self.cases if case.engine is engine for check in case.checks]
-        counts = Counter(check.outcome for check in checks)
-        wrong = sum(check.outcome is Outcome.FAIL and check.wrong_rows for check in checks)
-        reads = sum(scenario.reads for scenario in self.scenarios) - counts[Outcome.OPEN]
+    def score(self, engine: EngineInfo, format: str | None = None) -> Score:
+        """The engine's reads of this run by what came of them. format: of its tables alone; None: all."""
+        scenarios = [each for each in self.scenarios if format in (None, each.format)]
+        cases = [case for case in self.cases if case.engine is engine and format in (None, case.scenario.format)]
+        checks = [check for case in cases for check in case.checks]
+        must = [check for check in checks if not check.policy]
+        counts = Counter(check.outcome for check in must)
+        wrong = sum(check.outcome is Outcome.FAIL and check.wrong_rows for check in must)
+        unfiltered = sum(check.unfiltered for check in must)
+        reads = sum(each.reads - each.policies for each in scenarios) - counts[Outcome.OPEN] - max(0, unfiltered - 1)
         right, failed = counts[Outcome.PASS], counts[Outcome.ERROR]
         return Score(
             wrong=wrong,
@@ -243,7 +301,13 @@ class Run:
             right=right,
             failed=failed,
             declined=max(0, reads - counts[Outcome.FAIL] - right - failed),
+            refused=sum(check.policy and check.outcome is Outcome.PASS for check in checks),
+            policies=sum(each.policies for each in scenarios),
         )
+
+    def formats(self) -> tuple[str, ...]:
+        """The formats of the scenarios' tables, each once."""
+        return tuple(sorted({scenario.format for scenario in self.scenarios}))
 
     def features(self) -> tuple[str, ...]:
         """The features of the scenarios, each once, in alphabetical order."""
@@ -254,8 +318,9 @@ class Run:
         return tuple(case for case in self.cases if case.engine is engine and feature in case.scenario.features)
 
     def passed(self) -> bool:
-        """Tells whether nothing is FAIL."""
-        return not self.counts()[Outcome.FAIL]
+        """Tells whether nothing is FAIL or XPASS."""
+        counts = self.counts()
+        return not (counts[Outcome.FAIL] or counts[Outcome.XPASS])
 
     def unread(self) -> tuple[Case, ...]:
         """The first case of each engine that has shown nothing: every scenario on it is ERROR."""
@@ -265,5 +330,4 @@ class Run:
 
     def passed_strictly(self) -> bool:
         """Tells whether nothing is FAIL, ERROR or XPASS."""
-        counts = self.counts()
-        return not (counts[Outcome.FAIL] or counts[Outcome.ERROR] or counts[Outcome.XPASS])
+        return self.passed() and not self.counts()[Outcome.ERROR]

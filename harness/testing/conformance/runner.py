@@ -19,7 +19,7 @@ import pyarrow as pa
 import harness
 from harness.errors import EngineError, HarnessError, RequestError, UnsupportedError
 from harness.storage.threads import cached_property, phase
-from harness.testing.conformance.judging import DECLINED, Strictness, described, judge, said
+from harness.testing.conformance.judging import DECLINED, Strictness, described, judge, said, told
 from harness.testing.conformance.own import ORACLE, ArrowStream, At, AtKind, OwnReader, ReaderUnderTest, TableAt
 from harness.testing.conformance.results import (
     AS_LISTED,
@@ -38,7 +38,14 @@ from harness.testing.scenarios.building import build
 from harness.testing.scenarios.evidence import evidence_of
 from harness.testing.scenarios.features import MEANINGS, missing_features
 from harness.testing.scenarios.loading import fixtures_directory
-from harness.testing.scenarios.model import Built, Expectation, ExpectedError, ResolvedExpectation, Scenario
+from harness.testing.scenarios.model import (
+    Built,
+    Expectation,
+    ExpectedError,
+    ResolvedExpectation,
+    Scenario,
+    TableCase,
+)
 
 _PACKAGES = ("pyarrow", "duckdb", "pyspark", "tzdata")
 _FAULTS = (HarnessError, ValueError, TypeError, KeyError, pa.ArrowException)
@@ -99,7 +106,9 @@ def run(
                     "Cannot keep a table where something is: remove it, or name another directory", file=str(place)
                 )
             with phase(scenario.name):
-                cases += _cases(scenario, infos[scenario.name], known, place, tested)
+                found_here = list(_cases(scenario, infos[scenario.name], known, place, tested))
+            infos |= {each.scenario.name: each.scenario for each in found_here}  # the last one knows the table
+            cases += found_here
             if keep is None:
                 shutil.rmtree(place, ignore_errors=True)
                 shutil.rmtree(place.with_name(f"{place.name} intact"), ignore_errors=True)
@@ -156,7 +165,10 @@ def _cases(
         if (line := first_match(lists.skips, each.info.name, scenario.name)) is not None:
             yield Case(scenario=info, engine=each.info, outcome=Outcome.SKIP, expected=line)
             continue
-        built = _built(scenario, place) if built is None else built
+        if built is None:
+            built = _built(scenario, place)
+            if isinstance(built, Built):
+                info = replace(info, expected=tuple(map(told, built.expectations)))
         checks = (built,) if isinstance(built, Check) else tuple(_checks(each, built, twins))
         outcome, line = of_checks(checks), first_match(lists.xfails, each.info.name, scenario.name)
         shown = outcome if line is None else AS_LISTED.get(outcome, outcome)
@@ -176,15 +188,23 @@ def _built(scenario: Scenario, place: Path) -> Built | Check:
     return built
 
 
-def _checks(engine: _Tested, built: Built, twins: _Twins) -> Iterator[Check]:
+def _checks(engine: _Tested, built: TableCase, twins: _Twins) -> Iterator[Check]:
     reader = engine.reader
     own = Strictness.ORACLE if reader.name == ORACLE else Strictness.OWN
     measure = own if isinstance(reader, OwnReader) else Strictness.FOREIGN
     unclaimed = set() if engine.claims is None else {*built.scenario.features} - engine.claims
     for each in built.expectations:
-        if unclaimed:
-            message = f"the engine does not claim {', '.join(sorted(unclaimed))}"
-            yield Check(number=each.number, read=described(each), outcome=Outcome.UNSUPPORTED, message=message)
+        unfiltered = each.where is not None and isinstance(reader, Worker) and not reader.takes_filters
+        if unclaimed or unfiltered:
+            claimed = f"the engine does not claim {', '.join(sorted(unclaimed))}"
+            yield Check(
+                number=each.number,
+                read=described(each),
+                outcome=Outcome.UNSUPPORTED,
+                message=claimed if unclaimed else "the engine takes no filters",
+                policy=each.policy is not None,
+                unfiltered=unfiltered,
+            )
             continue
         started = time.monotonic()
         result = _answer(reader, built, each)
@@ -237,7 +257,7 @@ class _Twins:
         return replace(twin, expectations=(replace(twin.expectations[0], expected=rows),))
 
 
-def _counted(check: Check, reader: Worker, built: Built, expectation: ResolvedExpectation) -> Check:
+def _counted(check: Check, reader: Worker, built: TableCase, expectation: ResolvedExpectation) -> Check:
     """The check of a read that is right, or that the engine has no operation for, with the engine's own count judged.
 
     An engine may count by the metadata alone, and forget deletes that it applies to rows.
@@ -263,7 +283,7 @@ def _counted(check: Check, reader: Worker, built: Built, expectation: ResolvedEx
 
 
 def _answer(
-    reader: ReaderUnderTest | OwnReader, built: Built, expectation: ResolvedExpectation
+    reader: ReaderUnderTest | OwnReader, built: TableCase, expectation: ResolvedExpectation
 ) -> pa.Table | Exception:
     """The rows of a read; or whatever the engine raises, which is its answer."""
     try:
@@ -273,12 +293,12 @@ def _answer(
         return error
 
 
-def _rows(reader: ReaderUnderTest | OwnReader, built: Built, expectation: ResolvedExpectation) -> ArrowStream:
+def _rows(reader: ReaderUnderTest | OwnReader, built: TableCase, expectation: ResolvedExpectation) -> ArrowStream:
     if isinstance(reader, OwnReader):
         own: ArrowStream = reader.answer(built.address, expectation)
         return own
-    if expectation.opening:
-        raise UnsupportedError("reads by a catalog's answer are asked of harness's own engines only")
+    if unknown := expectation.asked().keys() - {"columns", "where"} | expectation.opening.keys():
+        raise UnsupportedError(f"reads by {', '.join(sorted(unknown))} are asked of harness's own engines only")
     table, columns, where = table_at(built, expectation), expectation.columns, expectation.where
     wanted = expectation.expected.schema if isinstance(expectation.expected, pa.Table) else None
     if expectation.at.changes is not None:
@@ -292,7 +312,7 @@ def _rows(reader: ReaderUnderTest | OwnReader, built: Built, expectation: Resolv
     return reader.read(table, columns=columns, where=where)
 
 
-def table_at(built: Built, expectation: ResolvedExpectation) -> TableAt:
+def table_at(built: TableCase, expectation: ResolvedExpectation) -> TableAt:
     """The table of an expectation, with its metadata file if there is one."""
     path = None if built.metadata_path is None else str(built.metadata_path)
     kinds: tuple[AtKind, ...] = get_args(AtKind)
@@ -312,7 +332,9 @@ def _info(scenario: Scenario) -> ScenarioInfo:
         features=scenario.features,
         file=f"fixtures/{scenario.name}.yaml" if supplied else path,
         reads=len(scenario.expectations),
+        policies=sum(each.policy is not None for each in scenario.expectations),
         asked=None if supplied else path,
+        story="" if scenario.path is None else scenario.path.read_text("utf-8"),
     )
 
 

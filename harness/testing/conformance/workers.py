@@ -173,6 +173,11 @@ class Worker:
         claimed = self._hello.get("features")
         return None if claimed is None else frozenset(claimed)
 
+    @property
+    def takes_filters(self) -> bool:
+        """Tells whether reads and counts may have a filter."""
+        return bool(self._hello.get("filters", True))
+
     def offers(self, operation: str) -> bool:
         """Tells whether the engine has an operation of the protocol: `read`, `count` or `changes`."""
         return operation in self._hello.get("ops", ["read"])
@@ -212,7 +217,7 @@ class Worker:
         self._directory.cleanup()
 
     def _filter(self, where: str | None) -> dict[str, Any]:
-        if where is not None and not self._hello.get("filters", True):
+        if where is not None and not self.takes_filters:
             raise UnsupportedError(f"{self.name} takes no filters")
         return {"where": where, "predicate": predicate(where)}
 

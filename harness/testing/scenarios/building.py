@@ -7,9 +7,9 @@ for expectation in built.expectations:
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from harness.errors import HarnessError, RequestError
 from harness.metadata.model import schema as dt
 from harness.metadata.model.schema import Field, Schema, arrow_field, arrow_type
 from harness.testing.scenarios.model import (
+    Asked,
     Built,
     Expectation,
     ExpectedError,
@@ -154,20 +155,14 @@ def _resolved(history: History, expectation: Expectation, number: int) -> Resolv
     if expectation.rows is not None:
         fields = _fields(history, expectation, at)
         expected = expected_table(fields, expanded(expectation.rows, "rows"), history.labels)
-    return ResolvedExpectation(
-        number=number,
-        at=at,
-        columns=expectation.columns,
-        where=expectation.where,
-        expected=expected,
-        open=expectation.open,
-        opening=history.opening(expectation.catalog),
-    )
+    kept = {key.name: getattr(expectation, key.name) for key in dataclasses.fields(Asked)}
+    opening = history.opening(expectation.catalog)
+    return ResolvedExpectation(number=number, at=at, expected=expected, opening=opening, **kept)
 
 
 def _fields(history: History, expectation: Expectation, at: ResolvedSelector) -> Sequence[Field]:
     """The columns of the read: those of its schema, of the types given by hand, and metadata columns."""
-    typed = {f.name: f for f in schema_of(expectation.types).fields}
+    typed = {f.name: f for f in schema_of(expectation.types or {}).fields}
     schema: Schema = history.schema_at(at)
     known = {f.name: f for f in schema.fields} | typed
     fields = []
@@ -176,5 +171,5 @@ def _fields(history: History, expectation: Expectation, at: ResolvedSelector) ->
         if field is None:
             raise RequestError(f"Unknown column {name!r}: there are {', '.join(known)}, and metadata columns")
         # A type given by hand has an id that no field of the table has.
-        fields.append(replace(field, id=-1 - place) if name in typed else field)
+        fields.append(dataclasses.replace(field, id=-1 - place) if name in typed else field)
     return fields

@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import fnmatch
 import re
-from collections.abc import Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from harness import errors
-from harness.errors import HarnessError, RequestError
+from harness.errors import RequestError
 from harness.testing.scenarios.arguments import Arguments, checked
 from harness.testing.scenarios.features import MEANINGS, features_of
-from harness.testing.scenarios.model import Expectation, ExpectedError, Scenario, Selector, SelectorKind
+from harness.testing.scenarios.model import Expectation, Scenario
 
 _MOST_DIGITS = 1_000
 _DEEPEST = 200
@@ -128,15 +128,6 @@ _Loader.add_constructor("tag:yaml.org,2002:int", _int)
 _Loader.add_constructor("tag:yaml.org,2002:float", _float)
 
 
-_SELECTORS: dict[SelectorKind, tuple[type, ...]] = {
-    "snapshot": (str, int),
-    "ref": (str,),
-    "version": (int,),
-    "timestamp": (int, str),
-    "changes": (list,),
-}
-
-
 def fixtures_directory() -> Path:
     """The folder of the scenarios: beside the package in a checkout, inside it in an installed wheel.
 
@@ -233,43 +224,13 @@ def from_mapping(mapping: Any, name: str, *, path: Path | None = None) -> Scenar
 
 def _expectation(value: Any, place: str) -> Expectation:
     given = Arguments(value, place)
-    columns, rows, error = given.texts("columns", None), None, None
-    if given.has("rows"):
-        rows = given.any("rows")
-        rows = rows if isinstance(rows, Mapping) else checked(list, rows, f"{place}, key 'rows'")
-    if given.has("error"):
-        kind = given.text("error")
-        known = getattr(errors, kind, None)
-        if not (isinstance(known, type) and issubclass(known, HarnessError)):
-            raise RequestError(f"Unknown error {kind!r} in {place}: expected a class of harness.errors")
-        error = ExpectedError(kind, given.of(str, "match", None), given.of(str, "cause", None))
     expectation = Expectation(
-        at=_selector(given.any("at", None), f"{place}, key 'at'"),
-        columns=None if columns is None else tuple(columns),
-        where=given.of(str, "where", None),
-        rows=rows,
-        error=error,
-        open=given.of(str, "open", None),
-        types=given.of(dict, "types", {}),
-        catalog=given.any("catalog", None),
+        **{key.name: key.metadata["take"](given, key.name) for key in fields(Expectation) if given.has(key.name)}
     )
     given.finish()
     outcomes = (expectation.rows is not None) + (expectation.error is not None)
     if outcomes > 1 or (outcomes == 0 and expectation.open is None):
         raise RequestError(f"Invalid {place}: expected either rows or error (with `open`, at most one of them)")
+    if expectation.open is not None and expectation.policy is not None:
+        raise RequestError(f"Invalid {place}: a result that the specification leaves open is no policy")
     return expectation
-
-
-def _selector(value: Any, place: str) -> Selector:
-    if value is None:
-        return Selector()
-    given = Arguments(value, place)
-    for kind, types in _SELECTORS.items():
-        if given.has(kind):
-            chosen: Any = given.any(kind)
-            fits = isinstance(chosen, types) and not isinstance(chosen, bool)
-            if not fits:
-                raise RequestError(f"Invalid {kind!r} in {place}: got {chosen!r}")
-            given.finish()
-            return Selector(kind, tuple(chosen) if isinstance(chosen, list) else chosen)
-    raise RequestError(f"Invalid {place}: expected one of {', '.join(_SELECTORS)}")

@@ -4,30 +4,29 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeAlias
 
 import pyarrow as pa
 
-from harness.errors import RequestError
+from harness import errors
+from harness.errors import HarnessError, RequestError
 from harness.metadata.model.schema import Field, Schema
-from harness.testing.scenarios.arguments import checked, taken
+from harness.testing.scenarios.arguments import Arguments, checked, label_of, taken
 from harness.testing.writing.places import inside
 
 TableFormat: TypeAlias = Literal["iceberg", "delta"]
-SelectorKind: TypeAlias = Literal["current", "snapshot", "ref", "version", "timestamp", "changes"]
 
 
 @dataclass(frozen=True, slots=True)
 class Selector:
     """A point of a table's history, as a scenario says it.
 
-    value: a commit's label (`snapshot`), a branch or tag (`ref`), a number (`version`), milliseconds since 1970 UTC or
-        a commit's label (`timestamp`), the first and last version of a range of changes (`changes`); None: `current`.
+    kind: `current`, or one of `WAYS`. value: as that entry says; None: `current`.
     """
 
-    kind: SelectorKind = "current"
+    kind: str = "current"
     value: str | int | tuple[int, ...] | None = None
 
 
@@ -44,29 +43,104 @@ class ExpectedError:
     cause: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Expectation:
-    """A read and what it must give, as a scenario says it; either `rows` or `error`, unless `open`.
+def _key(meaning: str, take: Callable[[Arguments, str], Any], *, default: Any = None, asked: bool = False) -> Any:
+    """A key of `expect`: a field of `Asked` or `Expectation`, and no line elsewhere.
 
-    columns: names in the order wanted; None: all. where: a boolean SQL expression in DuckDB's dialect.
-    rows: lists in the order of the columns or mappings, natural values (see `values`), or a mapping that counts them
-        (see `rows`); order means nothing.
-    open: why the specification leaves the result open; None: it does not. Then `rows` and `error` are what harness
-        decided, and other readers may differ.
-    types: type texts by name, for columns whose types the builder cannot tell, because a document was edited by hand.
-    catalog: what is known of the catalog that manages a Delta table: `published` for what is published alone, or
-        `max-version` and `ratified`: versions that `stage` or `hold` took out of the log, or names of staged commits.
-        None: nothing.
+    meaning: words of fixtures/README.md. take: the value out of a mapping, by the key's name. asked: whether it is an
+    argument of `Snapshot.plan`. Then every read gets it and reports name it; a reader that has no such argument is not
+    asked.
     """
+    return field(default=default, metadata={"meaning": meaning, "take": take, "asked": asked})
 
-    at: Selector = Selector()
-    columns: tuple[str, ...] | None = None
-    where: str | None = None
-    rows: Sequence[Any] | Mapping[str, Any] | None = None
-    error: ExpectedError | None = None
-    open: str | None = None
-    types: Mapping[str, str] = field(default_factory=dict)
-    catalog: Mapping[str, Any] | str | None = None
+
+def _text(given: Arguments, name: str) -> str | None:
+    return given.of(str, name, None)
+
+
+def _texts(given: Arguments, name: str) -> tuple[str, ...] | None:
+    found = given.texts(name, None)
+    return None if found is None else tuple(found)
+
+
+def _rows(given: Arguments, name: str) -> Sequence[Any] | Mapping[str, Any]:
+    rows = given.any(name)
+    return rows if isinstance(rows, Mapping) else checked(list, rows, f"{given.place}, key {name!r}")
+
+
+def _error(given: Arguments, name: str) -> ExpectedError:
+    kind = given.text(name)
+    known = getattr(errors, kind, None)
+    if not (isinstance(known, type) and issubclass(known, HarnessError)):
+        raise RequestError(f"Unknown error {kind!r} in {given.place}: expected a class of harness.errors")
+    return ExpectedError(kind, _text(given, "match"), _text(given, "cause"))
+
+
+def _selector(given: Arguments, name: str) -> Selector:
+    said, place = given.any(name), f"{given.place}, key {name!r}"
+    if said is None:
+        return Selector()
+    named = Arguments(said, place)
+    kind = next(filter(named.has, WAYS), None)
+    if kind is None:
+        raise RequestError(f"Invalid {place}: expected one of {', '.join(WAYS)}")
+    chosen: Any = named.any(kind)
+    if isinstance(chosen, bool) or not isinstance(chosen, WAYS[kind].types):
+        raise RequestError(f"Invalid {kind!r} in {place}: got {chosen!r}")
+    named.finish()
+    value: Any = tuple(chosen) if isinstance(chosen, list) else chosen
+    return Selector(kind, value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """The keys of `expect` that a read, or its judge, takes as they stand."""
+
+    columns: tuple[str, ...] | None = _key(
+        "names in the order wanted, metadata columns such as `_pos` and `_row_id` too. Left out: all",
+        _texts,
+        asked=True,
+    )
+    where: str | None = _key("a boolean expression of SQL, as DuckDB has it", _text, asked=True)
+    open: str | None = _key(
+        "why the specification leaves this open; what harness decided stands beside it, and others may differ", _text
+    )
+    policy: str | None = _key("why harness refuses what the specification lets be read, see below", _text)
+
+    @property
+    def demand(self) -> Literal["must", "policy"]:
+        """The force of what is expected: a demand of the specification, or harness's policy."""
+        return "must" if self.policy is None else "policy"
+
+    def asked(self) -> dict[str, Any]:
+        """The arguments of `Snapshot.plan` that the scenario gives."""
+        given = {f.name: getattr(self, f.name) for f in fields(Asked) if f.metadata["asked"]}
+        return {name: value for name, value in given.items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expectation(Asked):
+    """A read and what it must give, as a scenario says it; either `rows` or `error`, unless `open`."""
+
+    at: Selector = _key("a moment, see below. Left out: now", _selector, default=Selector())  # noqa: RUF009  # a field
+    rows: Sequence[Any] | Mapping[str, Any] | None = _key(
+        "lists in the order of the columns, or mappings (a name left out is null). Order of rows means nothing; types, "
+        "numbers of equal rows, NaN and -0.0 do. `_file` is given by label. Many rows are counted: "
+        '`{count: 3000, from: 0, row: ["{i}", "n{i}"], except: [0, [10, 19]]}`',
+        _rows,
+    )
+    error: ExpectedError | None = _key(  # noqa: RUF009  # a field
+        "in place of rows, a class of `harness.errors`; `cause` and `match` (words of the message) where they matter",
+        _error,
+    )
+    types: Mapping[str, str] | None = _key(
+        "`{column: type}`, types that the builder cannot know because a document was edited by hand",
+        lambda given, name: given.of(dict, name),
+    )
+    catalog: Mapping[str, Any] | str | None = _key(
+        "Delta: what is known of the table's catalog. `{max-version: 3, ratified: [2, 3]}` with versions that `stage` "
+        "and `hold` took out of the log, or names of staged commits; or `published`. Left out: nothing",
+        lambda given, name: given.any(name),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,21 +185,30 @@ class ResolvedSelector:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ResolvedExpectation:
+class ResolvedExpectation(Asked):
     """An expectation of a table that is built.
 
     number: its place in the scenario, from 1. expected: the rows in the exact types of the read, or the error; None:
-    open, and nothing was decided. open: as in `Expectation`.
+    open, and nothing was decided.
     opening: arguments of `harness.open_table` and of the oracle's planner: the catalog's answer.
     """
 
     number: int
     at: ResolvedSelector
-    columns: tuple[str, ...] | None
-    where: str | None
     expected: pa.Table | ExpectedError | None
-    open: str | None = None
     opening: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """An operation of `history`.
+
+    keys: its value, in the words of fixtures/README.md. run: does it, given history, value and place; a label that it
+    gives is that of the newest version.
+    """
+
+    keys: str
+    run: Callable[[Any, Any, str], object]
 
 
 class History(ABC):
@@ -133,14 +216,16 @@ class History(ABC):
 
     Made with (directory, table), the mapping under a scenario's `table`. table: the builder. writes: writes the files,
     and has them by label. commits: versions or snapshot ids by label. directory: holds all that is written.
-    operations: by name, functions of history, value and place; a label that one gives is that of the newest version.
+    format, operations: of the class. point: the selector that a commit's number is.
     """
 
+    format: ClassVar[TableFormat]
+    point: ClassVar[Literal["snapshot_id", "version"]]
+    operations: ClassVar[Mapping[str, Operation]]
     table: Any
     writes: Any
     commits: dict[str, int]
     directory: Path
-    operations: ClassVar[Mapping[str, Callable[[Any, Any, str], object]]]
 
     @property
     def files(self) -> Mapping[str, Any]:
@@ -173,19 +258,29 @@ class History(ABC):
             raise RequestError(f"Invalid operation {operation!r}: expected a mapping with one key")
         ((name, value),) = operation.items()
         if name not in self.operations:
-            kind = type(self).__name__.removesuffix("History")
-            raise RequestError(f"Unknown operation {name!r}: {kind} histories have {', '.join(self.operations)}")
-        label = self.operations[name](self, value, f"operation {name!r}")
+            known = ", ".join(self.operations)
+            raise RequestError(f"Unknown operation {name!r}: {self.format.capitalize()} histories have {known}")
+        label = self.operations[name].run(self, value, f"operation {name!r}")
         if isinstance(label, str):
             self.commits[label] = self.table.version
 
-    @abstractmethod
     def resolve(self, selector: Selector) -> ResolvedSelector:
-        """The selector with labels replaced by ids.
+        """The selector with labels replaced by ids and times; numbers stay.
 
         Raises:
             RequestError: there is no such commit, or the format has no such selector.
         """
+        kind, value = selector.kind, selector.value
+        if kind == "current":
+            return ResolvedSelector()
+        if self.format not in WAYS[kind].formats:
+            known = ", ".join(name for name, way in WAYS.items() if self.format in way.formats)
+            raise RequestError(f"Invalid {kind} {value!r}: {self.format.capitalize()} tables have {known}")
+        return WAYS[kind].resolved(self, value)
+
+    @abstractmethod
+    def time_of(self, commit: int) -> int:
+        """The time by which a snapshot or version is found, in milliseconds since 1970 UTC."""
 
     @abstractmethod
     def opening(self, catalog: Mapping[str, Any] | str | None) -> Mapping[str, Any]:
@@ -210,28 +305,91 @@ class History(ABC):
         return target
 
 
-COLUMN_OPERATIONS: Mapping[str, Callable[[Any, Any, str], object]] = {
-    "drop-column": lambda history, value, place: history.table.drop_column(checked(str, value, place)),
-    "rename-column": lambda history, value, place: history.table.rename_column(*taken(value, place, path=str, to=str)),
-    "move-column": lambda history, value, place: history.table.move_column(*taken(value, place, path=str, to=int)),
+def on_table(keys: str, method: str, kind: type | None = None, **kinds: Any) -> Operation:
+    """An operation that is a method of the builder, of one value or of the values of a mapping (see `taken`)."""
+
+    def run(history: History, value: Any, place: str) -> None:
+        given = taken(value, place, **kinds) if kind is None else [checked(kind, value, place)]
+        getattr(history.table, method)(*given)
+
+    return Operation(keys, run)
+
+
+COLUMN_OPERATIONS: Mapping[str, Operation] = {
+    "drop-column": on_table("PATH", "drop_column", str),
+    "rename-column": on_table("{path, to}", "rename_column", path=str, to=str),
+    "move-column": on_table("{path, to}", "move_column", path=str, to=int),
 }
 """Operations that both formats have."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Built:
-    """A scenario's table on disk.
+@dataclass(frozen=True, slots=True)
+class Way:
+    """A way to say `at`.
 
+    meaning: of its value, in the words of fixtures/README.md. types: that the value may have.
+    resolved: the point of a history that it means. formats: that have it.
+    """
+
+    meaning: str
+    types: tuple[type, ...]
+    resolved: Callable[[History, Any], ResolvedSelector]
+    formats: tuple[TableFormat, ...] = ("iceberg", "delta")
+
+
+def _commit(history: History, value: str | int, way: str) -> int:
+    return value if isinstance(value, int) else label_of(history.commits, value, "commit", way)
+
+
+def _snapshot(history: History, value: str | int) -> ResolvedSelector:
+    point: dict[str, Any] = {history.point: _commit(history, value, "snapshot")}
+    return ResolvedSelector(**point)
+
+
+def _changes(history: History, value: Sequence[Any]) -> ResolvedSelector:
+    if len(value) != 2:
+        raise RequestError(f"Invalid changes {list(value)}: expected the first and the last version")
+    first, last = (checked(int, each, "changes") for each in value)
+    return ResolvedSelector(changes=(first, last))
+
+
+WAYS: Mapping[str, Way] = {
+    "snapshot": Way(
+        "label of a commit; or a number, the snapshot's id",
+        (str, int),
+        _snapshot,
+    ),
+    "ref": Way(
+        "Iceberg: name of a branch or tag", (str,), lambda _, value: ResolvedSelector(ref=value), formats=("iceberg",)
+    ),
+    "version": Way("Delta: number", (int,), lambda _, value: ResolvedSelector(version=value), formats=("delta",)),
+    "timestamp": Way(
+        "milliseconds since 1970 UTC, or the label of a commit",
+        (int, str),
+        lambda history, value: ResolvedSelector(
+            timestamp_ms=value if isinstance(value, int) else history.time_of(_commit(history, value, "timestamp"))
+        ),
+    ),
+    "changes": Way(
+        "Delta: `[first, last]`, versions whose changes are read; see `Table.changes`", (list,), _changes, ("delta",)
+    ),
+}
+"""The ways to say `at` by their keys."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableCase:
+    """A table on disk and its reads: built from a scenario, or read from a suite that is data.
+
+    scenario: a case of a suite has none of its keys `table`, `history` and `expect`.
     location: the table's directory. metadata_path: its newest metadata file; None for Delta.
     expectations: in the scenario's order.
-    history: what built it; the builder's table is `history.table`.
     """
 
     scenario: Scenario
     location: Path
     metadata_path: Path | None
     expectations: tuple[ResolvedExpectation, ...]
-    history: History
 
     @property
     def address(self) -> str:
@@ -239,3 +397,13 @@ class Built:
         if self.metadata_path is None or next(self.metadata_path.parent.glob("v*.json"), None) is not None:
             return str(self.location)
         return str(self.metadata_path)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Built(TableCase):
+    """A scenario's table on disk.
+
+    history: what built it; the builder's table is `history.table`.
+    """
+
+    history: History

@@ -13,10 +13,18 @@ from dataclasses import dataclass
 
 from harness.differ.reports.html import asset, document, header
 from harness.errors import html_text as escaped
-from harness.testing.conformance.reports.text import MEANINGS, SIGNS, cell_text, difference_of, headline, tally
-from harness.testing.conformance.results import Case, Check, Outcome, Run, ScenarioInfo
+from harness.testing.conformance.reports.text import (
+    MEANINGS,
+    SCORES,
+    SIGNS,
+    cell_text,
+    difference_of,
+    headline,
+    score_cells,
+    tally,
+)
+from harness.testing.conformance.results import Case, Check, Outcome, Run, ScenarioInfo, Score
 
-_RIGHT = ("right of its reads", "right of all")
 _STYLES = (("harness.differ.reports", "report.css"), (__package__, "matrix.css"))
 
 
@@ -52,20 +60,20 @@ class _Page:
         yield '<section aria-labelledby="engines"><h2 id="engines">Engines</h2>'
         yield '<div class="scroll"><table class="engines">'
         heads = "".join(f'<th scope="col">{outcome.value}</th>' for outcome in shown)
-        first, last = '<th scope="col">wrong rows</th>', "".join(f'<th scope="col">{words}</th>' for words in _RIGHT)
-        yield f'<thead><tr><th scope="col">engine</th>{first}{heads}{last}</tr></thead><tbody>'
+        first, *last = (f'<th scope="col">{words}</th>' for words in SCORES)
+        yield f'<thead><tr><th scope="col">engine</th>{first}{heads}{"".join(last)}</tr></thead><tbody>'
         for engine in self.run.engines:
             own = self.run.counts(engine)
             cells = "".join(f'<td class="figure">{own[outcome]:,}</td>' for outcome in shown)
             name = f'{escaped(engine.name)} <span class="version">{escaped(engine.version)}</span>'
-            score = self.run.score(engine)
-            tone = "figure wrong" if score.wrong else "figure"
-            wrong = f'<td class="{tone}">{score.wrong:,}</td>'
-            right = "".join(f'<td class="figure">{part:.1f} %</td>' for part in (score.of_claimed, score.of_all))
-            yield f'<tr><th scope="row">{name}</th>{wrong}{cells}{right}</tr>'
+            yield _score_row(name, self.run.score(engine), cells)
+            for format_ in self.run.formats() if len(self.run.formats()) > 1 else ():
+                own_format = f'<span class="in">{format_}</span>'
+                yield _score_row(own_format, self.run.score(engine, format_), "<td></td>" * len(shown))
         yield "</tbody></table></div>"
-        yield "<p>Wrong rows are reads that gave other rows, and no error. "
-        yield "An engine's own reads are those that it did not decline.</p>"
+        yield "<p>Silently wrong are reads that gave other rows than the specification's, or rows of a table that "
+        yield "must be refused, and no error. An engine claims the reads that it does not decline. Policy is apart: "
+        yield "refusals that are harness's own.</p>"
         for name, why in self.run.missing.items():
             yield f"<p>Not run: <b>{escaped(name)}</b>: {escaped(why)}</p>"
         yield "</section>"
@@ -150,6 +158,13 @@ class _Page:
             place = f"{line.file}, line {line.line}"
             yield f"<li>unused in {escaped(place)}: <code>{escaped(line.pattern)}</code></li>"
         yield "</ul></section>"
+
+
+def _score_row(name: str, score: Score, counts: str) -> str:
+    silent, *rest = score_cells(score)
+    tone = "figure wrong" if score.silent else "figure"
+    right = "".join(f'<td class="figure">{part}</td>' for part in rest)
+    return f'<tr><th scope="row">{name}</th><td class="{tone}">{silent}</td>{counts}{right}</tr>'
 
 
 def _is_quiet(case: Case) -> bool:

@@ -5,10 +5,11 @@
             ...
           again: harness scenarios run iceberg/deletes/own-commit --engines mine --keep repro
 
-    engine        wrong rows  PASS  FAIL  UNSUPPORTED  ERROR  OPEN  right of its reads  right of all
-    duckdb 2.0.0           0   157     0            0      0     3             100.0 %       100.0 %
+    engine        silently wrong  PASS  FAIL  UNSUPPORTED  ERROR  OPEN  right of claimed  right of all  policy
+    duckdb 2.0.0               0   157     0            0      0     3           100.0 %       100.0 %    9/9
 
-Wrong rows are reads that gave other rows, and no error. An engine's own reads are those that it did not decline.
+Silently wrong are reads that gave other rows than the specification's, or rows of a table that must be refused, and no
+error. An engine claims the reads that it does not decline. Policy is apart: refusals that are harness's own.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from collections.abc import Iterator
 from harness.differ.reports.text import to_text as comparison_text
 from harness.errors import counted, visible
 from harness.metadata.model.text_tables import aligned
-from harness.testing.conformance.results import Case, Check, Outcome, Run
+from harness.testing.conformance.results import Case, Check, Outcome, Run, Score
 
 # Words that the reports of a run share.
 
@@ -27,6 +28,7 @@ from harness.testing.conformance.results import Case, Check, Outcome, Run
 MEANINGS = {
     Outcome.PASS: "as the specification demands",
     Outcome.FAIL: "wrong rows, or rows of a table that must be refused",
+    Outcome.POLICY: "read, where harness refuses by a policy of its own",
     Outcome.UNSUPPORTED: "the engine says that it does not do this",
     Outcome.ERROR: "failed, crashed or hung",
     Outcome.OPEN: "the specification does not decide",
@@ -110,17 +112,29 @@ def _unsupported(run: Run) -> list[str]:
     ]
 
 
+SCORES = ("silently wrong", "right of claimed", "right of all", "policy")
+"""The heads of `score_cells`."""
+
+
+def score_cells(score: Score) -> tuple[str, str, str, str]:
+    """A score in the words of all reports: reads that are silently wrong, shares of right reads, policies."""
+    shares = (f"{score.of_claimed:.1f} %" if score.claimed else "–", f"{score.of_all:.1f} %")
+    return f"✗ {score.silent:,}" if score.silent else "0", *shares, f"{score.refused:,}/{score.policies:,}"
+
+
 def _engines(run: Run) -> list[str]:
-    """The table of engines."""
+    """The table of engines, and of their tables by format."""
     counts = run.counts()
     shown = [outcome for outcome in Outcome if outcome in _ALWAYS or counts[outcome]]
-    lines = [["engine", "wrong rows", *(outcome.value for outcome in shown), "right of its reads", "right of all"]]
+    lines = [["engine", SCORES[0], *(outcome.value for outcome in shown), *SCORES[1:]]]
     for engine in run.engines:
-        own = run.counts(engine)
+        own, (silent, *rest) = run.counts(engine), score_cells(run.score(engine))
         numbers = [f"{own[outcome]:,}" for outcome in shown]
-        score = run.score(engine)
-        percents = [f"{score.of_claimed:.1f} %", f"{score.of_all:.1f} %"]
-        lines.append([f"{engine.name} {engine.version}", f"{score.wrong:,}", *numbers, *percents])
+        lines.append([f"{engine.name} {engine.version}", silent, *numbers, *rest])
+        if len(run.formats()) > 1:
+            for format_ in run.formats():
+                silent, *rest = score_cells(run.score(engine, format_))
+                lines.append([f"  {format_}", silent, *("" for _ in shown), *rest])
     return list(aligned(lines, [False, *(True for _ in lines[0][1:])]))
 
 
@@ -142,6 +156,7 @@ SIGNS = {
     Outcome.XFAIL: "✗",
     Outcome.ERROR: "!",
     Outcome.UNSUPPORTED: "–",
+    Outcome.POLICY: "~",
     Outcome.OPEN: "?",
     Outcome.SKIP: "·",
     Outcome.PASS: "✓",
@@ -158,16 +173,16 @@ def to_markdown(run: Run) -> str:
         for feature in run.features()
     ]
     totals = ["**all scenarios**", *(cell_text([c for c in run.cases if c.engine is e]) for e in run.engines)]
-    scores = [run.score(engine) for engine in run.engines]
+    told = (None, *(run.formats() if len(run.formats()) > 1 else ()))
     ends = [
-        ["**wrong rows, reads**", *(f"{score.wrong:,}" for score in scores)],
-        ["**broken tables read**", *(f"{score.broken:,}" for score in scores)],
-        ["**right of its reads**", *(f"{score.of_claimed:.1f} %" for score in scores)],
-        ["**right of all reads**", *(f"{score.of_all:.1f} %" for score in scores)],
+        [f"**{head}{'' if format_ is None else f', {format_}'}**", *cells]
+        for format_ in reversed(told)
+        for head, *cells in zip(SCORES, *(score_cells(run.score(each, format_)) for each in run.engines), strict=True)
     ]
     marks = ["---", *(":---:" for _ in names)]
     legend = "✓ as the specification demands · ✗ wrong rows, or a broken table read · ! error, crash or hang"
-    rest = "– the engine says that it does not read this · ? open in the specification · numbers are scenarios"
+    rest = "– the engine says that it does not read this · ~ read, where harness refuses by a policy of its own"
+    rest += " · ? open in the specification · numbers are scenarios"
     lines = [
         f"{_cell(headline(run))}.",
         "",
@@ -190,12 +205,12 @@ def _cell(text: str) -> str:
     return visible(" ".join(text.split())).replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")
 
 
-# Annotations of a GitHub workflow: FAIL as an error, ERROR as a warning, XPASS as a notice.
+# Annotations of a GitHub workflow: FAIL and XPASS as errors, ERROR as a warning.
 #
 # GitHub shows ten of a kind per step and drops the rest in silence, so nine are written, and one that counts the rest.
 
 
-_KINDS = {Outcome.FAIL: "error", Outcome.ERROR: "warning", Outcome.XPASS: "notice"}
+_KINDS = {Outcome.FAIL: "error", Outcome.ERROR: "warning", Outcome.XPASS: "error"}
 _MOST = 10
 
 

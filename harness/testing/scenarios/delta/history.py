@@ -4,28 +4,14 @@
     history.apply({"append": [{"data": "a", "rows": [[1, "x"], [2, "y"]]}]})
     history.apply({"delete-rows": {"a": [0]}})
 
-An operation is a mapping with one key:
-
-    append, overwrite: FILES        remove: LABELS       delete-rows: {LABEL: [positions] or {ranges: [[first, last]]}}
-    commit: {add: FILES, remove: FILES, changes: FILES, delete-rows: {...}, actions: [...], raw: [lines]}
-    add-column: {name, type, parent, metadata}    drop-column: PATH    rename-column: {path, to}
-    move-column: {path, to}    widen-column: {path, type, annotation}
-    column-mapping: MODE    configuration: {key: text or null}    protocol: {...}
-    checkpoint: KIND or {kind, version, hint, parts, sidecars, ...}    compact: [first, last]
-    checksum: VERSION or {version, set}    vacuum: null    expire-log: N    move-table: FOLDER
-    times: {VERSION: ms}    edit-commit, edit-checkpoint: {version, set, unset}
-    stage: VERSION or {version, published: true}    hold: VERSION (only the catalog has that commit)
-    edit-last-checkpoint: {set, unset, checksum: new}    write-last-checkpoint: TEXT    break: {...}
-
-Those of the first three lines take more as a mapping: `{files: ..., as: LABEL, version, timestamp,
-in-commit-timestamp, operation, parameters, info, data-change}`; `delete-rows` takes {rows: {...}, storage, prefix,
-format, set}, whose `set` edits the descriptors. For FILES see `writes`, for `set`, `unset` and `break`
-`harness.testing.scenarios.edits`, and for the files that `break` means `targets`.
+`OPERATIONS` has all of them. For FILES see `writes`, for `set`, `unset` and `break`
+`harness.testing.scenarios.edits`, and for the files that `break` means `targets`. A commit that is held is known to the
+catalog alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import fields as dataclass_fields
 from dataclasses import replace
 from functools import partial
@@ -37,7 +23,7 @@ from harness.metadata.model.schema import CHANGES, METADATA, Field, Schema, Stru
 from harness.testing.scenarios.arguments import Arguments, checked, label_of, taken
 from harness.testing.scenarios.delta.writes import DeltaWrites
 from harness.testing.scenarios.edits import damage, edit, edit_lines
-from harness.testing.scenarios.model import COLUMN_OPERATIONS, History, ResolvedSelector, Selector
+from harness.testing.scenarios.model import COLUMN_OPERATIONS, History, Operation, ResolvedSelector, on_table
 from harness.testing.writing.delta.builder import DataFileHandle, DeltaTable
 from harness.testing.writing.delta.checkpoint import CheckpointOptions, hint_text
 from harness.testing.writing.delta.types import Json
@@ -66,6 +52,8 @@ _METADATA = ("_file", "_pos", "_deleted", "_spec_id", "_partition", "_row_id", "
 class DeltaHistory(History):
     """A Delta table being made."""
 
+    format = "delta"
+    point = "version"
     table: DeltaTable
     writes: DeltaWrites
 
@@ -98,26 +86,6 @@ class DeltaHistory(History):
         """None: a Delta table is found by its directory."""
         return None
 
-    def resolve(self, selector: Selector) -> ResolvedSelector:
-        """The selector with labels replaced by versions and times."""
-        value = selector.value
-        match selector.kind:
-            case "current":
-                return ResolvedSelector()
-            case "version":
-                return ResolvedSelector(version=checked(int, value, "version"))
-            case "snapshot":
-                return ResolvedSelector(version=label_of(self.commits, value, "commit", "snapshot"))
-            case "timestamp" if isinstance(value, str) and value in self.commits:
-                return ResolvedSelector(timestamp_ms=self._time_of(self.commits[value]))
-            case "timestamp":
-                return ResolvedSelector(timestamp_ms=checked(int, value, "timestamp"))
-            case "ref":
-                raise RequestError(f"Invalid ref {value!r}: Delta tables have no branches and tags")
-            case _:
-                first, last = checked(list, value, "changes")
-                return ResolvedSelector(changes=(checked(int, first, "changes"), checked(int, last, "changes")))
-
     def opening(self, catalog: Mapping[str, Any] | str | None) -> Mapping[str, Any]:
         """Arguments of `harness.open_table` for what is known of the table's catalog."""
         if catalog is None:
@@ -136,7 +104,7 @@ class DeltaHistory(History):
             return replace(schema, fields=(*schema.fields, *CHANGES.values()))
         version = self.table.version if selector.version is None else selector.version
         if selector.timestamp_ms is not None:
-            version = max((v for v in self.table.log.commits if self._time_of(v) <= selector.timestamp_ms), default=0)
+            version = max((v for v in self.table.log.commits if self.time_of(v) <= selector.timestamp_ms), default=0)
         return self.writes.schema_at(version)
 
     def metadata_field(self, name: str) -> Field | None:
@@ -289,7 +257,7 @@ class DeltaHistory(History):
         found = partial(targets, root=self.location, labels=labels, place=place)
         damage(Arguments(value, place), self.location, self.directory, found)
 
-    def _time_of(self, version: int) -> int:
+    def time_of(self, version: int) -> int:
         """The time by which a version is found: its in-commit timestamp, else its time on disk (delta L33, L35)."""
         info: Json = next((a["commitInfo"] for a in self.table.actions(version) if "commitInfo" in a), {})
         moment: int = info.get("inCommitTimestamp", self.table.log.time_of(version))
@@ -353,31 +321,42 @@ def _numbered(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {"version": value}
 
 
-_OPERATIONS: Mapping[str, Callable[[Any, Any, str], object]] = {
+_MORE = "as: LABEL, version, timestamp, in-commit-timestamp, operation, parameters, info, data-change"
+_FILES = f"FILES, or {{files: FILES, {_MORE}}}"
+OPERATIONS: Mapping[str, Operation] = {
+    "append": Operation(_FILES, lambda h, value, place: h._commit(_files(value, "add"), place)),
+    "overwrite": Operation(_FILES, DeltaHistory._overwrite),
+    "remove": Operation(
+        "LABELS, or {files: LABELS, ...} as append",
+        lambda h, value, place: h._commit({"operation": "DELETE", **_files(value, "remove")}, place),
+    ),
+    "delete-rows": Operation(
+        "{LABEL: [positions] or {ranges: [[first, last]]}}, or {rows: {...}, storage, prefix, format, set, ...}",
+        DeltaHistory._delete_rows,
+    ),
+    "commit": Operation(
+        "{add: FILES, remove: FILES, changes: FILES, delete-rows: {...}, actions: [...], raw: [lines], ...}",
+        DeltaHistory._commit,
+    ),
+    "add-column": Operation("{name, type, parent, metadata}", DeltaHistory._add_column),
     **COLUMN_OPERATIONS,
-    "append": lambda h, value, place: h._commit(_files(value, "add"), place),
-    "overwrite": DeltaHistory._overwrite,
-    "remove": lambda h, value, place: h._commit({"operation": "DELETE", **_files(value, "remove")}, place),
-    "delete-rows": DeltaHistory._delete_rows,
-    "commit": DeltaHistory._commit,
-    "add-column": DeltaHistory._add_column,
-    "widen-column": DeltaHistory._widen_column,
-    "column-mapping": DeltaHistory._column_mapping,
-    "configuration": lambda h, value, place: h.table.set_configuration(checked(dict, value, place)),
-    "protocol": lambda h, value, place: h.table.set_protocol(checked(dict, value, place)),
-    "checkpoint": DeltaHistory._checkpoint,
-    "compact": DeltaHistory._compact,
-    "checksum": DeltaHistory._checksum,
-    "stage": DeltaHistory._stage,
-    "hold": DeltaHistory._hold,
-    "vacuum": DeltaHistory._vacuum,
-    "expire-log": lambda h, value, place: h.table.expire_log(checked(int, value, place)),
-    "move-table": lambda h, value, place: h.table.move(h._new_folder(value, place)),
-    "times": DeltaHistory._times,
-    "edit-commit": DeltaHistory._edit_commit,
-    "edit-checkpoint": DeltaHistory._edit_checkpoint,
-    "edit-last-checkpoint": DeltaHistory._edit_last_checkpoint,
-    "write-last-checkpoint": lambda h, value, place: h.table.write_last_checkpoint(checked(str, value, place)),
-    "break": DeltaHistory._break,
+    "widen-column": Operation("{path, type, annotation}", DeltaHistory._widen_column),
+    "column-mapping": Operation("name or id", DeltaHistory._column_mapping),
+    "configuration": on_table("{key: text or null}", "set_configuration", dict),
+    "protocol": on_table("{minReaderVersion, ...}", "set_protocol", dict),
+    "checkpoint": Operation("KIND, or {kind, version, hint, parts, sidecars, ...}", DeltaHistory._checkpoint),
+    "compact": Operation("[first, last]", DeltaHistory._compact),
+    "checksum": Operation("VERSION, or {version, set}", DeltaHistory._checksum),
+    "stage": Operation("VERSION, or {version, published: true}", DeltaHistory._stage),
+    "hold": Operation("VERSION", DeltaHistory._hold),
+    "vacuum": Operation("null", DeltaHistory._vacuum),
+    "expire-log": on_table("VERSION, the first that stays", "expire_log", int),
+    "move-table": Operation("FOLDER", lambda h, value, place: h.table.move(h._new_folder(value, place))),
+    "times": Operation("{VERSION: ms}", DeltaHistory._times),
+    "edit-commit": Operation("{version, set, unset}", DeltaHistory._edit_commit),
+    "edit-checkpoint": Operation("{version, set, unset}", DeltaHistory._edit_checkpoint),
+    "edit-last-checkpoint": Operation("{set, unset, checksum: new}", DeltaHistory._edit_last_checkpoint),
+    "write-last-checkpoint": on_table("TEXT", "write_last_checkpoint", str),
+    "break": Operation("{delete: TARGET}, ...", DeltaHistory._break),
 }
-DeltaHistory.operations = _OPERATIONS
+DeltaHistory.operations = OPERATIONS

@@ -12,6 +12,7 @@ path that the log has of file a, and `{size a}` the size of file a.
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import re
@@ -31,10 +32,13 @@ from harness.testing.writing.delta.builder import DataFileHandle, DeltaTable, Fi
 from harness.testing.writing.delta.types import Json, schema_json, schema_of
 from harness.testing.writing.delta.values import encoded_path
 
+_TRANSLATED = {"self", "rows", "partition", "schema", "extra", "path", "recorded", "more"}
 _PLAIN_OPTIONS = {
-    "columns", "names", "partition-columns", "row-ids", "row-commit-versions", "addressing", "recorded", "modified-ms",
-    "partition-text",
-} | {f.name.replace("_", "-") for f in dataclass_fields(FileOptions)}  # fmt: skip
+    name.replace("_", "-")
+    for name in (inspect.signature(DeltaTable.write_data).parameters.keys() - _TRANSLATED)
+    | {f.name for f in dataclass_fields(FileOptions)}
+}
+"""Keys of a file that are the arguments of the builder as they stand."""
 _PLACEHOLDER = re.compile(r"\{(table|(?P<what>path|size) (?P<label>[^{}]+))\}")
 
 

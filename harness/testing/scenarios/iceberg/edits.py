@@ -27,33 +27,34 @@ from harness.errors import RequestError
 from harness.testing.scenarios import edits
 from harness.testing.scenarios.arguments import Arguments, checked, label_of
 from harness.testing.scenarios.edits import edit
+from harness.testing.scenarios.model import History
 from harness.testing.scenarios.values import replaced
 from harness.testing.writing.iceberg.avro import AvroDocument
-from harness.testing.writing.iceberg.builder import DataFileHandle, IcebergTable
+from harness.testing.writing.iceberg.builder import IcebergTable
 from harness.testing.writing.iceberg.commit import entry_key
 
 _IDS = ("field-id", "element-id", "key-id", "value-id")
 
 
-def edit_metadata(table: IcebergTable, commits: Mapping[str, int], value: Any, place: str) -> None:
+def edit_metadata(history: History, value: Any, place: str) -> None:
     """Set and remove values of the current metadata document; a text `{LABEL}` is the id of that commit."""
     given = Arguments(value, place)
-    changes, removals = _filled(given.of(dict, "set", {}), commits), given.texts("unset", [])
+    changes, removals = _filled(given.of(dict, "set", {}), history.commits), given.texts("unset", [])
     given.finish()
-    table.edit_metadata(lambda doc: edit(doc, changes, removals, place))
+    history.table.edit_metadata(lambda doc: edit(doc, changes, removals, place))
 
 
-def edit_manifest_list(table: IcebergTable, commits: Mapping[str, int], value: Any, place: str) -> None:
+def edit_manifest_list(history: History, value: Any, place: str) -> None:
     """Change the manifest list of a commit, or of the current snapshot."""
     given = Arguments(value, place)
-    snapshot = label_of(commits, given.any("of"), "commit", place) if given.has("of") else None
-    table.edit_manifest_list(_change(given), snapshot)
+    snapshot = label_of(history.commits, given.any("of"), "commit", place) if given.has("of") else None
+    history.table.edit_manifest_list(_change(given), snapshot)
 
 
-def edit_manifest(table: IcebergTable, files: Mapping[str, DataFileHandle], value: Any, place: str) -> None:
+def edit_manifest(history: History, value: Any, place: str) -> None:
     """Change the manifests of the current snapshot that list a file. Raises RequestError if none does."""
     given = Arguments(value, place)
-    handle = label_of(files, given.any("of"), "file", place)
+    handle = label_of(history.files, given.any("of"), "file", place)
     in_entry = _bytes(given.of(dict, "entry", {}))
     change, touched = _change(given), []
 
@@ -64,18 +65,16 @@ def edit_manifest(table: IcebergTable, files: Mapping[str, DataFileHandle], valu
                 edit(record, in_entry, (), place)
         change(document)
 
-    table.edit_manifest(handle, apply)
+    history.table.edit_manifest(handle, apply)
     if not touched:
         raise RequestError(f"Invalid {place}: no manifest of the current snapshot lists {handle.path}")
 
 
-def damage(
-    table: IcebergTable, files: Mapping[str, DataFileHandle], commits: Mapping[str, int], value: Any, place: str
-) -> None:
+def damage(history: History, value: Any, place: str) -> None:
     """Damages a file of the table as a `break` says. Raises as `harness.testing.scenarios.edits.damage`."""
-    root = table.store.directory
-    within = root if table.store.within is None else table.store.within
-    edits.damage(Arguments(value, place), root, within, lambda text: [_target(table, files, commits, text, place)])
+    store = history.table.store
+    within = store.directory if store.within is None else store.within
+    edits.damage(Arguments(value, place), store.directory, within, lambda text: [_target(history, text, place)])
 
 
 def _change(given: Arguments) -> Callable[[AvroDocument], None]:
@@ -112,9 +111,9 @@ def _change(given: Arguments) -> Callable[[AvroDocument], None]:
     return apply
 
 
-def _target(
-    table: IcebergTable, files: Mapping[str, DataFileHandle], commits: Mapping[str, int], text: str, place: str
-) -> Path:
+def _target(history: History, text: str, place: str) -> Path:
+    table: IcebergTable = history.table
+    files = history.files
     match text.rpartition(" of "):
         case _ if text in files:
             return table.file_of(files[text].path)
@@ -125,7 +124,7 @@ def _target(
         case ("", "", "manifest list"):
             return table.file_of(str(table.document.snapshot(table.snapshot_id or -1)["manifest-list"]))
         case ("manifest list", _, label):
-            snapshot = table.document.snapshot(label_of(commits, label, "commit", place))
+            snapshot = table.document.snapshot(label_of(history.commits, label, "commit", place))
             return table.file_of(str(snapshot["manifest-list"]))
         case ("manifest", _, label):
             key = label_of(files, label, "file", place).key

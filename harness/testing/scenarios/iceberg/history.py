@@ -4,29 +4,17 @@
     history.apply({"append": [{"data": "a", "rows": [[1, "x"], [2, "y"]]}]})
     history.apply({"commit": {"add": [{"position-deletes": [["a", 0]]}], "as": "deleted"}})
 
-An operation is a mapping with one key:
-
-    append: FILES, or {files: FILES, ...}
-    commit: {add: FILES, remove: LABELS, as: LABEL, branch, stage, sequence-number, operation, manifests, summary,
-             timestamp-ms, snapshot-id}
-    overwrite: FILES, or {files: FILES, ...}      compact: {files: FILES, remove: LABELS, ...}     remove: LABELS
-    add-column: {name, type, parent, initial-default, write-default}      drop-column: PATH
-    rename-column: {path, to}     move-column: {path, to}     widen-column: {path, type}     make-optional: PATH
-    partition-spec: [[column, transform, name], ...]     properties: {...}     name-mapping: [...]     upgrade: 3
-    tag, branch: {name, at: LABEL}     set-ref: {name, at: LABEL, kind}     expire: LABEL     move-table: FOLDER
-    edit-metadata, edit-manifest-list, edit-manifest, break: see `edits`
-
-For FILES see `writes`. `compact` commits the operation `replace`; `sequence-number` of added data files may be
-a number, or the label of the commit whose number they keep. `stage` moves no branch. `overwrite` removes all that is
-live. Table keys: schema {name: type text}, format-version, partition-spec, properties, recorded-location,
-metadata-names, metadata-codec, folder.
+`OPERATIONS` has all of them. `compact` commits the operation `replace`; `overwrite` removes all that is live.
+`sequence-number` of added data files may be a number, or the label of the commit whose number they keep. `stage` moves
+no branch. For FILES see `writes`, for the odd and broken tables `edits`. Table keys: schema {name: type text},
+format-version, partition-spec, properties, recorded-location, metadata-names, metadata-codec, folder.
 """
 
 from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -36,7 +24,7 @@ from harness.metadata.model.schema import METADATA, Field, Schema, StructType, U
 from harness.testing.scenarios.arguments import Arguments, checked, label_of, taken
 from harness.testing.scenarios.iceberg import edits
 from harness.testing.scenarios.iceberg.writes import IcebergWrites
-from harness.testing.scenarios.model import COLUMN_OPERATIONS, History, ResolvedSelector, Selector
+from harness.testing.scenarios.model import COLUMN_OPERATIONS, History, Operation, ResolvedSelector, on_table
 from harness.testing.scenarios.values import named, stored_value
 from harness.testing.writing.iceberg.builder import DataFileHandle, IcebergTable
 from harness.testing.writing.iceberg.types import parse_type
@@ -63,6 +51,8 @@ _METADATA = ("_file", "_pos", "_deleted", "_spec_id", "_partition", "_row_id", "
 class IcebergHistory(History):
     """An Iceberg table being made."""
 
+    format = "iceberg"
+    point = "snapshot_id"
     table: IcebergTable
     writes: IcebergWrites
 
@@ -92,28 +82,14 @@ class IcebergHistory(History):
 
     @property
     def metadata_path(self) -> Path | None:
-        """The newest metadata file."""
-        return self.table.metadata_path
+        """The current metadata file: the newest, unless the version hint names another."""
+        hint = self.location / "metadata" / "version-hint.text"
+        named = hint.with_name(f"{hint.read_text().strip()}.metadata.json" if hint.is_file() else "none")
+        return named if named.is_file() else self.table.metadata_path
 
-    def resolve(self, selector: Selector) -> ResolvedSelector:
-        """The selector with labels replaced by snapshot ids and times; numbers stay."""
-        value = selector.value
-        match selector.kind:
-            case "current":
-                return ResolvedSelector()
-            case "snapshot" if isinstance(value, int):
-                return ResolvedSelector(snapshot_id=value)
-            case "snapshot":
-                return ResolvedSelector(snapshot_id=label_of(self.commits, value, "commit", "snapshot"))
-            case "timestamp" if isinstance(value, int):
-                return ResolvedSelector(timestamp_ms=value)
-            case "timestamp":
-                snapshot = self.table.document.snapshot(label_of(self.commits, value, "commit", "timestamp"))
-                return ResolvedSelector(timestamp_ms=int(snapshot["timestamp-ms"]))
-            case "ref":
-                return ResolvedSelector(ref=checked(str, value, "ref"))
-            case "version" | "changes":
-                raise RequestError(f"Invalid {selector.kind} {value!r}: Iceberg tables have snapshots and refs")
+    def time_of(self, commit: int) -> int:
+        """The time that a snapshot records, in milliseconds since 1970 UTC."""
+        return int(self.table.document.snapshot(commit)["timestamp-ms"])
 
     def opening(self, catalog: Mapping[str, Any] | str | None) -> Mapping[str, Any]:
         """Nothing: the metadata file is all that an Iceberg catalog knows."""
@@ -192,12 +168,18 @@ class IcebergHistory(History):
         initial, later = (named(type_, stored_value(type_, default)) for default in defaults)
         self.table.add_column(name, text, parent=parent, initial_default=initial, write_default=later)
 
-    def _ref(self, value: Any, place: str) -> None:
-        given = Arguments(value, place)
-        name, kind = given.text("name"), given.one_of("kind", ("branch", "tag"), "branch")
+    def _properties(self, changed: Mapping[str, Any]) -> None:
+        self.table.set_properties(**changed)
+
+    def _partition_spec(self, value: Any, place: str) -> None:
+        self.table.set_partition_spec(_spec(checked(list, value, place), place))
+
+    def _ref(self, value: Any, place: str, **kind: str) -> None:
+        given = Arguments({**checked(dict, value, place), **kind}, place)
+        name, kind_ = given.text("name"), given.one_of("kind", ("branch", "tag"), "branch")
         at = label_of(self.commits, given.any("at"), "commit", place) if given.has("at") else None
         given.finish()
-        self.table.set_ref(name, at, kind)
+        self.table.set_ref(name, at, kind_)
 
     def _move_table(self, value: Any, place: str) -> None:
         target = self._new_folder(value, place)
@@ -229,30 +211,39 @@ def _spec(entries: list[Any], place: str) -> list[Any]:
     return spec
 
 
-_OPERATIONS: Mapping[str, Callable[[Any, Any, str], object]] = {
-    **COLUMN_OPERATIONS,
-    "append": lambda h, value, place: h._commit(_as_commit(value, place), place),
-    "commit": IcebergHistory._commit,
-    "overwrite": IcebergHistory._overwrite,
-    "compact": lambda h, value, place: h._commit({"operation": "replace", **_as_commit(value, place)}, place),
-    "remove": lambda h, value, place: h._commit({"remove": checked(list, value, place)}, place),
-    "add-column": IcebergHistory._add_column,
-    "widen-column": lambda h, value, place: h.table.widen_column(*taken(value, place, path=str, type=str)),
-    "make-optional": lambda h, value, place: h.table.make_optional(checked(str, value, place)),
-    "partition-spec": lambda h, value, place: h.table.set_partition_spec(_spec(checked(list, value, place), place)),
-    "properties": lambda h, value, place: h.table.set_properties(**checked(dict, value, place)),
-    "name-mapping": lambda h, value, place: h.table.set_properties(
-        **{"schema.name-mapping.default": json.dumps(checked(list, value, place))}
+_FILES = "FILES, or {files: FILES, ...} with keys of commit"
+OPERATIONS: Mapping[str, Operation] = {
+    "append": Operation(_FILES, lambda h, value, place: h._commit(_as_commit(value, place), place)),
+    "commit": Operation(
+        "{add: FILES, remove: LABELS, as: LABEL, branch, stage, sequence-number, operation, manifests, summary, "
+        "timestamp-ms, snapshot-id}",
+        IcebergHistory._commit,
     ),
-    "upgrade": lambda h, value, place: h.table.upgrade(checked(int, value, place)),
-    "tag": lambda h, value, place: h._ref({**checked(dict, value, place), "kind": "tag"}, place),
-    "branch": lambda h, value, place: h._ref({**checked(dict, value, place), "kind": "branch"}, place),
-    "set-ref": IcebergHistory._ref,
-    "expire": lambda h, value, place: h.table.expire(label_of(h.commits, value, "commit", place)),
-    "move-table": IcebergHistory._move_table,
-    "edit-metadata": lambda h, value, place: edits.edit_metadata(h.table, h.commits, value, place),
-    "edit-manifest-list": lambda h, value, place: edits.edit_manifest_list(h.table, h.commits, value, place),
-    "edit-manifest": lambda h, value, place: edits.edit_manifest(h.table, h.files, value, place),
-    "break": lambda h, value, place: edits.damage(h.table, h.files, h.commits, value, place),
+    "overwrite": Operation(_FILES, IcebergHistory._overwrite),
+    "compact": Operation(
+        "{files: FILES, remove: LABELS, ...} with keys of commit",
+        lambda h, value, place: h._commit({"operation": "replace", **_as_commit(value, place)}, place),
+    ),
+    "remove": Operation("LABELS", lambda h, value, place: h._commit({"remove": checked(list, value, place)}, place)),
+    "add-column": Operation("{name, type, parent, initial-default, write-default}", IcebergHistory._add_column),
+    **COLUMN_OPERATIONS,
+    "widen-column": on_table("{path, type}", "widen_column", path=str, type=str),
+    "make-optional": on_table("PATH", "make_optional", str),
+    "partition-spec": Operation("[[column, transform, name], ...]", IcebergHistory._partition_spec),
+    "properties": Operation("{key: text}", lambda h, value, place: h._properties(checked(dict, value, place))),
+    "name-mapping": Operation(
+        "[{field-id, names, fields}, ...]",
+        lambda h, value, place: h._properties({"schema.name-mapping.default": json.dumps(checked(list, value, place))}),
+    ),
+    "upgrade": on_table("format version", "upgrade", int),
+    "tag": Operation("{name, at: LABEL}", lambda h, value, place: h._ref(value, place, kind="tag")),
+    "branch": Operation("{name, at: LABEL}", lambda h, value, place: h._ref(value, place, kind="branch")),
+    "set-ref": Operation("{name, at: LABEL, kind}", IcebergHistory._ref),
+    "expire": Operation("LABEL", lambda h, value, place: h.table.expire(label_of(h.commits, value, "commit", place))),
+    "move-table": Operation("FOLDER", IcebergHistory._move_table),
+    "edit-metadata": Operation("{set, unset}", edits.edit_metadata),
+    "edit-manifest-list": Operation("{of: LABEL, set, unset, ...}", edits.edit_manifest_list),
+    "edit-manifest": Operation("{of: FILE, set, unset, entry, ...}", edits.edit_manifest),
+    "break": Operation("{delete: TARGET}, ...", edits.damage),
 }
-IcebergHistory.operations = _OPERATIONS
+IcebergHistory.operations = OPERATIONS

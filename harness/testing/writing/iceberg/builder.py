@@ -55,8 +55,8 @@ from harness.testing.writing.places import corrupt, counted_uuid, truncate
 __all__ = ["DataFileHandle", "FileOptions", "IcebergTable", "corrupt", "truncate"]
 
 Rows: TypeAlias = Sequence[Mapping[str, Any]] | pa.Table
-# Above 2^53, so that a reader that takes ids through a double is found out.
-FIRST_SNAPSHOT_ID = 7_000_000_000_000_000_001
+# Exact as doubles: a reader that takes ids through doubles is found out by the scenario of larger ids alone.
+FIRST_SNAPSHOT_ID = 7_000_000_000_000_001
 
 
 class IcebergTable:
