@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness.engines.duckdb.instance import cursor
+from harness.engines.duckdb.relations import about
 from harness.engines.registry import duckdb_engine
 from harness.errors import EngineError, UnknownColumnError
 from harness.metadata.filters import sqltext
@@ -138,7 +139,8 @@ def _aggregated(plan: ScanPlan, fields: Sequence[dt.Field]) -> pa.Table:
             f"max({stored}){numbers} AS b{place}",
         ]
     text = f"SELECT {', '.join(selected)} FROM checked_rows GROUP BY ALL"
-    return connection.sql(text).to_arrow_table()
+    with about(plan):
+        return connection.sql(text).to_arrow_table()
 
 
 def _comparable(name: str, type_: dt.Type) -> str:
@@ -320,7 +322,7 @@ def sorted_rows(rows: FileRows) -> Iterator[Found]:
         order = ", ".join([*keys, '"_pos"'])
         ranked = f'SELECT "_file", "_pos", row_number() OVER (PARTITION BY "_file" ORDER BY {order}) - 1 AS r FROM rows'
         text = f'SELECT "_file", min("_pos") FROM ({ranked}) WHERE r <> "_pos" GROUP BY ALL ORDER BY ALL'
-        for path, at in _asked(relation, text):
+        for path, at in _asked(rows.plan, relation, text):
             yield Found(place=rows.place(path, "sort_order_id"), recorded=str(order_id), actual=f"not from row {at} on")
 
 
@@ -353,7 +355,7 @@ def unique_ids(rows: FileRows) -> Iterator[Found]:
         'SELECT "_row_id", count(*), min("_file"), max("_file") FROM rows WHERE "_row_id" IS NOT NULL '
         'GROUP BY "_row_id" HAVING count(*) > 1 ORDER BY ALL LIMIT 20'
     )
-    for id_, number, first, last in _asked(relation, text):
+    for id_, number, first, last in _asked(rows.plan, relation, text):
         place = rows.place(first, "first_row_id")
         yield Found(place=place, recorded=f"row id {id_}", actual=f"{number} rows have it, one in {last}")
 
@@ -377,17 +379,18 @@ def constraints(rows: FileRows) -> Iterator[Found]:
         place = Place(file=rows.plan.table, field=f"delta.constraints.{name}")
         try:
             text = sqlglot.transpile(condition, read="spark", write="duckdb")[0]
-            ((number,),) = _asked(relation, f"SELECT count(*) FROM rows WHERE ({text}) IS FALSE")
-        except (duckdb.Error, sqlglot.errors.SqlglotError) as error:
+            ((number,),) = _asked(rows.plan, relation, f"SELECT count(*) FROM rows WHERE ({text}) IS FALSE")
+        except sqlglot.errors.SqlglotError as error:
             raise EngineError(f"Cannot ask the constraint {name}, {condition!r:.80}: {error}") from error
         if number:
             yield Found(place=place, recorded=condition, actual=f"{number:,} rows make it false")
 
 
-def _asked(relation: duckdb.DuckDBPyRelation, text: str) -> list[tuple[Any, ...]]:
-    """The answer to a query about a relation that is called `rows` in its text."""
-    found = relation.query("rows", text)
-    return [] if found is None else found.fetchall()
+def _asked(plan: ScanPlan, relation: duckdb.DuckDBPyRelation, text: str) -> list[tuple[Any, ...]]:
+    """The answer to a query about a relation of a plan that is called `rows` in the text."""
+    with about(plan):
+        found = relation.query("rows", text)
+        return [] if found is None else found.fetchall()
 
 
 def _rows_of(plan: ScanPlan, paths: Sequence[str], more: Sequence[str]) -> duckdb.DuckDBPyRelation:

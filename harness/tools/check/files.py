@@ -10,12 +10,11 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
-import duckdb
 import numpy as np
 
 from harness.engines.data_files import FileName, check_file, look_at
-from harness.engines.duckdb.failures import engine_error
 from harness.engines.duckdb.instance import DuckDBFiles, cursor
+from harness.engines.duckdb.relations import about
 from harness.engines.footers import Footer, read_footers
 from harness.engines.registry import duckdb_engine
 from harness.errors import HarnessError, MissingFileError, StorageError
@@ -297,11 +296,11 @@ def equality_keys(deletes: DeletedRows) -> Iterator[Found]:
     """The keys of equality deletes can be read, as the columns that they name."""
     if deletes.plan.equality_deletes:
         try:
-            duckdb_engine().relation(deletes.plan).aggregate("count(*)").fetchall()
-        except (HarnessError, duckdb.Error) as error:
-            told = error if isinstance(error, HarnessError) else engine_error(error, deletes.plan)
-            place = Place(file=told.file or deletes.plan.table)
-            yield Found(place=place, detail=f"{told.message} [{told.rule or told.cause}]")
+            with about(deletes.plan):
+                duckdb_engine().relation(deletes.plan).aggregate("count(*)").fetchall()
+        except HarnessError as error:
+            place = Place(file=error.file or deletes.plan.table)
+            yield Found(place=place, detail=f"{error.message} [{error.rule or error.cause}]")
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -205,5 +206,5 @@ def named_files(table: IcebergTable) -> tuple[str, frozenset[str]]:
                 recorded.add(line.path)
                 recorded |= {entry.file.path for entry in checked.opened(line, snapshot.manifest_list).entries}
     root = source.path_map.physical(metadata.location)
-    own = {absolute(table.metadata_path), join(join(root, METADATA_DIRECTORY), HINT)}
+    own = {absolute(table.metadata_path, os.getcwd()), join(join(root, METADATA_DIRECTORY), HINT)}
     return root, frozenset(own | {source.path_map.physical(path) for path in recorded})

@@ -91,7 +91,8 @@ def check(
     try:
         table = open_table()
     except (InvalidTableError, MissingFileError) as error:
-        run.format = "delta" if (error.rule or "").startswith("delta") else "iceberg"
+        is_delta = (error.rule or "").startswith(("delta", "frontier F4")) or "/_delta_log/" in (error.file or "")
+        run.format = "delta" if is_delta else "iceberg"
         run.ask((Reads.ERROR, error, None))
         return run.report(time.perf_counter() - started)
     run.format = table.format
