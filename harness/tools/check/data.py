@@ -318,7 +318,7 @@ def sorted_rows(rows: FileRows) -> Iterator[Found]:
         keys = list(_keys(rows, order_id))
         if not keys:
             continue
-        relation = _rows_of(rows.plan, paths, ["_file", "_pos"])
+        relation = _rows_of(rows.plan, paths, ["_file", "_pos"], rows.plan.schema.fields)
         order = ", ".join([*keys, '"_pos"'])
         ranked = f'SELECT "_file", "_pos", row_number() OVER (PARTITION BY "_file" ORDER BY {order}) - 1 AS r FROM rows'
         text = f'SELECT "_file", min("_pos") FROM ({ranked}) WHERE r <> "_pos" GROUP BY ALL ORDER BY ALL'
@@ -347,10 +347,10 @@ _IDS = {
 @rule("DEL-508", Severity.ERROR, Reads.ROWS, breaks=("delta W2", "delta W5"), **_IDS)
 def unique_ids(rows: FileRows) -> Iterator[Found]:
     """A row id is that of one row."""
-    known = rows.plan.files.filter(pc.is_in(rows.plan.files.column("path"), pa.array(rows.paths, pa.string())))
-    if known.column("first_row_id").null_count == len(known):
+    files = rows.plan.files
+    if files.column("first_row_id").null_count == len(files):
         return
-    relation = _rows_of(rows.plan, rows.paths, ["_file", "_row_id"])
+    relation = _rows_of(rows.plan, files.column("path").to_pylist(), ["_file", "_row_id"], ())
     text = (
         'SELECT "_row_id", count(*), min("_file"), max("_file") FROM rows WHERE "_row_id" IS NOT NULL '
         'GROUP BY "_row_id" HAVING count(*) > 1 ORDER BY ALL LIMIT 20'
@@ -393,10 +393,12 @@ def _asked(plan: ScanPlan, relation: duckdb.DuckDBPyRelation, text: str) -> list
         return [] if found is None else found.fetchall()
 
 
-def _rows_of(plan: ScanPlan, paths: Sequence[str], more: Sequence[str]) -> duckdb.DuckDBPyRelation:
-    """The rows of some files before deletes, with metadata columns beside those of the table."""
+def _rows_of(
+    plan: ScanPlan, paths: Sequence[str], more: Sequence[str], fields: Sequence[dt.Field]
+) -> duckdb.DuckDBPyRelation:
+    """The rows of some files before deletes: metadata columns, and those of `fields` that are single values."""
     chosen = plan.files.filter(pc.is_in(plan.files.column("path"), pa.array(paths, pa.string())))
-    columns = (*(dt.METADATA[name] for name in more), *(f for f in plan.schema.fields if isinstance(f.type, _SINGLE)))
+    columns = (*(dt.METADATA[name] for name in more), *(f for f in fields if isinstance(f.type, _SINGLE)))
     return duckdb_engine().relation(replace(_without_deletes(replace(plan, files=chosen)), columns=columns))
 
 
