@@ -34,6 +34,11 @@ def test_the_page_of_what_is_trusted_has_the_tables_of_the_code():
     assert tables.with_trust(page) == page, "python tests/docs/refresh.py writes it"
 
 
+def test_the_page_of_check_lists_all_rules():
+    page = (DOCS / "reference/check.md").read_text("utf-8")
+    assert tables.with_checks(page) == page, "python tests/docs/refresh.py writes it"
+
+
 def test_the_page_of_functions_has_the_table_of_the_code():
     page = (DOCS / "reference/functions.md").read_text("utf-8")
     assert tables.with_functions(page) == page, "python tests/docs/refresh.py writes it"

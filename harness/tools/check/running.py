@@ -14,7 +14,7 @@ from harness.errors import HarnessError, HarnessWarning, InvalidTableError, Miss
 from harness.metadata.model.times import When, parse_moment
 from harness.storage.records import dataclass
 from harness.storage.threads import phase
-from harness.tools.check.rules import Finding, Found, Level, Reads, Rule, Severity, Thing, chosen
+from harness.tools.check.rules import RULES, Finding, Found, Level, Reads, Rule, Severity, Thing, chosen
 
 if TYPE_CHECKING:
     from harness.table import Table
@@ -195,14 +195,19 @@ _COUNTED = (Reads.MANIFEST, Reads.SNAPSHOT, Reads.FILE, Reads.COLUMN)
 """Things whose number says how much was read."""
 
 
+def every_rule() -> list[Rule]:
+    """All rules, in the order of their ids."""
+    for topic in dict.fromkeys(topic for topics in _TOPICS.values() for topic in topics):
+        importlib.import_module(f"harness.tools.check.{topic}")
+    return [RULES[id_] for id_ in sorted(RULES)]
+
+
 class _Run:
     """The findings so far."""
 
     def __init__(self, location: str, level: Level, rules: Sequence[str], ignored: Sequence[str]) -> None:
         self.format, self._location, self._level = "iceberg", location, level
-        for topics in _TOPICS.values():
-            for topic in topics:
-                importlib.import_module(f"harness.tools.check.{topic}")
+        every_rule()
         self._asked = {format: chosen(format, level, rules, ignored) for format in _TOPICS}
         self._findings: list[Finding] = []
         self._counts: Counter[str] = Counter()
