@@ -150,6 +150,7 @@ def documents(demo) -> list[dict[str, object]]:
             "sql 'SELECT 1 AS x'",
             "diff demo-tables/orders --engines duckdb",
             "diff demo-tables demo-tables --engines duckdb",
+            "check demo-tables/orders",
             "scenarios list iceberg/deletes/null-keys",
             "scenarios run iceberg/deletes/null-keys --engines duckdb",
             "cache info --cache-dir kept",
