@@ -6,9 +6,11 @@ over the files. What is recorded is what reads skip by: `ScanPlan.bounds`, where
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from decimal import Decimal
 from typing import Any
 
 import duckdb
@@ -19,11 +21,14 @@ from harness.engines.duckdb.instance import cursor
 from harness.engines.duckdb.relations import about
 from harness.engines.registry import duckdb_engine
 from harness.errors import EngineError, UnknownColumnError
+from harness.metadata.delta.bounds import PREFIX_LENGTH, from_json, has_bounds
 from harness.metadata.filters import sqltext
 from harness.metadata.iceberg.model import Direction
 from harness.metadata.iceberg.transforms import Day, Hour, Identity, Month, Year, apply, is_defined
 from harness.metadata.model import schema as dt
 from harness.metadata.model.column_stats import ColumnBounds
+from harness.metadata.model.schema import value_text
+from harness.metadata.plan.projection import stored_name
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.storage.records import dataclass
 from harness.storage.threads import phase
@@ -62,6 +67,10 @@ class ColumnValues:
     greatest: Any
     recorded: ColumnBounds | None
     at: int
+
+    def text(self, value: Any) -> str:
+        """A value of the column for people."""
+        return value_text(value, self.field.type)
 
     def place(self, field: str) -> Place:
         """The place of a statement about the column."""
@@ -176,10 +185,14 @@ def within_bounds(column: ColumnValues) -> Iterator[Found]:
         return
     lower, upper = (_at(values, column.at) for values in (column.recorded.lower, column.recorded.upper))
     if lower is not None and column.least < lower:
-        yield Found(place=column.place("lower_bounds"), recorded=repr(lower), actual=f"the least is {column.least!r}")
+        yield Found(
+            place=column.place("lower_bounds"),
+            recorded=column.text(lower),
+            actual=f"the least is {column.text(column.least)}",
+        )
     if upper is not None and column.greatest > upper:
-        actual = f"the greatest is {column.greatest!r}"
-        yield Found(place=column.place("upper_bounds"), recorded=repr(upper), actual=actual)
+        actual = f"the greatest is {column.text(column.greatest)}"
+        yield Found(place=column.place("upper_bounds"), recorded=column.text(upper), actual=actual)
 
 
 _COUNTS = {
@@ -284,6 +297,56 @@ def partitions(column: ColumnValues) -> Iterator[Found]:
         if wrong:
             place = column.place(f"partition.{part.name}")
             yield Found(place=place, recorded=repr(recorded), actual=f"a row has {wrong[0]!r}")
+
+
+@rule(
+    "DEL-503",
+    Severity.ERROR,
+    Reads.COLUMN,
+    breaks=("delta F4", "delta F6", "delta F7", "delta F8"),
+    hurts="Readers that take the recorded minimum and maximum as they stand: they skip the file, and lose its rows.",
+    mends="log: minValues, maxValues in the statistics of the add",
+)
+def stated_bounds(column: ColumnValues) -> Iterator[Found]:
+    """The minimum and maximum in a file's statistics hold every value as they stand, NaN too."""
+    stated = _stated(column)
+    if stated is None or column.rows == column.nulls:
+        return
+    low, high = stated
+    if low is not None and column.least is not None and column.least < low:
+        yield Found(
+            place=column.place("minValues"),
+            recorded=column.text(low),
+            actual=f"the least is {column.text(column.least)}",
+        )
+    if high is None:
+        return
+    if isinstance(column.field.type, dt.TimestampType):
+        high += 999  # writers cut to milliseconds, and readers know (delta F7)
+    if isinstance(high, str) and len(high) >= PREFIX_LENGTH:  # a prefix stands for all texts that begin so (delta F6)
+        high = max(high, f"{high[:PREFIX_LENGTH]}\U0010ffff")
+    if column.greatest is not None and column.greatest > high:
+        yield Found(
+            place=column.place("maxValues"),
+            recorded=column.text(high),
+            actual=f"the greatest is {column.text(column.greatest)}",
+        )
+    if column.nans:
+        yield Found(place=column.place("maxValues"), recorded=column.text(high), actual=f"{column.nans:,} rows are NaN")
+
+
+def _stated(column: ColumnValues) -> tuple[Any, Any] | None:
+    """The minimum and maximum in the JSON of a file's statistics; None: there are none."""
+    text = column.statements.stats.get(column.path)
+    if not has_bounds(column.field.type):
+        return None
+    try:
+        document = {} if text is None else json.loads(text, parse_float=Decimal)
+        raw = [document.get(name, {}).get(stored_name(column.field)) for name in ("minValues", "maxValues")]
+    except (ValueError, AttributeError):  # no reader gets anything out of it
+        return None
+    low, high = (from_json([value], column.field.type)[0] for value in raw)
+    return None if low is None and high is None else (low, high)
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,7 +45,10 @@ class Version:
         configuration = self.state.metadata.configuration
         prefix = "delta.constraints."
         constraints = {k.removeprefix(prefix): text for k, text in configuration.items() if k.startswith(prefix)}
-        return Statements(says=found, constraints=constraints)
+        files = self.state.files
+        texts = zip(files.column("path").to_pylist(), files.column("stats").to_pylist(), strict=True)
+        stats = {path: text for path, text in texts if text is not None}
+        return Statements(says=found, stats=stats, constraints=constraints)
 
     def place(self, entry: str | None = None, field: str | None = None, column: str | None = None) -> Place:
         """A place in the log up to the version."""
