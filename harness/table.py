@@ -127,8 +127,8 @@ def open_table(
         published_only: read a Delta table that a catalog manages without asking it: the versions that are published
             without a gap, each exactly, with a warning that names the last of them (frontier F4.3).
         prune: `all` skips data files by partition and statistics, and Iceberg's manifests by their summaries, as far
-            as these are trusted (iceberg 3.9); `files` skips no manifest; `off` reads all files, and holds no delete
-            back by statistics.
+            as these are trusted (iceberg 3.9); `files` skips no manifest; `partition` skips data files by partition
+            alone; `off` reads all files. The last two hold no delete back by statistics.
         format_hint: `iceberg` or `delta`; None: Delta where there is a `_delta_log`, else Iceberg.
         allowed_roots: directories, local paths or URIs, that the table may be read from beside its own location and the
             targets of `path_map`. Relative ones start where `location` does.
