@@ -68,6 +68,14 @@ class ColumnValues:
     recorded: ColumnBounds | None
     at: int
 
+    def spans(self, lower: Any, upper: Any) -> tuple[tuple[float, float], tuple[float, float]] | None:
+        """The recorded and the actual range, where both are numbers; an unknown bound is the actual one."""
+        ends = (self.least if lower is None else lower, self.greatest if upper is None else upper)
+        values = (*ends, self.least, self.greatest)
+        if not all(isinstance(value, int | float | Decimal) and math.isfinite(value) for value in values):
+            return None
+        return (float(ends[0]), float(ends[1])), (float(self.least), float(self.greatest))
+
     def text(self, value: Any) -> str:
         """A value of the column for people."""
         return value_text(value, self.field.type)
@@ -181,18 +189,21 @@ _BOUNDS = {
 @rule("DEL-501", Severity.ERROR, Reads.COLUMN, breaks=("delta F4", "delta F6", "delta F7"), **_BOUNDS)
 def within_bounds(column: ColumnValues) -> Iterator[Found]:
     """Every value of a column lies within the recorded bounds."""
-    if column.recorded is None or column.least is None:
-        return
+    if column.recorded is None or column.least is None or column.path in column.statements.stats:
+        return  # texts of Delta's statistics are judged as they stand, by DEL-503
     lower, upper = (_at(values, column.at) for values in (column.recorded.lower, column.recorded.upper))
+    yield from _outside(column, lower, upper, ("lower_bounds", "upper_bounds"))
+
+
+def _outside(column: ColumnValues, lower: Any, upper: Any, names: tuple[str, str]) -> Iterator[Found]:
+    """The bounds that a value lies beyond; None: there is no bound. names: their fields."""
+    spans = column.spans(lower, upper)
     if lower is not None and column.least < lower:
-        yield Found(
-            place=column.place("lower_bounds"),
-            recorded=column.text(lower),
-            actual=f"the least is {column.text(column.least)}",
-        )
+        actual = f"the least is {column.text(column.least)}"
+        yield Found(place=column.place(names[0]), recorded=column.text(lower), actual=actual, spans=spans)
     if upper is not None and column.greatest > upper:
         actual = f"the greatest is {column.text(column.greatest)}"
-        yield Found(place=column.place("upper_bounds"), recorded=column.text(upper), actual=actual)
+        yield Found(place=column.place(names[1]), recorded=column.text(upper), actual=actual, spans=spans)
 
 
 _COUNTS = {
@@ -246,27 +257,28 @@ def required(column: ColumnValues) -> Iterator[Found]:
         yield Found(place=place, recorded="required", actual=f"{column.nulls:,} of {column.rows:,} rows are null")
 
 
-@rule(
-    "ICE-505",
-    Severity.WARNING,
-    Reads.COLUMN,
-    breaks="iceberg 2.8",
-    hurts="Readers that answer counts by metadata, and optimisers.",
-    mends="manifest: value_counts, null_value_counts, nan_value_counts",
-)
+_EXACT = {
+    "hurts": "Readers that answer counts by metadata, and optimisers.",
+    "mends": "manifest: value_counts, null_value_counts, nan_value_counts; log: nullCount in the statistics of the add",
+}
+
+
+@rule("ICE-505", Severity.WARNING, Reads.COLUMN, breaks="iceberg 2.8", **_EXACT)
+@rule("DEL-505", Severity.WARNING, Reads.COLUMN, breaks="delta F3", **_EXACT)
 def exact_counts(column: ColumnValues) -> Iterator[Found]:
     """The recorded counts of values, nulls and NaN are those of the column."""
-    entry = column.statements.entries.get(column.path)
-    if entry is None:
-        return
-    is_float = isinstance(column.field.type, dt.FloatType)
-    for name, counts, actual in (
-        ("value_counts", entry.value_counts, column.rows),
-        ("null_value_counts", entry.null_value_counts, column.nulls),
-        ("nan_value_counts", entry.nan_value_counts, column.nans if is_float else None),
-    ):
-        recorded = (counts or {}).get(column.field.id)
-        if recorded is not None and actual is not None and recorded != actual:
+    entry, id_ = column.statements.entries.get(column.path), column.field.id
+    stated: list[tuple[str, Any, int]] = []
+    if entry is not None:
+        counts = ((entry.value_counts, column.rows), (entry.null_value_counts, column.nulls))
+        names = ("value_counts", "null_value_counts")
+        stated = [(name, (of or {}).get(id_), actual) for name, (of, actual) in zip(names, counts, strict=True)]
+        if isinstance(column.field.type, dt.FloatType):
+            stated.append(("nan_value_counts", (entry.nan_value_counts or {}).get(id_), column.nans))
+    else:
+        stated.append(("nullCount", _in_stats(column, "nullCount"), column.nulls))
+    for name, recorded, actual in stated:
+        if type(recorded) is int and recorded != actual:
             yield Found(place=column.place(name), recorded=f"{recorded:,}", actual=f"{actual:,}")
 
 
@@ -313,40 +325,32 @@ def stated_bounds(column: ColumnValues) -> Iterator[Found]:
     if stated is None or column.rows == column.nulls:
         return
     low, high = stated
-    if low is not None and column.least is not None and column.least < low:
-        yield Found(
-            place=column.place("minValues"),
-            recorded=column.text(low),
-            actual=f"the least is {column.text(column.least)}",
-        )
-    if high is None:
-        return
-    if isinstance(column.field.type, dt.TimestampType):
+    if column.nans and high is not None:
+        yield Found(place=column.place("maxValues"), recorded=column.text(high), actual=f"{column.nans:,} rows are NaN")
+    if isinstance(column.field.type, dt.TimestampType) and high is not None:
         high += 999  # writers cut to milliseconds, and readers know (delta F7)
     if isinstance(high, str) and len(high) >= PREFIX_LENGTH:  # a prefix stands for all texts that begin so (delta F6)
         high = max(high, f"{high[:PREFIX_LENGTH]}\U0010ffff")
-    if column.greatest is not None and column.greatest > high:
-        yield Found(
-            place=column.place("maxValues"),
-            recorded=column.text(high),
-            actual=f"the greatest is {column.text(column.greatest)}",
-        )
-    if column.nans:
-        yield Found(place=column.place("maxValues"), recorded=column.text(high), actual=f"{column.nans:,} rows are NaN")
+    if column.least is not None:
+        yield from _outside(column, low, high, ("minValues", "maxValues"))
 
 
 def _stated(column: ColumnValues) -> tuple[Any, Any] | None:
     """The minimum and maximum in the JSON of a file's statistics; None: there are none."""
-    text = column.statements.stats.get(column.path)
     if not has_bounds(column.field.type):
         return None
-    try:
-        document = {} if text is None else json.loads(text, parse_float=Decimal)
-        raw = [document.get(name, {}).get(stored_name(column.field)) for name in ("minValues", "maxValues")]
-    except (ValueError, AttributeError):  # no reader gets anything out of it
-        return None
+    raw = [_in_stats(column, name) for name in ("minValues", "maxValues")]
     low, high = (from_json([value], column.field.type)[0] for value in raw)
     return None if low is None and high is None else (low, high)
+
+
+def _in_stats(column: ColumnValues, name: str) -> Any:
+    """The value for the column under a name of Delta's statistics; None: there is none that a reader gets."""
+    text = column.statements.stats.get(column.path)
+    try:
+        return None if text is None else json.loads(text, parse_float=Decimal)[name][stored_name(column.field)]
+    except (ValueError, LookupError, TypeError):
+        return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -178,20 +178,71 @@ def to_sarif(report: CheckReport) -> str:
 
 
 def to_html(report: CheckReport) -> str:
-    """The report as a page of its own."""
+    """The report as a page of its own: the numbers, then each rule with its findings and pictures of ranges."""
     from harness.differ.reports.html import asset
     from harness.differ.reports.html import document as page
 
-    body = ["<main>", f"<h1>harness check {html_text(report.table)}</h1>", f"<p>{html_text(report.sentence)}</p>"]
+    is_clean = not report.findings
+    read = ", ".join(counted(number, name) for name, number in report.read.items()) or "nothing"
+    body = [
+        f'<header class="{"equal" if is_clean else "different"}">',
+        f'<h1><span class="sign">{"✓" if is_clean else "≠"}</span>{html_text(report.table)}</h1>',
+        f"<p>{html_text(report.sentence)}; level {report.level.value}: {html_text(read)} read</p>",
+        "</header>",
+        "<main>",
+        '<section><dl class="counts">',
+        *(
+            f'<div class="{"some" if report.number(each) else "none"}"><dt>{each.value}</dt>'
+            f"<dd>{report.number(each):,}</dd></div>"
+            for each in Severity
+        ),
+        "</dl></section>",
+    ]
     for rule, findings in by_rule(report):
-        body.append(f"<h2>{rule.severity.value} {rule.id}: {html_text(rule.title)}</h2>")
-        body.append(f"<p>{html_text(rule.hurts)} Mend: {html_text(rule.mends)}.</p>")
-        rows = "".join(
-            f"<tr><td>{html_text(str(each.found.place))}</td><td>{html_text(each.found.recorded or '')}</td>"
-            f"<td>{html_text(each.found.actual or each.found.detail or '')}</td></tr>"
-            for each in findings
-        )
-        head = "<tr><th>where</th><th>recorded</th><th>actual</th></tr>"
-        body.append(f'<div class="scroll"><table>{head}{rows}</table></div>')
+        body += _section(rule, findings, report.counts[rule.id])
+    if report.unchecked:
+        listed = "".join(f"<li>{html_text(visible(sentence))}</li>" for sentence in report.unchecked)
+        body.append(f"<section><h2>Not checked</h2><ul>{listed}</ul></section>")
     title = f"harness check {report.table}"
     return page(title, [*body, "</main>"], style=asset("harness.differ.reports", "report.css"))
+
+
+def _section(rule: Rule, findings: list[Finding], number: int) -> Iterator[str]:
+    said_of = f"{rule.severity.value}, {counted(number, 'finding')}; against {', '.join(rule.breaks)}"
+    yield f'<section id="{rule.id}"><h2>{rule.id}: {html_text(rule.title)}</h2>'
+    yield f"<p>{html_text(said_of)}. {html_text(rule.hurts)} Mend: {html_text(rule.mends)}.</p>"
+    drawn = any(each.found.spans is not None for each in findings)
+    head = ["where", "recorded", "actual", *(["recorded above actual"] if drawn else []), "written by"]
+    yield '<div class="scroll" tabindex="0"><table><thead><tr>'
+    names = "".join(f'<th scope="col">{name}</th>' for name in head)
+    yield f"{names}</tr></thead><tbody>"
+    for each in findings:
+        found = each.found
+        cells = [str(found.place), found.recorded or "", found.actual or found.detail or ""]
+        picture = [_bars(found.spans)] if drawn else []
+        texts = [html_text(visible(cell)) for cell in cells]
+        row = [*texts, *picture, html_text(visible(found.writer or ""))]
+        yield "<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>"
+    yield "</tbody></table></div>"
+    yield f"<p>{counted(number - len(findings), 'more finding')}</p>" if number > len(findings) else ""
+    yield "</section>"
+
+
+def _bars(spans: tuple[tuple[float, float], tuple[float, float]] | None) -> str:
+    """The recorded range above the actual one, on one scale, as a picture."""
+    if spans is None:
+        return ""
+    low, high = min(span[0] for span in spans), max(span[1] for span in spans)
+    scale = _WIDTH / (high - low) if high > low else 0.0
+    bars = []
+    for place, (first, last) in enumerate(spans):
+        start, length = (first - low) * scale, max(2.0, (last - first) * scale)
+        at = min(start, _WIDTH - length)
+        bars.append(f'<rect x="{at:.1f}" y="{2 + 10 * place}" width="{length:.1f}" height="7" fill="{_FILLS[place]}"/>')
+    told = f"recorded {spans[0][0]:g} to {spans[0][1]:g}, actual {spans[1][0]:g} to {spans[1][1]:g}"
+    return f'<svg width="{_WIDTH}" height="22" role="img" aria-label="{html_text(told)}">{"".join(bars)}</svg>'
+
+
+_WIDTH = 160
+_FILLS = ("#8a5300", "#0b57d0")
+"""Of the recorded and the actual range; each stands out against a light page and a dark one."""

@@ -99,7 +99,8 @@ class Found:
     """A breach of a rule, as the rule's function gives it.
 
     recorded, actual: values as text; None: there is none. writer: the program that wrote the statement, as it says.
-    detail: a sentence where the rule's title does not say enough.
+    detail: a sentence where the rule's title does not say enough. spans: the recorded range and the actual range of a
+    column of numbers, days or instants, for a picture; None: there is none to draw.
     """
 
     place: Place
@@ -107,6 +108,7 @@ class Found:
     actual: str | None = None
     writer: str | None = None
     detail: str | None = None
+    spans: tuple[tuple[float, float], tuple[float, float]] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
