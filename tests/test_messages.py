@@ -25,7 +25,7 @@ from harness.testing.writing.iceberg.builder import IcebergTable
 PACKAGE = Path(harness.__file__).parent
 NOT_SHARED = (
     *("metadata/iceberg/", "testing/conformance/", "testing/oracle/iceberg", "testing/scenarios/"),
-    *("testing/writing/", "errors.py"),
+    *("testing/writing/", "tools/check/", "errors.py"),
 )
 
 

@@ -67,6 +67,7 @@ COMMANDS = {
     "sql": "query:sql",
     "shell": "shell.command:shell",
     "diff": "diff:diff",
+    "check": "check:check",
     "pull": "pull:pull",
     "demo": "demo:demo",
     "cache": "cache:cache",

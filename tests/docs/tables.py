@@ -161,6 +161,28 @@ def with_topics(page: str) -> str:
     return _between(page, "topics", "\n".join(text))
 
 
+def with_checks(page: str) -> str:
+    """The page of `harness check` with all rules as they must be now, each with an anchor."""
+    from harness.tools.check.running import every_rule
+
+    text = []
+    for rule in every_rule():
+        file = {"ICE": "iceberg", "DEL": "delta"}[rule.id[:3]]
+        numbers = ", ".join(
+            f"[{number}](../rules/{number.split()[0]}.md#{number.replace(' ', '-')})" for number in rule.breaks
+        )
+        assert all(number.split()[0] == file for number in rule.breaks), rule.id
+        text += [
+            f'#### <a id="{rule.id}"></a>{rule.id}: {rule.title}',
+            "",
+            f"{rule.severity.value}, level {rule.level.value}; reads {rule.reads.value}; {numbers}",
+            "",
+            f"Hurts: {rule.hurts} Mend: {rule.mends}.",
+            "",
+        ]
+    return _between(page, "rules of check", "\n".join(text[:-1]))
+
+
 def with_keywords(page: str) -> str:
     """The page of scenarios with the tables of their keywords as they must be now."""
     keys = ((key.name, key.metadata["meaning"]) for key in dataclasses.fields(Expectation))

@@ -20,13 +20,19 @@ from harness.storage.records import dataclass
 class Prune(enum.Enum):
     """The things that planning may skip.
 
-    OFF: nothing. FILES: data files that cannot hold a wanted row, by partition and statistics. ALL: Iceberg's manifests
-    too, by those of their summaries that are trusted (iceberg 3.9).
+    OFF: nothing. PARTITION: data files that cannot hold a wanted row by their partition. FILES: those by statistics
+    too. ALL: Iceberg's manifests too, by those of their summaries that are trusted (iceberg 3.9).
     """
 
     OFF = "off"
+    PARTITION = "partition"
     FILES = "files"
     ALL = "all"
+
+    @property
+    def by_statistics(self) -> bool:
+        """True if statistics of columns may skip files and hold deletes back."""
+        return self in (Prune.FILES, Prune.ALL)
 
 
 def parse_prune(text: str) -> Prune:
