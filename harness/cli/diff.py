@@ -12,6 +12,7 @@ from harness.cli import DIFFERENT, FAILED, options, results, terminal, untrusted
 from harness.cli.diff_many import Many, QueryDialect, compare_files, compare_namespaces, finish, namespace
 from harness.cli.diff_request import (
     DiffRequest,
+    RareOption,
     Relaxing,
     Report,
     Side,
@@ -86,12 +87,12 @@ def diff(
         bool,
         typer.Option(
             "--against-itself",
-            help="Read one table by one engine in many ways that must agree: filters, columns, counts, limits, copies.",
+            help="Read one table by one engine in many ways that must agree: filters, counts, copies …",
         ),
     ] = False,
     shapes: Annotated[
         str | None,
-        typer.Option(
+        RareOption(
             "--shapes", metavar="A,B", help="With --against-itself, read in these ways alone. [default: all of them]"
         ),
     ] = None,

@@ -114,7 +114,7 @@ def test_no_table(tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        pytest.param({"prune": "some"}, "expected one of off, files, all", id="unknown prune"),
+        pytest.param({"prune": "some"}, "expected one of off, partition, files, all", id="unknown prune"),
         pytest.param({"format_hint": "hudi"}, "expected one of iceberg, delta", id="format_hint"),
         pytest.param({"allow_version_guess": True}, "option allow_version_guess: the table is delta", id="guess"),
         pytest.param({"lenient_delete_partition": True}, "option is for iceberg tables", id="lenient"),

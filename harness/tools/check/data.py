@@ -302,7 +302,7 @@ def partitions(column: ColumnValues) -> Iterator[Found]:
         function, recorded = apply(part.transform, column.field.type), entry.partition.get(part.field_id)
         allowed = {recorded}
         if isinstance(part.transform, Year | Month | Day | Hour) and recorded is not None and recorded <= 0:
-            allowed.add(recorded - 1)  # writers up to Iceberg 0.10 stored one more before 1970 (iceberg 3.13)
+            allowed.add(recorded - 1)  # old writers stored one more before 1970 (iceberg 3.13)
         values = [function(value) for value in (column.least, column.greatest) if value is not None]
         values += [None] if column.nulls else []
         wrong = [value for value in values if value not in allowed]

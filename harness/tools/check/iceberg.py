@@ -6,7 +6,6 @@ import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
 
 from harness.errors import HarnessError
 from harness.metadata.files.documents import Json
@@ -22,6 +21,7 @@ from harness.storage.limits import contained
 from harness.storage.paths import absolute, join
 from harness.storage.records import dataclass
 from harness.storage.stores import Storage
+from harness.storage.threads import cached_property
 from harness.tools.check.files import Statements
 from harness.tools.check.rules import Place, Reads, Thing
 

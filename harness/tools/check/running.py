@@ -91,7 +91,7 @@ def check(
     try:
         table = open_table()
     except (InvalidTableError, MissingFileError) as error:
-        is_delta = (error.rule or "").startswith(("delta", "frontier F4")) or "/_delta_log/" in (error.file or "")
+        is_delta = (error.rule or "").startswith(("delta", "frontier")) or "/_delta_log/" in (error.file or "")
         run.format = "delta" if is_delta else "iceberg"
         run.ask((Reads.ERROR, error, None))
         return run.report(time.perf_counter() - started)

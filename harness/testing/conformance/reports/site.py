@@ -15,7 +15,6 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import quote
@@ -23,6 +22,7 @@ from urllib.parse import quote
 from harness.differ.reports.html import asset, header
 from harness.errors import RequestError, counted
 from harness.errors import html_text as escaped
+from harness.storage.threads import cached_property
 from harness.testing.conformance.reports.text import MEANINGS, SCORES, SIGNS, score_cells
 from harness.testing.conformance.results import Outcome, Score
 
