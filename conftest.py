@@ -73,10 +73,8 @@ def one_duckdb() -> Iterator[None]:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--on-spark", action="store_true", help="read every table of the engine tests on Spark too")
     parser.addoption("--harness-repro", metavar="DIR", help="where failures of property tests leave repro directories")
     parser.addoption("--harness-repro-values", action="store_true", help="keep drawn values in repro directories")
-    parser.addoption("--on-oracle", action="store_true", help="read every table of the engine tests by the oracle too")
 
 
 @pytest.hookimpl(wrapper=True)

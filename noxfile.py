@@ -218,11 +218,42 @@ def corpus(session: nox.Session) -> None:
     _pytest(session, "-m", "corpus", "tests/corpus")
 
 
-@nox.session(name="tests-on-spark")
-def tests_on_spark(session: nox.Session) -> None:
-    """Every table of the DuckDB engine's tests, read on Spark too: same rows and types, or the same error. Slow."""
-    _install(session)
-    _pytest(session, *_ONE, "--on-spark", "tests/engines", "-k", "duckdb")
+_JAVA = """#!/bin/sh
+exec java -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -cp "{jars}/*" Readers {format}
+"""
+"""A reader in Java as a program. Its tables are small, and it starts again after each crash."""
+
+
+@nox.session(name="readers-native", venv_backend="none")
+def readers_native(session: nox.Session) -> None:
+    """Readers in Go, Java and Rust, into .nox/readers or the folder after `--`; those whose tools are there."""
+    made = Path(session.posargs[0] if session.posargs else ".nox/readers").resolve()
+    programs = Path("tests/conformance/programs")
+    if _has(session, "go"):
+        session.run(
+            "go", "build", "-C", f"{programs}/go", "-o", f"{made / 'iceberg-go'}{os.sep}", "./...", external=True
+        )
+    if _has(session, "mvn"):
+        jars = made / "java"
+        session.run("mvn", "-q", "-B", "-f", f"{programs}/java", f"-Doutput={jars}", "package", external=True)
+        for name, format in (("iceberg-java", "iceberg"), ("delta-kernel-java", "delta")):
+            program = made / name / "reader"
+            program.parent.mkdir(parents=True, exist_ok=True)
+            program.write_text(_JAVA.format(jars=jars, format=format), "utf-8")
+            program.chmod(0o755)
+    if _has(session, "cargo"):
+        build = ["cargo", "build", "--release", "--locked", "--target-dir", str(made / "rust")]
+        session.run(*build, "--manifest-path", f"{programs}/rust/Cargo.toml", external=True)
+        program = made / "delta-kernel-rust" / "reader"
+        program.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(made / "rust" / "release" / "delta-kernel-rust", program)
+
+
+def _has(session: nox.Session, tool: str) -> bool:
+    found = shutil.which(tool) is not None
+    if not found:
+        session.warn(f"{tool} is not installed: its readers are not built")
+    return found
 
 
 _REPORTS = {"text": "txt", "junit": "xml", "html": "html", "json": "json", "markdown": "md"}
@@ -232,9 +263,7 @@ _REPORTS = {"text": "txt", "junit": "xml", "html": "html", "json": "json", "mark
 def matrix(session: nox.Session) -> None:
     """Every scenario on every reader that can be installed, in build/matrix (a site too) and docs/matrix.md."""
     _install(session)
-    make = ["python", "-m", "harness.testing.conformance.readers", ".nox/readers"]
-    lines = str(session.run(*make, silent=True, stderr=None)).splitlines()
-    pythons = [word for line in lines if "=" in line for word in ("--python", line)]
+    session.run("python", "-m", "harness.testing.conformance.readers", ".nox/readers", silent=True, stderr=None)
     known = ["--xfails", "tests/conformance/expected-failures.txt"]
     place = Path("build", "matrix")
     place.mkdir(parents=True, exist_ok=True)
@@ -245,7 +274,7 @@ def matrix(session: nox.Session) -> None:
     reports = [word for file in files.values() for word in ("--output", str(file))]
     # Red cells are what this is for.
     run = ["harness", "scenarios", "run", "--engines", "all"]
-    session.run(*run, *pythons, *known, "--exit-zero", *reports, *session.posargs)
+    session.run(*run, *known, "--exit-zero", *reports, *session.posargs, env={"HARNESS_READERS": ".nox/readers"})
     before = [str(earlier)] if earlier.exists() else []
     session.run("harness", "scenarios", "site", str(files["json"]), *before, str(place / "site"))
     print(files["text"].read_text("utf-8"))
@@ -354,13 +383,6 @@ def tests_small(session: nox.Session) -> None:
     """Every history of up to three operations, and every pair of a file and a delete; `-- --length 4` goes further."""
     _install(session)
     _pytest(session, *_ONE, "-m", "small", "--harness-engines=duckdb,oracle,spark", "tests/exhaustive")
-
-
-@nox.session(name="tests-on-oracle")
-def tests_on_oracle(session: nox.Session) -> None:
-    """Every table of the DuckDB engine's tests, read by the oracle too: same rows and types, or the same error."""
-    _install(session)
-    _pytest(session, "--on-oracle", "tests/engines", "-k", "duckdb")
 
 
 @nox.session
@@ -491,9 +513,16 @@ def tests_datafusion(session: nox.Session) -> None:
 
 @nox.session
 def bench(session: nox.Session) -> None:
-    """How fast reads are, beside other readers, into docs/bench; `-- --compare` with the last release.
+    """How fast reads are, beside other readers, into docs/bench; `-- --compare` with the run before.
 
     Wants an idle machine.
     """
     _install(session)
     session.run("python", "tests/benchmarks/bench.py", *session.posargs)
+
+
+@nox.session
+def backtest(session: nox.Session) -> None:
+    """Wrong-row bugs of released readers, each looked for in the release that has it; `-- ID ...`: some of them."""
+    _install(session)
+    session.run("python", "tests/backtest/backtest.py", *session.posargs)

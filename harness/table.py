@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from harness.metadata.tables.history import History
     from harness.metadata.tables.reading import MetadataTable
     from harness.storage.configuration import Renewal
+    from harness.tools.check.running import CheckReport
 
 _FORMATS = ("iceberg", "delta")
 _FORMAT_OF_OPTION = {
@@ -126,8 +127,8 @@ def open_table(
         published_only: read a Delta table that a catalog manages without asking it: the versions that are published
             without a gap, each exactly, with a warning that names the last of them (frontier F4.3).
         prune: `all` skips data files by partition and statistics, and Iceberg's manifests by their summaries, as far
-            as these are trusted (iceberg 3.9); `files` skips no manifest; `off` reads all files, and holds no delete
-            back by statistics.
+            as these are trusted (iceberg 3.9); `files` skips no manifest; `partition` skips data files by partition
+            alone; `off` reads all files. The last two hold no delete back by statistics.
         format_hint: `iceberg` or `delta`; None: Delta where there is a `_delta_log`, else Iceberg.
         allowed_roots: directories, local paths or URIs, that the table may be read from beside its own location and the
             targets of `path_map`. Relative ones start where `location` does.
@@ -454,6 +455,49 @@ class Table:
         )
         with reading(self.source, None):
             return Changes(plan_changes(self.source, request, None if columns is None else tuple(columns)))
+
+    def check(
+        self,
+        at: When = None,
+        *,
+        level: str = "files",
+        all_snapshots: bool = False,
+        rules: Sequence[str] = (),
+        ignore: Sequence[str] = (),
+        columns: Sequence[str] | None = None,
+        sample_files: int | None = None,
+        seed: int = 0,
+        orphans: bool = False,
+    ) -> CheckReport:
+        """The findings where the table's metadata breaks the specification, or differs from its files and rows.
+
+        Args:
+            at: the snapshot or version, as for `snapshot`; all_snapshots: every one of them.
+            level: `metadata` reads no data file; `files` also looks at existence, size and footer of every file;
+                `data` also reads the values.
+            rules, ignore: ids, or patterns such as `ICE-2*`, of rules that are asked, and are not. None: all are.
+            columns: names of columns whose values are read; None: all.
+            sample_files: so many data files are read for their values, chosen by `seed`; None: all.
+            orphans: also list the files below the table's location that nothing names.
+
+        Raises:
+            RequestError: there is no such level, rule, column or snapshot.
+        """
+        from harness.tools.check.running import check
+
+        return check(
+            lambda: self,
+            location=self.location,
+            at=at,
+            level=level,
+            all_snapshots=all_snapshots,
+            rules=rules,
+            ignore=ignore,
+            columns=columns,
+            sample_files=sample_files,
+            seed=seed,
+            orphans=orphans,
+        )
 
 
 def open_storage(

@@ -23,9 +23,8 @@ from pathlib import Path
 import numpy as np
 
 import harness
-from harness.engines.registry import find_engine
+from harness.engines.oracle import read_apart
 from harness.errors import HarnessError
-from harness.testing.oracle.planner.plan import plan_unpruned
 from harness.testing.writing.delta.builder import DeltaTable
 from harness.testing.writing.iceberg.builder import IcebergTable
 
@@ -193,7 +192,7 @@ def read(location: Path) -> None:
 
 
 def judge(location: Path) -> None:
-    find_engine("oracle").to_arrow(plan_unpruned(str(location)))
+    read_apart(str(location))
 
 
 def main(folder: Path) -> None:

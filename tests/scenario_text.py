@@ -35,6 +35,7 @@ def dump(scenario: Scenario) -> str:
             "format": scenario.format,
             "clauses": list(scenario.clauses),
             "features": list(scenario.features),
+            **({"findings": list(scenario.findings)} if scenario.findings else {}),
             "table": scenario.table,
             "history": list(scenario.history),
             "expect": [_dumped(e) for e in scenario.expectations],

@@ -9,14 +9,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 import harness
-from harness.engines.registry import find_engine
+from harness.engines.oracle import read_apart
 from harness.errors import HarnessWarning, OutsideTableError
 from harness.storage.gate import Outside
-from harness.testing.oracle.planner.plan import plan_unpruned
 from harness.testing.writing.delta.builder import DeltaTable
 from harness.testing.writing.iceberg.builder import IcebergTable
 
@@ -127,8 +125,8 @@ def by_harness(location: str, **options: Any) -> list[int]:
 def by_oracle(location: str, **options: Any) -> list[int]:
     if "outside" in options:
         options["outside"] = Outside(options["outside"])
-    rows: pa.Table = find_engine("oracle").to_arrow(plan_unpruned(location, **options))
-    return rows["id"].to_pylist()
+    ids: list[int] = read_apart(location, **{"outside": Outside.WARN, **options})["id"].to_pylist()
+    return ids
 
 
 READERS = pytest.mark.parametrize("read", [by_harness, by_oracle])

@@ -17,7 +17,7 @@ from harness.metadata.files.avro import read_avro
 from harness.metadata.files.avro_container import open_container
 from harness.metadata.files.avro_decoding import IntMap, ListOf, Struct, Wanted
 from harness.metadata.iceberg.manifests import parse_manifest_list
-from harness.testing.oracle.planner import iceberg_manifests as planner
+from harness.testing.oracle import iceberg_manifests as planner
 from harness.testing.writing.delta.builder import DeltaTable
 
 FIELD = {"name": "a", "type": "long", "field-id": 1}

@@ -67,6 +67,7 @@ COMMANDS = {
     "sql": "query:sql",
     "shell": "shell.command:shell",
     "diff": "diff:diff",
+    "check": "check:check",
     "pull": "pull:pull",
     "demo": "demo:demo",
     "cache": "cache:cache",
@@ -76,10 +77,11 @@ COMMANDS = {
     "scenarios list": "scenarios:list_",
     "scenarios run": "scenarios:run",
     "scenarios build": "scenarios:build",
+    "scenarios script": "scenarios:script",
     "scenarios site": "scenarios:site",
 }
 """The module in this package and the function, by name of the command."""
-_GROUPS = {"scenarios": "List, run and build scenarios: tables with expected rows."}
+_GROUPS = {"scenarios": "List, run, build and hand on scenarios: tables with expected rows."}
 
 
 def command(arguments: Sequence[str]) -> TyperCommand | TyperGroup:

@@ -12,6 +12,7 @@ from harness.cli import DIFFERENT, FAILED, options, results, terminal, untrusted
 from harness.cli.diff_many import Many, QueryDialect, compare_files, compare_namespaces, finish, namespace
 from harness.cli.diff_request import (
     DiffRequest,
+    RareOption,
     Relaxing,
     Report,
     Side,
@@ -86,9 +87,15 @@ def diff(
         bool,
         typer.Option(
             "--against-itself",
-            help="Read one table by one engine in many ways that must agree: filters, columns, counts.",
+            help="Read one table by one engine in many ways that must agree: filters, counts, copies …",
         ),
     ] = False,
+    shapes: Annotated[
+        str | None,
+        RareOption(
+            "--shapes", metavar="A,B", help="With --against-itself, read in these ways alone. [default: all of them]"
+        ),
+    ] = None,
     max_rows: Annotated[
         int, typer.Option("--max-rows", metavar="N", min=0, help="Show so many differing rows; all are counted.")
     ] = 100,
@@ -147,14 +154,17 @@ def diff(
         is_relaxed = relaxing.relaxations(is_foreign=False) != Relaxations()
         if read_by[0] != read_by[1] or any(others) or is_relaxed:
             raise typer.BadParameter(
-                "--against-itself takes one table and one engine: --engines polars; --at and --max-rows go with it"
+                "--against-itself takes one table and one engine: --engines polars; --at, --max-rows and --shapes go "
+                "with it"
             )
         with terminal.progress("comparing"):
             snapshot = opening.open(location).snapshot(**moments[0])
             start_engines(read_by[:1])
-            batch = harness.against_itself(snapshot, read_by[0], max_rows=max_rows)
+            batch = harness.against_itself(snapshot, read_by[0], max_rows=max_rows, shapes=names(shapes, "--shapes"))
         finish(batch, reports, context)
         return
+    if shapes is not None:
+        raise typer.BadParameter("--shapes goes with --against-itself alone")
     request = DiffRequest(
         engines=read_by,
         keys=names(keys, "--keys"),

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from harness.cli import results, terminal
-from harness.cli.scenarios import ExitZero, Formats, Outputs, Report, Strict, Xfails, report
+from harness.cli.scenarios import ExitZero, Formats, Outputs, Report, Strict, WriteXfails, Xfails, report
 
 
 def judge(
@@ -19,6 +19,7 @@ def judge(
         typer.Argument(metavar="CASE", help="Names or patterns (iceberg/deletes/*); without any, all cases."),
     ] = None,
     xfails: Xfails = None,
+    write_xfails: WriteXfails = None,
     format_: Formats = None,
     output: Outputs = None,
     strict: Strict = False,
@@ -31,7 +32,8 @@ def judge(
         harness judge suite results 'delta/*' --output report.html
 
     SUITE is a directory of harness scenarios build, or the published one; its README.md says what a program writes.
-    Exits with 0 if no case is FAIL, with 1 if one is, with 2 if SUITE or RESULTS cannot be read.
+    Exits with 0 if no case is FAIL or passes against --xfails, with 1 if one is or does, with 2 if SUITE or RESULTS
+    cannot be read.
     """
     from harness.testing.conformance.results import read_list
     from harness.testing.conformance.written import NOT_RUN, judge_results
@@ -43,4 +45,4 @@ def judge(
     checks = [check for each in found.cases for check in each.checks]
     left_out = sum(check.message == NOT_RUN for check in checks)
     done = f"judged {len(checks) - left_out:,} reads of {len(found.cases):,} cases; {left_out:,} have no result"
-    report(found, written, done, strict=strict, exit_zero=exit_zero)
+    report(found, written, done, write_xfails=write_xfails, strict=strict, exit_zero=exit_zero)

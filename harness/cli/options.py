@@ -225,7 +225,9 @@ class OpeningOptions:
     outside: Annotated[
         Outside, _opening(help="Read files that a table names outside of it with a warning, or refuse them.")
     ] = Outside.WARN
-    prune: Annotated[Prune, _opening(help="Skip nothing, files only, or manifests too.")] = Prune.ALL
+    prune: Annotated[
+        Prune, _opening(help="Skip nothing, files by partition, files by statistics too, or manifests too.")
+    ] = Prune.ALL
     cache_dir: CacheDir = None
     verbose: Verbose = False
     untrusted: Untrusted = False

@@ -61,6 +61,12 @@ def pull(
     key_file: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Take the key from the first line of a file.")
     ] = None,
+    without_statistics: Annotated[
+        bool, typer.Option("--without-statistics", help="Leave bounds and counts of values out of the metadata.")
+    ] = False,
+    reverse: Annotated[
+        bool, typer.Option("--reverse", help="List the files in the reverse order in the metadata.")
+    ] = False,
     max_bytes: Annotated[
         int | None, typer.Option(metavar="N", help="Copy nothing if the slice needs more bytes of the source.")
     ] = None,
@@ -117,6 +123,8 @@ def pull(
         seed=seed,
         compact=compact,
         anonymise=_key(key, key_file) if anonymise else None,
+        statistics=not without_statistics,
+        reverse=reverse,
         max_bytes=max_bytes,
     )
     with terminal.progress("planning"):
@@ -163,6 +171,6 @@ def _around(location: str, opening: options.OpeningOptions, follow: list[str]) -
 
 _OF_A_SLICE = (
     *("where", "at", "last", "columns", "exact", "sample_rows", "seed", "compact", "max_bytes"),
-    *("dry_run", "follow", "anonymise", "key", "key_file"),
+    *("dry_run", "follow", "anonymise", "key", "key_file", "without_statistics", "reverse"),
 )
 """Options that the note of a slice holds."""

@@ -1,12 +1,14 @@
-"""`harness scenarios list`, `build`, `run` and `site`: tables and what reads must give, and the suite on engines."""
+"""`harness scenarios`: tables with what reads must give, as data, scripts and sites, and asked of engines."""
 
 from __future__ import annotations
 
 import enum
+import fnmatch
 import json
 import tempfile
 from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
@@ -21,6 +23,7 @@ from harness.metadata.model.text_tables import aligned
 from harness.tools.contained.seccomp import TABLES_BUILT
 
 if TYPE_CHECKING:
+    from harness.testing.conformance.cases import Cases
     from harness.testing.conformance.finding import Places
     from harness.testing.conformance.results import Run
     from harness.testing.conformance.runner import UnderTest
@@ -95,6 +98,33 @@ def build(
     terminal.finished(f"built {len(cases):,} scenarios")
 
 
+def script(
+    scenario: Annotated[
+        str, typer.Argument(metavar="SCENARIO", help="The name of a scenario, or a scenario file, such as of a repro.")
+    ],
+    output: Annotated[
+        Path | None, typer.Option("--output", metavar="FILE", help="Write here instead of standard output.")
+    ] = None,
+) -> None:
+    """Write a scenario as one Python file, for maintainers of readers.
+
+    Examples:
+        harness scenarios script iceberg/deletes/null-keys --output null-keys.py
+        python null-keys.py /tmp
+
+    The file needs Python 3.8 and nothing else. It writes the table below a directory, and prints the rows that reads
+    must give, the rules that say so, and commands for DuckDB, Spark, Trino, ClickHouse, PyIceberg, Polars and Daft.
+    """
+    from harness.testing.conformance.script import script as script_of
+
+    found = chosen([scenario], None)
+    if len(found) > 1:
+        raise RequestError(f"A script is of one scenario, and {scenario!r} means {len(found):,}: name one")
+    text = script_of(found[0])
+    with results.destination(output) as stream:
+        results.write_texts([text], stream)
+
+
 def site(
     arguments: Annotated[
         list[Path],
@@ -152,6 +182,22 @@ def chosen(globs: Sequence[str] | None, features: Sequence[str] | None) -> list[
     return wanted
 
 
+def _chosen_cases(directory: Path, globs: Sequence[str] | None, features: Sequence[str] | None) -> Cases:
+    """The cases of a directory that have such names and features. Raises RequestError if there is none."""
+    from harness.testing.conformance.cases import load_cases
+
+    found = load_cases(directory)
+    kept = tuple(
+        case
+        for case in found.cases
+        if any(fnmatch.fnmatchcase(case.scenario.name, glob) for glob in globs or ("*",))
+        and (not features or {*features} & {*case.scenario.features})
+    )
+    if not kept and (globs or features):
+        raise RequestError(f"No case has such a name and feature: there are {len(found.cases):,}", file=str(directory))
+    return replace(found, cases=kept)
+
+
 ALL = "all"
 """Stands for every engine that is known and can run."""
 
@@ -187,6 +233,10 @@ Outputs: TypeAlias = Annotated[
         help="Write the report here instead of standard output; the suffix says the format. Repeatable.",
     ),
 ]
+WriteXfails: TypeAlias = Annotated[
+    Path | None,
+    typer.Option("--write-xfails", metavar="FILE", help="Write each FAIL and ERROR here, as a list for --xfails."),
+]
 Strict: TypeAlias = Annotated[bool, typer.Option("--strict", help="Exit with 1 also for an ERROR.")]
 ExitZero: TypeAlias = Annotated[
     bool, typer.Option("--exit-zero", help="Exit with 0 whatever the outcomes are, if the suite ran.")
@@ -205,6 +255,15 @@ def run(
         ),
     ] = None,
     feature: Features = None,
+    cases: Annotated[
+        Path | None,
+        typer.Option(
+            "--cases",
+            metavar="DIR",
+            help="Run the cases in this directory instead: a suite that build wrote, Delta's acceptance tests, or "
+            "acceptance workloads.",
+        ),
+    ] = None,
     skips: Annotated[
         list[Path] | None,
         typer.Option(
@@ -212,10 +271,7 @@ def run(
         ),
     ] = None,
     xfails: Xfails = None,
-    write_xfails: Annotated[
-        Path | None,
-        typer.Option("--write-xfails", metavar="FILE", help="Write each FAIL and ERROR here, as a list for --xfails."),
-    ] = None,
+    write_xfails: WriteXfails = None,
     format_: Formats = None,
     output: Outputs = None,
     python: Annotated[
@@ -228,6 +284,19 @@ def run(
             "--time-limit", metavar="S", min=0.1, help="End a read of a foreign engine after so many seconds."
         ),
     ] = 60.0,
+    against_itself: Annotated[
+        bool,
+        typer.Option(
+            "--against-itself",
+            help="Read each table in many ways that must agree, too: filters, columns, counts, limits, copies.",
+        ),
+    ] = False,
+    shapes: Annotated[
+        str | None,
+        typer.Option(
+            "--shapes", metavar="A,B", help="With --against-itself, read in these ways alone. [default: all of them]"
+        ),
+    ] = None,
     keep: Annotated[
         Path | None, typer.Option("--keep", metavar="DIR", help="Build the tables here, and leave them.")
     ] = None,
@@ -243,17 +312,23 @@ def run(
     Examples:
         harness scenarios run --engines duckdb,spark
         harness scenarios run 'iceberg/deletes/*' --output report.xml
+        harness scenarios run --cases reader_tests/generated --engines duckdb,polars
 
-    Exits with 0 if no scenario is FAIL or passes against --xfails, with 1 if one is or does, with 2 if the suite, or an
-    engine asked for, could not run, or if every scenario on an engine is ERROR.
+    Exits with 0 if no scenario is FAIL or passes against --xfails, and no engine disagrees with itself, with 1 if one
+    is or does, with 2 if the suite, or an engine asked for, could not run, or if every scenario on an engine is ERROR.
     """
+    from harness.differ.itself import shapes_of
+    from harness.testing.conformance.cases import Cases
     from harness.testing.conformance.finding import Places
-    from harness.testing.conformance.results import read_list, written_list
+    from harness.testing.conformance.results import read_list
     from harness.testing.conformance.runner import Lists
     from harness.testing.conformance.runner import run as run_suite
 
     if opening := Settings.of(set_, untrusted=untrusted).opening:
         raise typer.BadParameter(f"--set {next(iter(opening))}: of scenarios, bounds and waived alone are set")
+    if shapes is not None and not against_itself:
+        raise typer.BadParameter("--shapes goes with --against-itself alone")
+    ways = shapes_of(names(shapes, "--shapes")) if against_itself else ()
     written = results.placed(format_, output, Report)
     if is_for_worker(context):
         _run_untrusted(context, written)
@@ -262,7 +337,10 @@ def run(
         skips=tuple(line for path in skips or () for line in read_list(path)),
         xfails=tuple(line for path in xfails or () for line in read_list(path)),
     )
-    scenarios = chosen(scenario, feature)
+    if cases is not None and keep is not None:
+        raise RequestError("Cannot run --cases with --keep: their tables are there already")
+    scenarios = chosen(scenario, feature) if cases is None else _chosen_cases(cases, scenario, feature)
+    number = len(scenarios.cases if isinstance(scenarios, Cases) else scenarios)
     places = Places(
         pythons=options.pairs(python, "--python"),
         time_limit_s=time_limit,
@@ -272,16 +350,19 @@ def run(
         with terminal.progress("starting engines"):
             ready, missing = _opened(names(engines, "--engines"), places, resources)
         with terminal.progress("scenarios"):
-            found = run_suite(scenarios, ready, lists=lists, keep=keep, missing=missing)
-    if write_xfails is not None:
-        with results.destination(write_xfails) as stream:
-            results.write_texts([written_list(found.cases)], stream)
-    done = f"ran {len(scenarios):,} scenarios on {', '.join(each.name for each in found.engines)}"
-    report(found, written, done, strict=strict, exit_zero=exit_zero)
+            found = run_suite(scenarios, ready, lists=lists, keep=keep, missing=missing, shapes=ways)
+    done = f"ran {number:,} scenarios on {', '.join(each.name for each in found.engines)}"
+    report(found, written, done, write_xfails=write_xfails, strict=strict, exit_zero=exit_zero)
 
 
 def report(
-    found: Run, written: Sequence[tuple[Report, Path | None]], done: str, *, strict: bool, exit_zero: bool
+    found: Run,
+    written: Sequence[tuple[Report, Path | None]],
+    done: str,
+    *,
+    write_xfails: Path | None,
+    strict: bool,
+    exit_zero: bool,
 ) -> None:
     """Writes the reports of a run and ends the command. done: the last line on a terminal.
 
@@ -289,6 +370,7 @@ def report(
         typer.Exit: with 1, as the outcomes say. RequestError: an engine has read nothing.
     """
     from harness.testing.conformance.reports import html, json_report, text
+    from harness.testing.conformance.results import written_list
 
     writers = {
         Report.TEXT: text.to_text,
@@ -302,6 +384,9 @@ def report(
         with results.destination(path) as stream:
             write = results.write_lines if form is Report.TEXT else results.write_texts
             write([writers[form](found)], stream)
+    if write_xfails is not None:
+        with results.destination(write_xfails) as stream:
+            results.write_texts([written_list(found.cases)], stream)
     terminal.finished(done)
     passed = found.passed_strictly() if strict else found.passed()
     if not (passed or exit_zero):
@@ -314,6 +399,8 @@ def report(
 def _run_untrusted(context: typer.Context, written: Sequence[tuple[Report, Path | None]]) -> None:
     """Runs the suite in a worker, whose tables go with it."""
     given = context.params
+    if given["cases"] is not None:
+        raise RequestError("Cannot run --cases with --untrusted: their tables are not built in the worker")
     if given["keep"] is not None or given["python"] or given["write_xfails"] is not None:
         raise RequestError(
             "Cannot run scenarios with --untrusted and --keep, --python or --write-xfails: nothing of them is left"

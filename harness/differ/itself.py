@@ -1,197 +1,322 @@
 """A reader against itself: reads of one snapshot that must agree, whatever the right rows are.
 
 All rows are the rows where a condition holds, with those where it does not and those where its column is null. Each
-column alone is the column of all rows. A count is the number of rows. A filter skips files and row groups, a projection
-leaves columns out, and a count may ask the metadata alone: where one of them forgets deletes or trusts a wrong bound,
-two answers differ. Needs neither a second reader nor an oracle.
+column alone is the column of all rows. A count is the number of rows. A copy with other metadata gives the same rows.
+A filter skips files and row groups, a projection leaves columns out, a limit ends early, and a count may ask the
+metadata alone: where one of them forgets deletes or trusts a wrong bound, two answers differ. Needs neither a second
+reader nor an oracle. `SHAPES` is the table of all that is asked.
 """
 
 from __future__ import annotations
 
-import datetime
-import math
-from collections.abc import Callable, Iterator, Sequence
-from decimal import Decimal
-from functools import partial
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from harness.differ.compare import compare
+from harness.differ.asking import Ask, Copies, Reads
+from harness.differ.checks import Check, Checks, Kept, Shape
 from harness.differ.opening import engine_version
-from harness.differ.result import Batch, BatchEntry, BatchOutcome, entry_of
-from harness.engines.registry import CountingEngine, Engine, find_engine
-from harness.errors import HarnessError, UnsupportedError, counted
-from harness.metadata.filters.sqltext import quoted, text
+from harness.differ.result import Batch, BatchEntry
+from harness.engines.registry import find_engine
+from harness.errors import RequestError, counted
+from harness.metadata.filters.sqltext import quoted
 from harness.snapshot import Snapshot
-from harness.storage.records import dataclass
 from harness.storage.threads import phase
 
-MOST_COLUMNS = 12
-"""Columns that are read alone, and whose values make filters: the first ones of a table."""
-_LONGEST = 40  # characters of a text in a filter
 
+def against_itself(
+    snapshot: Snapshot, engine: str = "duckdb", *, max_rows: int = 20, shapes: Sequence[str] | None = None
+) -> Batch:
+    """Reads a snapshot in many ways that must agree: whole, by columns, filters, counts and limits, and from copies.
 
-def against_itself(snapshot: Snapshot, engine: str = "duckdb", *, max_rows: int = 20) -> Batch:
-    """Reads a snapshot in many ways that must agree: once whole, and by columns, filters and counts.
-
-    All rows of the snapshot are held in memory. Filters compare columns with values that the table has. A read that the
-    engine declines is left out, and counted in the title.
+    All rows of the snapshot are held in memory. Filters compare columns with values that the table has. Copies of the
+    table, with other metadata, are made in a temporary directory. A read that the engine declines is left out, and
+    counted in the title.
 
     Args:
         engine: an engine, or a reader of another project, as for `harness.compare`.
         max_rows: differing rows that each report shows.
+        shapes: names of the ways of reading, see `docs/how-to/compare-readers.md`; None: all.
 
     Raises:
-        RequestError: there is no such engine. Other HarnessErrors: as reading all rows raises.
+        RequestError: there is no such engine, or no such shape. Other HarnessErrors: as reading all rows raises.
     """
-    found = _Reads(snapshot, find_engine(engine))
+    chosen = shapes_of(shapes)
+    reads = Reads(snapshot, find_engine(engine))
     with phase("reading all rows"):
-        whole = found.read(None, None)
-    checks = _Checks(found, whole, max_rows)
+        whole = reads.rows(Ask())
     entries: list[BatchEntry] = []
-    with phase("reading in other ways", unit="checks") as advance:
-        for entry in checks.entries():
+    with Copies(snapshot) as copies, phase("reading in other ways", unit="checks") as advance:
+        checks = Checks(reads=reads, whole=whole, copies=copies, asked=engine, max_rows=max_rows)
+        for _, entry in checks.entries(chosen):
             entries.append(entry)
             advance(1)
-    declined = f", {counted(checks.declined, 'read')} declined" if checks.declined else ""
-    numbers = f"{counted(len(entries), 'check')} of {counted(whole.num_rows, 'row')}{declined}"
-    title = f"{engine_version(engine)} against itself, {numbers}"
+    declined = sum(checks.declined.values())
+    numbers = f"{counted(len(entries), 'check')} of {counted(whole.num_rows, 'row')}"
+    told = f", {counted(declined, 'read')} declined ({', '.join(checks.declined)})" if declined else ""
+    title = f"{engine_version(engine)} against itself, {numbers}{told}"
     return Batch(title=title, sides=("all rows, then", "asked of the reader"), entries=tuple(entries))
 
 
-@dataclass(frozen=True, slots=True)
-class _Reads:
-    """Reads of a snapshot by an engine."""
-
-    snapshot: Snapshot
-    engine: Engine
-
-    def read(self, columns: tuple[str, ...] | None, where: str | None) -> pa.Table:
-        """The rows."""
-        return self.engine.to_arrow(self.snapshot.plan(columns, where))
-
-    def count(self, where: str | None) -> int | None:
-        """The number of rows, as the engine counts them; None: it does not."""
-        if self.engine.name == "duckdb":
-            return self.snapshot.count(where=where)
-        return self.engine.count(self.snapshot.plan((), where)) if isinstance(self.engine, CountingEngine) else None
+def shapes_of(names: Sequence[str] | None) -> tuple[Shape, ...]:
+    """The shapes of these names; None: all. Raises RequestError: there is no such shape."""
+    known = {shape.name: shape for shape in SHAPES}
+    for name in names or ():
+        if name not in known:
+            raise RequestError(f"Unknown shape {name!r}: there are {', '.join(known)}", options=("shapes",))
+    return tuple(known[name] for name in names or known)
 
 
-@dataclass(slots=True)
-class _Checks:
-    """The checks of an engine. whole: all rows, as the engine gave them. declined: reads that it declined."""
-
-    reads: _Reads
-    whole: pa.Table
-    max_rows: int
-    declined: int = 0
-
-    def entries(self) -> Iterator[BatchEntry]:
-        """All checks, in the order of what they need."""
-        names = self.whole.column_names[:MOST_COLUMNS]
-        yield from self._counted("count(*)", None, lambda: self.whole.num_rows)
-        yield from self._same("all rows again", lambda: (self.whole, self.reads.read(None, None)))
-        yield from self._same("columns in reverse", partial(self._columns, tuple(reversed(names))))
-        for name in names if len(names) > 1 else ():
-            alone = partial(self._columns, (name,))
-            yield from self._same(f"column {name} alone", alone)
-        for name in names:
-            for condition in _conditions(name, self.whole.column(name)):
-                yield from self._parts(name, condition)
-
-    def _columns(self, columns: tuple[str, ...]) -> tuple[pa.Table, pa.Table]:
-        """Some columns of all rows, and the same asked of the reader."""
-        return self.whole.select(columns), self.reads.read(columns, None)
-
-    def _parts(self, name: str, condition: str) -> Iterator[BatchEntry]:
-        """The rows where a condition holds, where it does not, and where its column is null, are all rows."""
-        rows: list[pa.Table] = []
-
-        def parts() -> tuple[pa.Table, pa.Table]:
-            is_null = f"{quoted(name)} IS NULL"
-            asked = (condition, f"NOT ({condition})", *(() if condition == is_null else (is_null,)))
-            rows.extend(self.reads.read(None, where) for where in asked)
-            return self.whole, pa.concat_tables(rows, promote_options="permissive")
-
-        shown = condition.replace('"', "")
-        yield from self._same(f"{shown}, or not, or null", parts)
-        if not rows:  # the condition was declined; where its contrary was, its own rows are known
-            return
-        kept = rows[0]
-        yield from self._counted(f"count(*) where {shown}", condition, lambda: kept.num_rows)
-        others = [each for each in self.whole.column_names[:MOST_COLUMNS] if each != name][:1]
-        if others:
-            yield from self._same(
-                f"{others[0]} where {shown}",
-                lambda: (kept.select(others), self.reads.read(tuple(others), condition)),
-            )
-
-    def _same(self, name: str, rows: Callable[[], tuple[pa.Table, pa.Table]]) -> Iterator[BatchEntry]:
-        """The entry of two reads that must agree; none where the engine declines."""
-        try:
-            left, right = rows()
-            found = compare(left, right, names=("all rows", name), max_rows=self.max_rows)
-        except UnsupportedError:
-            self.declined += 1
-        except (HarnessError, pa.ArrowException) as error:  # of parts whose types have nothing in common
-            yield BatchEntry(name=name, outcome=BatchOutcome.FAILED, message=str(error))
-        else:
-            yield entry_of(name, found)
-
-    def _counted(self, name: str, where: str | None, rows: Callable[[], int]) -> Iterator[BatchEntry]:
-        """The entry of a count beside a number of rows; none where the engine does not count."""
-        try:
-            count = self.reads.count(where)
-        except UnsupportedError:
-            self.declined += 1
-            return
-        except HarnessError as error:
-            yield BatchEntry(name=name, outcome=BatchOutcome.FAILED, message=str(error))
-            return
-        if count is not None:
-            outcome = BatchOutcome.EQUAL if count == rows() else BatchOutcome.DIFFERENT
-            yield BatchEntry(name=name, outcome=outcome, message=f"counted {count:,}, read {counted(rows(), 'row')}")
+def _counts(checks: Checks) -> Iterator[Check]:
+    yield Check(
+        name="count(*)",
+        expected=lambda: checks.whole,
+        found=lambda: checks.reads.count(None),
+        asks=["SELECT count(*) FROM t"],
+    )
 
 
-def _conditions(name: str, column: pa.ChunkedArray) -> Iterator[str]:
-    """Conditions on a column by which a reader may skip files, with the least, middle and greatest value."""
-    operand, values = quoted(name), _values(column)
-    yield f"{operand} IS NULL"
-    if values:
-        least, middle, greatest = values[0], values[len(values) // 2], values[-1]
-        yield from dict.fromkeys(f"{operand} = {value}" for value in (least, middle, greatest))
-        yield f"{operand} < {middle}"
-        yield f"{operand} <> {middle}"
-        yield f"{operand} IN ({least}, {greatest})"
+def _counts_where(checks: Checks, kept: Kept) -> Iterator[Check]:
+    where = kept.condition.where
+    yield Check(
+        name=f"count(*) where {kept.shown}",
+        expected=lambda: kept.rows,
+        found=lambda: checks.reads.count(where),
+        asks=[f"SELECT count(*) FROM t WHERE {where}"],
+        left=f"rows where {kept.shown}",
+        of=[Ask(where=where)],
+    )
 
 
-def _values(column: pa.ChunkedArray) -> Sequence[str]:
-    """The distinct values of a column as SQL literals, in ascending order; none where no reader compares the type."""
-    kind = column.type
-    simple = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_boolean, pa.types.is_date)
-    if not (any(test(kind) for test in (*simple, pa.types.is_string, pa.types.is_large_string))):
-        return ()
-    found = pc.unique(column.combine_chunks()).drop_null()
-    if pa.types.is_date(kind):  # Python's have the years 1 to 9999
-        first, last = (pa.scalar(day, kind) for day in (datetime.date.min, datetime.date.max))
-        found = found.filter(pc.and_(pc.greater_equal(found, first), pc.less_equal(found, last)))
-    literals = {value: literal for value in found.to_pylist() if (literal := _literal(value)) is not None}
-    return [literals[value] for value in sorted(literals)]
+def _again(checks: Checks) -> Iterator[Check]:
+    yield _read(checks, "all rows again", Ask())
 
 
-def _literal(value: Any) -> str | None:
-    match value:
-        case bool():
-            return "true" if value else "false"
-        case float():
-            return repr(value) if math.isfinite(value) else None
-        case str():
-            return text(value) if len(value) <= _LONGEST and value.isprintable() else None
-        case datetime.date():
-            return f"DATE '{value.isoformat()}'"
-        case Decimal():
-            return f"{value:f}"
-        case _:
-            return str(value)
+def _read(checks: Checks, name: str, ask: Ask, *, by_query: bool = False) -> Check:
+    """The check of a read that must give all rows, or those columns of all rows that it asks for."""
+
+    def expected() -> pa.Table:
+        rows = checks.all_rows(by_query=by_query)
+        return rows if ask.columns is None else rows.select(list(ask.columns))
+
+    return Check(
+        name=name,
+        expected=expected,
+        found=lambda: checks.reads.rows(ask, by_query=by_query),
+        asks=[ask],
+        limit=ask.limit,
+    )
+
+
+def _columns(checks: Checks) -> Iterator[Check]:
+    names = checks.names
+    yield _read(checks, "columns in reverse", Ask(columns=tuple(reversed(names))))
+    for name in names if len(names) > 1 else ():
+        yield _read(checks, f"column {name} alone", Ask(columns=(name,)))
+
+
+def _filters(checks: Checks, kept: Kept) -> Iterator[Check]:
+    """The rows where a condition holds, where it does not, and where it is null, are all rows."""
+    condition = kept.condition
+    rest = [Ask(where=f"NOT ({condition.where})")]
+    if not condition.column:
+        rest.append(Ask(where=f"({condition.where}) IS NULL"))
+    elif condition.values:
+        rest.append(Ask(where=f"{quoted(condition.column)} IS NULL"))
+    yield Check(
+        name=f"{kept.shown}, or not, or null",
+        expected=lambda: checks.whole,
+        found=lambda: _together([kept.rows, *map(checks.reads.rows, rest)]),
+        asks=[Ask(where=condition.where), *rest],
+    )
+
+
+def _together(rows: Iterable[pa.Table]) -> pa.Table:
+    return pa.concat_tables(rows, promote_options="permissive")
+
+
+def _hidden(checks: Checks, kept: Kept) -> Iterator[Check]:
+    condition = kept.condition
+    others = [name for name in checks.names if name != condition.column and name not in condition.where][:1]
+    if others:
+        ask = Ask(columns=tuple(others), where=condition.where)
+        yield Check(
+            name=f"{others[0]} where {kept.shown}",
+            expected=lambda: kept.rows.select(others),
+            found=lambda: checks.reads.rows(ask),
+            asks=[ask],
+            left=f"rows where {kept.shown}",
+            of=[Ask(where=condition.where)],
+        )
+
+
+def _parameters(checks: Checks, kept: Kept) -> Iterator[Check]:
+    condition = kept.condition
+    if condition.values:
+        literal = Ask(where=condition.where)
+        ask = Ask(where=condition.parametrised, parameters=tuple(value for value, _ in condition.values))
+        yield Check(
+            name=f"{condition.parametrised.replace(chr(34), '')} for {kept.shown}",
+            expected=lambda: checks.reads.rows(literal, by_query=True),
+            found=lambda: checks.reads.rows(ask),
+            asks=[ask],
+            left=f"rows where {kept.shown}",
+            of=[literal],
+        )
+
+
+def _limits(checks: Checks) -> Iterator[Check]:
+    count = checks.whole.num_rows
+    for limit in dict.fromkeys((1, max(1, count // 2), count + 1)):
+        yield _read(checks, f"limit {limit:,}", Ask(limit=limit), by_query=True)
+
+
+def _limits_where(checks: Checks, kept: Kept) -> Iterator[Check]:
+    where = kept.condition.where
+    if kept.condition.is_main:
+        yield Check(
+            name=f"limit 1 where {kept.shown}",
+            expected=lambda: checks.reads.rows(Ask(where=where), by_query=True),
+            found=lambda: checks.reads.rows(Ask(where=where, limit=1)),
+            asks=[Ask(where=where, limit=1)],
+            left=f"rows where {kept.shown}",
+            of=[Ask(where=where)],
+            limit=1,
+        )
+
+
+def _twice(checks: Checks) -> Iterator[Check]:
+    before = checks.reads.before()
+    if before is not None:
+        yield _union(checks, f"all rows, and those of {before}", (Ask(), Ask(at=before)))
+
+
+def _twice_where(checks: Checks, kept: Kept) -> Iterator[Check]:
+    where = kept.condition.where
+    if kept.condition.is_main:
+        yield _union(checks, f"{kept.shown}, and not, by one query", (Ask(where=where), Ask(where=f"NOT ({where})")))
+
+
+def _union(checks: Checks, name: str, parts: tuple[Ask, Ask]) -> Check:
+    first, second = parts
+    return Check(
+        name=name,
+        expected=lambda: _together(checks.reads.rows(part, by_query=True) for part in parts),
+        found=lambda: checks.reads.rows(replace(first, union=(second,))),
+        asks=[replace(first, union=(second,))],
+        left="both reads",
+        of=parts,
+    )
+
+
+def _threads(checks: Checks) -> Iterator[Check]:
+    for threads in (1, 4):
+        ask = Ask(settings={"threads": threads})
+        yield _read(checks, f"by {counted(threads, 'thread')}", ask, by_query=True)
+
+
+def _batches(checks: Checks) -> Iterator[Check]:
+    rows = max(1, checks.whole.num_rows // 1000)
+    yield _read(checks, f"by batches of {counted(rows, 'row')}", Ask(settings={"batch_rows": rows}))
+
+
+def _splits(checks: Checks) -> Iterator[Check]:
+    size = max(100, sum(checks.reads.snapshot.plan(()).files.column("size").to_pylist()) // 50)
+    yield _read(checks, f"by splits of {size:,} bytes", Ask(settings={"split_bytes": size}))
+
+
+def _copied(name: str) -> Callable[[Checks], Iterator[Check]]:
+    """The checks of a copy: all rows, and the count."""
+
+    def of_table(checks: Checks) -> Iterator[Check]:
+        copy = replace(checks.reads, snapshot=checks.copies.of(name))
+        yield replace(_read(checks, f"all rows, {name}", Ask()), found=lambda: copy.rows(Ask()))
+        (count,) = _counts(checks)
+        yield replace(count, name=f"count(*), {name}", found=lambda: copy.count(None))
+
+    return of_table
+
+
+def _without_statistics(checks: Checks, kept: Kept) -> Iterator[Check]:
+    if kept.condition.is_main or not kept.condition.column:
+        copy, ask = replace(checks.reads, snapshot=checks.copies.of("statistics")), Ask(where=kept.condition.where)
+        yield Check(
+            name=f"{kept.shown}, statistics",
+            expected=lambda: kept.rows,
+            found=lambda: copy.rows(ask),
+            asks=[ask],
+            left=f"rows where {kept.shown}",
+            of=[ask],
+        )
+
+
+SHAPES: tuple[Shape, ...] = (
+    Shape(
+        name="counts",
+        read="a count, with a condition and without",
+        holds="the number of rows",
+        of_table=_counts,
+        of_condition=_counts_where,
+    ),
+    Shape(name="again", read="all rows again", holds="all rows", of_table=_again),
+    Shape(
+        name="columns",
+        read="a column alone, and columns in another order",
+        holds="the same columns of all rows",
+        of_table=_columns,
+    ),
+    Shape(
+        name="filters",
+        read="the rows where a condition holds, where it does not, and where it is null",
+        holds="all rows",
+        of_condition=_filters,
+    ),
+    Shape(
+        name="hidden",
+        read="a column where a condition on another one holds",
+        holds="the column of the rows where it holds",
+        of_condition=_hidden,
+    ),
+    Shape(
+        name="parameters",
+        read="a condition with parameters in place of its values",
+        holds="the rows where it holds",
+        needs="parameters",
+        of_condition=_parameters,
+    ),
+    Shape(
+        name="limit",
+        read="`LIMIT n`, with a condition and without",
+        holds="`n` rows of all rows, or of those where the condition holds",
+        needs="limit",
+        of_table=_limits,
+        of_condition=_limits_where,
+    ),
+    Shape(
+        name="twice",
+        read="the table twice in one query, by two conditions or of two moments",
+        holds="the rows of both reads",
+        needs="union",
+        of_table=_twice,
+        of_condition=_twice_where,
+    ),
+    Shape(name="threads", read="one thread, and four", holds="all rows", needs="threads", of_table=_threads),
+    Shape(name="batches", read="batches of few rows", holds="all rows", needs="batch_rows", of_table=_batches),
+    Shape(name="splits", read="small parts of files", holds="all rows", needs="split_bytes", of_table=_splits),
+    Shape(name="moved", read="a copy in another directory", holds="all rows", of_table=_copied("moved")),
+    Shape(
+        name="order",
+        read="a copy whose metadata lists the files in the reverse order",
+        holds="all rows",
+        of_table=_copied("order"),
+    ),
+    Shape(
+        name="statistics",
+        read="a copy whose metadata has no bounds and counts of values, with a condition and without",
+        holds="all rows, or those where the condition holds",
+        of_table=_copied("statistics"),
+        of_condition=_without_statistics,
+    ),
+)
+"""All shapes; a new one is one entry here."""

@@ -350,7 +350,8 @@ class BatchEntry:
     """A comparison.
 
     name: the query's file or the table. message: the finding in a sentence. report: that of the comparison, as text;
-    document: the same in JSON; None: nothing was compared. left_seconds, right_seconds: None: not measured.
+    document: the same in JSON; None: nothing was compared. asked: the queries and commands of a difference, for people,
+    if its report has them. left_seconds, right_seconds: None: not measured.
     """
 
     name: str
@@ -358,6 +359,7 @@ class BatchEntry:
     message: str
     report: str | None = None
     document: Mapping[str, Any] | None = None
+    asked: tuple[str, ...] = ()
     left_seconds: float | None = None
     right_seconds: float | None = None
 

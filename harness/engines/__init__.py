@@ -10,10 +10,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from harness.engines import oracle
     from harness.engines.duckdb import engine as duckdb
     from harness.engines.registry import Engine
     from harness.engines.spark import engine as spark
-    from harness.testing.oracle.engine import reading as oracle
 
     # mypy proves here that the modules keep the protocol.
     _duckdb: Engine = duckdb

@@ -69,6 +69,17 @@ class CountingEngine(Protocol):
         """The number of rows of a plan. Raises as `Engine.to_arrow`."""
 
 
+@runtime_checkable
+class OptionsEngine(Protocol):
+    """An engine whose reads take options by which the same rows must come, or so many of them."""
+
+    def options(self) -> frozenset[str]:
+        """The options: of `limit`, `threads`, `batch_rows`, `split_bytes` and `union`."""
+
+    def read(self, plan: ScanPlan, options: Mapping[str, Any]) -> pa.Table:
+        """The rows of a plan. union: plans of the same table, whose rows come too. Raises as `Engine.to_arrow`."""
+
+
 if TYPE_CHECKING:
     from harness.engines.duckdb import engine as _duckdb
     from harness.engines.spark import engine as _spark
@@ -164,7 +175,7 @@ def spark_engine() -> SparkEngine:
 _BUILT_IN = {
     "duckdb": ("harness.engines.duckdb.engine", "duckdb", "duckdb"),
     "spark": ("harness.engines.spark.engine", "pyspark", "'lakeharness[spark]'"),
-    "oracle": ("harness.testing.oracle.engine.reading", "pyarrow", "pyarrow"),
+    "oracle": ("harness.engines.oracle", "pyarrow", "pyarrow"),
 }
 """Per engine: the module that keeps the protocol, the package that it runs on, and what to install."""
 _OTHERS = "harness.testing.conformance.other_engine"

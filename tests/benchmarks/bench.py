@@ -1,8 +1,8 @@
 """`nox -s bench -- …`: measures harness beside a floor and its peers, and keeps a history of it.
 
     python tests/benchmarks/bench.py                      all figures; a line each into docs/bench/history.jsonl
-    python tests/benchmarks/bench.py --release 0.1.0      the same, as the figures of a release
-    python tests/benchmarks/bench.py --compare            measures, and says what became slower than the last release
+    python tests/benchmarks/bench.py --compare            measures, and says what became slower than the run before
+    python tests/benchmarks/bench.py --compare 8dd31722   the same, against the run of a commit
     python tests/benchmarks/bench.py --compare --newest   the same of the newest run in the history; measures nothing
     python tests/benchmarks/bench.py --small              to see that everything works, in two minutes
 
@@ -30,7 +30,7 @@ from bench_figures import ON_SPARK, figures, is_large, large_figures, spark_figu
 from bench_made import Made, made
 from bench_many import many
 from bench_planned import planned
-from bench_records import Failed, Record, Run, from_lines, last_release, newest_run, to_line
+from bench_records import Failed, Record, Run, earlier_run, from_lines, newest_run, to_line
 from bench_rounds import Figure, measure
 from bench_scales import FULL, SMALL, Scale
 from bench_scanned import scanned
@@ -65,9 +65,9 @@ def main(words: Sequence[str] | None = None) -> int:
     failing = [f"{record.figure}: {name}: {reason}" for record in now for name, reason in _failures(record)]
     for text in failing:
         print(text)
-    if not arguments.compare:
+    if arguments.compare is None:
         return int(bool(failing))
-    then = last_release(before, scale.name, before=now[0].run.date) if now else []
+    then = earlier_run(before, scale.name, before=now[0].run.date, commit=arguments.compare) if now else []
     then = [record for record in then if _asked(record.figure, arguments, scale)]
     print(bench_comparing.report(now, then))
     return int(bool(failing) or any(difference.bad for difference in bench_comparing.differences(now, then)))
@@ -78,8 +78,13 @@ def _arguments(words: Sequence[str] | None) -> argparse.Namespace:
         prog="bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--small", action="store_true", help="small tables and few rounds")
-    parser.add_argument("--release", metavar="VERSION", help="the figures stand for this release")
-    parser.add_argument("--compare", action="store_true", help="say what became slower than the last release")
+    parser.add_argument(
+        "--compare",
+        metavar="COMMIT",
+        nargs="?",
+        const="",
+        help="say what became slower than the run before, or than the run of a commit",
+    )
     parser.add_argument("--newest", action="store_true", help="measure nothing: take the newest run of the history")
     parser.add_argument("--only", metavar="REGEX", default="", help="only figures whose name matches")
     parser.add_argument("--alone", action="store_true", help="without peers: harness and the floors")
@@ -109,7 +114,6 @@ def _measured(arguments: argparse.Namespace, scale: Scale) -> list[Record]:
     run = Run(
         date=datetime.now(UTC).isoformat(timespec="seconds"),
         commit=_commit(),
-        release=arguments.release,
         scale=scale.name,
         cores=os.cpu_count() or 1,
         system=f"{platform.system()} {platform.machine()}",

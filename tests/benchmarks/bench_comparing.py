@@ -79,9 +79,9 @@ def changed_floors(now: Sequence[Record], then: Sequence[Record]) -> list[str]:
 def report(now: Sequence[Record], then: Sequence[Record]) -> str:
     """Both runs compared, as text for a person."""
     if not now or not then:
-        return f"Nothing to compare: there is no {'run' if not now else 'earlier run of a release'} at this scale."
+        return f"Nothing to compare: there is no {'run' if not now else 'such earlier run'} at this scale."
     this, that = now[0].run, then[0].run
-    lines = [f"{this.commit} of {this.date} against {that.release} ({that.commit} of {that.date})"]
+    lines = [f"{this.commit} of {this.date} against {that.commit} of {that.date}"]
     if (this.cores, this.system) != (that.cores, that.system):
         lines.append(f"another machine: {that.system}, {that.cores} cores; now {this.system}, {this.cores} cores")
     lines += [f"another floor: {text}" for text in changed_floors(now, then)]

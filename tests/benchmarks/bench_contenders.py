@@ -29,9 +29,11 @@ _EXTENSIONS = replace(
     name="duckdb-extensions",
     install=f"{READERS['duckdb-iceberg'].install} duckdb-extension-delta",
 )
+_ON_SPARK = ("spark-iceberg", "spark-delta")
 ENVIRONMENTS: Mapping[str, tuple[str, ...]] = {
     "readers": ("polars", "deltalake", "pyiceberg"),
     "duckdb-extensions": ("duckdb_extension",),
+    "chdb": ("chdb",),
     "spark-iceberg": ("spark_iceberg",),
     "spark-delta": ("spark_delta",),
 }
@@ -39,8 +41,9 @@ ENVIRONMENTS: Mapping[str, tuple[str, ...]] = {
 SCRIPTS: Mapping[str, OtherReader] = {
     "readers": _READERS,
     "duckdb-extensions": _EXTENSIONS,
-    "spark-iceberg": READERS["spark-iceberg"],
-    "spark-delta": READERS["spark-delta"],
+    "chdb": READERS["chdb"],
+    # harness and its dependencies too: harness and the jar run on one version of Spark.
+    **{name: replace(READERS[name], install=f"{READERS[name].install} -e {_ROOT}") for name in _ON_SPARK},
 }
 """What to install for each environment."""
 

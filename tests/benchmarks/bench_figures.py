@@ -71,6 +71,7 @@ def _queries(format: str, table: Made, select: str, **where: str) -> tuple[Conte
     return (
         Contender(name="Polars", peer="polars", task="query", arguments=asked),
         Contender(name="DuckDB's extension", peer="duckdb_extension", task="query", arguments=asked),
+        Contender(name="chDB", peer="chdb", task="query", arguments=asked),
         *((Contender(name="deltalake", peer="deltalake", task="query", arguments=rust),) if format == "delta" else ()),
     )
 
@@ -347,6 +348,7 @@ def spark_figures(tables: Mapping[str, Made]) -> Iterator[Figure]:
     select = SUMS.split(", ")
     for name, title in _SCANNED.items():
         table, format = tables[name], name.split()[0]
+        peer = f"spark_{format}"
         at = table.metadata if format == "iceberg" else table.location
         yield Figure(
             figure=f"{ON_SPARK}{name.replace(' ', '-')}",
@@ -355,18 +357,18 @@ def spark_figures(tables: Mapping[str, Made]) -> Iterator[Figure]:
             expected=table.answer,
             contenders=(
                 Contender(
-                    name="plain Spark", peer="spark", task="plain", arguments={"files": table.files, "select": select}
+                    name="plain Spark", peer=peer, task="plain", arguments={"files": table.files, "select": select}
                 ),
                 Contender(
                     name="harness",
-                    peer="spark",
-                    task="query",
+                    peer=peer,
+                    task="harness",
                     arguments={"location": table.location, "select": select},
                 ),
                 Contender(
                     name="the format's jar",
-                    peer=f"spark_{format}",
-                    task="query",
+                    peer=peer,
+                    task="jar",
                     arguments={"location": at, "select": select},
                 ),
             ),

@@ -16,8 +16,7 @@ def figures(records: Sequence[Record]) -> str:
     if not records:
         return "No run has been recorded yet.\n"
     run = records[0].run
-    of = f"Release {run.release}, commit" if run.release is not None else "Commit"
-    parts = [f"{of} `{run.commit}`, {run.date[:10]}, {run.cores} cores, {run.system}, Python {run.python}."]
+    parts = [f"Commit `{run.commit}`, {run.date[:10]}, {run.cores} cores, {run.system}, Python {run.python}."]
     for group in dict.fromkeys(record.group for record in records):
         parts.append(f"### {group}\n\n{_table([record for record in records if record.group == group])}")
     parts.append(f"### Versions\n\n{_versions(records)}")

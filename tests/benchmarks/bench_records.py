@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TypeAlias
 
-FORMAT = 1
+FORMAT = 2
 """Of the lines. A change that readers of it must know gets the next number."""
 
 
@@ -51,12 +51,11 @@ class Run:
     """When and on what figures were measured together.
 
     date: the start in UTC, ISO 8601; it tells runs apart. commit: of the repository, with `+` where the package had
-    changes that were not committed. release: the version that the run stands for; None: between releases.
+    changes that were not committed.
     """
 
     date: str
     commit: str
-    release: str | None
     scale: str
     cores: int
     system: str
@@ -143,14 +142,13 @@ def newest_run(records: Iterable[Record], scale: str) -> list[Record]:
     return _of_newest([record for record in records if record.run.scale == scale])
 
 
-def last_release(records: Iterable[Record], scale: str, *, before: str) -> list[Record]:
-    """The records of the newest run of this scale that stands for a release and began before another run did.
+def earlier_run(records: Iterable[Record], scale: str, *, before: str, commit: str = "") -> list[Record]:
+    """The records of the newest run of this scale that began before another run did.
 
-    before: the other run's date.
+    before: the other run's date. commit: how the commit of the run begins.
     """
-    return _of_newest(
-        [r for r in records if r.run.scale == scale and r.run.release is not None and r.run.date < before]
-    )
+    runs = [r for r in records if r.run.scale == scale and r.run.date < before and r.run.commit.startswith(commit)]
+    return _of_newest(runs)
 
 
 def _of_newest(records: Sequence[Record]) -> list[Record]:

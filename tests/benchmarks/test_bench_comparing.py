@@ -54,11 +54,11 @@ def test_other_readers_are_not_held_against_the_project():
 
 
 def test_the_report_names_runs_machines_floors_and_differences():
-    then = record(BEFORE, date="2026-01-01", release="0.1.0")
+    then = record(BEFORE, date="2026-01-01")
     now = record(ratio(2.3, 2.4, 2.5), date="2026-02-01", commit="def", cores=8)
     now = replace(now, outcomes={**now.outcomes, "plain": replace(FIGURE, versions="x 2")})
     assert report([now], [then]) == (
-        "def of 2026-02-01 against 0.1.0 (abc of 2026-01-01)\n"
+        "def of 2026-02-01 against abc of 2026-01-01\n"
         "another machine: Linux x86_64, 2 cores; now Linux x86_64, 8 cores\n"
         "another floor: plain: x 1, now x 2\n"
         "slower: Scans, a, harness: 2 (1.9 to 2.1) times the floor, now 2.4 (2.3 to 2.5) times the floor"
@@ -66,10 +66,10 @@ def test_the_report_names_runs_machines_floors_and_differences():
 
 
 def test_the_report_says_that_nothing_became_slower():
-    then = record(BEFORE, date="2026-01-01", release="0.1.0")
+    then = record(BEFORE, date="2026-01-01")
     assert report([record(BEFORE)], [then]).endswith("\nnothing became slower by more than the noise")
 
 
-def test_without_a_release_there_is_nothing_to_compare():
-    text = "Nothing to compare: there is no earlier run of a release at this scale."
+def test_without_an_earlier_run_there_is_nothing_to_compare():
+    text = "Nothing to compare: there is no such earlier run at this scale."
     assert report([record(BEFORE)], []) == text

@@ -8,7 +8,7 @@ import bench
 import bench_page
 import pytest
 from bench_records import Failed, from_lines, newest_run
-from test_bench_records import FIGURE, RECORD, RUN
+from test_bench_records import FIGURE, RECORD
 
 
 def test_a_run_is_a_table_for_each_group():
@@ -39,11 +39,6 @@ def test_a_run_is_a_table_for_each_group():
         "- harness: y 2\n"
         "- plain: x 1\n"
     )
-
-
-def test_a_release_is_named():
-    record = replace(RECORD, run=replace(RUN, release="0.1.0"))
-    assert bench_page.figures([record]).startswith("Release 0.1.0, commit `abc`, ")
 
 
 def test_tables_stand_between_the_marks():

@@ -12,9 +12,9 @@ from bench_records import (
     Record,
     Run,
     Sample,
+    earlier_run,
     from_line,
     from_lines,
-    last_release,
     measured,
     newest_run,
     to_line,
@@ -23,7 +23,6 @@ from bench_records import (
 RUN = Run(
     date="2026-11-22T20:00:00+00:00",
     commit="abc",
-    release=None,
     scale="full",
     cores=2,
     system="Linux x86_64",
@@ -67,27 +66,29 @@ def test_a_line_gives_the_record_back():
 
 
 def test_a_line_of_another_format_is_refused():
-    with pytest.raises(ValueError, match=r"^Cannot read a line of the history: its format is 2, not 1$"):
-        from_line(to_line(RECORD).replace('"format": 1', '"format": 2'))
+    with pytest.raises(ValueError, match=r"^Cannot read a line of the history: its format is 1, not 2$"):
+        from_line(to_line(RECORD).replace('"format": 2', '"format": 1'))
 
 
-def at(date: str, release: str | None = None, scale: str = "full") -> Record:
-    return replace(RECORD, run=replace(RUN, date=date, release=release, scale=scale))
+def at(date: str, commit: str = "abc", scale: str = "full") -> Record:
+    return replace(RECORD, run=replace(RUN, date=date, commit=commit, scale=scale))
 
 
 def test_runs_are_told_apart_by_date_and_scale():
-    first, second, small = at("2026-01-01", "0.1.0"), at("2026-01-02"), at("2026-01-03", "0.2.0", "small")
+    first, second, small = at("2026-01-01"), at("2026-01-02"), at("2026-01-03", scale="small")
     history = [first, second, second, small]
     assert newest_run(history, "full") == [second, second]
     assert newest_run(history, "other") == []
-    assert last_release(history, "full", before="2026-01-02") == [first]
-    assert last_release(history, "full", before="2026-01-01") == []  # a release is not compared with itself
-    assert last_release(history, "small", before="2026-01-04") == [small]
+    assert earlier_run(history, "full", before="2026-01-02") == [first]
+    assert earlier_run(history, "full", before="2026-01-01") == []  # a run is not compared with itself
+    assert earlier_run(history, "small", before="2026-01-04") == [small]
 
 
-def test_the_newest_of_several_releases_counts():
-    history = [at("2026-01-01", "0.1.0"), at("2026-02-01", "0.2.0"), at("2026-03-01")]
-    assert last_release(history, "full", before="2026-03-01") == [history[1]]
+def test_the_newest_earlier_run_counts_or_that_of_a_commit():
+    history = [at("2026-01-01", "abc1"), at("2026-02-01", "def2"), at("2026-03-01", "abc3")]
+    assert earlier_run(history, "full", before="2026-03-01") == [history[1]]
+    assert earlier_run(history, "full", before="2026-03-01", commit="abc") == [history[0]]
+    assert earlier_run(history, "full", before="2026-03-01", commit="abc3") == []
 
 
 def test_the_history_can_be_read():

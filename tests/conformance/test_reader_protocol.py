@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
-import shutil
-import subprocess
+import os
 import sys
 from contextlib import ExitStack
 from decimal import Decimal
@@ -16,11 +15,14 @@ import pytest
 
 from harness.cli import main
 from harness.errors import EngineError, UnsupportedError
+from harness.metadata.model.schema import Schema
 from harness.testing.conformance.finding import Places, open_engine
 from harness.testing.conformance.json_rows import json_lines_table
 from harness.testing.conformance.own import TableAt
 from harness.testing.conformance.protocol import fault, predicate, schema
+from harness.testing.conformance.readers import PROGRAMS as PROGRAMS_OF_OURS
 from harness.testing.conformance.workers import NONSENSE
+from harness.testing.writing.iceberg.types import schema_of
 
 PROGRAMS = Path(__file__).parent / "programs"
 AT = {"format": "delta", "location": "/t", "metadata_path": None, "at": None}
@@ -92,6 +94,11 @@ def test_rows_of_json_have_the_wanted_types(type_, written, value):
     assert table.column("c").to_pylist() == [value, None]
 
 
+def test_columns_of_no_known_type_are_text():
+    table = json_lines_table('{"x": "Infinity"}\n{"x": 1.5}\n{"x": null}', None)
+    assert table.column("x").to_pylist() == ['"Infinity"', "1.5", "null"]
+
+
 def test_a_row_that_lacks_a_column_is_no_row_with_a_null():
     with pytest.raises(ValueError, match="has no 'b', which another row has"):
         json_lines_table('{"a": 1, "b": 2}\n{"a": 1}', None)
@@ -113,7 +120,13 @@ def test_only_objects_are_rows(text):
         ("x NOT IN ('a')", {"type": "not", "child": {"type": "in", "term": "x", "values": ["a"]}}),
         ("x IS NULL OR flag = true", {"type": "or", "left": {"type": "is-null", "term": "x"},
                                       "right": {"type": "eq", "term": "flag", "value": True}}),
-        ("isnan(x)", None),
+        ("isnan(x)", {"type": "is-nan", "term": "x"}),
+        ("s NOT LIKE 'a b%'", {"type": "not", "child": {"type": "starts-with", "term": "s", "value": "a b"}}),
+        ("s LIKE 'a_b%'", None),
+        ("s LIKE 'a%' ESCAPE '%'", None),
+        ("x BETWEEN SYMMETRIC 2 AND 1", None),
+        ("s LIKE 'ab'", None),
+        ("b", None),
         ("a = b", None),
         ("t = TIMESTAMP '2024-01-31 00:00:00'", None),
         ("id + 1 = 2", None),
@@ -124,6 +137,28 @@ def test_only_objects_are_rows(text):
 )  # fmt: skip
 def test_a_filter_is_json_too_where_json_can_say_it(where, wanted):
     assert predicate(where) == wanted
+
+
+@pytest.mark.parametrize(
+    ("where", "type_", "wanted"),
+    [
+        ("c", "boolean", {"type": "eq", "term": "c", "value": True}),
+        ("c", "string", None),
+        ("c < TIMESTAMP '1969-12-31 23:59:59.999999'", "timestamp", "1969-12-31T23:59:59.999999"),
+        ("c < TIMESTAMP '1970-01-01 00:00:00'", "timestamp_ns", "1970-01-01T00:00:00.000000000"),
+        ("c < TIMESTAMP '1970-01-01 00:00:00'", "timestamptz", None),
+        ("c < TIMESTAMP '1970-01-01 00:00:00'", "date", None),
+        ("c < TIMESTAMPTZ '1970-01-01 00:00:00Z'", "timestamptz", "1970-01-01T00:00:00.000000+00:00"),
+        ("c < '1970-01-01 00:00:00'::VARCHAR", "timestamp", None),
+        ("c < TIME '12:34:56.7'", "time", "12:34:56.700000"),
+        ("c < '\\x00\\xFF'::BLOB", "binary", "00ff"),
+        ("c < '\\x00a'::BLOB", "binary", None),
+    ],
+)
+def test_a_filter_of_a_known_column_is_json_of_its_type(where, type_, wanted):
+    found = predicate(where, Schema(fields=schema_of({"c": type_}).fields))
+    expected = {"type": "lt", "term": "c", "value": wanted} if isinstance(wanted, str) else wanted
+    assert found == expected
 
 
 @pytest.fixture
@@ -172,6 +207,35 @@ def test_a_reader_is_not_asked_for_what_it_does_not_offer(opened, tmp_path):
         worker.read(READ, columns=None, where="id = 1")
     with pytest.raises(UnsupportedError, match="mine does not offer count"):
         worker.count(READ, where=None)
+    with pytest.raises(UnsupportedError, match="mine takes no option limit"):
+        worker.read(READ, columns=None, where=None, options={"limit": 1})
+
+
+@pytest.mark.slow
+def test_options_reach_a_reader_that_takes_them(opened, tmp_path):
+    """The reader answers with the keys and the options of the request, as a row of JSON."""
+    path = tmp_path / "echo.py"
+    path.write_text(
+        "import json, sys\n"
+        "for line in sys.stdin:\n"
+        "    asked = json.loads(line)\n"
+        "    answer = {'version': '1', 'rows': 'jsonl', 'options': ['limit', 'union']}\n"
+        "    if asked['op'] == 'read':\n"
+        "        row = {'keys': len(asked), 'options': json.dumps(asked.get('options'))}\n"
+        "        open(asked['output'], 'w').write(json.dumps(row))\n"
+        "        answer = {'id': asked['id'], 'rows': asked['output']}\n"
+        "    print(json.dumps(answer), flush=True)\n",
+        "utf-8",
+    )
+    worker = opened(f"{sys.executable} {path}")
+    part = {"at": None, "where": "id = 1", "predicate": predicate("id = 1")}
+    (row,) = worker.read(READ, columns=None, where=None, options={"limit": 3, "union": [part]}).to_pylist()
+    assert (row["keys"], json.loads(row["options"])) == (8, {"limit": 3, "union": [part]})
+    (row,) = worker.read(READ, columns=None, where=None).to_pylist()
+    assert (row["keys"], row["options"]) == (7, "null")
+    request = {"id": 1, "op": "read", "table": AT, "columns": None, "where": None, "predicate": None, "output": "/o"}
+    assert fault({**request, "options": {"limit": 3, "union": [part]}}, "read request") is None
+    assert "has a key 'rows'" in str(fault({**request, "options": {"rows": 3}}, "read request"))
 
 
 def run(capsys, program, *scenarios):
@@ -194,18 +258,37 @@ def test_the_reader_of_the_page_reads_tables(capsys):
     )
 
 
+def built(name, program="reader"):
+    """The program in the folder of a reader that `nox -s readers-native` built."""
+    path = Path(os.environ.get("HARNESS_READERS", PROGRAMS.parents[2] / ".nox/readers"), name, program)
+    if not path.is_file():
+        pytest.skip(f"{path} is not built: nox -s readers-native")
+    return path
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::harness.HarnessWarning")
-@pytest.mark.skipif(shutil.which("go") is None, reason="Go is not installed")
-def test_the_program_in_go_counts(capsys, tmp_path):
-    program = tmp_path / "counter"
-    subprocess.run(["go", "build", "-o", program, PROGRAMS / "counter.go"], check=True, timeout=300)
+def test_the_reader_of_the_page_in_go_reads_tables(capsys):
     wanted = {
-        "ten-and-more-versions": "PASS",
-        "gap-refused": "UNSUPPORTED",
-        "missing-data-file-refused": "FAIL",  # it looks at no data file
+        "null-keys": "UNSUPPORTED",  # one of its reads has a filter
+        "duplicate-rows": "PASS",
+        "vector-of-wrong-magic": "PASS",  # it refuses the vector, as it must
     }
-    assert run(capsys, program, *(f"delta/log/{name}" for name in wanted)) == wanted
+    assert run(capsys, built("iceberg-go", "simple"), *(f"iceberg/deletes/{name}" for name in wanted)) == wanted
+
+
+READ_BY_ALL = {
+    "iceberg": ("iceberg/deletes/null-keys", "iceberg/time-travel/filter-in-old-schema"),
+    "delta": ("delta/skipping/null-counts", "delta/time-travel/by-version"),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::harness.HarnessWarning")
+@pytest.mark.parametrize("name", PROGRAMS_OF_OURS)
+def test_a_built_program_reads_tables_with_filters_and_time_travel(capsys, name):
+    scenarios = READ_BY_ALL["delta" if name.startswith("delta") else "iceberg"]
+    assert set(run(capsys, built(name), *scenarios).values()) == {"PASS"}
 
 
 DECIMALS = """

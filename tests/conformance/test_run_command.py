@@ -255,7 +255,9 @@ def test_an_entry_point_is_known_by_its_name(suite, outcomes, monkeypatch):
 def test_all_takes_what_can_run_and_tells_the_rest(suite, capsys, monkeypatch):
     monkeypatch.setattr("harness.testing.conformance.finding.engine_names", lambda: ("duckdb",))
     monkeypatch.setattr("harness.testing.conformance.finding.READERS", {"absent": ABSENT})
+    monkeypatch.delenv("HARNESS_READERS", raising=False)
     assert main(["scenarios", "run", *suite(plain=PLAIN), "--engines", "all"]) == 0
     text = capsys.readouterr().out
     assert "not run: absent: Cannot use the engine absent: no_such_module is not installed" in text
+    assert "not run: iceberg-go: Cannot use the engine iceberg-go: it is not built" in text
     assert text.endswith("1 scenario on 1 engine: 1 PASS\n")

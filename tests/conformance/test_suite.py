@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import os
@@ -12,6 +13,7 @@ import sys
 import tarfile
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from harness.cli import DIFFERENT, DONE, FAILED, main
@@ -25,6 +27,7 @@ from harness.testing.conformance.suite import load_case, load_suite, schema, wri
 from harness.testing.conformance.written import judge_results
 from harness.testing.scenarios.building import expected_table
 from harness.testing.scenarios.loading import find, parse
+from harness.testing.scenarios.verifying import intact_twin
 from harness.testing.writing.iceberg.types import parse_type, with_fresh_ids
 
 _BROKEN, _PLAIN = "iceberg/files/missing-data-file", "iceberg/deletes/null-keys"
@@ -60,6 +63,7 @@ def suite(tmp_path_factory) -> Path:
         *("iceberg/files/missing-data-file", "iceberg/deletes/null-keys", "iceberg/manifests/unknown-format"),
         *("delta/catalog/held-commit-is-read", "iceberg/time-travel/snapshots-and-schemas"),
         *("delta/change-feed/vacuumed-refused", "delta/deletion-vectors/unknown-storage-refused"),
+        "delta/time-travel/by-version",
     )
     return written(tmp_path_factory.mktemp("suite"), *names)
 
@@ -121,10 +125,14 @@ def test_a_case_says_what_to_read_and_what_that_gives(tmp_path):
 def test_a_suite_lists_its_cases_and_twins(suite):
     index = json.loads((suite / "suite.json").read_text("utf-8"))
     twins = {each["name"]: each["twin_of"] for each in index["cases"] if each["twin_of"]}
-    refused = ("iceberg/time-travel/snapshots-and-schemas", "delta/change-feed/vacuumed-refused")
+    refused = (
+        "iceberg/time-travel/snapshots-and-schemas",
+        "delta/change-feed/vacuumed-refused",
+        "delta/time-travel/by-version",
+    )
     broken = (_BROKEN, *refused, "delta/deletion-vectors/unknown-storage-refused")
     assert twins == {f"{name}/intact": name for name in broken}
-    assert index["count"] == 7 == len(index["cases"]) - len(twins)
+    assert index["count"] == 8 == len(index["cases"]) - len(twins)
     assert index["directory"] == str(suite)
     named = {feature for each in index["cases"] for feature in each["features"]}
     assert named == index["features"].keys()
@@ -149,7 +157,7 @@ def test_a_case_reads_back_with_its_table_reads_and_rows(suite):
 
 def test_a_suite_has_the_same_bytes_and_times_each_time(tmp_path):
     """Rows of twins come in any order from a read; files get the time of their writing."""
-    names = ("delta/checkpoints/files-lost-refused", "iceberg/deletes/null-keys")
+    names = ("delta/checkpoints/files-lost-refused", "iceberg/deletes/null-keys", "iceberg/metadata/view")
     found = []
     for _ in range(2):
         suite = written(tmp_path / "suite", *names)
@@ -216,6 +224,25 @@ def test_values_as_json_lines_and_back(text, value, expected):
     assert (back.schema, repr(back.to_pylist())) == (rows.schema, repr(rows.to_pylist()))  # as text: NaN is not NaN
 
 
+@pytest.mark.parametrize(
+    ("name", "rows"),
+    [
+        pytest.param("iceberg/files/missing-data-file", 2, id="without-the-damage"),
+        pytest.param("delta/deletion-vectors/cardinality-wrong-refused", 2, id="without-what-is-set"),
+        pytest.param("iceberg/deletes/two-vectors-for-one-file", 2, id="before-the-second-vector"),
+        pytest.param("delta/deletion-vectors/removed-descriptor-incomplete-refused", 1, id="before-the-last-row-goes"),
+        pytest.param("delta/time-travel/by-version", 1, id="the-whole-table"),
+        pytest.param("iceberg/schema/narrowed-type", 1, id="the-only-commit-plainly"),
+        pytest.param("delta/schema/duplicate-names-refused", None, id="none"),
+    ],
+)
+def test_the_twin_is_the_most_of_a_history_that_is_readable(name, rows, tmp_path):
+    (scenario,) = find(name)
+    twin = intact_twin(scenario, tmp_path / "twin")
+    assert (None if twin is None else twin.expectations[0].expected.num_rows) == rows
+    assert (tmp_path / "twin").exists() == (rows is not None)
+
+
 # -- classes of errors -------------------------------------------------------------------------------------------------
 
 
@@ -272,6 +299,16 @@ def expected_rows(suite: Path, name: str, ending: str = "jsonl") -> bytes:
     return (suite / name / f"expected/1.{ending}").read_bytes()
 
 
+def arrow(array: pa.Array) -> bytes:
+    """A stream of Arrow with a column `a`."""
+    stream = io.BytesIO()
+    table = pa.table({"a": array})
+    with pa.ipc.new_stream(stream, table.schema) as writer:
+        writer.write_table(table)
+    return stream.getvalue()
+
+
+NO_TEXT = pa.Array.from_buffers(pa.utf8(), 1, [None, pa.py_buffer(b"\0\0\0\0\1\0\0\0"), pa.py_buffer(b"\xff")])
 REFUSAL = {"error": "Missing", "message": "no such file"}
 
 
@@ -290,6 +327,8 @@ REFUSAL = {"error": "Missing", "message": "no such file"}
         (_PLAIN, {"1.jsonl": ..., "1.arrow": ...}, "ERROR", "one result, not arrow and jsonl"),
         (_PLAIN, {"1.jsonl": ..., "1.json": {"unsupported": "no"}}, "ERROR", "one result, not jsonl and json"),
         (_PLAIN, {"1.arrow": "no Arrow"}, "ERROR", "Cannot read the rows"),
+        (_PLAIN, {"1.arrow": arrow(NO_TEXT)}, "ERROR", "Invalid UTF8"),
+        (_PLAIN, {"1.arrow": arrow(pa.array([1]))}, "FAIL", "expected and not read"),
         (_PLAIN, {"1.jsonl": '{"a": "x", "b": "y"}'}, "ERROR", "Cannot read the rows"),
         (_PLAIN, {"1.json": {"rows": 1}}, "ERROR", "the result has no 'unsupported'"),
         (_PLAIN, {"1.json": "{"}, "ERROR", "Cannot read the result"),
@@ -323,6 +362,26 @@ def test_a_class_that_differs_is_noted(suite, tmp_path):
     assert case.checks[0].notes == ("refused: corrupt-data: why", "expected missing-file")
 
 
+def test_rows_of_what_harness_alone_refuses_are_no_mistake(tmp_path):
+    suite = written(tmp_path / "suite", text=_TEXT)
+    given = {"mine/case/1.jsonl": expected_rows(suite, "mine/case"), "mine/case/2.jsonl": "", "mine/case/3.jsonl": ""}
+    run = judge_results(suite, results(tmp_path / "results", **given))
+    assert [check.outcome for check in run.cases[0].checks] == [Outcome.PASS, Outcome.POLICY, Outcome.OPEN]
+    score = run.score(run.engines[0])
+    assert (score.right, score.silent, score.refused, score.policies) == (1, 0, 0, 1)
+
+
+@pytest.mark.parametrize(("filters", "of_all"), [(True, 100 * 1 / 3), (False, 100 * 1 / 2)])
+def test_a_program_that_takes_no_filters_declines_once(filters, of_all, tmp_path):
+    reads = "[{rows: [[1]]}, {where: id > 0, rows: [[1]]}, {where: id < 0, rows: []}]"
+    text = "title: A\nformat: iceberg\nclauses: []\ntable: {schema: {id: long}}\n"
+    text += f"history: [{{append: [{{data: a, rows: [[1]]}}]}}]\nexpect: {reads}\n"
+    suite = written(tmp_path / "suite", text=text)
+    told = {"reader.json": {"name": "mine", "version": "1", "filters": filters}, "mine/case/1.jsonl": '{"id": 1}'}
+    run = judge_results(suite, results(tmp_path / "results", **told))
+    assert run.score(run.engines[0]).of_all == pytest.approx(of_all)
+
+
 def test_right_results_are_right_and_empty_ones_are_not(suite, tmp_path, capfd):
     index = json.loads((suite / "suite.json").read_text("utf-8"))
     for entry in index["cases"]:
@@ -337,7 +396,7 @@ def test_right_results_are_right_and_empty_ones_are_not(suite, tmp_path, capfd):
     assert main(["judge", str(suite), str(tmp_path / "right")]) == DONE
     printed = capfd.readouterr().out
     assert re.search(r"^mine 1\.2 +0 ", printed, re.MULTILINE)
-    assert "7 PASS" in printed
+    assert "8 PASS" in printed
     report = tmp_path / "report.json"
     assert main(["judge", str(suite), str(tmp_path / "empty"), "--output", str(report)]) == DIFFERENT
     found = json.loads(report.read_text("utf-8"))
@@ -386,3 +445,24 @@ def test_the_program_of_the_readme_reads_the_suite(tmp_path, capfd):
     assert (outcomes[_PLAIN], outcomes["delta/log/moved-table"]) == (Outcome.UNSUPPORTED, Outcome.FAIL)
     assert outcomes["delta/log/minimal-actions"] is Outcome.PASS
     assert sum(outcome is Outcome.PASS for outcome in outcomes.values()) >= 5
+
+
+@pytest.mark.slow
+def test_every_case_reads_back_and_its_own_rows_are_right(tmp_path):
+    """All scenarios: rows as JSON lines are the rows as Arrow, and copied as results they are right."""
+    suite = written(tmp_path / "suite", "*")
+    index = json.loads((suite / "suite.json").read_text("utf-8"))
+    for entry in index["cases"]:
+        for read in load_case(suite / entry["case"]).expectations:
+            place = f"{entry['name']}/{read.number}"
+            if isinstance(read.expected, pa.Table):
+                lines = (suite / entry["name"] / f"expected/{read.number}.jsonl").read_text("utf-8")
+                back = json_lines_table(lines, read.expected.schema)
+                assert (back.schema.types, json_lines_of(back)) == (read.expected.schema.types, lines), place
+                results(tmp_path / "right", **{f"{place}.jsonl": lines})
+            elif read.expected is not None:
+                results(tmp_path / "right", **{f"{place}.json": {"error": read.expected.kind, "message": "as it must"}})
+    run = judge_results(suite, tmp_path / "right")
+    score = run.score(run.engines[0])
+    assert (score.of_all, score.refused) == (100, score.policies)
+    assert {case.outcome for case in run.cases} == {Outcome.PASS, Outcome.OPEN}

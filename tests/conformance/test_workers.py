@@ -198,3 +198,20 @@ class TestInterpreter:
         with pytest.raises(RequestError, match="no_such is not installed; name an interpreter") as caught:
             interpreter_of(self.ABSENT, {})
         assert caught.value.cause == NOT_INSTALLED
+
+
+class TestProgram:
+    def test_is_the_built_one(self, tmp_path, monkeypatch):
+        built = tmp_path / "iceberg-go" / "reader"
+        built.parent.mkdir()
+        built.write_text(f"""#!{sys.executable}\nprint('{{"version": "built"}}', flush=True)\ninput()\n""", "utf-8")
+        built.chmod(0o755)
+        monkeypatch.setenv("HARNESS_READERS", str(tmp_path))
+        with ExitStack() as resources:
+            assert open_engine("iceberg-go", Places(), resources).version() == "built"
+
+    def test_is_missing_with_what_to_do(self, tmp_path, monkeypatch):
+        monkeypatch.setenv("HARNESS_READERS", str(tmp_path))
+        with pytest.raises(RequestError, match=r"iceberg-go: it is not built; .* nox -s readers-native") as caught:
+            open_engine("iceberg-go", Places(), ExitStack())
+        assert caught.value.cause == NOT_INSTALLED

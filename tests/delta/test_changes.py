@@ -46,24 +46,6 @@ def ids(table: DeltaTable, version: int) -> dict[str, list[int]]:
 # -- which rows -------------------------------------------------------------------------------------------------------
 
 
-def test_adds_and_removes_are_inserts_and_deletes(tmp_path):
-    """delta C5"""
-    table = create(tmp_path)
-    a, b = table.write_data(numbered(1, 2)), table.write_data(numbered(3))
-    table.append(a, b)
-    table.remove(a)
-    table.overwrite(table.write_data(numbered(4)))
-    assert changes(table, 0) == [
-        (1, "insert", 1, "p"),
-        (1, "insert", 2, "p"),
-        (1, "insert", 3, "p"),
-        (2, "delete", 1, "p"),
-        (2, "delete", 2, "p"),
-        (3, "delete", 3, "p"),
-        (3, "insert", 4, "p"),
-    ]
-
-
 def test_columns_types_and_times(tmp_path):
     """delta C10"""
     table = create(tmp_path)
@@ -97,36 +79,6 @@ def test_rearrangements_are_no_changes(tmp_path):
     table.commit(add=[table.write_data(numbered(1, 2))], remove=[a, b], operation="OPTIMIZE", data_change=False)
     table.set_configuration({"note": "metadata only"})
     assert changes(table, 2) == []
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "expected"),
-    [
-        pytest.param([], [1, 3], {"delete": [1, 3]}, id="none-to-d1"),
-        pytest.param([1, 3], [], {"insert": [1, 3]}, id="d1-to-none"),
-        pytest.param([1, 3], [0, 1], {"delete": [0], "insert": [3]}, id="d1-to-d2-both-ways"),
-        pytest.param([1], [1, 2], {"delete": [2]}, id="grown"),
-        pytest.param([1, 2], [2], {"insert": [1]}, id="shrunk"),
-        pytest.param([], [0, 1, 2, 3], {"delete": [0, 1, 2, 3]}, id="all-rows"),
-    ],
-)
-@pytest.mark.parametrize("statistics", ["all", "none"])
-@pytest.mark.parametrize("storage", ["u", "i"])
-def test_deletion_vectors_are_compared(tmp_path, first, second, expected, statistics, storage):
-    """delta C6; rows are 0 to 3, so positions are ids."""
-    table = create(tmp_path, features=["deletionVectors"])
-    more = {} if statistics == "all" else {"statistics": "none"}
-    file = table.write_data(numbered(0, 1, 2, 3), **more)
-    vectors = {name: dict(file.add) for name in ("first", "second")}
-    for name, positions in (("first", first), ("second", second)):
-        if positions:
-            vectors[name]["deletionVector"] = table.write_vectors({file: positions}, storage=storage)[file]
-    table.commit(add=[vectors["first"]])
-    recorded = ("path", "partitionValues", "deletionVector")
-    removed = {key: value for key, value in vectors["first"].items() if key in recorded}
-    table.commit(add=[vectors["second"]], remove=[{**removed, "dataChange": True}])
-    assert ids(table, 1) == {"insert": [i for i in range(4) if i not in first]}
-    assert ids(table, 2) == expected
 
 
 def test_a_file_with_two_vectors_in_one_range(tmp_path):
@@ -166,22 +118,6 @@ def test_a_file_removed_twice_in_one_commit_is_refused(tmp_path):
         changes(table, 3)
 
 
-def test_change_files_are_all_there_is_to_a_version(tmp_path):
-    """delta C4"""
-    table = create(tmp_path, partition_columns=["part"])
-    old = table.write_data(numbered(1, 2, part="a b"))
-    table.append(old)
-    new = table.write_data(numbered(1, 20, part="a b"))
-    feed = table.write_changes(numbered(2, 20, part="a b"), ["update_preimage", "update_postimage"])
-    other = table.write_changes(numbered(9, part="c"), "delete")
-    table.commit(add=[new], remove=[old], cdc=[feed, other], operation="MERGE")
-    assert changes(table, 2) == [
-        (2, "delete", 9, "c"),
-        (2, "update_postimage", 20, "a b"),
-        (2, "update_preimage", 2, "a b"),
-    ]
-
-
 @pytest.mark.parametrize("mode", ["name", "id"])
 def test_column_mapping_holds_in_change_files(tmp_path, mode):
     """delta C11: `_change_type` has no id, and is found by its name."""
@@ -189,61 +125,6 @@ def test_column_mapping_holds_in_change_files(tmp_path, mode):
     table.append(table.write_data(numbered(1, 2)))
     table.commit(cdc=[table.write_changes(numbered(1), "delete")])
     assert changes(table, 1) == [(1, "insert", 1, "p"), (1, "insert", 2, "p"), (2, "delete", 1, "p")]
-
-
-def test_partition_values_are_those_of_each_file(tmp_path):
-    """delta C4, C5"""
-    table = create(tmp_path, partition_columns=["part"])
-    a, b, c = (table.write_data(numbered(i, part=part)) for i, part in ((1, "x"), (2, "x"), (3, None)))
-    table.append(a, b, c)
-    table.remove(a)
-    assert changes(table, 1) == [
-        (1, "insert", 1, "x"),
-        (1, "insert", 2, "x"),
-        (1, "insert", 3, None),
-        (2, "delete", 1, "x"),
-    ]
-
-
-def merge(table: DeltaTable, inserted: str, updated: str, deleted: str) -> None:
-    old = table.write_data(numbered(1))
-    table.append(old)
-    metrics = {
-        "numTargetRowsInserted": inserted,
-        "numTargetRowsUpdated": updated,
-        "numTargetRowsDeleted": deleted,
-    }
-    new = table.write_data(numbered(1))
-    table.commit(add=[new], remove=[old], operation="MERGE", info={"operationMetrics": metrics})
-
-
-@pytest.mark.parametrize(
-    ("metrics", "expected"),
-    [
-        pytest.param(("0", "0", "0"), {}, id="nothing"),
-        pytest.param(("0", "1", "0"), {"delete": [1], "insert": [1]}, id="an-update"),
-    ],
-)
-def test_a_merge_that_changed_nothing_has_no_rows(tmp_path, metrics, expected):
-    """delta C9"""
-    table = create(tmp_path)
-    merge(table, *metrics)
-    assert ids(table, 2) == expected
-
-
-@pytest.mark.parametrize("vector", [False, True], ids=["whole", "with-vector"])
-def test_a_bare_remove_is_looked_up(tmp_path, vector):
-    """delta C8"""
-    table = create(tmp_path, partition_columns=["part"])
-    file = table.write_data(numbered(1, 2, part="x"))
-    table.append(file)
-    remove = {"path": file.path, "dataChange": True}
-    if vector:
-        table.delete(file, [0])
-        remove["deletionVector"] = file.add["deletionVector"]
-    table.commit(remove=[remove])
-    expected = [(table.version, "delete", 2, "x")]
-    assert changes(table, table.version) == (expected if vector else [(2, "delete", 1, "x"), *expected])
 
 
 def test_a_bare_remove_of_an_unknown_file_is_refused(tmp_path):
@@ -257,29 +138,6 @@ def test_a_bare_remove_of_an_unknown_file_is_refused(tmp_path):
         f"does not have that file [ChangeFeedError; table {table.directory}, snapshot 1, file gone.parquet, "
         "rule delta C8]"
     )
-
-
-def test_a_vacuumed_file_is_missed(tmp_path):
-    """delta C12"""
-    table = create(tmp_path)
-    file = table.write_data(numbered(1))
-    table.append(file)
-    table.remove(file)
-    table.vacuum()
-    with pytest.raises(harness.MissingFileError, match=r"part-00001\.parquet"):
-        changes(table, 1)
-
-
-def test_checkpoints_and_compactions_change_nothing(tmp_path):
-    """delta C3: changes come from the commits."""
-    table = create(tmp_path)
-    for i in range(4):
-        table.append(table.write_data(numbered(i)))
-    expected = changes(table, 0)
-    table.compact(1, 3)
-    table.checkpoint(version=2)
-    assert changes(table, 0) == expected
-    assert len(expected) == 4
 
 
 # -- which versions ---------------------------------------------------------------------------------------------------
@@ -402,18 +260,6 @@ def test_cleaned_up_versions_are_refused(tmp_path):
 # -- what is refused --------------------------------------------------------------------------------------------------
 
 
-def test_a_table_without_a_feed_is_refused(tmp_path):
-    """delta C3"""
-    table = DeltaTable.create(tmp_path / "t", SCHEMA)
-    table.append(table.write_data(numbered(1)))
-    with pytest.raises(harness.RequestError) as caught:
-        changes(table, 0)
-    assert str(caught.value) == (
-        "Cannot read changes of version 0: delta.enableChangeDataFeed is not true as of that version; start after the "
-        f"version that sets it [ChangeFeedError; table {table.directory}, snapshot 0, rule delta C3]"
-    )
-
-
 def test_a_feed_counts_from_the_version_that_turns_it_on(tmp_path):
     """delta C3"""
     table = DeltaTable.create(tmp_path / "t", SCHEMA)
@@ -434,16 +280,6 @@ def test_a_column_called_like_one_of_the_feed_is_refused(tmp_path):
     table = create(tmp_path, {"id": "long", "_Commit_Version": "long"})
     with pytest.raises(harness.InvalidTableError, match="has a column '_Commit_Version'"):
         changes(table, 0)
-
-
-def test_added_columns_are_null_before(tmp_path):
-    """delta C11: the schema is that of the end of the range, not the latest."""
-    table = create(tmp_path)
-    table.append(table.write_data(numbered(1)))
-    table.add_column("note", "string")
-    table.append(table.write_data([{"id": 2, "part": "p", "note": "n"}]))
-    table.add_column("later", "string")
-    assert changes(table, 0, 3) == [(1, "insert", 1, "p", None), (3, "insert", 2, "p", "n")]
 
 
 @pytest.mark.parametrize(

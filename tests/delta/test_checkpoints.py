@@ -8,7 +8,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from harness.errors import CorruptFileError, InvalidTableError, MissingFileError
-from harness.metadata.delta.actions import DomainMetadata, Protocol, Transaction
 from harness.metadata.delta.checkpoint_files import concat_files
 from harness.metadata.delta.checkpoints import CheckpointContent, read_checkpoint
 from harness.metadata.delta.commits import Locator
@@ -108,29 +107,6 @@ def paths(got: CheckpointContent) -> list[str]:
     return sorted(path for part in got.adds for path in part.column("path").to_pylist())
 
 
-def test_classic_checkpoint(tmp_path):
-    rows = [
-        {"txn": {"appId": "a", "version": 3}},
-        PROTOCOL,
-        add("x%20y", partitionValues={"p": None, "q": "1"}, size=2**53 + 1, stats="{}", deletionVector=vector("d")),
-        METADATA,
-        {"remove": {"path": "x%20y"}},
-        {"domainMetadata": {"domain": "d", "configuration": "{}", "removed": False}},
-    ]
-    got = content(tmp_path, classic(write(tmp_path, "5.checkpoint.parquet", rows)))
-    assert got.protocol == Protocol(min_reader_version=1, min_writer_version=2)
-    assert got.metadata is not None
-    assert got.metadata.configuration == {"k": "v"}
-    assert got.transactions == (Transaction(app_id="a", version=3),)
-    assert got.domains == (DomainMetadata(domain="d", configuration="{}", removed=False),)
-    (row,) = got.adds[0].to_pylist()
-    assert row["key"] == "x y"
-    assert row["partition_values"] == [("p", None), ("q", "1")]
-    assert (row["size"], row["stats"]) == (2**53 + 1, "{}")
-    assert (row["dv_storage_type"], row["dv_path_or_inline"], row["dv_offset"]) == ("u", "d", 1)
-    assert row["base_row_id"] is None
-
-
 def test_statistics_are_left_out_if_not_wanted(tmp_path):
     got = content(tmp_path, classic(write(tmp_path, "5.checkpoint.parquet", [add("x", stats="{}")])), "none")
     assert got.adds[0].column("stats").to_pylist() == [None]
@@ -166,49 +142,10 @@ def test_missing_extra_and_reordered_columns(tmp_path):
     assert (row["path"], row["size"], row["partition_values"]) == ("x", 1, [("p", "1")])
 
 
-def test_checkpoint_without_files(tmp_path):
-    rows = table([PROTOCOL, METADATA]).append_column("add", pa.nulls(2, ADD_TYPE))
-    got = content(tmp_path, classic(write(tmp_path, "5.checkpoint.parquet", rows)))
-    assert (got.files, got.actions) == (0, 2)
-
-
 def refused(root: Path, checkpoint: Checkpoint) -> CorruptFileError | MissingFileError:
     with pytest.raises((CorruptFileError, MissingFileError)) as caught:
         read(root, checkpoint)
     return caught.value
-
-
-def test_checkpoint_without_the_column_add_is_refused(tmp_path):
-    error = refused(tmp_path, classic(write(tmp_path, "5.checkpoint.parquet", [PROTOCOL, METADATA])))
-    assert "has no column add" in error.message
-
-
-@pytest.mark.parametrize("live", [["a"], []], ids=["another part has it", "no part has it"])
-def test_the_column_add_is_of_the_checkpoint_and_not_of_each_part(tmp_path, live):
-    names = [f"5.checkpoint.000000000{number}.0000000002.parquet" for number in (1, 2)]
-    files = [
-        write(tmp_path, names[0], [{"remove": {"path": "b"}}]),
-        write(tmp_path, names[1], [PROTOCOL, METADATA, *map(add, live)]),
-    ]
-    if live:
-        got = read(tmp_path, classic(*files))
-        assert (got.files, got.actions) == (1, 4)
-    else:
-        error = refused(tmp_path, classic(*files))
-        assert "has no column add" in error.message
-        assert error.file == files[0].path
-
-
-@pytest.mark.parametrize("inline", [True, False])
-def test_v2_checkpoint_without_the_column_add(tmp_path, inline):
-    rows = [VERSION, PROTOCOL, METADATA]
-    if not inline:
-        write(tmp_path, "_sidecars/s.parquet", [{"remove": {"path": "b"}}])
-        rows.append({"sidecar": {"path": "s.parquet", "sizeInBytes": 1}})
-    top = write(tmp_path, f"5.{UUID_NAME}.parquet", rows)
-    error = refused(tmp_path, Checkpoint(5, CheckpointKind.UUID, (top,)))
-    assert "has no column add" in error.message
-    assert error.file == top.path
 
 
 def test_rows_without_an_action_are_refused(tmp_path):
@@ -304,48 +241,6 @@ def test_misspelt_columns_of_vectors_are_refused(tmp_path, action, all_of_them):
     assert "x" in paths(content(tmp_path, classic(unused)))
 
 
-def test_dictionary_encoded_and_many_row_groups(tmp_path):
-    rows = table([add(f"f{i}") for i in range(10)])
-    path = tmp_path / "_delta_log" / "5.checkpoint.parquet"
-    path.parent.mkdir()
-    pq.write_table(rows, path, row_group_size=3)
-    got = content(tmp_path, classic(LogFile(str(path), 5, 1, None)))
-    assert paths(got) == sorted(f"f{i}" for i in range(10))
-
-
-def test_parts_are_read_together(tmp_path):
-    parts = [
-        write(tmp_path, "5.checkpoint.0000000001.0000000002.parquet", [PROTOCOL, add("a")]),
-        write(tmp_path, "5.checkpoint.0000000002.0000000002.parquet", [METADATA, add("b")]),
-    ]
-    got = content(tmp_path, classic(*parts))
-    assert paths(got) == ["a", "b"]
-    assert got.protocol is not None
-    assert got.metadata is not None
-
-
-@pytest.mark.parametrize("form", ["json", "parquet"])
-@pytest.mark.parametrize("kind", [CheckpointKind.UUID, CheckpointKind.CLASSIC])
-def test_sidecars(tmp_path, form, kind):
-    write(tmp_path, "_sidecars/one 1.parquet", [add("a"), {"remove": {"path": "gone"}}])
-    write(tmp_path, "_sidecars/two.parquet", [add("b")])
-    rows = [
-        PROTOCOL,
-        METADATA,
-        VERSION,
-        {"sidecar": {"path": "one%201.parquet", "sizeInBytes": 10}},
-        {"sidecar": {"path": f"file://{tmp_path}/_delta_log/_sidecars/two.parquet", "sizeInBytes": 10}},
-    ]
-    top = write(tmp_path, f"5.{UUID_NAME}.{form}", rows)
-    assert paths(content(tmp_path, Checkpoint(5, kind, (top,)))) == ["a", "b"]
-
-
-@pytest.mark.parametrize("form", ["json", "parquet"])
-def test_named_checkpoint_with_inline_files(tmp_path, form):
-    top = write(tmp_path, f"5.{UUID_NAME}.{form}", [PROTOCOL, METADATA, VERSION, add("a"), {"remove": {"path": "b"}}])
-    assert paths(content(tmp_path, Checkpoint(5, CheckpointKind.UUID, (top,)))) == ["a"]
-
-
 @pytest.mark.parametrize(
     ("rows", "kind", "reason"),
     [
@@ -379,11 +274,6 @@ def test_contradiction_is_refused(tmp_path, rows, kind, reason):
     with pytest.raises(InvalidTableError, match=reason) as caught:
         read(tmp_path, Checkpoint(5, kind, (top,)))
     assert caught.value.file == top.path
-
-
-def test_tombstone_with_another_vector_is_no_contradiction(tmp_path):
-    rows = [add("a", deletionVector=vector("y")), {"remove": {"path": "a", "deletionVector": vector("x")}}]
-    assert paths(content(tmp_path, classic(write(tmp_path, "5.checkpoint.parquet", rows)))) == ["a"]
 
 
 def _truncated(root: Path) -> Checkpoint:
@@ -454,17 +344,6 @@ def struct_stats(fields):
 
 def both_stats(fields):
     return {"add": pa.struct([*struct_stats(fields)["add"], pa.field("stats", pa.string())])}
-
-
-def test_statistics_as_structs_where_json_is_missing(tmp_path):
-    types = both_stats({"numRecords": pa.int64()})
-    rows = [
-        {"add": {"path": "x", "size": 1, "stats_parsed": {"numRecords": 7}, "stats": None}},
-        {"add": {"path": "y", "size": 1, "stats_parsed": None, "stats": "{}"}},
-    ]
-    checkpoint = classic(write(tmp_path, "5.checkpoint.parquet", rows, types))
-    assert content(tmp_path, checkpoint).adds[0].column("stats_parsed").to_pylist() == [{"numRecords": 7}, None]
-    assert "stats_parsed" not in content(tmp_path, checkpoint, "none").adds[0].schema.names
 
 
 def test_statistics_as_structs_only_on_request_if_json_is_complete(tmp_path):

@@ -56,12 +56,6 @@ def test_annotations_give_ids_and_physical_names_at_every_struct_level(mode):
     }
 
 
-def test_without_mapping_annotations_mean_nothing():
-    schema = parse(*NESTED, mode=MappingMode.NONE).schema
-    assert [f.id for _, f in schema.walk()] == list(range(1, 11))
-    assert all(f.physical_name is None for _, f in schema.walk())
-
-
 def test_stored_name_is_the_logical_one_without_mapping():
     assert [stored_name(f) for f in parse(*NESTED, mode=MappingMode.NONE).schema.fields] == ["a", "l", "m"]
     assert [stored_name(f) for f in parse(*NESTED).schema.fields] == ["p7", "p9", "p2"]

@@ -40,20 +40,6 @@ def pairs(history: CommitHistory) -> list[tuple[int, int]]:
     return list(history.times_of([v for v in versions if v in history.listing.commits]).items())
 
 
-@pytest.mark.parametrize(
-    ("times", "expected"),
-    [
-        pytest.param([10, 20, 30], [10, 20, 30], id="increasing"),
-        pytest.param([10, 10, 10], [10, 11, 12], id="all equal"),
-        pytest.param([30, 20, 10], [30, 31, 32], id="reversed"),
-        pytest.param([10, 50, 20, 51, 52], [10, 50, 51, 52, 53], id="one step back moves those after it"),
-        pytest.param([10, 9, 12], [10, 11, 12], id="as little as possible"),
-    ],
-)
-def test_file_times_are_made_to_increase(times: list[int], expected: list[int]) -> None:
-    assert pairs(by_file_times(log(dict(enumerate(times))))) == list(enumerate(expected))
-
-
 def test_adjusting_starts_at_the_oldest_readable_version() -> None:
     listing = log({1: 900, 2: 901, 5: 50, 6: 40}, classic=(5,))
     assert pairs(by_file_times(listing)) == [(5, 50), (6, 51)]
@@ -154,51 +140,6 @@ def with_in_commit(
 
 
 @pytest.mark.parametrize(
-    ("asked", "version"),
-    [
-        pytest.param(1000, 3, id="at enablement"),
-        pytest.param(1099, 3, id="after enablement"),
-        pytest.param(1100, 4, id="at a later commit"),
-        pytest.param(1200, 5, id="at the latest"),
-    ],
-)
-def test_in_commit_timestamps_since_a_version(asked: int, version: int) -> None:
-    history = with_in_commit(COPIED, InCommitTimestamps(3, 1000), IN_COMMIT)
-    assert history.version_at(asked) == version
-
-
-@pytest.mark.parametrize(
-    ("asked", "version"),
-    [
-        pytest.param(10, 0, id="first"),
-        pytest.param(29, 1, id="between"),
-        pytest.param(30, 2, id="last before"),
-        pytest.param(999, 2, id="a millisecond before enablement"),
-        pytest.param(1000, 3, id="at enablement"),
-    ],
-)
-def test_file_times_before_enablement(asked: int, version: int) -> None:
-    listing = log({0: 10, 1: 20, 2: 30, 3: 5, 4: 5, 5: 5})
-    assert with_in_commit(listing, InCommitTimestamps(3, 1000), IN_COMMIT).version_at(asked) == version
-
-
-def test_file_times_before_enablement_are_not_those_after_it() -> None:
-    history = with_in_commit(COPIED, InCommitTimestamps(3, 1000), IN_COMMIT)
-    assert pairs(history) == [(0, 9003), (1, 9004), (2, 9005), (3, 1000), (4, 1100), (5, 1200)]
-    with pytest.raises(SnapshotNotFoundError, match=r"the oldest version left, 0, is of 1970-01-01T00:00:09\.003Z"):
-        history.version_at(999)
-
-
-def test_in_commit_timestamps_of_all_versions() -> None:
-    history = with_in_commit(log({0: 9, 1: 9}), InCommitTimestamps(), {0: 100, 1: 200})
-    assert pairs(history) == [(0, 100), (1, 200)]
-    assert [history.version_at(asked) for asked in (100, 199, 200)] == [0, 0, 1]
-    with pytest.raises(SnapshotNotFoundError, match=r"the latest version, 1, is of 1970-01-01T00:00:00\.200Z"):
-        history.version_at(201)
-    assert history.version_at(201, after_latest="clamp") == 1
-
-
-@pytest.mark.parametrize(
     ("listing", "asked", "reason"),
     [
         pytest.param(
@@ -225,16 +166,6 @@ def test_times_out_of_range_with_in_commit_timestamps(listing: LogListing, asked
     with pytest.raises(SnapshotNotFoundError) as raised:
         with_in_commit(listing, InCommitTimestamps(3, 1000), IN_COMMIT).version_at(asked)
     assert raised.value.message == f"Cannot find a version at {show_ms(asked)}: {reason}"
-
-
-def test_a_commit_without_its_timestamp() -> None:
-    history = with_in_commit(COPIED, InCommitTimestamps(3, 1000), {**IN_COMMIT, 4: None})
-    with pytest.raises(InvalidTableError) as raised:
-        pairs(history)
-    assert str(raised.value) == (
-        "Cannot tell the time of version 4: its commit has no inCommitTimestamp in a first commitInfo "
-        f"[LogCorrupt; table /t, snapshot 4, file /t/_delta_log/{4:020d}.json, rule delta L35]"
-    )
 
 
 @pytest.mark.parametrize(

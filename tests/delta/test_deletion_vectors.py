@@ -143,21 +143,6 @@ def test_inline_sample_of_the_protocol():
     assert list(decode_inline(descriptor("i", text))) == [3, 4, 7, 11, 18, 29]
 
 
-@pytest.mark.parametrize("form", ["portable", "native"])
-@pytest.mark.parametrize(
-    "positions",
-    [
-        pytest.param([0], id="one"),
-        pytest.param([5, 2**32 - 1, 2**32, 3 * 2**32 + 7], id="beyond 32 bits, with a gap (D8)"),
-        pytest.param([*range(0, 20_000, 2), *range(70_000, 90_000)], id="bitset"),
-    ],
-)
-def test_inline_in_both_layouts(form, positions):
-    data = bitmap_bytes(positions, form)
-    vector = descriptor("i", encode_z85(data), size=len(data), cardinality=len(positions))
-    assert list(decode_inline(vector)) == positions
-
-
 DATA = bitmap_bytes([1, 2, 9], "portable")
 BROKEN_INLINE = [
     pytest.param(encode_z85(DATA), len(DATA) - 5, 3, "delta D4", id="longer than declared"),
@@ -245,50 +230,11 @@ def test_one_file_of_many_vectors_is_read_once(tmp_path):
     assert len(storage.__dict__["reads"]) == 2
 
 
-@pytest.mark.parametrize("offset", [None, 0])
-def test_without_offset_the_vector_is_the_first(tmp_path, offset):
-    (vector,) = vectors_file(tmp_path / "v.bin", [7])
-    moved = descriptor("p", vector.path_or_inline, size=vector.size, cardinality=1, offset=offset)
-    assert list(loader(tmp_path, moved)([3])[3]) == [7]  # delta D6
-
-
-def test_a_vector_of_no_rows_is_read(tmp_path):
-    (empty,) = vectors_file(tmp_path / "v.bin", [])
-    assert loader(tmp_path, empty)([3]) == {}
-    gone = descriptor("p", (tmp_path / "gone.bin").as_uri(), size=8, cardinality=0, offset=1)
-    with pytest.raises(MissingFileError):
-        loader(tmp_path, gone)([3])
-
-
-@pytest.mark.parametrize("cardinality", [0, -1])
-def test_a_vector_that_denies_its_rows(tmp_path, cardinality):
-    (vector,) = vectors_file(tmp_path / "v.bin", [7])
-    with pytest.raises(CorruptDeleteError, match=f"holds 1 positions, its descriptor says {cardinality}"):
-        loader(tmp_path, replace(vector, cardinality=cardinality))([3])
-
-
 @pytest.mark.parametrize("wrong", [{"size": -8}, {"offset": -5}], ids=str)
 def test_a_vector_at_no_place(tmp_path, wrong):
     (vector,) = vectors_file(tmp_path / "v.bin", [7])
     with pytest.raises(CorruptDeleteError, match="expected none below 0"):
         loader(tmp_path, replace(vector, **wrong))([3])
-
-
-def test_inline_text_of_nothing_is_a_vector_of_no_rows():
-    assert decode_inline(descriptor("i", "", size=0, cardinality=0)) == BitMap64()
-    with pytest.raises(CorruptDeleteError, match="holds 0 positions, its descriptor says 1"):
-        decode_inline(descriptor("i", "", size=0, cardinality=1))
-
-
-def test_a_position_beyond_the_file(tmp_path):
-    (vector,) = vectors_file(tmp_path / "v.bin", [99, 100])
-    with pytest.raises(CorruptDeleteError) as caught:
-        loader(tmp_path, vector)([3])
-    path = tmp_path / "v.bin"
-    assert str(caught.value) == (
-        "Cannot read deletion vector: it deletes row 100 of a data file of 100 rows. Restore the table "
-        f"[DeletionVectorError; table t, file {path} at 1, of f0, rule delta D9]"
-    )
 
 
 @pytest.mark.parametrize(("last", "fails"), [(4, False), (5, True)])

@@ -114,7 +114,7 @@ def test_no_table(tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        pytest.param({"prune": "some"}, "expected one of off, files, all", id="unknown prune"),
+        pytest.param({"prune": "some"}, "expected one of off, partition, files, all", id="unknown prune"),
         pytest.param({"format_hint": "hudi"}, "expected one of iceberg, delta", id="format_hint"),
         pytest.param({"allow_version_guess": True}, "option allow_version_guess: the table is delta", id="guess"),
         pytest.param({"lenient_delete_partition": True}, "option is for iceberg tables", id="lenient"),
@@ -145,25 +145,6 @@ def test_options_of_delta_are_refused_for_iceberg(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("how", "version", "expected"),
-    [
-        pytest.param({"version": 0}, 0, [], id="empty"),
-        pytest.param({"version": 1}, 1, [1], id="version"),
-        pytest.param({"snapshot_id": 2}, 2, [1, 2], id="snapshot_id"),
-        pytest.param({"timestamp": 1_000_000_001_500}, 1, [1], id="milliseconds"),
-        pytest.param({"timestamp": "2001-09-09 01:46:42"}, 2, [1, 2], id="text in UTC"),
-        pytest.param({"timestamp": "2001-09-09T03:46:43+02:00"}, 3, [1, 2], id="text with an offset"),
-        pytest.param({"timestamp": 1_000_000_004_000}, 4, [2], id="time of the latest"),
-    ],
-)
-def test_time_travel(table, how, version, expected):
-    snapshot = opened(table).snapshot(**how)
-    assert (snapshot.id, snapshot.timestamp_ms) == (version, 1_000_000_000_000 + 1000 * version)
-    assert snapshot.schema.names() == (("id", "region", "n") if version > 2 else ("id", "region"))
-    assert ids(snapshot) == expected
-
-
-@pytest.mark.parametrize(
     ("how", "error"),
     [
         pytest.param({"version": 5}, SnapshotNotFoundError, id="later version"),
@@ -182,25 +163,6 @@ def test_time_travel_that_cannot_be(table, how, error):
     assert "snapshot_id" in how or caught.value.table == str(table.directory)
 
 
-def test_in_commit_timestamps(tmp_path):
-    on = {"delta.enableInCommitTimestamps": "true"}
-    table = DeltaTable.create(
-        tmp_path / "t", {"id": "long"}, configuration=on, timestamp=5_000, in_commit_timestamp=1_000_000_000_000
-    )
-    table.append(table.write_data([{"id": 1}]), timestamp=6_000, in_commit_timestamp=1_000_000_005_000)
-    found = opened(table)
-    assert found.snapshot().timestamp_ms == 1_000_000_005_000
-    assert found.snapshot(timestamp=1_000_000_004_999).id == 0
-    assert [entry["timestamp_ms"] for entry in found.snapshots()] == [1_000_000_000_000, 1_000_000_005_000]
-
-
-def test_features_are_those_of_the_version(table):
-    table.set_protocol({"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": ["x"], "writerFeatures": ["x"]})
-    with pytest.raises(UnsupportedError) as caught:
-        opened(table)
-    assert (caught.value.table, caught.value.snapshot) == (str(table.directory), 5)
-
-
 def test_an_opened_table_stays_as_it_was(table):
     found = opened(table)
     table.append(table.write_data([{"id": 9, "region": "eu"}]))
@@ -208,17 +170,6 @@ def test_an_opened_table_stays_as_it_was(table):
     with pytest.raises(SnapshotNotFoundError):
         found.snapshot(version=5)
     assert ids(opened(table).snapshot()) == [2, 9]
-
-
-def test_checkpoint_without_its_commit(table):
-    table.checkpoint()
-    table.expire_log(before=5)
-    with pytest.raises(InvalidTableError, match="allow_checkpoint_only"):
-        opened(table)
-    found = opened(table, allow_checkpoint_only=True)
-    assert ids(found.snapshot()) == [2]
-    assert found.snapshot().timestamp_ms is None
-    assert [(entry["id"], entry["operation"]) for entry in found.snapshots()] == [(4, None)]
 
 
 # -- versions older than the retention (delta L37)

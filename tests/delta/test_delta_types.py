@@ -131,11 +131,6 @@ def test_unknown_kind_of_nested_type_is_refused():
         parse(column("c", {"type": "udt", "sqlType": "string"}))
 
 
-def test_char_and_collation_are_plain_strings():
-    assert one("string", __CHAR_VARCHAR_TYPE_STRING="char(3)") == StringType()
-    assert one("string", __COLLATIONS={"c": "spark.UTF8_LCASE"}) == StringType()
-
-
 def test_nested_types_have_positional_ids_depth_first():
     schema = parse(
         column("a", array(struct(column("x"), column("y", "string")))),
@@ -157,11 +152,6 @@ def test_nested_types_have_positional_ids_depth_first():
     )
 
 
-def test_names_may_hold_anything():
-    names = ["a.b", "back`tick", 'quo"te', "blank space", "Ünïcode", "🐠", "a,b", "a\nb", "straße", "strasse"]
-    assert parse(*map(column, names)).schema.names() == tuple(names)
-
-
 @pytest.mark.parametrize(
     ("fields", "path"),
     [
@@ -175,10 +165,6 @@ def test_names_may_hold_anything():
 )
 def test_names_equal_but_for_case_are_refused_at_each_level(fields, path):
     assert refused(*fields).field == path
-
-
-def test_equal_names_at_different_levels_are_fine():
-    assert parse(column("a", struct(column("A", struct(column("a")))))).schema.names() == ("a",)
 
 
 @pytest.mark.parametrize(
@@ -251,13 +237,6 @@ def test_comments_become_documentation():
     assert parse(column("a", comment="what it is")).schema.fields[0].doc == "what it is"
 
 
-def test_defaults_generation_and_identity_mean_nothing_to_a_reader():
-    (field,) = parse(
-        column("a", **{"CURRENT_DEFAULT": "7", "EXISTS_DEFAULT": "7", "delta.generationExpression": "b + 1"})
-    ).schema.fields
-    assert field == Field(id=1, name="a", type=IntegerType(32))
-
-
 # Partition columns (V7, V8).
 
 
@@ -290,27 +269,6 @@ def changed(before, after, **extra):
     return {"delta.typeChanges": [{"fromType": before, "toType": after, "tableVersion": 2, **extra}]}
 
 
-WIDENINGS = [
-    ("byte", "short"),
-    ("byte", "long"),
-    ("integer", "long"),
-    ("float", "double"),
-    ("byte", "double"),
-    ("short", "double"),
-    ("integer", "double"),
-    ("decimal(10,2)", "decimal(20,2)"),
-    ("decimal(10,2)", "decimal(20,5)"),
-    ("byte", "decimal(10,0)"),
-    ("byte", "decimal(3,0)"),
-    ("byte", "decimal(4,1)"),
-    ("short", "decimal(11,1)"),
-    ("short", "decimal(5,0)"),
-    ("short", "decimal(7,2)"),
-    ("integer", "decimal(12,2)"),
-    ("long", "decimal(20,0)"),
-    ("long", "decimal(25,5)"),
-    ("date", "timestamp_ntz"),
-]
 NOT_WIDENINGS = [
     ("long", "integer"),
     ("long", "double"),
@@ -330,11 +288,6 @@ NOT_WIDENINGS = [
     ("integer", "hyperreal"),
 ]
 WIDENING = frozenset({"typeWidening"})
-
-
-@pytest.mark.parametrize(("before", "after"), WIDENINGS)
-def test_recorded_widenings_are_read(before, after):
-    assert parse(column("c", after, **changed(before, after)), features=WIDENING).schema.names() == ("c",)
 
 
 @pytest.mark.parametrize(("before", "after"), NOT_WIDENINGS)

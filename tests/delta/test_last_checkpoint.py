@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
-from pathlib import Path
 
 import pytest
 
@@ -89,19 +87,6 @@ def test_parse_hint(data: bytes, version: int | None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "counts"),
-    [
-        pytest.param({}, (None, None), id="none"),
-        pytest.param({"numOfAddFiles": 2, "size": 5}, (2, 5), id="both"),
-        pytest.param({"numOfAddFiles": "2", "size": -1}, (None, None), id="no counts"),
-        pytest.param({"numOfAddFiles": True, "size": 5.0}, (None, None), id="other types"),
-    ],
-)
-def test_counts_of_a_hint(fields: dict[str, object], counts: tuple[int | None, int | None]) -> None:
-    assert parse_hint(json.dumps({"version": 3, **fields}).encode()) == Hint(3, *counts)
-
-
-@pytest.mark.parametrize(
     ("contents", "version", "reads"),
     [
         pytest.param([GOOD], 10, 1, id="sound at once"),
@@ -117,12 +102,3 @@ def test_an_unsound_hint_is_read_again(
     hint = read_hint(Storage(), "/t")
     assert (None if hint is None else hint.version) == version
     assert len(contents) - len(left) == reads
-
-
-def test_a_missing_hint_is_none(tmp_path: Path) -> None:
-    assert read_hint(Storage(), str(tmp_path)) is None
-    (tmp_path / "_delta_log").mkdir()
-    (tmp_path / "_delta_log" / "_last_checkpoint").write_bytes(GOOD)
-    hint = read_hint(Storage(), str(tmp_path))
-    assert hint is not None
-    assert hint.version == 10

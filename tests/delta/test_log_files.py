@@ -77,44 +77,6 @@ def test_other_names_are_ignored(name: str) -> None:
     assert found(listed(name)) == []
 
 
-def test_versions_are_sorted_as_numbers_from_any_order() -> None:
-    numbers = [0, 2, 9, 10, 11, 99, 100, 2**63 - 1]
-    names = [f"{v(number)}.json" for number in numbers]
-    random.Random(1).shuffle(names)
-    assert list(listed(*names).commits) == numbers
-
-
-def test_empty_checkpoints_and_compactions_are_absent_but_empty_commits_are_not() -> None:
-    torn = (f"{v(1)}.checkpoint.parquet", f"{v(0)}.{v(1)}.compacted.json", part(1, 2, 2), f"{v(1)}.json")
-    listing = listed(part(1, 1, 2), empty=torn)
-    assert (found(listing), listing.checkpoints) == ([f"{v(1)}.json"], ())
-
-
-@pytest.mark.parametrize(
-    ("names", "expected"),
-    [
-        pytest.param([part(5, 1, 2), part(5, 2, 2)], [[part(5, 1, 2), part(5, 2, 2)]], id="both parts"),
-        pytest.param(
-            [part(5, 10, 10), *(part(5, n, 10) for n in range(1, 10))],
-            [[part(5, n, 10) for n in range(1, 11)]],
-            id="order",
-        ),
-        pytest.param([part(5, 1, 3), part(5, 3, 3)], [], id="part 2 of 3 missing"),
-        pytest.param([part(5, 1, 2), part(5, 2, 3), part(5, 3, 3)], [], id="parts of different sets"),
-        pytest.param(
-            [part(5, 1, 1), part(5, 1, 2), part(5, 2, 2)],
-            [[part(5, 1, 1)], [part(5, 1, 2), part(5, 2, 2)]],
-            id="two sets",
-        ),
-        pytest.param([part(5, 1, 2), part(6, 2, 2)], [], id="parts of different versions"),
-    ],
-)
-def test_a_multi_part_checkpoint_is_complete_with_all_parts_of_one_set(
-    names: list[str], expected: list[list[str]]
-) -> None:
-    assert [[file.name for file in c.files] for c in listed(*names).checkpoints] == expected
-
-
 def test_checkpoints_are_sorted_by_preference() -> None:
     best_last = [
         [f"{v(4)}.checkpoint.{OTHER_UUID}.json"],

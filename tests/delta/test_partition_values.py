@@ -47,38 +47,6 @@ def same(left, right):
     return left == right and type(left) is type(right) and repr(left) == repr(right)
 
 
-ALL = [BYTE, SHORT, INT, LONG, FLOAT, DOUBLE, STRING, BINARY, BOOLEAN, DATE, INSTANT, WALL, MONEY, UnknownType()]
-
-
-@pytest.mark.parametrize("type_", ALL, ids=str)
-def test_null_is_null(type_):
-    assert parse_partition_value(None, type_) is None
-
-
-@pytest.mark.parametrize("type_", [t for t in ALL if t not in (STRING, BINARY)], ids=str)
-def test_empty_text_is_null(type_):
-    assert parse_partition_value("", type_) is None
-
-
-def test_empty_text_is_itself_for_string_and_binary():
-    assert parse_partition_value("", STRING) == ""
-    assert parse_partition_value("", BINARY) == b""
-
-
-@pytest.mark.parametrize("text", ["null", "NULL", "__HIVE_DEFAULT_PARTITION__", "None"])
-def test_words_for_null_are_text(text):
-    assert parse_partition_value(text, STRING) == text
-    assert parse_partition_value(text, BINARY) == text.encode()
-    for type_ in (INT, BOOLEAN, DATE, MONEY, DOUBLE, INSTANT):
-        with pytest.raises(InvalidTableError):
-            parse_partition_value(text, type_)
-
-
-@pytest.mark.parametrize("text", ["a b/c%d:e=f#", "?*{} \n\"'", "🐠", "dot.", "a%20b", " padded ", "+1"])
-def test_text_is_taken_as_it_is(text):
-    assert parse_partition_value(text, STRING) == text
-
-
 @pytest.mark.parametrize(
     ("text", "type_", "expected"),
     [
@@ -148,16 +116,6 @@ def test_text_is_taken_as_it_is(text):
 )
 def test_text_becomes_the_typed_value(text, type_, expected):
     assert same(parse_partition_value(text, type_), expected)
-
-
-@pytest.mark.parametrize("text", ["NaN", "nan"])
-def test_nan(text):
-    assert math.isnan(parse_partition_value(text, FLOAT))
-
-
-def test_zone_less_and_iso_forms_are_one_value():
-    forms = ["2024-01-01 08:00:00", "2024-01-01T08:00:00Z", "2024-01-01T08:00:00.000Z", "2024-01-01T09:00:00+01:00"]
-    assert len({parse_partition_value(text, INSTANT) for text in forms}) == 1
 
 
 @pytest.mark.parametrize(

@@ -167,12 +167,6 @@ def test_newer_reader_version_is_refused_with_its_features():
     assert "'fooBar'" in error.value.message
 
 
-@pytest.mark.parametrize("provider", ["orc", "", "csv"])
-def test_data_files_must_be_parquet(provider):
-    with pytest.raises(UnsupportedError, match="R12"):
-        check_protocol(protocol(1), metadata(provider))
-
-
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
@@ -270,21 +264,6 @@ def test_mapping_is_in_force_only_where_readers_must_know_it(given, mode, expect
     assert mapping_mode(mapped(mode), given) is expected
 
 
-@pytest.mark.parametrize("reader", [1, 2])
-def test_mapping_without_property_is_none(reader):
-    assert mapping_mode(metadata(), protocol(reader)) is MappingMode.NONE
-
-
-@pytest.mark.parametrize("reader", [1, 2])
-def test_unknown_mapping_mode_is_refused_when_loading(reader):
-    with pytest.raises(InvalidTableError) as error:
-        check_protocol(protocol(reader), mapped("position"))
-    assert str(error.value) == (
-        "Invalid table property delta.columnMapping.mode: got 'position', expected none, name or id "
-        "[UnsupportedFeature; rule delta P4]"
-    )
-
-
 # Properties (R12).
 
 
@@ -322,22 +301,6 @@ def with_properties(configuration):
     return Metadata(id="m", schema_string="", configuration=configuration)
 
 
-@pytest.mark.parametrize("name", ["delta.redirectReaderWriter-preview", "delta.redirectReaderWriter"])
-def test_a_ready_redirection_is_refused_without_its_feature(name):
-    with pytest.raises(UnsupportedError) as caught:
-        check_protocol(protocol(1), with_properties(redirected("REDIRECT-READY", name)), table="s3://b/old")
-    assert str(caught.value) == (
-        "Cannot read a redirected table: its data is at s3://b/new; read the table there "
-        f"[UnsupportedFeature; table s3://b/old, field {name}, rule frontier F5.3]"
-    )
-
-
-def test_the_place_that_a_redirection_leads_to_is_read():
-    ready = redirected("REDIRECT-READY")
-    check_protocol(protocol(1), with_properties(ready), table="s3://b/new/")
-    assert redirect_warnings(ready, table="s3://b/new/") == ()
-
-
 @pytest.mark.parametrize("state", ["ENABLE-REDIRECT-IN-PROGRESS", "DROP-REDIRECT-IN-PROGRESS"])
 def test_a_redirection_in_progress_is_warned_of(state):
     check_protocol(protocol(1), with_properties(redirected(state)), table="s3://b/old")
@@ -351,12 +314,6 @@ def test_a_redirection_of_writers_leaves_the_table_to_readers():
     (warning,) = redirect_warnings(ready, table="s3://b/old")
     assert warning == "Writers of the table write to s3://b/new: this may be an older version of it"
     assert redirect_warnings({"delta.redirectWriterOnly-preview": "?"}, table="s3://b/old") == ()
-
-
-@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"state": null}', '{"state": "READY"}', '{"state": ["a"]}'])
-def test_a_redirection_that_cannot_be_understood_is_refused(text):
-    with pytest.raises(InvalidTableError, match="expected a JSON object with the state REDIRECT-READY"):
-        check_protocol(protocol(1), with_properties({"delta.redirectReaderWriter-preview": text}))
 
 
 def test_a_redirection_to_nowhere_is_refused():

@@ -25,7 +25,6 @@ from harness.testing.writing.delta.builder import DeltaTable
 
 UUID = "7d17ac10-5cc3-401b-bd1a-9c82dd2ea032"
 OTHER = "b91807ba-fe18-488c-a15e-c4807dbd2174"
-T0 = 1_700_000_000_000
 """When version 0 was committed; the others follow a second apart."""
 
 
@@ -111,40 +110,6 @@ def test_an_answer_that_cannot_be_one_is_refused(max_version, ratified, words):
 # -- read by the answer
 
 
-@pytest.mark.parametrize("feature", ["catalogManaged", "catalogOwned-preview"])
-def test_staged_commits_are_read_as_the_catalog_says(tmp_path, feature):
-    table = managed(tmp_path, feature=feature)
-    names = [table.log.stage(3), table.log.stage(4)]
-    assert ids(table, max_version=4, ratified=names) == [1, 2, 3, 4]
-    assert ids(table, max_version=3, ratified=names[:1]) == [1, 2, 3]
-    assert ids(table, max_version=2) == [1, 2]
-
-
-def test_of_two_staged_commits_the_one_counts_that_the_catalog_names(tmp_path):
-    table = managed(tmp_path)
-    won = table.log.stage(4)
-    lost = file(table, f"_staged_commits/{v(4, OTHER)}")
-    lost.write_bytes(file(table, f"{3:020}.json").read_bytes().replace(b"part-00003", b"part-00099"))
-    assert ids(table, max_version=4, ratified=[won]) == [1, 2, 3, 4]
-
-
-def test_the_catalogs_commit_is_read_in_place_of_a_published_one(tmp_path):
-    table = managed(tmp_path)
-    name = table.log.stage(4, published=True)
-    file(table, f"{4:020}.json").write_text("not what the catalog ratified\n")
-    assert ids(table, max_version=4, ratified=[name]) == [1, 2, 3, 4]
-
-
-def test_commits_that_only_the_catalog_holds(tmp_path):
-    table = managed(tmp_path)
-    name, content = table.log.stage(3), table.log.hold(4)
-    assert ids(table, max_version=4, ratified=[name, (4, content)]) == [1, 2, 3, 4]
-    with pytest.raises(CorruptFileError, match=r"commit 4 is an empty file.*json \(held by the catalog\)"):
-        ids(table, max_version=4, ratified=[name, (4, b"")])
-    with pytest.raises(CorruptFileError, match=r"json \(held by the catalog\)"):
-        ids(table, max_version=4, ratified=[name, (4, b'{"add":')])
-
-
 def test_nothing_above_the_catalogs_version_is_read(tmp_path):
     table = managed(tmp_path)
     table.checkpoint("v2-json")
@@ -156,23 +121,6 @@ def test_nothing_above_the_catalogs_version_is_read(tmp_path):
     assert [note for note in found.warnings if "_last_checkpoint" in note] == []
     with pytest.raises(SnapshotNotFoundError, match="the log holds 0 to 2, and 2 is the latest that is known of its"):
         found.snapshot(version=3)
-
-
-@pytest.mark.parametrize("kind", ["classic", "v2-json", "v2-parquet"])
-def test_checkpoints_and_compactions_beside_staged_commits(tmp_path, kind):
-    table = managed(tmp_path)
-    table.checkpoint(kind, 2)
-    table.compact(1, 2)
-    names = [table.log.stage(3), table.log.stage(4)]
-    table.write_checksum(4)
-    assert ids(table, max_version=4, ratified=names) == [1, 2, 3, 4]
-    table.log.commit_path(1).unlink()
-    assert ids(table, max_version=4, ratified=names) == [1, 2, 3, 4]
-
-
-def test_a_staged_commit_that_was_cleaned_up_after_its_publication(tmp_path):
-    table = managed(tmp_path)
-    assert ids(table, max_version=4, ratified=[v(3), v(4)]) == [1, 2, 3, 4]
 
 
 @pytest.mark.parametrize(
@@ -190,47 +138,6 @@ def test_an_answer_and_a_log_that_do_not_fit(tmp_path, staged, max_version, rati
     names = {version: table.log.stage(version) for version in staged}
     with pytest.raises(error, match=words):
         ids(table, max_version=max_version, ratified=[names.get(each, each) for each in ratified])
-
-
-def test_a_staged_commit_that_is_torn_is_not_passed_over(tmp_path):
-    table = managed(tmp_path)
-    name = table.log.stage(4)
-    file(table, f"_staged_commits/{name}").write_text("")
-    with pytest.raises(CorruptFileError, match=rf"commit 4 is an empty file.*{name}"):
-        ids(table, max_version=4, ratified=[name])
-
-
-def test_an_answer_about_a_table_that_no_catalog_manages(tmp_path):
-    table = DeltaTable.create(tmp_path / "t", {"id": "long"})
-    with pytest.raises(RequestError, match=r"no catalog manages the table, so its log alone says its commits"):
-        harness.open_table(str(table.directory), max_version=0)
-
-
-def test_time_travel_goes_by_what_commits_say(tmp_path):
-    table = managed(tmp_path)
-    names = [table.log.stage(3), table.log.stage(4)]
-    how = {"max_version": 4, "ratified": names}
-    assert ids(table, at={"timestamp": T0 + 3999}, **how) == [1, 2, 3]
-    assert ids(table, at={"version": 1}, **how) == [1]
-    found = harness.open_table(str(table.directory), **how)
-    assert [entry["timestamp_ms"] for entry in found.snapshots()] == [T0 + 1000 * n for n in range(5)]
-    assert found.snapshot().timestamp_ms == T0 + 4000
-
-
-def test_times_of_files_mean_nothing(tmp_path):
-    table = managed(tmp_path, **{"delta.enableInCommitTimestamps": "false"})
-    found = harness.open_table(str(table.directory), max_version=4)
-    assert (rows(found), found.snapshot().timestamp_ms) == ([1, 2, 3, 4], None)
-    with pytest.raises(InvalidTableError, match="the times of their files mean nothing"):
-        found.snapshot(timestamp=T0 + 2000)
-
-
-def test_changes_are_read_from_staged_commits(tmp_path):
-    table = managed(tmp_path, **{"delta.enableChangeDataFeed": "true"})
-    name, content = table.log.stage(3), table.log.hold(4)
-    found = harness.open_table(str(table.directory), max_version=4, ratified=[name, (4, content)])
-    changes = found.changes(2, columns=["id", "_commit_version"]).to_arrow().sort_by("id")
-    assert changes.to_pylist() == [{"id": n, "_commit_version": n} for n in (2, 3, 4)]
 
 
 # -- without a catalog
@@ -265,23 +172,6 @@ def test_what_is_published_is_read_with_a_warning(tmp_path):
         [1, 2],
         "Only what is published was read, up to version 2: the table's catalog may know newer versions (frontier F4.3)",
     )
-
-
-def test_published_commits_beyond_a_gap_are_not_read(tmp_path):
-    table = managed(tmp_path)
-    table.log.stage(3)
-    got, said = published(table)
-    assert got == [1, 2]
-    assert "newer versions, and its log has commits beyond a gap (4)" in said
-
-
-def test_what_is_published_after_the_log_was_cleaned_up(tmp_path):
-    table = managed(tmp_path)
-    table.checkpoint("v2-json", 2)
-    table.expire_log(2)
-    table.log.stage(4)
-    got, said = published(table)
-    assert (got, "up to version 3:" in said) == ([1, 2, 3], True)
 
 
 def test_a_published_commit_that_is_torn_is_not_passed_over(tmp_path):

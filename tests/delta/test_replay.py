@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from harness.errors import CorruptFileError, InvalidTableError, UnsupportedError
 from harness.metadata.delta.commits import Locator
-from harness.metadata.delta.log_files import Hint, list_log
+from harness.metadata.delta.log_files import list_log
 from harness.metadata.delta.paths import TableRoot
 from harness.metadata.delta.replay import load_state
 from harness.metadata.delta.segment import choose_segment
@@ -137,72 +137,6 @@ def log(tmp_path):
 START = (PROTOCOL, METADATA)
 
 
-@pytest.mark.parametrize(
-    ("commits", "live"),
-    [
-        pytest.param([[add("a"), add("b")], [remove("a")]], {"b": None}, id="removed"),
-        pytest.param([[add("a")], [remove("a")], [add("a")]], {"a": None}, id="removed and added again"),
-        pytest.param([[add("a")], [add("a", deletionVector=vector("d"))]], "two deletion vectors", id="no remove"),
-        pytest.param(
-            [[add("a")], [remove("a"), add("a", deletionVector=vector("d"))]], {"a": "d"}, id="first deletion vector"
-        ),
-        pytest.param(
-            [
-                [add("a", deletionVector=vector("d"))],
-                [remove("a", deletionVector=vector("d")), add("a", deletionVector=vector("e"))],
-            ],
-            {"a": "e"},
-            id="next deletion vector",
-        ),
-        pytest.param(
-            [[add("a", deletionVector=vector("d"))], [remove("a"), add("a", deletionVector=vector("e"))]],
-            "two deletion vectors",
-            id="remove lacks the vector",
-        ),
-        pytest.param(
-            [[add("a", deletionVector=vector("d"))], [remove("a")]], {"a": "d"}, id="remove of another vector"
-        ),
-        pytest.param([[add("a")], [remove("b")]], {"a": None}, id="remove of nothing"),
-        pytest.param([[]], {}, id="no files"),
-    ],
-)
-def test_reconciliation(log, commits, live):
-    log.commits(START, *commits)
-    if isinstance(live, str):
-        with pytest.raises(InvalidTableError, match=live) as caught:
-            log.live()
-        assert caught.value.rule == "delta R3"
-    else:
-        assert log.live() == live
-
-
-SPELLINGS = ["a b", "a%20b", "./a%20b", "{root}/a b", "file:{root}/a%20b", "file:///{root}/a%20b"]
-
-
-@pytest.mark.parametrize("removed", SPELLINGS)
-@pytest.mark.parametrize("added", SPELLINGS)
-def test_every_spelling_of_a_path_cancels_every_other(log, added, removed):
-    root = str(log.root).replace(" ", "%20")
-    spell = lambda path: path.format(root=root if path.startswith("file") else str(log.root))  # noqa: E731
-    log.commits([*START, add(spell(added)), add("keep")], [remove(spell(removed))])
-    assert log.live() == {"keep": None}
-
-
-def test_later_add_replaces_the_whole_earlier_one(log):
-    first = add("a", size=1, stats='{"numRecords":1}', baseRowId=3, partitionValues={"p": "1"})
-    log.commits([*START, first], [add("a", size=2, partitionValues={"p": None}, dataChange=False)])
-    (row,) = log.state().files.to_pylist()
-    assert (row["size"], row["stats"], row["base_row_id"], row["data_change"]) == (2, None, None, False)
-    assert row["partition_values"] == [("p", None)]
-
-
-def test_state_at_an_older_version(log):
-    log.commits([*START, add("a")], [remove("a"), add("b")], [add("c")])
-    assert log.live(0) == {"a": None}
-    assert log.live(1) == {"b": None}
-    assert log.state(1).version == 1
-
-
 def test_latest_of_everything_else(log):
     newer = {"protocol": {"minReaderVersion": 2, "minWriterVersion": 5}}
     renamed = {"metaData": {**METADATA["metaData"], "name": "n", "configuration": {"b": "2"}}}
@@ -232,41 +166,11 @@ def test_log_without_protocol_or_metadata_is_refused(log, actions, missing):
         log.state()
 
 
-def test_checkpoint_without_metadata_is_completed_by_a_commit(log):
-    log.commits([*START, add("a")], [add("b")], [METADATA])
-    log.checkpoint(1, PROTOCOL, add("a"), add("b"))
-    assert log.live() == {"a": None, "b": None}
-    with pytest.raises(InvalidTableError, match="no metaData action up to version 1"):
-        log.state(1)
-
-
 def test_error_in_one_of_many_commits_names_it(log):
     log.commits([*START, add("a")], [add("b%zz")], [add("c")])
     with pytest.raises(InvalidTableError) as caught:
         log.state()
     assert caught.value.file == str(log.directory / f"{1:020d}.json")
-
-
-@pytest.mark.parametrize(
-    ("actions", "reason"),
-    [
-        ((add("x"), add("./x")), "adds the same file twice"),
-        ((remove("x"), add("x")), "both adds and removes the same file"),
-        ((PROTOCOL, PROTOCOL), "holds 2 protocol actions"),
-    ],
-)
-def test_contradiction_in_one_commit_is_refused(log, actions, reason):
-    log.commits(START, actions, [remove("x")])
-    with pytest.raises(InvalidTableError, match=reason) as caught:
-        log.state()
-    assert caught.value.file == str(log.directory / f"{1:020d}.json")
-
-
-def test_empty_commit_is_refused(log):
-    log.commits(START, [])
-    (log.directory / f"{1:020d}.json").write_bytes(b"")
-    with pytest.raises(CorruptFileError, match="empty file"):
-        log.state()
 
 
 def test_negative_size_is_refused(log):
@@ -287,78 +191,6 @@ def test_path_map_makes_recorded_and_moved_paths_one_file(log):
     assert log.live(path_map=PathMap((("s3://old/t", str(log.root)),))) == {f"{log.root}/c": None}
 
 
-CHECKPOINTED = ([*START, add("a"), add("b"), add("c")], [remove("a"), add("d", stats='{"numRecords":3}')], [add("a")])
-
-
-def test_checkpoint_gives_the_same_state(log):
-    log.commits(*CHECKPOINTED)
-    expected = log.state(checkpoints=()).files.sort_by("key").to_pylist()
-    log.checkpoint(1, *START, remove("a"), add("b"), add("c"), add("d", stats='{"numRecords":3}'))
-    state = log.state()
-    got = [{**row, "data_change": None} for row in state.files.sort_by("key").to_pylist()]
-    assert got == [{**row, "data_change": None} for row in expected]
-    assert log.live() == {"a": None, "b": None, "c": None, "d": None}
-    assert log.state(statistics="none").files.column("stats").null_count == 4
-
-
-def test_older_add_does_not_come_back_behind_a_checkpoint(log):
-    log.commits([*START, add("a")], [], [add("a", stats='{"numRecords":0}')])
-    log.checkpoint(1, *START, add("a"))
-    assert log.state().files.column("stats").to_pylist() == ['{"numRecords":0}']
-
-
-def test_update_of_a_deletion_vector_over_a_checkpoint(log):
-    log.commits([*START, add("a"), add("b")], [], [remove("a"), add("a", deletionVector=vector("d"))])
-    log.checkpoint(1, *START, add("a"), add("b"))
-    assert log.live() == {"a": "d", "b": None}
-
-
-def _damage(path: Path) -> None:
-    path.write_bytes(path.read_bytes()[:-9])
-
-
-def test_unreadable_checkpoint_falls_back_to_older_ones(log):
-    log.commits(*CHECKPOINTED)
-    log.checkpoint(0, *START, add("a"), add("b"), add("c"))
-    _damage(log.checkpoint(1, *START, add("nonsense")))
-    state = log.state()
-    assert sorted(state.files.column("path").to_pylist()) == ["a", "b", "c", "d"]
-    assert len(state.warnings) == 1
-
-
-def test_unreadable_checkpoints_fall_back_to_commits(log):
-    log.commits(*CHECKPOINTED)
-    _damage(log.checkpoint(0, *START, add("nonsense")))
-    _damage(log.checkpoint(2, *START, add("nonsense")))
-    assert sorted(log.live()) == ["a", "b", "c", "d"]
-
-
-def test_unreadable_checkpoint_without_other_base_is_an_error(log):
-    log.commits(*CHECKPOINTED)
-    (log.directory / f"{0:020d}.json").unlink()
-    path = log.checkpoint(1, *START)
-    _damage(path)
-    with pytest.raises(CorruptFileError) as caught:
-        log.state()
-    assert caught.value.file == str(path)
-
-
-def test_empty_checkpoint_counts_as_absent(log):
-    log.commits(*CHECKPOINTED)
-    (log.directory / f"{2:020d}.checkpoint.parquet").write_bytes(b"")
-    assert sorted(log.live()) == ["a", "b", "c", "d"]
-
-
-def test_parts_of_different_sets_are_not_mixed(log):
-    log.commits(*CHECKPOINTED)
-    log.checkpoint(1, *START, add("nonsense"), part=".0000000001.0000000003")
-    log.checkpoint(1, add("nonsense too"), part=".0000000003.0000000003")
-    log.checkpoint(1, *START, add("b"), part=".0000000001.0000000002")
-    log.checkpoint(1, add("c"), add("d"), part=".0000000002.0000000002")
-    assert sorted(log.live()) == ["a", "b", "c", "d"]
-    assert log.state().warnings == ()
-
-
 def test_partitioned_table_needs_partition_values(log):
     partitioned = {"metaData": {**METADATA["metaData"], "partitionColumns": ["p"]}}
     log.commits([PROTOCOL, partitioned])
@@ -371,16 +203,6 @@ def test_unpartitioned_table_does_without_partition_values(log):
     log.commits(START)
     log.checkpoint(0, *START, {"add": {"path": "b", "size": 1}})
     assert log.state().files.column("partition_values").to_pylist() == [[]]
-
-
-def test_compaction_gives_the_same_state(log):
-    log.commits(
-        [*START, add("a")], [remove("a"), add("b")], [add("c"), {"txn": {"appId": "x", "version": 1}}], [add("d")]
-    )
-    expected = log.live(compactions=())
-    log.compact(1, 2, remove("a"), add("b"), add("c"), {"txn": {"appId": "x", "version": 1}})
-    assert log.live() == expected == {"b": None, "c": None, "d": None}
-    assert list(log.state().transactions) == ["x"]
 
 
 ACTIONS = st.lists(
@@ -426,44 +248,12 @@ def test_malformed_checksum_is_a_warning(log, text):
     assert log.state().warnings == ("The checksum file 00000000000000000000.crc is malformed and was not used",)
 
 
-@pytest.mark.parametrize(
-    ("actions", "reason"),
-    [
-        pytest.param([add("z"), remove("z")], "both adds and removes the same file", id="not reconciled"),
-        pytest.param([PROTOCOL, PROTOCOL], "holds 2 protocol actions", id="two protocols"),
-        pytest.param([{"add": {"path": "z"}}], "has no partitionValues", id="incomplete action"),
-        pytest.param(
-            [add("a", deletionVector=vector("v"))], "live with two deletion vectors", id="wrong only as a whole"
-        ),
-    ],
-)
-def test_damaged_compaction_is_passed_over_with_a_warning(log, actions, reason):
-    log.commits([*START, add("a")], [add("b")], [remove("b")], [add("c")])
-    log.compact(1, 2, *actions)
-    state = log.state()
-    assert sorted(state.files.column("path").to_pylist()) == ["a", "c"]
-    (warning,) = state.warnings
-    assert f"{1:020d}.{2:020d}.compacted.json" in warning
-    assert reason in warning
-    assert log.state(compactions=()).warnings == ()
-
-
 def test_a_damaged_commit_is_an_error_beside_a_compaction(log):
     log.commits([*START, add("a")], [add("b")], [remove("b")], [add("c"), remove("c")])
     log.compact(1, 2, add("b"))
     with pytest.raises(InvalidTableError, match="both adds and removes") as caught:
         log.state()
     assert caught.value.file == str(log.directory / f"{3:020d}.json")
-
-
-def test_compaction_that_the_checksum_contradicts_is_passed_over(log):
-    log.commits([*START, add("a")], [add("b")], [add("c")])
-    log.compact(1, 2, add("c"))
-    log.checksum(2, json.dumps({"numFiles": 3}))
-    state = log.state()
-    assert sorted(state.files.column("path").to_pylist()) == ["a", "b", "c"]
-    (warning,) = state.warnings
-    assert f"{1:020d}.{2:020d}.compacted.json" in warning
 
 
 @pytest.mark.parametrize("text", ['{"numFiles": 9}', "{"], ids=["wrong", "malformed"])
@@ -476,20 +266,6 @@ def test_compaction_is_read_beside_a_bad_checksum(log, text):
     (warning,) = state.warnings
     assert "checksum file" in warning
     assert "compacted" not in warning
-
-
-def test_sound_hint_with_other_counts_takes_the_next_base(log):
-    log.commits(*CHECKPOINTED)
-    log.checkpoint(1, *START, add("a"))
-    storage = Storage()
-    listing = dataclasses.replace(list_log(storage, str(log.root)), hint=Hint(1, files=2))
-    state = load_state(choose_segment(listing), storage, Locator(TableRoot.of(str(log.root))))
-    assert sorted(state.files.column("path").to_pylist()) == ["a", "b", "c", "d"]
-    assert len(state.warnings) == 1
-    (log.directory / f"{0:020d}.json").unlink()
-    listing = dataclasses.replace(list_log(storage, str(log.root)), hint=Hint(1, files=2))
-    with pytest.raises(CorruptFileError, match="it holds 1 live files, _last_checkpoint says 2"):
-        load_state(choose_segment(listing), storage, Locator(TableRoot.of(str(log.root))))
 
 
 def in_parts(log, protocol):
@@ -534,14 +310,3 @@ def test_many_actions_are_reconciled_in_pieces(log, monkeypatch):
     names = [f"f{i}" for i in range(10)]
     log.commits([*START, *map(add, names)], [*map(remove, names[:7])], [*map(add, names[5:7])])
     assert sorted(log.live()) == names[5:]
-
-
-def test_remote_log_is_read_as_local_ones_are(log):
-    import fsspec
-
-    log.commits(*CHECKPOINTED)
-    memory = fsspec.filesystem("memory")
-    memory.put(str(log.directory), "/replay/_delta_log", recursive=True)
-    segment = choose_segment(list_log(Storage(), "memory://replay"))
-    state = load_state(segment, Storage(), Locator(TableRoot.of("memory://replay")))
-    assert sorted(state.files.column("key").to_pylist()) == list("abcd")

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from harness.errors import (
-    CorruptFileError,
     HarnessError,
     InvalidTableError,
     MissingFileError,
@@ -15,7 +14,7 @@ from harness.errors import (
     SnapshotNotFoundError,
     TableNotFoundError,
 )
-from harness.metadata.delta.log_files import Checkpoint, Compaction, Hint, LogListing, arrange
+from harness.metadata.delta.log_files import Checkpoint, Hint, LogListing, arrange
 from harness.metadata.delta.segment import LogSegment, choose_segment, readable_ranges, with_listing
 from harness.storage.stores import Entry, Storage
 
@@ -53,55 +52,6 @@ def base_of(segment: LogSegment) -> int | None:
 
 def versions(segment: LogSegment) -> list[int]:
     return [commit.version for commit in segment.commits]
-
-
-@pytest.mark.parametrize(
-    ("listing", "version", "base", "commits"),
-    [
-        pytest.param(log(range(3)), None, None, [0, 1, 2], id="L21 no checkpoint"),
-        pytest.param(log(range(3)), 1, None, [0, 1], id="L32 older version"),
-        pytest.param(log(range(3)), 0, None, [0], id="L32 version 0"),
-        pytest.param(log(range(13), classic=[5, 10]), None, 10, [11, 12], id="L8 newest checkpoint"),
-        pytest.param(log(range(13), classic=[5, 10]), 9, 5, [6, 7, 8, 9], id="L11 newest up to the version"),
-        pytest.param(log(range(13), classic=[5, 10]), 10, 10, [], id="L11 checkpoint of the version"),
-        pytest.param(log(range(13), classic=[5, 10]), 4, None, [0, 1, 2, 3, 4], id="L11 none up to the version"),
-        pytest.param(log(range(3), classic=[0]), None, 0, [1, 2], id="L11 checkpoint 0"),
-        pytest.param(log([10, 11], classic=[10]), None, 10, [11], id="L29 cleaned up"),
-        pytest.param(log([1, 3, 4, 10, 11], classic=[10]), None, 10, [11], id="L5 holes below the checkpoint"),
-        pytest.param(log(range(9, 12), parts=[(9, 1, 2), (9, 2, 2)]), None, 9, [10, 11], id="L12 complete parts"),
-        pytest.param(log(range(12), parts=[(9, 1, 2)]), None, None, list(range(12)), id="L12 incomplete parts"),
-        pytest.param(
-            log(range(12), parts=[(9, 1, 3), (9, 2, 2)], classic=[4]), None, 4, list(range(5, 12)), id="L12 mixed parts"
-        ),
-        pytest.param(log(range(4), empty=[7]), 3, None, [0, 1, 2, 3], id="L3 empty commit above the version"),
-        pytest.param(
-            log(range(4, 7), classic=[4], empty=[2]), None, 4, [5, 6], id="L3 empty commit below the checkpoint"
-        ),
-    ],
-)
-def test_the_files_of_a_version(listing: LogListing, version: int | None, base: int | None, commits: list[int]) -> None:
-    segment = choose_segment(listing, version)
-    assert (base_of(segment), versions(segment)) == (base, commits)
-    assert segment.version == (listing.latest if version is None else version)
-    assert segment.steps == segment.commits
-
-
-@pytest.mark.parametrize(
-    ("listing", "name"),
-    [
-        pytest.param(
-            log([5], classic=[5], uuid=[5], parts=[(5, 1, 1)]), f"{v(5)}.checkpoint.{UUID}.parquet", id="UUID"
-        ),
-        pytest.param(
-            log([5], classic=[5], parts=[(5, 1, 1)]), f"{v(5)}.checkpoint.{1:010d}.{1:010d}.parquet", id="parts"
-        ),
-        pytest.param(log([4, 5], classic=[5], uuid=[4]), f"{v(5)}.checkpoint.parquet", id="newer first"),
-    ],
-)
-def test_the_best_checkpoint_is_the_base(listing: LogListing, name: str) -> None:
-    checkpoint = choose_segment(listing).checkpoint
-    assert checkpoint is not None
-    assert checkpoint.files[0].name == name
 
 
 @pytest.mark.parametrize(
@@ -212,15 +162,6 @@ def test_versions_that_are_not_there(listing: LogListing, version: int, reason: 
     assert str(raised.value) == message
 
 
-def test_an_empty_commit_is_a_torn_write() -> None:
-    with pytest.raises(CorruptFileError) as raised:
-        choose_segment(log([0, 2], empty=[1]))
-    assert str(raised.value) == (
-        "Cannot read version 2: commit 1 is an empty file, the rest of it was lost "
-        f"[LogCorrupt; table /t, file /t/_delta_log/{v(1)}.json, rule delta L3]"
-    )
-
-
 @pytest.mark.parametrize(
     ("listing", "base", "commits"),
     [
@@ -257,81 +198,12 @@ def test_readable_ranges_with_checkpoints_only() -> None:
     assert readable_ranges(listing) == (range(0, 4), range(7, 8))
 
 
-@pytest.mark.parametrize(
-    ("listing", "version", "expected"),
-    [
-        pytest.param(
-            log(range(6), classic=[2, 4], uuid=[4]), None, [(4, "uuid"), (4, "classic"), (2, "classic"), None], id="all"
-        ),
-        pytest.param(log(range(6), classic=[2, 4]), 3, [(2, "classic"), None], id="L11 up to the version"),
-        pytest.param(log(range(2, 6), classic=[2, 4]), None, [(4, "classic"), (2, "classic")], id="cleaned up"),
-        pytest.param(log([0, 1, 2, 4, 5], classic=[2, 4]), None, [(4, "classic")], id="no chain from lower ones"),
-        pytest.param(
-            log([0, 1, 2, 4, 5], classic=[2, 4], empty=[3]), None, [(4, "classic")], id="torn chain from lower ones"
-        ),
-        pytest.param(log(range(3, 6), classic=[2, 4]), None, [(4, "classic")], id="L23 lower one without its commit"),
-        pytest.param(
-            log(range(3, 6), classic=[2, 4], empty=[2]),
-            None,
-            [(4, "classic"), (2, "classic")],
-            id="L3 the lower one's own commit is empty but not needed",
-        ),
-        pytest.param(log(range(3)), None, [None], id="no checkpoint"),
-    ],
-)
-def test_fallbacks(listing: LogListing, version: int | None, expected: list[tuple[int, str] | None]) -> None:
-    segment: LogSegment | None = choose_segment(listing, version)
-    found: list[tuple[int, str] | None] = []
-    while segment is not None:
-        checkpoint = segment.checkpoint
-        kind = "" if checkpoint is None else checkpoint.kind.name.lower()
-        found.append(None if checkpoint is None else (checkpoint.version, kind))
-        first = 0 if checkpoint is None else checkpoint.version + 1
-        assert versions(segment) == list(range(first, segment.version + 1))
-        assert len(segment.warnings) == len(found) - 1
-        segment = segment.fallback("It is damaged")
-    assert found == expected
-
-
 def test_a_fallback_is_warned_of() -> None:
     segment = choose_segment(log(range(6), classic=[2, 4])).fallback("It is damaged")
     assert segment is not None
     assert segment.warnings == (
         f"Cannot use {v(4)}.checkpoint.parquet: It is damaged. Version 5 is read from {v(2)}.checkpoint.parquet",
     )
-
-
-@pytest.mark.parametrize(
-    ("listing", "version", "steps"),
-    [
-        pytest.param(log(range(6), compactions=[(1, 3)]), None, [0, (1, 3), 4, 5], id="in the middle"),
-        pytest.param(log(range(6), compactions=[(0, 5)]), None, [(0, 5)], id="all"),
-        pytest.param(log(range(6), compactions=[(0, 5)]), 4, [0, 1, 2, 3, 4], id="beyond the version"),
-        pytest.param(log(range(6), compactions=[(1, 3), (3, 5)]), None, [0, (1, 3), 4, 5], id="overlapping"),
-        pytest.param(log(range(6), compactions=[(1, 2), (3, 5)]), None, [0, (1, 2), (3, 5)], id="adjacent"),
-        pytest.param(log(range(6), compactions=[(1, 2), (1, 4), (3, 5)]), None, [0, (1, 4), 5], id="longest first"),
-        pytest.param(log(range(6), classic=[2], compactions=[(2, 4)]), None, [3, 4, 5], id="from the checkpoint on"),
-        pytest.param(log(range(6), classic=[2], compactions=[(3, 5)]), None, [(3, 5)], id="after the checkpoint"),
-    ],
-)
-def test_compactions_stand_for_the_commits_that_they_cover(
-    listing: LogListing, version: int | None, steps: list[int | tuple[int, int]]
-) -> None:
-    segment = choose_segment(listing, version)
-    found = [(s.first, s.last) if isinstance(s, Compaction) else s.version for s in segment.steps]
-    assert found == steps
-    without = choose_segment(replace(listing, compactions=()), version)
-    assert without.steps == without.commits == segment.commits
-
-
-def test_a_fallback_uses_compactions() -> None:
-    listing = log(range(6), classic=[3], compactions=[(1, 2), (4, 5)])
-    segment = choose_segment(listing).fallback("It is damaged")
-    assert segment is not None
-    assert [(c.first, c.last) for c in segment.compactions] == [(1, 2), (4, 5)]
-    segment = choose_segment(listing).without(listing.compactions, "It is damaged").fallback("It is damaged")
-    assert segment is not None
-    assert segment.compactions == ()
 
 
 LAGGING = log(range(21), classic=[10, 20])
@@ -376,11 +248,6 @@ def test_the_hint_changes_nothing_but_warnings(
     plain = choose_segment(listing, version)
     assert (segment.checkpoint, segment.commits) == (plain.checkpoint, plain.commits)
     assert segment.warnings == (() if warning is None else (warning,))
-
-
-def test_a_dangling_hint_without_a_chain_is_an_error() -> None:
-    with pytest.raises(InvalidTableError, match="no complete checkpoint up to it"):
-        choose_segment(replace(log([8, 9]), hint=Hint(7)))
 
 
 def test_the_checksum_is_that_of_the_version() -> None:

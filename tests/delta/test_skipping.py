@@ -4,7 +4,7 @@ import json
 import math
 from dataclasses import replace
 from datetime import UTC, datetime
-from decimal import Context, Decimal
+from decimal import Decimal
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -15,7 +15,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.errors import InvalidTableError
 from harness.metadata.delta import statistics
 from harness.metadata.delta.actions import FILES_STATE
 from harness.metadata.delta.checkpoint_statistics import FilesStatistics
@@ -275,67 +274,6 @@ def test_a_damaged_neighbour_changes_nothing(recorded, where, kept):
     assert second == KEPT
 
 
-def _divided(value: Decimal, type_: DecimalType) -> str:
-    """As the deltalake package has it: an integer of 64 bits without a scale, else a double, from two doubles."""
-    unscaled = int(value.scaleb(type_.scale, EXACT))
-    if type_.scale == 0:
-        return str(min(max(unscaled, -(2**63)), 2**63 - 1))
-    return repr(float(unscaled) / 10.0**type_.scale)
-
-
-def _below(value: Decimal, type_: DecimalType) -> str:
-    """As that package has it where the integer part looks too long."""
-    return repr(math.nextafter(float(value), 0.0))
-
-
-THROUGH_DOUBLES = [
-    _divided,
-    _below,
-    lambda value, type_: repr(float(value)),
-    lambda value, type_: f"{float(value):.17e}",
-    lambda value, type_: f"{float(value):.{type_.scale}f}",
-    lambda value, type_: f"{value:f}",
-]
-EXACT = Context(prec=100)
-
-
-@st.composite
-def decimals_of_a_file(draw: st.DrawFn) -> tuple[DecimalType, list[Decimal]]:
-    precision = draw(st.integers(1, 38))
-    type_ = DecimalType(precision, draw(st.integers(0, precision)))
-    limit = 10**precision - 1
-    around = draw(st.integers(-limit, limit))
-    near = st.integers(max(-limit, around - 10), min(limit, around + 10))
-    unscaled = draw(st.lists(near | st.integers(-limit, limit), min_size=1, max_size=4))
-    return type_, [Decimal(number).scaleb(-type_.scale, EXACT) for number in unscaled]
-
-
-@given(decimals_of_a_file(), st.sampled_from(THROUGH_DOUBLES), st.sampled_from(["text", "lines", "struct"]), st.data())
-def test_no_row_is_lost_by_bounds_of_decimals_that_were_doubles(file, written, place, data):
-    type_, values = file
-    low, high = (written(value, type_) for value in (min(values), max(values)))
-    column = Field(id=1, name="c", type=type_)
-    text = f'{{"numRecords": 4, "minValues": {{"c": {low}}}, "maxValues": {{"c": {high}}}, "nullCount": {{"c": 0}}}}'
-    if place == "struct":  # a reader of the text wrote it into a checkpoint
-        bounds = [Decimal(x).quantize(Decimal(1).scaleb(-type_.scale), context=EXACT) for x in (low, high)]
-        table = files(None, structs=struct(*bounds, pa.decimal256(76, type_.scale)))
-    else:
-        table = files(text, *(['{"numRecords": 1, "minValues": {"c": tru'] if place == "lines" else []))
-    found = partial(read_statistics(table, leaves(Schema(fields=(column,)), [1])).of, 0)
-    step = Decimal(1).scaleb(-type_.scale, EXACT)
-    value = data.draw(st.sampled_from(values))
-    for op, literal in [
-        (Op.EQ, value),
-        (Op.LE, value),
-        (Op.GE, value),
-        (Op.LT, EXACT.add(value, step)),
-        (Op.GT, EXACT.subtract(value, step)),
-        (Op.NE, Decimal(low)),
-    ]:
-        if op is not Op.NE or value != literal:
-            assert may_match(Comparison(column, op, literal), found), (op, literal, low, high)
-
-
 def test_as_many_objects_as_texts_are_not_yet_one_each():
     """A text of two objects beside one that goes on in the next would shift what is between them by a file."""
     doubled = json.dumps({"numRecords": 1}) * 2
@@ -550,11 +488,6 @@ def test_partition_tuples_without_partitions_or_files():
     assert partition_tuples(files(), PARTITIONED).tuples == ()
 
 
-def test_missing_maps_and_keys_are_null_and_letter_case_may_differ():
-    table = files(None, None, None, partitions=[None, [("P", "x")], [("P", "x"), ("p", "y"), ("else", "z")]])
-    assert [values[20] for values in partition_tuples(table, PARTITIONED).tuples] == [None, "x", "y"]
-
-
 def test_each_file_may_spell_a_column_in_its_own_way():
     spelled = [[("AB", "x")], [("Ab", "y")], [("aB", "z"), ("AB", "x")], [("other", "w")]]
     column = replace(PARTITIONED[0], name="ab")
@@ -573,12 +506,6 @@ def test_two_spellings_of_an_instant_are_one_partition():
     texts = ("2024-01-01 00:00:00", "2024-01-01T01:00:00+01:00", "2024-01-01T00:00:00.000000Z")
     table = files(*[None] * 3, partitions=[[("x", text)] for text in texts])
     assert partition_tuples(table, (column,)).tuples == ({1: EPOCH_2024},)
-
-
-def test_a_partition_value_that_is_none():
-    with pytest.raises(InvalidTableError) as caught:
-        partition_tuples(partitioned(("a", "1"), ("a", "x")), PARTITIONED)
-    assert (caught.value.cause, caught.value.file, caught.value.field) == ("PartitionValueError", "f1", "q")
 
 
 # -- binding

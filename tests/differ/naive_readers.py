@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import duckdb
 import pyarrow as pa
 
+import harness
 from harness.testing.conformance.own import TableAt, Unsupported
 
 
@@ -73,3 +76,107 @@ class ForgetsFilter(Right):
     def read(self, table: TableAt, *, columns: tuple[str, ...] | None, where: str | None) -> pa.Table:
         hidden = columns is not None and where is not None and not any(name in where for name in columns)
         return super().read(table, columns=columns, where=None if hidden else where)
+
+
+class Planned(Right):
+    """Reads the files that harness plans, by the options that a fault may be in."""
+
+    name = "planned"
+    options = ("limit", "union", "threads", "batch_rows", "split_bytes")
+
+    def plan(self, table: TableAt, where: str | None) -> Any:
+        return harness.open_table(table.metadata_path or table.location).snapshot().plan(where=where)
+
+    def files(self, table: TableAt, where: str | None, options: dict[str, Any]) -> list[str]:
+        return self.plan(table, None).files.column("physical").to_pylist()
+
+    def read(self, table: TableAt, *, columns: tuple[str, ...] | None, where: str | None, **options: Any) -> pa.Table:
+        shown, found = "*" if columns is None else ", ".join(columns), []
+        for each in (where, *(part.where for part in options.get("union", ()))):
+            files = self.files(table, each, options)
+            rows = f"FROM read_parquet({files})" if files else "FROM (SELECT NULL::BIGINT AS id, '' AS s) WHERE false"
+            found.append(duckdb.sql(f"SELECT {shown} FROM ({rows}) WHERE {each or 'true'}").to_arrow_table())
+        return pa.concat_tables(found).slice(0, options.get("limit"))
+
+
+class LimitsWithoutFilter(Planned):
+    """Takes the rows of a limit, whatever the filter says."""
+
+    name = "limits-without-filter"
+
+    def read(self, table: TableAt, *, columns: Any, where: Any, **options: Any) -> pa.Table:
+        return super().read(table, columns=columns, where=None if "limit" in options else where, **options)
+
+
+class LimitsTooLate(Planned):
+    """Gives one row more than a limit says."""
+
+    name = "limits-too-late"
+
+    def read(self, table: TableAt, *, columns: Any, where: Any, **options: Any) -> pa.Table:
+        more = {"limit": options["limit"] + 1} if "limit" in options else {}
+        return super().read(table, columns=columns, where=where, **{**options, **more})
+
+
+class OneFilter(Planned):
+    """Takes the first filter of a query for that of each mention of the table."""
+
+    name = "one-filter"
+
+    def read(self, table: TableAt, *, columns: Any, where: Any, **options: Any) -> pa.Table:
+        for part in options.get("union", ()):
+            part.where = where
+        return super().read(table, columns=columns, where=where, **options)
+
+
+class LosesFiles(Planned):
+    """Loses a file where files are read in small parts."""
+
+    name = "loses-files"
+    lost = "split_bytes"
+
+    def files(self, table: TableAt, where: str | None, options: dict[str, Any]) -> list[str]:
+        found = super().files(table, where, options)
+        return found[1:] if self.lost in options else found
+
+
+class LosesFilesByBatches(LosesFiles):
+    """Loses a file where few rows are read at a time."""
+
+    name, lost = "loses-files-by-batches", "batch_rows"
+
+
+class LosesFilesByThreads(LosesFiles):
+    """Loses a file where several threads read."""
+
+    name, lost = "loses-files-by-threads", "threads"
+
+
+class ReadsOneFile(Planned):
+    """Reads the first file that the metadata lists, and no other."""
+
+    name = "reads-one-file"
+
+    def files(self, table: TableAt, where: str | None, options: dict[str, Any]) -> list[str]:
+        return super().files(table, where, options)[:1]
+
+
+class NeedsBounds(Planned):
+    """Takes a file without bounds for one without matching rows."""
+
+    name = "needs-bounds"
+
+    def files(self, table: TableAt, where: str | None, options: dict[str, Any]) -> list[str]:
+        skipped = self.plan(table, where).skipped
+        return [] if where == "id = 4" and not skipped else super().files(table, where, options)
+
+
+class RemembersPlaces(Planned):
+    """Finds no file outside of the place where it read a table first."""
+
+    name = "remembers-places"
+    place = ""
+
+    def files(self, table: TableAt, where: str | None, options: dict[str, Any]) -> list[str]:
+        self.place = self.place or table.location
+        return [path for path in super().files(table, where, options) if path.startswith(self.place)]

@@ -23,6 +23,10 @@ def refresh() -> None:
     commands.write_text(tables.with_tables(commands.read_text("utf-8")), "utf-8")
     trust = pages.ROOT / "docs/reference/trust.md"
     trust.write_text(tables.with_trust(trust.read_text("utf-8")), "utf-8")
+    readers = pages.ROOT / "docs/how-to/compare-readers.md"
+    readers.write_text(tables.with_shapes(readers.read_text("utf-8")), "utf-8")
+    check = pages.ROOT / "docs/reference/check.md"
+    check.write_text(tables.with_checks(check.read_text("utf-8")), "utf-8")
     architecture = pages.ROOT / "docs/architecture/index.md"
     architecture.write_text(tables.with_layers(architecture.read_text("utf-8")), "utf-8")
     functions = pages.ROOT / "docs/reference/functions.md"

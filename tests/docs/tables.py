@@ -18,6 +18,7 @@ import typer
 
 from harness.cli.app import FEW, application
 from harness.cli.options import MEANINGS, OPENING
+from harness.differ.itself import SHAPES
 from harness.metadata.iceberg.summaries import CLAIMS, LIES, Lie
 from harness.queries.transpile.functions import nested, numbers, registry, times
 from harness.queries.transpile.functions import text as texts
@@ -93,6 +94,13 @@ def _written(page: str, mark: str, head: str, rows: Iterable[str]) -> str:
     return _between(page, mark, "\n".join([f"| {head} | What it says |", "|---|---|", *rows]))
 
 
+def with_shapes(page: str) -> str:
+    """The page of a reader against itself with its table of shapes as it must be now."""
+    needs = {shape.name: "" if shape.needs is None else f"`{shape.needs}`" for shape in SHAPES}
+    rows = [f"| `{shape.name}` | {shape.read} | {shape.holds} | {needs[shape.name]} |" for shape in SHAPES]
+    return _between(page, "shapes", "\n".join(["| Shape | Read | Must be | Option |", "|---|---|---|---|", *rows]))
+
+
 def _between(page: str, mark: str, text: str) -> str:
     return re.sub(
         rf"(<!-- {mark} -->\n).*?(<!-- end -->)", lambda m: f"{m[1]}\n{text}\n\n{m[2]}", page, flags=re.DOTALL
@@ -153,6 +161,28 @@ def with_topics(page: str) -> str:
     return _between(page, "topics", "\n".join(text))
 
 
+def with_checks(page: str) -> str:
+    """The page of `harness check` with all rules as they must be now, each with an anchor."""
+    from harness.tools.check.running import every_rule
+
+    text = []
+    for rule in every_rule():
+        file = {"ICE": "iceberg", "DEL": "delta"}[rule.id[:3]]
+        numbers = ", ".join(
+            f"[{number}](../rules/{number.split()[0]}.md#{number.replace(' ', '-')})" for number in rule.breaks
+        )
+        assert all(number.split()[0] == file for number in rule.breaks), rule.id
+        text += [
+            f'#### <a id="{rule.id}"></a>{rule.id}: {rule.title}',
+            "",
+            f"{rule.severity.value}, level {rule.level.value}; reads {rule.reads.value}; {numbers}",
+            "",
+            f"Hurts: {rule.hurts} Mend: {rule.mends}.",
+            "",
+        ]
+    return _between(page, "rules of check", "\n".join(text[:-1]))
+
+
 def with_keywords(page: str) -> str:
     """The page of scenarios with the tables of their keywords as they must be now."""
     keys = ((key.name, key.metadata["meaning"]) for key in dataclasses.fields(Expectation))
@@ -197,8 +227,14 @@ READERS = {
     "duckdb-iceberg": ("DuckDB's Iceberg extension", ("Iceberg",)),
     "duckdb-delta": ("DuckDB's Delta extension", ("Delta",)),
     "pyiceberg": ("PyIceberg", ("Iceberg",)),
+    "pyiceberg-core": ("pyiceberg-core under DataFusion", ("Iceberg",)),
+    "iceberg-java": ("Iceberg's Java library", ("Iceberg",)),
+    "iceberg-go": ("iceberg-go", ("Iceberg",)),
     "deltalake": ("delta-rs, `deltalake`", ("Delta",)),
+    "delta-kernel-java": ("Delta Kernel in Java", ("Delta",)),
+    "delta-kernel-rust": ("Delta Kernel in Rust", ("Delta",)),
     "polars": ("Polars", ("Iceberg", "Delta")),
+    "polars-iceberg": ("Polars with its own planner", ("Iceberg",)),
     "daft": ("Daft", ("Iceberg", "Delta")),
     "chdb": ("chDB (ClickHouse)", ("Iceberg", "Delta")),
     "sail": ("Sail", ("Iceberg", "Delta")),

@@ -34,6 +34,16 @@ def test_the_page_of_what_is_trusted_has_the_tables_of_the_code():
     assert tables.with_trust(page) == page, "python tests/docs/refresh.py writes it"
 
 
+def test_the_page_of_readers_has_the_table_of_shapes():
+    page = (DOCS / "how-to/compare-readers.md").read_text("utf-8")
+    assert tables.with_shapes(page) == page, "python tests/docs/refresh.py writes it"
+
+
+def test_the_page_of_check_lists_all_rules():
+    page = (DOCS / "reference/check.md").read_text("utf-8")
+    assert tables.with_checks(page) == page, "python tests/docs/refresh.py writes it"
+
+
 def test_the_page_of_functions_has_the_table_of_the_code():
     page = (DOCS / "reference/functions.md").read_text("utf-8")
     assert tables.with_functions(page) == page, "python tests/docs/refresh.py writes it"
@@ -145,6 +155,7 @@ def documents(demo) -> list[dict[str, object]]:
             "sql 'SELECT 1 AS x'",
             "diff demo-tables/orders --engines duckdb",
             "diff demo-tables demo-tables --engines duckdb",
+            "check demo-tables/orders",
             "scenarios list iceberg/deletes/null-keys",
             "scenarios run iceberg/deletes/null-keys --engines duckdb",
             "cache info --cache-dir kept",

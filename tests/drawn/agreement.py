@@ -18,10 +18,9 @@ from drawn.reads import Bound, First, Read, Shape, answer, parameters, text
 from drawn.strategies.histories import DrawnHistory
 from harness.differ.compare import compare
 from harness.differ.result import ComparisonResult, SchemaKind
-from harness.engines.registry import find_engine
+from harness.engines.oracle import read_apart
 from harness.errors import UnsupportedError
 from harness.table import open_table
-from harness.testing.oracle.planner.plan import plan_unpruned
 from harness.testing.scenarios.building import begin
 from harness.testing.scenarios.model import Expectation, History, Scenario, Selector
 
@@ -148,7 +147,7 @@ def _result(history: History, shape: Shape, engine: str) -> Iterator[Any]:
 
 
 def read_by(history: History, read: Read, engine: str) -> pa.Table:
-    """The rows of a plain read; the oracle's plan is that of the independent planner, the others' prune most."""
+    """The rows of a plain read; the oracle reads apart, the others' plans prune most."""
     at = history.resolve(read.at)
     where = None if read.where is None else sql(read.where)
     if engine != "oracle":
@@ -156,7 +155,7 @@ def read_by(history: History, read: Read, engine: str) -> pa.Table:
         return snapshot.to_arrow(columns=read.columns, where=where, engine=engine)
     chosen = {"snapshot_id": at.snapshot_id, "version": at.version, "timestamp_ms": at.timestamp_ms, "ref": at.ref}
     point: dict[str, Any] = {name: value for name, value in chosen.items() if value is not None}
-    return find_engine(engine).to_arrow(plan_unpruned(address_of(history), columns=read.columns, where=where, **point))
+    return read_apart(address_of(history), columns=read.columns, where=where, **point)
 
 
 def _table(history: History, at: Selector) -> str:

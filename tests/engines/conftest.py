@@ -3,19 +3,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import on_oracle
-import on_spark
 import pytest
 
 from harness.engines import union_arms
 from harness.testing.writing.iceberg.builder import IcebergTable
-
-
-@pytest.fixture(autouse=True)
-def _on_other_engines(request: pytest.FixtureRequest) -> None:
-    if request.config.getoption("--on-spark"):
-        on_spark.session = request.getfixturevalue("spark")
-    on_oracle.asked = request.config.getoption("--on-oracle")
 
 
 @pytest.fixture(params=["by scope", "by sequence number"])

@@ -1,38 +1,46 @@
-"""Rows of a table that was built for a test, read both ways that DuckDB offers: at once, and through a relation."""
+"""Rows of a table that was built for a test, read by every way into DuckDB, which must agree."""
 
 from __future__ import annotations
 
 import math
-import struct
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import on_oracle
 import pyarrow as pa
 
 import harness
 from harness.engines.column_values import conform
+from harness.engines.duckdb import relations as engine
 from harness.engines.duckdb.instance import cursor
+from harness.engines.duckdb.relations import Use
 from harness.testing.writing.iceberg.builder import IcebergTable
 
 
-def arrow(table: IcebergTable, **how: Any) -> pa.Table:
-    """The current rows; asserts that `to_duckdb` gives the same ones."""
-    return snapshot_arrow(harness.open_table(str(table.store.directory)).snapshot(), **how)
-
-
-def snapshot_arrow(snapshot: harness.Snapshot, **how: Any) -> pa.Table:
-    """The rows of a snapshot; asserts that `to_duckdb` gives the same ones."""
-    at_once = on_oracle.to_arrow(snapshot.plan(**how))
+def arrow(
+    table: IcebergTable, columns: Sequence[str] | None = None, where: str | None = None, **options: Any
+) -> pa.Table:
+    """The current rows at once; asserts that a query and a view give the same ones. options: of `open_table`."""
+    plan = harness.open_table(str(table.store.directory), **options).snapshot().plan(columns, where)
+    at_once = engine.to_arrow(plan)
     if at_once.num_columns and len({name.lower() for name in at_once.column_names}) == at_once.num_columns:
-        relation = conform(pa.table(snapshot.to_duckdb(cursor(), **how)), at_once.schema)
-        assert values(relation) == values(at_once)
+        con = cursor()
+        for use in (Use.ONCE, Use.VIEW):
+            engine.register(plan, con, "v", use=use)
+            assert con.execute("SELECT count(*) FROM v").fetchall() == [(at_once.num_rows,)], use
+        assert values(conform(pa.table(con.sql("FROM v")), at_once.schema)) == values(at_once)
     return at_once
 
 
-def rows(table: IcebergTable, **how: Any) -> list[tuple[Any, ...]]:
+def rows(
+    table: IcebergTable, columns: Sequence[str] | None = None, where: str | None = None, **options: Any
+) -> list[tuple[Any, ...]]:
     """The current rows as tuples in a fixed order."""
-    return values(arrow(table, **how))
+    return values(arrow(table, columns, where, **options))
+
+
+def in_order(found: Any) -> list[tuple[Any, ...]]:
+    """Rows in the order of `rows`, which nulls and mixed types do not upset."""
+    return sorted(found, key=repr)
 
 
 def column(table: IcebergTable, name: str, *, by: str = "id", **how: Any) -> list[Any]:
@@ -44,15 +52,10 @@ def column(table: IcebergTable, name: str, *, by: str = "id", **how: Any) -> lis
 
 def values(table: pa.Table) -> list[tuple[Any, ...]]:
     """Rows as tuples in a fixed order; what Python has no type for is an int, NaN is the text `nan`."""
-    if table.num_rows == 0:
-        return []
+    if not table.num_columns or not table.num_rows:
+        return [()] * table.num_rows
     columns = [[_plain(v) for v in _countable(c.combine_chunks()).to_pylist()] for c in table.columns]
     return sorted(zip(*columns, strict=True), key=repr)
-
-
-def bits(value: float) -> bytes:
-    """A double by its bits, which tell -0.0 from 0.0."""
-    return struct.pack(">d", value)
 
 
 def _countable(array: pa.Array) -> pa.Array:

@@ -44,7 +44,7 @@ def main(requests: list[dict[str, Any]]) -> None:
 
 def answer(request: dict[str, Any], session: Any) -> dict[str, Any]:
     """How many rows both engines give, through `to_spark` and at once."""
-    from on_spark import comparable
+    from as_compared import comparable
 
     import harness
     from harness.engines.spark import engine

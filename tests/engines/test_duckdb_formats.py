@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import datetime as dt
-import uuid
 from collections.abc import Callable
-from decimal import Decimal
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from reading import arrow, rows
 
@@ -17,87 +12,12 @@ import harness
 from harness.errors import CorruptFileError, HarnessWarning
 from harness.testing.writing.iceberg.builder import DataFileHandle, IcebergTable
 
-COLUMNS = {
-    "id": "long not null",
-    "flag": "boolean",
-    "i": "int",
-    "f": "float",
-    "d": "double",
-    "dec": "decimal(12, 3)",
-    "day": "date",
-    "t": "time",
-    "ts": "timestamp",
-    "tz": "timestamptz",
-    "s": "string",
-    "u": "uuid",
-    "x": "fixed[4]",
-    "b": "binary",
-    "st": "struct<a: int, b: struct<c: string>>",
-    "l": "list<struct<e: long>>",
-    "m": "map<string, decimal(9, 2)>",
-    "mi": "map<int, list<string>>",
-}
-FULL = {
-    "id": 1,
-    "flag": True,
-    "i": -5,
-    "f": 1.5,
-    "d": -2.25,
-    "dec": "-123456789.125",
-    "day": dt.date(1969, 7, 20),
-    "t": dt.time(1, 2, 3, 4),
-    "ts": dt.datetime(1999, 12, 31, 23, 59, 59, 999999),
-    "tz": dt.datetime(2024, 3, 31, 1, 30, tzinfo=dt.UTC),
-    "s": "text",
-    "u": "f79c3e09-677c-4bbd-a479-3f349cb785e7",
-    "x": b"\0\1\2\xff",
-    "b": b"",
-    "st": {"a": 1, "b": {"c": "in"}},
-    "l": [{"e": 1}, None, {"e": None}],
-    "m": {"k": "1.50", "l": None},
-    "mi": {7: ["a", None], 8: []},
-}
-SHOWN = {
-    **FULL,
-    "dec": Decimal("-123456789.125"),
-    "u": uuid.UUID("f79c3e09-677c-4bbd-a479-3f349cb785e7"),
-    "m": [("k", Decimal("1.50")), ("l", None)],
-    "mi": [(7, ["a", None]), (8, [])],
-}
-EMPTY = {**dict.fromkeys(COLUMNS), "id": 2}
 FORMATS = ("parquet", "avro", "orc")
 
 
 @pytest.fixture
 def make(tmp_path: Path) -> Callable[..., IcebergTable]:
     return lambda schema, **more: IcebergTable.create(tmp_path / "t", schema, **{"format_version": 2, **more})
-
-
-@pytest.mark.parametrize("format", FORMATS)
-def test_every_format_gives_the_same_rows(make, format):
-    t = make(COLUMNS)
-    t.append(t.write_data([FULL, EMPTY], format=format))
-    assert arrow(t).sort_by("id").to_pylist() == [SHOWN, EMPTY]
-
-
-def test_mixed_formats_in_one_table(make):  # 7.5
-    t = make(COLUMNS)
-    t.append(*(t.write_data([{**FULL, "id": i}], format=f) for i, f in enumerate([*FORMATS, *FORMATS])))
-    assert arrow(t).sort_by("id").to_pylist() == [{**SHOWN, "id": i} for i in range(6)]
-    assert rows(t, columns=["id"], where="dec < 0 AND st.b.c = 'in' AND id > 3") == [(4,), (5,)]
-
-
-@pytest.mark.parametrize("data", FORMATS)
-@pytest.mark.parametrize("deletes", FORMATS)
-def test_deletes_of_every_format_on_data_of_every_format(make, data, deletes):  # 4.11, 4.25
-    t = make({"id": "long", "k": "string", "day": "date"})
-    content = [{"id": i, "k": f"k{i % 5}", "day": dt.date(2020, 1, 1 + i)} for i in range(10)]
-    f = t.write_data(content, format=data)
-    t.append(f)
-    t.commit(add=[t.write_position_deletes([(f, 0), (f, 9)], format=deletes)])
-    t.commit(add=[t.write_equality_deletes(["k", "day"], [{"k": "k2", "day": dt.date(2020, 1, 3)}], format=deletes)])
-    assert rows(t, columns=["id"]) == [(i,) for i in (1, 3, 4, 5, 6, 7, 8)]
-    assert rows(t, columns=["id"], where="k = 'k2'") == [(7,)]
 
 
 @pytest.mark.parametrize(
@@ -113,25 +33,6 @@ def test_codecs(make, format, codec):  # 7.1, 2.14, 7.3
     content = [{"id": i, "s": "text" * 50} for i in range(100)]
     t.append(t.write_data(content, format=format, compression=codec))
     assert rows(t) == sorted(((i, "text" * 50) for i in range(100)), key=repr)
-
-
-@pytest.mark.parametrize("version", ["1.0", "2.0"])
-@pytest.mark.parametrize("dictionary", [True, False])
-def test_parquet_page_versions_and_encodings(make, version, dictionary):  # 7.1
-    t = make({"id": "long", "s": "string"})
-    content = [{"id": i, "s": None if i % 7 == 0 else f"v{i % 11}"} for i in range(3000)]
-    options = {"data_page_version": version, "use_dictionary": dictionary}
-    t.append(t.write_data(content, row_group_size=512, writer_options=options))
-    assert rows(t) == sorted(((r["id"], r["s"]) for r in content), key=repr)
-
-
-@pytest.mark.parametrize("format", FORMATS)
-def test_files_without_rows(make, format):  # 7.1
-    t = make({"id": "long", "s": "string"})
-    empty = t.write_data([], format=format)
-    empty.data_file["record_count"] = 0
-    t.append(empty, t.write_data([{"id": 1}], format=format))
-    assert rows(t) == [(1, None)]
 
 
 def with_a_wrong_count(make, format):
@@ -177,36 +78,6 @@ def test_a_table_of_empty_files_only(make):
     assert (found.num_rows, found.column_names) == (0, ["id", "s"])
 
 
-def test_row_groups_without_rows(make):  # 7.1
-    t = make({"id": "long", "s": "string"})
-    handle = t.write_data([{"id": 0, "s": "a"}])
-    schema = pq.read_schema(handle.file)
-    with pq.ParquetWriter(handle.file, schema) as writer:
-        for chunk in ([], [1, 2], [], [3], []):
-            content = {"id": pa.array(chunk, pa.int64()), "s": pa.array(["x"] * len(chunk), pa.string())}
-            writer.write_table(pa.table(content, schema=schema))
-    handle.data_file["record_count"] = 3
-    assert pq.read_metadata(handle.file).num_row_groups >= 3
-    t.append(handle)
-    t.commit(add=[t.write_position_deletes([(handle, 1)])])
-    assert rows(t) == [(1, "x"), (3, "x")]
-
-
-@pytest.mark.parametrize("format", FORMATS)
-def test_rows_beyond_one_batch_keep_their_positions(make, format):  # T2, 4.15
-    n = 150_000 if format == "parquet" else 20_000
-    t = make({"id": "long"})
-    table = pa.table({"id": pa.array(range(n), pa.int64())})
-    options = {"row_group_size": 40_000} if format == "parquet" else {}
-    f = t.write_data(table if format == "parquet" else [{"id": i} for i in range(n)], format=format, **options)
-    t.append(f)
-    dead = [0, 2047, 2048, n // 2, n - 1]
-    t.commit(add=[t.write_position_deletes([(f, p) for p in dead])])
-    ids = set(arrow(t)["id"].to_pylist())
-    assert ids == set(range(n)) - set(dead)
-    assert rows(t, columns=["id", "_pos"], where=f"id > {n - 3}") == [(n - 2, n - 2)]
-
-
 def test_count_without_columns(make):
     t = make({"id": "long"})
     f = t.write_data([{"id": i} for i in range(10)])
@@ -217,15 +88,6 @@ def test_count_without_columns(make):
     assert rows(t, columns=["id"], where="id >= 9") == [(10,), (11,), (9,)]
 
 
-@pytest.mark.parametrize("name", ["PARQUET", "Parquet", "parquet"])
-def test_the_format_in_any_case(make, name):  # 2.7
-    t = make({"id": "long"})
-    f = t.write_data([{"id": 1}])
-    f.data_file["file_format"] = name
-    t.append(f)
-    assert rows(t) == [(1,)]
-
-
 def test_the_extension_says_nothing(make):
     t = make({"id": "long"})
     files = [
@@ -234,26 +96,6 @@ def test_the_extension_says_nothing(make):
     ]
     t.append(*files)
     assert rows(t) == [(0,), (1,), (2,)]
-
-
-def test_the_same_columns_under_other_types_in_one_scan(make):  # file groups never mix physical types
-    t = make({"id": "long", "v": "long", "s": "string"})
-    for i, kind in enumerate((pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint32())):
-        content = {"id": pa.array([i], pa.int64()), "v": pa.array([i], kind), "s": pa.array(["x"])}
-        t.append(t.write_data(pa.table(content), statistics=[]))
-    t.append(
-        t.write_data(pa.table({"s": pa.array([b"y"], pa.binary()), "v": pa.array([9], pa.int32())}), statistics=[])
-    )
-    expected = [(i, i, "x") for i in range(5)] + [(None, 9, "y")]
-    assert rows(t) == sorted(expected, key=repr)
-
-
-def test_a_wrong_file_size_is_harmless(make):  # 7.2
-    t = make({"id": "long"})
-    f = t.write_data([{"id": 1}])
-    f.data_file["file_size_in_bytes"] = 7
-    t.append(f)
-    assert rows(t) == [(1,)]
 
 
 def test_a_wrong_row_count_is_an_error_where_positions_matter(make):  # 7.2
@@ -279,37 +121,6 @@ def moved(t: IcebergTable, to: Path) -> str:
     return str(to)
 
 
-def build(t: IcebergTable) -> list[DataFileHandle]:
-    first = t.write_data([{"id": i, "p": "data"} for i in range(4)], path="data/p=data/data/metadata/a.parquet")
-    second = t.write_data([{"id": i, "p": "x"} for i in range(4, 8)], format="avro")
-    t.append(first, second)
-    return [first, second]
-
-
-@pytest.mark.parametrize("version", [2, 3])
-@pytest.mark.parametrize("scheme", ["", "file:", "file://", "s3://bucket"])
-def test_a_moved_table_with_deletes(tmp_path, version, scheme):
-    recorded = f"{scheme}{tmp_path}/data/t" if scheme.startswith("file") else f"{scheme or tmp_path}/data/t"
-    t = IcebergTable.create(
-        tmp_path / "data" / "t",
-        {"id": "long", "p": "string"},
-        format_version=version,
-        recorded_location=recorded,
-        partition_spec=[("p", "identity")],
-    )
-    first, second = build(t)
-    if version == 3:
-        t.commit(add=t.write_deletion_vectors({first: [1], second: [0]}))
-    else:
-        t.commit(add=[t.write_position_deletes([(first, 1)]), t.write_position_deletes([(second, 0)])])
-    t.commit(add=[t.write_equality_deletes(["id"], [{"id": 3}], partition={"p": "data"})])
-    location = moved(t, tmp_path / "else where" / "metadata" / "data")
-    snapshot = harness.open_table(location).snapshot()
-    assert sorted(snapshot.to_arrow()["id"].to_pylist()) == [0, 2, 5, 6, 7]
-    files = snapshot.to_arrow(columns=["_file"])["_file"].to_pylist()
-    assert set(files) == {first.path, second.path}  # 5.17: as recorded
-
-
 def test_files_outside_the_table_stay_where_they_are(tmp_path):  # 1.12
     t = IcebergTable.create(tmp_path / "t", {"id": "long"})
     outside = t.write_data([{"id": 1}], path=str(tmp_path / "t-other" / "f.parquet"))
@@ -333,19 +144,6 @@ def test_parts_that_moved_elsewhere(tmp_path):  # 1.12
         harness.open_table(str(tmp_path / "t")).snapshot().to_arrow()
     table = harness.open_table(str(tmp_path / "t"), path_map={str(tmp_path / "old"): str(tmp_path / "new")})
     assert table.snapshot().to_arrow()["id"].to_pylist() == [2]
-
-
-def test_a_dropped_partition_source(make):  # T23, 1.21
-    t = make({"id": "long", "x": "string"}, partition_spec=[("x", "identity"), ("x", "bucket[4]", "b")])
-    f = t.write_data([{"id": 1, "x": "a"}, {"id": 2, "x": "a"}])
-    t.append(f)
-    t.set_partition_spec([("id", "bucket[2]")])
-    t.drop_column("x")
-    t.append(t.write_data([{"id": 3}]))
-    t.commit(add=[t.write_position_deletes([(f, 0)])])
-    assert rows(t) == [(2,), (3,)]
-    assert rows(t, where="id = 2") == [(2,)]
-    assert rows(t, where="id > 2") == [(3,)]
 
 
 def test_files_of_two_formats_are_joined_with_themselves(tmp_path: Path) -> None:

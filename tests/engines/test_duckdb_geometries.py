@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import harness
+from harness.engines.oracle import to_arrow as oracle_arrow
 from harness.errors import CorruptFileError
-from harness.testing.oracle.engine.reading import to_arrow as oracle_arrow
 from harness.testing.writing.iceberg.builder import IcebergTable
 
 BIG = bytes.fromhex("00000000013ff00000000000004000000000000000")

@@ -6,48 +6,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from on_spark import on_duckdb_alone
 from reading import arrow, rows
 
 import harness
 from harness.metadata.model.schema import Field, IntegerType, Schema, StringType, StructType
 from harness.testing.writing.iceberg.builder import IcebergTable
 
-ODD = [
-    "a.b",
-    "a b",
-    'quote"d',
-    "it's",
-    " ",
-    "emoji 🦆",
-    "SELECT",
-    "x\ty",
-    "ü",
-    "back\\slash",
-    "p0",
-    "c0",
-    "f",
-    "[0]",
-    "%s",
-]
-
 
 @pytest.fixture
 def make(tmp_path: Path) -> Callable[..., IcebergTable]:
     return lambda schema, **more: IcebergTable.create(tmp_path / "t", schema, **{"format_version": 2, **more})
-
-
-@pytest.mark.parametrize("format", ["parquet", "orc", "avro"])
-def test_odd_column_names(make, format):  # 5.21
-    t = make(dict.fromkeys(ODD, "int"))
-    t.append(
-        t.write_data([dict(zip(ODD, range(start, start + len(ODD)), strict=True)) for start in (0, 50)], format=format)
-    )
-    assert arrow(t).column_names == ODD
-    assert rows(t) == [tuple(range(start, start + len(ODD))) for start in (0, 50)]
-    for place, name in enumerate(ODD):
-        quoted = '"' + name.replace('"', '""') + '"'
-        assert rows(t, columns=[name], where=f"{quoted} > 49") == [(50 + place,)], name
 
 
 def test_the_empty_name(make):  # Arrow can say it, DuckDB's SQL cannot
@@ -60,22 +28,8 @@ def test_the_empty_name(make):  # Arrow can say it, DuckDB's SQL cannot
         snapshot.to_duckdb()
     assert (caught.value.table, caught.value.rule) == (str(t.store.directory), "iceberg 5.21")
     t.rename_column("s.a", "")
-    with (
-        pytest.raises(harness.UnsupportedError, match="UnsupportedName"),
-        on_duckdb_alone("DuckDB has no structs with empty names"),
-    ):
+    with pytest.raises(harness.UnsupportedError, match="UnsupportedName"):  # DuckDB has no structs with empty names
         arrow(t)
-
-
-@pytest.mark.parametrize("format", ["parquet", "orc"])
-def test_odd_names_inside_structs(make, format):
-    inner = tuple(Field(id=10 + i, name=n, type=IntegerType(32)) for i, n in enumerate(ODD))
-    t = make(Schema(fields=(Field(id=1, name="s", type=StructType(inner)),)))
-    content = dict(zip(ODD, range(len(ODD)), strict=True))
-    t.append(t.write_data([{"s": content}], format=format))
-    assert rows(t) == [(content,)]
-    t.rename_column(("s", "f"), "g")
-    assert rows(t) == [({("g" if k == "f" else k): v for k, v in content.items()},)]
 
 
 def test_columns_equal_but_for_case(make):  # 5.21, 11.9
@@ -91,17 +45,6 @@ def test_columns_equal_but_for_case(make):  # 5.21, 11.9
     assert snapshot.to_duckdb(columns=["A"]).fetchall() == [(2,)]
 
 
-@pytest.mark.parametrize("format", ["parquet", "avro", "orc"])
-def test_names_that_swap_their_case(make, format):
-    t = make({"a": "int", "A": "int"})
-    t.append(t.write_data([{"a": 1, "A": 2}], format=format))
-    t.rename_column("a", "x")
-    t.rename_column("A", "a")
-    t.rename_column("x", "A")
-    assert arrow(t).column_names == ["A", "a"]
-    assert rows(t) == [(1, 2)]
-
-
 def test_struct_fields_equal_but_for_case_are_refused(make):  # DuckDB cannot make such a struct
     fields = (Field(id=2, name="a", type=IntegerType(32)), Field(id=3, name="A", type=IntegerType(32)))
     t = make(Schema(fields=(Field(id=1, name="s", type=StructType(fields)), Field(id=4, name="b", type=StringType()))))
@@ -110,30 +53,6 @@ def test_struct_fields_equal_but_for_case_are_refused(make):  # DuckDB cannot ma
         arrow(t)
     assert (caught.value.field, caught.value.rule) == ("s", "iceberg 5.21")
     assert rows(t, columns=["b"]) == [("x",)]
-
-
-VIRTUAL = ["file_row_number", "filename", "file_index", "FILENAME", "rowid", "_pos_", "deleted", "row_number"]
-
-
-@pytest.mark.parametrize("name", VIRTUAL)
-def test_user_columns_named_like_virtual_ones(make, name):  # delta E2, T1
-    t = make({"id": "long", name: "long"})
-    first = t.write_data([{"id": i, name: 100 - i} for i in range(4)])
-    second = t.write_data([{"id": i, name: 100 - i} for i in range(4, 8)])
-    t.append(first, second)
-    t.commit(add=[t.write_position_deletes([(first, 1), (second, 3)])])
-    expected = [(i, 100 - i) for i in (0, 2, 3, 4, 5, 6)]
-    assert rows(t) == expected
-    assert rows(t, where="id >= 3") == [row for row in expected if row[0] >= 3]
-    assert rows(t, columns=["id", "_pos"]) == [(0, 0), (2, 2), (3, 3), (4, 0), (5, 1), (6, 2)]
-
-
-def test_a_user_column_named_like_a_metadata_column(make):  # 5.19
-    t = make({"id": "long", "_pos": "string", "_file": "int"})
-    t.append(t.write_data([{"id": 1, "_pos": "mine", "_file": 7}]))
-    assert rows(t) == [(1, "mine", 7)]
-    assert rows(t, columns=["_pos"]) == [("mine",)]
-    assert rows(t, where="_pos = 'mine'") == [(1, "mine", 7)]
 
 
 PATHS = [
@@ -179,19 +98,6 @@ def test_odd_directories_and_file_names(make, format):  # 11.7, 11.8
     assert rows(t, columns=["v", "_file"]) == sorted(((name, f.path) for name, f in odd.items()), key=repr)
 
 
-def test_a_pattern_never_reads_its_neighbours(make):  # 11.7
-    t = make({"id": "long"})
-    star = t.write_data([{"id": 1}], path="data/*.parquet")
-    bracket = t.write_data([{"id": 2}], path="data/[ab].parquet")
-    question = t.write_data([{"id": 3}], path="data/?.parquet")
-    for i, name in enumerate(("a", "b", "c")):
-        t.write_data([{"id": 90 + i}], path=f"data/{name}.parquet")
-    t.append(star, bracket, question)
-    assert rows(t) == [(1,), (2,), (3,)]
-    t.commit(remove=[star, question], add=[])
-    assert rows(t) == [(2,)]
-
-
 @pytest.mark.parametrize("directory", ["table [1]", "t*", "t?x", "a#b%20c", "k=v", 'it\'s "t"', "ta ble"])
 def test_tables_in_odd_directories(tmp_path, directory):
     t = IcebergTable.create(tmp_path / directory, {"id": "long", "v": "string"}, partition_spec=[("v", "identity")])
@@ -199,15 +105,6 @@ def test_tables_in_odd_directories(tmp_path, directory):
     t.append(first)
     t.commit(add=[t.write_position_deletes([(first, 0)])])
     assert rows(t) == [(2, "x")]
-
-
-def test_directories_never_become_columns(make):  # 7.1, 11.8
-    t = make({"id": "long", "v": "string"})
-    t.append(t.write_data([{"id": 1, "v": "file"}], path="data/v=path/id=9/w=1/f.parquet"))
-    t.append(t.write_data([{"id": 2, "v": "file"}], path="data/v=__HIVE_DEFAULT_PARTITION__/f.parquet"))
-    assert arrow(t).column_names == ["id", "v"]
-    assert rows(t) == [(1, "file"), (2, "file")]
-    assert rows(t, where="v = 'path'") == []
 
 
 def test_partition_values_with_odd_signs(make):

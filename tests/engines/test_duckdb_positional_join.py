@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -239,22 +238,6 @@ def test_no_files_are_joined_by_position_on_a_duckdb_without_proof(
     with cursor() as con:
         engine.register(plan, con, "v", use=Use.ONCE)
         assert "POSITIONAL JOIN" not in view_sql(con)
-
-
-def test_row_groups_as_long_as_writers_make_them(tmp_path: Path) -> None:
-    group, count = 200_000, 600_000
-    t = IcebergTable.create(tmp_path / "t", {"id": "long"})
-    f = t.write_data(pa.table({"id": pa.array(range(count))}), row_group_size=group)
-    t.append(f)
-    edges = (0, group - 1, group, 2 * group - 1, 2 * group, count - 1)
-    t.commit(add=[t.write_position_deletes([(f, p) for p in edges])])
-    with duckdb.connect() as con:
-        registered(open_table(t.location).snapshot().plan(["id"]), con, file_by_file)
-        assert "POSITIONAL JOIN" in view_sql(con)
-        for threads in (1, 4):
-            con.execute(f"SET threads = {threads}")
-            found = con.execute(f"SELECT count(*), sum(id), count(*) FILTER (id IN {edges}) FROM v").fetchall()
-            assert found == [(count - len(edges), count * (count - 1) // 2 - sum(edges), 0)]
 
 
 @pytest.mark.parametrize("runs", [file_by_file, all_at_once])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,6 @@ from pyspark.errors import PySparkException
 from stored_on_spark import plain, wanted_rows, write
 
 import harness
-from harness.engines.spark.columns import literal
 from harness.engines.spark.engine import to_arrow
 from harness.metadata.model.schema import (
     BinaryType,
@@ -165,18 +163,6 @@ def test_conversions(session: Any, tmp_path: Path, by: ColumnLookup) -> None:
         assert list(map(repr, plain(column))) == list(map(repr, wanted)), f"{array.type} to {type_}"  # tells -0.0
 
 
-def test_nan_stays(session: Any, tmp_path: Path) -> None:
-    (got,) = one(session, tmp_path, pa.array([math.nan], pa.float32()), DOUBLE)
-    assert math.isnan(got)
-
-
-@pytest.mark.parametrize("type_", [TS, TZ], ids=str)
-def test_int96(session: Any, tmp_path: Path, type_: Type) -> None:  # iceberg 6.9
-    stamps = [-1, -60_000_000_000_000_000, 1_600_000_000_123_456, None]
-    options = {"use_deprecated_int96_timestamps": True}
-    assert one(session, tmp_path, ts(stamps), type_, by=BY_ID, options=options) == stamps
-
-
 UNFIT: list[tuple[pa.Array, Type, ColumnLookup]] = [
     (pa.array([128], pa.int32()), IntegerType(8), BY_NAME),
     (pa.array([Decimal("100.00")], pa.decimal128(9, 2)), DecimalType(4, 2), BY_NAME),
@@ -200,75 +186,12 @@ def test_values_that_do_not_fit_fail(
 
 # -- nested -----------------------------------------------------------------------------------------------------------
 
-INNER = pa.struct([stored("a", pa.int32(), 2), stored("b", pa.string(), 3)])
-ROWS = [{"a": 1, "b": "x"}, {"a": None, "b": None}, None]
-
 
 def inner(*fields: Field) -> StructType:
     return StructType(fields)
 
 
-A, B = field(2, "a", INT), field(3, "b", TEXT)
-STRUCTS: dict[str, tuple[StructType, list[Any]]] = {
-    "as it is": (inner(A, B), ROWS),
-    "renamed": (inner(field(2, "b", INT), field(3, "a", TEXT)), [{"b": 1, "a": "x"}, {"b": None, "a": None}, None]),
-    "reordered": (inner(B, A), [{"b": "x", "a": 1}, {"b": None, "a": None}, None]),
-    "widened": (inner(field(2, "a", LONG), B), ROWS),
-    "one left": (inner(B), [{"b": "x"}, {"b": None}, None]),
-    "one added with a default": (
-        inner(A, B, field(9, "c", INT, initial_default=7)),
-        [{"a": 1, "b": "x", "c": 7}, {"a": None, "b": None, "c": 7}, None],
-    ),
-    "none left": (
-        inner(field(9, "c", INT), field(8, "d", TEXT, initial_default="d")),
-        [{"c": None, "d": "d"}] * 2 + [None],
-    ),
-    "names equal but for case": (inner(field(2, "B", INT), B), [{"B": 1, "b": "x"}, {"B": None, "b": None}, None]),
-}
-
-
-def in_all_shapes(session: Any, path: Path, array: pa.Array, around: Callable[[Type], Type]) -> dict[str, list[Any]]:
-    """A stored column as columns of all shapes. around: the type of a column whose structs are of a type."""
-    written = write(path / "f.parquet", pa.table([array], schema=pa.schema([stored("v", array.type, 1)])))
-    fields = [field(1, name, around(type_)) for name, (type_, _) in STRUCTS.items()]
-    found = wanted_rows(session, written, fields)
-    return {name: plain(column) for name, column in zip(STRUCTS, found.columns, strict=True)}
-
-
-def test_structs(session: Any, tmp_path: Path) -> None:  # iceberg 5.1, 5.9
-    found = in_all_shapes(session, tmp_path, pa.array(ROWS, INNER), lambda type_: type_)
-    assert found == {name: expected for name, (_, expected) in STRUCTS.items()}
-
-
-def test_structs_in_structs(session: Any, tmp_path: Path) -> None:
-    array = pa.array([*({"s": row} for row in ROWS), None], pa.struct([stored("s", INNER, 7)]))
-    found = in_all_shapes(session, tmp_path, array, lambda type_: inner(field(7, "s", type_)))
-    assert found == {name: [*({"s": row} for row in expected), None] for name, (_, expected) in STRUCTS.items()}
-
-
-def test_lists_of_structs(session: Any, tmp_path: Path) -> None:  # iceberg 5.10
-    array = pa.array([ROWS, [], None], pa.list_(stored("element", INNER, 7)))
-    found = in_all_shapes(session, tmp_path, array, lambda type_: ListType(field(7, "element", type_)))
-    assert found == {name: [expected, [], None] for name, (_, expected) in STRUCTS.items()}
-
-
-def test_maps_to_structs(session: Any, tmp_path: Path) -> None:
-    kind = pa.map_(stored("key", pa.int32(), 5), stored("value", INNER, 6))
-    array = pa.array([[(3, ROWS[0]), (1, ROWS[1]), (2, None)], [], None], kind)
-    found = in_all_shapes(
-        session, tmp_path, array, lambda type_: MapType(field(5, "key", LONG), field(6, "value", type_))
-    )
-    assert found == {
-        name: [list(zip((3, 1, 2), expected, strict=True)), [], None] for name, (_, expected) in STRUCTS.items()
-    }
-
-
-def test_maps_from_structs(session: Any, tmp_path: Path) -> None:
-    kind = pa.map_(stored("key", INNER, 5), stored("value", pa.int32(), 6))
-    array = pa.array([[(ROWS[0], 1), (ROWS[1], None)], [], None], kind)
-    wanted = MapType(field(5, "key", inner(field(3, "z", TEXT), A)), field(6, "value", LONG))
-    expected = [[({"z": "x", "a": 1}, 1), ({"z": None, "a": None}, None)], [], None]
-    assert one(session, tmp_path, array, wanted, by=BY_ID) == expected
+A = field(2, "a", INT)
 
 
 def test_float_keys_keep_their_sign(session: Any, tmp_path: Path) -> None:
@@ -287,49 +210,7 @@ def test_keys_that_become_equal_fail(session: Any, tmp_path: Path) -> None:
         one(session, tmp_path, pa.array([[(0, 1), (1, 2)]], kind), wanted, by=BY_ID)
 
 
-def test_carriers_inside_of_nested_values(session: Any, tmp_path: Path) -> None:
-    kind = pa.struct(
-        [
-            stored("u", pa.binary(16), 2),
-            pa.field("t", pa.list_(stored("element", pa.time64("us"), 4)), metadata={"PARQUET:field_id": "3"}),
-            pa.field(
-                "m",
-                pa.map_(stored("key", pa.binary(16), 6), stored("value", pa.timestamp("ns"), 7)),
-                metadata={"PARQUET:field_id": "5"},
-            ),
-        ]
-    )
-    array = pa.array([{"u": U.bytes, "t": [1, None], "m": [(U.bytes, 5), (bytes(16), None)]}, None], kind)
-    wanted = inner(
-        field(2, "u", UuidType()),
-        field(3, "t", ListType(field(4, "element", TimeType()))),
-        field(5, "m", MapType(field(6, "key", UuidType()), field(7, "value", NS))),
-    )
-    path = write(tmp_path / "f.parquet", pa.table([array], schema=pa.schema([stored("v", kind, 1)])))
-    found = wanted_rows(session, path, [field(1, "v", wanted)]).column(0).combine_chunks()
-    assert found.field("u").to_pylist() == [U, None]
-    assert found.field("t").values.cast(pa.int64()).to_pylist() == [1, None]
-    assert found.field("m").keys.to_pylist() == [U, UUID(int=0)]
-    assert found.field("m").items.cast(pa.int64()).to_pylist() == [5, None]
-    assert found.is_null().to_pylist() == [False, True]
-
-
 # -- whole columns ----------------------------------------------------------------------------------------------------
-
-
-def test_columns_absent_constant_swapped_and_twice(session: Any, tmp_path: Path) -> None:
-    columns = pa.schema([stored("a", pa.int32(), 1), stored("b", pa.int32(), 2), stored("c", pa.int32(), 3)])
-    path = write(tmp_path / "f.parquet", pa.table([[1, 2], [3, None], [5, 6]], schema=columns))
-    fields = [
-        field(2, "a", INT),
-        field(1, "b", INT),
-        field(3, "A", LONG),
-        field(4, "new", TEXT, initial_default="it's"),
-        field(5, "p", DateType()),
-        field(1, "again", LONG),
-    ]
-    found = wanted_rows(session, path, fields, constants={5: -1})
-    assert [plain(c) for c in found.columns] == [[3, None], [1, 2], [5, 6], ["it's"] * 2, [-1, -1], [1, 2]]
 
 
 def test_a_struct_with_two_fields_of_one_name_is_refused(session: Any, tmp_path: Path) -> None:
@@ -396,13 +277,6 @@ def test_stored_text_that_is_no_utf8_is_an_error(session: Any, tmp_path: Path) -
     )
     with pytest.raises(harness.EngineError, match="UTF"):
         one(session, tmp_path, bad, TEXT)
-
-
-def test_a_default_in_every_row(session: Any, tmp_path: Path) -> None:
-    path = write(tmp_path / "f.parquet", pa.table([[1, 2]], schema=pa.schema([stored("a", pa.int64(), 1)])))
-    wanted = field(2, "s", inner(field(3, "u", UuidType(), initial_default=U.bytes)), initial_default={})
-    assert wanted_rows(session, path, [wanted]).column(0).to_pylist() == [{"u": U}] * 2
-    assert literal(None, wanted.type) is not None
 
 
 # -- names that differ by case alone -----------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from typing import Any
 import pyarrow as pa
 import pyspark
 import pytest
-from on_spark import comparable
+from as_compared import comparable
 from pyroaring import BitMap64
 from pyspark.errors import PySparkException
 

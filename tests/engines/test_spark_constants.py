@@ -15,7 +15,7 @@ from stored_on_spark import disk_files, plain, write
 
 import harness
 from harness.engines.column_values import PerFile
-from harness.engines.spark.columns import ColumnTranslation, FileConstants, literal
+from harness.engines.spark.columns import ColumnTranslation, FileConstants
 from harness.engines.spark.engine import conform
 from harness.engines.spark.gateway import Gateway, PlannedRead
 from harness.engines.spark.types import storage_type
@@ -30,7 +30,6 @@ from harness.metadata.model.schema import (
     GeometryType,
     IntegerType,
     ListType,
-    MapType,
     StringType,
     StructType,
     TimestampType,
@@ -76,58 +75,6 @@ def field(id_: int, name: str, type_: Type) -> Field:
 
 def integers(id_: int) -> ListType:
     return ListType(field(id_, "element", IntegerType(32)))
-
-
-def mapping(key: Type, value: Type) -> MapType:
-    return MapType(field(8, "key", key), field(9, "value", value))
-
-
-NESTED: list[tuple[Type, Any, Any]] = [
-    (integers(2), [1, None, 3], [1, None, 3]),
-    (integers(2), [], []),
-    (mapping(StringType(), UuidType()), [("k", U.bytes), ("j", None)], [("k", U), ("j", None)]),
-    (mapping(FloatType(64), integers(2)), [(-0.0, [1]), (math.inf, None)], [(-0.0, [1]), (math.inf, None)]),
-    (mapping(FloatType(32), StringType()), [], []),
-    (
-        StructType((field(2, "x", IntegerType(64)), field(3, "X", UuidType()), field(4, "z", integers(5)))),
-        {2: 7, 3: U.bytes},
-        {"x": 7, "X": U, "z": None},
-    ),
-    (
-        ListType(field(2, "element", StructType((field(3, "a.b", DateType()),)))),
-        [{3: None}, None],
-        [{"a.b": None}, None],
-    ),
-]
-NULLS: list[tuple[Type, Any, Any]] = [
-    (type_, None, None)
-    for type_ in dict.fromkeys([t for t, _, _ in (*SINGLE, *NESTED)] + [UnknownType(), VariantType()])
-]
-
-
-def evaluated(spark: Any, columns: list[Any], wanted: list[Type]) -> list[list[Any]]:
-    """The columns' values, made in the private session and read in the user's."""
-    gateway = Gateway.of(spark)
-    frame = gateway.session.range(2).select(*[c.alias(f"c{i}") for i, c in enumerate(columns)])
-    assert [f.dataType for f in frame.schema] == [storage_type(t) for t in wanted]
-    schema = pa.schema([arrow_field(Field(id=1, name="v", type=t)) for t in wanted])
-    return [plain(c) for c in conform(gateway.expose(frame).toArrow(), schema).columns]
-
-
-@pytest.fixture(scope="module")
-def literals(spark: Any) -> dict[int, list[Any]]:
-    cases = [*SINGLE, *NESTED, *NULLS]
-    found = evaluated(spark, [literal(value, type_) for type_, value, _ in cases], [t for t, _, _ in cases])
-    return dict(enumerate(found))
-
-
-CASES = [*SINGLE, *NESTED, *NULLS]
-
-
-@pytest.mark.parametrize("index", range(len(CASES)), ids=[f"{t} {i}" for i, (t, _, _) in enumerate(CASES)])
-def test_literals(literals: dict[int, list[Any]], index: int) -> None:
-    _, _, expected = CASES[index]
-    assert repr(literals[index]) == repr([expected, expected])  # which tells -0.0 from 0.0, and NaN is NaN
 
 
 def test_per_file_constants_come_back(spark: Any, tmp_path: Any) -> None:

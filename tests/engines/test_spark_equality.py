@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession, functions
 from harness.engines.file_groups import Pooled
 from harness.engines.spark.deletes import DeleteJoins, key_columns
 from harness.engines.union_arms import KeySet, key_roots
-from harness.metadata.model.schema import Field, IntegerType, Schema, StringType, StructType, Type
+from harness.metadata.model.schema import Field, IntegerType, Schema, StringType, Type
 from harness.metadata.plan.scan_plan import FILES, Counts, EqualityDelete, ScanPlan
 from harness.storage.stores import Storage
 
@@ -103,135 +103,6 @@ def alive(lowering: DeleteJoins, frame: DataFrame, scope: int | Pooled, mode: st
     assert sorted(row.i for row in rows) == list(range(len(rows)))
     assert len(rows) == frame.count()
     return sorted(row.i for row in rows if row.hit is False)
-
-
-CASES: dict[str, tuple[str, list[Row], list[list[Row]], list[int]]] = {
-    # types of the keys; keys of the data rows; keys in each delete file; the rows that live
-    "values": ("bigint", [(1,), (2,), (3,), (2,)], [[(2,)], [(3,), (9,)]], [0]),
-    "no null deleted": ("bigint", [(None,), (0,), (1,)], [[(0,)]], [0, 2]),
-    "null deleted": ("bigint", [(None,), (0,), (1,), (None,)], [[(None,)]], [1, 2]),
-    "null and values deleted": ("bigint", [(None,), (0,), (1,)], [[(None,), (1,)]], [1]),
-    "the same key many times": ("bigint", [(1,), (2,), (None,)], [[(1,), (1,), (None,)], [(None,), (1,)]], [1]),
-    "empty delete files": ("bigint", [(1,), (None,)], [[], []], [0, 1]),
-    "no data": ("bigint", [], [[(1,)]], []),
-    "text by bytes": ("string", [("a",), ("A",), ("a ",), ("",), (None,), ("\u00e9",), ("e\u0301",)],
-                      [[("a",), ("\u00e9",)]], [1, 2, 3, 4, 6]),
-    "empty text is not null": ("string", [("",), (None,)], [[("",)]], [1]),
-    "null is not empty text": ("string", [("",), (None,)], [[(None,)]], [0]),
-    "two keys": ("bigint, string", [(1, "a"), (1, "b"), (2, "a")], [[(1, "a"), (2, "b")]], [1, 2]),
-    "two keys, one null": ("bigint, string", [(1, None), (1, ""), (None, "a"), (None, None), (1, "a")],
-                           [[(1, None), (None, None)]], [1, 2, 4]),
-    "two keys, many times": ("bigint, bigint", [(1, None), (1, 1)], [[(1, None), (1, None)], [(1, None)]], [1]),
-}  # fmt: skip
-
-
-BY_SEQUENCE = (
-    "values",
-    "null and values deleted",
-    "the same key many times",
-    "empty delete files",
-    "two keys, one null",
-)
-PARAMETERS = [
-    *(pytest.param(*case, 0, id=name) for name, case in CASES.items()),
-    *(pytest.param(*CASES[name], Pooled.ALL, id=f"{name}, by sequence number") for name in BY_SEQUENCE),
-]
-
-
-@pytest.mark.parametrize(("types", "data", "files", "expected", "scope"), PARAMETERS)
-def test_rows_that_equal_a_delete_in_all_keys_die(
-    spark: SparkSession,
-    mode: str,
-    types: str,
-    data: list[Row],
-    files: list[list[Row]],
-    expected: list[int],
-    scope: int | Pooled,
-) -> None:
-    kinds = types.split(", ")
-    deletes = [
-        delete(*[root(i, StringType() if kind == "string" else LONG) for i, kind in enumerate(kinds)]) for _ in files
-    ]
-    keys = Joins(spark, types, files)
-    lowering = DeleteJoins(plan(deletes, [tuple(range(len(files)))]), keys.read_keys(deletes))
-    labels = ", ".join(f"e{i} {kind}" for i, kind in enumerate(kinds))
-    rows = [(i, *values, 1, 0) for i, values in enumerate(data)]
-    frame = spark.createDataFrame(rows, f"i int, {labels}, sq bigint, sp bigint")
-    assert alive(lowering, frame, scope, mode) == expected
-
-
-def test_a_scope_sees_its_own_deletes_only(spark: SparkSession, mode: str) -> None:
-    deletes = [delete(root(0)), delete(root(0))]
-    joins = Joins(spark, "bigint", [[(1,)], [(2,)]])
-    lowering = DeleteJoins(plan(deletes, [(0,), (0, 1)]), joins.read_keys(deletes))
-    frame = spark.createDataFrame([(0, 1), (1, 2), (2, 3)], "i int, e0 bigint")
-    assert alive(lowering, frame, 0, mode) == [1, 2]
-    assert alive(lowering, frame, 1, mode) == [2]
-
-
-def test_the_same_deletes_are_read_once_for_all_branches(spark: SparkSession) -> None:
-    deletes = [delete(root(0))]
-    joins = Joins(spark, "bigint", [[(1,)]])
-    lowering = DeleteJoins(plan(deletes, [(0,)]), joins.read_keys(deletes))
-    frame = spark.createDataFrame([(0, 1), (1, 2)], "i int, e0 bigint")
-    assert [alive(lowering, frame, 0, "dropped") for _ in range(3)] == [[1]] * 3
-    assert joins.reads == [(0,)]
-
-
-def test_many_scopes_compare_sequence_numbers_and_partitions(spark: SparkSession, mode: str) -> None:
-    """iceberg 4.6: strictly older data, of the same partition unless the delete is global; null keys too."""
-    key = root(0)
-    deletes = [
-        delete(key, sequence_number=3, partition=0),
-        delete(key, sequence_number=5, partition=1),
-        delete(key, sequence_number=2, partition=1),
-        delete(key, sequence_number=4),
-    ]
-    keys: list[list[Row]] = [[(1,), (None,)], [(1,), (2,)], [(1,), (2,), (None,)], [(7,), (None,)]]
-    lowering = DeleteJoins(plan(deletes, [(0, 1, 2, 3)]), Joins(spark, "bigint", keys).read_keys(deletes))
-    cases = [
-        (0, 1, 2, 0, "dies"),  # key, sequence number, partition
-        (1, 1, 3, 0, "lives"),
-        (2, 1, 4, 1, "dies"),
-        (3, 1, 5, 1, "lives"),
-        (4, 2, 4, 0, "lives"),
-        (5, 2, 4, 1, "dies"),
-        (6, 7, 3, 0, "dies"),
-        (7, 7, 3, 1, "dies"),
-        (8, 7, 4, 1, "lives"),
-        (9, None, 2, 0, "dies"),
-        (10, None, 3, 1, "dies"),
-        (11, None, 4, 1, "lives"),
-    ]
-    frame = spark.createDataFrame([case[:4] for case in cases], "i int, e0 bigint, sq bigint, sp bigint")
-    assert alive(lowering, frame, Pooled.ALL, mode) == [case[0] for case in cases if case[4] == "lives"]
-
-
-@pytest.mark.parametrize("scope", [0, Pooled.ALL], ids=["by scope", "by sequence number"])
-def test_each_key_set_deletes_for_itself(spark: SparkSession, mode: str, scope: int | Pooled) -> None:
-    deletes = [delete(root(0)), delete(root(1)), delete(root(0), root(1))]
-    files: list[list[Row]] = [[(1,)], [(20,), (None,)], [(3, 30), (None, 40)]]
-
-    def read(key_set: KeySet, members: Sequence[int]) -> DataFrame:
-        labels = ", ".join(f"k{i} bigint" for i in range(len(key_set.keys)))
-        rows = [(*keys, 2, None) for m in members for keys in files[m]]
-        return spark.createDataFrame(rows, f"{labels}, ks bigint, kp bigint")
-
-    lowering = DeleteJoins(plan(deletes, [(0, 1, 2)]), read)
-    data = [(1, 30), (2, 20), (3, 30), (3, 31), (2, None), (None, 40), (None, 41)]
-    rows = [(i, *keys, 1, 0) for i, keys in enumerate(data)]
-    frame = spark.createDataFrame(rows, "i int, e0 bigint, e1 bigint, sq bigint, sp bigint")
-    assert alive(lowering, frame, scope, mode) == [3, 6]
-
-
-def test_a_key_below_a_null_struct_is_null(spark: SparkSession) -> None:
-    """iceberg 4.23; names may hold dots and differ by case only from others."""
-    inner = Field(id=11, name="x.y", type=LONG)
-    outer = Field(id=1, name="s", type=StructType((inner,)))
-    key_set = KeySet((outer,), (("x.y",),), (LONG,))
-    frame = spark.createDataFrame([(0, (5,)), (1, (None,)), (2, None)], "i int, s struct<`x.y`: bigint>")
-    [key] = key_columns(key_set, [functions.col("s")])
-    assert [tuple(row) for row in frame.select("i", key).orderBy("i").collect()] == [(0, 5), (1, None), (2, None)]
 
 
 def test_text_is_compared_by_bytes_under_any_collation(spark: SparkSession, mode: str) -> None:

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 import harness
+from harness.engines.oracle import to_arrow as oracle_arrow
 from harness.engines.spark import engine as spark_engine
 from harness.engines.spark.connect import PlainPaths
-from harness.testing.oracle.engine.reading import to_arrow as oracle_arrow
 from harness.testing.writing.delta.builder import DeltaTable
 from harness.testing.writing.iceberg.builder import IcebergTable
 

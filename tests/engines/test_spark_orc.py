@@ -13,7 +13,7 @@ from pyarrow import orc
 
 pytest.importorskip("pyspark")
 
-from on_spark import comparable
+from as_compared import comparable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType as SparkStruct
 from stored_on_spark import disk_files

@@ -1,7 +1,4 @@
-"""Whole tables on Spark: the same rows in the same types as on DuckDB, and what only Spark could get wrong.
-
-The tables of the other engine tests are read on Spark as well where pytest runs with `--on-spark`.
-"""
+"""Whole tables on Spark: the same rows in the same types as on DuckDB, and what only Spark could get wrong."""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from on_spark import comparable
+from as_compared import comparable
 
 import harness
 from harness.engines.spark import engine as spark_engine

@@ -1,6 +1,6 @@
 """Reads of small tables by every engine, held against the rows that they must have.
 
-Each read is planned, and for the oracle by its own planner. A plan that was read with these rows already is not read
+Each read is planned; the oracle reads apart. A plan that was read with these rows already is not read
 again: what a version is after a checkpoint, it was before.
 """
 
@@ -14,11 +14,11 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 from packing import fingerprint, likeness, packed
 
+from harness.engines.oracle import read_apart
 from harness.engines.registry import find_engine
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.queries.sql import sql
 from harness.table import Table, open_table
-from harness.testing.oracle.planner.plan import plan_unpruned
 from harness.testing.scenarios.model import ResolvedSelector
 
 Rows: TypeAlias = Sequence[tuple[Any, ...]]
@@ -77,7 +77,7 @@ class Reading:
 
     engines: Sequence[str]
     counts: Counter[str] = field(default_factory=Counter)
-    _known: dict[tuple[str, object], Counter[tuple[Any, ...]]] = field(default_factory=dict)
+    _known: dict[object, Counter[tuple[Any, ...]]] = field(default_factory=dict)
 
     def __str__(self) -> str:
         read = ", ".join(f"{engine}: {self.counts[engine]}" for engine in self.engines)
@@ -98,7 +98,7 @@ class Reading:
                     found += self._counted(read, sql("SELECT count(*) FROM t", t=snapshot).fetchall())
                     continue
                 plan = snapshot.plan(read.asked, read.where)
-                if self._is_new("harness", read, plan):
+                if self._is_new(read, plan):
                     found += self._by("duckdb", read, plan)
                     groups.setdefault(likeness(plan), []).append((read, plan))
             except Exception as error:  # whatever a plan dies of is a finding
@@ -109,9 +109,9 @@ class Reading:
             found += [failure for group in groups.values() for failure in self._by_spark(group)]
         return found
 
-    def _is_new(self, planner: str, read: Read, plan: ScanPlan) -> bool:
+    def _is_new(self, read: Read, plan: ScanPlan) -> bool:
         """Tells whether no plan that reads the same was held against the same rows."""
-        key, rows = (planner, fingerprint(plan)), Counter(read.rows)
+        key, rows = fingerprint(plan), Counter(read.rows)
         if self._known.get(key) == rows:
             return False
         self._known[key] = rows
@@ -135,11 +135,13 @@ class Reading:
 
     def _by_oracle(self, read: Read) -> list[Failure]:
         at = {"snapshot_id": read.at.snapshot_id, "version": read.at.version}
+        self.counts["oracle"] += 1
         try:
-            plan = plan_unpruned(read.address, columns=read.asked, where=read.where, **at)
+            got = read_apart(read.address, columns=read.asked, where=read.where, **at)
+            problem = read.problem(got, rows_of(got))
         except Exception as error:
-            return [Failure(read, "oracle", f"{type(error).__name__}: {error}")]
-        return self._by("oracle", read, plan) if self._is_new("oracle", read, plan) else []
+            problem = f"{type(error).__name__}: {error}"
+        return [] if problem is None else [Failure(read, "oracle", problem)]
 
     def _by_spark(self, group: Sequence[tuple[Read, ScanPlan]]) -> list[Failure]:
         """The reads of plans that are alike, as one."""

@@ -12,17 +12,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pairs import COLUMNS, Files, scenario, written
 from reading import Rows, difference, rows_of
 from scenario_text import dump
 from states import KINDS, State, all_states, is_overlooked, is_refused, left
 
-from harness.engines.registry import find_engine
+from harness.engines.oracle import read_apart
 from harness.errors import CorruptDeleteError
-from harness.metadata.plan.scan_plan import ScanPlan
 from harness.table import open_table
-from harness.testing.oracle.planner.plan import plan_unpruned
 from harness.testing.scenarios.model import Expectation
 
 ROOT = Path(__file__).parents[2]
@@ -94,7 +93,7 @@ def test_pairs_that_contradict_each_other_are_refused(files, engines, record_pro
         address = files.table_of([state], 3)
         for engine in (e for e in engines if e != "spark"):  # planned as for DuckDB
             try:
-                got = find_engine(engine).to_arrow(_plan(engine, address, SHAPES[0]))
+                got = _read(engine, address, SHAPES[0])
             except CorruptDeleteError:
                 continue
             pytest.fail(f"{state}: {engine} reads {rows_of(got)}, and should refuse it")
@@ -124,7 +123,7 @@ def _check(
     rows = list(left(states))
     for shape in shapes:
         try:
-            got = rows_of(find_engine(engine).to_arrow(_plan(engine, address, shape)))
+            got = rows_of(_read(engine, address, shape))
         except Exception as error:
             if len(states) == 1:
                 pytest.fail(f"iceberg-{version}: {states[0]}: {engine} {type(error).__name__}: {error}, of {shape}")
@@ -135,10 +134,10 @@ def _check(
             pytest.fail(_report(states, version, engine, shape, got, rows))
 
 
-def _plan(engine: str, address: str, shape: Shape) -> ScanPlan:
+def _read(engine: str, address: str, shape: Shape) -> pa.Table:
     if engine == "oracle":
-        return plan_unpruned(address, columns=shape.columns, where=shape.where)
-    return open_table(address).snapshot().plan(shape.columns, shape.where)
+        return read_apart(address, columns=shape.columns, where=shape.where)
+    return open_table(address).snapshot().to_arrow(columns=shape.columns, where=shape.where, engine=engine)
 
 
 def _report(

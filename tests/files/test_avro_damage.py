@@ -17,8 +17,8 @@ from harness.errors import CorruptFileError, HarnessError, LimitError
 from harness.metadata.files.avro import read_avro
 from harness.metadata.files.avro_container import open_container
 from harness.metadata.files.avro_decoding import Wanted
-from harness.testing.oracle.engine.avro_file import open_avro
-from harness.testing.oracle.planner import iceberg_manifests as planner
+from harness.testing.oracle import iceberg_manifests as planner
+from harness.testing.oracle.avro import open_avro
 
 SYNC = bytes(range(16))
 
@@ -52,7 +52,7 @@ def manifest(data):
 
 
 def planned(data):
-    return [record[1] for record in planner.read_avro(data, file="f").records]
+    return [record[1] for record in planner.read_avro(data, file="f")[2]]
 
 
 READERS = [data_file, oracle, manifest, planned]

@@ -123,11 +123,6 @@ def test_map_as_array_of_records_keeps_null_and_empty_apart():
     assert table.column("m").to_pylist() == [[(7, None), (8, "x")], None, []]
 
 
-@pytest.mark.parametrize("union", [["null", "int"], ["int", "null"]], ids=["null-first", "null-last"])
-def test_optional_in_either_order(union):
-    assert read_column(union, [1, None, -3])[1].to_pylist() == [1, None, -3]
-
-
 @pytest.mark.parametrize(
     ("type_", "value", "encoded"),
     [
@@ -219,11 +214,6 @@ def test_other_types(schema, stored, expected, expected_type):
     assert (type_, values.to_pylist()) == (expected_type, expected)
 
 
-def test_enum_comes_as_text():
-    type_, values = read_column({"type": "enum", "name": "e", "symbols": ["X", "Y"]}, ["Y", "X"])
-    assert (type_, values.to_pylist()) == (StringType(), ["Y", "X"])
-
-
 def test_named_types_are_found_through_their_namespace():
     inner = record(column("x", "int"), name="in")
     schema = {**record(column("a", inner), column("b", "in"), column("c", "n.s.in")), "namespace": "n.s"}
@@ -235,23 +225,6 @@ def test_names_that_avro_forbids():
     data = avro(record(column("a", "int", 1)), [{"a": 1}])
     _, table = read_avro(with_schema(data, record(column("a b.é", "int", 1), name="1 2")), file="f")
     assert table.to_pylist() == [{"a b.é": 1}]
-
-
-@pytest.mark.parametrize("codec", ["null", "deflate", "snappy", "zstandard", "bzip2", "xz"])
-def test_codecs_over_several_blocks(codec):
-    rows = [{"a": i} for i in range(3000)]
-    _, table = read_avro(avro(record(column("a", "long", 1)), rows, codec, sync_interval=100), file="f")
-    assert table.to_pylist() == rows
-
-
-def test_no_rows():
-    _, table = read_avro(avro(record(column("a", "int", 1)), []), file="f")
-    assert (table.num_rows, table.column_names) == (0, ["a"])
-
-
-def test_rows_without_columns_are_counted():
-    fields, table = read_avro(avro(record(), [{}, {}, {}]), file="f")
-    assert (fields, table.num_rows) == ((), 3)
 
 
 def three_blocks():
@@ -338,11 +311,3 @@ def test_unknown_codec_is_refused():
 def test_encrypted_file_is_refused():
     with pytest.raises(EncryptedTableError):
         read_avro(b"AGS1" + bytes(40), file="f")
-
-
-def test_absent_codec_means_none():
-    schema = json.dumps(record(column("a", "int", 1))).encode()
-    length = bytes([len(schema) * 2 & 0x7F | 0x80, len(schema) * 2 >> 7])
-    header = b"Obj\x01\x02\x16avro.schema" + length + schema + b"\x00" + b"s" * 16
-    _, table = read_avro(header + b"\x02\x02\x0a" + b"s" * 16, file="f")
-    assert table.to_pylist() == [{"a": 5}]

@@ -12,7 +12,7 @@ from pyroaring import BitMap64
 
 from harness.errors import CorruptDeleteError
 from harness.metadata.files import roaring
-from harness.testing.oracle.engine import bitmaps as oracle
+from harness.testing.oracle import bitmaps as oracle
 
 
 def u16(*values):
@@ -157,10 +157,10 @@ def test_each_format_has_a_greatest_key_and_the_oracle_has_the_same(order, key):
     """Iceberg's keys are below 2^31 - 1, Delta's are int32 of 0 and above."""
     positions = [(key << 32) + n for n in (3, 5, 9)]
     assert list(roaring.decode_portable(portable((key, ARRAY)), key_order=order)) == positions
-    assert list(oracle.decode_portable(portable((key, ARRAY)), order=order)) == positions
+    assert sorted(oracle.decode_portable(portable((key, ARRAY)), order=order)) == positions
     with pytest.raises(CorruptDeleteError, match="too large"):
         roaring.decode_portable(portable((key + 1, ARRAY)), key_order=order)
-    with pytest.raises(oracle.BitmapError, match="too large"):
+    with pytest.raises(ValueError, match="too large"):
         oracle.decode_portable(portable((key + 1, ARRAY)), order=order)
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from harness.engines.data_files import canonical_wkb
 from harness.errors import CorruptFileError
-from harness.testing.oracle.engine.conversions import canonical
+from harness.testing.oracle.values import canonical
 
 pytestmark = pytest.mark.usefixtures("one_duckdb")
 

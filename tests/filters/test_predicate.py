@@ -22,7 +22,6 @@ from harness.metadata.filters.predicate import (
     StartsWith,
     Undecided,
     evaluate,
-    fields_of,
     may_match,
     negate,
 )
@@ -49,7 +48,6 @@ def field(type_: Type, id_: int = 1) -> Field:
 INT, DOUBLE, STRING, BYTES, UUID = (
     field(t) for t in (IntegerType(64), FloatType(64), StringType(), BinaryType(), UuidType())
 )
-OTHER = field(IntegerType(32), 2)
 DECIMAL = field(DecimalType(38, 10))
 UNKNOWN = Comparison(INT, Op.EQ, 1)  # of a null
 
@@ -107,15 +105,6 @@ LEAVES: list[Predicate] = [
 def test_negation_swaps_true_and_false_only(predicate: Predicate, value: float | None) -> None:
     expected = {True: False, False: True, None: None}[evaluate(predicate, lambda _: value)]
     assert evaluate(negate(predicate), lambda _: value) is expected
-
-
-def test_what_is_undecided_stays_so() -> None:
-    assert negate(Undecided()) == Undecided()
-
-
-def test_fields_of_names_every_field_once() -> None:
-    predicate = And((IsNull(INT), Or((In(OTHER, (1,)), StartsWith(INT, "a"))), Constant(True), Undecided()))
-    assert fields_of(predicate) == {1, 2}
 
 
 # Pruning. `stats` are lower, upper, null count, NaN count, value count.
@@ -246,20 +235,3 @@ def test_pruning_of_strings(predicate: Predicate, lower: str | None, upper: str 
 def test_pruning_of_uuids_is_by_equality_only(op: Op, low: int, high: int, expected: bool) -> None:
     stats = ColumnStats(low.to_bytes(16, "big"), high.to_bytes(16, "big"), 0, None, 5)
     assert may_match(Comparison(UUID, op, (9).to_bytes(16, "big")), lambda _: stats) is expected
-
-
-@pytest.mark.parametrize(
-    ("predicate", "expected"),
-    [
-        pytest.param(And((eq(INT, 1), Undecided())), SKIP, id="and-any-leg"),
-        pytest.param(And((eq(INT, 5), Undecided())), KEEP, id="and-none"),
-        pytest.param(Or((eq(INT, 1), Undecided())), KEEP, id="or-undecided"),
-        pytest.param(Or((eq(INT, 1), eq(INT, 20))), SKIP, id="or-all-legs"),
-        pytest.param(Or((eq(INT, 1), eq(OTHER, 20))), KEEP, id="or-without-statistics"),
-        pytest.param(Constant(True), KEEP, id="true"),
-        pytest.param(Constant(False), SKIP, id="false"),
-        pytest.param(Constant(None), SKIP, id="unknown"),
-    ],
-)
-def test_pruning_of_compounds(predicate: Predicate, expected: bool) -> None:
-    assert may_match(predicate, lambda f: ColumnStats(5, 9) if f.id == 1 else None) is expected

@@ -27,11 +27,10 @@ from fuzz_reading import Leaked, Outcome, Refused, Rows, by_duckdb, outcome_of
 from fuzz_subjects import Changes, Image, Read, Subject
 from mutate_http import TOKEN
 
-from harness.engines.registry import find_engine
+from harness.engines.oracle import read_apart
 from harness.metadata.catalogs.catalog import Catalog
 from harness.metadata.catalogs.pyiceberg import PyIcebergCatalog
 from harness.metadata.catalogs.unity import open_unity
-from harness.testing.oracle.planner.plan import plan_unpruned
 from harness.testing.unity_server import ROOT, UnityServer
 
 _NAME = "main.sales.t"
@@ -86,8 +85,7 @@ class Catalogs:
 
     def _by_oracle(self, place: str, read: Read, answer: Any) -> Any:
         at = {"timestamp_ms" if name == "timestamp" else name: value for name, value in read.at.items()}
-        plan = plan_unpruned(place, columns=read.columns, where=read.where, **at, **answer)
-        return find_engine("oracle").to_arrow(plan)
+        return read_apart(place, columns=read.columns, where=read.where, **at, **answer)
 
     def _catalog(self) -> Catalog:
         if self._dialect == "rest":

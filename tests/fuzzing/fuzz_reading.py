@@ -13,11 +13,11 @@ import pyarrow as pa
 from fuzz_subjects import Read
 
 import harness
+from harness.engines.oracle import read_apart
 from harness.engines.registry import find_engine
 from harness.metadata.tables.history import history
 from harness.table import open_table
 from harness.testing.conformance.json_rows import json_value
-from harness.testing.oracle.planner.plan import plan_unpruned
 
 _PACKAGE = Path(harness.__file__).parent
 
@@ -95,9 +95,7 @@ def by_oracle(address: str, read: Read) -> Outcome | None:
         return None
     at = {"timestamp_ms" if name == "timestamp" else name: value for name, value in read.at.items()}
     columns, where = read.columns, read.where
-    return outcome_of(
-        lambda: find_engine("oracle").to_arrow(plan_unpruned(address, columns=columns, where=where, **at))
-    )
+    return outcome_of(lambda: read_apart(address, columns=columns, where=where, **at))
 
 
 def by_spark(address: str, read: Read) -> Outcome:

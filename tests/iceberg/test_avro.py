@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import json
 
 import fastavro
 import pytest
@@ -34,20 +33,6 @@ def read(data, *wanted):
     return list(open_container(data, file="f.avro").records(wanted))
 
 
-@pytest.mark.parametrize("codec", ["null", "deflate", "snappy", "zstandard", "bzip2", "xz"])
-def test_codecs(codec):
-    schema = record(field("a", "string", 1), field("b", "long", 2))
-    rows = [{"a": f"row {i}", "b": i * 10**12} for i in range(500)]
-    data = container(schema, rows, codec=codec, sync_interval=1000)
-    assert read(data, Wanted(2), Wanted(1)) == [[row["b"], row["a"]] for row in rows]
-
-
-def test_an_absent_codec_is_none():
-    data = container(record(field("a", "long", 1)), [{"a": 1}])
-    # Same length, so that nothing else of the header changes.
-    assert read(data.replace(b"avro.codec", b"avro.other"), Wanted(1)) == [[1]]
-
-
 def test_an_unknown_codec_is_named():
     data = container(record(field("a", "long", 1)), [{"a": 1}], codec="deflate").replace(b"deflate", b"deflato")
     with pytest.raises(UnsupportedError) as raised:
@@ -56,31 +41,6 @@ def test_an_unknown_codec_is_named():
         "Cannot read Avro codec 'deflato': expected one of bzip2, deflate, null, snappy, xz, zstandard; "
         "rewrite the file [UnsupportedCodec; file f.avro, rule iceberg 2.14]"
     )
-
-
-def test_fields_go_by_id_and_by_name_only_without_ids():
-    schema = record(field("wanted", "long", 7), field("other", "long", 1), field("by_name", "long"))
-    data = container(schema, [{"wanted": 1, "other": 2, "by_name": 3}])
-    assert read(data, Wanted(1, ("wanted",)), Wanted(2, ("alias", "by_name")), Wanted(3)) == [[2, 3, None]]
-
-
-def test_illegal_names_do_not_matter():
-    schema = record(field("x1", "long", 1), field("x2", "long", 2))
-    data = container(schema, [{"x1": 1, "x2": 2}])
-    for old, new in ((b'"x1"', '"ä"'.encode()), (b'"x2"', b'"1."')):
-        data = data.replace(old, new)
-    header = json.loads(open_container(data.replace('"ä"'.encode(), b'"-1"'), file="f").metadata["avro.schema"])
-    assert [f["name"] for f in header["fields"]] == ["-1", "1."]
-    assert read(data.replace('"ä"'.encode(), b'"-1"'), Wanted(2), Wanted(1)) == [[2, 1]]
-
-
-NULLABLE = st.sampled_from([["null", "long"], ["long", "null"]])
-
-
-@given(NULLABLE, st.lists(st.one_of(st.none(), st.integers(-(2**63), 2**63 - 1)), max_size=5))
-def test_numbers_and_union_orders(union, values):
-    data = container(record(field("skipped", union, 1), field("a", union, 2)), [{"skipped": v, "a": v} for v in values])
-    assert read(data, Wanted(2)) == [[v] for v in values]
 
 
 @pytest.mark.parametrize("number", [2**63, 9876543210123456789])
@@ -204,16 +164,6 @@ def test_a_statistic_of_another_form_is_unknown(type_):
     value = [1] if type_["type"] == "array" else {"a": 1}
     data = container(record(field("m", type_, 1), field("z", "int", 2)), [{"m": value, "z": 5}])
     assert read(data, Wanted(1, (), IntMap(10, 11)), Wanted(2)) == [[None, 5]]
-
-
-def test_arrays_in_blocks_with_byte_sizes():
-    # Written by hand: blocks of -1 items with their size, which fastavro never writes.
-    data = container(record(field("m", int_map("long"), 1), field("z", "int", 2)), [])
-    sync = data[-16:]
-    block = b"\x02" + b"\x01\x04\x02\x06" + b"\x01\x04\x04\x08" + b"\x00" + b"\x0a"
-    data += b"\x02" + _zigzag(len(block)) + block + sync
-    assert read(data, Wanted(1, (), IntMap(10, 11)), Wanted(2)) == [[{1: 3, 2: 4}, 5]]
-    assert read(data, Wanted(2)) == [[5]]
 
 
 def test_struct_list_and_memo():

@@ -82,116 +82,6 @@ def hits(built, file):
     return "".join(vectors + files + ["e" for _ in equality_hits(built, file)])
 
 
-@pytest.mark.parametrize(
-    ("file", "delete", "expected"),
-    [
-        pytest.param(data(5), position(4), "", id="4.4 position, earlier"),
-        pytest.param(data(5), position(5), "p", id="4.4 4.7 position, same commit"),
-        pytest.param(data(5), position(6), "p", id="4.4 position, later"),
-        pytest.param(data(5), vector(5), "v", id="4.3 4.7 vector, same commit"),
-        pytest.param(data(5), vector(6), "v", id="4.3 vector, later"),
-        pytest.param(data(5), equality(4), "", id="4.6 equality, earlier"),
-        pytest.param(data(5), equality(5), "", id="4.6 4.7 equality, same commit"),
-        pytest.param(data(5), equality(6), "e", id="4.6 equality, later"),
-        pytest.param(data(0), equality(0), "", id="4.6 equality, v1 era"),
-        pytest.param(data(0), position(0), "p", id="4.4 position, v1 era"),
-        pytest.param(data(5), position(6, 1, 8), "", id="4.4 position, other tuple"),
-        pytest.param(data(5), equality(6, 1, 8), "", id="4.6 equality, other tuple"),
-        pytest.param(data(5), equality(6, 2, 7), "", id="4.1 equality, equal tuple of another spec"),
-        pytest.param(data(5, 1, None), position(6, 1, None), "p", id="4.1 position, null equals null"),
-        pytest.param(data(5, 1, None), equality(6, 1, None), "e", id="4.1 equality, null equals null"),
-        pytest.param(data(5, 1, None), equality(6, 1, 0), "", id="4.1 null differs from 0"),
-        pytest.param(data(5, 1, 1), equality(6, 1, True), "", id="2.18 1 differs from true"),
-        pytest.param(data(5, 1, 0.0), equality(6, 1, -0.0), "", id="2.18 -0.0 differs from 0.0"),
-        pytest.param(data(5), equality(6, 0), "e", id="4.6 equality, unpartitioned is global"),
-        pytest.param(data(5), equality(5, 0), "", id="4.6 global equality, same commit"),
-        pytest.param(data(5), equality(6, 3, None), "e", id="4.2 equality, all void is global"),
-        pytest.param(data(5, 0), position(5, 0), "p", id="4.2 position, both unpartitioned"),
-        pytest.param(data(5, 3, None), position(5, 3, None), "p", id="4.2 position, both all void"),
-        pytest.param(data(5, 0), equality(6, 1, 7), "", id="4.6 partitioned equality, unpartitioned data"),
-        pytest.param(data(5), position(5, referenced_data_file=DATA), "p", id="4.4 143 is the path"),
-        pytest.param(data(5), position(4, referenced_data_file=DATA), "", id="4.4 143 is the path, earlier"),
-        pytest.param(data(5), position(5, referenced_data_file=OTHER), "", id="4.4 143 is another path"),
-        pytest.param(data(5), position(5, referenced_data_file="gone"), "", id="4.8 143 dangles"),
-        pytest.param(data(5), vector(5, target="gone"), "", id="4.8 vector dangles"),
-        pytest.param(data(5), position(5, bounds=(DATA, DATA)), "p", id="4.14 bounds are the path"),
-        pytest.param(data(5), position(5, bounds=(OTHER, OTHER)), "", id="4.14 bounds are another live path"),
-        pytest.param(data(5), position(5, bounds=("s3://t/data", "s3://t/data")), "p", id="4.14 bounds cut"),
-        pytest.param(data(5), position(5, bounds=(OTHER, DATA)), "p", id="4.14 bounds inverted"),
-        pytest.param(
-            data(5),
-            position(5, lower_bounds={PATH_ID: b"\xff"}, upper_bounds={PATH_ID: b"\xff"}),
-            "p",
-            id="4.14 bounds are no text",
-        ),
-        pytest.param(data(5), position(5, lower_bounds={PATH_ID: None}, upper_bounds={}), "p", id="4.14 bounds null"),
-        pytest.param(
-            data(5), position(5, bounds=("s3://t/data/x", "s3://t/data/x")), "p", id="4.14 bounds of no live path"
-        ),
-        pytest.param(data(5), position(6, 2, 7), "s", id="T9 other spec, no bounds"),
-        pytest.param(data(5), position(4, 2, 7), "", id="T9 other spec, earlier"),
-        pytest.param(
-            data(5),
-            position(6, 0, bounds=("s3://t/data/a", "s3://t/data/c")),
-            "s",
-            id="T9 other spec, range holds the path",
-        ),
-        pytest.param(
-            data(5), position(6, 0, bounds=("s3://t/d", "s3://t/data/a")), "s", id="T9 other spec, upper bound cut"
-        ),
-        pytest.param(
-            data(5),
-            position(6, 0, bounds=("s3://t/data/b", "s3://t/data/c")),
-            "",
-            id="T9 other spec, range above the path",
-        ),
-        pytest.param(
-            data(5), position(6, 0, bounds=("s3://t/a", "s3://t/b")), "", id="T9 other spec, range below the path"
-        ),
-        pytest.param(data(5), position(6, status=Status.DELETED), "", id="4.1 deleted entry"),
-        pytest.param(data(5), equality(6, status=Status.EXISTING), "e", id="4.1 existing entry"),
-    ],
-)
-def test_scope(file, delete, expected):
-    assert hits(index(delete), file) == expected
-
-
-def test_vector_beats_position_files_but_not_equality_deletes():
-    built = index(position(9), position(9, 2), vector(6), equality(7))
-    assert hits(built, data(5)) == "ve"
-    found = built.for_data_file(data(5))
-    assert (found.vector.file.path, found.position_files, found.suspects) == ("v.puffin", (), ())
-
-
-def test_vectors_of_one_file_by_offset():
-    found = index(vector(6), vector(6, target=OTHER, content_offset=50))
-    assert found.for_data_file(data(5)).vector.file.content_offset == 4
-    assert found.for_data_file(data(5, path=OTHER)).vector.file.content_offset == 50
-
-
-def test_all_position_files_apply_by_sequence_number():
-    deletes = [
-        position(9, path="d9"),
-        position(5, path="d5", referenced_data_file=DATA),
-        position(7, path="d7"),
-        position(4),
-    ]
-    found = index(*deletes).for_data_file(data(5))
-    assert [e.file.path for e in found.position_files] == ["d5", "d7", "d9"]
-
-
-def test_delete_sets_are_ordinals_of_own_partition_and_global():
-    deletes = [equality(8), equality(6, 0), equality(7, 1, 8), equality(5), equality(9, 3, None), equality(6)]
-    built = index(*deletes)
-    assert built.equality_deletes == tuple(deletes)
-    assert equality_hits(built, data(5)) == (0, 1, 4, 5)
-    assert equality_hits(built, data(6)) == (0, 4)
-    assert equality_hits(built, data(9)) == ()
-    assert equality_hits(built, data(5, 1, 8)) == (1, 2, 4)
-    assert equality_hits(built, data(5, 0)) == (1, 4)
-    assert equality_hits(built, data(5)) is equality_hits(built, data(5, path=OTHER))
-
-
 def test_single_path_bounds_apply_in_partition_where_live_paths_are_unknown():
     built = index(position(6, bounds=(OTHER, OTHER)), live=())
     assert hits(built, data(5)) == "p"
@@ -310,10 +200,6 @@ def test_build_ignores_what_is_wrong_with_deleted_entries():
     assert hits(index(vector(5, status=Status.DELETED), vector(6)), data(1)) == "v"
 
 
-def test_position_files_are_legal_in_v3():
-    assert hits(index(position(5), version=3), data(5)) == "p"
-
-
 def test_many_overlapping_ranges_find_only_those_that_cover():
     # Ranges 00..00, 00..01, … nested and disjoint; the path is 04.
     ranges = [(f"{low:02}", f"{high:02}") for low in range(8) for high in range(low, 8)]
@@ -405,15 +291,6 @@ def stats(low, high, *, nulls=0, values=10, nans=None):
 def test_may_hit(type_, delete, file, expected):
     key = Field(id=1, name="k", type=type_)
     assert may_hit(equality(2, **delete), data(1, **file), [key]) is expected
-
-
-@pytest.mark.parametrize("side", [0, 1])
-def test_counts_of_no_values_say_nothing(side):
-    """3.19: writers that left a column out of its statistics count no values and no nulls in a file with rows."""
-    nothing = {"value_counts": {1: 0}, "null_value_counts": {1: 0}, "nan_value_counts": {1: 0}}
-    counted = {"value_counts": {1: 3}, "null_value_counts": {1: 3}}
-    files = [nothing, counted] if side == 0 else [counted, nothing]
-    assert may_hit(equality(2, **files[0]), data(1, **files[1]), [Field(id=1, name="k", type=LONG)])
 
 
 def test_may_hit_needs_every_key():

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
-import struct
-
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,11 +11,9 @@ from harness.metadata.filters.predicate import (
     Comparison,
     Constant,
     In,
-    IsNan,
     IsNull,
     Op,
     Or,
-    StartsWith,
     Undecided,
     evaluate,
     fields_of,
@@ -30,12 +24,7 @@ from harness.metadata.iceberg.manifests import Content, DataFile, ManifestEntry,
 from harness.metadata.iceberg.model import PartitionField, PartitionSpec
 from harness.metadata.iceberg.skipping import decidable, nested_columns, partition_filter
 from harness.metadata.iceberg.transforms import (
-    Bucket,
-    Day,
-    Identity,
-    Truncate,
     UnknownTransform,
-    Void,
     apply,
     parse_transform,
 )
@@ -61,7 +50,6 @@ INNER = Field(id=8, name="inner", type=IntegerType(64))
 OUTER = Field(id=7, name="outer", type=StructType((INNER,)))
 KEY = Field(id=9, name="key", type=UuidType())
 SCHEMA = Schema(fields=(ID, NAME, PRICE, AT, ITEMS, OUTER, KEY))
-ELSEWHERE = Field(id=2147483540, name="_row_id", type=IntegerType(64))
 
 
 def _spec(*fields):
@@ -72,48 +60,6 @@ def _spec(*fields):
             for i, (source, transform) in enumerate(fields)
         ),
     )
-
-
-def eq(field, value):
-    return Comparison(field, Op.EQ, value)
-
-
-@pytest.mark.parametrize(
-    ("fields", "predicate", "values", "kept"),
-    [
-        ([(1, Identity())], eq(ID, 1), {1000: 1}, True),
-        ([(1, Identity())], eq(ID, 1), {1000: 2}, False),
-        ([(1, Identity())], eq(ID, 1), {1000: None}, False),
-        ([(1, Identity())], Comparison(ID, Op.NE, 1), {1000: None}, False),
-        ([(1, Identity())], IsNull(ID), {1000: None}, True),
-        ([(1, Identity())], IsNull(ID), {1000: 1}, False),
-        ([(1, Identity())], And((eq(ID, 1), Undecided())), {1000: 2}, False),
-        ([(1, Identity())], Or((eq(ID, 1), Undecided())), {1000: 2}, True),
-        ([(1, Identity())], Or((eq(ID, 1), eq(NAME, "x"))), {1000: 2}, True),
-        ([(1, Identity())], Constant(False), {1000: 2}, False),
-        ([(1, Identity())], Constant(None), {1000: 2}, False),
-        ([(1, Void())], eq(ID, 1), {1000: None}, True),
-        ([(1, UnknownTransform("zorder"))], eq(ID, 1), {1000: "?"}, True),
-        ([(99, Identity())], eq(ID, 1), {1000: 5}, True),  # the source was dropped: trap T23
-        ([(99, Identity())], eq(Field(id=99, name="gone", type=IntegerType(32)), 1), {1000: 5}, True),
-        ([(6, Identity())], eq(ITEM, 1), {1000: 5}, True),  # below a list
-        ([(8, Identity())], eq(INNER, 1), {1000: 5}, False),  # in a struct
-        # Two fields on one source: both must allow it (iceberg 3.14).
-        ([(1, Bucket(16)), (1, Truncate(10))], eq(ID, 34), {1000: 2017239379 % 16, 1001: 30}, True),
-        ([(1, Bucket(16)), (1, Truncate(10))], eq(ID, 34), {1000: 2017239379 % 16, 1001: 40}, False),
-        ([(1, Bucket(16)), (1, Truncate(10))], eq(ID, 34), {1000: 1, 1001: 30}, False),
-        ([(3, Identity())], IsNan(PRICE), {1000: float("nan")}, True),
-        ([(3, Identity())], IsNan(PRICE), {1000: 1.0}, False),
-        ([(3, Identity())], Comparison(PRICE, Op.GT, 5.0), {1000: float("nan")}, True),  # engines: NaN is largest
-        ([(3, Identity())], eq(PRICE, 0.0), {1000: -0.0}, True),
-        ([(2, Truncate(2))], StartsWith(NAME, "abc", True), {1000: "ab"}, True),  # trap T16
-        ([(4, Day())], Comparison(AT, Op.LT, 0), {1000: -1}, True),
-        ([(4, Day())], Comparison(AT, Op.LT, 0), {1000: 0}, True),  # an old writer's -1
-        ([(4, Day())], Comparison(AT, Op.LT, 0), {1000: 1}, False),
-    ],
-)
-def test_partition_filter(fields, predicate, values, kept):
-    assert partition_filter(predicate, _spec(*fields), SCHEMA)(values) is kept
 
 
 def _file(**statistics):
@@ -131,62 +77,6 @@ def _file(**statistics):
 
 def _long(value):
     return value.to_bytes(8, "little", signed=True)
-
-
-def _stats(field, *, lower=None, upper=None, nulls=0, nans=None, values=3):
-    def one(value):
-        return {} if value is None else {field.id: value}
-
-    return _file(
-        lower_bounds=one(lower),
-        upper_bounds=one(upper),
-        null_value_counts=one(nulls),
-        nan_value_counts=one(nans),
-        value_counts=one(values),
-    )
-
-
-def _double(value):
-    return struct.pack("<d", value)
-
-
-@pytest.mark.parametrize(
-    ("predicate", "file", "kept"),
-    [
-        (eq(ID, 5), _stats(ID, lower=_long(1), upper=_long(9)), True),
-        (eq(ID, 10), _stats(ID, lower=_long(1), upper=_long(9)), False),
-        (eq(ID, 10), _stats(ID, lower=(1).to_bytes(4, "little"), upper=(9).to_bytes(4, "little")), False),  # promoted
-        (eq(ID, 10), _stats(ID, lower=_long(9), upper=_long(1)), True),  # inverted: trap T14
-        (eq(ID, 10), _stats(ID, lower=b"123", upper=b"123"), True),  # wrong length
-        (eq(ID, 10), _stats(ID, upper=_long(9)), False),
-        (eq(ID, 10), _stats(NAME, lower=b"a", upper=b"b"), True),  # absent from all maps
-        (eq(ID, 10), _file(), True),
-        (IsNull(ID), _stats(ID, nulls=0), False),
-        (IsNull(ID), _stats(ID, nulls=None), True),  # a missing count is not zero: trap T12
-        (IsNull(ID, negated=True), _stats(ID, nulls=3), False),
-        (IsNull(ID, negated=True), _stats(ID, nulls=None), True),
-        (eq(ID, 5), dataclasses.replace(_stats(ID, lower=_long(1), upper=_long(2)), record_count=None), True),  # 2.21
-        (Comparison(PRICE, Op.GT, 3.0), _stats(PRICE, lower=_double(3), upper=_double(3)), True),  # trap T15
-        (Comparison(PRICE, Op.GT, 3.0), _stats(PRICE, lower=_double(3), upper=_double(3), nans=1), True),
-        (Comparison(PRICE, Op.GT, 3.0), _stats(PRICE, lower=_double(3), upper=_double(3), nans=0), False),
-        (Comparison(PRICE, Op.NE, 3.0), _stats(PRICE, lower=_double(3), upper=_double(3), nans=1), True),
-        (IsNan(PRICE), _stats(PRICE, nans=None), True),
-        (IsNan(PRICE), _stats(PRICE, nans=0), False),
-        (eq(ITEM, 5), _stats(ITEM, lower=_long(1), upper=_long(2)), True),  # iceberg 3.4
-        (eq(INNER, 5), _stats(INNER, lower=_long(1), upper=_long(2)), False),
-        (IsNull(INNER), _stats(INNER, nulls=0), False),
-        (IsNull(INNER), _stats(INNER, nulls=0, values=2), True),  # a null struct was not counted
-        (eq(ELSEWHERE, 5), _stats(ELSEWHERE, lower=_long(1), upper=_long(2)), True),  # inherited, not stored
-        (eq(NAME, "z"), _stats(NAME, lower=b"a", upper=b"b\xf0\x9f"), True),  # cut inside a character
-        (Comparison(KEY, Op.LT, b"\x00" * 16), _stats(KEY, lower=b"\x01" * 16, upper=b"\x02" * 16), True),  # 3.3
-        (Or((eq(ID, 10), Undecided())), _stats(ID, lower=_long(1), upper=_long(9)), True),
-        (And((eq(ID, 10), Undecided())), _stats(ID, lower=_long(1), upper=_long(9)), False),
-        (In(ID, tuple(range(10, 20))), _stats(ID, lower=_long(1), upper=_long(9)), False),
-        (Constant(False), _file(), False),
-    ],
-)
-def test_statistics(predicate, file, kept):
-    assert may_hold(predicate, file) is kept
 
 
 TRANSFORMS = st.sampled_from(["identity", "bucket[4]", "truncate[3]", "void", "other"]).map(parse_transform)

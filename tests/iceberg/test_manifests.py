@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import datetime
 import io
-import json
 import struct
-from decimal import Decimal
 
 import fastavro
 import pytest
@@ -24,23 +21,14 @@ from harness.metadata.iceberg.manifests import (
     parse_manifest_list,
 )
 from harness.metadata.iceberg.model import PartitionField, PartitionSpec
-from harness.metadata.iceberg.transforms import Bucket, Day, Identity, UnknownTransform, Void
+from harness.metadata.iceberg.transforms import Identity
 from harness.metadata.iceberg.values import partition_types
 from harness.metadata.model.schema import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
     Field,
-    FixedType,
     FloatType,
     IntegerType,
-    OpaqueType,
     Schema,
     StringType,
-    TimestampType,
-    TimeType,
-    UuidType,
 )
 
 PATH = "s3://bucket/m.avro"
@@ -196,27 +184,6 @@ def test_delete_files_have_their_own_fields():
     assert vector.first_row_id is None  # iceberg 2.11
 
 
-def _renamed(schema):
-    """The same fields under other names, as sanitisers and other writers leave them (iceberg 2.1, 2.16)."""
-    text = json.dumps(schema)
-    for name in ("status", "data_file", "file_path", "file_format", "record_count", "partition", "value_counts"):
-        text = text.replace(f'"name": "{name}"', f'"name": "_x{name}"')
-    return json.loads(text)
-
-
-def _renamed_rows(rows):
-    return [
-        {f"_x{k}" if k in ("status", "data_file") else k: v for k, v in r.items() if k != "data_file"}
-        | {
-            "_xdata_file": {
-                f"_x{k}" if k in ("file_path", "file_format", "record_count", "partition", "value_counts") else k: v
-                for k, v in r["data_file"].items()
-            }
-        }
-        for r in rows
-    ]
-
-
 def _without_ids(value):
     if isinstance(value, list):
         return [_without_ids(v) for v in value]
@@ -233,72 +200,7 @@ def _null_last(value):
     return {k: _null_last(v) for k, v in value.items()} if isinstance(value, dict) else value
 
 
-def _reversed(schema):
-    fields = list(reversed(schema["fields"]))
-    inner = fields[0]["type"]
-    data_file = {**fields[0], "type": {**inner, "fields": list(reversed(inner["fields"]))}}
-    return {**schema, "fields": [data_file, *fields[1:]]}
-
-
-ROWS = [FULL, row(status=2), row(status=0, sequence_number=3, snapshot_id=30, file_path="g", record_count=-1)]
-STYLES = {
-    "plain": (entry_schema(), ROWS),
-    "other names": (_renamed(entry_schema()), _renamed_rows(ROWS)),
-    "no ids": (_without_ids(entry_schema()), ROWS),
-    "null last": (_null_last(entry_schema()), ROWS),
-    "other order": (_reversed(entry_schema()), ROWS),
-}
-
-
-@pytest.mark.parametrize("codec", ["null", "deflate", "snappy", "zstandard", "bzip2", "xz"])
-@pytest.mark.parametrize("style", STYLES)
-def test_all_writers_are_understood_alike(style, codec):
-    schema, rows = STYLES[style]
-    entries = parse(write(schema, rows, codec=codec), statistics=ALL)
-    assert entries == parse(write(entry_schema(), ROWS), statistics=ALL)
-    assert [(e.status, e.file.path, e.sequence_number, e.snapshot_id) for e in entries] == [
-        (Status.ADDED, "f.parquet", 7, 70),
-        (Status.EXISTING, "g", 3, 30),
-    ]
-    assert [e.file.record_count for e in entries] == [10, None]
-
-
-def test_a_writer_of_status_and_data_file_only():
-    required = ("file_path", "file_format", "record_count")
-    schema = entry_schema(entry_fields=ENTRY_FIELDS[:1], keep=lambda name: name in required)
-    (entry,) = parse(write(schema, [row()]), statistics=ALL)
-    assert (entry.snapshot_id, entry.sequence_number, entry.file_sequence_number) == (70, 7, 7)
-    assert (entry.file.value_counts, entry.file.size, dict(entry.file.partition)) == (None, None, {})
-
-
-def test_status_deleted_is_given_on_request():
-    entries = parse(write(entry_schema(), [row(status=2, sequence_number=1), row()]), live_only=False)
-    assert [e.status for e in entries] == [Status.DELETED, Status.ADDED]
-
-
 # Inheritance.
-
-
-@pytest.mark.parametrize(
-    ("status", "own", "of_list", "header", "expected"),
-    [
-        (1, None, 7, {}, 7),
-        (1, 5, 7, {}, 5),
-        (1, 0, 7, {}, 0),
-        (0, 5, 7, {}, 5),
-        (1, None, 0, {}, 0),
-        (0, None, 0, {}, 0),
-        (0, None, 7, {"format_version": "1"}, 0),
-        (1, None, 7, {"format_version": "1"}, 7),
-    ],
-)
-@pytest.mark.parametrize("column", [True, False], ids=["column", "no column"])
-def test_sequence_numbers(status, own, of_list, header, expected, column):
-    schema = entry_schema(entry_fields=ENTRY_FIELDS if column or own is not None else ENTRY_FIELDS[:2])
-    manifest = ManifestFile(path=PATH, spec_id=0, sequence_number=of_list)
-    data = write(schema, [row(status=status, sequence_number=own, file_sequence_number=own)], **header)
-    (entry,) = parse(data, manifest=manifest)
-    assert (entry.sequence_number, entry.file_sequence_number) == (expected, expected)
 
 
 def test_an_existing_file_without_sequence_number_is_refused():
@@ -308,25 +210,6 @@ def test_an_existing_file_without_sequence_number_is_refused():
         "Cannot tell which deletes apply to f.parquet: its entry is existing and has no sequence number "
         "[MissingSequenceNumber; file s3://bucket/m.avro, field sequence_number, rule iceberg 2.9]"
     )
-
-
-def test_first_row_ids_run_over_all_entries():
-    rows = [
-        row(record_count=10),
-        row(status=2, record_count=1000, sequence_number=1),  # skipped without advancing
-        row(record_count=5, first_row_id=3),  # keeps its own, does not advance
-        row(status=0, record_count=7, sequence_number=1),
-        row(record_count=1),
-    ]
-    manifest = ManifestFile(path=PATH, spec_id=0, sequence_number=7, first_row_id=100)
-    entries = parse(write(entry_schema(), rows), manifest=manifest)
-    assert [e.file.first_row_id for e in entries] == [100, 3, 110, 117]
-    everything = parse(write(entry_schema(), rows), manifest=manifest, live_only=False)
-    assert [e.file.first_row_id for e in everything] == [100, None, 3, 110, 117]
-
-
-def test_first_row_ids_are_null_where_the_list_gives_none():
-    assert parse(write(entry_schema(), [row(first_row_id=3)]))[0].file.first_row_id is None
 
 
 def test_row_ids_need_record_counts():
@@ -352,58 +235,6 @@ def schema_of(*types):
     return Schema(fields=tuple(Field(id=i + 1, name=f"c{i}", type=t) for i, t in enumerate(types)))
 
 
-FIXED16 = {"type": "fixed", "name": "fx", "size": 16}
-
-
-@pytest.mark.parametrize(
-    ("transform", "source", "avro", "value", "expected"),
-    [
-        (Identity(), IntegerType(64), "int", 5, 5),  # written before the promotion
-        (Identity(), StringType(), "string", "😀", "😀"),
-        (Identity(), BooleanType(), "boolean", False, False),
-        (Identity(), FloatType(64), "float", 1.5, 1.5),
-        (Identity(), BinaryType(), "bytes", b"\x00", b"\x00"),
-        (Identity(), FixedType(16), FIXED16, b"x" * 16, b"x" * 16),
-        (Identity(), UuidType(), {**FIXED16, "logicalType": "uuid"}, b"x" * 16, b"x" * 16),
-        (Identity(), UuidType(), FIXED16, b"x" * 16, b"x" * 16),
-        (Identity(), DateType(), {"type": "int", "logicalType": "date"}, datetime.date(1969, 12, 31), -1),
-        (Identity(), TimeType(), {"type": "long", "logicalType": "time-micros"}, datetime.time(0, 0, 1), 1_000_000),
-        (Identity(), TimestampType("us", utc=True), "long", -1, -1),
-        (Day(), TimestampType("us"), {"type": "int", "logicalType": "date"}, datetime.date(1970, 1, 2), 1),
-        (Day(), TimestampType("us"), "int", 1, 1),
-        (Bucket(4), StringType(), "int", 3, 3),
-        (Void(), StringType(), "string", "left over", None),
-        (
-            Identity(),
-            DecimalType(9, 2),
-            {"type": "fixed", "name": "d", "size": 4, "logicalType": "decimal", "precision": 9, "scale": 2},
-            Decimal("-14.20"),
-            Decimal("-14.20"),
-        ),
-        (Identity(), DecimalType(9, 2), {"type": "fixed", "name": "d", "size": 2}, b"\xff\xff", Decimal("-0.01")),
-        (Identity(), DecimalType(9, 2), "bytes", b"\x05\x8c", Decimal("14.20")),
-        (UnknownTransform("zorder"), StringType(), "bytes", b"any", b"any"),
-    ],
-    ids=str,
-)
-@pytest.mark.parametrize("null_last", [False, True], ids=["null first", "null last"])
-def test_partition_values(transform, source, avro, value, expected, null_last):
-    schema = entry_schema(partition=partition_field(field("other_name", optional(avro, null_last=null_last), 1000)))
-    rows = [row(partition={"other_name": v}) for v in (value, None, value)]
-    entries = parse(write(schema, rows), spec=spec_of(transform), schemas=(schema_of(source),))
-    assert [e.file.partition for e in entries] == [{1000: expected}, {1000: None}, {1000: expected}]
-    assert [type(e.file.partition[1000]) for e in entries] == [type(expected), type(None), type(expected)]
-    assert entries[0].file.partition is entries[2].file.partition
-    assert entries[0].file.spec_id == 3
-
-
-def test_partition_tuples_go_by_id():
-    columns = partition_field(field("p1", "string", 1001), field("p9", "string", 1009), field("p0", "string", 1000))
-    data = write(entry_schema(partition=columns), [row(partition={"p0": "a", "p1": "b", "p9": "extra"})])
-    (entry,) = parse(data, spec=spec_of(Identity(), Identity(), Identity()), schemas=(schema_of(*[StringType()] * 3),))
-    assert entry.file.partition == {1000: "a", 1001: "b", 1002: None}
-
-
 def test_partition_tuples_without_ids_go_by_position():
     columns = _without_ids(partition_field(field("p1", "string", 0), field("p0", "string", 0)))
     data = write(entry_schema(partition={**columns, "field-id": 102}), [row(partition={"p0": "second", "p1": "first"})])
@@ -422,28 +253,9 @@ def test_partition_value_of_another_type_names_the_field():
     )
 
 
-def test_partition_of_a_dropped_column_still_tells_files_apart():
-    schema = entry_schema(partition=partition_field(field("p0", "bytes", 1000)))
-    data = write(schema, [row(partition={"p0": v}) for v in (b"a", b"b")])
-    spec = spec_of(Identity())
-    assert [e.file.partition for e in parse(data, spec=spec)] == [{1000: b"a"}, {1000: b"b"}]
-    assert partition_types(spec, ()) == {1000: OpaqueType("identity of a dropped column")}
-
-
 def test_partition_types_come_from_the_first_schema_with_the_column():
     schemas = (schema_of(IntegerType(64)), schema_of(IntegerType(32), StringType()))
     assert partition_types(spec_of(Identity(), Identity()), schemas) == {1000: IntegerType(64), 1001: StringType()}
-
-
-@pytest.mark.parametrize("wrapped", [False, True], ids=["list", "object"])
-def test_the_headers_spec_stands_in(wrapped):
-    fields = [{"name": "p", "transform": "identity", "source-id": 1, "field-id": 1005}]
-    header = json.dumps({"spec-id": 9, "fields": fields} if wrapped else fields)
-    schema = entry_schema(partition=partition_field(field("p", "string", 1005)))
-    data = write(schema, [row(partition={"p": "x"})], partition_spec=header)
-    manifest = ManifestFile(path=PATH, spec_id=9)
-    (entry,) = parse(data, manifest=manifest, schemas=(schema_of(StringType()),))
-    assert (entry.file.spec_id, entry.file.partition) == (9, {1005: "x"})
 
 
 def test_a_spec_that_is_nowhere_is_refused():
@@ -452,15 +264,6 @@ def test_a_spec_that_is_nowhere_is_refused():
         "Cannot read manifest: the table has no partition spec 9, only [0] "
         "[MissingSpec; file s3://bucket/m.avro, rule iceberg 2.22]"
     )
-
-
-@pytest.mark.parametrize(("header", "expected"), [({"partition_spec_id": "3"}, 3), ({}, 0)], ids=["header", "none"])
-def test_an_inline_manifest_takes_its_spec_from_the_header(header, expected):
-    data = write(entry_schema(), [row(status=0)], **header)
-    specs = {0: UNPARTITIONED, 3: spec_of(Identity())}
-    manifest = ManifestFile(path=PATH, added_snapshot_id=1)
-    (entry,) = open_manifest(data, manifest, specs=specs, schemas=()).entries()
-    assert (entry.file.spec_id, entry.sequence_number) == (expected, 0)
 
 
 # Refusals.
@@ -489,16 +292,6 @@ def test_refused_entries(rows, error, cause, at, rule):
 def test_a_missing_column_is_named(name):
     error = refused(write(entry_schema(keep=lambda n: n != name), [row()]))
     assert (error.cause, error.field) == ("CorruptManifest", name)
-
-
-def test_of_a_manifest_whose_header_says_deletes_and_whose_list_says_data_each_entry_decides():
-    (entry,) = parse(write(entry_schema(), [row(content=0)], content="deletes"))
-    assert entry.file.content is Content.DATA
-    assert refused(write(entry_schema(), [row(content=0), row(content=1)], content="deletes")).rule == "iceberg 2.20"
-    assert str(refused(write(entry_schema(), [row(content=0), row()], content="deletes"))) == (
-        "Invalid manifest: it says that it holds deletes, the list says data, and the entry of f.parquet says neither "
-        "[CorruptManifest; file s3://bucket/m.avro, field content, rule iceberg 2.4]"
-    )
 
 
 def test_data_files_in_a_delete_manifest_are_refused():
@@ -610,11 +403,6 @@ def _new_name_row(values):
 )
 def test_manifest_list(schema, values):
     assert parse_manifest_list(write(schema, [values]), file="l") == (EXPECTED,)
-
-
-def test_manifest_list_of_few_columns():
-    schema = list_schema([f for f in LIST_FIELDS if f["field-id"] in (500, 502)])
-    assert parse_manifest_list(write(schema, [LIST_ROW]), file="l") == (ManifestFile(path=PATH, spec_id=2),)
 
 
 @pytest.mark.parametrize(("id_", "name"), [(500, "manifest_path"), (502, "partition_spec_id")])

@@ -37,7 +37,7 @@ from harness.metadata.iceberg.model import (
     parse_header_spec,
 )
 from harness.metadata.iceberg.transforms import Bucket, Day, Identity, UnknownTransform, Void
-from harness.metadata.model.schema import Field, IntegerType, Schema, StringType
+from harness.metadata.model.schema import Field, IntegerType, Schema
 
 FILE = "v3.metadata.json"
 SCHEMA_0 = {"type": "struct", "schema-id": 0, "fields": [{"id": 1, "name": "id", "required": True, "type": "long"}]}
@@ -230,43 +230,6 @@ def test_parse_metadata_reads_every_field_of_v3() -> None:
 
 def test_key_material_is_not_shown() -> None:
     assert "c2VjcmV0" not in repr(parsed(V3))
-
-
-def test_v1_fallbacks_1_18() -> None:
-    metadata = parsed(V1)
-    assert (metadata.uuid, metadata.current_schema_id, metadata.default_spec_id) == (None, 0, 0)
-    assert metadata.schemas == {0: Schema(id=0, fields=(Field(id=1, name="id", type=IntegerType(64), required=True),))}
-    assert [field.field_id for field in metadata.specs[0].fields] == [1001]
-    assert metadata.sort_orders == {0: SortOrder(0, ())}
-    assert metadata.last_sequence_number == 0
-    assert (metadata.current_snapshot, metadata.refs, metadata.snapshots, metadata.warnings) == (None, {}, {}, ())
-
-
-def test_v1_ignores_schema_where_schemas_is_there_1_18() -> None:
-    wrong = {"type": "struct", "fields": "broken"}
-    metadata = parsed(edited(V1, schema=wrong, schemas=[SCHEMA_0, SCHEMA_1], current_schema_id=1))
-    assert metadata.current_schema.names() == ("id", "day")
-
-
-@pytest.mark.parametrize(
-    "key",
-    [
-        "properties",
-        "snapshots",
-        "refs",
-        "snapshot-log",
-        "metadata-log",
-        "statistics",
-        "partition-statistics",
-        "encryption-keys",
-        "current-snapshot-id",
-    ],
-)
-def test_null_means_absent_1_16(key: str) -> None:
-    empty = edited(
-        V3, snapshots=..., refs=..., current_snapshot_id=..., snapshot_log=..., statistics=..., encryption_keys=...
-    )
-    assert parsed(edited(empty, **{key: None})) == parsed(edited(empty, **{key: ...}))
 
 
 def test_unknown_keys_are_ignored_1_16() -> None:
@@ -477,29 +440,9 @@ def test_lost_current_schema_message() -> None:
     )
 
 
-@pytest.mark.parametrize("value", [..., None, -1], ids=["absent", "null", "-1"])
-def test_no_current_snapshot_1_24(value: Any) -> None:
-    metadata = parsed(edited(V3, current_snapshot_id=value, refs=...))
-    assert (metadata.current_snapshot_id, metadata.refs) == (None, {})
-
-
-@pytest.mark.parametrize("refs", [..., None, {}], ids=["absent", "null", "empty"])
-def test_main_is_implied_1_25(refs: Any) -> None:
-    assert parsed(edited(V3, refs=refs)).refs == {
-        "main": SnapshotRef(snapshot_id=3055729675574597004, type=RefType.BRANCH)
-    }
-
-
 def test_ref_to_a_lost_snapshot_does_not_spoil_the_table_1_25() -> None:
     document = broken(lambda d: d["refs"].update({"old": {"snapshot-id": 1, "type": "tag"}}))
     assert parsed(document).refs["old"].snapshot_id == 1
-
-
-def test_v1_snapshot_lists_its_manifests_1_26() -> None:
-    document = edited(V1, snapshots=[{"snapshot-id": 1, "timestamp-ms": 2, "manifests": ["a.avro", "b.avro"]}])
-    assert parsed(document).snapshots[1] == Snapshot(
-        id=1, timestamp_ms=2, manifests=("a.avro", "b.avro"), operation="overwrite"
-    )
 
 
 @pytest.mark.parametrize("id_", [2**63 - 1, 2**63, 2**64 - 1, -(2**63) + 1, 0])
@@ -572,11 +515,6 @@ def test_what_reading_does_not_use_is_a_warning(document: dict[str, Any], warnin
     assert parsed(document).warnings == (warning,)
 
 
-def test_old_specs_may_read_dropped_columns_1_21() -> None:
-    document = edited(V3, current_schema_id=0, default_spec_id=0)
-    assert parsed(document).warnings == ()
-
-
 def test_void_fields_of_the_default_spec_may_read_dropped_columns_1_21() -> None:
     document = broken(lambda d: d["partition-specs"][1]["fields"][0].update({"transform": "void"}))
     assert parsed(edited(document, current_schema_id=0)).warnings == ()
@@ -628,26 +566,6 @@ def test_parse_header_spec_refuses_other_text_2_22(text: str) -> None:
     with pytest.raises(CorruptFileError) as caught:
         parse_header_spec(text, 7, file="m.avro")
     assert (caught.value.cause, caught.value.file, caught.value.rule) == ("CorruptManifest", "m.avro", "iceberg 2.22")
-
-
-@pytest.mark.parametrize(
-    ("transforms", "expected"),
-    [([], True), (["void"], True), (["void", "identity"], False), (["mystery"], False)],
-    ids=str,
-)
-def test_unpartitioned_is_no_field_or_only_void_ones_4_2(transforms: list[str], expected: bool) -> None:
-    fields = [{"name": t, "transform": t, "source-id": 1} for t in transforms]
-    assert parse_header_spec(json.dumps(fields), 0, file="m.avro").is_unpartitioned is expected
-
-
-def test_string_columns_survive_an_opaque_neighbour_1_22() -> None:
-    fields = [
-        {"id": 1, "name": "a", "required": False, "type": "interval"},
-        {"id": 2, "name": "b", "required": False, "type": "string"},
-    ]
-    schema = parsed(edited(V1, schema={"type": "struct", "fields": fields}, partition_spec=[])).current_schema
-    assert [str(field.type) for field in schema.fields] == ["interval", "string"]
-    assert schema.fields[1].type == StringType()
 
 
 def test_any_value_of_the_wrong_kind_gives_metadata_or_a_named_error() -> None:

@@ -69,7 +69,3 @@ def test_name_mapping_refuses_text_that_is_no_json() -> None:
         "Cannot parse name mapping: got '[{', expected a JSON list "
         "[InvalidTable; file v1.metadata.json, field schema.name-mapping.default, rule iceberg 5.7]"
     )
-
-
-def test_an_empty_mapping_names_nothing_1_30() -> None:
-    assert parse_name_mapping("[]") == NameMapping(())

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import io
-import struct
-import zlib
 from dataclasses import replace
 
-import fastavro
 import pyarrow as pa
 import pyarrow.orc as po
 import pyarrow.parquet as pq
 import pytest
-from pyroaring import BitMap64
 
 from harness.errors import (
     CorruptDeleteError,
@@ -30,7 +26,7 @@ from harness.storage.paths import PathMap
 from harness.storage.stores import Storage
 
 A, B, C = "s3://t/data/a.parquet", "s3://t/data/b.parquet", "s3://t/data/c.parquet"
-PATH_ID, POS_ID, ROW_ID = 2147483546, 2147483545, 2147483544
+PATH_ID, POS_ID = 2147483546, 2147483545
 MAP = "s3://t"
 
 
@@ -79,15 +75,6 @@ def orc(table):
     return sink.getvalue()
 
 
-def avro(pairs, *, path_name="file_path", pos_name="pos", ids=(PATH_ID, POS_ID)):
-    extra = [{} if i is None else {"field-id": i} for i in ids]
-    fields = [{"name": path_name, "type": "string"} | extra[0], {"name": pos_name, "type": "long"} | extra[1]]
-    schema = {"type": "record", "name": "deletes", "fields": fields}
-    sink = io.BytesIO()
-    fastavro.writer(sink, schema, [{path_name: p, pos_name: n} for p, n in pairs])
-    return sink.getvalue()
-
-
 def load(tmp_path, files, targets, ordinals=None):
     """Positions by ordinal, as lists. files: content by name under s3://t, which is mapped to `tmp_path`."""
     for name, content in files.items():
@@ -105,86 +92,9 @@ def hit(path, *files, **more):
     return FileDeletes(data=data(path), position_files=files, **more)
 
 
-PAIRS = [(B, 7), (A, 3), (A, 1), (C, 9), (B, 0), (A, 3)]
-
-
-@pytest.mark.parametrize(
-    ("file_format", "content"),
-    [
-        pytest.param("parquet", parquet(with_ids(rows(*PAIRS), PATH_ID, POS_ID)), id="parquet by id"),
-        pytest.param("parquet", parquet(rows(*PAIRS)), id="parquet by name"),
-        pytest.param("parquet", parquet(rows(*PAIRS), row_group_size=1), id="parquet, many row groups"),
-        pytest.param("parquet", parquet(rows(*PAIRS), use_dictionary=False), id="parquet, plain encoding"),
-        pytest.param(
-            "parquet",
-            parquet(with_ids(rows(*PAIRS).rename_columns(["p", "q"]), PATH_ID, POS_ID)),
-            id="parquet, other names",
-        ),
-        pytest.param(
-            "parquet", parquet(with_ids(rows(*PAIRS).select([1, 0]), POS_ID, PATH_ID)), id="parquet, other order"
-        ),
-        pytest.param(
-            "parquet",
-            parquet(with_ids(rows(*PAIRS).append_column("row", pa.array([{"x": 1}] * 6)), PATH_ID, POS_ID, ROW_ID)),
-            id="parquet with row",
-        ),
-        pytest.param(
-            "parquet",
-            parquet(
-                with_ids(
-                    rows(*PAIRS).append_column("pos2", pa.array([1] * 6)).rename_columns(["file_path", "x", "pos"]),
-                    PATH_ID,
-                    POS_ID,
-                    5,
-                )
-            ),
-            id="parquet, ids before names",
-        ),
-        pytest.param(
-            "parquet",
-            parquet(rows(*PAIRS).cast(pa.schema([("file_path", pa.binary()), ("pos", pa.int32())]))),
-            id="parquet, binary and int",
-        ),
-        pytest.param("avro", avro(PAIRS), id="avro by id"),
-        pytest.param("avro", avro(PAIRS, path_name="p", pos_name="q"), id="avro, other names"),
-        pytest.param("avro", avro(PAIRS, ids=(None, None)), id="avro by name"),
-        pytest.param("orc", orc(rows(*PAIRS)), id="orc by name"),
-    ],
-)
-def test_reads_unsorted_rows_of_several_data_files(tmp_path, file_format, content):
-    file = deletes(file_format=file_format, count=len(PAIRS))
-    found = load(tmp_path, {"d": content}, {0: hit(A, file), 1: hit(B, file)})
-    assert found == {0: [1, 3], 1: [0, 7]}
-
-
-def test_positions_of_several_files_are_united(tmp_path):
-    evens, threes = deletes("s3://t/e"), deletes("s3://t/f")
-    files = {
-        "e": parquet(rows(*((p, n) for n in range(0, 20, 2) for p in (A, B)))),
-        "f": parquet(rows(*((p, n) for p in (B, A) for n in range(0, 20, 3)))),
-    }
-    expected = sorted({*range(0, 20, 2), *range(0, 20, 3)})
-    targets = {0: hit(A, evens, threes), 1: hit(B, threes, evens), 2: hit(C, evens, threes)}
-    assert load(tmp_path, files, targets) == {0: expected, 1: expected}
-
-
-def test_paths_are_compared_as_recorded(tmp_path):
-    file = deletes()
-    near = ["s3a://t/data/a.parquet", "s3://t//data/a.parquet", A.upper(), A + " ", A.replace("data/", "data/./")]
-    found = load(tmp_path, {"d": parquet(rows(*((p, 1) for p in near), (A, 8)))}, {0: hit(A, file)})
-    assert found == {0: [8]}
-
-
 def test_positions_beyond_32_bits_and_beyond_the_file_are_kept(tmp_path):
     found = load(tmp_path, {"d": parquet(rows((A, 2**40), (A, 100), (A, 0)))}, {0: hit(A, deletes())})
     assert found == {0: [0, 100, 2**40]}
-
-
-@pytest.mark.parametrize(
-    "content", [parquet(rows()), parquet(rows((C, 4)))], ids=["no rows", "rows of unplanned files"]
-)
-def test_files_without_deleted_positions_are_absent(tmp_path, content):
-    assert load(tmp_path, {"d": content}, {0: hit(A, deletes()), 1: hit(B)}, [0, 1, 99]) == {}
 
 
 def test_delete_files_are_read_once_and_only_when_needed(tmp_path):
@@ -292,92 +202,3 @@ def test_unknown_formats_are_refused(tmp_path):
     assert (
         caught.value.message == "Cannot read position delete file: its format is lance, expected parquet, avro or orc"
     )
-
-
-class TestOutOfScope:
-    def test_suspect_that_names_the_file_is_refused(self, tmp_path):
-        suspect = deletes(spec_id=1)
-        with pytest.raises(CorruptDeleteError) as caught:
-            load(tmp_path, {"d": parquet(rows((A, 1)))}, {0: FileDeletes(data=data(A), suspects=(suspect,))})
-        assert (caught.value.cause, caught.value.rule) == ("DeletePartitionMismatch", "iceberg 4.4")
-
-    def test_suspect_that_names_other_files_is_no_delete(self, tmp_path):
-        suspect = deletes(spec_id=1)
-        targets = {0: FileDeletes(data=data(A), suspects=(suspect,))}
-        assert load(tmp_path, {"d": parquet(rows((B, 1)))}, targets) == {}
-
-    def test_file_read_for_one_that_names_another_is_refused(self, tmp_path):
-        with pytest.raises(CorruptDeleteError) as caught:
-            load(tmp_path, {"d": parquet(rows((A, 1), (B, 1)))}, {0: hit(A, deletes()), 1: hit(B)}, [0])
-        assert caught.value.cause == "DeletePartitionMismatch"
-
-    def test_file_for_one_path_that_names_another_is_refused(self, tmp_path):
-        file = deletes(referenced_data_file=A)
-        with pytest.raises(CorruptDeleteError) as caught:
-            load(tmp_path, {"d": parquet(rows((A, 1), (B, 1)))}, {0: hit(A, file), 1: hit(B)}, [0])
-        assert caught.value.message == (
-            "Position delete file is for data file s3://t/data/a.parquet and has rows for s3://t/data/b.parquet."
-            " Rewrite it"
-        )
-
-    @pytest.mark.parametrize(
-        "other",
-        [
-            pytest.param(FileDeletes(data=data(B, seq=7)), id="later data file"),
-            pytest.param(
-                FileDeletes(data=data(B), vector=deletes("s3://t/v", file_format="puffin")), id="has a vector"
-            ),
-        ],
-    )
-    def test_file_that_names_another_which_it_may_not_hit_is_fine(self, tmp_path, other):
-        content = parquet(rows((A, 1), (B, 1)))
-        assert load(tmp_path, {"d": content}, {0: hit(A, deletes()), 1: other}, [0]) == {0: [1]}
-
-
-def blob(*positions):
-    body = b"\xd1\xd3\x39\x64" + BitMap64(positions).serialize()
-    return struct.pack(">I", len(body)) + body + struct.pack(">I", zlib.crc32(body))
-
-
-def framed(*blobs):
-    footer = b'{"blobs":[]}'
-    return b"PFA1" + b"".join(blobs) + b"PFA1" + footer + struct.pack("<iI", len(footer), 0) + b"PFA1"
-
-
-def vector(target, offset, size, count):
-    return deletes(
-        "s3://t/v",
-        file_format="puffin",
-        count=count,
-        referenced_data_file=target,
-        content_offset=offset,
-        content_size=size,
-    )
-
-
-def test_vectors_that_share_a_file(tmp_path):
-    stale, first, second = blob(1, 2, 3), blob(5), blob(0, 99)
-    at = 4 + len(stale)
-    targets = {
-        0: FileDeletes(data=data(A), vector=vector(A, at, len(first), 1)),
-        1: FileDeletes(data=data(B), vector=vector(B, at + len(first), len(second), 2)),
-        2: hit(C),
-    }
-    assert load(tmp_path, {"v": framed(stale, first, second)}, targets) == {0: [5], 1: [0, 99]}
-
-
-def test_vector_with_a_position_beyond_its_data_file_is_refused(tmp_path):
-    one = blob(100)
-    with pytest.raises(CorruptDeleteError) as caught:
-        load(tmp_path, {"v": framed(one)}, {0: FileDeletes(data=data(A), vector=vector(A, 4, len(one), 1))})
-    assert str(caught.value) == (
-        "Cannot decode deletion vector: it deletes position 100 of a data file with 100 rows. Restore the file"
-        f" [CorruptDeletionVector; table s3://t, file s3://t/v ({tmp_path}/v), field {A}, rule iceberg 4.19]"
-    )
-
-
-def test_bare_vector_is_refused(tmp_path):
-    one = blob(1)
-    with pytest.raises(CorruptFileError) as caught:
-        load(tmp_path, {"v": one}, {0: FileDeletes(data=data(A), vector=vector(A, 0, len(one), 1))})
-    assert caught.value.rule == "iceberg 4.22"

@@ -7,7 +7,6 @@ import struct
 import zlib
 
 import pytest
-from pyroaring import BitMap64
 
 from harness.errors import CorruptDeleteError, CorruptFileError, MissingFileError
 from harness.metadata.iceberg import position_deletes
@@ -26,12 +25,6 @@ def vector(bitmap=ROARING, *, magic=b"\xd1\xd3\x39\x64", length=None, crc=None):
 
 def footer_json(blobs, **properties):
     return json.dumps({"blobs": blobs, "properties": properties}).encode()
-
-
-def blob_json(offset, length, **more):
-    return {"type": "deletion-vector-v1", "fields": [], "snapshot-id": -1, "sequence-number": -1} | {
-        "offset": offset, "length": length, "properties": {"referenced-data-file": "a.parquet", "cardinality": "3"},
-    } | more  # fmt: skip
 
 
 def framed(*blobs, payload=None, flags=0, size=None):
@@ -56,35 +49,12 @@ def opened(tmp_path, data):
     return position_deletes.open_puffin(Storage(), str(path), file="dv.puffin")
 
 
-def test_read_deletion_vector_gives_positions(tmp_path):
-    file = opened(tmp_path, framed(vector()))
-    assert list(position_deletes.read_deletion_vector(file, entry(), data_record_count=10)) == [3, 5, 9]
-    assert list(position_deletes.read_deletion_vector(file, entry(), data_record_count=None)) == [3, 5, 9]
-
-
-def test_read_deletion_vector_reads_its_own_bytes_only(tmp_path):
-    other = vector(BitMap64([77, 2**40]).serialize())
-    file = opened(tmp_path, framed(b"stale bytes", other, vector(), b"more"))
-    own = entry(offset=4 + 11 + len(other))
-    assert list(position_deletes.read_deletion_vector(file, own, data_record_count=10)) == [3, 5, 9]
-    second = entry(offset=15, size=len(other), count=2)
-    assert list(position_deletes.read_deletion_vector(file, second, data_record_count=None)) == [77, 2**40]
-
-
 def test_read_deletion_vector_of_a_large_file(tmp_path):
     padding = bytes(1 << 19)
     file = opened(tmp_path, framed(padding, vector()))
     assert file.content is None
     found = position_deletes.read_deletion_vector(file, entry(offset=4 + len(padding)), data_record_count=10)
     assert list(found) == [3, 5, 9]
-
-
-def test_cardinality_zero_is_legal(tmp_path):
-    empty = vector(bytes(8))
-    found = position_deletes.read_deletion_vector(
-        opened(tmp_path, framed(empty)), entry(size=len(empty), count=0), data_record_count=0
-    )
-    assert len(found) == 0
 
 
 @pytest.mark.parametrize(

@@ -72,30 +72,6 @@ def log(after_ms: int, id_: int) -> dict[str, int]:
 
 
 @pytest.mark.parametrize(
-    ("selector", "snapshot_id", "column"),
-    [
-        pytest.param({}, 30, "c", id="1.35 none: current schema"),
-        pytest.param({"snapshot_id": 30}, 30, "b", id="1.35 id: its schema"),
-        pytest.param({"snapshot_id": 10}, 10, "a", id="1.35 older id"),
-        pytest.param({"snapshot_id": 20}, 20, "c", id="1.35 id without a schema: current"),
-        pytest.param({"snapshot_id": 50}, 50, "b", id="1.37 staged"),
-        pytest.param({"ref": "main"}, 30, "c", id="1.35 main: current schema"),
-        pytest.param({"ref": "dev"}, 40, "c", id="1.35 branch: current schema"),
-        pytest.param({"ref": "v1"}, 10, "a", id="1.35 tag: its schema"),
-        pytest.param({"timestamp_ms": T0 + 1000}, 10, "a", id="1.33 inclusive"),
-        pytest.param({"timestamp_ms": T0 + 1999}, 10, "a", id="1.33 just before the next"),
-        pytest.param({"timestamp_ms": T0 + 2000}, 20, "c", id="1.33 time: its schema, none recorded"),
-        pytest.param({"timestamp_ms": T0 + 2600}, 20, "c", id="1.33 branches do not leak in"),
-        pytest.param({"timestamp_ms": T0 + 9999}, 30, "b", id="1.33 later than all"),
-    ],
-)
-def test_select_gives_snapshot_and_schema(selector: Any, snapshot_id: int, column: str) -> None:
-    selection = select(table(), **selector)
-    assert selection.snapshot is not None
-    assert (selection.snapshot.id, selection.schema.names()) == (snapshot_id, (column,))
-
-
-@pytest.mark.parametrize(
     ("entries", "expected"),
     [
         pytest.param([log(1000, 10), log(1000, 20)], 20, id="equal times: the last"),
@@ -202,11 +178,6 @@ def test_lost_parts_of_the_table_are_its_fault(metadata: TableMetadata, selector
     with pytest.raises(InvalidTableError) as caught:
         select(metadata, **selector)
     assert (caught.value.cause, caught.value.rule) == (cause, rule)
-
-
-def test_lost_schema_does_not_matter_where_the_current_one_is_used_1_35() -> None:
-    selection = select(table(snapshots=[snapshot(30, 0, **{"schema-id": 7})]))
-    assert selection.schema.names() == ("c",)
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ class Fault:
 
     file: below `harness/`. before: text that occurs once in it; after: what stands there instead. test: the file of
     tests, or the test, that catches it, where neither scenarios nor properties reach, or where they reach by chance.
+    seen: the report of a reader that had the fault.
     """
 
     name: str
@@ -18,6 +19,7 @@ class Fault:
     before: str
     after: str
     test: str | None = None
+    seen: str | None = None
 
 
 STATES = "tests/exhaustive/test_states.py"
@@ -937,5 +939,158 @@ FAULTS = (
         '        number = "row_number() OVER (PARTITION BY file_index ORDER BY n) - 1 AS file_row_number"\n'
         '        return f"(SELECT * EXCLUDE (n), {number} FROM {kept})"\n',
         test=f"{HISTORIES}[iceberg-2]",
+    ),
+    # What readers lost rows by in 2024 to 2026, with the reports.
+    Fault(
+        "a prefix longer than the truncated value decides which rows do not start with it",
+        "metadata/iceberg/skipping.py",
+        "return Constant(True) if part.negated else Comparison(target, Op.EQ, part.prefix[:width])",
+        "return Comparison(target, Op.NE if part.negated else Op.EQ, part.prefix[:width])",
+        seen="apache/iceberg-python#3493, apache/iceberg-go#1192",
+    ),
+    Fault(
+        "a column whose nulls nobody counted has none",
+        "metadata/iceberg/skipping.py",
+        "has_nulls=~(counted_nulls & (nulls.values == 0)),",
+        "has_nulls=counted_nulls & (nulls.values != 0),",
+        seen="duckdb/duckdb-iceberg#782",
+    ),
+    Fault(
+        "bounds of floats are taken for bounds of NaN",
+        "metadata/iceberg/skipping.py",
+        "has_nans=~(counted_nans & (nan_count == 0)),",
+        "has_nans=np.zeros_like(known),",
+        seen="ClickHouse/ClickHouse#118112",
+    ),
+    Fault(
+        "inverted bounds are taken for bounds",
+        "metadata/iceberg/skipping.py",
+        "lower, upper = without_contradictions(*(decode_bounds(bound, column.type) for bound in encoded))",
+        "lower, upper = (decode_bounds(bound, column.type) for bound in encoded)",
+        seen="ClickHouse/ClickHouse#116499",
+    ),
+    Fault(
+        "files of older specs are judged by the newest",
+        "metadata/iceberg/skipping.py",
+        "[spec not in tests or tests[spec](values) for",
+        "[spec not in tests or tests[max(tests)](values) for",
+        seen="trinodb/trino#18580",
+    ),
+    Fault(
+        "summaries without bounds say that there are no values",
+        "metadata/iceberg/summaries.py",
+        "        return ColumnStats()\n",
+        "        return ColumnStats(null_count=1, value_count=1)\n",
+        seen="ClickHouse/ClickHouse#118905, ClickHouse/ClickHouse#119514",
+    ),
+    Fault(
+        "global equality deletes hit files of their own sequence number",
+        "metadata/iceberg/deletes.py",
+        "(first_equality_delete(deletes.numbers, number) for deletes in (scope, self.everywhere))",
+        "(first(d.numbers, number) for first, d in "
+        "((first_equality_delete, scope), (first_position_delete, self.everywhere)))",
+        seen="apache/iceberg-rust#1759",
+    ),
+    Fault(
+        "entries of deleted files take row ids",
+        "metadata/iceberg/manifests.py",
+        "        if status is Status.DELETED and self._live_only:\n            return None\n",
+        "        if status is Status.DELETED and self._live_only:\n"
+        '            self._row_id(Status.ADDED, None, file[4], "")\n            return None\n',
+        seen="apache/iceberg-go#1295, apache/paimon#9245",
+    ),
+    Fault(
+        "a branch is shown in the schema of its head",
+        "metadata/iceberg/source.py",
+        "metadata.current_schema if is_branch else _schema_of(metadata, snapshot)",
+        "_schema_of(metadata, snapshot)",
+        seen="trinodb/trino#30970",
+    ),
+    Fault(
+        "names of nested fields are not mapped",
+        "metadata/plan/projection.py",
+        "            name = stored_name(wanted)\n",
+        '            name = wanted.name if "." in path else stored_name(wanted)\n',
+        seen="apache/gluten#4530",
+    ),
+    Fault(
+        "a column that its name does not find is found by its id",
+        "metadata/plan/projection.py",
+        "            found = by_name(name, level)\n",
+        "            found = by_name(name, level) or by_id(wanted.id, level)\n",
+        seen="lakehq/sail#2266",
+    ),
+    Fault(
+        "maxima of timestamps are taken as they are",
+        "metadata/delta/bounds.py",
+        "max(value, _MODERN_US) + _MS_US",
+        "max(value, _MODERN_US)",
+        seen="delta-io/delta-kernel-rs#1002",
+    ),
+    Fault(
+        "bounds whose offset was cut to minutes are taken as they are",
+        "metadata/delta/bounds.py",
+        "None if value is None or value < _MODERN_US else value if value >= 0 else value - _MS_US",
+        "None if value is None else value if value >= 0 else value - _MS_US",
+        seen="delta-io/delta#5249",
+    ),
+    Fault(
+        "time travel goes by the times of files, whatever commits say",
+        "metadata/delta/commit_times.py",
+        "        older, recent = self._eras()\n        if self.in_commit is not None and (",
+        "        older, recent = self._eras()\n        every = [*older, *recent]\n"
+        "        return self._latest_at(time_ms, every, _adjusted(self.listing, every).__getitem__, after_latest)\n"
+        "        if self.in_commit is not None and (",
+        seen="delta-io/delta#4294",
+    ),
+    Fault(
+        "escapes in paths are not decoded",
+        "metadata/delta/paths.py",
+        'return unquote_to_bytes(recorded).decode("utf-8")',
+        "return recorded",
+        seen="delta-io/delta-rs#1896",
+    ),
+    Fault(
+        "an empty text is a null partition value of texts, too",
+        "metadata/delta/partition_values.py",
+        "        case dt.StringType():\n            return text\n",
+        "        case dt.StringType():\n            return text or None\n",
+        seen="duckdb/duckdb-delta#342",
+    ),
+    Fault(
+        "the name of Hive's default partition is a null value",
+        "metadata/delta/partition_values.py",
+        "    if text is None:\n        return None\n",
+        '    if text is None or text == "__HIVE_DEFAULT_PARTITION__":\n        return None\n',
+        seen="apache/iceberg#15332",
+    ),
+    Fault(
+        "the last row of a file is in no set of all its rows",
+        "metadata/delta/changes.py",
+        "everything.add_range(0, self.rows[file.physical])",
+        "everything.add_range(0, self.rows[file.physical] - 1)",
+        seen="trinodb/trino#23229",
+    ),
+    Fault(
+        "rows that another vector brings back are no changes",
+        "metadata/delta/change_files.py",
+        "            if before is not None:\n",
+        "            if before is not None and after is None:\n",
+        seen="delta-io/delta#1701",
+    ),
+    Fault(
+        "removed files are no changes",
+        "metadata/delta/change_files.py",
+        "        if added is None and removed.data_changed:\n",
+        "        if False:\n",
+        seen="delta-io/delta-rs#2579",
+    ),
+    Fault(
+        "files that were only rearranged are changes",
+        "metadata/delta/change_files.py",
+        "        if key not in removes and added.data_changed:\n",
+        "        if key not in removes:\n",
+        test="tests/delta/test_changes.py",
+        seen="feldera/feldera#6154",
     ),
 )

@@ -9,8 +9,8 @@ from typing import Any
 import fastavro
 import pytest
 
-from harness.metadata.model.schema import DecimalType, IntegerType, StringType, TimestampType, UuidType
-from harness.testing.oracle.engine.avro_file import UnsupportedAvroError, open_avro
+from harness.testing.oracle.avro import UnsupportedAvroError, open_avro
+from harness.testing.oracle.types import STRING, UUID, DecimalType, IntegerType, TimestampType
 
 
 def container(fields: list[Any], rows: list[Any], codec: str = "null", **more: Any) -> bytes:
@@ -64,9 +64,9 @@ def test_codecs_and_blocks(codec: str) -> None:
 
 TYPES = {
     "id": ("int", {"field-id": 7}, IntegerType(32), 7),
-    "no id": ("string", {}, StringType(), None),
+    "no id": ("string", {}, STRING, None),
     "decimal": (DECIMAL, {}, DecimalType(5, 2), None),
-    "uuid": ({"type": "fixed", "name": "u", "size": 16, "logicalType": "uuid"}, {}, UuidType(), None),
+    "uuid": ({"type": "fixed", "name": "u", "size": 16, "logicalType": "uuid"}, {}, UUID, None),
     "micros": (
         {"type": "long", "logicalType": "timestamp-micros", "adjust-to-utc": True},
         {},
@@ -74,7 +74,7 @@ TYPES = {
         None,
     ),
     "local": ({"type": "long", "logicalType": "local-timestamp-millis"}, {}, TimestampType("ms"), None),
-    "misplaced": ({"type": "string", "logicalType": "date"}, {}, StringType(), None),
+    "misplaced": ({"type": "string", "logicalType": "date"}, {}, STRING, None),
 }
 
 

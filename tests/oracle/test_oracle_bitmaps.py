@@ -9,7 +9,7 @@ from collections.abc import Iterable
 import pytest
 from pyroaring import BitMap, BitMap64
 
-from harness.testing.oracle.engine.bitmaps import delta_vector, puffin_vector
+from harness.testing.oracle.bitmaps import delta_vector, puffin_vector
 
 MAGIC = b"\xd1\xd3\x39\x64"
 

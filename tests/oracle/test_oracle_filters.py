@@ -12,27 +12,28 @@ import pyarrow as pa
 import pytest
 
 from harness.engines.duckdb.instance import connect
-from harness.errors import EngineError, UnsupportedError
-from harness.metadata.filters.parse import parse_filter
-from harness.metadata.model.schema import (
-    BinaryType,
-    BooleanType,
-    DateType,
+from harness.engines.oracle_filters import parse
+from harness.errors import EngineError, RequestError, UnsupportedError
+from harness.testing.oracle.files import values_of
+from harness.testing.oracle.filters import filter_of
+from harness.testing.oracle.types import (
+    BINARY,
+    BOOLEAN,
+    DATE,
+    STRING,
+    UUID,
     DecimalType,
     Field,
     FloatType,
     IntegerType,
     Schema,
-    StringType,
     StructType,
     TimestampType,
     TimeType,
     Type,
-    UuidType,
     arrow_type,
+    named,
 )
-from harness.testing.oracle.engine.filters import compile_filter
-from harness.testing.oracle.engine.stored import values_of
 
 NAN, INF = float("nan"), float("inf")
 COLUMNS: dict[str, tuple[Type, list[Any]]] = {
@@ -42,9 +43,9 @@ COLUMNS: dict[str, tuple[Type, list[Any]]] = {
     "f": (FloatType(32), [1.5, NAN, -0.0, None, INF]),
     "d": (FloatType(64), [1.1, NAN, 0.0, None, -INF]),
     "n": (DecimalType(9, 2), [Decimal("1.10"), Decimal("-9999999.99"), Decimal("0.00"), None, Decimal("2.50")]),
-    "t": (StringType(), ["a", "", "ä%", None, "z_\n"]),
-    "b": (BooleanType(), [True, False, True, None, False]),
-    "day": (DateType(), [dt.date(2020, 1, 1), dt.date(1969, 12, 31), dt.date(1, 1, 1), None, dt.date(9999, 12, 31)]),
+    "t": (STRING, ["a", "", "ä%", None, "z_\n"]),
+    "b": (BOOLEAN, [True, False, True, None, False]),
+    "day": (DATE, [dt.date(2020, 1, 1), dt.date(1969, 12, 31), dt.date(1, 1, 1), None, dt.date(9999, 12, 31)]),
     "ts": (
         TimestampType(),
         [dt.datetime(2020, 1, 1), dt.datetime(1969, 12, 31, 23, 59, 59, 999999), dt.datetime(1, 1, 1), None, None],
@@ -52,8 +53,8 @@ COLUMNS: dict[str, tuple[Type, list[Any]]] = {
     "tz": (TimestampType("us", utc=True), [dt.datetime(2020, 1, 1), None, dt.datetime(1600, 1, 1), None, None]),
     "ns": (TimestampType("ns"), [1_577_836_800_000_000_001, -1, None, 0, 10**9]),
     "clock": (TimeType(), [dt.time(10), dt.time(0), dt.time(23, 59, 59, 999999), None, None]),
-    "u": (UuidType(), [uuid.UUID(int=1).bytes, uuid.UUID(int=2**127).bytes, None, None, None]),
-    "x": (BinaryType(), [b"", b"\x00", b"\xff", None, b"a"]),
+    "u": (UUID, [uuid.UUID(int=1).bytes, uuid.UUID(int=2**127).bytes, None, None, None]),
+    "x": (BINARY, [b"", b"\x00", b"\xff", None, b"a"]),
 }
 SCHEMA = Schema(
     fields=(
@@ -218,7 +219,7 @@ REFUSED = [
 def arrays() -> dict[str, pa.Array]:
     made = {}
     for name, (type_, values) in COLUMNS.items():
-        if isinstance(type_, UuidType):
+        if type_ == UUID:
             made[name] = pa.ExtensionArray.from_storage(pa.uuid(), pa.array(values, pa.binary(16)))
         else:
             made[name] = pa.array(values, arrow_type(type_))
@@ -229,12 +230,21 @@ def stored_rows() -> list[dict[int, Any]]:
     columns = []
     for f, array in zip(SCHEMA.fields, arrays().values(), strict=True):
         values = values_of(array)
-        if isinstance(f.type, StringType):
+        if f.type == STRING:
             values = [None if v is None else v.decode() for v in values]
         if isinstance(f.type, StructType):
             values = [None if v is None else {51: v[0]} for v in values]
         columns.append(values)
     return [{f.id: v for f, v in zip(SCHEMA.fields, row, strict=True)} for row in zip(*columns, strict=True)]
+
+
+def compiled(where: str) -> Any:
+    def find(name: str) -> Field:
+        found = named(name, SCHEMA.fields)
+        assert found is not None
+        return found
+
+    return filter_of(parse(where), find).evaluate
 
 
 @pytest.fixture(scope="module")
@@ -246,7 +256,7 @@ def connection() -> Any:
 
 @pytest.mark.parametrize("where", CONDITIONS)
 def test_conditions_mean_what_they_mean_on_duckdb(connection: Any, where: str) -> None:
-    condition = compile_filter(parse_filter(where, SCHEMA))
+    condition = compiled(where)
     expected = connection.execute(f"SELECT CAST({where} AS BOOLEAN) FROM rows").fetchall()
     assert [condition(row) for row in stored_rows()] == [value for (value,) in expected]
 
@@ -264,7 +274,7 @@ def test_conditions_mean_what_they_mean_on_duckdb(connection: Any, where: str) -
     ],
 )
 def test_what_fails_on_duckdb_fails(connection: Any, where: str) -> None:
-    condition = compile_filter(parse_filter(where, SCHEMA))
+    condition = compiled(where)
     with pytest.raises(duckdb.Error):
         connection.execute(f"SELECT {where} FROM rows").fetchall()
     with pytest.raises(EngineError, match="Cannot evaluate the filter"):
@@ -274,4 +284,12 @@ def test_what_fails_on_duckdb_fails(connection: Any, where: str) -> None:
 @pytest.mark.parametrize("where", REFUSED)
 def test_what_the_oracle_does_not_know_it_refuses(where: str) -> None:
     with pytest.raises(UnsupportedError, match="Cannot evaluate the filter: the oracle does not"):
-        compile_filter(parse_filter(where, SCHEMA))
+        compiled(where)
+
+
+@pytest.mark.parametrize(
+    "where", ["", "i =", "i = 1)", "(i = 1", "i = 'a", "CAST(i AS", "count(*) > 1", "i = ?", "NOT"]
+)
+def test_what_is_no_condition_on_a_row_is_an_error_of_the_request(where: str) -> None:
+    with pytest.raises(RequestError):
+        compiled(where)

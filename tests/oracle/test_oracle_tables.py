@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ast
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +11,6 @@ import pytest
 
 import harness
 from harness.engines.registry import find_engine
-from harness.testing.oracle.engine import reading as oracle
 from harness.testing.writing.delta.builder import DeltaTable
 from harness.testing.writing.iceberg.builder import IcebergTable, truncate
 
@@ -73,16 +70,6 @@ def test_an_equality_delete_stays_in_its_partition(tmp_path: Path) -> None:
     t.append(*(t.write_data([{"p": p, "k": 1}], partition={"p": p}) for p in (1, 2)))
     t.commit(add=[t.write_equality_deletes(["k"], [{"k": 1}], partition={"p": 1})])
     assert rows(tmp_path / "t") == [(2, 1)]
-
-
-def test_deletion_vectors_are_decoded_by_the_oracle_itself(tmp_path: Path) -> None:
-    t = iceberg(tmp_path, {"id": "long"}, format_version=3)
-    f = t.write_data([{"id": i} for i in range(6)])
-    t.append(f)
-    t.commit(add=[*t.write_deletion_vectors({f: [0, 4]})])
-    plan = harness.open_table(str(tmp_path / "t")).snapshot().plan()
-    blind = replace(plan, load_positions=lambda _: {})
-    assert sorted(oracle.to_arrow(blind)["id"].to_pylist()) == [1, 2, 3, 5]
 
 
 def test_columns_added_renamed_widened_and_dropped(tmp_path: Path) -> None:
@@ -152,27 +139,3 @@ def test_damaged_and_missing_files_are_named(tmp_path: Path) -> None:
     path.unlink()
     with pytest.raises(harness.MissingFileError, match=path.name):
         rows(tmp_path / "t")
-
-
-def test_it_shares_nothing_with_the_other_engines() -> None:
-    """Below the plan: no engine's modules, no resolution of columns, and of the file readers only variants."""
-    allowed = {
-        "harness.metadata.files",
-        "harness.metadata.files.variant",
-        "harness.metadata.plan.projection",
-        "harness.metadata.plan.scan_plan",
-        "harness.metadata.filters.predicate",
-    }
-    allowed |= {
-        "harness.errors",
-        "harness.metadata.model.schema",
-        "harness.storage.stores",
-    }
-    for module in Path(oracle.__file__).parent.glob("*.py"):
-        for node in ast.walk(ast.parse(module.read_text("utf-8"))):
-            if not isinstance(node, ast.ImportFrom) or not (node.module or "").startswith("harness"):
-                continue
-            names = {node.module}
-            if node.module == "harness.metadata.model":
-                names = {f"{node.module}.{each.name}" for each in node.names}
-            assert names <= allowed or node.module.startswith("harness.testing.oracle.engine"), module.name

@@ -17,8 +17,7 @@ from test_metamorphic import assert_same
 
 from harness import MissingFileError, RequestError, UnsupportedError, open_table, pull
 from harness.engines.duckdb.instance import connect
-from harness.engines.registry import find_engine
-from harness.testing.oracle.planner.plan import plan_unpruned
+from harness.engines.oracle import read_apart
 from harness.testing.scenarios.model import Selector
 from harness.tools.anonymising.pseudonyms import Pseudonyms
 
@@ -57,8 +56,7 @@ def test_a_slice_gives_the_rows_of_its_source(engine, drawn, data) -> None:
                 assume(engine == "duckdb")  # Spark says that the filter has no certain meaning there
                 raise
             chosen = {"version" if drawn.format == "delta" else "snapshot_id": point} if at else {}
-            plan = plan_unpruned(str(directory), where=where, **chosen)
-            assert_same(expected, find_engine("oracle").to_arrow(plan))
+            assert_same(expected, read_apart(str(directory), where=where, **chosen))
 
 
 def _has_vacuumed(model, last: int) -> bool:
@@ -82,7 +80,7 @@ def test_an_exact_slice_has_no_other_rows(drawn, data) -> None:
             raise
         expected = open_table(address_of(history)).snapshot().to_arrow(where=where)
         assert_same(expected, open_table(directory).snapshot().to_arrow())
-        assert_same(expected, find_engine("oracle").to_arrow(plan_unpruned(str(directory))))
+        assert_same(expected, read_apart(str(directory)))
 
 
 @property_settings(2)
@@ -102,7 +100,7 @@ def test_an_anonymised_slice_gives_the_other_values_of_each_row(drawn, data) -> 
         expected = pa.Table.from_arrays([mask.column(column) for column in source.columns], schema=source.schema)
         slice_ = open_table(directory).snapshot()
         assert_same(expected, slice_.to_arrow())
-        assert_same(expected, find_engine("oracle").to_arrow(plan_unpruned(str(directory))))
+        assert_same(expected, read_apart(str(directory)))
         where = sql(data.draw(predicates(drawn.model.columns), "where"))
         found = slice_.to_arrow(where=where)
         with connect() as connection:

@@ -69,6 +69,27 @@ def test_a_slice_has_the_files_that_the_filter_needs_and_its_deletes(make, tmp_p
     assert (pulled.format, pulled.made) == (make.__name__, True)
 
 
+def plan_of(place: Path) -> list[dict]:
+    return harness.open_table(place).snapshot().plan().files.to_pylist()
+
+
+@pytest.mark.filterwarnings("ignore:Slice")
+@pytest.mark.parametrize("make", [iceberg, delta])
+def test_a_slice_lists_files_in_reverse_and_tells_no_bounds(make, tmp_path):
+    """A filter skips one of both files by its bounds, and by nothing else."""
+    make(tmp_path / "source")
+    for name, options in (("plain", {}), ("reverse", {"reverse": True}), ("bare", {"statistics": False})):
+        harness.pull(tmp_path / "source", tmp_path / name, **options)
+        assert rows(tmp_path / name) == rows(tmp_path / "source")
+    listed = {name: [Path(file["path"]).name for file in plan_of(tmp_path / name)] for name in ("plain", "reverse")}
+    assert listed["reverse"] == listed["plain"][::-1] != listed["plain"]
+    read = {
+        name: [harness.open_table(tmp_path / name).snapshot().plan(where=f"id = {i}").files.num_rows for i in (2, 12)]
+        for name in ("plain", "reverse", "bare")
+    }
+    assert read == {"plain": [1, 1], "reverse": [1, 1], "bare": [2, 2]}
+
+
 @pytest.mark.filterwarnings("ignore:Slice")
 def test_metadata_names_only_what_is_there(tmp_path):
     table = iceberg(tmp_path / "source")

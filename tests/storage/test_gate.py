@@ -14,11 +14,10 @@ import fsspec
 import pytest
 
 import harness
+from harness.engines import oracle
 from harness.errors import HarnessError, MissingFileError
 from harness.storage import gate
 from harness.storage.stores import Storage
-from harness.testing.oracle.engine import reading as oracle
-from harness.testing.oracle.planner.plan import plan_unpruned
 from harness.testing.writing.delta.builder import DeltaTable
 from harness.testing.writing.iceberg.builder import DataFileHandle, IcebergTable
 from harness.testing.writing.places import enclose
@@ -239,7 +238,7 @@ def read_by_both(location: Path) -> Iterator[Any]:
     """What harness and the oracle say."""
     for read in (
         lambda: harness.open_table(str(location)).snapshot().to_arrow(),
-        lambda: oracle.to_arrow(plan_unpruned(str(location))),
+        lambda: oracle.read_apart(str(location)),
     ):
         try:
             with warnings.catch_warnings(action="ignore", category=harness.HarnessWarning):  # a device is elsewhere

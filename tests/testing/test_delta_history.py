@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from harness import open_table
-from harness.errors import CorruptDeleteError, CorruptFileError, MissingFileError, RequestError
+from harness.errors import RequestError
 from harness.testing.scenarios.delta.features import DELTA_FEATURES
 from harness.testing.scenarios.delta.history import DeltaHistory
 from harness.testing.scenarios.evidence import evidence_of
@@ -41,83 +41,6 @@ def rows(history: DeltaHistory, **selector: Any) -> list[tuple[Any, ...]]:
 
 def log_files(history: DeltaHistory, pattern: str) -> list[str]:
     return sorted(p.name for p in (history.location / "_delta_log").glob(pattern))
-
-
-@pytest.mark.parametrize(
-    ("operations", "expected"),
-    [
-        pytest.param([], [(1, "x"), (2, "y")], id="append"),
-        pytest.param([{"delete-rows": {"a": [0]}}], [(2, "y")], id="delete-rows"),
-        pytest.param([{"delete-rows": {"a": {"ranges": [[0, 1]]}}}], [], id="delete-ranges"),
-        pytest.param([{"delete-rows": {"a": [0]}}, {"delete-rows": {"a": [1]}}], [], id="delete-rows-twice"),
-        pytest.param([{"remove": ["a"]}], [], id="remove"),
-        pytest.param([{"remove": ["a"]}, {"append": ["a"]}], [(1, "x"), (2, "y")], id="add-again"),
-        pytest.param([{"overwrite": [{"data": "b", "rows": [[3, None]]}]}], [(3, None)], id="overwrite"),
-        pytest.param(
-            [{"commit": {"delete-rows": {"a": [1]}, "add": [{"data": "b", "rows": [[2, "z"]]}]}}],
-            [(1, "x"), (2, "z")],
-            id="merge",
-        ),
-        pytest.param(
-            [{"append": [{"data": "b", "rows": {"count": 3, "from": 7, "row": ["{i}", "r{i}"], "except": [8]}}]}],
-            [(1, "x"), (2, "y"), (7, "r7"), (9, "r9")],
-            id="counted-rows",
-        ),
-        pytest.param([{"drop-column": "name"}], [(1,), (2,)], id="drop-column"),
-        pytest.param([{"add-column": {"name": "c", "type": "int"}}], [(1, "x", None), (2, "y", None)], id="add-column"),
-        pytest.param([{"move-column": {"path": "name", "to": 0}}], [("x", 1), ("y", 2)], id="move-column"),
-        pytest.param([{"checkpoint": None}, {"expire-log": 1}], [(1, "x"), (2, "y")], id="checkpoint"),
-        pytest.param([{"move-table": "deep/er"}], [(1, "x"), (2, "y")], id="move-table"),
-        pytest.param([{"commit": {"raw": ['{"remove":{"path":"{path a}","dataChange":true}}']}}], [], id="raw-line"),
-        pytest.param(
-            [{"commit": {"remove": [{"file": "a", "set": {"path": "file://{table}/part-00001.parquet"}}]}}],
-            [],
-            id="edited-removal",
-        ),
-    ],
-)
-def test_operations_give_rows(
-    tmp_path: Path, operations: list[dict[str, Any]], expected: list[tuple[Any, ...]]
-) -> None:
-    assert rows(built(tmp_path, [TWO_ROWS, *operations])) == expected
-
-
-@pytest.mark.parametrize(
-    ("kind", "pattern", "count"),
-    [
-        ("classic", "*1.checkpoint.parquet", 1),
-        ({"kind": "multi-part", "parts": 3}, "*.checkpoint.*.0000000003.parquet", 3),
-        ({"kind": "v2-json", "sidecars": 2}, "_sidecars/*", 2),
-        ({"kind": "v2-parquet", "sidecars": 0, "hint": False}, "*1.checkpoint.*-*.parquet", 1),
-        ({"kind": "classic", "version": 0}, "*0.checkpoint.parquet", 1),
-    ],
-    ids=["classic", "multi-part", "v2-json", "v2-parquet", "older-version"],
-)
-def test_checkpoints_are_written(tmp_path: Path, kind: Any, pattern: str, count: int) -> None:
-    history = built(tmp_path, [TWO_ROWS, {"checkpoint": kind}], features=["v2Checkpoint"])
-    assert len(log_files(history, pattern)) == count
-    hinted = not isinstance(kind, dict) or kind.get("hint", True)
-    assert log_files(history, "_last*") == (["_last_checkpoint"] if hinted else [])
-
-
-@pytest.mark.parametrize(
-    ("operation", "error"),
-    [
-        pytest.param({"break": {"delete": "a"}}, MissingFileError, id="delete-label"),
-        pytest.param({"break": {"truncate": "commit 2", "to": -9}}, CorruptFileError, id="truncate-commit"),
-        pytest.param({"break": {"corrupt": "vectors", "at": -1}}, CorruptDeleteError, id="corrupt-vector"),
-        pytest.param({"break": {"delete": "**/*.bin"}}, MissingFileError, id="delete-pattern"),
-        pytest.param(
-            {"break": {"write": "_delta_log/00000000000000000002.json", "text": "{"}}, CorruptFileError, id="write"
-        ),
-    ],
-)
-def test_broken_tables_are_refused(tmp_path: Path, operation: dict[str, Any], error: type[Exception]) -> None:
-    history = built(tmp_path, [TWO_ROWS, {"delete-rows": {"a": [0]}}])
-    assert rows(history) == [(2, "y")]
-    history.apply(operation)
-    with pytest.raises(error):
-        rows(history)
 
 
 def test_damage_leaves_the_time_of_a_commit(tmp_path: Path) -> None:

@@ -15,9 +15,9 @@ import pytest
 from scenario_text import dump
 
 from harness.engines import union_arms
+from harness.engines.oracle import read_apart
 from harness.engines.registry import find_engine
 from harness.testing.conformance.results import first_match, read_list
-from harness.testing.oracle.planner.plan import plan_unpruned
 from harness.testing.scenarios.building import build
 from harness.testing.scenarios.evidence import evidence_of
 from harness.testing.scenarios.features import missing_features
@@ -67,7 +67,7 @@ def disagreements(engine, made):
 
 
 def asked(expectation, engine):
-    """What is asked of the engine: the oracle's planner finds faults in words of its own."""
+    """What is asked of the engine: the oracle finds faults in words of its own."""
     expected = expectation.expected
     if engine != "oracle" or not isinstance(expected, ExpectedError):
         return expectation
@@ -75,12 +75,12 @@ def asked(expectation, engine):
 
 
 def read(made, engine, expectation):
-    """The rows; the oracle's planner knows no changes, which it reads by harness's plan."""
+    """The rows; the oracle knows no changes, which it reads by harness's plan."""
     at = asdict(expectation.at)
     if engine != "oracle" or at.pop("changes"):
         return find_engine(engine).to_arrow(made.plan_of(expectation.number))
     shown = {"columns": expectation.columns, "where": expectation.where}
-    return find_engine(engine).to_arrow(plan_unpruned(made.built.address, **at, **shown, **expectation.opening))
+    return read_apart(made.built.address, **at, **shown, **expectation.opening)
 
 
 def test_dumped_scenarios_read_back_equal():

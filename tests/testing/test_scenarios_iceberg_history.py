@@ -42,19 +42,6 @@ def test_set_changes_bounds_and_counts_by_column(tmp_path):
     assert data_file["record_count"] == 5
 
 
-def test_overwrite_removes_all_that_is_live(tmp_path):
-    deletes = {"commit": {"add": [{"equality-deletes": ["id"], "rows": [[1]], "label": "d"}]}}
-    history = _history(tmp_path, deletes, {"overwrite": [{"data": "b", "rows": [[3, "z"]]}]})
-    live = [e for m in history.table.manifests().values() for e in m.records if e["status"] != 2]
-    assert [e["data_file"]["file_path"] for e in live] == [history.labels["b"]]
-
-
-def test_a_sequence_number_by_label(tmp_path):
-    new = {"compact": {"files": [{"data": "b", "rows": [[1, "x"]]}], "remove": ["a"], "sequence-number": "first"}}
-    history = _history(tmp_path, {"append": [{"data": "c", "rows": [[3, "z"]]}]}, new)
-    assert _entry(history, "b")["sequence_number"] == 1
-
-
 def test_selectors_become_ids(tmp_path):
     history = _history(tmp_path)
     snapshot = history.table.snapshots[0]

@@ -68,6 +68,7 @@ def to_json(batch: Batch) -> str:
                 "name": entry.name,
                 "outcome": entry.outcome.value,
                 "message": entry.message,
+                "asked": entry.asked,
                 "left_seconds": entry.left_seconds,
                 "right_seconds": entry.right_seconds,
                 "comparison": entry.document,

@@ -252,7 +252,7 @@ class _Scan:
         self, statistics: FilesStatistics, kept: npt.NDArray[np.int64], columns: Sequence[Field]
     ) -> Mapping[int, ColumnBounds]:
         """The log's bounds of columns in the kept files; none where a part of the log cannot be read."""
-        if self.source.options.prune is Prune.OFF:
+        if not self.source.options.prune.by_statistics:
             return {}
         wanted = leaves(self.snapshot.columns.schema, (f.id for f in columns))
         try:
@@ -276,7 +276,9 @@ class _Scan:
             return np.zeros(statistics.files.num_rows, dtype=np.int8)
         from harness.metadata.delta.skipping import skip_files
 
-        return skip_files(statistics, partitions, self.snapshot.columns.schema, condition.predicate)
+        by_statistics = self.source.options.prune.by_statistics
+        schema = self.snapshot.columns.schema
+        return skip_files(statistics, partitions, schema, condition.predicate, by_statistics=by_statistics)
 
     def _check_metadata_columns(self, used: set[str]) -> None:
         if "_last_updated_sequence_number" in used:

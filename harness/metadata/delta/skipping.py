@@ -82,13 +82,20 @@ def _counts(values: Sequence[int | None] | pa.Array) -> Numbers:
     return Numbers(found.values, found.known & (found.values >= 0))
 
 
-def skip_files(files: FilesStatistics, partitions: PartitionTuples, schema: Schema, predicate: Predicate) -> Verdicts:
+def skip_files(
+    files: FilesStatistics,
+    partitions: PartitionTuples,
+    schema: Schema,
+    predicate: Predicate,
+    *,
+    by_statistics: bool = True,
+) -> Verdicts:
     """A verdict on each file: KEPT, BY_PARTITION or BY_STATISTICS. partitions: the partition tuples of these files."""
     residuals = [bind(predicate, values) for values in partitions.tuples]
     decided = np.array([BY_PARTITION if r == Constant(False) else KEPT for r in residuals], dtype=np.int8)
     verdicts: Verdicts = decided[partitions.indexes] if residuals else np.zeros(files.files.num_rows, dtype=np.int8)
     open_ = np.array([not isinstance(residual, Constant) for residual in residuals], dtype=np.bool_)
-    if not open_.any():
+    if not open_.any() or not by_statistics:
         return verdicts
     places = np.flatnonzero(open_[partitions.indexes])
     ids = frozenset[int]().union(*(fields_of(residual) for residual in residuals))

@@ -99,7 +99,7 @@ class DeleteIndex:
         """
         live = [entry for entry in entries if entry.status is not Status.DELETED]
         for entry in live:
-            _check_entry(entry, format_version)
+            check_entry(entry, format_version)
         equality = tuple(entry for entry in live if entry.file.content is Content.EQUALITY_DELETES)
         positions = [entry for entry in live if entry.file.content is Content.POSITION_DELETES]
         files = [entry for entry in positions if entry.file.format != "puffin"]
@@ -166,7 +166,8 @@ class DeleteIndex:
                     yield entry
 
 
-def _check_entry(entry: ManifestEntry, format_version: int) -> None:
+def check_entry(entry: ManifestEntry, format_version: int) -> None:
+    """Refuses a delete entry that lacks what its kind needs (4.16, 4.17, 4.23). Raises as `DeleteIndex.build`."""
     if format_version < 2:
         message = (
             f"A table of format version {format_version} has a live delete file, expected version 2 or later."

@@ -27,7 +27,6 @@ from harness.metadata.iceberg.source import ScanSource, Spellings, authorities, 
 from harness.metadata.iceberg.values import Partitions
 from harness.metadata.model.arrow_values import array_of, distinct, first_repeated, from_numpy, to_numpy
 from harness.metadata.model.schema import Field, Schema
-from harness.metadata.plan.read_options import Prune
 from harness.metadata.plan.scan_plan import (
     FILES,
     EqualityDelete,
@@ -260,7 +259,7 @@ class _Scopes:
 
     def _narrowed(self, files: DataFiles, hits: Sequence[tuple[int, ...]]) -> Iterator[tuple[int, tuple[int, ...]]]:
         """The first files with the deletes that may hit some row of them, by their key bounds (iceberg 4.9)."""
-        if self.source.options.prune is Prune.OFF:
+        if not self.source.options.prune.by_statistics:
             return
         checks = np.cumsum([len(deletes) for deletes in hits])
         places = [i for i in np.flatnonzero(checks <= _BOUND_CHECKS).tolist() if hits[i]]

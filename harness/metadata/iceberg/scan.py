@@ -218,7 +218,13 @@ class _Scan:
             return None
         from harness.metadata.iceberg.skipping import skip_files
 
-        return partial(skip_files, specs=self.source.metadata.specs, schema=self.schema, condition=condition)
+        return partial(
+            skip_files,
+            specs=self.source.metadata.specs,
+            schema=self.schema,
+            condition=condition,
+            by_statistics=self.source.options.prune.by_statistics,
+        )
 
     def _dropped(self, files: DataFiles, condition: Filter) -> npt.NDArray[np.bool_]:
         """The files that a filter skips."""
@@ -232,7 +238,7 @@ class _Scan:
 
         The manifests are read once more: a plan keeps the statistics of the columns of its own filter alone.
         """
-        if self.source.options.prune is Prune.OFF:
+        if not self.source.options.prune.by_statistics:
             return {}
         wanted = frozenset(f.id for f in columns)
         wanted |= frozenset() if condition is None else fields_of(condition.predicate)

@@ -399,7 +399,14 @@ def may_hold(files: DataFiles, nested: frozenset[int], predicate: Predicate, pla
     return kept
 
 
-def skip_files(data: DataFiles, specs: Mapping[int, PartitionSpec], schema: dt.Schema, condition: Filter) -> Verdicts:
+def skip_files(
+    data: DataFiles,
+    specs: Mapping[int, PartitionSpec],
+    schema: dt.Schema,
+    condition: Filter,
+    *,
+    by_statistics: bool = True,
+) -> Verdicts:
     """A verdict on each file: KEPT, BY_PARTITION or BY_STATISTICS.
 
     A record count of 0 decides nothing: counts are wrong in real tables, and opening an empty file costs little. This
@@ -414,6 +421,8 @@ def skip_files(data: DataFiles, specs: Mapping[int, PartitionSpec], schema: dt.S
     tuples = zip(data.specs_of_tuples(), data.tuples, strict=True)
     may_match = np.array([spec not in tests or tests[spec](values) for spec, values in tuples], dtype=np.bool_)
     verdicts[~may_match[to_numpy(data.table.column("tuple"))]] = BY_PARTITION
+    if not by_statistics:
+        return verdicts
     places = np.flatnonzero(verdicts == KEPT)
     held = may_hold(data, nested_columns(schema), decidable(condition.predicate, schema), places)
     verdicts[places[~held]] = BY_STATISTICS

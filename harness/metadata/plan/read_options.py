@@ -20,13 +20,19 @@ from harness.storage.records import dataclass
 class Prune(enum.Enum):
     """The things that planning may skip.
 
-    OFF: nothing. FILES: data files that cannot hold a wanted row, by partition and statistics. ALL: Iceberg's manifests
-    too, by those of their summaries that are trusted (iceberg 3.9).
+    OFF: nothing. PARTITION: data files that cannot hold a wanted row by their partition. FILES: those by statistics
+    too. ALL: Iceberg's manifests too, by those of their summaries that are trusted (iceberg 3.9).
     """
 
     OFF = "off"
+    PARTITION = "partition"
     FILES = "files"
     ALL = "all"
+
+    @property
+    def by_statistics(self) -> bool:
+        """True if statistics of columns may skip files and hold deletes back."""
+        return self in (Prune.FILES, Prune.ALL)
 
 
 def parse_prune(text: str) -> Prune:
@@ -38,8 +44,8 @@ def parse_prune(text: str) -> Prune:
         raise RequestError(f"Invalid option prune={text!r}: expected one of {expected}", options=("prune",)) from None
 
 
-# A catalog's answer about the commits of a Delta table that it manages (frontier F4.4). It stands here, as the oracle
-# takes it too, which imports neither format.
+# A catalog's answer about the commits of a Delta table that it manages (frontier F4.4). It stands here, as the oracle's
+# adapter takes it too, which imports neither format.
 #
 #     answer = catalog_answer(9, ["00000000000000000008.7d17ac10-5cc3-401b-bd1a-9c82dd2ea032.json", (9, b"…")])
 

@@ -112,8 +112,6 @@ class EqualityDelete:
 class PositionDelete:
     """A source of deleted positions, for display; the positions come from `ScanPlan.load_positions`.
 
-    An engine may also read them itself, where `physical` says from what: the oracle does.
-
     kind: `position delete file`, or `deletion vector`. path: as recorded.
     offset, length: the blob in the file, in bytes; None for a whole file.
     record_count: deleted positions in it, None if unknown.

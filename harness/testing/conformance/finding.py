@@ -16,7 +16,7 @@ from pathlib import Path
 from harness.engines.registry import engine_names, start_engines
 from harness.errors import RequestError
 from harness.testing.conformance.own import OwnReader, ReaderUnderTest
-from harness.testing.conformance.readers import READERS, SCRIPT, interpreter_of
+from harness.testing.conformance.readers import PROGRAMS, READERS, SCRIPT, interpreter_of, program_of
 from harness.testing.conformance.workers import NOT_INSTALLED, Worker
 
 GROUP = "harness.readers"
@@ -45,7 +45,7 @@ class Places:
 
 def known_engines() -> tuple[str, ...]:
     """The names of all engines that can be asked for by name."""
-    return tuple(dict.fromkeys([*engine_names(), *READERS, *sorted(_entry_points())]))
+    return tuple(dict.fromkeys([*engine_names(), *READERS, *PROGRAMS, *sorted(_entry_points())]))
 
 
 def check_names(names: Mapping[str, object]) -> None:
@@ -76,6 +76,8 @@ def open_engine(name: str, places: Places, resources: ExitStack) -> ReaderUnderT
         name = program["name"] or Path(command[0]).stem
     elif name in READERS:
         command = [interpreter_of(READERS[name], places.pythons), str(SERVER), str(SCRIPT), name]
+    elif name in PROGRAMS:
+        command = [program_of(name)]
     else:
         target = name if ":" in name else _entry_points().get(name)
         if target is None:

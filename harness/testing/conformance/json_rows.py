@@ -64,7 +64,9 @@ def read_rows(path: Path, wanted: pa.Schema | None = None, *, is_json: bool = Fa
         if is_json:
             return json_lines_table(data.decode(), wanted)
         opener = pa.ipc.open_file if data.startswith(b"ARROW1") else pa.ipc.open_stream
-        return opener(pa.py_buffer(data)).read_all()
+        rows = opener(pa.py_buffer(data)).read_all()
+        rows.validate(full=True)  # of another program's rows, lengths and texts may be wrong, which ends a process
+        return rows
     except (OSError, ValueError, TypeError, KeyError, ArithmeticError, RecursionError, pa.ArrowException) as error:
         raise RequestError(f"Cannot read the rows: {error}", file=str(path)) from error
 
@@ -72,7 +74,7 @@ def read_rows(path: Path, wanted: pa.Schema | None = None, *, is_json: bool = Fa
 def json_lines_table(text: str, wanted: pa.Schema | None) -> pa.Table:
     """The table of rows that are JSON objects, one a line, with values as `json_lines_of` writes them.
 
-    wanted: the types of the columns, by name; None: only the number of rows is known, and so are the columns' names.
+    wanted: the types of the columns, by name. A column without one is JSON text.
 
     Raises ValueError, TypeError, ArithmeticError, pyarrow.ArrowException: a line is no object, or a value does not fit
     its type.
@@ -86,7 +88,7 @@ def json_lines_table(text: str, wanted: pa.Schema | None) -> pa.Table:
     for name in names:
         values = [row[name] if name in row else _absent(name, row) for row in rows]
         type_ = wanted.field(name).type if wanted is not None and name in known else None
-        columns[name] = pa.array(values) if type_ is None else _array(values, type_)
+        columns[name] = pa.array(map(json.dumps, values)) if type_ is None else _array(values, type_)
     return pa.table(columns) if columns else pa.table({"": pa.nulls(len(rows))}).select([])
 
 

@@ -9,8 +9,11 @@ from __future__ import annotations
 import atexit
 import os
 import re
+from collections.abc import Mapping
 from contextlib import ExitStack
+from dataclasses import asdict
 from functools import cache
+from typing import Any
 
 import pyarrow as pa
 import sqlglot
@@ -28,6 +31,7 @@ from harness.table import open_table
 from harness.testing.conformance.finding import Places, open_engine
 from harness.testing.conformance.judging import recoded
 from harness.testing.conformance.own import At, TableAt
+from harness.testing.conformance.protocol import predicate
 from harness.testing.conformance.workers import Worker
 
 _WORKERS = ExitStack()
@@ -67,10 +71,27 @@ class OtherEngine:
         declines, or the plan is of changes, or of a table before its first snapshot that has one now. EngineError: the
         reader refuses the table, crashes, hangs, or gives no rows that Arrow can read.
         """
+        return self.read(plan, {})
+
+    def options(self) -> frozenset[str]:
+        """The options that the reader says it takes."""
+        return self.worker.options()
+
+    def read(self, plan: ScanPlan, options: Mapping[str, Any]) -> pa.Table:
+        """The rows, under options of the protocol; `union` holds plans. Raises as `to_arrow`."""
         columns = tuple(field.name for field in plan.columns)
         wanted = pa.schema([arrow_field(field) for field in plan.columns])
-        rows = self.worker.read(self._table(plan), columns=columns, where=_plain(plan.filter), wanted=wanted)
+        asked = dict(options)
+        if "union" in asked:
+            asked["union"] = [self._part(each) for each in asked["union"]]
+        rows = self.worker.read(
+            self._table(plan), columns=columns, where=_plain(plan.filter), wanted=wanted, options=asked
+        )
         return recoded(rows, wanted)[0]
+
+    def _part(self, plan: ScanPlan) -> dict[str, Any]:
+        at, where = self._table(plan).at, _plain(plan.filter)
+        return {"at": None if at is None else asdict(at), "where": where, "predicate": predicate(where)}
 
     def count(self, plan: ScanPlan) -> int:
         """The number of rows, as the reader counts them. Raises as `to_arrow`."""

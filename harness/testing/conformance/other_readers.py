@@ -12,7 +12,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache, partial
 from importlib.metadata import version as installed
@@ -33,12 +33,15 @@ class SparkRefusal(Exception):
 
 
 _Columns: TypeAlias = "tuple[str, ...] | None"
-_Read: TypeAlias = "Callable[[SimpleNamespace, _Columns, str | None], Any]"
-_Select: TypeAlias = "Callable[[str], str]"
-"""The statement over a table, which is named so in it."""
+_Read: TypeAlias = "Callable[..., Any]"
+"""The rows of a table, columns and a condition; options of the protocol by keyword."""
+_Select: TypeAlias = "Callable[[list[str]], str]"
+"""The statement over tables, which are named so in it."""
+_Query: TypeAlias = "Callable[[list[SimpleNamespace], _Select, dict[str, int]], Any]"
+"""The rows of a statement over tables, under settings of the protocol's names."""
 _Count: TypeAlias = "Callable[[SimpleNamespace, str | None], int]"
-_Reader: TypeAlias = "tuple[str, _Read, _Count]"
-"""An engine, imported: its version with that of what reads its files, and the functions that give rows and a count."""
+_Reader: TypeAlias = "tuple[str, _Read, _Count, tuple[str, ...]]"
+"""An engine, imported: its version with that of its files' reader, functions of rows and of a count, and options."""
 
 
 def _pyiceberg() -> _Reader:
@@ -49,7 +52,7 @@ def _pyiceberg() -> _Reader:
     from pyiceberg.expressions.parser import parse
     from pyiceberg.table import StaticTable
 
-    def scan(table: SimpleNamespace, where: str | None) -> Any:
+    def scan(table: SimpleNamespace, where: str | None, limit: int | None = None) -> Any:
         _check_format(table, "iceberg", "PyIceberg")
         opened = StaticTable.from_metadata(table.metadata_path)
         try:
@@ -64,38 +67,83 @@ def _pyiceberg() -> _Reader:
             snapshot_id = int(found.snapshot_id)
         elif at is not None:
             snapshot_id = int(at.value)
-        return opened.scan(row_filter=condition, snapshot_id=snapshot_id)
+        return opened.scan(row_filter=condition, snapshot_id=snapshot_id, limit=limit)
 
-    def read(table: SimpleNamespace, columns: _Columns, where: str | None) -> Any:
-        found = scan(table, where)
-        return found.to_arrow() if columns is None else found.select(*columns).to_arrow().select(list(columns))
+    def read(
+        table: SimpleNamespace,
+        columns: _Columns,
+        where: str | None,
+        limit: int | None = None,
+        batch_rows: int | None = None,
+    ) -> Any:
+        found = scan(table, where, limit)
+        found = found if columns is None else found.select(*columns)
+        rows = found.to_arrow() if batch_rows is None else found.to_arrow_batch_reader().read_all()
+        return rows if columns is None else rows.select(list(columns))
 
     def count(table: SimpleNamespace, where: str | None) -> int:
         return int(scan(table, where).count())
 
-    return f"{pyiceberg.__version__}, pyarrow {pa.__version__}", read, count
+    return f"{pyiceberg.__version__}, pyarrow {pa.__version__}", read, count, ("limit", "batch_rows")
+
+
+def _pyiceberg_core() -> _Reader:
+    """iceberg-rust in pyiceberg-core, asked by DataFusion, over a table that PyIceberg opens."""
+    import datafusion
+    import pyiceberg_core.datafusion  # noqa: F401  # not installed: said at once
+    from pyiceberg.table import StaticTable
+
+    def query(tables: list[SimpleNamespace], select: _Select, settings: dict[str, int]) -> Any:
+        context = datafusion.SessionContext()
+        for number, table in enumerate(tables):
+            _check_format(table, "iceberg", "pyiceberg-core")
+            if table.at is not None:
+                raise Unsupported("pyiceberg-core gives DataFusion the current snapshot alone")
+            opened = StaticTable.from_metadata(f"file://{table.metadata_path}")
+            if "://" not in opened.location():
+                raise Unsupported("pyiceberg-core reads tables whose recorded paths are URLs")
+            context.register_table(f"t{number}", opened)
+        return context.sql(select([f"t{number}" for number in range(len(tables))])).to_arrow_table()
+
+    return f"{installed('pyiceberg-core')}, datafusion {datafusion.__version__}", *_by_sql(query), ("limit", "union")
 
 
 def _deltalake() -> _Reader:
     """delta-rs: a query that DataFusion runs inside deltalake."""
     import deltalake
 
-    def query(table: SimpleNamespace, select: _Select) -> Any:
-        _check_format(table, "delta", "delta-rs")
-        version = _at("delta-rs", table).get("version")
-        opened = deltalake.DeltaTable(table.location, version=version if isinstance(version, int) else None)
-        if isinstance(version, datetime):
-            opened.load_as_version(version)
-        return deltalake.QueryBuilder().register("t", opened).execute(select("t"))
+    def query(tables: list[SimpleNamespace], select: _Select, settings: dict[str, int]) -> Any:
+        builder = deltalake.QueryBuilder()
+        for number, table in enumerate(tables):
+            _check_format(table, "delta", "delta-rs")
+            version = _at("delta-rs", table).get("version")
+            opened = deltalake.DeltaTable(table.location, version=version if isinstance(version, int) else None)
+            if isinstance(version, datetime):
+                opened.load_as_version(version)
+            builder = builder.register(f"t{number}", opened)
+        return builder.execute(select([f"t{number}" for number in range(len(tables))]))
 
-    return str(deltalake.__version__), *_by_sql(query)
+    return str(deltalake.__version__), *_by_sql(query), ("limit", "union")
 
 
-def _polars() -> _Reader:
-    """Polars: its own reader for Iceberg, and deltalake's log with its own reader for Delta."""
+def _polars_iceberg() -> _Reader:
+    """Polars with its own planner of Iceberg, and never PyIceberg's."""
+    import polars_iceberg  # noqa: F401  # not installed: said at once
+
+    os.environ["POLARS_ICEBERG_PLANNER"] = "plugin"
+    version, read, count, options = _polars(("iceberg",))
+    return f"{version}, polars-iceberg {installed('polars-iceberg')}", read, count, options
+
+
+def _polars(formats: tuple[str, ...] = ("iceberg", "delta")) -> _Reader:
+    """Polars: its own reader over what PyIceberg plans, or deltalake."""
     import polars as pl
 
     def scan(table: SimpleNamespace, where: str | None) -> Any:
+        if table.format not in formats:
+            raise Unsupported(f"This reads tables of {' and '.join(formats)} alone")
+        if where is not None and "::BLOB" in where:  # of which its SQL makes the bytes of the text
+            raise Unsupported("Polars has no literal of bytes as DuckDB writes it")
         frame: Any
         if table.format == "delta":
             frame = pl.scan_delta(table.location, **_at("Polars", table))
@@ -103,14 +151,27 @@ def _polars() -> _Reader:
             frame = pl.scan_iceberg(table.metadata_path, reader_override="native", **_at("Polars", table))
         return frame if where is None else frame.filter(pl.sql_expr(where))
 
-    def read(table: SimpleNamespace, columns: _Columns, where: str | None) -> Any:
-        frame = scan(table, where)
-        return (frame if columns is None else frame.select(list(columns))).collect()
+    def read(
+        table: SimpleNamespace,
+        columns: _Columns,
+        where: str | None,
+        union: Sequence[SimpleNamespace] = (),
+        limit: int | None = None,
+        batch_rows: int | None = None,
+    ) -> Any:
+        frames = [scan(table, where), *(scan(part, part.where) for part in union)]
+        frame = pl.concat(frames) if union else frames[0]
+        frame = frame if columns is None else frame.select(list(columns))
+        frame = frame if limit is None else frame.limit(limit)
+        if batch_rows is None:
+            return frame.collect()
+        with pl.Config(streaming_chunk_size=batch_rows):
+            return frame.collect(engine="streaming")
 
     def count(table: SimpleNamespace, where: str | None) -> int:
         return int(scan(table, where).select(pl.len()).collect().item())
 
-    return str(pl.__version__), read, count
+    return str(pl.__version__), read, count, ("limit", "union", "batch_rows")
 
 
 def _daft() -> _Reader:
@@ -135,14 +196,28 @@ def _daft() -> _Reader:
             frame = daft.read_deltalake(table.location, **_at("Daft", table))
         return frame if where is None else frame.where(daft.sql_expr(where))
 
-    def read(table: SimpleNamespace, columns: _Columns, where: str | None) -> Any:
+    def read(
+        table: SimpleNamespace,
+        columns: _Columns,
+        where: str | None,
+        union: Sequence[SimpleNamespace] = (),
+        limit: int | None = None,
+        batch_rows: int | None = None,
+        split_bytes: int | None = None,
+    ) -> Any:
         frame = scan(table, where)
-        return (frame if columns is None else frame.select(*columns)).to_arrow()
+        for part in union:
+            frame = frame.concat(scan(part, part.where))
+        frame = frame if columns is None else frame.select(*columns)
+        frame = frame if limit is None else frame.limit(limit)
+        settings = {"default_morsel_size": batch_rows, "scan_tasks_max_size_bytes": split_bytes}
+        with daft.execution_config_ctx(**{name: value for name, value in settings.items() if value is not None}):
+            return frame.to_arrow()
 
     def count(table: SimpleNamespace, where: str | None) -> int:
         return int(scan(table, where).count_rows())
 
-    return str(daft.__version__), read, count
+    return str(daft.__version__), read, count, ("limit", "union", "batch_rows", "split_bytes")
 
 
 def _moment(milliseconds: int) -> datetime:
@@ -176,16 +251,33 @@ def _duckdb(format: str, extensions: tuple[str, ...]) -> _Reader:
         (file,) = Path(str(package.__file__)).parent.rglob(f"{name}.duckdb_extension")
         files.append(str(file))
 
-    def query(table: SimpleNamespace, select: _Select) -> Any:
-        _check_format(table, format, f"The extension {format}")
-        place = table.metadata_path if format == "iceberg" else table.location
-        connection = duckdb.connect()
+    @cache
+    def loaded(threads: int | None) -> Any:
+        """An instance with the extensions, whose loading takes ten times as long as a read."""
+        # Cached files are found by path, and paths of tables are used again.
+        config: dict[str, Any] = {"enable_external_file_cache": False}
+        config |= {} if threads is None else {"threads": threads}
+        connection = duckdb.connect(config=config)
         for file in files:
             connection.load_extension(file)
-        text = "'" + place.replace("'", "''") + "'"
-        return connection.sql(select(f"{format}_scan({text}{_scan_at(format, table.at)})")).to_arrow_table()
+        return connection
 
-    return f"{duckdb.__version__}, extension {installed(f'duckdb-extension-{format}')}", *_by_sql(query)
+    def named(table: SimpleNamespace) -> str:
+        _check_format(table, format, f"The extension {format}")
+        place = table.metadata_path if format == "iceberg" else table.location
+        text = "'" + place.replace("'", "''") + "'"
+        return f"{format}_scan({text}{_scan_at(format, table.at)})"
+
+    def query(tables: list[SimpleNamespace], select: _Select, settings: dict[str, int]) -> Any:
+        try:
+            connection = loaded(settings.get("threads"))
+            return connection.sql(select([named(table) for table in tables])).to_arrow_table()
+        except duckdb.Error:  # some end the instance
+            loaded.cache_clear()
+            raise
+
+    version = f"{duckdb.__version__}, extension {installed(f'duckdb-extension-{format}')}"
+    return version, *_by_sql(query), ("limit", "union", "threads")
 
 
 def _scan_at(format: str, at: SimpleNamespace | None) -> str:
@@ -208,21 +300,33 @@ def _check_format(table: SimpleNamespace, format: str, engine: str) -> None:
         raise Unsupported(f"{engine} reads {format.capitalize()} tables only")
 
 
-def _by_sql(query: Callable[[SimpleNamespace, _Select], Any]) -> tuple[_Read, _Count]:
-    """The functions of an engine that runs SQL: `query` gives the rows of a statement over the table's name."""
+def _by_sql(query: _Query) -> tuple[_Read, _Count]:
+    """The functions of an engine that runs SQL."""
 
-    def asked(table: SimpleNamespace, shown: str, where: str | None) -> Any:
-        condition = "" if where is None else f" WHERE {where}"
-        return query(table, lambda source: f"SELECT {shown} FROM {source}{condition}")
+    def select(shown: str, conditions: list[str | None], sources: list[str], limit: int | None) -> str:
+        parts = [
+            f"SELECT {shown} FROM {source}{'' if where is None else f' WHERE {where}'}"
+            for source, where in zip(sources, conditions, strict=True)
+        ]
+        return " UNION ALL ".join(parts) + ("" if limit is None else f" LIMIT {limit}")
 
-    def read(table: SimpleNamespace, columns: _Columns, where: str | None) -> Any:
+    def read(
+        table: SimpleNamespace,
+        columns: _Columns,
+        where: str | None,
+        union: Sequence[SimpleNamespace] = (),
+        limit: int | None = None,
+        **settings: int,
+    ) -> Any:
         shown = "*" if columns is None else ", ".join('"' + name.replace('"', '""') + '"' for name in columns)
-        return asked(table, shown, where)
+        conditions = [where, *(part.where for part in union)]
+        return query([table, *union], lambda sources: select(shown, conditions, sources, limit), settings)
 
     def count(table: SimpleNamespace, where: str | None) -> int:
         import pyarrow as pa
 
-        return int(pa.table(asked(table, "count(*)", where)).column(0)[0].as_py())
+        found = query([table], lambda sources: select("count(*)", [where], sources, None), {})
+        return int(pa.table(found).column(0)[0].as_py())
 
     return read, count
 
@@ -232,6 +336,7 @@ _CLICKHOUSE = {
     "delta": ("deltaLakeLocal", {"version": "delta_lake_snapshot_version"}),
 }
 """ClickHouse's table functions, and its settings for a point of history by kind."""
+_CLICKHOUSE_SETTINGS = {"threads": "max_threads", "batch_rows": "max_block_size"}
 
 
 def _chdb() -> _Reader:
@@ -239,20 +344,27 @@ def _chdb() -> _Reader:
     os.chdir("/")  # it reads files below the directory that it starts in, and no other
     import chdb
 
-    def query(table: SimpleNamespace, select: _Select) -> Any:
-        function, points = _CLICKHOUSE[table.format]
-        # Cached metadata is found by path, and paths of tables are used again.
-        settings = "SETTINGS use_iceberg_metadata_files_cache = 0"
-        if table.at is not None:
-            if table.at.kind not in points:
-                raise Unsupported(f"{function} does not read by {table.at.kind}")
-            settings += f", {points[table.at.kind]} = {int(table.at.value)}"
+    def named(table: SimpleNamespace) -> str:
         inside = ""
         if table.format == "iceberg":
             inside = f", SETTINGS iceberg_metadata_file_path = {_text(f'metadata/{Path(table.metadata_path).name}')}"
-        return chdb.query(f"{select(f'{function}({_text(table.location)}{inside})')} {settings}", "ArrowTable")
+        return f"{_CLICKHOUSE[table.format][0]}({_text(table.location)}{inside})"
 
-    return str(chdb.__version__), *_by_sql(query)
+    def query(tables: list[SimpleNamespace], select: _Select, settings: dict[str, int]) -> Any:
+        # Cached metadata is found by path, and paths of tables are used again.
+        set_ = {"use_iceberg_metadata_files_cache": 0}
+        set_ |= {_CLICKHOUSE_SETTINGS[name]: value for name, value in settings.items()}
+        for table in tables:
+            function, points = _CLICKHOUSE[table.format]
+            if table.at is None:
+                continue
+            if table.at.kind not in points or len(tables) > 1:  # the settings are those of the whole query
+                raise Unsupported(f"{function} does not read by {table.at.kind}")
+            set_[points[table.at.kind]] = int(table.at.value)
+        text = f"{select(list(map(named, tables)))} SETTINGS {', '.join(f'{k} = {v}' for k, v in set_.items())}"
+        return chdb.query(text, "ArrowTable")
+
+    return str(chdb.__version__), *_by_sql(query), ("limit", "union", *_CLICKHOUSE_SETTINGS)
 
 
 def _sail() -> _Reader:
@@ -272,14 +384,23 @@ def _sail() -> _Reader:
             reader = reader.option(name, value)
         return _filtered(reader.load(table.location), where)
 
-    def read(table: SimpleNamespace, columns: _Columns, where: str | None) -> Any:
+    def read(
+        table: SimpleNamespace,
+        columns: _Columns,
+        where: str | None,
+        union: Sequence[SimpleNamespace] = (),
+        limit: int | None = None,
+    ) -> Any:
         found = frame(table, where)
-        return (found if columns is None else found.select(*map(_ticked, columns))).toArrow()
+        for part in union:
+            found = found.unionAll(frame(part, part.where))
+        found = found if columns is None else found.select(*map(_ticked, columns))
+        return (found if limit is None else found.limit(limit)).toArrow()
 
     def count(table: SimpleNamespace, where: str | None) -> int:
         return int(frame(table, where).count())
 
-    return installed("pysail"), read, count
+    return installed("pysail"), read, count, ("limit", "union")
 
 
 def _text(value: str) -> str:
@@ -307,6 +428,12 @@ _SETTINGS = {
     "spark.sql.shuffle.partitions": "2",
     "spark.databricks.delta.snapshotPartitions": "2",  # a log of some lines takes 50 tasks otherwise
 }
+_SPLITS = {
+    "split_bytes": "spark.sql.files.maxPartitionBytes",
+    "batch_rows": "spark.sql.parquet.columnarReaderBatchSize",
+}
+_ICEBERG_SPLITS = {"split_bytes": "split-size", "batch_rows": "batch-size"}
+"""Spark's settings, and Iceberg's options of a read, by names of the protocol."""
 _READING = {"spark.sql.ansi.enabled": "true", "spark.sql.ansi.doubleQuotedIdentifiers": "true"}
 _READING_OF = {"iceberg": {**_READING, "spark.sql.caseSensitive": "true"}, "delta": _READING}
 """Settings of a session that reads need, by format."""
@@ -324,43 +451,71 @@ class SparkReference:
         """Spark's version and the runtime's. Starts Spark, so that a failing download shows at once."""
         return f"{self._session.version}, {_PINNED[self._format]['packages'][0].rpartition(':')[2]}"
 
-    def read(self, table: SimpleNamespace, *, columns: tuple[str, ...] | None, where: str | None) -> Any:
+    def read(
+        self,
+        table: SimpleNamespace,
+        *,
+        columns: tuple[str, ...] | None,
+        where: str | None,
+        union: Sequence[SimpleNamespace] = (),
+        limit: int | None = None,
+        **settings: int,
+    ) -> Any:
         """The rows, of Iceberg from the metadata file, of Delta from the table's folder."""
-        return self._run(table, columns, where, lambda frame: frame.toArrow())
+
+        def rows() -> Any:
+            frame = self._frame(table, columns, where, settings)
+            for part in union:
+                frame = frame.unionAll(self._frame(part, columns, part.where, settings))
+            return (frame if limit is None else frame.limit(limit)).toArrow()
+
+        set_ = {_SPLITS[name]: str(value) for name, value in settings.items()}
+        for name, text in set_.items():
+            self._session.conf.set(name, text)
+        try:
+            return _told(rows)
+        finally:
+            for name in set_:
+                self._session.conf.unset(name)
 
     def count(self, table: SimpleNamespace, *, where: str | None) -> int:
         """The number of rows."""
-        return int(self._run(table, None, where, lambda frame: frame.count()))
+        return int(_told(lambda: self._frame(table, None, where, {}).count()))
 
-    def _run(
-        self, table: SimpleNamespace, columns: _Columns, where: str | None, action: Callable[[DataFrame], Any]
-    ) -> Any:
-        from py4j.protocol import Py4JJavaError
-
+    def _frame(
+        self, table: SimpleNamespace, columns: _Columns, where: str | None, settings: Mapping[str, int]
+    ) -> DataFrame:
         if table.format != self._format:
             raise Unsupported(f"This reads {self._format} tables only")
         reader = self._session.read.format(self._format)
         for name, value in _options(self._format, table.at).items():
             reader = reader.option(name, value)
-        try:
-            frame = reader.load(table.metadata_path if self._format == "iceberg" else table.location)
-            if self._format == "delta":
-                used = {*(columns or ()), *re.findall(r"\w+", where or "")}
-                for name in sorted(used & _LINEAGE.keys() - set(frame.columns)):
-                    frame = frame.withColumn(name, frame[_LINEAGE[name]])
-            frame = _filtered(frame, where)
-            if columns is not None:
-                frame = frame.select(*map(_ticked, columns))
-            return action(frame)
-        except Py4JJavaError as error:
-            thrown = error.java_exception
-            while (cause := thrown.getCause()) is not None:  # the exception of Java that began it
-                thrown = cause
-            raise SparkRefusal(str(thrown.toString())) from error
+        for name, number in settings.items() if self._format == "iceberg" else ():
+            reader = reader.option(_ICEBERG_SPLITS[name], number)
+        frame = reader.load(table.metadata_path if self._format == "iceberg" else table.location)
+        if self._format == "delta":
+            used = {*(columns or ()), *re.findall(r"\w+", where or "")}
+            for name in sorted(used & _LINEAGE.keys() - set(frame.columns)):
+                frame = frame.withColumn(name, frame[_LINEAGE[name]])
+        frame = _filtered(frame, where)
+        return frame if columns is None else frame.select(*map(_ticked, columns))
 
     @property
     def _session(self) -> SparkSession:
         return self._given or _started(self._format)
+
+
+def _told(action: Callable[[], Any]) -> Any:
+    """The result of an action of Spark, or the exception of Java that began its failure."""
+    from py4j.protocol import Py4JJavaError
+
+    try:
+        return action()
+    except Py4JJavaError as error:
+        thrown = error.java_exception
+        while (cause := thrown.getCause()) is not None:
+            thrown = cause
+        raise SparkRefusal(str(thrown.toString())) from error
 
 
 def _options(format: str, at: SimpleNamespace | None) -> dict[str, Any]:
@@ -379,7 +534,7 @@ def _filtered(frame: DataFrame, where: str | None) -> DataFrame:
     if where is None:
         return frame
     try:
-        return frame.where(re.sub(r"\bstarts_with\(", "startswith(", where))  # DuckDB's name and Spark's
+        return frame.where(re.sub(r"\bstarts_with\(", "startswith(", where).replace("TIMESTAMPTZ '", "TIMESTAMP '"))
     except ParseException as error:
         raise Unsupported(f"Spark cannot parse {where}") from error
 
@@ -413,15 +568,18 @@ def _spark(format: str) -> _Reader:
     reader = SparkReference(format)
     return (
         reader.version(),
-        lambda table, columns, where: reader.read(table, columns=columns, where=where),
+        reader.read,
         lambda table, where: reader.count(table, where=where),
+        ("limit", "union", *_SPLITS),
     )
 
 
 _READERS: Mapping[str, Callable[[], _Reader]] = {
     "pyiceberg": _pyiceberg,
+    "pyiceberg-core": _pyiceberg_core,
     "deltalake": _deltalake,
     "polars": _polars,
+    "polars-iceberg": _polars_iceberg,
     "daft": _daft,
     "duckdb-iceberg": partial(_duckdb, "iceberg", ("avro", "iceberg")),
     "duckdb-delta": partial(_duckdb, "delta", ("delta",)),
@@ -432,7 +590,7 @@ _READERS: Mapping[str, Callable[[], _Reader]] = {
 }
 
 if __name__ == "harness_worker":
-    _said, read, count = _READERS[sys.argv[1]]()
+    _said, read, count, OPTIONS = _READERS[sys.argv[1]]()
 
     def version() -> str:
         """The engine's version."""

@@ -7,10 +7,10 @@ from typing import Literal, Protocol, TypeAlias, get_args, runtime_checkable
 
 import pyarrow as pa
 
+from harness.engines.oracle import read_apart
 from harness.engines.registry import find_engine
 from harness.errors import UnsupportedError as Unsupported
 from harness.storage.gate import Outside
-from harness.testing.oracle.planner.plan import plan_unpruned
 from harness.testing.scenarios.evidence import plan_read
 from harness.testing.scenarios.model import ResolvedExpectation
 
@@ -98,6 +98,8 @@ class ReaderUnderTest(Protocol):
             columns: names of top-level columns, in the order wanted; None: all.
             where: a boolean SQL expression in DuckDB's dialect, over all columns; None: every row.
 
+        A reader with an attribute `options`, names of `docs/reference/reader-protocol.md`, gets these by keyword too.
+
         Raises:
             Unsupported, NotImplementedError: the engine does not do this. UNSUPPORTED, with the message.
             Any other Exception: the engine refuses to read: right if the table is broken, else ERROR.
@@ -125,7 +127,7 @@ ORACLE = "oracle"
 
 @dataclass(frozen=True, slots=True)
 class OwnReader:
-    """Harness's planner and one of its engines; for the oracle, the planner that shares no code with harness's.
+    """Harness's planner and one of its engines; for the oracle, a read that shares no code with harness's.
 
     within: a directory that tables may read files in, and nowhere else; None: elsewhere they do with a warning.
     """
@@ -147,8 +149,9 @@ class OwnReader:
         outside = Outside.WARN if self.within is None else Outside.REFUSE
         if self.name != ORACLE or expectation.at.changes is not None:
             plan = plan_read(address, expectation, allowed_roots=roots, outside=outside.value)
-        else:
-            at = {kind: getattr(expectation.at, kind) for kind in get_args(AtKind)}
-            asked = {**at, **expectation.asked(), **expectation.opening}
-            plan = plan_unpruned(address, **asked, allowed_roots=roots, outside=outside)
-        return find_engine(self.name).to_arrow(plan)
+            return find_engine(self.name).to_arrow(plan)
+        at = {kind: getattr(expectation.at, kind) for kind in get_args(AtKind)}
+        gate = None if self.within is None else outside
+        return read_apart(
+            address, **at, **expectation.asked(), **expectation.opening, allowed_roots=roots, outside=gate
+        )

@@ -7,6 +7,7 @@ import importlib
 import sys
 from functools import partial
 from types import SimpleNamespace
+from typing import Any
 
 from harness.testing.conformance.own import ArrowStream, At, ChangeReader, Counting, ReaderUnderTest, TableAt
 
@@ -49,9 +50,12 @@ def _wanted(table: SimpleNamespace) -> TableAt:
     return TableAt(format=table.format, location=table.location, metadata_path=table.metadata_path, at=at)
 
 
-def read(table: SimpleNamespace, *, columns: tuple[str, ...] | None, where: str | None) -> ArrowStream:
+OPTIONS: tuple[str, ...] = getattr(_ENGINE, "options", ())
+
+
+def read(table: SimpleNamespace, *, columns: tuple[str, ...] | None, where: str | None, **options: Any) -> ArrowStream:
     """The rows that the engine reads."""
-    return _ENGINE.read(_wanted(table), columns=columns, where=where)
+    return _ENGINE.read(_wanted(table), columns=columns, where=where, **options)
 
 
 def _count(engine: Counting, table: SimpleNamespace, *, where: str | None) -> int:

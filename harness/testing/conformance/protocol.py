@@ -8,17 +8,23 @@ readers.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from decimal import Decimal
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import sqlglot
 from sqlglot import exp
 
 from harness import errors
+from harness.errors import HarnessError
+from harness.metadata.model import schema as dt
+from harness.metadata.model.schema import Schema
 from harness.testing.conformance.json_rows import shown
+from harness.testing.scenarios.values import stored_value
 
 PROTOCOL = 1
 _SCHEMA = Path(__file__).with_name("protocol.json")
@@ -141,51 +147,71 @@ _COMPARISONS: Mapping[type[exp.Expr], str] = {
     exp.GT: "gt",
     exp.GTE: "gt-eq",
 }
+_TURNED = {"lt": "gt", "lt-eq": "gt-eq", "gt": "lt", "gt-eq": "lt-eq"}
 _SAME_TEXT = (exp.DataType.Type.DATE, exp.DataType.Type.DECIMAL, exp.DataType.Type.UUID)
 """Types whose literals are the same text in SQL and in JSON."""
-_TURNED = {"lt": "gt", "lt-eq": "gt-eq", "gt": "lt", "gt-eq": "lt-eq"}
+_MOMENTS = {False: exp.DataType.Type.TIMESTAMPNTZ, True: exp.DataType.Type.TIMESTAMPTZ}
+"""The types of TIMESTAMP and TIMESTAMPTZ in DuckDB's dialect."""
+_BYTES = re.compile(r"(?:\\x[0-9a-fA-F]{2})*")
 
 
 class _Unsayable(Exception):
     """A part that Iceberg's expressions have no word for."""
 
 
-def predicate(where: str | None) -> dict[str, Any] | None:
+def predicate(where: str | None, columns: Schema | None = None) -> dict[str, Any] | None:
     """The filter as JSON of Iceberg's REST catalog (`Expression`); None: no filter, or none that JSON can say.
 
-    where: a boolean expression in DuckDB's dialect.
+    where: a boolean expression in DuckDB's dialect. columns: the types of columns, by which JSON says times and bytes.
     """
     if where is None:
         return None
+    types = {} if columns is None else {".".join(path): field.type for path, field in columns.walk()}
     try:
-        return _expression(sqlglot.parse_one(where, dialect="duckdb"))
-    except (sqlglot.ParseError, _Unsayable):
+        return _expression(sqlglot.parse_one(where, dialect="duckdb"), types)
+    except (sqlglot.ParseError, HarnessError, _Unsayable):
         return None
 
 
-def _expression(node: exp.Expr) -> dict[str, Any]:
+def _expression(node: exp.Expr, types: Mapping[str, dt.Type]) -> dict[str, Any]:
     match node:
         case exp.Paren():
-            return _expression(node.this)
+            return _expression(node.this, types)
         case exp.And() | exp.Or():
-            return {"type": node.key, "left": _expression(node.left), "right": _expression(node.right)}
+            sides = {"left": _expression(node.left, types), "right": _expression(node.right, types)}
+            return {"type": node.key, **sides}
         case exp.Not():
-            return {"type": "not", "child": _expression(node.this)}
+            return {"type": "not", "child": _expression(node.this, types)}
+        case exp.Column() if isinstance(types.get(_term(node)), dt.BooleanType):
+            return {"type": "eq", "term": _term(node), "value": True}
         case exp.Is() if isinstance(node.expression, exp.Null):
             return {"type": "is-null", "term": _term(node.this)}
+        case exp.IsNan():
+            return {"type": "is-nan", "term": _term(node.this)}
         case exp.In() if node.expressions:
-            return {"type": "in", "term": _term(node.this), "values": [_literal(each) for each in node.expressions]}
-        case exp.Between():
-            term, low, high = _term(node.this), _literal(node.args["low"]), _literal(node.args["high"])
-            bounds = [{"type": kind, "term": term, "value": each} for kind, each in (("gt-eq", low), ("lt-eq", high))]
+            term = _term(node.this)
+            return {
+                "type": "in",
+                "term": term,
+                "values": [_literal(each, types.get(term)) for each in node.expressions],
+            }
+        case exp.Between() if not node.args.get("symmetric"):
+            term = _term(node.this)
+            bounds = [
+                {"type": kind, "term": term, "value": _literal(node.args[end], types.get(term))}
+                for kind, end in (("gt-eq", "low"), ("lt-eq", "high"))
+            ]
             return {"type": "and", "left": bounds[0], "right": bounds[1]}
         case exp.StartsWith():
-            return {"type": "starts-with", "term": _term(node.this), "value": _literal(node.expression)}
+            return {"type": "starts-with", "term": _term(node.this), "value": _literal(node.expression, None)}
+        case exp.Like():
+            found = {"type": "starts-with", "term": _term(node.this), "value": _prefix(node.expression)}
+            return {"type": "not", "child": found} if node.args.get("negate") else found
         case exp.Binary() if type(node) in _COMPARISONS:
             kind, left, right = _COMPARISONS[type(node)], node.left, node.right
             if not isinstance(left, exp.Column):
                 kind, left, right = _TURNED.get(kind, kind), right, left
-            return {"type": kind, "term": _term(left), "value": _literal(right)}
+            return {"type": kind, "term": _term(left), "value": _literal(right, types.get(_term(left)))}
         case _:
             raise _Unsayable
 
@@ -196,12 +222,20 @@ def _term(node: exp.Expr) -> str:
     return ".".join(part.name for part in node.parts)
 
 
-def _literal(node: exp.Expr) -> Any:
+def _prefix(pattern: exp.Expr) -> str:
+    """The text before the only sign of a LIKE, which stands at the end."""
+    text = pattern.name if isinstance(pattern, exp.Literal) and pattern.is_string else ""
+    if not text.endswith("%") or any(sign in text[:-1] for sign in "%_"):
+        raise _Unsayable
+    return text[:-1]
+
+
+def _literal(node: exp.Expr, type_: dt.Type | None) -> Any:
     match node:
         case exp.Boolean():
             return bool(node.this)
         case exp.Neg(this=exp.Literal(is_string=False) as number):
-            return -_literal(number)
+            return -_literal(number, type_)
         case exp.Literal(is_string=True):
             return node.name
         case exp.Literal():
@@ -209,7 +243,26 @@ def _literal(node: exp.Expr) -> Any:
             if Decimal(repr(value)) != Decimal(node.name):  # of more digits than a double has
                 raise _Unsayable
             return value
-        case exp.Cast(this=exp.Literal(is_string=True) as text) if node.to.this in _SAME_TEXT:
-            return text.name
+        case exp.Cast(this=exp.Literal(is_string=True) as text):
+            return _cast(text.name, node.to.this, type_)
+        case _:
+            raise _Unsayable
+
+
+def _cast(text: str, sql: Any, type_: dt.Type | None) -> str:
+    """A literal of a named type, as Iceberg writes single values."""
+    if sql in _SAME_TEXT:
+        return text
+    if (
+        sql is exp.DataType.Type.VARBINARY
+        and isinstance(type_, dt.BinaryType | dt.FixedType)
+        and _BYTES.fullmatch(text)
+    ):
+        return text.replace("\\x", "").lower()
+    match type_:
+        case dt.TimeType(unit=unit) if sql is exp.DataType.Type.TIME:
+            return str(np.datetime64(stored_value(type_, text), unit)).partition("T")[2]
+        case dt.TimestampType(unit=unit, utc=utc) if sql is _MOMENTS[utc]:
+            return f"{np.datetime64(stored_value(type_, text), unit)}{'+00:00' if utc else ''}"
         case _:
             raise _Unsayable

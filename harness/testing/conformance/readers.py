@@ -46,9 +46,19 @@ _DUCKDB = "duckdb==1.5.5"
 _SPARK = "pyspark=={} pyarrow 'pandas<3'"
 _ALL = (
     OtherReader("pyiceberg", ("pyiceberg",), "'pyiceberg[pyarrow]==0.12.0'"),
+    OtherReader(
+        "pyiceberg-core",
+        ("pyiceberg_core", "datafusion", "pyiceberg"),
+        "pyiceberg-core==0.11.0 datafusion==54.1.0 'pyiceberg[pyarrow]==0.12.0'",
+    ),
     OtherReader("deltalake", ("deltalake",), "deltalake==1.6.6"),
     OtherReader(
         "polars", ("polars", "pyiceberg", "deltalake"), "polars==2.1.0 'pyiceberg[pyarrow]==0.12.0' deltalake==1.6.6"
+    ),
+    OtherReader(
+        "polars-iceberg",
+        ("polars", "polars_iceberg", "pyiceberg"),
+        "polars==2.1.0 polars-iceberg==0.1.0 'pyiceberg[pyarrow]==0.12.0'",
     ),
     OtherReader(
         "daft", ("daft", "pyiceberg", "deltalake"), "daft==0.7.26 'pyiceberg[pyarrow]==0.12.0' deltalake==1.6.6"
@@ -65,6 +75,26 @@ _ALL = (
     OtherReader("spark-delta", ("pyspark",), _SPARK.format(PINNED["delta"]["pyspark"])),
 )
 READERS: Mapping[str, OtherReader] = {reader.name: reader for reader in _ALL}
+
+
+PROGRAMS = ("iceberg-java", "delta-kernel-java", "delta-kernel-rust", "iceberg-go")
+"""Readers that are programs of ours over a library in another language, which `nox -s readers-native` builds."""
+
+
+def program_of(name: str) -> str:
+    """The program of `PROGRAMS` that HARNESS_READERS has.
+
+    Raises:
+        RequestError: it is not built; of cause `NOT_INSTALLED`.
+    """
+    folder = os.environ.get("HARNESS_READERS")
+    if folder and (built := Path(folder).resolve() / name / "reader").is_file():
+        return str(built)
+    raise RequestError(
+        f"Cannot use the engine {name}: it is not built; build it in a checkout of harness: nox -s readers-native, and "
+        "set HARNESS_READERS=.nox/readers",
+        cause=NOT_INSTALLED,
+    )
 
 
 def interpreter_of(reader: OtherReader, pythons: Mapping[str, str]) -> str:

@@ -9,8 +9,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from harness.differ.result import ComparisonResult
+from harness.differ.result import BatchEntry, ComparisonResult
 from harness.errors import RequestError, visible
 
 
@@ -173,7 +174,7 @@ class ScenarioInfo:
 
     file: its file, as a path to show; None: it has none. reads: how many expectations it has. policies: how many of
         them are harness's policy. asked: what the command line calls it; None: its name. story: the text of its file.
-    expected: its reads, once its table is built.
+    expected: its reads, once its table is built. cases: the directory that has it as a case; None: none.
     """
 
     name: str
@@ -187,6 +188,38 @@ class ScenarioInfo:
     asked: str | None = None
     story: str = ""
     expected: tuple[ReadInfo, ...] = ()
+    cases: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """A check whose reads do not agree, or whose second read fails. shape: its name."""
+
+    shape: str
+    entry: BatchEntry
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agreement:
+    """A reader's reads of one table. checks: their number. declined: by shape, the reads that the reader declined."""
+
+    checks: int
+    declined: Mapping[str, int]
+    violations: tuple[Violation, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """The agreement as plain values."""
+        violations = [
+            {
+                "shape": each.shape,
+                "name": each.entry.name,
+                "outcome": each.entry.outcome.value,
+                "message": each.entry.message,
+                "asked": each.entry.asked,
+            }
+            for each in self.violations
+        ]
+        return {"checks": self.checks, "declined": dict(self.declined), "violations": violations}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,6 +227,7 @@ class Case:
     """A scenario on an engine.
 
     expected: the line of a list that applies, None: none does. checks: empty for a SKIP.
+    agreement: the reader against itself on the table; None: not asked, or the reader does not read it.
     """
 
     scenario: ScenarioInfo
@@ -201,6 +235,7 @@ class Case:
     outcome: Outcome
     checks: tuple[Check, ...] = ()
     expected: Expected | None = None
+    agreement: Agreement | None = None
 
     @property
     def id(self) -> str:
@@ -218,6 +253,9 @@ class Case:
         if self.engine.judged is not None:
             return shlex.join(["harness", "judge", *self.engine.judged, self.scenario.name])
         engine = ["--engines", self.engine.asked, *self.engine.arguments]
+        if self.scenario.cases is not None:
+            given = ["--cases", self.scenario.cases, *engine]
+            return shlex.join(["harness", "scenarios", "run", self.scenario.name, *given])
         scenario = self.scenario.name if self.scenario.asked is None else self.scenario.asked
         return shlex.join(["harness", "scenarios", "run", scenario, *engine, "--keep", "repro"])
 
@@ -284,8 +322,9 @@ class Score:
 class Run:
     """All that a run found.
 
-    missing: engines that could not run, by name, and why. unused: lines of lists that no scenario and engine of this
-        run match. environment: versions, and whatever else results may depend on. meanings: of features, a line each.
+    missing: engines and kinds of cases that could not run, by name, and why.
+    unused: lines of lists that no scenario and engine of this run match.
+    environment: versions, and whatever else results may depend on. meanings: of features, a line each.
     """
 
     engines: tuple[EngineInfo, ...]
@@ -334,10 +373,19 @@ class Run:
         """The cases of one cell of the matrix."""
         return tuple(case for case in self.cases if case.engine is engine and feature in case.scenario.features)
 
+    def agreements(self) -> dict[str, list[Agreement]]:
+        """By engine, its name and version, the agreements with itself; empty where no engine was asked."""
+        found: dict[str, list[Agreement]] = {}
+        for case in self.cases:
+            if case.agreement is not None:
+                found.setdefault(f"{case.engine.name} {case.engine.version}", []).append(case.agreement)
+        return found
+
     def passed(self) -> bool:
-        """Tells whether nothing is FAIL or XPASS."""
+        """Tells whether nothing is FAIL or XPASS, and no reader disagrees with itself."""
         counts = self.counts()
-        return not (counts[Outcome.FAIL] or counts[Outcome.XPASS])
+        agreed = all(not one.violations for found in self.agreements().values() for one in found)
+        return agreed and not (counts[Outcome.FAIL] or counts[Outcome.XPASS])
 
     def unread(self) -> tuple[Case, ...]:
         """The first case of each engine that has shown nothing: every scenario on it is ERROR."""

@@ -16,8 +16,11 @@ from typing import get_args
 import pyarrow as pa
 
 import harness
+from harness.differ.checks import Shape
 from harness.errors import EngineError, RequestError, UnsupportedError
 from harness.storage.threads import cached_property, phase
+from harness.testing.conformance.agreement import agreement_of
+from harness.testing.conformance.cases import Cases, MetadataRead
 from harness.testing.conformance.judging import (
     Strictness,
     asks_twin,
@@ -41,6 +44,7 @@ from harness.testing.conformance.results import (
     first_match,
     unused,
 )
+from harness.testing.conformance.suite import SuiteCase, load_case
 from harness.testing.conformance.workers import Worker
 from harness.testing.scenarios.building import build
 from harness.testing.scenarios.evidence import evidence_of
@@ -70,19 +74,22 @@ class Lists:
 
 
 def run(
-    scenarios: Sequence[Scenario],
+    scenarios: Sequence[Scenario] | Cases,
     engines: Sequence[UnderTest],
     *,
     lists: Lists | None = None,
     keep: Path | None = None,
     missing: Mapping[str, str] | None = None,
+    shapes: Sequence[Shape] = (),
 ) -> Run:
     """Every scenario on every engine.
 
     Args:
+        scenarios: scenarios, whose tables are built, or cases of tables that are there.
         lists: skips and expected failures; None: there are none.
         keep: where tables are built, each in a directory of its scenario's name, and stay; None: they do not stay.
         missing: engines that cannot run, by name, and why, for the reports.
+        shapes: ways in which each engine reads each table against itself; none: it does not.
 
     Raises:
         RequestError: two engines have one name, or a table that was kept is in the way.
@@ -96,17 +103,25 @@ def run(
         if any(each.info.name == info.name for each in tested):
             raise RequestError(f"Cannot run: two engines are called {info.name!r}; results are told apart by that name")
         tested.append(_Tested(info, reader, reader.capabilities()))
-    infos = {scenario.name: _info(scenario) for scenario in scenarios}
+    listed: list[tuple[Scenario | TableCase, ScenarioInfo]]
+    meanings: Mapping[str, str]
+    if isinstance(scenarios, Cases):
+        meanings, not_run = scenarios.features, dict(scenarios.not_run)
+        listed = [(case, case_info(case, scenarios.directory)) for case in scenarios.cases]
+    else:
+        meanings, not_run = MEANINGS, {}
+        listed = [(scenario, _info(scenario)) for scenario in scenarios]
+    infos = {about.name: about for _, about in listed}
     cases: list[Case] = []
-    with _directory(keep) as directory, phase("running", len(scenarios), "scenarios") as advance:
-        for scenario in scenarios:
-            place = directory / scenario.name
+    with _directory(keep) as directory, phase("running", len(listed), "scenarios") as advance:
+        for scenario, about in listed:
+            place = directory / about.name
             if place.exists():
                 raise RequestError(
                     "Cannot keep a table where something is: remove it, or name another directory", file=str(place)
                 )
-            with phase(scenario.name):
-                found_here = list(_cases(scenario, infos[scenario.name], known, place, tested))
+            with phase(about.name):
+                found_here = list(_cases(scenario, about, known, place, tested, shapes))
             infos |= {each.scenario.name: each.scenario for each in found_here}  # the last one knows the table
             cases += found_here
             if keep is None:
@@ -118,10 +133,10 @@ def run(
         engines=tuple(each.info for each in tested),
         scenarios=tuple(infos.values()),
         cases=found,
-        missing=dict(missing or {}),
+        missing={**(missing or {}), **not_run},
         unused=unused((*known.skips, *known.xfails), found),
         environment=environment(),
-        meanings={name: MEANINGS[name] for scenario in scenarios for name in scenario.features},
+        meanings={name: meanings[name] for info in infos.values() for name in info.features},
         seconds=time.monotonic() - started,
     )
 
@@ -152,21 +167,30 @@ class _Tested:
 
 
 def _cases(
-    scenario: Scenario, info: ScenarioInfo, lists: Lists, place: Path, engines: Sequence[_Tested]
+    scenario: Scenario | TableCase,
+    info: ScenarioInfo,
+    lists: Lists,
+    place: Path,
+    engines: Sequence[_Tested],
+    shapes: Sequence[Shape],
 ) -> Iterator[Case]:
     """A scenario on every engine; its table is made in `place` for the first engine that does not skip it."""
-    built: Built | Check | None = None
+    built: TableCase | Check | None = scenario if isinstance(scenario, TableCase) else None
     twins = _Twins(scenario, place.with_name(f"{place.name} intact"))
     for each in engines:
-        if (line := first_match(lists.skips, each.info.name, scenario.name)) is not None:
+        if (line := first_match(lists.skips, each.info.name, info.name)) is not None:
             yield Case(scenario=info, engine=each.info, outcome=Outcome.SKIP, expected=line)
             continue
         if built is None:
+            assert isinstance(scenario, Scenario)
             built = _built(scenario, place)
-            if isinstance(built, Built):
-                info = replace(info, expected=tuple(map(told, built.expectations)))
+        if not isinstance(built, Check):
+            info = replace(info, expected=tuple(map(told, built.expectations)))
         checks = (built,) if isinstance(built, Check) else tuple(_checks(each, built, twins))
-        yield case_of(info, each.info, checks, lists.xfails)
+        case = case_of(info, each.info, checks, lists.xfails)
+        if shapes and not isinstance(built, Check):
+            case = replace(case, agreement=agreement_of(built, each.reader, each.info.asked, shapes))
+        yield case
 
 
 def _built(scenario: Scenario, place: Path) -> Built | Check:
@@ -185,7 +209,8 @@ def _built(scenario: Scenario, place: Path) -> Built | Check:
 def _checks(engine: _Tested, built: TableCase, twins: _Twins) -> Iterator[Check]:
     reader = engine.reader
     own = Strictness.ORACLE if reader.name == ORACLE else Strictness.OWN
-    measure = own if isinstance(reader, OwnReader) else Strictness.FOREIGN
+    # Other suites have neither harness's types nor its errors.
+    measure = own if isinstance(reader, OwnReader) and isinstance(built, Built) else Strictness.FOREIGN
     unclaimed = set() if engine.claims is None else {*built.scenario.features} - engine.claims
     for each in built.expectations:
         unfiltered = each.where is not None and isinstance(reader, Worker) and not reader.takes_filters
@@ -212,7 +237,7 @@ def _checks(engine: _Tested, built: TableCase, twins: _Twins) -> Iterator[Check]
 class _Twins:
     """The intact twin of a broken table, which readers are asked for where they refuse the broken one."""
 
-    scenario: Scenario
+    scenario: Scenario | TableCase
     place: Path
 
     def judged(self, check: Check, expectation: ResolvedExpectation, reader: ReaderUnderTest) -> Check:
@@ -223,9 +248,15 @@ class _Twins:
         return beside_twin(check, judge(twin, _answer(reader, self.built, twin), Strictness.FOREIGN, reader.name))
 
     @cached_property
-    def built(self) -> Built | None:
+    def built(self) -> TableCase | None:
         """The twin; None: there is none."""
-        return intact_twin(self.scenario, self.place)
+        match self.scenario:
+            case SuiteCase(twin=Path() as path):
+                return load_case(path)
+            case Scenario():
+                return intact_twin(self.scenario, self.place)
+            case _:
+                return None
 
 
 def _counted(check: Check, reader: Worker, built: TableCase, expectation: ResolvedExpectation) -> Check:
@@ -234,7 +265,8 @@ def _counted(check: Check, reader: Worker, built: TableCase, expectation: Resolv
     An engine may count by the metadata alone, and forget deletes that it applies to rows.
     """
     expected, has_rows = expectation.expected, reader.offers("read")
-    if not reader.offers("count") or expectation.opening or expectation.at.changes is not None:
+    is_other = isinstance(expectation, MetadataRead) or expectation.opening or expectation.at.changes is not None
+    if is_other or not reader.offers("count"):
         return check
     if has_rows and (check.outcome is not Outcome.PASS or not isinstance(expected, pa.Table)):
         return check
@@ -260,6 +292,11 @@ def _answer(
 
 
 def _rows(reader: ReaderUnderTest | OwnReader, built: TableCase, expectation: ResolvedExpectation) -> ArrowStream:
+    if isinstance(expectation, MetadataRead):
+        if not isinstance(reader, OwnReader) or reader.name == ORACLE:
+            raise UnsupportedError("protocol and metadata of a version are asked of harness's own engines only")
+        facts: ArrowStream = expectation.rows(built.address)
+        return facts
     if isinstance(reader, OwnReader):
         own: ArrowStream = reader.answer(built.address, expectation)
         return own
@@ -301,6 +338,22 @@ def _info(scenario: Scenario) -> ScenarioInfo:
         policies=sum(each.policy is not None for each in scenario.expectations),
         asked=None if supplied else path,
         story="" if scenario.path is None else scenario.path.read_text("utf-8"),
+    )
+
+
+def case_info(case: TableCase, directory: Path) -> ScenarioInfo:
+    """A case of a directory in reports."""
+    scenario = case.scenario
+    return ScenarioInfo(
+        name=scenario.name,
+        title=scenario.title,
+        format=scenario.format,
+        clauses=scenario.clauses,
+        features=scenario.features,
+        file=None,
+        reads=len(case.expectations),
+        policies=sum(each.policy is not None for each in case.expectations),
+        cases=str(directory),
     )
 
 

@@ -81,8 +81,6 @@ def write_suite(scenarios: Sequence[Scenario], directory: Path, advance: Callabl
             raise RequestError(f"{place} is there already: give another directory, or remove it")
         built = build(scenario, place)
         twin = intact_twin(scenario, place / _INTACT) if any(map(asks_twin, built.expectations)) else None
-        if twin is None:
-            shutil.rmtree(place / _INTACT, ignore_errors=True)  # of a twin that cannot be read
         paths.append(_write_case(built, place, twin is not None))
         entries.append(_entry(scenario, paths[-1].relative_to(directory), None))
         if twin is not None:
@@ -170,12 +168,14 @@ def _read(built: Built, expectation: ResolvedExpectation, directory: Path) -> di
         rows = _write_rows(expected, columns, directory, expectation.number)
     elif expected is not None:
         error = error_class(expected.kind, expected.cause)
+    # A moment that is not there has no schema.
+    known = built.history.schema_at(at) if expectation.where is not None and rows is not None else None
     points = ({"kind": kind, "value": getattr(at, kind)} for kind in get_args(AtKind))
     return {
         "number": expectation.number,
         "demand": expectation.demand,
         **{key.name: getattr(expectation, key.name) for key in fields(Asked)},
-        "predicate": predicate(expectation.where),
+        "predicate": predicate(expectation.where, known),
         "at": next((point for point in points if point["value"] is not None), None),
         "changes": None if at.changes is None else {"from": at.changes[0], "to": at.changes[1]},
         "catalog": {name: _plain(value) for name, value in expectation.opening.items()} or None,

@@ -10,11 +10,13 @@ The interpreter must have pyarrow, in any version: it carries the rows. SCRIPT i
     changes(table, first, last, columns) optional; rows, as `read`
     capabilities() -> iterable | None    optional; features that it claims, None: all
     NAME, HOMEPAGE                       optional; the name in reports, and an address
+    OPTIONS                              optional; the options of a read that `read` takes besides, by keyword
 
-`table` has the attributes of `harness.testing.conformance.own.TableAt`: format, location, metadata_path, and at,
-which is None or has kind and value. An exception called Unsupported or UnsupportedError (of any origin, such as
-SCRIPT itself), or NotImplementedError, says that the engine does not do this; any other one is the engine's own
-refusal. ARGUMENTs are in `sys.argv[1:]`. `harness.testing.conformance.protocol` says what travels between both ends.
+`table` has the attributes of `harness.testing.conformance.own.TableAt`: format, location, metadata_path, and at, which
+is None or has kind and value. The option `union` is a list of such tables, each with its condition as `where`. An
+exception called Unsupported or UnsupportedError (of any origin, such as SCRIPT itself), or NotImplementedError, says
+that the engine does not do this; any other one is the engine's own refusal. ARGUMENTs are in `sys.argv[1:]`.
+`harness.testing.conformance.protocol` says what travels between both ends.
 What the engine itself prints goes to standard error.
 """
 
@@ -65,6 +67,7 @@ def _hello(engine: dict[str, Any]) -> dict[str, Any]:
             "ops": [operation for operation in ("read", "count", "changes") if operation in engine],
             "features": None if claimed is None else sorted(claimed),
             "filters": True,
+            "options": list(engine.get("OPTIONS", ())),
         }
     except ImportError as error:
         return {"missing": str(error)}
@@ -73,8 +76,7 @@ def _hello(engine: dict[str, Any]) -> dict[str, Any]:
 
 
 def _answer(engine: dict[str, Any], request: dict[str, Any]) -> dict[str, Any]:
-    at = request["table"]["at"]
-    table = SimpleNamespace(**{**request["table"], "at": None if at is None else SimpleNamespace(**at)})
+    table = _with_point(request["table"])
     chosen = request.get("columns")
     columns = None if chosen is None else tuple(chosen)
     try:
@@ -83,7 +85,10 @@ def _answer(engine: dict[str, Any], request: dict[str, Any]) -> dict[str, Any]:
         if request["op"] == "changes":
             rows = engine["changes"](table, request["from"], request["to"], columns=columns)
         else:
-            rows = engine["read"](table, columns=columns, where=request["where"])
+            options = dict(request.get("options", {}))
+            if "union" in options:
+                options["union"] = [_with_point({**request["table"], **part}) for part in options["union"]]
+            rows = engine["read"](table, columns=columns, where=request["where"], **options)
         return {"rows": _written(rows, request["output"])}
     except Exception as error:
         if _DECLINES.intersection(kind.__name__ for kind in type(error).__mro__):
@@ -91,6 +96,11 @@ def _answer(engine: dict[str, Any], request: dict[str, Any]) -> dict[str, Any]:
         return {"error": type(error).__name__, "message": _message(error), "panic": False}
     except BaseException as error:  # a panic of an engine in Rust is none of Exception
         return {"error": type(error).__name__, "message": _message(error), "panic": True}
+
+
+def _with_point(values: dict[str, Any]) -> SimpleNamespace:
+    at = values["at"]
+    return SimpleNamespace(**{**values, "at": None if at is None else SimpleNamespace(**at)})
 
 
 def _message(error: BaseException) -> str:

@@ -183,6 +183,10 @@ class Worker:
         """Tells whether the engine has an operation of the protocol: `read`, `count` or `changes`."""
         return operation in self._hello.get("ops", ["read"])
 
+    def options(self) -> frozenset[str]:
+        """The options of a read that the engine takes."""
+        return frozenset(self._hello.get("options", ()))
+
     def read(
         self,
         table: TableAt,
@@ -190,14 +194,19 @@ class Worker:
         columns: tuple[str, ...] | None,
         where: str | None,
         wanted: pa.Schema | None = None,
+        options: Mapping[str, Any] | None = None,
     ) -> pa.Table:
-        """The rows. wanted: the types of columns, for rows that come as JSON.
+        """The rows. wanted: the types of columns, for rows that come as JSON. options: of the protocol's names.
 
         Raises:
-            UnsupportedError: the engine declines.
+            UnsupportedError: the engine declines, or did not say that it takes an option.
             EngineError: it refuses, `cause` being the class of what it raised; or as `BROKEN` says.
         """
         asked = {"table": dataclasses.asdict(table), "columns": columns, **self._filter(where)}
+        if options:
+            if unknown := sorted(options.keys() - self.options()):
+                raise UnsupportedError(f"{self.name} takes no option {unknown[0]}")
+            asked["options"] = dict(options)
         return self._rows({"op": "read", **asked}, wanted)
 
     def count(self, table: TableAt, *, where: str | None) -> int:

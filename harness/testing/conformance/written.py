@@ -1,6 +1,7 @@
 """Judges the results that a program left in a folder, by the files of a suite alone.
 
-    RESULTS/reader.json     {name, version}, and perhaps language and homepage; without it the folder names the reader
+    RESULTS/reader.json     {name, version}, and perhaps language, homepage and filters (false: the program takes no
+                            filters); without it the folder names the reader
     RESULTS/CASE/N.arrow    the rows of the N-th read of a case: an Arrow IPC file or stream
     RESULTS/CASE/N.jsonl    or the rows as JSON lines, see `json_rows`
     RESULTS/CASE/N.json     {unsupported: why} or {error: class, message: why} where there are no rows, {count: n}
@@ -14,6 +15,7 @@ from __future__ import annotations
 import fnmatch
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +23,7 @@ import pyarrow as pa
 
 from harness.errors import EngineError, HarnessError, RequestError, UnsupportedError
 from harness.testing.conformance.json_rows import read_rows
-from harness.testing.conformance.judging import Strictness, asks_twin, beside_twin, described, judge, judge_count
+from harness.testing.conformance.judging import Strictness, asks_twin, beside_twin, described, judge, judge_count, told
 from harness.testing.conformance.results import (
     Case,
     Check,
@@ -29,11 +31,10 @@ from harness.testing.conformance.results import (
     Expected,
     Outcome,
     Run,
-    ScenarioInfo,
     case_of,
     unused,
 )
-from harness.testing.conformance.runner import environment
+from harness.testing.conformance.runner import case_info, environment
 from harness.testing.conformance.suite import SuiteCase, json_object, load_case, load_suite
 from harness.testing.conformance.workers import CRASHED, NONSENSE
 from harness.testing.scenarios.model import ResolvedExpectation
@@ -64,12 +65,15 @@ def judge_results(
     }
     if not chosen:
         raise RequestError(f"No case is called {' or '.join(patterns)}", file=str(directory))
-    engine = _engine(directory, results)
+    reader = _reader(results)
+    engine = EngineInfo(name=reader["name"], version=reader["version"], asked="", judged=(str(directory), str(results)))
     cases: list[Case] = []
     for path in chosen.values():
         case = load_case(path)
-        checks = tuple(_checks(case, results, engine.name))
-        cases.append(case_of(_info(case, path), engine, checks, xfails))
+        reads = tuple(map(told, case.expectations))
+        info = replace(case_info(case, directory), file=str(path), expected=reads)
+        checks = [*_checks(case, results, engine.name, takes_filters=reader.get("filters", True))]
+        cases.append(case_of(info, engine, checks, xfails))
     if all(check.message == NOT_RUN for case in cases for check in case.checks):
         raise RequestError("No file is a result of the suite; one would be CASE/1.arrow", file=str(results))
     features = sorted({feature for case in cases for feature in case.scenario.features})
@@ -84,35 +88,23 @@ def judge_results(
     )
 
 
-def _engine(directory: Path, results: Path) -> EngineInfo:
+def _reader(results: Path) -> dict[str, Any]:
+    """The content of `reader.json`, or the folder's name."""
     if not results.is_dir():
         raise RequestError("There is no such folder of results", file=str(results))
-    path, told = results / "reader.json", {"name": results.resolve().name, "version": "unknown"}
-    if path.exists():
-        told = json_object(path, "reader")
-    return EngineInfo(name=told["name"], version=told["version"], asked="", judged=(str(directory), str(results)))
+    path = results / "reader.json"
+    return json_object(path, "reader") if path.exists() else {"name": results.resolve().name, "version": "unknown"}
 
 
-def _info(case: SuiteCase, path: Path) -> ScenarioInfo:
-    told = case.scenario
-    return ScenarioInfo(
-        name=told.name,
-        title=told.title,
-        format=told.format,
-        clauses=told.clauses,
-        features=told.features,
-        file=str(path),
-        reads=len(case.expectations),
-    )
-
-
-def _checks(case: SuiteCase, results: Path, engine: str) -> Iterator[Check]:
+def _checks(case: SuiteCase, results: Path, engine: str, *, takes_filters: bool) -> Iterator[Check]:
     for expectation in case.expectations:
         check = _judged(case, expectation, results, engine)
         if check.outcome is Outcome.PASS and asks_twin(expectation) and case.twin is not None:
             twin = load_case(case.twin)
             check = beside_twin(check, _judged(twin, twin.expectations[0], results, engine))
-        yield check
+        yield replace(
+            check, unfiltered=check.message == NOT_RUN and expectation.where is not None and not takes_filters
+        )
 
 
 def _judged(case: SuiteCase, expectation: ResolvedExpectation, results: Path, engine: str) -> Check:
@@ -124,7 +116,9 @@ def _judged(case: SuiteCase, expectation: ResolvedExpectation, results: Path, en
         result, count = EngineError(str(error), cause=NONSENSE), None
     if result is None and count is None:
         outcome = Outcome.UNSUPPORTED if expectation.open is None else Outcome.OPEN
-        return Check(number=expectation.number, read=described(expectation), outcome=outcome, message=NOT_RUN)
+        policy = expectation.policy is not None
+        read = described(expectation)
+        return Check(number=expectation.number, read=read, outcome=outcome, message=NOT_RUN, policy=policy)
     check = None if result is None else judge(expectation, result, Strictness.FOREIGN, engine)
     if check is not None and (count is None or check.outcome is not Outcome.PASS):
         return check

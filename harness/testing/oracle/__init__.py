@@ -1,5 +1,21 @@
-"""A second reader in plain Python, row by row; slow, and meant to be seen to be right.
+"""The oracle: the book of both formats, a reader in plain Python, slow, and meant to be seen to be right.
 
-It shares nothing with what it judges: `planner` plans a read, and `engine` runs a plan, its own or harness's. Read
-`planner.plan` and `engine.reading` first.
+The oracle shares nothing with what it judges but the errors. It has no cache, skips no file and reads row by row; every
+rule is cited beside the lines that keep the rule: "iceberg 4.7" and "delta R3" are the numbers of `docs/rules`, and a
+chapter begins with the sections of the specifications that it follows. The order of the chapters:
+
+    types           types, fields and values, and what a file stores
+    documents       JSON, bytes and compression       paths           recorded and physical paths, local files
+    values          values in texts, in other types, and geometries
+    filters         conditions in three-valued logic  scan            what is asked, and what a read has to do
+    avro            Avro, byte by byte                files           data and delete files: Parquet, ORC, Avro
+    variants        variants, plain and shredded      columns         a table's columns in one file
+    bitmaps         deletion vectors                  reading         the rows of a scan, and the door: `read`
+
+    iceberg_metadata   metadata files, schemas, specs, snapshots
+    iceberg_manifests  manifests, inheritance, partition tuples
+    iceberg            the current metadata, moved tables, the scope of deletes, the scan
+
+    delta_log       commits, checkpoints, replay      delta_schema    protocol, schema, partition values
+    delta           versions and times, vectors, row tracking, the scan
 """

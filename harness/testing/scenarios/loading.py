@@ -199,6 +199,7 @@ def from_mapping(mapping: Any, name: str, *, path: Path | None = None) -> Scenar
     format_ = given.one_of("format", ("iceberg", "delta"))
     clauses = given.texts("clauses")
     features = given.texts("features", [])
+    findings = given.texts("findings", [])
     known = features_of(format_)
     for feature in (f for f in features if f not in known):
         if feature in MEANINGS:
@@ -216,6 +217,7 @@ def from_mapping(mapping: Any, name: str, *, path: Path | None = None) -> Scenar
         format=format_,
         clauses=tuple(clauses),
         features=tuple(features),
+        findings=tuple(findings),
         table=table,
         history=tuple(checked(dict, step, f"{place}, history step {i}") for i, step in enumerate(history, 1)),
         expectations=tuple(_expectation(e, f"{place}, expectation {i}") for i, e in enumerate(expectations, 1)),

@@ -150,6 +150,7 @@ class Scenario:
     name: its path below `fixtures/`, without the ending: `iceberg/deletes/own-commit`.
     path: the file; None: made in memory. clauses: rule numbers (`iceberg 4.7`), traps, sections of a specification.
     features: names of `features.MEANINGS` that must occur in the table or the plans of its reads.
+    findings: ids of the rules of `harness check` that the table breaks, ascending.
     table, history: as in the file: what the builder begins with, and one operation each.
     """
 
@@ -159,6 +160,7 @@ class Scenario:
     format: TableFormat
     clauses: tuple[str, ...]
     features: tuple[str, ...]
+    findings: tuple[str, ...] = ()
     table: Mapping[str, Any]
     history: tuple[Mapping[str, Any], ...]
     expectations: tuple[Expectation, ...]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping
@@ -41,23 +42,23 @@ def read_with(built: Built, engine: str) -> Callable[[ResolvedExpectation], pa.T
 
 
 def intact_twin(scenario: Scenario, directory: Path) -> Built | None:
-    """Builds the intact twin of a broken table, and reads its rows.
+    """Builds the intact twin of a table that a read must refuse, and reads its rows.
 
-    The twin is the same history without its edits and damage; where nothing else is left, or harness does not read the
-    rest, a plain table of the same columns with the first rows.
+    The twin has the most of the history that harness reads plainly: edits and damage are left out, then operations at
+    the end. Where no rows are left, it is a plain table of the same columns with the first rows, or with none.
 
-    Returns: the twin with a single read; None: harness reads neither.
+    Returns: the twin with a single read; None: harness reads none of these.
     """
     name, title = f"{scenario.name}/intact", f"{scenario.title}: the same table undamaged"
     for table, history in _undamaged(scenario):
         whole = replace(scenario, name=name, title=title, table=table, history=history, expectations=(Expectation(),))
-        try:
+        with contextlib.suppress(*FAULTS):
             twin = build(whole, directory)
             (read,) = twin.expectations
             rows = find_engine("duckdb").to_arrow(plan_read(twin.address, read, allowed_roots=(str(directory),)))
-            return replace(twin, expectations=(replace(read, expected=rows),))
-        except FAULTS:
-            shutil.rmtree(directory, ignore_errors=True)
+            if rows.num_rows or not history:  # a table without rows is read rightly by who reads nothing
+                return replace(twin, expectations=(replace(read, expected=rows),))
+        shutil.rmtree(directory, ignore_errors=True)
     return None
 
 
@@ -68,14 +69,14 @@ _PLAIN = ("schema", "format-version", "partition-columns", "partition-spec")
 def _undamaged(scenario: Scenario) -> Iterator[tuple[Mapping[str, Any], tuple[Mapping[str, Any], ...]]]:
     """Tables and histories without the damage, the nearest first."""
     history = tuple(_unedited(each) for each in scenario.history if not any(map(_BREAKS.fullmatch, each)))
-    if history != scenario.history:
-        yield scenario.table, history
+    yield from ((scenario.table, history[:length]) for length in range(len(history), 0, -1))
     for step in history[:1]:
         files = step.get("append")
         files = files.get("files") if isinstance(files, Mapping) else files
         if isinstance(files, list):
             plain = [{key: file[key] for key in ("data", "rows", "partition") if key in file} for file in files]
             yield {key: value for key, value in scenario.table.items() if key in _PLAIN}, ({"append": plain},)
+    yield scenario.table, ()
 
 
 def _unedited(value: Any) -> Any:

@@ -5,11 +5,20 @@ from __future__ import annotations
 import os
 import shutil
 import uuid
+from contextvars import ContextVar
 from pathlib import Path
 
 from harness.errors import RequestError
 
 FIRST_TIMESTAMP_MS = 1_700_000_000_000
+
+PLAIN: ContextVar[bool] = ContextVar("PLAIN", default=False)
+"""Tells whether files are compressed only where the scenario says so. Then their bytes hold paths as they are."""
+
+
+def usual_codec(name: str, none: str) -> str:
+    """The codec of files of which nothing is said: `name`, or `none` where `PLAIN` is set."""
+    return none if PLAIN.get() else name
 
 
 def counted_uuid(text: str) -> uuid.UUID:

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import RequestError, StorageError
-from harness.storage.paths import shown
+from harness.storage.paths import is_local, local_path, shown
 from harness.storage.stores import Storage
 from harness.storage.threads import phase
 from harness.testing.writing.places import inside
@@ -250,9 +250,11 @@ class Slice:
 
 
 def fetch(
-    files: Sequence[SourceFile], storage: Storage, place: SlicePlace, *, max_bytes: int | None
+    files: Sequence[SourceFile], storage: Storage, place: SlicePlace, *, max_bytes: int | None, link: bool = False
 ) -> tuple[dict[str, FetchedFile], int]:
     """Copy the files that are not there yet: all files by target, and the number of those that were there.
+
+    link: True: files become hard links to the source's, where the file system has such.
 
     Raises:
         MissingFileError, OutsideTableError, StorageError: a file cannot be read, or ends early.
@@ -268,7 +270,7 @@ def fetch(
             missing.append(file)
     size = sum(file.size or 0 for file in missing)
     with phase("fetching files", size, "bytes") as advance, ThreadPoolExecutor(_AT_ONCE) as pool:
-        work = _Work(storage, place, max_bytes, advance)
+        work = _Work(storage, place, max_bytes, advance, link=link)
         try:
             wait([pool.submit(work.run, file) for file in missing])
         except BaseException as error:  # Ctrl-C, and then the pool waits for its threads
@@ -283,13 +285,20 @@ class _Work:
     """State that the threads share. failure: the first one, which ends the other copies."""
 
     def __init__(
-        self, storage: Storage, place: SlicePlace, max_bytes: int | None, advance: Callable[[int], None]
+        self,
+        storage: Storage,
+        place: SlicePlace,
+        max_bytes: int | None,
+        advance: Callable[[int], None],
+        *,
+        link: bool,
     ) -> None:
         self.failure: BaseException | None = None
         self.fetched: dict[str, FetchedFile] = {}
         self._storage = storage
         self._place = place
         self._left = max_bytes
+        self._link = link
         self._advance = advance
         self._lock = threading.Lock()
 
@@ -312,31 +321,47 @@ class _Work:
                 )
         target = self._place.file(file.target)
         part = target.with_name(f"{target.name}.part")
-        digest = hashlib.sha256()
         with writing(target):
             target.parent.mkdir(parents=True, exist_ok=True)
-            with part.open("wb") as out:
-                for start in range(0, size, _PIECE):
-                    if self.failure is not None:
-                        raise self.failure
-                    length = min(_PIECE, size - start)
-                    piece = self._storage.read(file.physical, offset=start, length=length)
-                    if len(piece) != length:
-                        raise StorageError(
-                            f"Cannot copy: the file has {size} bytes, and reading {length} from {start} on gave "
-                            f"{len(piece)}; it was replaced, or cut. Pull again",
-                            file=file.physical,
-                        )
-                    digest.update(piece)
-                    out.write(piece)
-                    with self._lock:
-                        self._advance(length)
+            digest = self._linked(file, part) or self._copied(file, part, size)
             os.replace(part, target)
-        fetched = FetchedFile(source=shown(file.physical), target=file.target, size=size, sha256=digest.hexdigest())
+        fetched = FetchedFile(source=shown(file.physical), target=file.target, size=size, sha256=digest)
         journal = self._place.journal
         with self._lock, writing(journal), journal.open("a", encoding="utf-8") as out:
             out.write(json.dumps(asdict(fetched)) + "\n")
         return fetched
+
+    def _linked(self, file: SourceFile, part: Path) -> str | None:
+        """Links the file; its checksum. None: it is to be copied."""
+        if not (self._link and is_local(file.physical)):
+            return None
+        try:
+            os.link(local_path(file.physical), part)
+        except OSError:  # no file system of hard links, or another one
+            return None
+        with part.open("rb") as linked:
+            return hashlib.file_digest(linked, "sha256").hexdigest()
+
+    def _copied(self, file: SourceFile, part: Path, size: int) -> str:
+        """Copies the file of this size; its checksum."""
+        digest = hashlib.sha256()
+        with part.open("wb") as out:
+            for start in range(0, size, _PIECE):
+                if self.failure is not None:
+                    raise self.failure
+                length = min(_PIECE, size - start)
+                piece = self._storage.read(file.physical, offset=start, length=length)
+                if len(piece) != length:
+                    raise StorageError(
+                        f"Cannot copy: the file has {size} bytes, and reading {length} from {start} on gave "
+                        f"{len(piece)}; it was replaced, or cut. Pull again",
+                        file=file.physical,
+                    )
+                digest.update(piece)
+                out.write(piece)
+                with self._lock:
+                    self._advance(length)
+        return digest.hexdigest()
 
 
 def read_journal(path: Path) -> dict[str, FetchedFile]:

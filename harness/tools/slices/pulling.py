@@ -70,6 +70,8 @@ def pull(
     seed: int = 0,
     compact: bool = False,
     anonymise: str | None = None,
+    statistics: bool = True,
+    reverse: bool = False,
     max_bytes: int | None = None,
     dry_run: bool = False,
 ) -> Pulled:
@@ -96,6 +98,8 @@ def pull(
         anonymise: a key, which chooses other values: of the same types, null where they were null, equal where they
             were equal, in every slice that is made with this key. Texts that people or writers left in the metadata
             are left out. `docs/how-to/pull-a-slice.md` says how much the slice tells all the same.
+        statistics: False: the slice's metadata has no bounds and counts of values, as far as its format lets it.
+        reverse: the slice's metadata lists files and manifests in the reverse order.
         max_bytes: more bytes of the source are an error, before anything is copied.
         dry_run: count the files to copy; write nothing.
 
@@ -114,6 +118,8 @@ def pull(
         seed=seed,
         compact=compact,
         anonymise=anonymise,
+        statistics=statistics,
+        reverse=reverse,
         max_bytes=max_bytes,
     )
     snapshot = newest(source)
@@ -171,7 +177,7 @@ def make(
         "refreshed": refreshed,
     }
     place.begin(origin, refresh=refreshed > 0)
-    fetched, reused = fetch(files, storage, place, max_bytes=request.max_bytes)
+    fetched, reused = fetch(files, storage, place, max_bytes=request.max_bytes, link=request.link)
     with phase("writing the slice"):
         notes = planned.write(place, fetched)
     sentence = None if storage.roots is None else storage.roots.told()

@@ -37,7 +37,10 @@ class SliceRequest:
     compact: True: without deleted rows and without deletes.
     follows: the steps from other slices of which the filter was made.
     anonymise: the key that chooses other values; None: values stay.
+    statistics: False: the metadata says no bounds and counts of values, as far as its format lets it.
+    reverse: True: the metadata lists files and manifests in the reverse order.
     max_bytes: of all fetched files of the source; None: any number.
+    link: True: files of the source that stay as they are become hard links. Nobody may change them then.
     """
 
     where: str | Filter | None = None
@@ -49,7 +52,10 @@ class SliceRequest:
     compact: bool = False
     follows: tuple[str, ...] = ()
     anonymise: str | None = field(default=None, repr=False)
+    statistics: bool = True
+    reverse: bool = False
     max_bytes: int | None = field(default=None, compare=False)
+    link: bool = field(default=False, compare=False)
 
     def __post_init__(self) -> None:
         check(
@@ -111,6 +117,8 @@ class SliceRequest:
             "compact": self.compact or None,
             "follows": list(self.follows) or None,
             "anonymised": self.anonymise is not None or None,
+            "statistics": None if self.statistics else False,
+            "reverse": self.reverse or None,
         }
         return {name: value for name, value in asked.items() if value is not None}
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import duckdb
-import pyarrow as pa
 
 
 def versions() -> str:
+    """Of pyarrow, which makes Arrow tables, too; a query imports DuckDB alone."""
+    import pyarrow as pa
+
     return f"duckdb {duckdb.__version__}, pyarrow {pa.__version__}"
 
 

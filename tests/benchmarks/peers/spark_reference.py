@@ -1,26 +1,64 @@
-"""A format's own jar on Spark, at the versions that the conformance suite pins."""
+"""Spark at the version that a format's own jar wants: plain reads of the files, harness's plans, and the jar.
+
+The session is the same for all three, so that they differ in nothing but the reader.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from pathlib import Path
 
-from pyspark.sql import SparkSession
-from spark_sessions import answer, started
+from pyspark.sql import DataFrame, SparkSession
 
-_PINNED = Path(__file__).parents[3] / "harness/testing/conformance/reference.json"
-
-
-def versions(format: str) -> str:
-    pinned = json.loads(_PINNED.read_text("utf-8"))[format]
-    return f"pyspark {pinned['pyspark']}, {pinned['packages'][0].rpartition(':')[2]}"
-
-
-def session(format: str) -> SparkSession:
-    pinned = json.loads(_PINNED.read_text("utf-8"))[format]
-    return started({"spark.jars.packages": ",".join(pinned["packages"]), **pinned["settings"]})
+_PINNED = json.loads((Path(__file__).parents[3] / "harness/testing/conformance/reference.json").read_text("utf-8"))
+_SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.memory": "4g",
+    "spark.sql.shuffle.partitions": "4",
+    "spark.sql.session.timeZone": "UTC",
+}
 
 
-def query(spark: SparkSession, format: str, location: str, select: Sequence[str]) -> Callable[[], list[int]]:
-    return lambda: answer(spark.read.format(format).load(location), select)
+class Reference:
+    """The tasks of a format, `iceberg` or `delta`, at the versions that the conformance suite pins."""
+
+    def __init__(self, format: str) -> None:
+        self._format = format
+        self._pinned = _PINNED[format]
+
+    def versions(self) -> str:
+        return f"pyspark {self._pinned['pyspark']}, {self._pinned['packages'][0].rpartition(':')[2]}"
+
+    def plain(self, files: Sequence[str], select: Sequence[str]) -> Callable[[], list[int]]:
+        return lambda: _answer(self._session.read.parquet(*files), select)
+
+    def harness(self, location: str, select: Sequence[str]) -> Callable[[], list[int]]:
+        """The table is opened and planned each time."""
+        import harness
+
+        return lambda: _answer(harness.open_table(location).snapshot().to_spark(self._session), select)
+
+    def jar(self, location: str, select: Sequence[str]) -> Callable[[], list[int]]:
+        return lambda: _answer(self._session.read.format(self._format).load(location), select)
+
+    def other_processes(self) -> list[int]:
+        """The JVM, which has started and run a query when this is asked: before the first turn."""
+        return [int(self._session._jvm.java.lang.ProcessHandle.current().pid())]
+
+    @cached_property
+    def _session(self) -> SparkSession:
+        builder = SparkSession.builder.master("local[*]")
+        packages = {"spark.jars.packages": ",".join(self._pinned["packages"])}
+        for name, value in {**_SETTINGS, **packages, **self._pinned["settings"]}.items():
+            builder = builder.config(name, value)
+        session = builder.getOrCreate()
+        session.range(10).count()
+        return session
+
+
+def _answer(rows: DataFrame, select: Sequence[str]) -> list[int]:
+    return [int(value) for value in rows.selectExpr(*select).collect()[0]]

@@ -15,7 +15,8 @@ scenarios     name, title, format, clauses, features, file, story (the text of t
               expected: number, read, demand (must, policy or open), why, error, columns, rows (the first), count
 cases         engine, scenario, outcome, command, seconds, listed (reason, file, line) or null, and checks: number,
               read, outcome, policy, unfiltered, message, notes, seconds, difference (see
-              `harness.differ.reports.documents`) or null
+              `harness.differ.reports.documents`) or null; against_itself: null, or checks (their number), declined
+              (reads by shape) and violations: shape, name, outcome, message, asked
 """
 
 from __future__ import annotations
@@ -83,6 +84,7 @@ def _case(case: Case) -> dict[str, Any]:
         "seconds": round(case.seconds, 3),
         "listed": None if case.expected is None else asdict(case.expected),
         "checks": [_check(check) for check in case.checks],
+        "against_itself": None if case.agreement is None else case.agreement.as_dict(),
     }
 
 

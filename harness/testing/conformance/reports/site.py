@@ -15,7 +15,6 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import quote
@@ -23,6 +22,7 @@ from urllib.parse import quote
 from harness.differ.reports.html import asset, header
 from harness.errors import RequestError, counted
 from harness.errors import html_text as escaped
+from harness.storage.threads import cached_property
 from harness.testing.conformance.reports.text import MEANINGS, SCORES, SIGNS, score_cells
 from harness.testing.conformance.results import Outcome, Score
 
@@ -256,7 +256,8 @@ class _Site:
         )
         yield f'<main><p class="columns">{escaped(clauses)} · {features}</p>'
         yield '<section aria-labelledby="story"><h2 id="story">The story</h2>'
-        yield f'<pre class="scroll" tabindex="0" role="group" aria-labelledby="story">{_lines(scenario["story"])}</pre></section>'
+        yield '<pre class="scroll" tabindex="0" role="group" aria-labelledby="story">'
+        yield f"{_lines(scenario['story'])}</pre></section>"
         yield '<section aria-labelledby="reads"><h2 id="reads">What reads must give</h2><div class="reads">'
         for read in scenario["expected"]:
             yield "<div>"

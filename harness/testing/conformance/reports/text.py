@@ -15,9 +15,10 @@ error. An engine claims the reads that it does not decline. Policy is apart: ref
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from harness.differ.reports.text import to_text as comparison_text
+from harness.differ.result import BatchOutcome
 from harness.errors import counted, visible
 from harness.metadata.model.text_tables import aligned
 from harness.testing.conformance.results import Case, Check, Outcome, Run, Score
@@ -87,7 +88,8 @@ _ALWAYS = (Outcome.PASS, Outcome.FAIL, Outcome.UNSUPPORTED, Outcome.ERROR, Outco
 def to_text(run: Run) -> str:
     """The run as lines of text; each ends with a line feed, and holds no other control character."""
     told = [list(_case(case)) for outcome in _TOLD for case in run.cases if case.outcome is outcome]
-    parts = [*told, _unsupported(run), _engines(run), _remarks(run), [headline(run)]]
+    against = [list(_violations(case)) for case in run.cases]
+    parts = [*told, *against, _unsupported(run), _engines(run), _agreements(run), _remarks(run), [headline(run)]]
     return "\n\n".join("\n".join(line.rstrip() for line in part) for part in parts if part) + "\n"
 
 
@@ -143,6 +145,40 @@ def _remarks(run: Run) -> list[str]:
     unused = [f"unused: {line.file}, line {line.line}: nothing matches {line.pattern}" for line in run.unused]
     where = ", ".join(f"{name} {value}" for name, value in run.environment.items())
     return [visible(line) for line in [*missing, *unused, where] if line]
+
+
+# Readers against themselves.
+
+
+def _violations(case: Case) -> Iterator[str]:
+    """The violations of a reader on a scenario, each with its queries and rows."""
+    for each in () if case.agreement is None else case.agreement.violations:
+        entry = each.entry
+        yield visible(f"AGAINST ITSELF  {case.id}  {each.shape}: {entry.name}: {entry.message}")
+        yield from (f"  {line}" for line in (entry.report or "").splitlines())
+        yield visible(f"  table: {case.command}")
+
+
+def _agreements(run: Run) -> list[str]:
+    """A row for each engine: tables, checks, and by shape the violations, with reads that failed behind a plus."""
+    agreements = run.agreements()
+    if not agreements:
+        return []
+    every = (each for found in agreements.values() for one in found for each in one.violations)
+    shapes = list(dict.fromkeys(each.shape for each in every))
+    lines = [["against itself", "tables", "checks", "violations", *shapes]]
+    for engine, found in agreements.items():
+        counts = Counter((each.shape, each.entry.outcome) for one in found for each in one.violations)
+        cells = [_numbers({outcome: counts[shape, outcome] for outcome in BatchOutcome}) for shape in shapes]
+        totals = {outcome: sum(counts[shape, outcome] for shape in shapes) for outcome in BatchOutcome}
+        numbers = [f"{len(found):,}", f"{sum(one.checks for one in found):,}", _numbers(totals)]
+        lines.append([engine, *numbers, *cells])
+    return list(aligned(lines, [False, *(True for _ in lines[0][1:])]))
+
+
+def _numbers(counts: Mapping[BatchOutcome, int]) -> str:
+    failed = counts[BatchOutcome.FAILED]
+    return f"{counts[BatchOutcome.DIFFERENT]:,}{f' +{failed:,}' if failed else ''}"
 
 
 # The matrix feature × engine as Markdown, for a README or a step's summary.

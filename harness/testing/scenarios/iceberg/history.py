@@ -12,6 +12,7 @@ format-version, partition-spec, properties, recorded-location, metadata-names, m
 
 from __future__ import annotations
 
+import itertools
 import json
 import shutil
 from collections.abc import Mapping
@@ -27,7 +28,7 @@ from harness.testing.scenarios.iceberg.writes import IcebergWrites
 from harness.testing.scenarios.model import COLUMN_OPERATIONS, History, Operation, ResolvedSelector, on_table
 from harness.testing.scenarios.values import named, stored_value
 from harness.testing.writing.iceberg.builder import DataFileHandle, IcebergTable
-from harness.testing.writing.iceberg.types import parse_type
+from harness.testing.writing.iceberg.types import parse_type, with_fresh_ids
 from harness.testing.writing.places import inside
 
 _CREATE = (
@@ -164,7 +165,8 @@ class IcebergHistory(History):
         name, text, parent, *defaults = taken(
             value, place, name=str, type=str, parent=(str, None), initial_default=optional, write_default=optional
         )
-        type_ = parse_type(text)[0]
+        [field] = with_fresh_ids((Field(id=0, name=name, type=parse_type(text)[0]),), itertools.count())
+        type_ = field.type  # whose structs keep values by id
         initial, later = (named(type_, stored_value(type_, default)) for default in defaults)
         self.table.add_column(name, text, parent=parent, initial_default=initial, write_default=later)
 

@@ -36,7 +36,7 @@ from harness.testing.writing.delta.document import MAPPING_MODE
 from harness.testing.writing.delta.log import LogState
 from harness.testing.writing.delta.types import Json, schema_of
 from harness.testing.writing.delta.values import fields_of, json_text, partition_value, statistics_value
-from harness.testing.writing.places import counted_uuid, set_time
+from harness.testing.writing.places import counted_uuid, set_time, usual_codec
 
 _TEXT = pa.string()
 _MAP = pa.map_(_TEXT, _TEXT)
@@ -336,7 +336,7 @@ class _Writer:
         path.parent.mkdir(parents=True, exist_ok=True)
         table = pa.Table.from_pylist(rows, schema=schema)
         how = {"row_group_size": self.options.row_group_size, "use_deprecated_int96_timestamps": self.options.int96}
-        pq.write_table(table, path, **how, store_schema=False)
+        pq.write_table(table, path, **how, store_schema=False, compression=usual_codec("snappy", "none"))
         set_time(path, self.time_ms)
         return path
 

@@ -32,7 +32,7 @@ from harness.testing.writing.delta.types import Json
 from harness.testing.writing.delta.values import encoded_path, json_text, statistics_text
 from harness.testing.writing.iceberg.evolution import with_children
 from harness.testing.writing.iceberg.types import stored
-from harness.testing.writing.places import set_time
+from harness.testing.writing.places import set_time, usual_codec
 
 _ASCII_FILLER = "\x7f"
 _FILLER = "\U0010ffff"
@@ -150,7 +150,7 @@ class FileOptions:
     `pyarrow.parquet.ParquetWriter`.
     """
 
-    compression: str = "snappy"
+    compression: str = field(default_factory=lambda: usual_codec("snappy", "none"))
     field_ids: bool | None = None
     row_group_size: int | None = None
     statistics: Statistics = "all"

@@ -31,7 +31,7 @@ from harness.metadata.model.schema import (
     UuidType,
     VariantType,
 )
-from harness.testing.writing.places import FIRST_TIMESTAMP_MS, counted_uuid, inside
+from harness.testing.writing.places import FIRST_TIMESTAMP_MS, counted_uuid, inside, usual_codec
 
 _SYNC = b"harness sync mark"[:16]
 
@@ -46,7 +46,7 @@ class AvroDocument:
     schema: dict[str, Any]
     records: list[dict[str, Any]]
     header: dict[str, str] = field(default_factory=dict)
-    codec: str = "deflate"
+    codec: str = field(default_factory=lambda: usual_codec("deflate", "null"))
 
     def write(self, path: Path) -> int:
         """Write the file; its size in bytes."""

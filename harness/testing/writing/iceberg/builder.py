@@ -405,11 +405,23 @@ class IcebergTable:
         self.store.edit(self._manifest_list_path(snapshot_id), change)
 
     def edit_manifest(self, target: DataFileHandle | str, change: Callable[[AvroDocument], Any]) -> None:
-        """Change the manifests of the current snapshot that list a file, or the one with this recorded path."""
+        """Change the manifests of the current snapshot that list a file, or the one with this recorded path.
+
+        Lists that record the manifest's length record the new one, as its writer would have done.
+        """
+        lengths = {}
         for path, document in self.manifests().items():
             keys = [commits.entry_key(e) for e in document.records]
             if path == target or (isinstance(target, DataFileHandle) and target.key in keys):
                 self.store.edit(path, change)
+                lengths[path] = self.file_of(path).stat().st_size
+
+        def measured(document: AvroDocument) -> None:
+            for record in document.records:
+                if "manifest_length" in record and record.get("manifest_path") in lengths:
+                    record["manifest_length"] = lengths[record["manifest_path"]]
+
+        self.edit_manifest_list(measured)
 
     # -- inside -------------------------------------------------------------------------------------------------------
 

@@ -45,6 +45,7 @@ from harness.testing.writing.iceberg.avro import AvroDocument, avro_row, avro_sc
 from harness.testing.writing.iceberg.document import TableDocument
 from harness.testing.writing.iceberg.evolution import find_field, projected
 from harness.testing.writing.iceberg.types import bound_bytes, stored
+from harness.testing.writing.places import usual_codec
 
 _MAPS = ("value_counts", "null_value_counts", "nan_value_counts", "lower_bounds", "upper_bounds")
 _Maps: TypeAlias = dict[str, dict[int, Any]]
@@ -249,7 +250,7 @@ def _write_parquet(
         return {"column_sizes": None, "split_offsets": None}
     table = _with_types(table, options.physical).replace_schema_metadata(dict(options.footer))
     settings = {
-        "compression": options.compression or "zstd",
+        "compression": options.compression or usual_codec("zstd", "none"),
         "row_group_size": options.row_group_size,
         "store_schema": False,
         **options.writer_options,
@@ -321,7 +322,8 @@ def _write_avro(
         rows = stored_rows(Schema(fields=tuple(fields)), rows.to_pylist())
     written = [f for f in fields if not isinstance(f.type, UnknownType)]
     schema = avro_schema("table", fields, ids=options.field_ids)
-    AvroDocument(schema, [avro_row(written, row) for row in rows], {}, options.compression or "deflate").write(path)
+    codec = options.compression or usual_codec("deflate", "null")
+    AvroDocument(schema, [avro_row(written, row) for row in rows], {}, codec).write(path)
 
 
 def bare_data_file(content: int, path: str, partition: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import uuid
 from collections.abc import Mapping
 from decimal import Decimal
@@ -78,6 +79,14 @@ def add_json(row: Mapping[str, Any], target: str, size: int, vector: Json | None
     elif parsed is not None and (plain := _plain(parsed)).get("numRecords") is not None:
         found["stats"] = json_text(plain)
     return found | _known(row, _TRACKED, vector)
+
+
+def without_statistics(add: Json) -> Json:
+    """The add action without statistics; with the number of rows where vectors or ids of rows need it."""
+    found = {name: value for name, value in add.items() if name != "stats"}
+    if "stats" in add and ("deletionVector" in add or "baseRowId" in add):
+        found["stats"] = json_text({"numRecords": json.loads(add["stats"]).get("numRecords")})
+    return found
 
 
 def remove_json(row: Mapping[str, Any], target: str, vector: Json | None) -> Json:

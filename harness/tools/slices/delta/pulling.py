@@ -322,7 +322,7 @@ class _DeltaSlice:
         if pseudonyms is not None:
             masking = DeltaMasking(root.metadata, self.contents.plans[root.version].schema.fields, pseudonyms)
         told = [] if masking is None else masking.hide(state)
-        for row in self.contents.rows(root.files):
+        for row in self._rows(root.files):
             add = self._add(row, data_change=False)
             if masking is not None:
                 add["partitionValues"] = masking.partition_values(add["partitionValues"])
@@ -363,9 +363,9 @@ class _DeltaSlice:
             yield {"metaData": self._metadata(commit.metadata)}
         yield from ({"txn": actions.transaction_json(t)} for t in commit.transactions)
         yield from ({"domainMetadata": actions.domain_json(d)} for d in commit.domains)
-        for row in self.contents.rows(commit.removes):
+        for row in self._rows(commit.removes):
             yield {"remove": actions.remove_json(row, self._placed_as(row["physical"]), self._vector(row))}
-        for row in self.contents.rows(commit.adds):
+        for row in self._rows(commit.adds):
             yield {"add": self._add(row, data_change=row["data_change"])}
         for change in commit.cdc:
             target = self.fetched[self.names.of(change.physical, folder="_change_data")]
@@ -378,6 +378,10 @@ class _DeltaSlice:
                 }
             }
 
+    def _rows(self, table: pa.Table) -> list[dict[str, Any]]:
+        rows = list(self.contents.rows(table))
+        return rows[::-1] if self.request.reverse else rows
+
     def _metadata(self, metadata: Metadata) -> Json:
         return actions.metadata_json(metadata if self.columns is None else narrowed(metadata, self.columns))
 
@@ -389,7 +393,7 @@ class _DeltaSlice:
         found = actions.add_json(row, target, size, vector, data_change=data_change)
         if settled is not None and settled.count is not None:
             found["stats"] = json_text({**settled.said, "tightBounds": vector is None})
-        return found
+        return found if self.request.statistics else actions.without_statistics(found)
 
     def _vector(self, row: Mapping[str, Any]) -> Json | None:
         """The descriptor in the slice; None: no row of the file is deleted."""

@@ -52,6 +52,14 @@ class IcebergContents:
     entries: Mapping[str, tuple[ManifestEntry, ...]]
     plans: Mapping[int, ScanPlan]
 
+    def reversed(self) -> IcebergContents:
+        """The same contents, with manifests and their entries in the reverse order."""
+        return replace(
+            self,
+            lists={id_: manifests[::-1] for id_, manifests in self.lists.items()},
+            entries={path: entries[::-1] for path, entries in self.entries.items()},
+        )
+
     def files(self, *contents: Content) -> Iterator[ManifestEntry]:
         """Each file of these kinds once, as the first manifest lists it."""
         seen: set[FileKey] = set()
@@ -214,6 +222,7 @@ class ManifestWriter:
 
     written: the parts of its files' `data_file` that are new, path and size at least; a file without is gone.
     folder: of the manifests. recorded: the folder as paths in the metadata begin. schema_json: the current schema.
+    statistics: False: manifests and lists have no bounds, and no counts but those of rows and files.
     """
 
     contents: IcebergContents
@@ -221,6 +230,7 @@ class ManifestWriter:
     folder: Path
     recorded: str
     schema_json: Mapping[str, Any]
+    statistics: bool
 
     def lists(self) -> dict[int, str]:
         """Writes all manifests and lists; the recorded path of each snapshot's list."""
@@ -279,7 +289,8 @@ class ManifestWriter:
             load=dict[str, AvroDocument]().__getitem__,
         )
         rows = [self._entry(entry, fields, manifest) for entry in entries]
-        return write_manifest(context, spec.id, int(manifest.is_deletes), rows)
+        record = write_manifest(context, spec.id, int(manifest.is_deletes), rows)
+        return record if self.statistics else {**record, "partitions": None}
 
     def _entry(self, entry: ManifestEntry, fields: Sequence[dt.Field], manifest: ManifestFile) -> dict[str, Any]:
         file = entry.file
@@ -298,6 +309,7 @@ class ManifestWriter:
             "content_size_in_bytes": file.content_size,
             **{name: int_map(getattr(file, name)) for name in _MAPS},
             **self.written[key_of(entry)],
+            **({} if self.statistics else dict.fromkeys(_MAPS)),
         }
         own = manifest.added_snapshot_id if entry.snapshot_id is None else entry.snapshot_id
         return {

@@ -49,6 +49,8 @@ def planned_slice(table: IcebergTable, selection: IcebergSelection, request: Sli
     contents = contents_of(table, selection, request.where, request.last)
     if columns is not None:
         check_columns(contents, columns, compact=request.compact)
+    if request.reverse:
+        contents = contents.reversed()
     rows = kept_rows(contents.plans.values(), request)
     names = SliceNames(table.metadata.location, refreshed, numbered=request.anonymise is not None)
     planned = _IcebergSlice(table, contents, names, request, columns, rows)
@@ -258,6 +260,7 @@ class _IcebergSlice:
                 folder=folder,
                 recorded=f"{location}/metadata",
                 schema_json=schema_json(kept, schema),
+                statistics=self.request.statistics,
             ).lists()
         specs = self.contents.source.metadata.specs
         document = slice_document(

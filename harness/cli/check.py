@@ -1,0 +1,106 @@
+"""`harness check`: a table's metadata against the specification, its files and its rows."""
+
+from __future__ import annotations
+
+import enum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from harness.cli import DIFFERENT, options, results, terminal, untrusted
+from harness.tools.check.rules import Level, Severity
+
+
+class Report(enum.Enum):
+    """Forms of a report."""
+
+    TEXT = "text"
+    JSON = "json"
+    JUNIT = "junit"
+    GITHUB = "github"
+    SARIF = "sarif"
+    HTML = "html"
+
+
+@options.grouped
+def check(
+    location: options.Location,
+    at: options.At = None,
+    all_snapshots: Annotated[
+        bool,
+        typer.Option("--all-snapshots", help="Check every snapshot of an Iceberg table, or version of a Delta one."),
+    ] = False,
+    level: Annotated[
+        Level,
+        typer.Option(
+            help="Read metadata alone; also existence, size and footer of files; also the values in data files."
+        ),
+    ] = Level.FILES,
+    rules: Annotated[
+        list[str] | None, typer.Option("--rule", metavar="ID", help="Ask this rule, such as ICE-2*. Repeatable.")
+    ] = None,
+    ignore: Annotated[
+        list[str] | None, typer.Option("--ignore", metavar="ID", help="Do not ask this rule. Repeatable.")
+    ] = None,
+    columns: options.Columns = None,
+    sample_files: Annotated[
+        int | None, typer.Option("--sample-files", metavar="N", min=1, help="Read the values of so many data files.")
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", metavar="S", help="Choose other files for --sample-files.")] = 0,
+    orphans: Annotated[
+        bool, typer.Option("--orphans", help="List the files below the table's location that nothing names.")
+    ] = False,
+    fail_on: Annotated[
+        Severity, typer.Option("--fail-on", help="The lightest finding that makes the exit code 1.")
+    ] = Severity.ERROR,
+    format_: Annotated[
+        list[Report] | None,
+        typer.Option("--format", metavar="FORMAT", help="text, json, junit, github, sarif or html. Repeatable."),
+    ] = None,
+    output: Annotated[
+        list[Path] | None, typer.Option("--output", metavar="FILE", help="Write a report here. Repeatable.")
+    ] = None,
+    *,
+    opening: options.OpeningOptions,
+) -> None:
+    """Check that a table says the truth about itself: metadata against the specification, the files and the rows.
+
+    Examples:
+        harness check warehouse/orders
+        harness check warehouse/orders --level data --output findings.html
+        harness check warehouse/orders --all-snapshots --level metadata --fail-on warning --format github
+
+    Exits with 0 (no finding), 1 (findings) or 2 (not checked).
+    """
+    placed = results.placed(format_, output, Report)
+    if untrusted.is_for_worker(opening.context):
+        if len(placed) > 1:
+            raise typer.BadParameter("--untrusted takes one report: give one --output")
+        ((form, path),) = placed
+        instead = {"output": None, "format_": [form]}
+        untrusted.run(opening.context, [location], opening.roots(), output=path, instead=instead)
+        return
+    from harness.tools.check import reports
+    from harness.tools.check.running import check as run
+
+    report = run(
+        lambda: opening.open(location),
+        location=location,
+        at=at,
+        all_snapshots=all_snapshots,
+        level=level,
+        rules=rules or (),
+        ignore=ignore or (),
+        columns=options.names(columns, "--columns"),
+        sample_files=sample_files,
+        seed=seed,
+        orphans=orphans,
+    )
+    for form, path in placed:
+        with results.destination(path) as stream:
+            results.write_texts([getattr(reports, f"to_{form.value}")(report)], stream)
+    if all(path is not None for _, path in placed):
+        terminal.message(f"{report.sentence}; see {', '.join(str(path) for _, path in placed)}")
+    if report.fails(fail_on):
+        raise typer.Exit(DIFFERENT)

@@ -1,0 +1,230 @@
+"""The oracle as an engine: what harness asks becomes plain values, and the oracle's rows are the answer.
+
+The oracle (`harness.testing.oracle`) imports nothing of harness but the errors. `read_apart` hands over a location and
+what is asked, and the oracle reads metadata and data for itself. `to_arrow` hands over a plan of harness's, for
+changes, slices, comparisons and plans of tests: files, positions and the scope of deletes are then the plan's.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import platform
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from harness.engines.oracle_filters import parse
+from harness.errors import HarnessError, RequestError, warn
+from harness.metadata.plan.read_options import Ratified, catalog_answer
+from harness.metadata.plan.scan_plan import EqualityDelete, ScanPlan
+from harness.storage.gate import Outside, Roots
+from harness.storage.paths import is_local, shown
+from harness.storage.stores import Storage
+from harness.testing.oracle import scan as oracle
+from harness.testing.oracle import types
+from harness.testing.oracle.filters import Filter, filter_of
+from harness.testing.oracle.paths import Entry, Files
+from harness.testing.oracle.reading import read, rows_of, scan_of
+
+__all__ = ["name", "read_apart", "to_arrow", "version"]
+
+name = "oracle"
+
+
+def version() -> str:
+    """The version of Python, which runs the oracle."""
+    return f"Python {platform.python_version()}"
+
+
+def read_apart(
+    location: str,
+    *,
+    snapshot_id: int | None = None,
+    version: int | None = None,
+    timestamp_ms: int | None = None,
+    ref: str | None = None,
+    columns: Sequence[str] | None = None,
+    where: str | None = None,
+    path_map: Mapping[str, str] | None = None,
+    max_version: int | None = None,
+    ratified: Iterable[Ratified] | None = None,
+    published_only: bool = False,
+    allowed_roots: Sequence[str] = (),
+    outside: Outside | None = None,
+) -> pa.Table:
+    """The rows of a table as the oracle reads them for itself: no file is skipped, and nothing of harness plans.
+
+    Args:
+        location: a table's directory or, for Iceberg, a metadata file.
+        snapshot_id, version: a snapshot of an Iceberg table; a version of a Delta table, which either may name.
+        timestamp_ms: the state at a time, in milliseconds since 1970-01-01 UTC, inclusive.
+        ref: a branch or tag of an Iceberg table.
+        columns: names in the order wanted; None: all of the schema.
+        where: a boolean SQL expression.
+        path_map: prefixes of recorded paths and where they are now.
+        max_version, ratified, published_only, allowed_roots: as for `harness.open_table`.
+        outside: as for `harness.open_table`; None: files of this computer are opened wherever they are.
+
+    Raises HarnessError: as opening, planning and reading raise; the messages are the oracle's own.
+    """
+    answer = catalog_answer(max_version, ratified, published_only=published_only)
+    commits = () if answer is None else answer.ratified
+    request = oracle.Request(
+        location=location,
+        snapshot_id=snapshot_id,
+        version=version,
+        timestamp_ms=timestamp_ms,
+        ref=ref,
+        columns=columns,
+        where=None if where is None else parse(where),
+        path_map=path_map or {},
+        max_version=max_version,
+        ratified=[(c.version, c.name or "" if c.content is None else c.content) for c in commits],
+        published_only=published_only,
+    )
+    places = (location, *request.path_map.values(), *allowed_roots)
+    if outside is None and not allowed_roots and all(map(is_local, places)):
+        return read(request)
+    roots = Roots.of(location, places[1:], outside=outside or Outside.WARN)
+    storage = Storage(roots=roots)
+    if storage.exists(location):
+        storage = storage.around(location, location)
+    gate = storage.roots or roots
+    try:
+        scan = scan_of(request, _Stored(storage))
+        for file in scan.data:
+            gate.check(file.physical, file.path)
+            for delete in file.equality:
+                gate.check(delete.file.physical, delete.file.path)
+        rows = rows_of(scan)
+    except HarnessError as error:
+        raise error.within(table=location) from error.__cause__
+    if (sentence := gate.told()) is not None:
+        warn(f"Table {shown(location)}: {sentence}")
+    return rows
+
+
+def to_arrow(plan: ScanPlan) -> pa.Table:
+    """All rows of a plan of harness's: files, deletes and positions are the plan's, all else is the oracle's.
+
+    Raises:
+        HarnessError: a file cannot be read, or the filter has something that the oracle does not evaluate.
+        EngineError: a value fits no Arrow type, or the filter fails on a row.
+    """
+    try:
+        return rows_of(_scan(plan))
+    except HarnessError as error:
+        raise error.within(table=plan.table, snapshot=plan.snapshot, format=plan.format) from error.__cause__
+
+
+@dataclasses.dataclass(frozen=True)
+class _Stored(Files):
+    """The oracle's way to the bytes of a storage, which holds every path against the roots of the table."""
+
+    storage: Storage
+
+    def read(self, path: str) -> bytes:
+        return self.storage.read(path)
+
+    def has_file(self, path: str) -> bool:
+        return self.storage.has_file(path)
+
+    def is_directory(self, path: str) -> bool:
+        return self.storage.is_directory(path)
+
+    def entries(self, directory: str) -> list[Entry]:
+        return [Entry(found.name, found.size, found.modified_ms) for found in self.storage.entries(directory)]
+
+    def opens(self, path: str) -> bool:
+        if path.startswith("/"):
+            return True
+        try:
+            self.storage.client(path)
+        except (RequestError, OSError):
+            return False
+        return "://" in path
+
+
+def _scan(plan: ScanPlan) -> oracle.Scan:
+    """A plan in the oracle's own words."""
+    rows = plan.files.to_pylist()
+    loaded = plan.load_positions([ordinal for ordinal, row in enumerate(rows) if row["has_positions"]])
+    versions = [None] * len(rows) if plan.row_commit_versions is None else plan.row_commit_versions.to_pylist()
+    equality = [_equality_delete(delete, plan) for delete in plan.equality_deletes]
+    data = []
+    for ordinal, row in enumerate(rows):
+        partition, positions = plan.partitions[row["partition"]], loaded.get(ordinal)
+        data.append(
+            oracle.DataFile(
+                **{key: row[key] for key in ("path", "physical", "format", "record_count", "spec_id")},
+                partition=partition.values,
+                constants=partition.constants,
+                sequence_number=row["sequence_number"],
+                first_row_id=row["first_row_id"],
+                commit_version=versions[ordinal],
+                equality=tuple(
+                    equality[index] for index in plan.delete_sets[row["delete_set"]] if _hits(plan, index, row)
+                ),
+                positions=None if positions is None else positions.__iter__,
+            )
+        )
+    return oracle.Scan(
+        table=plan.table,
+        format=plan.format,
+        snapshot=plan.snapshot,
+        columns=_own(plan.columns),
+        filter=_filter(plan),
+        data=tuple(data),
+        files=_Stored(plan.storage),
+        lookup=plan.lookup.value,
+        name_mapping=None if plan.name_mapping is None else _own(plan.name_mapping.fields),
+        materialized=plan.materialized,
+    )
+
+
+def _hits(plan: ScanPlan, index: int, row: Mapping[str, Any]) -> bool:
+    """Tells whether an equality delete of a file's set hits the file (iceberg 4.6)."""
+    delete, sequence_number = plan.equality_deletes[index], row["sequence_number"]
+    is_later = sequence_number is not None and sequence_number < delete.sequence_number
+    return is_later and delete.partition in (None, row["partition"])
+
+
+def _equality_delete(delete: EqualityDelete, plan: ScanPlan) -> oracle.EqualityDelete:
+    partition = None if delete.partition is None else plan.partitions[delete.partition]
+    file = oracle.DataFile(
+        path=delete.path,
+        physical=delete.physical,
+        format=delete.format,
+        record_count=delete.record_count,
+        spec_id=0,
+        partition={},
+        constants={} if partition is None else partition.constants,
+        sequence_number=delete.sequence_number,
+        first_row_id=None,
+    )
+    return oracle.EqualityDelete(file, _own(delete.keys), delete.key_paths)
+
+
+def _filter(plan: ScanPlan) -> Filter | None:
+    if plan.filter is None:
+        return None
+    columns = _own(plan.filter.columns)
+
+    def find(text: str) -> types.Field:
+        found: types.Field = next(f for f in columns if f.name == text)
+        return found
+
+    return filter_of(parse(plan.filter.sql), find)
+
+
+def _own(value: Any) -> Any:
+    """Types, fields and name mappings of harness as the oracle's, which have the same names and parts."""
+    if isinstance(value, tuple):
+        return tuple(map(_own, value))
+    if not dataclasses.is_dataclass(value):
+        return value
+    kind = getattr(types, type(value).__name__, None)
+    if kind is None:  # a type without parameters, or of a geometry
+        return (types.GeoType if "(" in str(value) else types.SimpleType)(str(value))
+    return kind(**{part.name: _own(getattr(value, part.name)) for part in dataclasses.fields(kind)})

@@ -1,0 +1,69 @@
+"""Readers against themselves on the suite's tables: `harness scenarios run --against-itself`.
+
+Each table that a reader reads is read again by every shape of `harness.differ.itself`, with the scenario's own filters
+and two conditions on each of few columns. All such reads must agree, whatever the scenario expects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from harness.differ.asking import Ask, Copies, Reads
+from harness.differ.checks import Checks, Shape
+from harness.differ.result import BatchOutcome
+from harness.engines.registry import Engine, find_engine
+from harness.errors import HarnessError
+from harness.storage.gate import Outside
+from harness.table import open_table
+from harness.testing.conformance.other_engine import OtherEngine
+from harness.testing.conformance.own import OwnReader, ReaderUnderTest
+from harness.testing.conformance.results import Agreement, Violation
+from harness.testing.conformance.workers import Worker
+from harness.testing.scenarios.model import TableCase
+
+_MAX_ROWS = 5
+_CONTRADICTORY = frozenset({"iceberg/partitions/bucket-is-no-constant"})
+"""Scenarios whose tables say other values in their metadata than their rows have. No reader agrees on their filters."""
+
+
+def agreement_of(
+    built: TableCase, reader: ReaderUnderTest | OwnReader, asked: str, shapes: Sequence[Shape]
+) -> Agreement | None:
+    """The agreement of a reader with itself on the newest snapshot of a table; None: it does not read it.
+
+    Tables whose metadata contradicts their rows have none either.
+    """
+    if built.scenario.name in _CONTRADICTORY:
+        return None
+    engine: Engine
+    opening: dict[str, Any] = {}
+    if isinstance(reader, OwnReader):
+        engine = find_engine(reader.name)
+        if reader.within is not None:
+            opening = {"allowed_roots": (reader.within,), "outside": Outside.REFUSE.value}
+    else:
+        assert isinstance(reader, Worker), "every reader but our own is a worker"
+        engine = OtherEngine(reader)
+    current = (each for each in built.expectations if not each.at.arguments() and each.at.changes is None)
+    filters = (each.where for each in current if isinstance(each.expected, pa.Table))
+    try:
+        reads = Reads(open_table(built.address, **opening).snapshot(), engine)
+        whole = reads.rows(Ask())
+    except HarnessError:
+        return None
+    with Copies(reads.snapshot) as copies:
+        checks = Checks(
+            reads=reads,
+            whole=whole,
+            copies=copies,
+            asked=asked,
+            max_rows=_MAX_ROWS,
+            filters=tuple(dict.fromkeys(where for where in filters if where is not None)),
+            is_short=True,
+        )
+        found = [Violation(shape.name, entry) for shape, entry in checks.entries(shapes)]
+    violations = tuple(each for each in found if each.entry.outcome is not BatchOutcome.EQUAL)
+    return Agreement(checks=len(found), declined=dict(checks.declined), violations=violations)

@@ -1,0 +1,345 @@
+"""The types of both formats, fields with ids, and the columns that a data file stores.
+
+A value of a table is held in one form, here and in every other chapter:
+
+    boolean bool · integers, date (days), time (micros), timestamp (micros or nanos since 1970-01-01, UTC) int
+    float, double float · decimal Decimal · string str · uuid (16 bytes, big-endian), fixed, binary bytes
+    struct dict by field id · list list · map list of (key, value) · null None
+
+Text of a type is as Iceberg spells the type ("Schemas and Data Types", "Primitive Types").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal, TypeAlias
+
+import pyarrow as pa
+
+from harness.errors import UnknownColumnError
+
+Unit: TypeAlias = Literal["ms", "us", "ns"]
+
+
+class _Shown:
+    """A type's text, with the parameters of the type in it."""
+
+    TEXT: ClassVar[str] = ""
+
+    def __str__(self) -> str:
+        return self.TEXT.format(self)
+
+
+@dataclass(frozen=True)
+class SimpleType(_Shown):
+    """A type without parameters."""
+
+    name: str
+    TEXT = "{0.name}"
+
+
+BOOLEAN, DATE, STRING, UUID, BINARY = map(SimpleType, ("boolean", "date", "string", "uuid", "binary"))
+VARIANT = SimpleType("variant")
+"""A value with a type of its own; rows carry JSON text."""
+UNKNOWN = SimpleType("unknown")
+"""The type of a column that is always null: Iceberg's `unknown`, Delta's `void`."""
+INT96 = SimpleType("int96")
+"""Parquet's legacy timestamp, which only files have."""
+
+
+@dataclass(frozen=True)
+class IntegerType(_Shown):
+    """A signed integer of 8, 16, 32 or 64 bits; Iceberg has 32 and 64 alone."""
+
+    bits: int
+
+    def __str__(self) -> str:
+        return {8: "byte", 16: "short", 32: "int", 64: "long"}[self.bits]
+
+
+@dataclass(frozen=True)
+class UnsignedType(_Shown):
+    """An unsigned integer, which only files have."""
+
+    bits: int
+    TEXT = "uint{0.bits}"
+
+
+@dataclass(frozen=True)
+class FloatType(_Shown):
+    """A binary float of 32 or 64 bits, in files of 16 too."""
+
+    bits: int
+
+    def __str__(self) -> str:
+        return {16: "half", 32: "float", 64: "double"}[self.bits]
+
+
+@dataclass(frozen=True)
+class DecimalType(_Shown):
+    """A number of `precision` digits, `scale` of them after the point."""
+
+    precision: int
+    scale: int
+    TEXT = "decimal({0.precision}, {0.scale})"
+
+
+@dataclass(frozen=True)
+class TimeType(_Shown):
+    """A time of day; tables have micros."""
+
+    unit: Unit = "us"
+
+    def __str__(self) -> str:
+        return "time" if self.unit == "us" else f"time_{self.unit}"
+
+
+@dataclass(frozen=True)
+class TimestampType(_Shown):
+    """A point in time: an instant where `utc`, else the reading of a clock on a wall."""
+
+    unit: Unit = "us"
+    utc: bool = False
+
+    def __str__(self) -> str:
+        return ("timestamptz" if self.utc else "timestamp") + ("" if self.unit == "us" else f"_{self.unit}")
+
+
+@dataclass(frozen=True)
+class FixedType(_Shown):
+    """Exactly `length` bytes."""
+
+    length: int
+    TEXT = "fixed[{0.length}]"
+
+
+@dataclass(frozen=True)
+class GeoType(_Shown):
+    """A geometry in the plane or on the globe, as well-known binary; `text` has its coordinate system."""
+
+    text: str
+    TEXT = "{0.text}"
+
+
+@dataclass(frozen=True)
+class OpaqueType(_Shown):
+    """A type that nobody knows, kept so that the other columns can be read (iceberg 1.22)."""
+
+    text: str
+    TEXT = "{0.text}"
+
+
+@dataclass(frozen=True)
+class StructType(_Shown):
+    """Named fields in order."""
+
+    fields: tuple[Field, ...]
+
+    def __str__(self) -> str:
+        return f"struct<{', '.join(f'{f.name}: {f.type}' for f in self.fields)}>"
+
+
+@dataclass(frozen=True)
+class ListType(_Shown):
+    """A list."""
+
+    element: Field
+    TEXT = "list<{0.element.type}>"
+
+
+@dataclass(frozen=True)
+class MapType(_Shown):
+    """A map; keys are never null."""
+
+    key: Field
+    value: Field
+    TEXT = "map<{0.key.type}, {0.value.type}>"
+
+
+Type: TypeAlias = _Shown
+
+
+@dataclass(frozen=True, kw_only=True)
+class Field:
+    """A column, struct field, list element, map key or map value; Delta tables without column mapping number fields.
+
+    initial_default: the value of rows that are older than the field. physical_name: that of Delta's column mapping.
+    """
+
+    id: int
+    name: str
+    type: Type
+    required: bool = False
+    initial_default: Any = field(default=None, hash=False)
+    physical_name: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Schema:
+    """A table's columns at one point of its history. id: Iceberg's schema id."""
+
+    fields: tuple[Field, ...]
+    id: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class MappedName:
+    """A column with any of the names has the field id; None hides the column (iceberg 5.7)."""
+
+    names: tuple[str, ...]
+    field_id: int | None
+    fields: tuple[MappedName, ...] = ()
+
+
+def children(type_: Type) -> tuple[Field, ...]:
+    """The direct fields of a nested type; none of a single one."""
+    match type_:
+        case StructType(fields=fields):
+            return fields
+        case ListType(element=element):
+            return (element,)
+        case MapType(key=key, value=value):
+            return (key, value)
+        case _:
+            return ()
+
+
+def walk(fields: Sequence[Field], above: str = "") -> Iterator[tuple[str, Field]]:
+    """All fields at every level, parents first, each with its path of names."""
+    for f in fields:
+        yield above + f.name, f
+        yield from walk(children(f.type), f"{above}{f.name}.")
+
+
+def inside(value: Any, path: Sequence[int]) -> Any:
+    """The value below structs, by field ids; null if a struct on the way is (iceberg 4.23)."""
+    for field_id in path:
+        value = None if value is None else value.get(field_id)
+    return value
+
+
+def named(name: str, fields: Iterable[Field]) -> Field | None:
+    """The field of exactly that name, else the only one that differs in case (iceberg 5.21); None: there is none."""
+    alike = [f for f in fields if f.name.casefold() == name.casefold()]
+    exact = [f for f in alike if f.name == name]
+    if len(exact or alike) > 1:
+        listed = ", ".join(f.name for f in exact or alike)
+        message = f"Column {name!r} is ambiguous, it may be any of {listed}"
+        raise UnknownColumnError(message, field=name, cause="AmbiguousColumn", rule="iceberg 5.21")
+    return next(iter(exact or alike), None)
+
+
+_RESERVED: dict[str, tuple[int, Type]] = {
+    **{"_file": (2147483646, STRING), "_pos": (2147483645, IntegerType(64)), "_deleted": (2147483644, BOOLEAN)},
+    **{"_spec_id": (2147483643, IntegerType(32)), "_partition": (2147483642, StructType(()))},
+    **{"_row_id": (2147483540, IntegerType(64)), "_last_updated_sequence_number": (2147483539, IntegerType(64))},
+    "_row_commit_version": (2147483538, IntegerType(64)),
+}
+METADATA = {name: Field(id=field_id, name=name, type=type_) for name, (field_id, type_) in _RESERVED.items()}
+"""Columns that say where a row came from (iceberg 5.17, "Reserved Field IDs"; the last is Delta's, delta W3)."""
+
+CHANGES = (2147483543, 2147483537, 2147483536)
+"""Ids of the columns that a change data feed adds, which files of changes hold by name (delta C10)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RawColumn:
+    """A column or nested field of a file; `id` is None where the file gives none.
+
+    type: of a single value, or the kind of a nested one. parts: fields of a struct; (element,); (key, value).
+    """
+
+    name: str
+    id: int | None
+    type: Type | Literal["struct", "list", "map"]
+    parts: tuple[RawColumn, ...] = ()
+
+    @property
+    def key(self) -> int | str:
+        """The id, or the name where there is none."""
+        return self.name if self.id is None else self.id
+
+
+Row: TypeAlias = tuple[Any, ...]
+"""The values of a file's columns, as its bytes say, before any table has a word in them.
+
+Dates and times are ints in the stored unit, text is bytes, a struct a tuple in the file's order, a map a list of pairs.
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredFile:
+    """An opened file: its columns in order, and its rows in physical order, which go through once.
+
+    old_calendar: kinds of columns whose oldest values are in the Julian calendar: `dates`, `int96` (delta T20).
+    header: the values of an Avro file's header.
+    """
+
+    columns: tuple[RawColumn, ...]
+    rows: Iterator[Row]
+    old_calendar: frozenset[str] = frozenset()
+    header: Mapping[str, bytes] = field(default_factory=dict)
+
+
+_ARROW = {"boolean": pa.bool_(), "date": pa.date32(), "uuid": pa.uuid(), "unknown": pa.int32(), "binary": pa.binary()}
+_ARROW |= {"string": pa.string(), "variant": pa.string(), "float": pa.float32(), "double": pa.float64()}
+_ARROW |= {"byte": pa.int8(), "short": pa.int16(), "int": pa.int32(), "long": pa.int64()}
+
+
+def arrow_type(type_: Type) -> pa.DataType:
+    """The Arrow type of a column: variant as JSON text, geometries as bytes, unknown as int32 nulls.
+
+    Every field may be null at every level: tables hold nulls in required columns (iceberg 5.13).
+    """
+    match type_:
+        case DecimalType(precision=precision, scale=scale):
+            return pa.decimal128(precision, scale)
+        case TimeType(unit=unit):
+            return pa.time64(unit)
+        case TimestampType(unit=unit, utc=utc):
+            return pa.timestamp(unit, "UTC" if utc else None)
+        case FixedType(length=length):
+            return pa.binary(length)
+        case GeoType():
+            return pa.binary()
+        case StructType(fields=fields):
+            return pa.struct([pa.field(f.name, arrow_type(f.type)) for f in fields])
+        case ListType(element=element):
+            return pa.list_(pa.field("element", arrow_type(element.type)))
+        case MapType(key=key, value=value):
+            return pa.map_(arrow_type(key.type), arrow_type(value.type))
+        case _:
+            return _ARROW[str(type_)]
+
+
+def arrow_array(values: Sequence[Any], type_: Type) -> pa.Array:
+    """Values of a type as an Arrow array."""
+    match type_:
+        case StructType(fields=()):
+            return pa.array([None if v is None else {} for v in values], pa.struct([]))
+        case StructType(fields=fields):
+            parts = [arrow_array([None if v is None else v.get(f.id) for v in values], f.type) for f in fields]
+            absent = pa.array([v is None for v in values], pa.bool_())
+            return pa.StructArray.from_arrays(parts, fields=list(arrow_type(type_)), mask=absent)
+        case ListType(element=element):
+            offsets, items = _flat(values)
+            return pa.ListArray.from_arrays(offsets, arrow_array(items, element.type), type=arrow_type(type_))
+        case MapType(key=key, value=value):
+            offsets, pairs = _flat(values)
+            keys, items = arrow_array([k for k, _ in pairs], key.type), arrow_array([v for _, v in pairs], value.type)
+            return pa.MapArray.from_arrays(offsets, keys, items, type=arrow_type(type_))
+        case SimpleType(name="uuid"):
+            return pa.ExtensionArray.from_storage(pa.uuid(), pa.array(values, pa.binary(16)))
+        case _:
+            return pa.array(values, arrow_type(type_))
+
+
+def _flat(values: Sequence[Any]) -> tuple[pa.Array, list[Any]]:
+    """The offsets of lists, null for a null list, and the items of all."""
+    offsets: list[int | None] = []
+    items: list[Any] = []
+    for value in values:
+        offsets.append(None if value is None else len(items))
+        items.extend(value or ())
+    return pa.array([*offsets, len(items)], pa.int32()), items

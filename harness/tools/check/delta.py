@@ -1,0 +1,177 @@
+"""A Delta table as the rules of `harness check` read it: commits, versions, checkpoints, by the decoders of reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+
+from harness.errors import HarnessError
+from harness.metadata.delta.actions import DELETION_VECTOR, Commit, DeletionVectorDescriptor, State
+from harness.metadata.delta.checkpoints import CheckpointContent, read_checkpoint
+from harness.metadata.delta.commits import ids_of, parse_commit, read_log_file
+from harness.metadata.delta.deletion_vectors import vector_path
+from harness.metadata.delta.log_files import Checkpoint, Compaction, LogFile, LogListing
+from harness.metadata.delta.replay import load_state
+from harness.metadata.delta.scan import DeltaSnapshot, DeltaSource
+from harness.metadata.delta.segment import LogSegment, choose_segment
+from harness.metadata.delta.table import DeltaTable
+from harness.storage.limits import contained
+from harness.storage.records import dataclass
+from harness.tools.check.files import Statements
+from harness.tools.check.rules import Place, Reads, Thing
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """A version that is checked, with its live files. writer: of its commit, as commitInfo says."""
+
+    table: CheckedDelta
+    snapshot: DeltaSnapshot
+    writer: str | None
+
+    @property
+    def state(self) -> State:
+        """The result of replaying the log."""
+        return self.snapshot.state
+
+    def statements(self) -> Statements:
+        """The words of the log on files; a checkpoint may have files whose commits are gone."""
+        found: dict[str, str] = {}
+        for version, commit in sorted(self.table.commits.items()):
+            if version <= self.snapshot.id:
+                found.update(dict.fromkeys(commit.adds.column("path").to_pylist(), commit.file))
+        configuration = self.state.metadata.configuration
+        prefix = "delta.constraints."
+        constraints = {k.removeprefix(prefix): text for k, text in configuration.items() if k.startswith(prefix)}
+        files = self.state.files
+        texts = zip(files.column("path").to_pylist(), files.column("stats").to_pylist(), strict=True)
+        stats = {path: text for path, text in texts if text is not None}
+        return Statements(says=found, stats=stats, constraints=constraints)
+
+    def place(self, entry: str | None = None, field: str | None = None, column: str | None = None) -> Place:
+        """A place in the log up to the version."""
+        return Place(file=self.table.name(self.snapshot.id), entry=entry, field=field, column=column)
+
+
+class CheckedDelta:
+    """A table, and the versions of it that are checked, ascending."""
+
+    def __init__(self, table: DeltaTable, versions: Sequence[int]) -> None:
+        self.table, self.versions = table, tuple(versions)
+        self.commits: dict[int, Commit] = {}
+
+    @property
+    def log(self) -> LogListing:
+        """The files of the log."""
+        return self.table.log
+
+    @property
+    def source(self) -> DeltaSource:
+        """The table's place, and the options of its read."""
+        return self.table.source
+
+    def name(self, version: int) -> str:
+        """The path of a commit; where the log has it no more, the path that it had."""
+        file = self.log.commits.get(version)
+        return f"{self.log.directory}/{version:020}.json" if file is None else file.path
+
+    def writer(self, version: int) -> str | None:
+        """The program that wrote a commit, as its commitInfo says."""
+        commit = self.commits.get(version)
+        values = {} if commit is None or commit.info is None else commit.info.values
+        said = values.get("engineInfo") or values.get("clientVersion")
+        return said if isinstance(said, str) else None
+
+    def things(self) -> Iterator[Thing]:
+        """The things that rules read, in turn: the log with its commits, then the versions."""
+        for version, file in self.log.commits.items():
+            try:
+                self.commits[version] = self._commit(file)
+            except HarnessError as error:
+                yield Reads.ERROR, error, version
+        yield Reads.TABLE, self, None
+        for version in self.versions:
+            try:
+                snapshot = self.table.select(version, None, None).snapshot
+            except HarnessError as error:
+                yield Reads.ERROR, error, version
+            else:
+                yield Reads.SNAPSHOT, Version(self, snapshot, self.writer(version)), version
+
+    def _commit(self, file: LogFile | Compaction) -> Commit:
+        at = file.file if isinstance(file, Compaction) else file
+        version = file.last if isinstance(file, Compaction) else file.version
+        storage = self.source.storage
+        data = read_log_file(at, storage)
+        with contained(file=at.path):
+            return parse_commit(data, file=at.path, version=version, locator=self.source.locator, limits=storage.limits)
+
+    def compacted(self, compaction: Compaction) -> Commit:
+        """The content of a compacted log file. Raises as `CommitReader.read_commit`."""
+        return self._commit(compaction)
+
+    def checkpoint(self, checkpoint: Checkpoint) -> CheckpointContent:
+        """The content of a checkpoint. Raises as `read_checkpoint`."""
+        with contained(file=checkpoint.files[0].path):
+            return read_checkpoint(checkpoint, self.source.storage, self.source.locator)
+
+    def replayed(self, version: int, *, without: Checkpoint | None = None) -> State | None:
+        """The state at a version by commits after an older checkpoint alone; None: the log has too few of them.
+
+        Raises as `load_state`.
+        """
+        checkpoints = tuple(c for c in self.log.checkpoints if c != without and c.version < version)
+        listing = replace(self.log, checkpoints=checkpoints, compactions=(), checksums={}, hint=None, hinted=False)
+        first = checkpoints[-1].version + 1 if checkpoints else 0
+        if any(each not in listing.commits for each in range(first, version + 1)):
+            return None
+        return self.state(choose_segment(listing, version))
+
+    def state(self, segment: LogSegment) -> State:
+        """The state that a segment makes. Raises as `load_state`."""
+        return load_state(segment, self.source.storage, self.source.locator)
+
+
+def identities(tables: Sequence[pa.Table]) -> Mapping[str, str]:
+    """The logical files of tables of file actions (delta R1): the recorded path by identity."""
+    found: dict[str, str] = {}
+    for table in tables:
+        if table.num_rows:
+            paths = table.column("path").to_pylist()
+            found.update(zip(ids_of(table).to_pylist(), paths, strict=True))
+    return found
+
+
+class _NamedByLog:
+    """The physical paths that a log names; all that lies in the log's own directory is among them."""
+
+    def __init__(self, log: str, paths: frozenset[str]) -> None:
+        self._log, self._paths = f"{log}/", paths
+
+    def __contains__(self, path: object) -> bool:
+        return isinstance(path, str) and (path.startswith(self._log) or path in self._paths)
+
+
+def named_files(table: DeltaTable) -> tuple[str, _NamedByLog]:
+    """The table's root, and the physical paths that its log names: live, removed, of changes, and of vectors.
+
+    Raises HarnessError: a commit cannot be read, so that nobody knows which files it names.
+    """
+    source, named = table.source, set[str]()
+
+    def add(files: pa.Table) -> None:
+        named.update(source.locator.physical(files.column("key")).to_pylist())
+        for row in files.select([f.name for f in DELETION_VECTOR]).to_pylist():
+            vector = DeletionVectorDescriptor.of(row)
+            path = None if vector is None else vector_path(vector, source.root)
+            named.update(() if path is None else (path,))
+
+    for file in table.log.commits.values():
+        commit = source.commits.read_commit(file)
+        add(commit.adds)
+        add(commit.removes)
+        named.update(each.physical for each in commit.cdc)
+    add(table.latest.state.files)
+    return source.root.path, _NamedByLog(table.log.directory, frozenset(named))

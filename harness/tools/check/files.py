@@ -1,0 +1,341 @@
+"""Rules about the files of a snapshot, of both formats: existence, size, footer, columns (iceberg 5, 7; delta T).
+
+The plan of a read without skipping names the files, so that the rules are those that reads keep.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import field
+from typing import Any
+
+import numpy as np
+
+from harness.engines.data_files import FileName, check_file, look_at
+from harness.engines.duckdb.instance import DuckDBFiles, cursor
+from harness.engines.duckdb.relations import about
+from harness.engines.footers import Footer, read_footers
+from harness.engines.registry import duckdb_engine
+from harness.errors import HarnessError, MissingFileError, StorageError
+from harness.metadata.iceberg.manifests import DataFile
+from harness.metadata.iceberg.model import PartitionSpec, SortOrder
+from harness.metadata.model.arrow_values import to_numpy
+from harness.metadata.plan.projection import is_positional, resolve
+from harness.metadata.plan.scan_plan import ScanPlan
+from harness.storage.paths import join
+from harness.storage.records import dataclass
+from harness.storage.stores import UNREADABLE, Storage
+from harness.storage.threads import phase
+from harness.tools.check.rules import Found, Place, Reads, Severity, rule
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statements:
+    """The words of the metadata on files that a plan does not carry, by recorded path.
+
+    says: the manifest or commit that names the file. entries, specs, orders: of Iceberg. stats, constraints: of Delta,
+    the JSON of a file's statistics, and SQL of Spark by name.
+    """
+
+    says: Mapping[str, str]
+    entries: Mapping[str, DataFile] = field(default_factory=dict)
+    specs: Mapping[int, PartitionSpec] = field(default_factory=dict)
+    orders: Mapping[int, SortOrder] = field(default_factory=dict)
+    stats: Mapping[str, str] = field(default_factory=dict)
+    constraints: Mapping[str, str] = field(default_factory=dict)
+
+
+_AT_ONCE = 500  # footers that are read in one go
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckedFile:
+    """A data or delete file of a plan.
+
+    recorded_size, recorded_rows: None: not recorded. size: in bytes; None: the file cannot be found. fault: the reason
+    why the file cannot be read. footer: of a Parquet file that can be read. partition_ids: source ids of the identity
+    fields of its partition. says: the manifest or commit that names the file.
+    """
+
+    plan: ScanPlan
+    name: FileName
+    format: str
+    is_data: bool
+    recorded_size: int | None
+    recorded_rows: int | None
+    size: int | None
+    fault: HarnessError | None
+    footer: Footer | None
+    partition_ids: frozenset[int]
+    says: str
+
+    def place(self, field: str | None = None, column: str | None = None) -> Place:
+        """The place of a statement about the file."""
+        return Place(file=self.says, entry=self.name.recorded, field=field, column=column)
+
+
+def checked_files(plan: ScanPlan, says: Mapping[str, str], seen: set[str]) -> Iterator[CheckedFile]:
+    """The files of a plan that were not `seen` before, looked at together; those of stores in parallel.
+
+    says: the manifest or commit by recorded path of a file; the table's location serves others.
+    """
+    rows = [row for row in _named(plan) if row["name"].recorded not in seen]
+    seen.update(row["name"].recorded for row in rows)
+    with phase("looking at files", len(rows), "files") as advance:
+        for start in range(0, len(rows), _AT_ONCE):
+            part = rows[start : start + _AT_ONCE]
+            sizes = look_at(lambda row: _size(row["name"], plan), part, [row["name"].physical for row in part])
+            present = [
+                row["name"] for row, size in zip(part, sizes, strict=True) if row["format"] == "parquet" and size
+            ]
+            footers, faults = _footers(plan, present)
+            for row, size in zip(part, sizes, strict=True):
+                name = row["name"]
+                fault = faults.get(name.physical) or _fault(name, size, plan)
+                yield CheckedFile(
+                    plan=plan,
+                    size=size,
+                    fault=fault,
+                    footer=footers.get(name.physical),
+                    says=says.get(name.recorded, plan.table),
+                    **row,
+                )
+                advance(1)
+
+
+def _named(plan: ScanPlan) -> Iterator[dict[str, Any]]:
+    wanted = ("path", "physical", "format", "record_count", "size", "partition")
+    ids = [frozenset(partition.constants) for partition in plan.partitions]
+    for batch in plan.files.select(wanted).to_batches():
+        for row in batch.to_pylist():
+            yield {
+                "name": FileName(row["path"], row["physical"]),
+                "format": row["format"],
+                "is_data": True,
+                "recorded_size": row["size"],
+                "recorded_rows": row["record_count"],
+                "partition_ids": ids[row["partition"]],
+            }
+    others = [(d.path, d.physical, d.format, d.record_count) for d in plan.equality_deletes]
+    others += [
+        (d.path, d.physical, d.format or "puffin", d.record_count)
+        for d in plan.position_deletes
+        if d.physical is not None and d.kind == "position delete file"
+    ]
+    for path, physical, format_, count in dict.fromkeys(others):
+        yield {
+            "name": FileName(path, str(physical)),
+            "format": format_,
+            "is_data": False,
+            "recorded_size": None,
+            "recorded_rows": count,
+            "partition_ids": frozenset(),
+        }
+
+
+def _size(name: FileName, plan: ScanPlan) -> int | None:
+    try:
+        return plan.storage.size(name.physical)
+    except (MissingFileError, StorageError):
+        return None
+
+
+def _fault(name: FileName, size: int | None, plan: ScanPlan) -> HarnessError | None:
+    if size:
+        return None
+    try:
+        check_file(name, plan.storage, table=plan.table)
+    except HarnessError as error:
+        return error
+    return None
+
+
+def _footers(plan: ScanPlan, names: Sequence[FileName]) -> tuple[dict[str, Footer], dict[str, HarnessError]]:
+    """Footers, and the faults of files that have none, by physical path."""
+    access = DuckDBFiles(cursor(), plan.storage)
+    try:
+        return read_footers(access, names, table=plan.table), {}
+    except HarnessError as error:
+        if len(names) == 1:
+            return {}, {names[0].physical: error}
+    middle = len(names) // 2
+    (some, wrong), (others, also) = (_footers(plan, part) for part in (names[:middle], names[middle:]))
+    return some | others, wrong | also
+
+
+_EXISTS = {
+    "hurts": "All readers: they fail; those that pass over missing files lose rows.",
+    "mends": "the file; or remove its entry, and its rows, by a new snapshot or commit",
+}
+
+
+@rule("ICE-401", Severity.ERROR, Reads.FILE, breaks=("iceberg 7.6", "iceberg 2.19"), **_EXISTS)
+@rule("DEL-401", Severity.ERROR, Reads.FILE, breaks="delta E9", **_EXISTS)
+def readable(file: CheckedFile) -> Iterator[Found]:
+    """A data or delete file is there, and its footer can be read."""
+    if file.fault is not None:
+        yield Found(place=file.place("file_path"), detail=f"{file.fault.message} [{file.fault.cause}]")
+
+
+_SIZE = {
+    "hurts": "Readers that look for the footer where the recorded size says: they fail. The file may be another one.",
+    "mends": "manifest: file_size_in_bytes; log: size of the add",
+}
+
+
+@rule("ICE-402", Severity.ERROR, Reads.FILE, breaks="iceberg 2.7", **_SIZE)
+@rule("DEL-402", Severity.ERROR, Reads.FILE, breaks="delta R12", **_SIZE)
+def size(file: CheckedFile) -> Iterator[Found]:
+    """A file has the size that is recorded."""
+    if file.size is not None and file.recorded_size is not None and file.size != file.recorded_size:
+        place = file.place("file_size_in_bytes")
+        yield Found(place=place, recorded=f"{file.recorded_size:,} bytes", actual=f"{file.size:,} bytes")
+
+
+_ROWS = {
+    "hurts": "Readers that count by metadata, and those of row ids: they give wrong numbers.",
+    "mends": "manifest: record_count; log: numRecords in the statistics of the add",
+}
+
+
+@rule("ICE-403", Severity.ERROR, Reads.FILE, breaks=("iceberg 2.7", "iceberg 2.11"), **_ROWS)
+@rule("DEL-403", Severity.ERROR, Reads.FILE, breaks=("delta E9", "delta F15"), **_ROWS)
+def rows(file: CheckedFile) -> Iterator[Found]:
+    """A file has as many rows as is recorded."""
+    if file.footer is not None and file.recorded_rows is not None and file.footer.rows != file.recorded_rows:
+        place = file.place("record_count")
+        yield Found(place=place, recorded=f"{file.recorded_rows:,}", actual=f"{file.footer.rows:,}")
+
+
+_COLUMNS = {
+    "hurts": "All readers: they fail, or give the values of another type or column.",
+    "mends": "the file: rewrite it with the table's columns",
+}
+
+
+@rule("ICE-404", Severity.ERROR, Reads.FILE, breaks=("iceberg 5.1", "iceberg 5.2", "iceberg 5.12"), **_COLUMNS)
+@rule("DEL-404", Severity.ERROR, Reads.FILE, breaks=("delta T11", "delta T16", "delta T22"), **_COLUMNS)
+def columns(file: CheckedFile) -> Iterator[Found]:
+    """The columns of a data file can be read as the table's."""
+    if file.footer is None or not file.is_data or not file.footer.schema:
+        return
+    plan = file.plan
+    for wanted in plan.schema.fields:
+        try:
+            resolve(
+                (wanted,),
+                file.footer.schema,
+                name_mapping=plan.name_mapping,
+                partition_ids=file.partition_ids,
+                file_path=str(file.name),
+                table=plan.table,
+                lookup=plan.lookup,
+            )
+        except HarnessError as error:
+            yield Found(place=file.place(column=wanted.name), detail=f"{error.message} [{error.rule or error.cause}]")
+
+
+@rule(
+    "ICE-405",
+    Severity.WARNING,
+    Reads.FILE,
+    breaks=("iceberg 5.6",),
+    hurts="Readers that go by field id: they fail, or give null for every column.",
+    mends="table property schema.name-mapping.default; or rewrite the file",
+)
+def field_ids(file: CheckedFile) -> Iterator[Found]:
+    """A data file has field ids, or the table has a name mapping."""
+    if (
+        file.footer is not None
+        and file.is_data
+        and is_positional(file.footer.schema, name_mapping=file.plan.name_mapping)
+    ):
+        yield Found(place=file.place(), actual="no field ids: columns are taken by position")
+
+
+@dataclass(frozen=True, slots=True)
+class DeletedRows:
+    """The deletes of a plan. says: the manifest or commit by recorded path of a data file."""
+
+    plan: ScanPlan
+    says: Mapping[str, str]
+
+
+_POSITIONS = {
+    "hurts": "All readers: they fail; those that pass over the delete give deleted rows.",
+    "mends": "the delete file or deletion vector: rewrite it",
+}
+
+
+@rule("ICE-406", Severity.ERROR, Reads.DELETES, breaks=("iceberg 4.11", "iceberg 4.19"), **_POSITIONS)
+@rule("DEL-406", Severity.ERROR, Reads.DELETES, breaks=("delta D5", "delta D9", "delta D14"), **_POSITIONS)
+def positions(deletes: DeletedRows) -> Iterator[Found]:
+    """The deleted positions of a data file can be read, and lie within the file."""
+    plan = deletes.plan
+    for ordinal in np.flatnonzero(to_numpy(plan.files.column("has_positions"))).tolist():
+        path, rows = (plan.files.column(name)[ordinal].as_py() for name in ("path", "record_count"))
+        place = Place(file=deletes.says.get(path, plan.table), entry=path)
+        try:
+            deleted = plan.load_positions([ordinal]).get(ordinal)
+        except HarnessError as error:
+            yield Found(place=place, detail=f"{error.message} [{error.rule or error.cause}]")
+            continue
+        if deleted and rows is not None and deleted.max() >= rows:
+            yield Found(place=place, recorded=f"position {deleted.max()} deleted", actual=f"the file has {rows} rows")
+
+
+@rule(
+    "ICE-407",
+    Severity.ERROR,
+    Reads.DELETES,
+    breaks=("iceberg 4.23", "iceberg 4.25"),
+    hurts="All readers: they fail; those that pass over the delete give deleted rows.",
+    mends="the equality delete file: rewrite it",
+)
+def equality_keys(deletes: DeletedRows) -> Iterator[Found]:
+    """The keys of equality deletes can be read, as the columns that they name."""
+    if deletes.plan.equality_deletes:
+        try:
+            with about(deletes.plan):
+                duckdb_engine().relation(deletes.plan).aggregate("count(*)").fetchall()
+        except HarnessError as error:
+            place = Place(file=error.file or deletes.plan.table)
+            yield Found(place=place, detail=f"{error.message} [{error.rule or error.cause}]")
+
+
+@dataclass(frozen=True, slots=True)
+class Orphan:
+    """A file below the table's location that nothing names. age_ms: since its last change; None: nobody knows."""
+
+    path: str
+    size: int
+    age_ms: int | None
+
+
+def unnamed(storage: Storage, root: str, named: Container[str]) -> Iterator[Orphan]:
+    """The files below a directory that are not among the named ones, by physical path."""
+    now = time.time_ns() // 1_000_000
+    waiting = [root]
+    while waiting:
+        directory = waiting.pop()
+        for entry in storage.entries(directory):
+            path = join(directory, entry.name)
+            if entry.size != UNREADABLE and path not in named:
+                age = None if entry.modified_ms is None else now - entry.modified_ms
+                yield Orphan(path, entry.size, age)
+        waiting += [join(directory, name) for name in storage.directories(directory)]
+
+
+_ORPHANS = {
+    "hurts": "Nobody; they take room. A file that is younger than a commit takes may belong to one on its way.",
+    "mends": "the store: delete the file, once it is old enough to be of no commit on its way",
+}
+
+
+@rule("ICE-408", Severity.NOTE, Reads.ORPHAN, breaks="iceberg 1.1", **_ORPHANS)
+@rule("DEL-408", Severity.NOTE, Reads.ORPHAN, breaks="delta U5", **_ORPHANS)
+def orphan(file: Orphan) -> Iterator[Found]:
+    """A file below the table's location is named by a snapshot, a version or the log."""
+    days = "unknown" if file.age_ms is None else f"{file.age_ms / 86_400_000:.1f} days"
+    yield Found(place=Place(file=file.path), actual=f"{file.size:,} bytes, age {days}")

@@ -1,0 +1,210 @@
+"""An Iceberg table as the rules of `harness check` read it: decoded once, by the decoders of reads."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from harness.errors import HarnessError
+from harness.metadata.files.documents import Json
+from harness.metadata.iceberg.delete_scope import read_schema_first
+from harness.metadata.iceberg.manifests import ALL, Content, ManifestEntry, ManifestFile, Status, open_manifest
+from harness.metadata.iceberg.metadata import decompress
+from harness.metadata.iceberg.model import PartitionSpec, Snapshot, TableMetadata
+from harness.metadata.iceberg.scan import manifests_of, with_specs_of
+from harness.metadata.iceberg.source import ScanSource
+from harness.metadata.iceberg.table import HINT, METADATA_DIRECTORY, IcebergTable
+from harness.metadata.model.schema import Field, ListType, MapType, Schema, children, walk
+from harness.storage.limits import contained
+from harness.storage.paths import absolute, join
+from harness.storage.records import dataclass
+from harness.storage.stores import Storage
+from harness.storage.threads import cached_property
+from harness.tools.check.files import Statements
+from harness.tools.check.rules import Place, Reads, Thing
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """A manifest: its line in the list, its header, and all of its entries, after inheritance.
+
+    list_path: the list that names it, as recorded. size: its length in bytes. writer: see `CheckedIceberg.writer`.
+    """
+
+    table: CheckedIceberg
+    line: ManifestFile
+    list_path: str | None
+    spec: PartitionSpec
+    header: Mapping[str, bytes]
+    entries: tuple[ManifestEntry, ...]
+    size: int
+    writer: str | None
+
+    def place(self, entry: ManifestEntry | None = None, field: str | None = None, column: str | None = None) -> Place:
+        """A place in the manifest."""
+        return Place(file=self.line.path, entry=None if entry is None else entry.file.path, field=field, column=column)
+
+    def listed(self, field: str | None = None) -> Place:
+        """The place of the manifest's line in the list."""
+        return Place(file=self.list_path or self.table.metadata.file, entry=self.line.path, field=field)
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotFiles:
+    """The live files of a snapshot, without the bounds of their columns."""
+
+    table: CheckedIceberg
+    snapshot: Snapshot
+    manifests: tuple[ManifestFile, ...]
+    live: tuple[ManifestEntry, ...]
+
+    def place(self, entry: ManifestEntry, field: str | None = None) -> Place:
+        """A place in the manifest of a live file."""
+        return Place(file=entry.manifest, entry=entry.file.path, field=field)
+
+    @property
+    def specs(self) -> Mapping[int, PartitionSpec]:
+        """The table's partition specs, by id."""
+        return self.table.metadata.specs
+
+    def statements(self) -> Statements:
+        """The words of the manifests on files."""
+        metadata = self.table.metadata
+        return Statements(
+            says={entry.file.path: entry.manifest for entry in self.live},
+            entries={entry.file.path: entry.file for entry in self.live},
+            specs=metadata.specs,
+            orders=metadata.sort_orders,
+        )
+
+    def of_snapshot(self, field: str) -> Place:
+        """A place in the metadata file, below the snapshot."""
+        return Place(file=self.table.metadata.file, field=f"/snapshots/{self.snapshot.id}/{field}")
+
+
+class CheckedIceberg:
+    """A table, and the snapshots of it that are checked, oldest first."""
+
+    def __init__(self, table: IcebergTable, snapshots: Sequence[Snapshot], source: ScanSource) -> None:
+        self.table, self.snapshots, self._source = table, tuple(snapshots), source
+        self._slim: dict[str, tuple[ManifestEntry, ...]] = {}
+
+    @property
+    def metadata(self) -> TableMetadata:
+        """The metadata file, parsed."""
+        return self.table.metadata
+
+    @property
+    def storage(self) -> Storage:
+        """The store of the table's files."""
+        return self._source.storage
+
+    def physical(self, recorded: str) -> str:
+        """The place of a file. Raises OutsideTableError."""
+        physical = self._source.path_map.physical(recorded)
+        self.storage.check(physical, recorded)
+        return physical
+
+    @cached_property
+    def document(self) -> Json:
+        """The metadata file as it stands."""
+        path, storage = self.table.metadata_path, self._source.storage
+        plain = decompress(storage.read(path), file=path, limits=storage.limits)
+        return Json(json.loads(plain.decode("utf-8-sig")), path)
+
+    @cached_property
+    def schemas(self) -> tuple[Schema, ...]:
+        """All schemas, the current one first."""
+        return read_schema_first(self.metadata.schemas, self.metadata.current_schema)
+
+    @cached_property
+    def fields(self) -> Mapping[int, tuple[tuple[str, ...], Field]]:
+        """Path and field of every column that ever was, by id; of several schemas' the first of `schemas` counts."""
+        return {id_: found for schema in reversed(self.schemas) for id_, found in schema.by_id().items()}
+
+    @cached_property
+    def repeated(self) -> frozenset[int]:
+        """The ids of fields below lists and maps, whose values are counted by element."""
+        outside = (
+            f.type for schema in self.schemas for _, f in schema.walk() if isinstance(f.type, ListType | MapType)
+        )
+        return frozenset(f.id for type_ in outside for _, f in walk(children(type_)))
+
+    def column(self, id_: int) -> str:
+        """The name of a column, with dots; its id where no schema has it."""
+        return ".".join(self.fields[id_][0]) if id_ in self.fields else f"field {id_}"
+
+    def writer(self, snapshot_id: int | None) -> str | None:
+        """The program that made a snapshot, as its summary says."""
+        snapshot = self.metadata.snapshots.get(snapshot_id) if snapshot_id is not None else None
+        said = {} if snapshot is None else snapshot.summary
+        engine = " ".join(filter(None, (said.get("engine-name"), said.get("engine-version"))))
+        return "; ".join(filter(None, (engine, said.get("iceberg-version")))) or None
+
+    def things(self) -> Iterator[Thing]:
+        """The things that rules read, in turn: the metadata file, then each manifest once, and each snapshot's files.
+
+        A file that cannot be decoded is its error. A snapshot with such a manifest comes without its files.
+        """
+        yield Reads.TABLE, self, None
+        for snapshot in self.snapshots:
+            try:
+                lines = tuple(manifests_of(self._source, snapshot))
+            except HarnessError as error:
+                yield Reads.ERROR, error, snapshot.id
+                continue
+            for line in lines:
+                if line.path not in self._slim:
+                    try:
+                        yield Reads.MANIFEST, self.opened(line, snapshot.manifest_list), snapshot.id
+                    except HarnessError as error:
+                        yield Reads.ERROR, error, snapshot.id
+            if all(line.path in self._slim for line in lines):
+                yield Reads.SNAPSHOT, self.files(snapshot, lines), snapshot.id
+
+    def opened(self, line: ManifestFile, list_path: str | None) -> Manifest:
+        """A manifest, decoded. Raises as `open_manifest` and `ManifestReader.entries`."""
+        source = with_specs_of([line], self._source)
+        data, limits = source.read(line.path, "manifest"), source.storage.limits
+        with contained(file=line.path):
+            reader = open_manifest(data, line, specs=source.metadata.specs, schemas=self.schemas, limits=limits)
+            entries = tuple(reader.entries(ALL, live_only=False))
+        self._slim[line.path] = tuple(_slim(entry) for entry in entries if entry.status is not Status.DELETED)
+        header = reader.container.metadata
+        return Manifest(
+            self, line, list_path, reader.spec, header, entries, len(data), self.writer(line.added_snapshot_id)
+        )
+
+    def files(self, snapshot: Snapshot, lines: Sequence[ManifestFile]) -> SnapshotFiles:
+        """The live files of a snapshot whose manifests were all opened."""
+        live = tuple(entry for line in lines for entry in self._slim.get(line.path, ()))
+        return SnapshotFiles(self, snapshot, tuple(lines), live)
+
+
+def _slim(entry: ManifestEntry) -> ManifestEntry:
+    """The entry without its bounds, which take most of the memory, but for the paths that a delete file is for."""
+    if entry.file.content is Content.POSITION_DELETES:
+        return entry
+    return replace(entry, file=replace(entry.file, lower_bounds=None, upper_bounds=None))
+
+
+def named_files(table: IcebergTable) -> tuple[str, frozenset[str]]:
+    """The table's root, and the physical paths of all files that its metadata names, of all snapshots.
+
+    Raises HarnessError: a manifest list or manifest cannot be read, so that nobody knows which files it names.
+    """
+    metadata, source = table.metadata, table.source
+    checked = CheckedIceberg(table, tuple(metadata.snapshots.values()), source)
+    recorded = {entry.file for entry in metadata.metadata_log}
+    recorded |= {file.path for file in metadata.statistics} | {file.path for file in metadata.partition_statistics}
+    for snapshot in checked.snapshots:
+        recorded |= set() if snapshot.manifest_list is None else {snapshot.manifest_list}
+        for line in manifests_of(source, snapshot):
+            if line.path not in recorded:
+                recorded.add(line.path)
+                recorded |= {entry.file.path for entry in checked.opened(line, snapshot.manifest_list).entries}
+    root = source.path_map.physical(metadata.location)
+    own = {absolute(table.metadata_path, os.getcwd()), join(join(root, METADATA_DIRECTORY), HINT)}
+    return root, frozenset(own | {source.path_map.physical(path) for path in recorded})

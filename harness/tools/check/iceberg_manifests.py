@@ -1,0 +1,323 @@
+"""Rules about manifest lists, manifests and the files of a snapshot (iceberg 2.1 to 2.22, 3.4 to 3.9)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from harness.errors import size_text
+from harness.metadata.iceberg.manifests import Content, FieldSummary, ManifestEntry, Status
+from harness.metadata.iceberg.skipping import partition_target, source_columns
+from harness.metadata.iceberg.transforms import UnknownTransform, Void
+from harness.metadata.iceberg.values import decode_bound
+from harness.metadata.model.schema import (
+    Field,
+    GeographyType,
+    GeometryType,
+    ListType,
+    MapType,
+    OpaqueType,
+    StructType,
+    UnknownType,
+    VariantType,
+)
+from harness.tools.check.iceberg import Manifest, SnapshotFiles
+from harness.tools.check.rules import Found, Reads, Severity, rule
+
+_NO_BOUNDS = (StructType, ListType, MapType, VariantType, GeometryType, GeographyType, UnknownType, OpaqueType)
+_COUNTED = ((Status.ADDED, "added"), (Status.EXISTING, "existing"), (Status.DELETED, "deleted"))
+
+
+@rule(
+    "ICE-201",
+    Severity.ERROR,
+    Reads.MANIFEST,
+    breaks=("iceberg 2.2", "iceberg 3.5"),
+    hurts="Readers that skip a manifest without added and existing files, and those that count rows by the list.",
+    mends="manifest list: the counts of the manifest",
+)
+def counts(manifest: Manifest) -> Iterator[Found]:
+    """The manifest list counts a manifest's entries and rows as they are."""
+    line = manifest.line
+    files, rows = Counter(entry.status for entry in manifest.entries), Counter[Status]()
+    for entry in manifest.entries:
+        rows[entry.status] += entry.file.record_count or 0
+    unknown = {entry.status for entry in manifest.entries if entry.file.record_count is None}
+    for status, name in _COUNTED:
+        for kind, actual in (("files", files[status]), ("rows", rows[status])):
+            field = f"{name}_{kind}_count"
+            recorded = getattr(line, field)
+            if recorded is not None and recorded != actual and not (kind == "rows" and status in unknown):
+                yield Found(
+                    place=manifest.listed(field), recorded=str(recorded), actual=str(actual), writer=manifest.writer
+                )
+
+
+@rule(
+    "ICE-202",
+    Severity.WARNING,
+    Reads.MANIFEST,
+    breaks="iceberg 2.3",
+    hurts="Readers that take so many bytes and no more: they lose entries, or fail.",
+    mends="manifest list: manifest_length",
+)
+def length(manifest: Manifest) -> Iterator[Found]:
+    """The manifest list records a manifest's length."""
+    recorded, actual = manifest.line.length, manifest.size
+    if recorded is not None and recorded != actual:
+        yield Found(
+            place=manifest.listed("manifest_length"),
+            recorded=size_text(recorded),
+            actual=f"{actual:,} bytes",
+            writer=manifest.writer,
+        )
+
+
+@rule(
+    "ICE-203",
+    Severity.ERROR,
+    Reads.MANIFEST,
+    breaks=("iceberg 3.6", "iceberg 3.9"),
+    hurts="Readers that skip manifests by a filter on the partition: they lose rows without an error.",
+    mends="manifest list: partitions of the manifest",
+)
+def summaries(manifest: Manifest) -> Iterator[Found]:
+    """Partition summaries hold every partition value of a manifest's live files."""
+    recorded = manifest.line.partitions
+    if recorded is None:
+        return
+    if len(recorded) != len(manifest.spec.fields):
+        yield Found(
+            place=manifest.listed("partitions"),
+            recorded=f"{len(recorded)} summaries",
+            actual=f"spec {manifest.spec.id} has {len(manifest.spec.fields)} fields",
+            writer=manifest.writer,
+        )
+        return
+    live = [entry.file.partition for entry in manifest.entries if entry.status is not Status.DELETED]
+    distinct = {id(partition): partition for partition in live}.values()
+    for field, summary in zip(manifest.spec.fields, recorded, strict=True):
+        targets = [
+            partition_target(field, source)
+            for schema in manifest.table.schemas
+            for source in source_columns(field, schema)
+        ]
+        if targets and not isinstance(field.transform, Void | UnknownTransform):
+            values = [partition.get(field.field_id) for partition in distinct]
+            for what, actual in _outside(summary, targets[0], values):
+                yield Found(
+                    place=manifest.listed(f"partitions/{field.name}"),
+                    recorded=what,
+                    actual=actual,
+                    writer=manifest.writer,
+                )
+
+
+def _outside(summary: FieldSummary, target: Field, values: list[Any]) -> Iterator[tuple[str, str]]:
+    """The recorded word and the value against it, at most one of each kind."""
+    held = [value for value in values if value is not None and value == value]
+    if not summary.contains_null and None in values:
+        yield "contains_null is false", "a file has null"
+    if summary.contains_nan is False and any(value is not None and value != value for value in values):
+        yield "contains_nan is false", "a file has NaN"
+    if held and summary.lower is None and summary.upper is None:
+        yield "no bounds", f"a file has {held[0]!r}"
+    lower, upper = (b and decode_bound(target.type, b) for b in (summary.lower, summary.upper))
+    for name, bound, decoded in (("lower_bound", summary.lower, lower), ("upper_bound", summary.upper, upper)):
+        if bound is not None and decoded is None:
+            yield f"{name} {bound.hex()}", f"not a value of {target.type}"
+    if held and lower is not None and min(held) < lower:
+        yield f"lower_bound {lower!r}", f"a file has {min(held)!r}"
+    if held and upper is not None and max(held) > upper:
+        yield f"upper_bound {upper!r}", f"a file has {max(held)!r}"
+
+
+@rule(
+    "ICE-204",
+    Severity.WARNING,
+    Reads.MANIFEST,
+    breaks=("iceberg 2.4", "iceberg 2.22"),
+    hurts="Readers that believe the header: they take deletes for data, or another spec's partition values.",
+    mends="manifest: its header; manifest list: content, partition_spec_id",
+)
+def header(manifest: Manifest) -> Iterator[Found]:
+    """A manifest's header says what its line in the list says."""
+    line = manifest.line
+    expected = {"content": "deletes" if line.is_deletes else "data", "partition-spec-id": str(manifest.spec.id)}
+    for key, value in expected.items():
+        said = manifest.header.get(key)
+        if said is not None and said.decode("utf-8", "replace") != value:
+            text = said.decode("utf-8", "replace")
+            yield Found(place=manifest.place(field=key), recorded=text, actual=value, writer=manifest.writer)
+    version = manifest.table.metadata.format_version
+    needed = ["schema", "partition-spec", "partition-spec-id"] + (["content", "format-version"] if version > 1 else [])
+    missing = [key for key in needed if key not in manifest.header]
+    if missing:
+        yield Found(place=manifest.place(field=missing[0]), recorded="no value", writer=manifest.writer)
+
+
+@rule(
+    "ICE-205",
+    Severity.ERROR,
+    Reads.MANIFEST,
+    breaks=("iceberg 2.9", "iceberg 2.10"),
+    hurts="Readers of deletes: deletes hit the file that must not, or miss it.",
+    mends="manifest: sequence_number and file_sequence_number of the entry; manifest list: min_sequence_number",
+)
+def inherited(manifest: Manifest) -> Iterator[Found]:
+    """An added file has the sequence number of its manifest, and no file a higher one."""
+    number = manifest.line.sequence_number
+    if number == 0:  # of v1, or carried over from it
+        return
+    live = [entry for entry in manifest.entries if entry.status is not Status.DELETED]
+    for entry in live:
+        recorded = entry.file_sequence_number
+        if entry.status is Status.ADDED and recorded != number:
+            yield _wrong(manifest, entry, "file_sequence_number", recorded, f"added by sequence number {number}")
+        if entry.sequence_number > number:
+            yield _wrong(
+                manifest, entry, "sequence_number", entry.sequence_number, f"the manifest's number is {number}"
+            )
+    least = min((entry.sequence_number for entry in live), default=None)
+    if least is not None and manifest.line.min_sequence_number > least:
+        yield Found(
+            place=manifest.listed("min_sequence_number"),
+            recorded=str(manifest.line.min_sequence_number),
+            actual=f"a file has {least}",
+            writer=manifest.writer,
+        )
+
+
+@rule(
+    "ICE-206",
+    Severity.ERROR,
+    Reads.MANIFEST,
+    breaks="iceberg 3.19",
+    hurts="Readers that skip files without null or without values: they lose rows without an error.",
+    mends="manifest: value_counts, null_value_counts, nan_value_counts of the entry",
+)
+def possible_counts(manifest: Manifest) -> Iterator[Found]:
+    """Counts of values, nulls and NaN of a column are possible: none negative, none above the rows or the values."""
+    nested = manifest.table.repeated
+    for entry in manifest.entries:
+        file, rows = entry.file, entry.file.record_count
+        if entry.status is Status.DELETED or rows is None:
+            continue
+        values: Mapping[int, int] = file.value_counts or {}
+        for key, number in values.items():
+            # Values of lists and maps are counted by element.
+            if number < 0 or (key not in nested and number != rows):
+                yield _wrong(manifest, entry, "value_counts", number, f"the file has {rows:,} rows", key)
+        for name, counted in (
+            ("null_value_counts", file.null_value_counts),
+            ("nan_value_counts", file.nan_value_counts),
+        ):
+            for key, number in (counted or {}).items():
+                most = values.get(key, rows if key not in nested else number)
+                if number < 0 or number > most:
+                    yield _wrong(manifest, entry, name, number, f"there are {most:,} values", key)
+
+
+@rule(
+    "ICE-207",
+    Severity.ERROR,
+    Reads.MANIFEST,
+    breaks=("iceberg 3.22", "iceberg 3.25"),
+    hurts="Readers that skip files by bounds: they lose rows without an error, or fail.",
+    mends="manifest: lower_bounds, upper_bounds of the entry",
+)
+def bounds(manifest: Manifest) -> Iterator[Found]:
+    """Bounds of a column can be decoded, and the lower one is not above the upper one."""
+    types = {id_: f.type for id_, (_, f) in manifest.table.fields.items() if not isinstance(f.type, _NO_BOUNDS)}
+    for entry in manifest.entries:
+        if entry.status is Status.DELETED:
+            continue
+        lower, upper = entry.file.lower_bounds or {}, entry.file.upper_bounds or {}
+        for key in {*lower, *upper} & types.keys():
+            pair = {}
+            for name, bound in (("lower_bounds", lower.get(key)), ("upper_bounds", upper.get(key))):
+                pair[name] = None if bound is None else decode_bound(types[key], bound)
+                if bound is not None and pair[name] is None:
+                    yield _wrong(manifest, entry, name, bound.hex(), f"not a value of {types[key]}", key)
+            low, high = pair["lower_bounds"], pair["upper_bounds"]
+            if low is not None and high is not None and low > high:
+                yield _wrong(manifest, entry, "lower_bounds", repr(low), f"the upper bound is {high!r}", key)
+
+
+@rule(
+    "ICE-221",
+    Severity.ERROR,
+    Reads.SNAPSHOT,
+    breaks="iceberg 2.13",
+    hurts="All readers: its rows come twice, or the read is refused.",
+    mends="manifests: all entries of the file but one",
+)
+def duplicates(files: SnapshotFiles) -> Iterator[Found]:
+    """A data file is live once in a snapshot."""
+    seen: dict[str, ManifestEntry] = {}
+    for entry in files.live:
+        if entry.file.content is Content.DATA:
+            first = seen.setdefault(entry.file.path, entry)
+            if first is not entry:
+                yield Found(
+                    place=files.place(entry, "file_path"),
+                    actual=f"live in {first.manifest} too",
+                    writer=files.table.writer(entry.snapshot_id),
+                )
+
+
+@rule(
+    "ICE-222",
+    Severity.ERROR,
+    Reads.SNAPSHOT,
+    breaks="iceberg 2.11",
+    hurts="Readers of row lineage: two rows have one id.",
+    mends="manifest list and manifests: first_row_id",
+)
+def file_row_ids(files: SnapshotFiles) -> Iterator[Found]:
+    """The row ids of data files do not overlap, and stay below next-row-id."""
+    with_ids = [e for e in files.live if e.file.first_row_id is not None and e.file.content is Content.DATA]
+    with_ids.sort(key=lambda entry: entry.file.first_row_id or 0)
+    end, owner, last = 0, "", files.table.metadata.next_row_id
+    for entry in with_ids:
+        first, rows = entry.file.first_row_id or 0, entry.file.record_count or 0
+        if first < end and rows:
+            place = files.place(entry, "first_row_id")
+            yield Found(place=place, recorded=str(first), actual=f"{owner} has ids up to {end - 1}")
+        if last is not None and first + rows > last:
+            place = files.place(entry, "first_row_id")
+            yield Found(place=place, recorded=f"{first} and {rows} rows", actual=f"next-row-id is {last}")
+        if first + rows > end:
+            end, owner = first + rows, entry.file.path
+
+
+@rule(
+    "ICE-223",
+    Severity.NOTE,
+    Reads.SNAPSHOT,
+    breaks="iceberg 1.28",
+    hurts="People, and optimisers that count by the summary.",
+    mends="metadata file: summary of the snapshot",
+)
+def totals(files: SnapshotFiles) -> Iterator[Found]:
+    """Totals of a snapshot's summary are those of its live files."""
+    data = [entry for entry in files.live if entry.file.content is Content.DATA]
+    actual = {
+        "total-data-files": len(data),
+        "total-delete-files": len(files.live) - len(data),
+        "total-records": sum(entry.file.record_count or 0 for entry in data),
+    }
+    for key, number in actual.items():
+        said = files.snapshot.summary.get(key)
+        if said is not None and said != str(number):
+            place = files.of_snapshot(f"summary/{key}")
+            yield Found(place=place, recorded=said, actual=str(number), writer=files.table.writer(files.snapshot.id))
+
+
+def _wrong(
+    manifest: Manifest, entry: ManifestEntry, field: str, recorded: object, actual: str, key: int | None = None
+) -> Found:
+    column = None if key is None else manifest.table.column(key)
+    place = manifest.place(entry, field=field, column=column)
+    return Found(place=place, recorded=str(recorded), actual=actual, writer=manifest.table.writer(entry.snapshot_id))

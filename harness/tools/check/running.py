@@ -1,0 +1,255 @@
+"""Checks a table: opens it, and asks each rule about the things that the rule reads."""
+
+from __future__ import annotations
+
+import importlib
+import random
+import time
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from harness.errors import HarnessError, HarnessWarning, InvalidTableError, MissingFileError, RequestError, counted
+from harness.metadata.model.times import When, parse_moment
+from harness.storage.records import dataclass
+from harness.storage.threads import phase
+from harness.tools.check.rules import RULES, Finding, Found, Level, Reads, Rule, Severity, Thing, chosen
+
+if TYPE_CHECKING:
+    from harness.table import Table
+
+_TOPICS = {
+    "iceberg": ("iceberg_metadata", "iceberg_manifests", "iceberg_deletes", "files", "data"),
+    "delta": ("delta_log", "files", "data"),
+}
+"""The modules of rules, by format."""
+MOST = 1_000
+"""Findings of one rule that are kept; the others are counted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckReport:
+    """The findings in a table, heaviest first.
+
+    counts: of all findings, by id of the rule, also of those that are not kept. rules: those that were asked.
+    read: things that were read, by name, such as manifests. unchecked: what could not be checked, and why; a sentence
+    each. seconds: that the check took.
+    """
+
+    table: str
+    format: str
+    level: Level
+    findings: tuple[Finding, ...]
+    counts: Mapping[str, int]
+    rules: tuple[Rule, ...]
+    read: Mapping[str, int]
+    unchecked: tuple[str, ...]
+    seconds: float
+
+    def number(self, severity: Severity) -> int:
+        """The number of findings of a severity."""
+        ids = {rule.id for rule in self.rules if rule.severity is severity}
+        return sum(number for id_, number in self.counts.items() if id_ in ids)
+
+    def fails(self, at: Severity) -> bool:
+        """True if there is a finding as heavy as `at`."""
+        return any(self.number(severity) for severity in Severity if severity.rank <= at.rank)
+
+    @property
+    def sentence(self) -> str:
+        """The outcome in a sentence, without a full stop."""
+        numbers = [counted(number, each.value) for each in Severity if (number := self.number(each))]
+        return f"{', '.join(numbers) or 'no findings'} by {counted(len(self.rules), 'rule')}"
+
+
+def check(
+    open_table: Callable[[], Table],
+    *,
+    location: str,
+    at: When = None,
+    all_snapshots: bool = False,
+    level: Level | str = Level.FILES,
+    rules: Sequence[str] = (),
+    ignore: Sequence[str] = (),
+    columns: Sequence[str] | None = None,
+    sample_files: int | None = None,
+    seed: int = 0,
+    orphans: bool = False,
+) -> CheckReport:
+    """Checks a table, see `harness.Table.check` for the arguments.
+
+    open_table: opens the table; an InvalidTableError of it is a finding.
+
+    Raises:
+        RequestError: there is no such rule or snapshot. UnsupportedError, StorageError, LimitError, TableNotFoundError:
+        as opening the table raises.
+    """
+    started = time.perf_counter()
+    level = _level(level)
+    run = _Run(location, level, rules, ignore)
+    try:
+        table = open_table()
+    except (InvalidTableError, MissingFileError) as error:
+        is_delta = (error.rule or "").startswith(("delta", "frontier")) or "/_delta_log/" in (error.file or "")
+        run.format = "delta" if is_delta else "iceberg"
+        run.ask((Reads.ERROR, error, None))
+        return run.report(time.perf_counter() - started)
+    run.format = table.format
+    seen: set[str] = set()
+    sample = _Sample(level is Level.DATA, sample_files, seed)
+    with warnings.catch_warnings(), phase("checking metadata", unit="things") as advance:
+        warnings.simplefilter("ignore", HarnessWarning)  # each of them is a finding
+        for thing in _things(table, at, all_snapshots):
+            run.ask(thing)
+            advance(1)
+            if thing[0] is Reads.SNAPSHOT and level is not Level.METADATA:
+                for other in _of_files(table, thing, sample, columns, seen):
+                    run.ask(other)
+        if orphans:
+            for other in _orphans(table):
+                run.ask(other)
+    return run.report(time.perf_counter() - started)
+
+
+def _level(level: Level | str) -> Level:
+    try:
+        return Level(level)
+    except ValueError:
+        known = ", ".join(each.value for each in Level)
+        raise RequestError(f"Invalid level: got {level!r:.40}, there are {known}", options=("level",)) from None
+
+
+@dataclass(frozen=True, slots=True)
+class _Sample:
+    """The choice of data files whose values are read: so many of them by seed; None: all."""
+
+    reads: bool
+    number: int | None
+    seed: int
+
+    def of(self, paths: Sequence[str]) -> Sequence[str]:
+        if not self.reads:
+            return ()
+        if self.number is None or self.number >= len(paths):
+            return paths
+        return random.Random(self.seed).sample(sorted(paths), self.number)
+
+
+def _of_files(
+    table: Table, thing: Thing, sample: _Sample, columns: Sequence[str] | None, seen: set[str]
+) -> Iterator[Thing]:
+    """The files of a snapshot that were not seen before, and their values."""
+    from harness.tools.check.data import FileRows, column_values
+    from harness.tools.check.files import DeletedRows, checked_files
+
+    _, checked, id_ = thing
+    statements = checked.statements()
+    try:
+        plan = table.snapshot(**parse_moment(id_)).plan()
+        new = [path for path in plan.files.column("path").to_pylist() if path not in seen]
+        for file in checked_files(plan, statements.says, seen):
+            yield Reads.FILE, file, id_
+        yield Reads.DELETES, DeletedRows(plan, statements.says), id_
+        if read := sample.of(new):
+            for column in column_values(plan, statements, read, columns):
+                yield Reads.COLUMN, column, id_
+            yield Reads.ROWS, FileRows(plan, statements, read), id_
+    except HarnessError as error:
+        yield Reads.ERROR, error, id_
+
+
+def _orphans(table: Table) -> Iterator[Thing]:
+    """The files below the table's location that nothing names."""
+    from harness.tools.check.files import unnamed
+
+    try:
+        source: Any = table.source
+        named_files = importlib.import_module(f"harness.tools.check.{table.format}").named_files
+        root, named = named_files(source)
+        for orphan in unnamed(source.source.storage, root, named):
+            yield Reads.ORPHAN, orphan, None
+    except HarnessError as error:
+        yield Reads.ERROR, error, None
+
+
+def _things(table: Table, at: When, all_snapshots: bool) -> Iterator[Thing]:
+    source: Any = table.source
+    if table.format == "iceberg":
+        from harness.tools.check.iceberg import CheckedIceberg
+
+        every = sorted(source.metadata.snapshots.values(), key=lambda each: (each.timestamp_ms, each.sequence_number))
+        moment = parse_moment(at)
+        chosen_ = source.select(moment.get("snapshot_id"), moment.get("timestamp"), moment.get("ref")).snapshot
+        snapshots = every if all_snapshots else [chosen_] if chosen_ is not None else []
+        return CheckedIceberg(source, snapshots, source.source).things()
+    from harness.tools.check.delta import CheckedDelta
+
+    moment = parse_moment(at)
+    selected = source.select(moment.get("snapshot_id"), moment.get("timestamp"), moment.get("ref")).snapshot.id
+    versions = [version for each in source.readable() for version in each] if all_snapshots else [selected]
+    return CheckedDelta(source, versions).things()
+
+
+_COUNTED = (Reads.MANIFEST, Reads.SNAPSHOT, Reads.FILE, Reads.COLUMN)
+"""Things whose number says how much was read."""
+
+
+def every_rule() -> list[Rule]:
+    """All rules, in the order of their ids."""
+    for topic in dict.fromkeys(topic for topics in _TOPICS.values() for topic in topics):
+        importlib.import_module(f"harness.tools.check.{topic}")
+    return [RULES[id_] for id_ in sorted(RULES)]
+
+
+class _Run:
+    """The findings so far."""
+
+    def __init__(self, location: str, level: Level, rules: Sequence[str], ignored: Sequence[str]) -> None:
+        self.format, self._location, self._level = "iceberg", location, level
+        every_rule()
+        self._asked = {format: chosen(format, level, rules, ignored) for format in _TOPICS}
+        self._findings: list[Finding] = []
+        self._counts: Counter[str] = Counter()
+        self._read: Counter[str] = Counter()
+        self._unchecked: list[str] = []
+
+    def ask(self, thing: Thing) -> None:
+        """Asks the rules about a thing. An error is a breach of the rule that files can be decoded.
+
+        Raises RequestError: the thing is one.
+        """
+        reads, value, snapshot = thing
+        if isinstance(value, RequestError):
+            raise value
+        if reads is Reads.ERROR and not isinstance(value, InvalidTableError | MissingFileError):
+            self._unchecked.append(str(value))
+            return
+        if reads in _COUNTED:
+            self._read[reads.name.lower()] += 1
+        for rule in self._asked[self.format]:
+            if rule.reads is reads:
+                try:
+                    for found in rule.find(value):
+                        self._add(rule, found, snapshot)
+                except HarnessError as error:
+                    self._unchecked.append(f"{rule.id} was not asked: {error}")
+
+    def _add(self, rule: Rule, found: Found, snapshot: int | None) -> None:
+        self._counts[rule.id] += 1
+        if self._counts[rule.id] <= MOST:
+            self._findings.append(Finding(rule=rule, found=found, snapshot=snapshot))
+
+    def report(self, seconds: float) -> CheckReport:
+        """What was found, heaviest first."""
+        return CheckReport(
+            table=self._location,
+            format=self.format,
+            level=self._level,
+            findings=tuple(sorted(self._findings, key=lambda each: (each.rule.severity.rank, each.rule.id))),
+            counts=dict(self._counts),
+            rules=tuple(self._asked[self.format]),
+            read=dict(self._read),
+            unchecked=tuple(self._unchecked),
+            seconds=seconds,
+        )

@@ -1,0 +1,28 @@
+"""chDB: ClickHouse in this process, by its table functions."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+os.chdir("/")  # it reads files below the directory that it starts in, and no other
+import chdb  # noqa: E402
+
+
+def versions() -> str:
+    return f"chdb {chdb.__version__}"
+
+
+def query(format: str, location: str, select: str, where: str | None = None) -> Callable[[], list[int]]:
+    """location: of Iceberg the metadata file."""
+    if format == "iceberg":
+        metadata = Path(location)
+        inside = f", SETTINGS iceberg_metadata_file_path = 'metadata/{metadata.name}'"
+        table = f"icebergLocal('{metadata.parent.parent}'{inside})"
+    else:
+        table = f"deltaLakeLocal('{location}')"
+    text = f"SELECT {select} FROM {table}{'' if where is None else f' WHERE {where}'}"
+    # Cached metadata is found by path, and each turn opens the table anew.
+    text += " SETTINGS use_iceberg_metadata_files_cache = 0"
+    return lambda: [int(value) for value in str(chdb.query(text, "CSV")).strip().split(",")[:3]]
