@@ -294,7 +294,7 @@ def test_the_help_fits_a_screen_and_names_rare_options(capfd, monkeypatch):
     short = capfd.readouterr().out
     assert len(short.splitlines()) <= 50
     assert max(map(len, short.splitlines())) <= 80
-    assert "Rare options: --help-all shows 13 options (--rename, --ignore-name-case,\n--cast," in short
+    assert "Rare options: --help-all shows 14 options (--shapes, --rename," in short
     assert "Leave these columns out" in short
     assert "LEFT=RIGHT" not in short
     assert main(["diff", "--help-all"]) == 0
