@@ -256,7 +256,8 @@ class _Site:
         )
         yield f'<main><p class="columns">{escaped(clauses)} · {features}</p>'
         yield '<section aria-labelledby="story"><h2 id="story">The story</h2>'
-        yield f'<pre class="scroll" tabindex="0" aria-labelledby="story">{_lines(scenario["story"])}</pre></section>'
+        yield '<pre class="scroll" tabindex="0" role="group" aria-labelledby="story">'
+        yield f"{_lines(scenario['story'])}</pre></section>"
         yield '<section aria-labelledby="reads"><h2 id="reads">What reads must give</h2><div class="reads">'
         for read in scenario["expected"]:
             yield "<div>"

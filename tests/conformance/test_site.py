@@ -1,0 +1,135 @@
+"""The site of a run: its pages, what they say, and that whatever a report holds stays text."""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+
+import pytest
+from runs import SAMPLE
+
+from harness.cli import main
+from harness.errors import RequestError
+from harness.testing.conformance.reports.json_report import to_json
+from harness.testing.conformance.reports.site import write_site
+
+REPORT = json.loads(to_json(SAMPLE))
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    earlier = copy.deepcopy(REPORT)
+    earlier["engines"][1]["version"] = "1.9"
+    earlier["cases"][1]["outcome"] = "PASS"
+    directory = tmp_path_factory.mktemp("site")
+    write_site(REPORT, directory, earlier)
+    return directory
+
+
+def test_every_link_leads_to_a_page_and_a_place_on_it(site):
+    for page in site.rglob("*.html"):
+        for link in re.findall(r'(?:href|src)="([^"]+)"', page.read_text("utf-8")):
+            path, _, place = link.partition("#")
+            target = (page.parent / path).resolve() if path else page
+            assert target.is_file(), (page, link)
+            if place and "=" not in place:
+                assert f'id="{place}"' in target.read_text("utf-8"), (page, link)
+
+
+def test_a_scenario_has_each_answer_as_a_difference_and_the_command(site):
+    page = (site / "scenarios/iceberg/deletes/own-commit.html").read_text("utf-8")
+    answer = page[page.index('id="bad"') :]
+    assert "read, not expected" not in answer
+    row = re.search(r'<tr class="left">.*?</tr>', answer)[0]
+    assert "expected, not read" in row
+    assert '<td class="left">1</td><td class="left">&#x27;&lt;img src=x&gt;&#x27;</td>' in row
+    assert "again: <code>harness scenarios run iceberg/deletes/own-commit --engines" in answer
+
+
+def test_a_reader_tells_first_what_it_gets_silently_wrong(site):
+    page = (site / "readers/bad.html").read_text("utf-8")
+    assert "✗ 1 silently wrong, 33.3 % right of what it claims" in page
+    assert page.index("Silently wrong") < page.index("own-commit") < page.index("Errors, crashes and hangs")
+
+
+def test_the_list_has_what_its_filter_asks_for(site):
+    page = (site / "scenarios.html").read_text("utf-8")
+    assert '<tr data-format="delta" data-features="broken">' in page
+    assert '<td class="FAIL" data-reader="bad">' in page
+    assert "scenarios.html#feature=equality-delete&amp;reader=bad" in (site / "index.html").read_text("utf-8")
+
+
+def test_two_runs_are_compared_by_reader(site):
+    page = (site / "compare.html").read_text("utf-8")
+    assert "1.9 → 2.0 &lt;b&gt;" in page
+    assert re.search(
+        r"✓ PASS</b> → <b class=\"FAIL\">✗ FAIL</b></h3><ul>\s*<li><a [^>]*>iceberg/deletes/own-commit", page
+    )
+    assert "good 1.0: each scenario of both runs came out alike" in page
+
+
+def test_nothing_of_a_report_is_markup_and_no_page_reaches_out(site):
+    pages = [path.read_text("utf-8") for path in site.rglob("*.html")]
+    assert not [page for page in pages if "<script>" in page or "<img" in page or "http:" in page or "https:" in page]
+
+
+def test_names_of_scenarios_lead_nowhere_else(tmp_path):
+    report = copy.deepcopy(REPORT)
+    for each in (report["scenarios"][0], *report["cases"][:2]):
+        each["name" if "name" in each else "scenario"] = "../../evil<"
+    write_site(report, tmp_path / "site")
+    assert [path.name for path in tmp_path.iterdir()] == ["site"]
+    assert (tmp_path / "site/scenarios/-/-/evil-.html").is_file()
+
+
+def test_other_documents_are_refused(tmp_path, capsys):
+    with pytest.raises(RequestError, match="expected a report"):
+        write_site({"kind": "comparison"}, tmp_path)
+    older = {**REPORT, "scenarios": [{k: v for k, v in each.items() if k != "story"} for each in REPORT["scenarios"]]}
+    with pytest.raises(RequestError, match="older harness"):
+        write_site(older, tmp_path)
+    (tmp_path / "broken.json").write_text("{", "utf-8")
+    assert main(["scenarios", "site", str(tmp_path / "broken.json"), str(tmp_path / "site")]) == 2
+    assert "Cannot read the report" in capsys.readouterr().err
+
+
+def inlined(site, name):
+    """A page with its style and script inside, as `browser` opens a single file."""
+    text = (site / name).read_text("utf-8")
+    text = re.sub(
+        '<link rel="stylesheet"[^>]*>', lambda _: f"<style>{(site / 'site.css').read_text('utf-8')}</style>", text
+    )
+    text = re.sub('<meta http-equiv="Content-Security-Policy"[^>]*>', "", text)
+    script = (site / "site.js").read_text("utf-8")
+    return re.sub(r'<script src="[^"]*"></script>', lambda _: f"<script>{script}</script>", text)
+
+
+PAGES = (
+    "index.html",
+    "scenarios.html",
+    "compare.html",
+    "readers/bad.html",
+    "scenarios/iceberg/deletes/own-commit.html",
+)
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("dark", [False, True])
+def test_axe_finds_nothing_serious(browser, site, name, dark):
+    assert browser.serious(inlined(site, name), dark=dark) == []
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("name", PAGES)
+def test_pages_fit_a_phone(browser, site, name):
+    root = "page.documentElement"
+    assert browser.measured(inlined(site, name), 390, f"{root}.scrollWidth - {root}.clientWidth") == 0
+
+
+@pytest.mark.browser
+def test_the_address_sets_the_filter(browser, site):
+    document, _ = browser.open(inlined(site, "scenarios.html"), "#reader=bad&outcome=FAIL")
+    assert "1 of 2</output>" in document
+    assert re.search('<tr data-format="delta"[^>]* hidden=""', document)
