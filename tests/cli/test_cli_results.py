@@ -58,6 +58,15 @@ def test_a_file_is_replaced_under_its_permissions(tmp_path, mode):
     assert file.stat().st_ino != number
 
 
+def test_a_file_stays_as_it_was_when_writing_fails(tmp_path):
+    file = tmp_path / "f"
+    file.write_text("old")
+    with pytest.raises(ZeroDivisionError), results.destination(file) as stream:
+        stream.write(b"%d" % (1 // 0))
+    assert file.read_text() == "old"
+    assert os.listdir(tmp_path) == ["f"]
+
+
 @no_windows
 @pytest.mark.parametrize(
     ("kind", "said"),
