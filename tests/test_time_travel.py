@@ -1,4 +1,4 @@
-"""Snapshots by id, time, tag and branch, and the schema that each is read with (iceberg 1.32 to 1.37, T18)."""
+"""Spellings of moments, and tables that lost a snapshot or a schema; scenarios tell the schemas of moments."""
 
 from __future__ import annotations
 
@@ -53,47 +53,8 @@ OLD, NEW = ["id", "old"], ["id", "newest"]
 CURRENT = (NEW, [(1, 0), (2, 0), (3, 3)])
 
 
-def test_no_selector_takes_the_current_schema_even_if_newer(history):  # 1.35
-    assert read(history["table"]) == CURRENT
-
-
-def test_a_snapshot_id_takes_the_schema_of_then(history):  # 1.35: the dropped column is back
-    t = history["table"]
-    assert read(t, history["one"]) == (OLD, [(1, "a")])
-    assert read(t, history["two"]) == (OLD, [(1, "a"), (2, "b")])
-    assert read(t, history["three"]) == (["id", "new"], [(1, 0), (2, 0), (3, 3)])
-
-
-def test_a_tag_takes_the_schema_of_then(history):  # 1.35
-    assert read(history["table"], ref="first") == (OLD, [(1, "a")])
-
-
-def test_a_branch_takes_the_current_schema(history):  # 1.35: Java does, also for main by name
-    assert read(history["table"], ref="side") == (NEW, [(1, 0), (2, 0), (9, 9)])
-    assert read(history["table"], ref="main") == CURRENT
-
-
 def test_the_snapshot_of_a_branch_by_id(history):
     assert read(history["table"], history["side"]) == (["id", "new"], [(1, 0), (2, 0), (9, 9)])
-
-
-def test_filters_bind_to_the_chosen_schema(history):  # 1.36
-    t = history["table"]
-    assert read(t, history["two"], where="old = 'b'")[1] == [(2, "b")]
-    assert read(t, where="newest = 0", columns=["id"])[1] == [(1,), (2,)]
-    with pytest.raises(harness.UnknownColumnError, match="old"):
-        read(t, where="old = 'b'")
-    with pytest.raises(harness.UnknownColumnError):
-        read(t, history["two"], columns=["newest"])
-
-
-def test_a_timestamp_never_sees_branches(history):  # 1.33, T18: the branch is newer than main
-    t = history["table"]
-    times = {s["snapshot-id"]: s["timestamp-ms"] for s in t.snapshots}
-    assert times[history["side"]] > times[history["three"]]
-    assert read(t, timestamp=times[history["side"]]) == (["id", "new"], [(1, 0), (2, 0), (3, 3)])
-    assert read(t, timestamp=times[history["two"]]) == (OLD, [(1, "a"), (2, "b")])
-    assert read(t, timestamp=times[history["two"]] - 1) == (OLD, [(1, "a")])
 
 
 @pytest.mark.parametrize("form", ["milliseconds", "datetime", "text", "text with an offset"])
@@ -151,34 +112,6 @@ def test_a_snapshot_of_a_schema_that_is_gone_is_an_error(history):  # 1.35
     assert read(t) == CURRENT
     with pytest.raises(harness.InvalidTableError, match="MissingSchema"):
         read(t, history["one"])
-
-
-def test_deletes_belong_to_their_snapshot(make):  # 4.1
-    t = make({"id": "long"})
-    f = t.write_data([{"id": i} for i in range(4)])
-    one = t.append(f)
-    two = t.commit(add=[t.write_position_deletes([(f, 0)])])
-    three = t.commit(add=[t.write_equality_deletes(["id"], [{"id": 1}])])
-    four = t.commit(add=[t.write_data([{"id": 2}, {"id": 3}])], remove=[f], operation="overwrite")
-    got = {name: [i for (i,) in read(t, id_)[1]] for name, id_ in zip("1234", (one, two, three, four), strict=True)}
-    assert got == {"1": [0, 1, 2, 3], "2": [1, 2, 3], "3": [2, 3], "4": [2, 3]}
-
-
-def test_a_staged_snapshot_is_found_by_id_only(make):  # 1.37
-    t = make({"id": "long"})
-    t.append(t.write_data([{"id": 1}]))
-    staged = t.commit(add=[t.write_data([{"id": 2}])], branch=None)
-    assert read(t)[1] == [(1,)]
-    assert read(t, staged)[1] == [(1,), (2,)]
-
-
-def test_a_rollback(make):  # 1.33: the log says what was current when
-    t = make({"id": "long"})
-    one = t.append(t.write_data([{"id": 1}]))
-    two = t.append(t.write_data([{"id": 2}]))
-    t.set_ref("main", one, "branch")
-    assert read(t)[1] == [(1,)]
-    assert read(t, two)[1] == [(1,), (2,)]
 
 
 def test_an_expired_snapshot(make):  # 1.33

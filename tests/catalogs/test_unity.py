@@ -16,7 +16,6 @@ from harness.errors import (
     HarnessWarning,
     InvalidTableError,
     IsAViewError,
-    MissingFileError,
     RequestError,
     StorageError,
     TableNotFoundError,
@@ -91,10 +90,6 @@ def test_a_managed_table_is_read_by_its_name_with_the_commits_that_the_catalog_r
     assert (table.name, ids(table), ids(table, version=3)) == ("unity.main.sales.orders", [1, 2, 3, 4], [1, 2, 3])
 
 
-def test_a_table_that_its_log_tells_all_of_is_read_as_its_log_says(server):
-    assert ids(harness.open_table("main.sales.plain", catalog=unity(server))) == [7]
-
-
 def test_what_is_published_is_read_on_request_without_the_catalogs_answer(server):
     with pytest.warns(HarnessWarning, match="up to version 2"):
         assert ids(harness.open_table("main.sales.orders", catalog=unity(server), published_only=True)) == [1, 2]
@@ -167,10 +162,7 @@ def test_a_delta_table_that_is_an_iceberg_table_too_is_read_as_delta(server, pla
             StorageError,
             "that cannot be: ratified: got .*expected the name of a staged",
         ),
-        ({"ratified": ["0" * 20 + "/../../x.json"]}, StorageError, "that cannot be: ratified: got '0.*/../../x.json'"),
         ({"latest": 6}, InvalidTableError, "the log lacks the commits of 5 to 6.*; ask the catalog for its commits"),
-        ({"ratified": ()}, InvalidTableError, "the log lacks the commits of 3 to 4"),
-        ({"ratified": [f"{4:020}.016ae953-37a9-438e-8683-9a9a4a79a395.json"]}, MissingFileError, "version 4 that the"),
     ],
 )
 def test_an_answer_about_commits_that_does_not_fit(server, entry, error, words):
@@ -178,12 +170,6 @@ def test_an_answer_about_commits_that_does_not_fit(server, entry, error, words):
         setattr(server.tables["main", "sales", "orders"], field, value)
     with pytest.raises(error, match=words):
         harness.open_table("main.sales.orders", catalog=unity(server))
-
-
-def test_commits_above_the_latest_version_cannot_be(newer):
-    newer.tables["main", "sales", "orders"].latest = 3
-    with pytest.raises(StorageError, match="that cannot be: ratified: it lists version 4, above max_version=3"):
-        harness.open_table("main.sales.orders", catalog=unity(newer))
 
 
 @pytest.mark.parametrize("latest", [0, -1])

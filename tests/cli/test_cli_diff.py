@@ -179,18 +179,6 @@ def test_exit_codes(calls, capfd, found, code, errors, report):
     assert err.startswith("error: both sides failed: torn" if errors else "")
 
 
-def test_reports(calls, capfd):
-    calls.found = DIFFERENT
-    main(["diff", "t"])
-    assert "1 row only on the left" in capfd.readouterr().out
-    main(["diff", "t", "--format", "json"])
-    assert json.loads(capfd.readouterr().out)["only_left"] == 1
-    main(["diff", "t", "--format", "junit"])
-    assert ElementTree.fromstring(capfd.readouterr().out).find("testsuite").get("failures") == "1"
-    main(["diff", "t", "--format", "html"])
-    assert capfd.readouterr().out.startswith("<!DOCTYPE html>")
-
-
 def test_reports_of_one_comparison_go_to_their_files(calls, capfd, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     calls.found = DIFFERENT

@@ -63,15 +63,6 @@ def test_a_position_delete_file(table):
     assert first.right_origins == second.right_origins == ()
 
 
-def test_a_deletion_vector(table):
-    a = table.write_data(numbered(1, 2, 3))
-    table.append(a)
-    (d,) = table.write_deletion_vectors({a: [2]})
-    table.commit(add=[d])
-    (row,) = compared(*both(table))
-    assert row.left_origins == (Origin(file=a.path, position=2, hidden_by=(d.path,)),)
-
-
 def test_an_equality_delete_among_many(table):
     a, b = table.write_data(numbered(1, 2, 3)), table.write_data(numbered(3, 4))
     table.append(a, b)
@@ -100,15 +91,6 @@ def test_an_equality_delete_hits_older_files_only(table):
         (a.path, 0): (d.path,),
         (b.path, 0): (),
     }
-
-
-def test_position_deletes_hide_their_positions_only(table):
-    a = table.write_data(numbered(1, 2))
-    table.append(a)
-    d = table.write_position_deletes([(a, 1)])
-    table.commit(add=[d])
-    plan = opened(table).snapshot().plan()
-    assert hidden_places(plan, [(a.path, 0), (a.path, 1)]) == {(a.path, 0): (), (a.path, 1): (d.path,)}
 
 
 def test_both_kinds_of_deletes(table):
@@ -191,17 +173,6 @@ def test_a_wrong_value_has_an_origin_by_key_only(table):
     assert right.right_origins == ()
     (changed,) = compared(now, now, rows=(None, wrong), keys=["id"])
     assert changed.left_origins == changed.right_origins == (Origin(file=a.path, position=1),)
-
-
-def test_a_changed_row_lies_in_both_files(table):
-    a = table.write_data(numbered(1, 2))
-    table.append(a)
-    d = table.write_equality_deletes(["id"], [{"id": 2}])
-    b = table.write_data([{"id": 2, "x": 2.5, "s": "2"}])
-    table.commit(add=[d, b])
-    (row,) = compared(*both(table), keys=["id"])
-    assert row.left_origins == (Origin(file=a.path, position=1, hidden_by=(d.path,)),)
-    assert row.right_origins == (Origin(file=b.path, position=0),)
 
 
 def test_of_equal_rows_those_come_first_that_the_other_side_does_not_read(table):

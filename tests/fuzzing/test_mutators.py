@@ -137,10 +137,6 @@ def test_avro_blocks_under_every_codec(codec):
     assert mutate_avro.unpacked(codec, mutate_avro.packed(codec, b"block" * 9)) == b"block" * 9
 
 
-def test_avro_numbers():
-    assert [mutate_avro.zigzag(n) for n in (0, -1, 1, 64, -65)] == [b"\0", b"\1", b"\2", b"\x80\1", b"\x81\1"]
-
-
 def test_a_footer_of_parquet_is_put_together_as_it_was(subject):
     for data in files_of(subject, "parquet") + files_of(subject, "checkpoint"):
         length = int.from_bytes(data[-8:-4], "little")
