@@ -448,6 +448,7 @@ def test_the_program_of_the_readme_reads_the_suite(tmp_path, capfd):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::harness.HarnessWarning")
 def test_every_case_reads_back_and_its_own_rows_are_right(tmp_path):
     """All scenarios: rows as JSON lines are the rows as Arrow, and copied as results they are right."""
     suite = written(tmp_path / "suite", "*")

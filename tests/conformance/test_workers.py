@@ -167,7 +167,7 @@ def test_an_interpreter_without_pyarrow_is_told_before_any_read(tmp_path):
 def test_rows_that_are_no_arrow_data_are_nonsense(script, table, tmp_path):
     (tmp_path / "junk").write_bytes(b"junk")
     worker = script(f"def version(): return '2'\ndef read(table, columns, where): return {str(tmp_path / 'junk')!r}")
-    with pytest.raises(EngineError, match="cannot be read") as caught:
+    with pytest.raises(EngineError, match="Cannot read the rows") as caught:
         read(worker, table)
     assert caught.value.cause == NONSENSE
 
