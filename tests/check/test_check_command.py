@@ -1,0 +1,130 @@
+"""`harness check` and `Table.check`: exit codes, levels, choices, and the forms of a report."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+import harness
+from harness.cli import main
+from harness.errors import RequestError, UnknownColumnError
+from harness.testing.writing.delta.builder import DeltaTable
+from harness.testing.writing.iceberg.builder import IcebergTable
+
+
+@pytest.fixture
+def sound(tmp_path) -> IcebergTable:
+    table = IcebergTable.create(tmp_path / "sound", {"id": "long", "x": "double"})
+    for first in (0, 10, 20):
+        table.append(table.write_data([{"id": i, "x": i / 2} for i in range(first, first + 10)]))
+    return table
+
+
+@pytest.fixture
+def lying(tmp_path) -> Path:
+    """Two files of ten rows; the greatest `x` of the second one, 133, is recorded as 103, and its size as one more."""
+    table = DeltaTable.create(tmp_path / "lying", {"id": "long", "x": "long"})
+    for first in (0, 10):
+        table.append(table.write_data([{"id": i, "x": i * 7} for i in range(first, first + 10)]))
+    commit = tmp_path / "lying/_delta_log/00000000000000000002.json"
+    lines = [json.loads(line) for line in commit.read_text("utf-8").splitlines()]
+    (add,) = (line["add"] for line in lines if "add" in line)
+    add["size"] += 1
+    stats = json.loads(add["stats"])
+    stats["maxValues"]["x"] = 103
+    add["stats"] = json.dumps(stats)
+    commit.write_text("".join(f"{json.dumps(line)}\n" for line in lines), "utf-8")
+    return tmp_path / "lying"
+
+
+def test_a_sound_table_has_no_findings(sound, capsys):
+    assert main(["check", str(sound.location), "--level", "data", "--all-snapshots"]) == 0
+    assert "no findings by" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "rules"),
+    [
+        pytest.param(["--level", "metadata"], 0, [], id="metadata-reads-no-file"),
+        pytest.param([], 1, ["DEL-402"], id="files-by-default"),
+        pytest.param(["--level", "data"], 1, ["DEL-402", "DEL-503"], id="data"),
+        pytest.param(["--level", "data", "--columns", "id"], 1, ["DEL-402"], id="another-column"),
+        pytest.param(["--level", "data", "--rule", "DEL-5*"], 1, ["DEL-503"], id="one-rule"),
+        pytest.param(["--ignore", "del-402"], 0, [], id="ignored"),
+        pytest.param(["--at", "1", "--level", "data"], 0, [], id="the-version-before"),
+    ],
+)
+def test_levels_and_choices(lying, capsys, words, code, rules):
+    assert main(["check", str(lying), *words, "--format", "json"]) == code
+    document = json.loads(capsys.readouterr().out)
+    assert sorted({finding["rule"] for finding in document["findings"]}) == rules
+
+
+def test_a_finding_says_where_and_what(lying):
+    report = harness.open_table(str(lying)).check(level="data", rules=["DEL-503"])
+    (finding,) = report.findings
+    place = finding.found.place
+    assert (place.field, place.column) == ("maxValues", "x")
+    assert place.file.endswith("_delta_log/00000000000000000002.json")
+    assert (finding.found.recorded, finding.found.actual) == ("103", "the greatest is 133")
+    assert finding.found.spans == ((70.0, 103.0), (70.0, 133.0))
+
+
+def test_lighter_findings_fail_where_they_are_asked_for(tmp_path, capsys):
+    table = IcebergTable.create(tmp_path / "t", {"id": "long"})
+    table.append(table.write_data([{"id": 1}]))
+    (tmp_path / "t/data/left-over.parquet").write_bytes(b"x" * 7)
+    words = ["check", str(table.location), "--orphans"]
+    assert main(words) == 0
+    assert "left-over.parquet" in (out := capsys.readouterr().out)
+    assert "7 bytes, age 0.0 days" in out
+    assert main([*words, "--fail-on", "note"]) == 1
+
+
+def test_a_sample_is_the_choice_of_its_seed(sound):
+    table = harness.open_table(str(sound.location))
+    read = [table.check(level="data", sample_files=1, seed=seed).read for seed in (0, 0, 1)]
+    assert [each["column"] for each in read] == [2, 2, 2]
+    assert table.check(level="data").read["column"] == 6
+
+
+def test_all_forms_of_a_report(lying, tmp_path):
+    names = {"json": "r.json", "junit": "r.xml", "html": "r.html", "sarif": "r.sarif", "github": "r.github"}
+    words = [word for form, name in names.items() for word in ("--format", form, "--output", str(tmp_path / name))]
+    assert main(["check", str(lying), "--level", "data", *words]) == 1
+    texts = {form: (tmp_path / name).read_text("utf-8") for form, name in names.items()}
+    suite = ElementTree.fromstring(texts["junit"])
+    assert [case.get("name").split()[0] for case in suite.iter("testcase") if len(case)] == ["DEL-402", "DEL-503"]
+    (run,) = json.loads(texts["sarif"])["runs"]
+    driver = run["tool"]["driver"]
+    assert [driver["rules"][found["ruleIndex"]]["id"] for found in run["results"]] == ["DEL-402", "DEL-503"]
+    assert all(found["message"]["text"] and found["level"] == "error" for found in run["results"])
+    assert texts["github"].count("::error title=DEL-") == 2
+    assert "recorded 70 to 103, actual 70 to 133" in texts["html"]
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        pytest.param({"level": "rows"}, RequestError, "there are metadata, files, data", id="level"),
+        pytest.param({"rules": ["DEL-4O2"]}, RequestError, "did you mean DEL-402", id="rule"),
+        pytest.param({"level": "data", "columns": ["y"]}, UnknownColumnError, "there are id, x", id="column"),
+    ],
+)
+def test_what_cannot_be_asked(lying, options, error, message):
+    with pytest.raises(error, match=message):
+        harness.open_table(str(lying)).check(**options)
+
+
+def test_what_cannot_be_checked_is_no_finding(tmp_path, capsys):
+    assert main(["check", str(tmp_path / "nothing")]) == 2
+    assert "Cannot find a table" in capsys.readouterr().err
+
+
+def test_a_table_that_cannot_be_opened_is_a_finding(lying, capsys):
+    (lying / "_delta_log/00000000000000000001.json").write_text("{", "utf-8")
+    assert main(["check", str(lying)]) == 1
+    assert "DEL-001" in capsys.readouterr().out
