@@ -10,6 +10,7 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
+import duckdb
 import numpy as np
 
 from harness.engines.data_files import FileName, check_file, look_at
@@ -49,13 +50,22 @@ class Statements:
 _AT_ONCE = 500  # footers that are read in one go
 
 
+@dataclass(frozen=True, slots=True)
+class Chunks:
+    """The row groups of a Parquet file. starts: their first bytes. sizes: stored bytes by top-level column."""
+
+    starts: tuple[int, ...]
+    sizes: Mapping[str, int]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedFile:
     """A data or delete file of a plan.
 
     recorded_size, recorded_rows: None: not recorded. size: in bytes; None: the file cannot be found. fault: the reason
-    why the file cannot be read. footer: of a Parquet file that can be read. partition_ids: source ids of the identity
-    fields of its partition. says: the manifest or commit that names the file.
+    why the file cannot be read. footer, chunks: of a Parquet file that can be read; chunks: where Iceberg records such.
+    partition_ids: source ids of the identity fields of its partition. says: the manifest or commit that names the file.
+    entry: of Iceberg.
     """
 
     plan: ScanPlan
@@ -67,18 +77,20 @@ class CheckedFile:
     size: int | None
     fault: HarnessError | None
     footer: Footer | None
+    chunks: Chunks | None
     partition_ids: frozenset[int]
     says: str
+    entry: DataFile | None
 
     def place(self, field: str | None = None, column: str | None = None) -> Place:
         """The place of a statement about the file."""
         return Place(file=self.says, entry=self.name.recorded, field=field, column=column)
 
 
-def checked_files(plan: ScanPlan, says: Mapping[str, str], seen: set[str]) -> Iterator[CheckedFile]:
+def checked_files(plan: ScanPlan, statements: Statements, seen: set[str]) -> Iterator[CheckedFile]:
     """The files of a plan that were not `seen` before, looked at together; those of stores in parallel.
 
-    says: the manifest or commit by recorded path of a file; the table's location serves others.
+    A file that the statements do not name is said to be named at the table's location.
     """
     rows = [row for row in _named(plan) if row["name"].recorded not in seen]
     seen.update(row["name"].recorded for row in rows)
@@ -90,6 +102,9 @@ def checked_files(plan: ScanPlan, says: Mapping[str, str], seen: set[str]) -> It
                 row["name"] for row, size in zip(part, sizes, strict=True) if row["format"] == "parquet" and size
             ]
             footers, faults = _footers(plan, present)
+            entries = {row["name"].physical: statements.entries.get(row["name"].recorded) for row in part}
+            told = [path for path, entry in entries.items() if path in footers and _tells_chunks(entry)]
+            chunks = _chunks(plan, told)
             for row, size in zip(part, sizes, strict=True):
                 name = row["name"]
                 fault = faults.get(name.physical) or _fault(name, size, plan)
@@ -98,7 +113,9 @@ def checked_files(plan: ScanPlan, says: Mapping[str, str], seen: set[str]) -> It
                     size=size,
                     fault=fault,
                     footer=footers.get(name.physical),
-                    says=says.get(name.recorded, plan.table),
+                    chunks=chunks.get(name.physical),
+                    says=statements.says.get(name.recorded, plan.table),
+                    entry=entries[name.physical],
                     **row,
                 )
                 advance(1)
@@ -162,6 +179,38 @@ def _footers(plan: ScanPlan, names: Sequence[FileName]) -> tuple[dict[str, Foote
     middle = len(names) // 2
     (some, wrong), (others, also) = (_footers(plan, part) for part in (names[:middle], names[middle:]))
     return some | others, wrong | also
+
+
+def _tells_chunks(entry: DataFile | None) -> bool:
+    return entry is not None and bool(entry.split_offsets or entry.column_sizes)
+
+
+def _chunks(plan: ScanPlan, physical: Sequence[str]) -> dict[str, Chunks]:
+    """The row groups of Parquet files by physical path; none where DuckDB cannot tell."""
+    if not physical:
+        return {}
+    access = DuckDBFiles(cursor(), plan.storage)
+    start = "min(coalesce(nullif(dictionary_page_offset, 0), data_page_offset))"
+    text = (
+        f"SELECT file_name, row_group_id, split_part(path_in_schema, ', ', 1), {start}, sum(total_compressed_size) "
+        f"FROM parquet_metadata({access.listed(physical)}) GROUP BY ALL"
+    )
+    try:
+        rows = access.connection.execute(text).fetchall()
+    except duckdb.Error:  # of statistics that are none; the rules of footers say what is wrong
+        return {}
+    starts: dict[str, dict[int, int]] = {}
+    sizes: dict[str, dict[str, int]] = {}
+    for file, group, column, first, size in rows:
+        groups, columns_ = starts.setdefault(file, {}), sizes.setdefault(file, {})
+        groups[group] = min(first, groups.get(group, first))
+        columns_[column] = columns_.get(column, 0) + int(size)
+    names = {path: access.name(path) for path in physical}
+    return {
+        path: Chunks(tuple(starts[name][group] for group in sorted(starts[name])), sizes[name])
+        for path, name in names.items()
+        if name in starts
+    }
 
 
 _EXISTS = {
@@ -252,6 +301,31 @@ def field_ids(file: CheckedFile) -> Iterator[Found]:
         and is_positional(file.footer.schema, name_mapping=file.plan.name_mapping)
     ):
         yield Found(place=file.place(), actual="no field ids: columns are taken by position")
+
+
+@rule(
+    "ICE-409",
+    Severity.WARNING,
+    Reads.FILE,
+    breaks="iceberg 3.26",
+    hurts="Engines that split files by these offsets: tasks of no rows, or of too many; sizes mislead optimisers.",
+    mends="manifest: split_offsets, column_sizes of the entry",
+)
+def split_offsets(file: CheckedFile) -> Iterator[Found]:
+    """Split offsets are starts of row groups, and column sizes the stored bytes of the columns."""
+    if file.chunks is None or file.entry is None or file.footer is None:
+        return
+    offsets, starts = file.entry.split_offsets or (), set(file.chunks.starts)
+    wrong = [offset for offset in offsets if offset not in starts]
+    if wrong or list(offsets) != sorted(set(offsets)):
+        actual = f"row groups start at {sorted(starts)[:5]}"
+        yield Found(place=file.place("split_offsets"), recorded=str(list(offsets)[:5]), actual=actual)
+    names = {stored.id: stored.name for stored in file.footer.schema if not stored.children}
+    for id_, recorded in (file.entry.column_sizes or {}).items():
+        actual_size = file.chunks.sizes.get(names.get(id_, ""))
+        if actual_size is not None and recorded != actual_size:
+            place = file.place("column_sizes", names[id_])
+            yield Found(place=place, recorded=f"{recorded:,} bytes", actual=f"{actual_size:,} bytes")
 
 
 @dataclass(frozen=True, slots=True)

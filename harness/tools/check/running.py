@@ -148,7 +148,7 @@ def _of_files(
     try:
         plan = table.snapshot(**parse_moment(id_)).plan()
         new = [path for path in plan.files.column("path").to_pylist() if path not in seen]
-        for file in checked_files(plan, statements.says, seen):
+        for file in checked_files(plan, statements, seen):
             yield Reads.FILE, file, id_
         yield Reads.DELETES, DeletedRows(plan, statements.says), id_
         if read := sample.of(new):
