@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 import harness
 from harness.errors import TableNotFoundError, UnsupportedError
 from harness.testing.scenarios.building import build
 from harness.testing.scenarios.loading import find
-from harness.tools.check.rules import RULES
+from harness.tools.check.rules import RULES, Severity
 from harness.tools.check.running import check
 
+NOTE = Severity.NOTE
 SCENARIOS = find()
 
 
@@ -30,6 +33,19 @@ def test_a_scenario_has_the_findings_that_it_lists(scenario, tmp_path):
     else:
         found = tuple(sorted(report.counts))
     assert found == scenario.findings
+
+
+REFERENCE = sorted(Path(__file__).parents[2].glob("fixtures/reference/*/*/table"))
+"""Tables that Apache Iceberg and Delta Lake themselves wrote."""
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::harness.errors.HarnessWarning")
+@pytest.mark.parametrize("place", REFERENCE, ids=lambda place: "/".join(place.parts[-3:-1]))
+def test_tables_of_the_reference_implementations_have_no_findings(place):
+    report = harness.open_table(str(place)).check(level="data", all_snapshots=True)
+    assert [(each.rule.id, str(each.found.place)) for each in report.findings if each.rule.severity is not NOTE] == []
+    assert report.unchecked == ()
 
 
 def test_findings_of_scenarios_are_rules():

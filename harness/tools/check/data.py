@@ -21,7 +21,7 @@ from harness.engines.duckdb.instance import cursor
 from harness.engines.duckdb.relations import about
 from harness.engines.registry import duckdb_engine
 from harness.errors import EngineError, UnknownColumnError
-from harness.metadata.delta.bounds import PREFIX_LENGTH, from_json, has_bounds
+from harness.metadata.delta.bounds import PREFIX_LENGTH, from_json, has_bounds, lower_bounds, upper_bounds
 from harness.metadata.filters import sqltext
 from harness.metadata.iceberg.model import Direction
 from harness.metadata.iceberg.transforms import Day, Hour, Identity, Month, Year, apply, is_defined
@@ -325,6 +325,8 @@ def stated_bounds(column: ColumnValues) -> Iterator[Found]:
     if stated is None or column.rows == column.nulls:
         return
     low, high = stated
+    if isinstance(column.field.type, dt.FloatType):  # a text of 32 bits may stand for a float that was widened (T24)
+        low, high = lower_bounds([low], column.field.type)[0], upper_bounds([high], column.field.type)[0]
     if column.nans and high is not None:
         yield Found(place=column.place("maxValues"), recorded=column.text(high), actual=f"{column.nans:,} rows are NaN")
     if isinstance(column.field.type, dt.TimestampType) and high is not None:
@@ -413,11 +415,11 @@ _IDS = {
 @rule("ICE-508", Severity.ERROR, Reads.ROWS, breaks=("iceberg 2.11", "iceberg 5.18"), **_IDS)
 @rule("DEL-508", Severity.ERROR, Reads.ROWS, breaks=("delta W2", "delta W5"), **_IDS)
 def unique_ids(rows: FileRows) -> Iterator[Found]:
-    """A row id is that of one row."""
-    files = rows.plan.files
-    if files.column("first_row_id").null_count == len(files):
+    """A row id is that of one live row."""
+    if rows.plan.files.column("first_row_id").null_count == len(rows.plan.files):
         return
-    relation = _rows_of(rows.plan, files.column("path").to_pylist(), ["_file", "_row_id"], ())
+    columns = (dt.METADATA["_file"], dt.METADATA["_row_id"])
+    relation = duckdb_engine().relation(replace(rows.plan, columns=columns))
     text = (
         'SELECT "_row_id", count(*), min("_file"), max("_file") FROM rows WHERE "_row_id" IS NOT NULL '
         'GROUP BY "_row_id" HAVING count(*) > 1 ORDER BY ALL LIMIT 20'

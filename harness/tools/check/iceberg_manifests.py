@@ -150,8 +150,8 @@ def header(manifest: Manifest) -> Iterator[Found]:
         if said is not None and said.decode("utf-8", "replace") != value:
             text = said.decode("utf-8", "replace")
             yield Found(place=manifest.place(field=key), recorded=text, actual=value, writer=manifest.writer)
-    version = manifest.table.metadata.format_version
-    needed = ["schema", "partition-spec", "partition-spec-id"] + (["content", "format-version"] if version > 1 else [])
+    is_v1 = manifest.line.sequence_number == 0  # carried over from before an upgrade
+    needed = ["schema", "partition-spec", "partition-spec-id"] + ([] if is_v1 else ["content", "format-version"])
     missing = [key for key in needed if key not in manifest.header]
     if missing:
         yield Found(place=manifest.place(field=missing[0]), recorded="no value", writer=manifest.writer)
