@@ -17,7 +17,7 @@ from harness.metadata.iceberg.skipping import partition_target, source_columns
 from harness.metadata.iceberg.transforms import Void
 from harness.metadata.iceberg.values import decode_bound
 from harness.metadata.model.column_stats import ColumnStats
-from harness.metadata.model.schema import BinaryType, Field, FixedType, FloatType, Schema, StringType, Type
+from harness.metadata.model.schema import BinaryType, DecimalType, Field, FixedType, FloatType, Schema, StringType, Type
 from harness.storage.records import dataclass
 
 # The trust in an Iceberg table's word about its contents: by statement, type and writer. `CLAIMS` is the policy where
@@ -142,6 +142,22 @@ LIES: Final = (
         wrong="upper bounds of files with several row groups are too small",
         guard='none, since such manifests name no writer: rewrite them, or read with prune="off"',
         source="https://github.com/apache/iceberg-rust/issues/1519",
+    ),
+    Lie(
+        writer="delta-rs until 1.6.6, and Polars, which writes by it",
+        statement=Statement.COLUMN_BOUNDS,
+        types=(DecimalType,),
+        wrong="decimals go through a double, and end at 2^63",
+        guard="bounds of Delta's decimals are widened by what a double loses; those at 2^63 say nothing",
+        source="https://github.com/delta-io/delta-rs/issues/4757",
+    ),
+    Lie(
+        writer="delta-rs until 1.6.6, and Polars, which writes by it",
+        statement=Statement.COLUMN_BOUNDS,
+        types=(FloatType,),
+        wrong="the maximum leaves NaN out",
+        guard="a maximum of floats in a Delta log never skips a file by a comparison that NaN passes",
+        source="https://github.com/delta-io/delta/pull/7101",
     ),
 )
 """The register of writers."""

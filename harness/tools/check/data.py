@@ -325,10 +325,10 @@ def stated_bounds(column: ColumnValues) -> Iterator[Found]:
     if stated is None or column.rows == column.nulls:
         return
     low, high = stated
-    if isinstance(column.field.type, dt.FloatType):  # a text of 32 bits may stand for a float that was widened (T24)
-        low, high = lower_bounds([low], column.field.type)[0], upper_bounds([high], column.field.type)[0]
     if column.nans and high is not None:
         yield Found(place=column.place("maxValues"), recorded=column.text(high), actual=f"{column.nans:,} rows are NaN")
+    if isinstance(column.field.type, dt.FloatType):  # a text of 32 bits may stand for a float that was widened (T24)
+        low, high = lower_bounds([low], column.field.type)[0], upper_bounds([high], column.field.type)[0]
     if isinstance(column.field.type, dt.TimestampType) and high is not None:
         high += 999  # writers cut to milliseconds, and readers know (delta F7)
     if isinstance(high, str) and len(high) >= PREFIX_LENGTH:  # a prefix stands for all texts that begin so (delta F6)
