@@ -186,7 +186,7 @@ WRITERS: dict[str, Callable[[Path], _Write]] = {
     "spark-delta": _spark_delta,
     "spark-iceberg": _spark_iceberg,
 }
-"""Writers by name. The name up to the format is the reader whose interpreter has the writer, or the whole name is."""
+"""Writers by name."""
 
 
 def write_all(writer: str, root: Path) -> None:
@@ -209,7 +209,8 @@ def check_all(root: Path) -> None:
     places = sorted(path for path in root.iterdir() if path.is_dir())
     found = 0
     for place in places:
-        report = open_table(str(place), allow_version_guess=True).check(level="data")
+        is_iceberg = (place / "metadata").is_dir()
+        report = open_table(str(place), allow_version_guess=is_iceberg).check(level="data")
         found += bool(report.findings)
         for each in report.findings:
             said = f"{each.found.place.field} of {each.found.place.column}: {each.found.recorded}"
