@@ -295,7 +295,7 @@ def matrix(session: nox.Session) -> None:
 
 @nox.session(name="check-writers")
 def check_writers(session: nox.Session) -> None:
-    """Unusual tables by other writers, in build/written, and what `harness check` finds; `-- NAME ...`: some writers."""
+    """Unusual tables by other writers, in build/written, and the findings on them; `-- NAME ...`: some writers."""
     _install(session)
     script = "tests/check/unusual_tables.py"
     for writer in session.posargs or _WRITERS:

@@ -1,7 +1,7 @@
 """Unusual tables by another project's writer, and the findings of `harness check` on them.
 
 `python unusual_tables.py WRITER DIR` writes one table per folder of DIR, in an interpreter that has the writer and
-pyarrow; harness is not imported. `python unusual_tables.py check DIR ...` prints the findings at level data, by harness.
+pyarrow; harness is not imported. `python unusual_tables.py check DIR ...` prints the findings at level data.
 """
 
 from __future__ import annotations
@@ -203,7 +203,7 @@ def write_all(writer: str, root: Path) -> None:
 
 
 def check_all(root: Path) -> None:
-    """Prints the findings on each table below the root, what could not be checked, and how many tables have findings."""
+    """Prints the findings on each table below the root, and the number of tables that have some."""
     from harness import open_table
 
     places = sorted(path for path in root.iterdir() if path.is_dir())
