@@ -224,6 +224,18 @@ exec java -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -cp "{jars}/*" Readers {forma
 """A reader in Java as a program. Its tables are small, and it starts again after each crash."""
 
 
+_WRITERS = {
+    "deltalake": "deltalake",
+    "polars": "polars",
+    "pyiceberg": "pyiceberg",
+    "sail-delta": "sail",
+    "sail-iceberg": "sail",
+    "spark-delta": "spark-delta",
+    "spark-iceberg": "spark-iceberg",
+}
+"""The reader in whose environment a writer of `check-writers` runs."""
+
+
 @nox.session(name="readers-native", venv_backend="none")
 def readers_native(session: nox.Session) -> None:
     """Readers in Go, Java and Rust, into .nox/readers or the folder after `--`; those whose tools are there."""
@@ -279,6 +291,23 @@ def matrix(session: nox.Session) -> None:
     session.run("harness", "scenarios", "site", str(files["json"]), *before, str(place / "site"))
     print(files["text"].read_text("utf-8"))
     write_matrix(files["markdown"].read_text("utf-8"))
+
+
+@nox.session(name="check-writers")
+def check_writers(session: nox.Session) -> None:
+    """Unusual tables by other writers, in build/written, and the findings on them; `-- NAME ...`: some writers."""
+    _install(session)
+    script = "tests/check/unusual_tables.py"
+    for writer in session.posargs or _WRITERS:
+        reader = _WRITERS[writer]
+        make = ("python", "-m", "harness.testing.conformance.readers", ".nox/readers", reader)
+        session.run(*make, silent=True, stderr=None)
+        python = str(Path(".nox", "readers", reader, "bin", "python").resolve())
+        if writer == "pyiceberg":  # its catalog in memory
+            session.run(python, "-m", "pip", "install", "--quiet", "sqlalchemy", external=True)
+        place = str(Path("build", "written", writer).resolve())
+        session.run(python, script, writer, place, external=True)
+        session.run("python", script, "check", place)
 
 
 def write_matrix(matrix: str) -> None:
