@@ -152,7 +152,7 @@ LIES: Final = (
         source="https://github.com/delta-io/delta-rs/issues/4757",
     ),
     Lie(
-        writer="delta-rs until 1.6.6, and Polars, which writes by it",
+        writer="delta-rs until 1.6.6, Polars, which writes by it, and Sail 0.7",
         statement=Statement.COLUMN_BOUNDS,
         types=(FloatType,),
         wrong="the maximum leaves NaN out",
