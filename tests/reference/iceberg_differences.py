@@ -53,7 +53,7 @@ _STRICT = {
     "schema/defaults-of-nested-types": "has no literals of lists, and so no such defaults: IllegalArgumentException",
     "schema/types-of-v3": "has no timestamp of nanoseconds in Spark",
     "schema/unknown-column-in-a-file": "has no type for columns of type unknown in Spark",
-    "statements/snapshot-of-an-unknown-schema#1": "fails on a snapshot of an unknown schema, also by the current schema",
+    "statements/snapshot-of-an-unknown-schema#1": "fails on a snapshot of an unknown schema by the current one too",
     "statements/unknown-default-order": "fails on a default sort order that is not there, which reading does not need",
     "types/geometry-in-one-form": "fails on geometries in Parquet that are plain bytes: ClassCastException",
     "types/texts": "fails on bytes that are not marked as text: 'UUID require 16 bytes' and a ClassCastException",
