@@ -233,9 +233,8 @@ def test_a_run_of_the_suite_lists_violations_by_reader_and_shape(tmp_path, capsy
     assert main(asked) == 1
     text = capsys.readouterr().out
     assert "AGAINST ITSELF  reads-one-file::two  order: all rows, order: 1 row only on the left" in text
-    assert [line.split() for line in text.splitlines() if line.startswith(("against", "duckdb 2", "reads-one"))][
-        2:
-    ] == [
+    told = [line.split() for line in text.splitlines() if line.startswith(("against", "duckdb ", "reads-one"))]
+    assert told[-3:] == [
         ["against", "itself", "tables", "checks", "violations", "order"],
         ["duckdb", duckdb.__version__, "1", "3", "0", "0"],
         ["reads-one-file", "0.1", "1", "3", "1", "1"],
