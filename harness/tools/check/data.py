@@ -420,13 +420,41 @@ def unique_ids(rows: FileRows) -> Iterator[Found]:
         return
     columns = (dt.METADATA["_file"], dt.METADATA["_row_id"])
     relation = duckdb_engine().relation(replace(rows.plan, columns=columns))
+    ranges = 'SELECT "_file", min("_row_id"), max("_row_id"), count("_row_id") FROM rows GROUP BY ALL ORDER BY 2, 3'
+    doubtful = sorted(_overlapping(rows.plan, _asked(rows.plan, relation, ranges)))
+    if not doubtful:
+        return
     text = (
         'SELECT "_row_id", count(*), min("_file"), max("_file") FROM rows WHERE "_row_id" IS NOT NULL '
+        f'AND "_file" IN ({", ".join(map(sqltext.text, doubtful))}) '
         'GROUP BY "_row_id" HAVING count(*) > 1 ORDER BY ALL LIMIT 20'
     )
     for id_, number, first, last in _asked(rows.plan, relation, text):
         place = rows.place(first, "first_row_id")
         yield Found(place=place, recorded=f"row id {id_}", actual=f"{number} rows have it, one in {last}")
+
+
+def _overlapping(plan: ScanPlan, ranges: Sequence[tuple[Any, ...]]) -> set[str]:
+    """The files whose row ids may repeat: ranges that meet another one, or have gaps, or fewer ids than rows.
+
+    ranges: path, least and greatest id, and rows, by ascending ids. To count every id of a table takes its memory.
+    """
+    recorded = dict(
+        zip(plan.files.column("path").to_pylist(), plan.files.column("record_count").to_pylist(), strict=True)
+    )
+    found: set[str] = set()
+    end, owner = -1, ""
+    for path, least, greatest, rows in ranges:
+        if least is None:
+            continue
+        size = greatest - least + 1
+        if rows > size or size > (recorded.get(path) or 0):
+            found.add(path)
+        if least <= end:
+            found |= {path, owner}
+        if greatest > end:
+            end, owner = greatest, path
+    return found
 
 
 @rule(
