@@ -1,6 +1,7 @@
-"""Reports for programs: JSON and JUnit XML. `docs/reference/json.md` tells what the keys of the JSON report hold.
+"""Reports for programs: JSON, JUnit XML and annotations of GitHub.
 
-Snapshot ids outside ±2^53 are text, because JSON readers would round them. Unprintable characters are escaped.
+`docs/reference/json.md` tells what the keys of the JSON report hold. Snapshot ids outside ±2^53 are text, because JSON
+readers would round them. Unprintable characters are escaped.
 """
 
 from __future__ import annotations
@@ -140,3 +141,15 @@ def _case(name: str, message: str | None, comparison: ComparisonResult) -> Eleme
     elif name == "rows" and comparison.schema_only:
         ElementTree.SubElement(case, "skipped", {"message": "schemas alone were compared"})
     return case
+
+
+def annotation(level: str, text: str, **properties: str) -> str:
+    """A command of a GitHub workflow, as a line: an annotation. level: error, warning or notice."""
+    known = ",".join(f"{name}={_escaped(value, ':', ',')}" for name, value in properties.items())
+    return f"::{level} {known}::{_escaped(text)}"
+
+
+def _escaped(text: str, *more: str) -> str:
+    for mark in ("%", "\r", "\n", *more):
+        text = text.replace(mark, f"%{ord(mark):02X}")
+    return text

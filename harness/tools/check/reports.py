@@ -1,4 +1,4 @@
-"""What a check found, as text, JSON, JUnit, annotations of GitHub, SARIF and HTML."""
+"""A check's findings as text, JSON, JUnit, annotations of GitHub, SARIF and HTML."""
 
 from __future__ import annotations
 
@@ -45,9 +45,7 @@ def said(finding: Finding) -> list[str]:
     found = finding.found
     values = [] if found.recorded is None else [f"recorded {found.recorded}"]
     values += [] if found.actual is None else [found.actual]
-    words = "; ".join(
-        [*([found.detail] if found.detail else []), ", ".join(values)] if values else [found.detail or ""]
-    )
+    words = "; ".join(filter(None, (found.detail, ", ".join(values))))
     return [str(found.place), f"  {words}{f' (by {found.writer})' if found.writer else ''}"]
 
 
@@ -120,19 +118,15 @@ def to_junit(report: CheckReport) -> str:
 
 def to_github(report: CheckReport) -> str:
     """The findings as annotations of GitHub's actions, a line each."""
+    from harness.differ.reports.documents import annotation
+
     lines = []
     for finding in report.findings:
         title = f"{finding.rule.id} {finding.rule.title}"
         text = visible(" ".join(line.strip() for line in said(finding)))
         level = _GITHUB_LEVELS[finding.rule.severity]
-        lines.append(f"::{level} title={_escaped(title, property=True)}::{_escaped(text)}")
-    return "\n".join([*lines, f"::notice ::{_escaped(report.sentence)}"]) + "\n"
-
-
-def _escaped(text: str, *, property: bool = False) -> str:
-    for mark, code in (("%", "%25"), ("\r", "%0D"), ("\n", "%0A"), *(((":", "%3A"), (",", "%2C")) if property else ())):
-        text = text.replace(mark, code)
-    return text
+        lines.append(annotation(level, text, title=title))
+    return "\n".join([*lines, annotation("notice", report.sentence)]) + "\n"
 
 
 def to_sarif(report: CheckReport) -> str:

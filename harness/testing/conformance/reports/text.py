@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
+from harness.differ.reports.documents import annotation
 from harness.differ.reports.text import to_text as comparison_text
 from harness.differ.result import BatchOutcome
 from harness.errors import counted, visible
@@ -262,20 +263,12 @@ def _annotations(run: Run) -> Iterator[str]:
         yield from (_annotation(kind, case) for case in shown)
         if left := len(cases) - len(shown):
             text = f"{counted(left, 'more scenario')} came to {outcome.value}; see the log or another report"
-            yield f"::{kind} title={outcome.value}::{_data(text)}"
+            yield annotation(kind, text, title=outcome.value)
 
 
 def _annotation(kind: str, case: Case) -> str:
-    file = "" if case.scenario.file is None else f"file={_property(visible(case.scenario.file))},line=1,"
-    title = _property(visible(f"{case.outcome.value} {case.id}"))
+    file = {} if case.scenario.file is None else {"file": visible(case.scenario.file), "line": "1"}
+    title = visible(f"{case.outcome.value} {case.id}")
     # GitHub turns an escaped line feed back into one.
     text = f"{visible(f'{case.scenario.title}: {summary_of(case)}')}\nagain: {visible(case.command)}"
-    return f"::{kind} {file}title={title}::{_data(text)}"
-
-
-def _data(text: str) -> str:
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-
-
-def _property(text: str) -> str:
-    return _data(text).replace(":", "%3A").replace(",", "%2C")
+    return annotation(kind, text, **file, title=title)
