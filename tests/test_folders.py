@@ -1,4 +1,4 @@
-"""That the map of the tests has every folder of tests."""
+"""The map of the tests has every folder of tests."""
 
 from __future__ import annotations
 

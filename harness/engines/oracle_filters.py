@@ -184,7 +184,7 @@ class _Parser:
                 return {"==": "=", "!=": "<>"}.get(sign, sign), left, self.term(strength)
 
     def identity(self, left: Tree) -> Tree:
-        """What follows IS."""
+        """The part that follows IS."""
         negated = self.accept("not")
         if self.accept("distinct"):
             self.expect("from")

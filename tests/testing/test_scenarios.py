@@ -67,7 +67,7 @@ def disagreements(engine, made):
 
 
 def asked(expectation, engine):
-    """What is asked of the engine: the oracle finds faults in words of its own."""
+    """The expectation that is asked of the engine: the oracle finds faults in words of its own."""
     expected = expectation.expected
     if engine != "oracle" or not isinstance(expected, ExpectedError):
         return expectation

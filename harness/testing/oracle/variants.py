@@ -127,7 +127,7 @@ _DAY_MICROS = 86_400_000_000
 
 
 class _Value:
-    """One value in the binary encoding; positions count from the value's first byte."""
+    """A value in the binary encoding; positions count from the value's first byte."""
 
     def __init__(self, metadata: bytes, data: bytes) -> None:
         self.names, self.data, self.count = _names(metadata), data, 0

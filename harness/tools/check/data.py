@@ -102,8 +102,7 @@ def column_values(
     ordinals = {path: at for at, path in enumerate(plan.files.column("path").to_pylist())}
     bounds = {} if plan.bounds is None else dict(plan.bounds(fields))
     with phase("reading values"):
-        chosen = plan.files.filter(pc.is_in(plan.files.column("path"), pa.array(paths, pa.string())))
-        table = _aggregated(_without_deletes(replace(plan, files=chosen)), fields)
+        table = _aggregated(_without_deletes(plan, paths), fields)
     for row in table.to_pylist():
         for place, field in enumerate(fields):
             yield ColumnValues(
@@ -120,9 +119,9 @@ def column_values(
             )
 
 
-def _without_deletes(plan: ScanPlan) -> ScanPlan:
-    """The plan of all rows of the files, with the path of the file beside them."""
-    files = plan.files
+def _without_deletes(plan: ScanPlan, paths: Sequence[str]) -> ScanPlan:
+    """The plan of all rows of some files, with the path of the file beside them."""
+    files = plan.files.filter(pc.is_in(plan.files.column("path"), pa.array(paths, pa.string())))
     none = {
         "delete_set": pa.array([0] * files.num_rows, pa.int32()),
         "has_positions": pa.array([False] * files.num_rows, pa.bool_()),
@@ -494,9 +493,8 @@ def _rows_of(
     plan: ScanPlan, paths: Sequence[str], more: Sequence[str], fields: Sequence[dt.Field]
 ) -> duckdb.DuckDBPyRelation:
     """The rows of some files before deletes: metadata columns, and those of `fields` that are single values."""
-    chosen = plan.files.filter(pc.is_in(plan.files.column("path"), pa.array(paths, pa.string())))
     columns = (*(dt.METADATA[name] for name in more), *(f for f in fields if isinstance(f.type, _SINGLE)))
-    return duckdb_engine().relation(replace(_without_deletes(replace(plan, files=chosen)), columns=columns))
+    return duckdb_engine().relation(replace(_without_deletes(plan, paths), columns=columns))
 
 
 def _at(values: Sequence[Any] | pa.Array, place: int) -> Any:

@@ -15,7 +15,7 @@ from harness.metadata.delta.deletion_vectors import vector_path
 from harness.metadata.delta.log_files import Checkpoint, Compaction, LogFile, LogListing
 from harness.metadata.delta.replay import load_state
 from harness.metadata.delta.scan import DeltaSnapshot, DeltaSource
-from harness.metadata.delta.segment import LogSegment, choose_segment
+from harness.metadata.delta.segment import choose_segment
 from harness.metadata.delta.table import DeltaTable
 from harness.storage.limits import contained
 from harness.storage.records import dataclass
@@ -127,11 +127,7 @@ class CheckedDelta:
         first = checkpoints[-1].version + 1 if checkpoints else 0
         if any(each not in listing.commits for each in range(first, version + 1)):
             return None
-        return self.state(choose_segment(listing, version))
-
-    def state(self, segment: LogSegment) -> State:
-        """The state that a segment makes. Raises as `load_state`."""
-        return load_state(segment, self.source.storage, self.source.locator)
+        return load_state(choose_segment(listing, version), self.source.storage, self.source.locator)
 
 
 def identities(tables: Sequence[pa.Table]) -> Mapping[str, str]:

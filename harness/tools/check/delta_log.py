@@ -13,10 +13,13 @@ from harness.errors import HarnessError, counted
 from harness.metadata.delta.actions import Metadata, Protocol
 from harness.metadata.delta.commit_times import in_commit_timestamps
 from harness.metadata.delta.protocol import features, is_enabled
+from harness.metadata.delta.statistics import record_counts
+from harness.metadata.delta.types import ID, PHYSICAL_NAME
 from harness.metadata.model.arrow_values import to_numpy
 from harness.metadata.model.times import show_ms
 from harness.tools.check.delta import CheckedDelta, Version, identities
-from harness.tools.check.rules import Found, Place, Reads, Severity, rule
+from harness.tools.check.files import row_id_ranges
+from harness.tools.check.rules import Found, Place, Reads, Severity, refused, rule
 
 
 @rule(
@@ -30,7 +33,7 @@ from harness.tools.check.rules import Found, Place, Reads, Severity, rule
 def undecodable(error: HarnessError) -> Iterator[Found]:
     """The table's log can be decoded and replayed as the specification says."""
     place = Place(file=error.file or error.table or "the table", field=error.field)
-    yield Found(place=place, detail=f"{error.message} [{error.rule or error.cause}]")
+    yield refused(place, error)
 
 
 @rule(
@@ -117,7 +120,7 @@ def _mapped(metadata: Metadata) -> Iterator[tuple[str, int, str]]:
     def walk(type_: Any, path: tuple[str, ...]) -> Iterator[tuple[str, int, str]]:
         for field in type_.get("fields", ()) if isinstance(type_, dict) else ():
             own, said = (*path, field["name"]), field.get("metadata", {})
-            id_, physical = said.get("delta.columnMapping.id"), said.get("delta.columnMapping.physicalName")
+            id_, physical = said.get(ID), said.get(PHYSICAL_NAME)
             if type(id_) is int and isinstance(physical, str):
                 yield ".".join(own), id_, physical
             yield from walk(field["type"], own)
@@ -214,7 +217,7 @@ def checkpoints(table: CheckedDelta) -> Iterator[Found]:
         try:
             content = table.checkpoint(checkpoint)
         except HarnessError as error:
-            yield Found(place=place, detail=f"{error.message} [{error.rule or error.cause}]")
+            yield refused(place, error)
             continue
         state = table.replayed(checkpoint.version, without=checkpoint)
         if state is None:
@@ -273,7 +276,7 @@ def compactions(table: CheckedDelta) -> Iterator[Found]:
         try:
             content = table.compacted(compaction)
         except HarnessError as error:
-            yield Found(place=place, detail=f"{error.message} [{error.rule or error.cause}]")
+            yield refused(place, error)
             continue
         if None in covered:
             continue
@@ -304,7 +307,7 @@ def compactions(table: CheckedDelta) -> Iterator[Found]:
 def used_features(version: Version) -> Iterator[Found]:
     """The protocol lists every feature that the table uses."""
     state = version.state
-    listed = _listed(state.protocol)
+    listed = features(state.protocol)
     for feature, where in _used(version):
         if feature not in listed:
             place = version.place(field="protocol.readerFeatures")
@@ -314,12 +317,6 @@ def used_features(version: Version) -> Iterator[Found]:
 def _shown(protocol: Protocol) -> str:
     names = "" if protocol.reader_features is None else f" ({', '.join(protocol.reader_features) or 'no features'})"
     return f"reader version {protocol.min_reader_version}{names}"
-
-
-def _listed(protocol: Protocol) -> frozenset[str]:
-    """The reader features of a protocol; those that come with a version are among them."""
-    old = {"columnMapping"} if protocol.min_reader_version == 2 else set()
-    return features(protocol) | old
 
 
 def _used(version: Version) -> Iterator[tuple[str, str]]:
@@ -403,25 +400,20 @@ def row_tracking(version: Version) -> Iterator[Found]:
     rows = _record_counts(version)
     domain = state.domains.get("delta.rowTracking")
     mark = None if domain is None else _mark(domain.configuration)
-    end, owner = 0, ""
-    for base, path, count in sorted(
+    ranges = sorted(
         (base, path, count) for base, path, count in zip(bases, paths, rows, strict=True) if base is not None
-    ):
-        place = version.place(entry=path, field="add.baseRowId")
-        if base < end and count:
-            yield Found(place=place, recorded=str(base), actual=f"{owner} has ids up to {end - 1}")
-        if mark is not None and base + count - 1 > mark:
-            yield Found(place=place, recorded=f"{base} and {count} rows", actual=f"the high-water mark is {mark}")
-        if base + count > end:
-            end, owner = base + count, path
+    )
+    yield from row_id_ranges(
+        ((base, count, version.place(entry=path, field="add.baseRowId")) for base, path, count in ranges),
+        None if mark is None else mark + 1,
+        f"the high-water mark is {mark}",
+    )
     for path, base in zip(paths, bases, strict=True):
         if base is None:
             yield Found(place=version.place(entry=path, field="add.baseRowId"), recorded="none")
 
 
 def _record_counts(version: Version) -> list[int]:
-    from harness.metadata.delta.statistics import record_counts
-
     return [max(0, int(number)) for number in record_counts(version.state.files).tolist()]
 
 

@@ -6,7 +6,7 @@ The plan of a read without skipping names the files, so that the rules are those
 from __future__ import annotations
 
 import time
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
@@ -28,7 +28,7 @@ from harness.storage.paths import join
 from harness.storage.records import dataclass
 from harness.storage.stores import UNREADABLE, Storage
 from harness.storage.threads import phase
-from harness.tools.check.rules import Found, Place, Reads, Severity, rule
+from harness.tools.check.rules import Found, Place, Reads, Severity, refused, rule
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -282,7 +282,7 @@ def columns(file: CheckedFile) -> Iterator[Found]:
                 lookup=plan.lookup,
             )
         except HarnessError as error:
-            yield Found(place=file.place(column=wanted.name), detail=f"{error.message} [{error.rule or error.cause}]")
+            yield refused(file.place(column=wanted.name), error)
 
 
 @rule(
@@ -353,7 +353,7 @@ def positions(deletes: DeletedRows) -> Iterator[Found]:
         try:
             deleted = plan.load_positions([ordinal]).get(ordinal)
         except HarnessError as error:
-            yield Found(place=place, detail=f"{error.message} [{error.rule or error.cause}]")
+            yield refused(place, error)
             continue
         if deleted and rows is not None and deleted.max() >= rows:
             yield Found(place=place, recorded=f"position {deleted.max()} deleted", actual=f"the file has {rows} rows")
@@ -375,7 +375,23 @@ def equality_keys(deletes: DeletedRows) -> Iterator[Found]:
                 duckdb_engine().relation(deletes.plan).aggregate("count(*)").fetchall()
         except HarnessError as error:
             place = Place(file=error.file or deletes.plan.table)
-            yield Found(place=place, detail=f"{error.message} [{error.rule or error.cause}]")
+            yield refused(place, error)
+
+
+def row_id_ranges(ranges: Iterable[tuple[int, int, Place]], given_out: int | None, said: str) -> Iterator[Found]:
+    """The files whose row ids overlap those of a file before, or were never given out.
+
+    ranges: the first id, the number of rows and the place of each file, by ascending ids. given_out: the ids below it;
+    None: not recorded. said: that record in words.
+    """
+    end, owner = 0, None
+    for first, rows, place in ranges:
+        if first < end and rows:
+            yield Found(place=place, recorded=str(first), actual=f"{owner} has ids up to {end - 1}")
+        if given_out is not None and first + rows > given_out:
+            yield Found(place=place, recorded=f"{first} and {rows} rows", actual=said)
+        if first + rows > end:
+            end, owner = first + rows, place.entry
 
 
 @dataclass(frozen=True, slots=True)

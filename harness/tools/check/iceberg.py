@@ -14,7 +14,6 @@ from harness.metadata.iceberg.manifests import ALL, Content, ManifestEntry, Mani
 from harness.metadata.iceberg.metadata import decompress
 from harness.metadata.iceberg.model import PartitionSpec, Snapshot, TableMetadata
 from harness.metadata.iceberg.scan import manifests_of, with_specs_of
-from harness.metadata.iceberg.source import ScanSource
 from harness.metadata.iceberg.table import HINT, METADATA_DIRECTORY, IcebergTable
 from harness.metadata.model.schema import Field, ListType, MapType, Schema, children, walk
 from harness.storage.limits import contained
@@ -87,8 +86,8 @@ class SnapshotFiles:
 class CheckedIceberg:
     """A table, and the snapshots of it that are checked, oldest first."""
 
-    def __init__(self, table: IcebergTable, snapshots: Sequence[Snapshot], source: ScanSource) -> None:
-        self.table, self.snapshots, self._source = table, tuple(snapshots), source
+    def __init__(self, table: IcebergTable, snapshots: Sequence[Snapshot]) -> None:
+        self.table, self.snapshots, self._source = table, tuple(snapshots), table.source
         self._slim: dict[str, tuple[ManifestEntry, ...]] = {}
 
     @property
@@ -196,7 +195,7 @@ def named_files(table: IcebergTable) -> tuple[str, frozenset[str]]:
     Raises HarnessError: a manifest list or manifest cannot be read, so that nobody knows which files it names.
     """
     metadata, source = table.metadata, table.source
-    checked = CheckedIceberg(table, tuple(metadata.snapshots.values()), source)
+    checked = CheckedIceberg(table, tuple(metadata.snapshots.values()))
     recorded = {entry.file for entry in metadata.metadata_log}
     recorded |= {file.path for file in metadata.statistics} | {file.path for file in metadata.partition_statistics}
     for snapshot in checked.snapshots:

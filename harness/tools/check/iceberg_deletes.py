@@ -11,7 +11,7 @@ from harness.metadata.iceberg.deletes import check_entry
 from harness.metadata.iceberg.manifests import Content, ManifestEntry
 from harness.metadata.iceberg.position_deletes import PuffinFile, open_puffin, read_deletion_vector
 from harness.tools.check.iceberg import SnapshotFiles
-from harness.tools.check.rules import Found, Reads, Severity, rule
+from harness.tools.check.rules import Found, Reads, Severity, refused, rule
 
 
 @rule(
@@ -149,5 +149,4 @@ def _tuple(partition: Mapping[int, Any]) -> tuple[object, ...]:
 
 
 def _refused(files: SnapshotFiles, entry: ManifestEntry, error: HarnessError) -> Found:
-    place = files.place(entry, error.field)
-    return Found(place=place, detail=f"{error.message} [{error.rule}]", writer=files.table.writer(entry.snapshot_id))
+    return refused(files.place(entry, error.field), error, files.table.writer(entry.snapshot_id))

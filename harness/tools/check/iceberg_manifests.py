@@ -22,6 +22,7 @@ from harness.metadata.model.schema import (
     UnknownType,
     VariantType,
 )
+from harness.tools.check.files import row_id_ranges
 from harness.tools.check.iceberg import Manifest, SnapshotFiles
 from harness.tools.check.rules import Found, Reads, Severity, rule
 
@@ -279,17 +280,9 @@ def file_row_ids(files: SnapshotFiles) -> Iterator[Found]:
     """The row ids of data files do not overlap, and stay below next-row-id."""
     with_ids = [e for e in files.live if e.file.first_row_id is not None and e.file.content is Content.DATA]
     with_ids.sort(key=lambda entry: entry.file.first_row_id or 0)
-    end, owner, last = 0, "", files.table.metadata.next_row_id
-    for entry in with_ids:
-        first, rows = entry.file.first_row_id or 0, entry.file.record_count or 0
-        if first < end and rows:
-            place = files.place(entry, "first_row_id")
-            yield Found(place=place, recorded=str(first), actual=f"{owner} has ids up to {end - 1}")
-        if last is not None and first + rows > last:
-            place = files.place(entry, "first_row_id")
-            yield Found(place=place, recorded=f"{first} and {rows} rows", actual=f"next-row-id is {last}")
-        if first + rows > end:
-            end, owner = first + rows, entry.file.path
+    ranges = ((e.file.first_row_id or 0, e.file.record_count or 0, files.place(e, "first_row_id")) for e in with_ids)
+    last = files.table.metadata.next_row_id
+    yield from row_id_ranges(ranges, last, f"next-row-id is {last}")
 
 
 @rule(

@@ -12,7 +12,7 @@ from harness.metadata.iceberg.model import PartitionField, Snapshot, SortField
 from harness.metadata.iceberg.transforms import Void
 from harness.metadata.model.times import show_ms
 from harness.tools.check.iceberg import CheckedIceberg
-from harness.tools.check.rules import Found, Place, Reads, Severity, rule
+from harness.tools.check.rules import Found, Place, Reads, Severity, refused, rule
 
 
 @rule(
@@ -26,7 +26,7 @@ from harness.tools.check.rules import Found, Place, Reads, Severity, rule
 def undecodable(error: HarnessError) -> Iterator[Found]:
     """The table's files can be decoded as the specification says."""
     place = Place(file=error.file or error.table or "the table", field=error.field)
-    yield Found(place=place, detail=f"{error.message} [{error.rule or error.cause}]")
+    yield refused(place, error)
 
 
 @rule(

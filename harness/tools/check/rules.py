@@ -8,7 +8,7 @@ import fnmatch
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias, TypeVar
 
-from harness.errors import RequestError
+from harness.errors import HarnessError, RequestError
 from harness.storage.records import dataclass
 
 
@@ -109,6 +109,11 @@ class Found:
     writer: str | None = None
     detail: str | None = None
     spans: tuple[tuple[float, float], tuple[float, float]] | None = None
+
+
+def refused(place: Place, error: HarnessError, writer: str | None = None) -> Found:
+    """The breach where a decoder of reads refuses a statement: its words, and the rule or class."""
+    return Found(place=place, detail=f"{error.message} [{error.rule or error.cause}]", writer=writer)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

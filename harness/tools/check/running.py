@@ -175,19 +175,16 @@ def _orphans(table: Table) -> Iterator[Thing]:
 
 def _things(table: Table, at: When, all_snapshots: bool) -> Iterator[Thing]:
     source: Any = table.source
+    moment = parse_moment(at)
+    selected = source.select(moment.get("snapshot_id"), moment.get("timestamp"), moment.get("ref")).snapshot
     if table.format == "iceberg":
         from harness.tools.check.iceberg import CheckedIceberg
 
         every = sorted(source.metadata.snapshots.values(), key=lambda each: (each.timestamp_ms, each.sequence_number))
-        moment = parse_moment(at)
-        chosen_ = source.select(moment.get("snapshot_id"), moment.get("timestamp"), moment.get("ref")).snapshot
-        snapshots = every if all_snapshots else [chosen_] if chosen_ is not None else []
-        return CheckedIceberg(source, snapshots, source.source).things()
+        return CheckedIceberg(source, every if all_snapshots else [selected] if selected is not None else []).things()
     from harness.tools.check.delta import CheckedDelta
 
-    moment = parse_moment(at)
-    selected = source.select(moment.get("snapshot_id"), moment.get("timestamp"), moment.get("ref")).snapshot.id
-    versions = [version for each in source.readable() for version in each] if all_snapshots else [selected]
+    versions = [version for each in source.readable() for version in each] if all_snapshots else [selected.id]
     return CheckedDelta(source, versions).things()
 
 
@@ -241,7 +238,7 @@ class _Run:
             self._findings.append(Finding(rule=rule, found=found, snapshot=snapshot))
 
     def report(self, seconds: float) -> CheckReport:
-        """What was found, heaviest first."""
+        """The report, heaviest findings first."""
         return CheckReport(
             table=self._location,
             format=self.format,
