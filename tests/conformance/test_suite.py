@@ -369,7 +369,7 @@ def test_rows_of_what_harness_alone_refuses_are_no_mistake(tmp_path):
     run = judge_results(suite, results(tmp_path / "results", **given))
     assert [check.outcome for check in run.cases[0].checks] == [Outcome.PASS, Outcome.POLICY, Outcome.OPEN]
     score = run.score(run.engines[0])
-    assert (score.right, score.silent, score.refused, score.policies) == (1, 0, 0, 1)
+    assert (score.right, score.silent, score.kept, score.policies) == (1, 0, 0, 1)
 
 
 @pytest.mark.parametrize(("filters", "of_all"), [(True, 100 * 1 / 3), (False, 100 * 1 / 2)])
@@ -466,5 +466,5 @@ def test_every_case_reads_back_and_its_own_rows_are_right(tmp_path):
                 results(tmp_path / "right", **{f"{place}.json": {"error": read.expected.kind, "message": "as it must"}})
     run = judge_results(suite, tmp_path / "right")
     score = run.score(run.engines[0])
-    assert (score.of_all, score.refused) == (100, score.policies)
+    assert (score.of_all, score.kept) == (100, score.policies)
     assert {case.outcome for case in run.cases} == {Outcome.PASS, Outcome.OPEN}
