@@ -175,6 +175,16 @@ def test_expected_rows_have_nulls_in_required_columns_of_damaged_tables(tmp_path
     assert read.expected.schema.field("id").nullable
 
 
+def test_the_list_of_what_readers_fail_tells_what_changed(tmp_path):
+    noxfile = pytest.importorskip("noxfile", reason="nox is not installed", exc_type=ImportError)
+    known = tmp_path / "readers-fail.txt"
+    first, other = "a::x  # FAIL: 1 row\n", "b::y  # ERROR: no file:///tmp/run-1/t/f.parquet\n"
+    assert noxfile.write_failing(other + first, known) == ["fails: a::x", "fails: b::y"]
+    assert known.read_text().splitlines()[1:] == ["a::x  # FAIL: 1 row", "b::y  # ERROR: no TMP/t/f.parquet"]
+    assert noxfile.write_failing(first.replace("1", "2") + other.replace("run-1", "run-2"), known) == []
+    assert noxfile.write_failing("c::z  # FAIL: x\n" + first, known) == ["fails: c::z", "no longer fails: b::y"]
+
+
 def test_an_archive_has_the_same_bytes_each_time_and_keeps_the_times_of_files(tmp_path):
     noxfile = pytest.importorskip("noxfile", reason="nox is not installed", exc_type=ImportError)
     suite, archive = written(tmp_path / "suite", "delta/log/minimal-actions"), tmp_path / "new/suite.tar.gz"
