@@ -404,14 +404,18 @@ class Orphan:
 
 
 def unnamed(storage: Storage, root: str, named: Container[str]) -> Iterator[Orphan]:
-    """The files below a directory that are not among the named ones, by physical path."""
+    """The files below a directory that are not among the named ones, by physical path.
+
+    Hadoop's local file system keeps a checksum, `.NAME.crc`, beside each file; that of a named file is none of them.
+    """
     now = time.time_ns() // 1_000_000
     waiting = [root]
     while waiting:
         directory = waiting.pop()
         for entry in storage.entries(directory):
-            path = join(directory, entry.name)
-            if entry.size != UNREADABLE and path not in named:
+            path, about = join(directory, entry.name), entry.name.removeprefix(".").removesuffix(".crc")
+            is_checksum = entry.name == f".{about}.crc" and join(directory, about) in named
+            if entry.size != UNREADABLE and path not in named and not is_checksum:
                 age = None if entry.modified_ms is None else now - entry.modified_ms
                 yield Orphan(path, entry.size, age)
         waiting += [join(directory, name) for name in storage.directories(directory)]
