@@ -56,12 +56,6 @@ def test_old_timestamps_are_refused_and_new_ones_read(tmp_path: Path, footer: di
     assert new.snapshot().to_arrow().to_pylist() == [row(NEW_DAY, NEW_TIME)]
 
 
-@pytest.mark.parametrize("footer", [{DATES: ""}, {VERSION: "2.4.8"}], ids=["legacy-mode", "spark-2"])
-def test_old_dates_are_refused(tmp_path: Path, footer: dict[str, str]) -> None:
-    with pytest.raises(harness.EngineError, match="Column d has a value before DATE '1582-10-15'"):
-        table_of(tmp_path, OLD_DAY, NEW_TIME, footer).snapshot().to_arrow()
-
-
 @pytest.mark.parametrize("footer", [{}, {VERSION: "3.0.0"}, {INT96: ""}], ids=["unmarked", "spark-3", "int96-only"])
 def test_files_in_the_new_calendar_hold_any_date(tmp_path: Path, footer: dict[str, str]) -> None:
     rows = table_of(tmp_path, OLD_DAY, OLD_TIME, footer).snapshot().to_arrow()

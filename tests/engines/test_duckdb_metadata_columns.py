@@ -9,8 +9,6 @@ from typing import Any
 import pytest
 from reading import in_order, rows
 
-from harness.errors import HarnessError
-from harness.metadata.model.schema import METADATA, Schema
 from harness.testing.writing.iceberg.builder import DataFileHandle, IcebergTable
 
 
@@ -55,66 +53,10 @@ def test_filters_on_deleted(both_kinds: tuple[IcebergTable, Any, Any], where: st
     assert rows(t, ["id", "_deleted"], where) == in_order((i, i in DEAD) for i in expected)
 
 
-def test_a_filter_alone_on_deleted_shows_deleted_rows(both_kinds: tuple[IcebergTable, Any, Any]) -> None:
-    """Who asks for deleted rows in the filter gets them, though the flag itself is not projected."""
-    t, *_ = both_kinds
-    assert rows(t, ["id"], "_deleted") == in_order((i,) for i in DEAD)
-    assert rows(t, ["id"], "_deleted = false") == in_order((i,) for i in ALL if i not in DEAD)
-
-
 # -- _partition -------------------------------------------------------------------------------------------------------
 
 
-def test_partition_is_the_union_of_all_specs(tmp_path: Path) -> None:
-    """iceberg 5.17: fields of all specs by id; null where the file's own spec lacks one."""
-    t = IcebergTable.create(tmp_path / "t", {"id": "long", "p": "string"})
-    t.append(t.write_data([{"id": 0, "p": "a"}]))
-    t.set_partition_spec([("p", "identity")])
-    t.append(t.write_data([{"id": 1, "p": "a"}]), t.write_data([{"id": 2, "p": None}]))
-    t.set_partition_spec([("p", "identity"), ("id", "bucket[4]", "b")])
-    f = t.write_data([{"id": 34, "p": "z"}, {"id": 34, "p": "z"}])
-    t.append(f)
-    t.commit(add=[t.write_position_deletes([(f, 0)])])
-    bucket = 2017239379 % 4  # iceberg 3.11
-    assert rows(t, ["id", "_spec_id", "_partition"]) == in_order(
-        [
-            (0, 0, {"p": None, "b": None}),
-            (1, 1, {"p": "a", "b": None}),
-            (2, 1, {"p": None, "b": None}),
-            (34, 2, {"p": "z", "b": bucket}),
-        ]
-    )
-    assert rows(t, ["id"], "_partition.p = 'a'") == [(1,)]
-    assert rows(t, ["id"], f"_partition.b = {bucket} AND _spec_id = 2") == [(34,)]
-
-
 # -- row lineage ------------------------------------------------------------------------------------------------------
-
-LINEAGE = ["id", "_row_id", "_last_updated_sequence_number"]
-
-
-def test_without_a_first_row_id_there_is_no_lineage(tmp_path: Path) -> None:
-    """iceberg 5.18: null in every row, although the file stores ids."""
-    t = IcebergTable.create(tmp_path / "t", {"id": "long"})
-    lineage = Schema(fields=(*t.schema.fields, METADATA["_row_id"], METADATA["_last_updated_sequence_number"]))
-    f = t.write_data([{"id": 1, "_row_id": 100, "_last_updated_sequence_number": 7}, {"id": 2}], schema=lineage)
-    t.append(f)
-    t.commit(add=[t.write_position_deletes([(f, 1)])])
-    t.upgrade(3)
-    assert rows(t, LINEAGE) == [(1, None, None)]
-    assert rows(t, ["id"], "_row_id IS NULL") == [(1,)]
-    assert rows(t, ["id"], "_row_id = 100") == []
-
-
-def test_lineage_needs_the_recorded_row_count(tmp_path: Path) -> None:
-    """iceberg 7.2: ids of a file of another length than recorded would collide with the next file's."""
-    t = IcebergTable.create(tmp_path / "t", {"id": "long"}, format_version=3)
-    f = t.write_data(numbered(0, 3))
-    f.data_file["record_count"] = 2
-    t.append(f)
-    with pytest.raises(HarnessError) as caught:
-        rows(t, ["_row_id"])
-    assert (caught.value.rule, caught.value.file) == ("iceberg 7.2", f.path)
 
 
 # -- all together -----------------------------------------------------------------------------------------------------

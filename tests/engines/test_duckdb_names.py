@@ -96,31 +96,3 @@ def test_odd_directories_and_file_names(make, format):  # 11.7, 11.8
     assert rows(t) == sorted(((i, name) for i in (1, 2) for name in PATHS), key=repr)
     t.commit(add=[t.write_position_deletes([(f, 0)], path=path(name, "d.parquet")) for name, f in plain.items()])
     assert rows(t, columns=["v", "_file"]) == sorted(((name, f.path) for name, f in odd.items()), key=repr)
-
-
-@pytest.mark.parametrize("directory", ["table [1]", "t*", "t?x", "a#b%20c", "k=v", 'it\'s "t"', "ta ble"])
-def test_tables_in_odd_directories(tmp_path, directory):
-    t = IcebergTable.create(tmp_path / directory, {"id": "long", "v": "string"}, partition_spec=[("v", "identity")])
-    first = t.write_data([{"id": 1, "v": "x"}, {"id": 2, "v": "x"}])
-    t.append(first)
-    t.commit(add=[t.write_position_deletes([(first, 0)])])
-    assert rows(t) == [(2, "x")]
-
-
-def test_partition_values_with_odd_signs(make):
-    t = make({"id": "long", "p": "string"}, partition_spec=[("p", "identity")])
-    values = ["a/b", "a=b", "%2F", "[x]", "*", "", " ", "ü🦆", "null", "'", "z"]
-    t.append(*(t.write_data([{"id": i, "p": value}], columns=["id"]) for i, value in enumerate(values)))
-    assert rows(t) == sorted(enumerate(values), key=repr)
-    for i, value in enumerate(values):
-        assert rows(t, columns=["id"], where=f"p = '{value.replace(chr(39), chr(39) * 2)}'") == [(i,)], value
-
-
-def test_unknown_columns_are_errors_that_list_near_names(make):
-    t = make({"region": "string", "Region2": "string"})
-    t.append(t.write_data([{"region": "eu"}]))
-    for how in ({"columns": ["regoin"]}, {"where": "regoin = 'eu'"}):
-        with pytest.raises(harness.UnknownColumnError, match="region") as caught:
-            arrow(t, **how)
-        assert "\n" not in str(caught.value)
-    assert rows(t, columns=["REGION"]) == [("eu",)]  # no column is spelled so, and only one is alike
