@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import struct
 from decimal import Decimal
 from pathlib import Path
@@ -16,28 +15,20 @@ from pyspark.errors import PySparkException
 from stored_on_spark import plain, wanted_rows, write
 
 import harness
-from harness.engines.spark.engine import to_arrow
 from harness.metadata.model.schema import (
-    BinaryType,
     DateType,
     DecimalType,
     Field,
-    FixedType,
     FloatType,
-    GeometryType,
     IntegerType,
     ListType,
     MapType,
     StringType,
-    StructType,
     TimestampType,
-    TimeType,
     Type,
-    UnknownType,
     UuidType,
 )
 from harness.metadata.plan.projection import ColumnLookup
-from harness.testing.writing.iceberg.builder import IcebergTable
 
 BY_NAME, BY_ID = ColumnLookup.DELTA_NAME, ColumnLookup.ICEBERG
 INT, LONG, TEXT, DOUBLE = IntegerType(32), IntegerType(64), StringType(), FloatType(64)
@@ -84,11 +75,6 @@ def one(session: Any, path: Path, array: pa.Array, type_: Type, *, by: ColumnLoo
 
 # -- conversions of single values -------------------------------------------------------------------------------------
 
-MICROS = [-1, 0, 1_600_000_000_000_001, None]
-NANOS = [-1, -1000, -1001, 0, 999, 1000, -(2**63), 2**63 - 1, None]
-FLOORED = [-1, -1, -2, 0, 0, 1, -9_223_372_036_854_776, 9_223_372_036_854_775, None]
-FLOATS = [0.10000000149011612, -0.0, math.inf, 1.401298464324817e-45, None]
-
 
 def ts(values: list[Any], unit: str = "us", zone: str | None = None) -> pa.Array:
     return pa.array(values, pa.timestamp(unit, zone))
@@ -96,71 +82,6 @@ def ts(values: list[Any], unit: str = "us", zone: str | None = None) -> pa.Array
 
 def days(values: list[Any]) -> pa.Array:
     return pa.array(values, pa.int32()).cast(pa.date32())
-
-
-CONVERSIONS: list[tuple[pa.Array, Type, ColumnLookup, list[Any]]] = [
-    (pa.array([-(2**31), None], pa.int32()), LONG, BY_ID, [-(2**31), None]),
-    (pa.array([255, None], pa.uint8()), INT, BY_ID, [255, None]),
-    (pa.array([2**32 - 1, None], pa.uint32()), LONG, BY_ID, [2**32 - 1, None]),
-    (pa.array([127, -128], pa.int32()), IntegerType(8), BY_NAME, [127, -128]),
-    (pa.array([-128, None], pa.int8()), IntegerType(16), BY_NAME, [-128, None]),
-    (pa.array(FLOATS, pa.float32()), DOUBLE, BY_ID, FLOATS),
-    (pa.array([2**31 - 1, None], pa.int32()), DOUBLE, BY_NAME, [2147483647.0, None]),
-    (pa.array([2**31 - 1, None], pa.int32()), DecimalType(12, 2), BY_NAME, [Decimal("2147483647.00"), None]),
-    (pa.array([-(2**63), None], pa.int64()), DecimalType(20, 0), BY_NAME, [Decimal(-(2**63)), None]),
-    (pa.array([Decimal("-99.99")], pa.decimal128(4, 2)), DecimalType(38, 2), BY_ID, [Decimal("-99.99")]),
-    (pa.array([Decimal("-99.99")], pa.decimal128(4, 2)), DecimalType(10, 5), BY_NAME, [Decimal("-99.99000")]),
-    (pa.array([Decimal("-99.99")], pa.decimal128(9, 2)), DecimalType(4, 2), BY_NAME, [Decimal("-99.99")]),
-    (pa.array([-1, 2**31 - 1], pa.int32()), DateType(), BY_ID, [-1, 2**31 - 1]),
-    (days([-1, -800_000, 106_751_990, None]), TS, BY_ID, [-DAY, -800_000 * DAY, 106_751_990 * DAY, None]),
-    (days([-1, None, 106_751]), NS, BY_ID, [-DAY * 1000, None, 106_751 * DAY * 1000]),
-    (pa.array([0, 86_399_999, None], pa.time32("ms")), TimeType(), BY_ID, [0, 86_399_999_000, None]),
-    (pa.array([86_399_999_999], pa.time64("us")), TimeType(), BY_ID, [86_399_999_999]),
-    *[(ts(MICROS, "us", z), t, BY_ID, MICROS) for z in (None, "UTC") for t in (TS, TZ)],
-    *[(ts([-(2**63), 2**63 - 1], "us", z), t, BY_ID, [-(2**63), 2**63 - 1]) for z in (None, "UTC") for t in (TS, TZ)],
-    *[(ts([-1, 10**14, None], "ms", z), t, BY_ID, [-1000, 10**17, None]) for z in (None, "UTC") for t in (TS, TZ)],
-    *[(ts(NANOS, "ns", z), t, BY_ID, FLOORED) for z in (None, "UTC") for t in (TS, TZ)],
-    *[(ts(NANOS, "ns", z), t, BY_ID, NANOS) for z in (None, "UTC") for t in (NS, NSTZ)],
-    *[
-        (ts(MICROS, "us", z), t, BY_ID, [-1000, 0, 1_600_000_000_000_001_000, None])
-        for z in (None, "UTC")
-        for t in (NS, NSTZ)
-    ],
-    (pa.array([b"a\0b", "ü".encode(), None]), TEXT, BY_ID, ["a\0b", "ü", None]),
-    (pa.array(["ü", "", None]), BinaryType(), BY_NAME, ["ü".encode(), b"", None]),
-    (pa.array([b"ab", None], pa.binary(2)), BinaryType(), BY_NAME, [b"ab", None]),
-    (pa.array([b"ab", None], pa.binary(2)), FixedType(2), BY_ID, [b"ab", None]),
-    (pa.array([b"\x01", None]), GeometryType(), BY_ID, [b"\x01", None]),
-    (pa.array([U.bytes, None, bytes(16)], pa.binary(16)), UuidType(), BY_ID, [U, None, UUID(int=0)]),
-    (
-        pa.ExtensionArray.from_storage(pa.uuid(), pa.array([None, U.bytes], pa.binary(16))),
-        UuidType(),
-        BY_ID,
-        [None, U],
-    ),
-    (
-        pa.array([str(U), str(U).upper(), U.hex, f"{{{U}}}", "f7-9c3e09677c4bbda4793f349cb785e7-", None]),
-        UuidType(),
-        BY_ID,
-        [U, U, U, U, U, None],
-    ),
-    (pa.nulls(2), UnknownType(), BY_ID, [None, None]),
-    (pa.array([1, 2], pa.int32()), UnknownType(), BY_ID, [None, None]),
-]
-
-
-@pytest.mark.parametrize("by", [BY_ID, BY_NAME], ids=["by id", "by name"])
-def test_conversions(session: Any, tmp_path: Path, by: ColumnLookup) -> None:
-    cases = [(array, type_, expected) for array, type_, lookup, expected in CONVERSIONS if lookup is by]
-    count = max(len(array) for array, _, _ in cases)
-    columns = [pa.concat_arrays([array, pa.nulls(count - len(array), array.type)]) for array, _, _ in cases]
-    schema = pa.schema([stored(f"v{i}", column.type, i) for i, column in enumerate(columns, 1)])
-    path = write(tmp_path / "f.parquet", pa.table(columns, schema=schema))
-    fields = [field(i, f"v{i}", type_) for i, (_, type_, _) in enumerate(cases, 1)]
-    found = wanted_rows(session, path, fields, lookup=by)
-    for (array, type_, expected), column in zip(cases, found.columns, strict=True):
-        wanted = [*expected, *[None] * (count - len(array))]
-        assert list(map(repr, plain(column))) == list(map(repr, wanted)), f"{array.type} to {type_}"  # tells -0.0
 
 
 UNFIT: list[tuple[pa.Array, Type, ColumnLookup]] = [
@@ -187,19 +108,7 @@ def test_values_that_do_not_fit_fail(
 # -- nested -----------------------------------------------------------------------------------------------------------
 
 
-def inner(*fields: Field) -> StructType:
-    return StructType(fields)
-
-
 A = field(2, "a", INT)
-
-
-def test_float_keys_keep_their_sign(session: Any, tmp_path: Path) -> None:
-    kind = pa.map_(stored("key", pa.float32(), 5), stored("value", pa.int32(), 6))
-    array = pa.array([[(-0.0, 1), (0.5, 2)]], kind)
-    for key, value in ((FloatType(32), INT), (DOUBLE, INT), (FloatType(32), LONG), (DOUBLE, LONG)):
-        wanted = MapType(field(5, "key", key), field(6, "value", value))
-        assert repr(one(session, tmp_path, array, wanted, by=BY_ID)) == "[[(-0.0, 1), (0.5, 2)]]"
 
 
 def test_keys_that_become_equal_fail(session: Any, tmp_path: Path) -> None:
@@ -211,13 +120,6 @@ def test_keys_that_become_equal_fail(session: Any, tmp_path: Path) -> None:
 
 
 # -- whole columns ----------------------------------------------------------------------------------------------------
-
-
-def test_a_struct_with_two_fields_of_one_name_is_refused(session: Any, tmp_path: Path) -> None:
-    kind = pa.struct([stored("a", pa.int32(), 2), stored("a", pa.int32(), 3)])
-    array = pa.StructArray.from_arrays([pa.array([1]).cast(pa.int32())] * 2, fields=list(kind))
-    with pytest.raises(harness.HarnessError, match="two"):
-        one(session, tmp_path, array, inner(field(3, "x", INT)), by=BY_ID)
 
 
 # -- old calendars (delta T20) ----------------------------------------------------------------------------------------
@@ -280,20 +182,3 @@ def test_stored_text_that_is_no_utf8_is_an_error(session: Any, tmp_path: Path) -
 
 
 # -- names that differ by case alone -----------------------------------------------------------------------------------
-
-
-def test_stored_names_that_differ_by_case_alone(session: Any, tmp_path: Path) -> None:
-    # Under a session that ignores case, rules of Spark 4.3's optimizer fail, and its row reader gives nulls.
-    t = IcebergTable.create(
-        tmp_path / "t",
-        {"a": "int", "A": "long", "s": "struct<x: int, X: int>", "l": "list<struct<x: int, X: int>>"},
-        format_version=3,
-    )
-    t.append(t.write_data([{"a": 1, "A": 2, "s": {"x": 3, "X": 4}, "l": [{"x": 5, "X": 6}]}]))
-    t.rename_column("s.X", "y")
-    t.rename_column("l.element.X", "y")
-    snapshot = harness.open_table(str(tmp_path / "t")).snapshot()
-    found = to_arrow(snapshot.plan(), session)
-    assert found.to_pylist() == [{"a": 1, "A": 2, "s": {"x": 3, "y": 4}, "l": [{"x": 5, "y": 6}]}]
-    (row,) = snapshot.to_spark(session, columns=["a", "s", "l"], where="A = 2 AND a = 1").collect()
-    assert row.asDict(recursive=True) == {"a": 1, "s": {"x": 3, "y": 4}, "l": [{"x": 5, "y": 6}]}

@@ -12,7 +12,6 @@ import harness
 from harness.engines.oracle import to_arrow as oracle_arrow
 from harness.engines.spark import engine as spark_engine
 from harness.engines.spark.connect import PlainPaths
-from harness.testing.writing.delta.builder import DeltaTable
 from harness.testing.writing.iceberg.builder import IcebergTable
 
 
@@ -47,14 +46,6 @@ def test_checksums_of_hadoop_have_no_say(tmp_path: Path, session: Any, format: s
     for handle in (data, gone):
         stale(table.file_of(handle.path))
     assert ids(tmp_path / "t", session) == [0, 1, 3, 4]
-
-
-def test_checksums_of_hadoop_beside_a_delta_table(tmp_path: Path, session: Any) -> None:
-    table = DeltaTable.create(tmp_path / "t", {"id": "long"})
-    table.append(table.write_data([{"id": 7}]))
-    for file in (tmp_path / "t").glob("**/*.parquet"):
-        stale(file)
-    assert ids(tmp_path / "t", session) == [7]
 
 
 def test_the_users_own_reads_keep_their_checksums(tmp_path: Path, spark: Any) -> None:
@@ -125,22 +116,6 @@ def test_relative_recorded_paths_start_where_the_table_was_opened(
     opened = harness.open_table("t", allowed_roots=["."])
     monkeypatch.chdir(there)
     same_everywhere(opened.snapshot(), session, [6])
-
-
-def test_a_relative_path_map_of_a_delta_table(
-    folders: tuple[Path, Path], session: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    here, there = folders
-    table = DeltaTable.create(here / "t", {"id": "long"})
-    data = table.write_data([{"id": 7}])
-    table.append(data)
-    (file,) = (here / "t").glob("*.parquet")
-    (here / "moved").mkdir()
-    file.rename(here / "moved" / file.name)
-    monkeypatch.chdir(here)
-    opened = harness.open_table("t", path_map={str(here / "t" / file.name): f"moved/{file.name}"})
-    monkeypatch.chdir(there)
-    same_everywhere(opened.snapshot(), session, [7])
 
 
 def same_everywhere(snapshot: harness.Snapshot, session: Any, expected: list[int]) -> None:

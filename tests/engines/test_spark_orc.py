@@ -131,12 +131,6 @@ def test_what_is_trusted_to_spark_is_equal(gateway, spark, tmp_path):
     assert len(comparable(own.toArrow())) == size
 
 
-def test_names_equal_but_for_case_and_in_any_order(gateway, tmp_path):
-    file = write(tmp_path / "f.orc", pa.table({"b": [1], "B": ["x"], "a": [2], "A": ["y"]}))
-    assert is_native(file)
-    assert [tuple(row) for row in natively(gateway, file).collect()] == [(1, "x", 2, "y")]
-
-
 def test_filters_keep_rows_with_nan(gateway, tmp_path):
     file = write(tmp_path / "f.orc", pa.table({"x": [NAN, 1.0], "i": [1, 2]}))
     rows = natively(gateway, file)
@@ -156,14 +150,6 @@ def test_plain_types_are_native_one_by_one(tmp_path, name):
 @pytest.mark.parametrize("name", OTHERS)
 def test_other_types_are_not_native(tmp_path, name):
     assert not is_native(write(tmp_path / "f.orc", pa.table({"c": OTHERS[name]})))
-
-
-def test_other_types_do_no_harm_where_they_are_not_read(gateway, tmp_path):
-    file = write(tmp_path / "f.orc", pa.table({"day": dates(-200_000), "i": [1]}))
-    asked = question(file)
-    used = {"schema": asked["schema"], "fields": asked["fields"][1:], "sources": asked["sources"][1:]}
-    assert reads_natively("orc", **used, positions=False, files=[file], traits=ClientTraits(Storage()))
-    assert [row.p1 for row in natively(gateway, file).select("p1").collect()] == [1]
 
 
 @pytest.mark.parametrize("attributes", [{"iceberg.binary-type": "UUID"}, {"iceberg.binary-type": "FIXED"}])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -71,10 +70,6 @@ def test_a_row_is_marked_where_its_bit_is_set(jvm: Any, deleted: list[int]) -> N
         assert marked(jvm, bitmap, batch) == [~p if p in bitmap else p for p in batch]
     one_by_one = jvm.harness.spark.DeletedPositions(encode(bitmap, LONG_FILE))
     assert [one_by_one.contains(p) for p in positions] == [p in bitmap for p in positions]
-
-
-def test_a_batch_without_rows_is_left_alone(jvm: Any) -> None:
-    assert marked(jvm, BitMap64([0]), []) == []
 
 
 def test_rows_that_have_no_number_are_an_error(jvm: Any) -> None:
@@ -189,30 +184,6 @@ def test_positions_hold_in_files_read_in_parts(
         assert sorted(row.p0 for row in rows if row.f == file) == [int(n) for n in chosen if n not in bitmap]
 
 
-@pytest.mark.usefixtures("small_splits", "reader")
-@pytest.mark.parametrize("limit", [1, 5000])
-def test_a_read_that_ends_early(spark: SparkSession, data: list[str], bitmaps: list[BitMap64], limit: int) -> None:
-    """It leaves rows of a row group behind, which is no fault of the reader."""
-    rows = scan(Gateway.of(spark), data, bitmaps).limit(limit).select("p0", "pos", "f").collect()
-    assert len(rows) == limit
-    assert all((row.pos < 0) == (row.p0 in bitmaps[row.f]) for row in rows)
-    assert all(row.p0 == (row.pos if row.pos >= 0 else ~row.pos) for row in rows)
-
-
-def test_filters_and_chosen_columns_still_reach_the_scan(
-    spark: SparkSession, data: list[str], bitmaps: list[BitMap64]
-) -> None:
-    gateway = Gateway.of(spark)
-    frame = scan(gateway, data, bitmaps)
-    kept = frame.where(~is_marked(functions.col("pos"))).where("p0 = 9 and f = 1")
-    query = kept.select("p0")
-    text = str(query._jdf.queryExecution().executedPlan().toString())
-    assert "EqualTo(n,9)" in text
-    assert "ReadSchema: struct<n:bigint,_tmp" in text
-    assert "Join" not in text
-    assert [row.p0 for row in query.collect()] == ([] if 9 in bitmaps[1] else [9])
-
-
 @pytest.mark.usefixtures("small_splits")
 def test_a_large_bitmap_does_not_travel_with_each_task(
     spark: SparkSession, data: list[str], bitmaps: list[BitMap64]
@@ -227,32 +198,6 @@ def test_a_large_bitmap_does_not_travel_with_each_task(
         sizes.append(sent.size())
     assert len(sizes) > 20
     assert max(sizes) < 8_000
-
-
-def test_deletes_on_many_files_cost_little_more_than_none(spark: SparkSession, tmp_path: Path) -> None:
-    """In bytes that threads allocate: 2.7 times as many, where Hadoop's defaults are parsed for each file."""
-    paths = [str(tmp_path / "a.parquet")] * 200
-    pq.write_table(pa.table({"n": [0, 1, 2], "m": [0, 1, 2]}), paths[0])
-    allocated = {}
-    for deletes in (False, True) * 2:  # first all classes are loaded
-        frame = scan(Gateway.of(spark), paths, [BitMap64([1])] * len(paths))
-        query = frame.where("pos >= 0").select("p0") if deletes else frame.select("p0")
-        before = allocated_bytes(spark)
-        assert query.agg(functions.sum("p0")).collect() == [(400 if deletes else 600,)]
-        allocated[deletes] = sum(n - before.get(thread, 0) for thread, n in allocated_bytes(spark).items())
-    assert allocated[True] < 1.5 * allocated[False]
-
-
-def allocated_bytes(spark: SparkSession) -> dict[int, int]:
-    """Bytes that each living thread of the JVM has allocated since the thread began, by the thread's id."""
-    jvm: Any = spark._jvm
-    threads = jvm.java.lang.management.ManagementFactory.getThreadMXBean()
-    known = jvm.java.lang.Class.forName("com.sun.management.ThreadMXBean")
-    ids = threads.getAllThreadIds()
-    (method,) = [m for m in known.getMethods() if str(m).endswith(".getThreadAllocatedBytes(long[])")]
-    arguments = spark.sparkContext._gateway.new_array(jvm.java.lang.Object, 1)  # type: ignore[union-attr]
-    arguments[0] = ids
-    return {thread: n for thread, n in zip(ids, method.invoke(threads, arguments), strict=True) if n > 0}
 
 
 @pytest.fixture(params=["10MB", "-1"], ids=["broadcast", "shuffled"])
@@ -278,9 +223,3 @@ def test_words_joined_to_the_rows(spark: SparkSession, threshold: str) -> None:
     assert [tuple(row) for row in found] == [(f, p, p in deleted.get(f, ())) for f, p in sorted(rows)]
     text = str(joined._jdf.queryExecution().executedPlan().toString())
     assert ("BroadcastHashJoin" in text) is (threshold != "-1")
-
-
-def test_no_words_delete_nothing(spark: SparkSession, threshold: str) -> None:
-    frame = spark.createDataFrame([(1, 0)], "f int, pos bigint")
-    joined, flag = with_flags(frame, functions.col("f"), functions.col("pos"), {}, spark)
-    assert [row[0] for row in joined.select(flag).collect()] == [False]

@@ -158,20 +158,6 @@ def test_a_later_filter_skips_files_and_no_wanted_row(
     assert files_of(narrowed) == (on_iceberg if on_delta is None or format_ == "iceberg" else on_delta)
 
 
-def test_a_skipped_file_is_given_to_no_task(read: tuple[str, Any, Any], spark: Any) -> None:
-    _, frame, _ = read
-    before = spark.conf.get("spark.sql.adaptive.enabled")
-    spark.conf.set("spark.sql.adaptive.enabled", "false")  # whose plans hide the scan
-    try:
-        narrowed = frame.where("n = 25").select("n")
-        narrowed.collect()
-        leaves = narrowed._jdf.queryExecution().executedPlan().collectLeaves()
-        assert leaves.apply(0).metrics().apply("numFiles").value() == 1
-        assert narrowed.rdd.getNumPartitions() == 1
-    finally:
-        spark.conf.set("spark.sql.adaptive.enabled", before)
-
-
 def test_a_condition_that_fails_is_left_to_the_rows(read: tuple[str, Any, Any]) -> None:
     with pytest.raises(Exception, match="not true"):
         read[1].where("n < 10 OR assert_true(n < 0) IS NULL").collect()
@@ -181,18 +167,6 @@ def iceberg(folder: Path, spark: Any, **types: str) -> tuple[IcebergTable, Any]:
     """A table, and what gives its newest rows as a frame."""
     table = IcebergTable.create(folder / "t", types)
     return table, lambda: harness.open_table(str(folder / "t")).snapshot().to_spark(spark)
-
-
-def test_deletes_stay_with_the_files_that_are_left(tmp_path: Path, spark: Any) -> None:
-    table, frame = iceberg(tmp_path, spark, n="long", s="string")
-    handles = [table.write_data([{"n": 10 * k + j, "s": f"{k}{j}"} for j in range(10)]) for k in range(5)]
-    table.append(*handles)
-    table.commit(add=[table.write_position_deletes([(handle, 3 + k)]) for k, handle in enumerate(handles[:4])])
-    table.commit(add=[table.write_equality_deletes(["s"], [{"s": "21"}])])
-    assert sorted(row.n for row in frame().where("n >= 20 AND n < 40").collect()) == [
-        n for n in range(20, 40) if n not in (25, 36, 21)
-    ]
-    assert sorted(row.n for row in frame().where("n = 25 OR n = 45").collect()) == [45]
 
 
 def test_what_nobody_counted_keeps_a_file(tmp_path: Path, spark: Any) -> None:

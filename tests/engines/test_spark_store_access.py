@@ -23,6 +23,10 @@ from harness.storage.stores import Storage
 
 KEYS = {"key": "k", "secret": "s"}
 SIMPLE = "org.apache.hadoop.fs.s3a.SimpleAWSCredentialsProvider"
+KEYED = {"lake.access.key": "k", "lake.secret.key": "s", "lake.aws.credentials.provider": SIMPLE}
+SESSION = {**KEYED, "lake.session.token": "t", "lake.aws.credentials.provider": SIMPLE.replace("Simple", "Temporary")}
+LOCAL = {"lake.endpoint": "http://h:9000", "lake.endpoint.region": "us-east-1"}
+PLAIN = {"lake.path.style.access": "true", "lake.connection.ssl.enabled": "false"}
 
 
 @pytest.fixture(autouse=True)
@@ -42,26 +46,10 @@ def options(*paths: str, **said: Any) -> dict[str, str]:
     ("said", "told"),
     [
         ({}, {}),
-        (KEYS, {"lake.access.key": "k", "lake.secret.key": "s", "lake.aws.credentials.provider": SIMPLE}),
-        (
-            {**KEYS, "token": "t"},
-            {
-                "lake.access.key": "k",
-                "lake.secret.key": "s",
-                "lake.session.token": "t",
-                "lake.aws.credentials.provider": SIMPLE.replace("Simple", "Temporary"),
-            },
-        ),
+        (KEYS, KEYED),
+        ({**KEYS, "token": "t"}, SESSION),
         ({"anon": True}, {"lake.aws.credentials.provider": SIMPLE.replace("Simple", "Anonymous")}),
-        (
-            {"s3.endpoint": "http://h:9000"},
-            {
-                "lake.endpoint": "http://h:9000",
-                "lake.endpoint.region": "us-east-1",
-                "lake.path.style.access": "true",
-                "lake.connection.ssl.enabled": "false",
-            },
-        ),
+        ({"s3.endpoint": "http://h:9000"}, {**LOCAL, **PLAIN}),
         ({"region": "eu-west-1"}, {"lake.endpoint.region": "eu-west-1"}),
     ],
 )
