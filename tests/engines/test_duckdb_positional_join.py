@@ -103,10 +103,7 @@ QUERIES: dict[str, tuple[str, list[tuple[Any, ...]]]] = {
     "min-max-of-positions": ("SELECT max(_pos), min(_pos) FROM v", [(FILE - 2, 0)]),
     "min-position-above": (f"SELECT min(_pos) FROM v WHERE _pos >= {GROUP - 1}", [(GROUP + 1,)]),
     "filter-edges": (f"SELECT id FROM v WHERE id IN ({DEAD_LIST})", []),
-    "filter-range": (
-        f"SELECT id FROM v WHERE id BETWEEN {GROUP - 2} AND {GROUP + 1}",
-        [(GROUP - 2,), (GROUP + 1,)],
-    ),
+    "filter-range": (f"SELECT id FROM v WHERE id BETWEEN {GROUP - 2} AND {GROUP + 1}", [(GROUP - 2,), (GROUP + 1,)]),
     "filter-skips-groups": (
         f"SELECT count(*), sum(id) FROM v WHERE id >= {FILE + GROUP} AND id < {FILE + 2 * GROUP}",
         [(GROUP - 2, sum(range(FILE + GROUP + 1, FILE + 2 * GROUP - 1)))],

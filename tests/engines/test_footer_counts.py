@@ -33,10 +33,7 @@ WRONG: dict[str, tuple[dict[tuple[int, ...], int], str]] = {
     "fewer values": ({chunk(1, NAME, 5): 4}, "column 'name' of row group 1 has 4 values (num_values), expected 5"),
     "more values": ({chunk(1, ID, 5): 6}, "column 'id' of row group 1 has 6 values"),
     "in a struct": ({chunk(0, Y, 5): 3}, "column 'part.y' of row group 0 has 3 values"),
-    "of a list": (
-        {chunk(0, TAGS, 5): 4},
-        "row group 0 has 4 values (num_values), expected at least 5, one a row",
-    ),
+    "of a list": ({chunk(0, TAGS, 5): 4}, "row group 0 has 4 values (num_values), expected at least 5, one a row"),
     "negative values": ({chunk(0, ID, 5): -5}, "column 'id' of row group 0 has a num_values of -5"),
     "fewer rows of a group": ({group(0, 3): 4}, "column 'id' of row group 0 has 5 values (num_values), expected 4"),
     "negative rows of a group": ({group(1, 3): -(2**63)}, "row group 1 counts -9223372036854775808 rows"),
@@ -46,10 +43,7 @@ WRONG: dict[str, tuple[dict[tuple[int, ...], int], str]] = {
         "column 'id' of row group 0 has 5 values",
     ),
     "negative size": ({chunk(0, ID, 7): -1}, "column 'id' of row group 0 has a total_compressed_size of -1"),
-    "negative size in memory": (
-        {chunk(0, X, 6): -7},
-        "row group 0 has a total_uncompressed_size of -7",
-    ),
+    "negative size in memory": ({chunk(0, X, 6): -7}, "row group 0 has a total_uncompressed_size of -7"),
     "negative place": ({chunk(0, ID, 9): -1}, "column 'id' of row group 0 has a data_page_offset of -1"),
     "negative dictionary": ({chunk(0, ID, 11): -1}, "column 'id' of row group 0 has a dictionary_page_offset of -1"),
     "other type": ({chunk(0, ID, 1): 1}, "column 'id' of row group 0 is of physical type 1, its schema says 2"),

@@ -98,9 +98,7 @@ def failed(rows: DataFrame) -> HarnessError:
         pytest.param(lambda file: file.unlink(), MissingFileError, "MissingFile", id="missing"),
         pytest.param(lambda file: file.write_bytes(b""), MissingFileError, "MissingFile", id="empty"),
         pytest.param(lambda file: file.write_bytes(b"AGS1" + b"x" * 99), EncryptedTableError, None, id="encrypted"),
-        pytest.param(
-            lambda file: file.write_bytes(file.read_bytes()[:-5]), CorruptFileError, "CorruptDataFile", id="cut"
-        ),
+        (lambda file: file.write_bytes(file.read_bytes()[:-5]), CorruptFileError, "CorruptDataFile"),
     ],
 )
 def test_what_is_wrong_with_a_file_comes_back_as_the_error_of_a_local_read(

@@ -292,11 +292,7 @@ class Server:
 
 @pytest.mark.parametrize(
     ("server", "serves"),
-    [
-        (Server(pyspark.__version__), True),
-        (Server("3.5.1"), False),
-        (Server(pyspark.__version__, takes=False), False),
-    ],
+    [(Server(pyspark.__version__), True), (Server("3.5.1"), False), (Server(pyspark.__version__, takes=False), False)],
     ids=["the client's Spark", "another Spark", "no artifacts"],
 )
 def test_the_source_is_sent_once_where_the_server_can_load_it(

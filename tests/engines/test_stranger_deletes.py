@@ -106,10 +106,7 @@ def test_no_statistic_skips_an_equality_delete(name: str, tmp_path: Path) -> Non
     check(location, expected)
 
 
-FOOTERS: dict[str, dict[int, Any]] = {
-    "nulls": {3: 2},
-    "bounds": {5: number(10**6 + 1), 6: number(10**6)},
-}
+FOOTERS: dict[str, dict[int, Any]] = {"nulls": {3: 2}, "bounds": {5: number(10**6 + 1), 6: number(10**6)}}
 """Statistics of the only chunk by field: 3 null_count, 5 and 6 the bounds."""
 
 

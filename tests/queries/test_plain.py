@@ -106,10 +106,6 @@ def test_others_are_left_to_sqlglot(query: str) -> None:
     assert rewrite_plain(query, _TABLES, prefix="p") is None
 
 
-def test_no_names_alike() -> None:
-    assert rewrite_plain("select k from t", {"t": _SCHEMA, "T": _SCHEMA}, prefix="p") is None
-
-
 def test_every_keyword_of_duckdb_is_known() -> None:
     listed = "SELECT keyword_name FROM duckdb_keywords() WHERE keyword_category <> 'unreserved'"
     assert {name for (name,) in duckdb.sql(listed).fetchall()} <= KEYWORDS

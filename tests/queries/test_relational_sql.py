@@ -132,11 +132,7 @@ def test_both_engines_give_the_same_rows(tables, spark, query):
             id="unnest-both",
             marks=pytest.mark.skipif(duckdb.__version__.startswith("1."), reason="DuckDB 1.5 refuses it itself"),
         ),
-        pytest.param(
-            "SELECT unnest(scores) IN (SELECT event_id FROM events), count(*) OVER () FROM events",
-            "in a query around",
-            id="unnest-in-a-query",
-        ),
+        ("SELECT unnest(scores) IN (SELECT event_id FROM events), count(*) OVER () FROM events", "in a query around"),
         pytest.param("SELECT list(kind) FROM events", "without an order", id="list-without-an-order"),
         pytest.param("SELECT any_value(kind) FROM events", "without an order", id="any-value"),
         pytest.param("SELECT string_agg(kind) FROM events", "add ORDER BY", id="string-agg-without-an-order"),
@@ -152,27 +148,15 @@ def test_both_engines_give_the_same_rows(tables, spark, query):
             "months on one side",
             id="months-and-days",
         ),
-        pytest.param(
-            "SELECT sum(amount) OVER (ORDER BY kind GROUPS 1 PRECEDING) FROM events", "dense_rank", id="groups"
-        ),
-        pytest.param(
-            "SELECT sum(amount) OVER (ROWS 1 PRECEDING EXCLUDE TIES) FROM events", "EXCLUDE TIES", id="exclude"
-        ),
+        ("SELECT sum(amount) OVER (ORDER BY kind GROUPS 1 PRECEDING) FROM events", "dense_rank"),
+        ("SELECT sum(amount) OVER (ROWS 1 PRECEDING EXCLUDE TIES) FROM events", "EXCLUDE TIES"),
         pytest.param(
             "SELECT unnest(list(amount ORDER BY amount)) + 1, kind FROM events GROUP BY kind",
             "compute in a query around",
             id="unnest-of-results-in-a-sum",
         ),
-        pytest.param(
-            "SELECT unnest(list(amount ORDER BY amount)) AS u, u + 1 FROM events GROUP BY kind",
-            "names no column",
-            id="unnest-of-results-by-its-alias",
-        ),
-        pytest.param(
-            "SELECT *, unnest(scores), rank() OVER (ORDER BY event_id) FROM events",
-            "name the columns",
-            id="unnest-of-results-and-a-star",
-        ),
+        ("SELECT unnest(list(amount ORDER BY amount)) AS u, u + 1 FROM events GROUP BY kind", "names no column"),
+        ("SELECT *, unnest(scores), rank() OVER (ORDER BY event_id) FROM events", "name the columns"),
         pytest.param(
             "SELECT unnest(list(event_id ORDER BY event_id)) FROM events GROUP BY kind ORDER BY count(*)",
             "order by a column of the result",
@@ -181,11 +165,7 @@ def test_both_engines_give_the_same_rows(tables, spark, query):
         pytest.param("SELECT DISTINCT ON (kind) kind, amount FROM events", "add ORDER BY", id="distinct-on"),
         pytest.param("PIVOT orders ON status USING sum(total)", "name one column and its values", id="pivot"),
         pytest.param("SELECT COLUMNS(lambda c: length(c) > 4) FROM orders", "choice of columns", id="columns"),
-        pytest.param(
-            "WITH RECURSIVE r AS (SELECT 1 AS n UNION SELECT n + 1 FROM r WHERE n < 3) FROM r",
-            "write UNION ALL",
-            id="recursive-union",
-        ),
+        ("WITH RECURSIVE r AS (SELECT 1 AS n UNION SELECT n + 1 FROM r WHERE n < 3) FROM r", "write UNION ALL"),
         pytest.param(
             "WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT a.n + 1 FROM r a, r b WHERE a.n < 3) FROM r",
             "more than once",
@@ -241,9 +221,7 @@ def test_what_spark_does_not_analyse_is_refused(tables, spark):
 @pytest.mark.parametrize(
     ("query", "message"),
     [
-        pytest.param(
-            "SELECT range(DATE '2024-01-31', DATE '2024-05-05', INTERVAL 1 MONTH)", "behind the 28th", id="28th"
-        ),
+        ("SELECT range(DATE '2024-01-31', DATE '2024-05-05', INTERVAL 1 MONTH)", "behind the 28th"),
         pytest.param("SELECT mode(order_id) FROM orders", "several values are the most frequent", id="mode"),
     ],
 )
