@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import gc
 import json
 import os
 import threading
 import time
-import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
@@ -222,27 +220,6 @@ def test_credentials_are_of_no_use_to_later_sql(tmp_path: Path) -> None:
         connection.sql("SELECT 1 AS a").write_csv(planned)
 
 
-def test_a_file_system_of_the_users_own_is_not_asked(tmp_path: Path) -> None:
-    two_vaults(tmp_path)
-    connection = connect()
-    connection.register_filesystem(Vault("two"))
-    assert sums("vault://t", connection, storage_options={"key": "one"}) == expected()
-    assert connection.filesystem_is_registered("vault")
-
-
-def test_one_file_system_serves_a_database(memory: Any, tmp_path: Path) -> None:
-    memory.put(str(many_pages(tmp_path / "t")), "/kept/t", recursive=True)
-    connection, other = connect(), connect()
-    for reader in (connection, connection.cursor(), connection, other):
-        assert sums("memory://kept/t", reader) == expected()
-    assert len(connection.list_filesystems()) == len(other.list_filesystems()) == 1
-    assert connection.list_filesystems() != other.list_filesystems()
-    kept = weakref.ref(planned_files(other))
-    other.close()
-    gc.collect()
-    assert kept() is None
-
-
 @pytest.mark.parametrize("scheme", ["memory", "switching"])
 def test_a_file_that_is_replaced_in_place_is_noticed(tmp_path: Path, memory: Any, scheme: str) -> None:
     path = many_pages(tmp_path / "t")
@@ -334,14 +311,6 @@ def test_release_takes_back_the_files_that_no_other_connection_has(tmp_path):
     harness.release(first)
     harness.release(second)
     assert not files._files
-
-
-def test_release_spares_the_files_of_named_views(tmp_path):
-    connection = connect()
-    table = harness.open_table(f"switching://{many_pages(tmp_path / 'a [1]')}")
-    table.snapshot().to_duckdb(connection, name="named")
-    harness.release(connection)
-    assert connection.execute("SELECT count(*) FROM named").fetchall() == [(ROWS,)]
 
 
 def many_files(at: Path, count: int) -> list[Path]:

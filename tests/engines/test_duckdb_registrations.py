@@ -112,8 +112,3 @@ def test_what_a_user_dropped_or_rolled_back_is_made_again(con, tables):
     for name in left_on(con):
         con.unregister(name)
     assert sorted(table.snapshot().to_duckdb(con).project("id").fetchall()) == [(1,), (3,), (4,)]
-
-
-def test_a_text_that_looks_like_a_name_of_harness_stays_text(con, tables):
-    query = "SELECT '\"_harness_0_1_t\"' AS x, '_harness_1_t' AS y FROM t LIMIT 1"
-    assert harness.sql(query, connection=con, t=tables["delta"]).fetchall() == [('"_harness_0_1_t"', "_harness_1_t")]

@@ -5,10 +5,8 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import duckdb
-import pyarrow as pa
 import pytest
 from reading import arrow, rows
 
@@ -34,62 +32,7 @@ def year(y: int) -> int:
 DAY = 86_400_000_000
 
 
-# -- floats (6.4) -----------------------------------------------------------------------------------------------------
-
-
-# -- physical forms -----------------------------------------------------------------------------------------------
-
-
-def stored_as(make, type_: str, array: pa.Array, **options: Any) -> list[Any]:
-    """The values of a column of a table type that a Parquet file stores as `array`."""
-    t = make({"id": "long", "v": type_})
-    table = pa.table({"id": pa.array(range(len(array)), pa.int64()), "v": array})
-    t.append(t.write_data(table, statistics=[1], writer_options=options))
-    found = arrow(t).sort_by("id").column("v").combine_chunks()
-    if pa.types.is_timestamp(found.type) or pa.types.is_time(found.type):
-        return found.view(pa.int64()).to_pylist()
-    return found.to_pylist()
-
-
-# -- variant (6.15) -----------------------------------------------------------------------------------------------
-
-
 # -- the session's time zone (11.5, 11.10) -----------------------------------------------------------------------------
-
-
-EDGES = {
-    "date": [2**31 - 1, -(2**31) + 1, -(2**31)],
-    "timestamp": [2**63 - 1, -(2**63) + 1, -(2**63)],
-    "timestamptz": [2**63 - 1, -(2**63) + 1, -(2**63)],
-    "timestamp_ns": [2**63 - 1, -(2**63) + 1, -(2**63)],
-    "timestamptz_ns": [2**63 - 1, -(2**63) + 1, -(2**63)],
-}
-
-
-@pytest.mark.parametrize("format", ["parquet", "avro"])
-@pytest.mark.parametrize("type_", EDGES)
-def test_the_outermost_values_are_no_infinities(make, type_, format):  # DuckDB has infinities there
-    t = make({"id": "long", "v": type_})
-    t.append(t.write_data([{"id": i, "v": v} for i, v in enumerate(EDGES[type_])], format=format))
-    assert rows(t) == list(enumerate(EDGES[type_]))
-
-
-@pytest.mark.parametrize(
-    ("table", "file", "value"),
-    [
-        ("timestamp", pa.date32(), 2**31 - 1),
-        ("timestamp", pa.date32(), -(2**31) + 1),
-        ("timestamp_ns", pa.date32(), 2**31 - 1),
-        ("timestamp_ns", pa.timestamp("us"), 2**63 - 1),
-        ("timestamptz_ns", pa.timestamp("us", "UTC"), -(2**63) + 1),
-        ("timestamp", pa.timestamp("ns", "UTC"), -(2**63) + 1),
-    ],
-    ids=str,
-)
-def test_infinities_never_come_from_a_conversion(make, table, file, value):  # 5.12, 6.10
-    array = pa.array([value], pa.int32() if pa.types.is_date32(file) else pa.int64()).view(file)
-    with pytest.raises(harness.HarnessError):  # DuckDB takes the outermost values for infinities
-        stored_as(make, table, array)
 
 
 @pytest.mark.parametrize("format", ["parquet", "avro", "orc"])

@@ -128,45 +128,20 @@ LOST: dict[str, dict[tuple[int, ...], int]] = {
 DAMAGE = r"Cannot read the footer of a Parquet file: .*; restore the file"
 
 
-@pytest.mark.parametrize("untrusted", [False, True])
+@pytest.mark.parametrize(
+    ("engine", "untrusted"),
+    [("duckdb", False), ("duckdb", True), pytest.param("spark", False, marks=pytest.mark.harness_spark)],
+)
 @pytest.mark.parametrize("make", [iceberg, delta])
 @pytest.mark.parametrize("name", LOST)
-def test_no_row_is_lost_by_a_count(name: str, make: Any, untrusted: bool, tmp_path: Path) -> None:
+def test_no_row_is_lost_by_a_count(name: str, make: Any, engine: str, untrusted: bool, tmp_path: Path) -> None:
     location, file = make(tmp_path)
     edit(file, LOST[name])
     snapshot = harness.open_table(location, untrusted=untrusted).snapshot()
     for read in ({}, {"columns": ["name"]}, {"where": "id = 2"}):
         with pytest.raises(CorruptFileError, match=DAMAGE) as caught:
-            snapshot.to_arrow(**read)
+            snapshot.to_arrow(**read, engine=engine)
         assert file.name in str(caught.value.file)
-
-
-@pytest.mark.parametrize("name", LOST)
-def test_spark_loses_no_row_by_a_count(name: str, tmp_path: Path, spark: Any) -> None:
-    from harness.engines.spark import engine
-
-    location, file = iceberg(tmp_path)
-    edit(file, LOST[name])
-    snapshot = harness.open_table(location).snapshot()
-    for read in ({}, {"columns": ["name"]}, {"where": "id = 2"}):
-        plan = snapshot.plan(**read)
-        with pytest.raises(CorruptFileError, match=DAMAGE) as caught:
-            engine.to_arrow(plan, spark)
-        assert file.name in str(caught.value.file)
-
-
-def test_a_store_of_fsspec(tmp_path: Path) -> None:
-    fsspec = pytest.importorskip("fsspec")
-    location, file = iceberg(tmp_path)
-    edit(file, LOST["no values"])
-    memory = fsspec.filesystem("memory")
-    memory.put(str(tmp_path / "t"), "/counts/t", recursive=True)
-    try:
-        snapshot = harness.open_table("memory://counts/t", path_map={location: "memory://counts/t"}).snapshot()
-        with pytest.raises(CorruptFileError, match=DAMAGE):
-            snapshot.to_arrow(where="id = 2")
-    finally:
-        memory.rm("/counts", recursive=True)
 
 
 def test_a_delete_file(tmp_path: Path) -> None:

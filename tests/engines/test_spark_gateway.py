@@ -19,7 +19,6 @@ import harness
 from harness.engines.spark import engine
 from harness.engines.spark.executor_python import engine_error
 from harness.engines.spark.gateway import DiskFile, Gateway, PlannedRead
-from harness.engines.spark.looks import Seen, decode
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.testing.writing.iceberg.builder import IcebergTable
 
@@ -77,18 +76,6 @@ def test_ten_thousand_files_are_not_listed(gateway: Gateway, tmp_path: Path, spa
     assert "InMemoryFileIndex" not in plan
     assert sorted(row.p0 for row in frame.where("k = 1234").collect()) == [0, 1]  # the others were not even opened
     assert len(set(tracker.getJobIdsForGroup(None)) - before) == 1
-
-
-@pytest.mark.parametrize(("files", "tasks"), [(100, 4), (20_000, 40)])
-def test_jobs_that_look_at_footers_have_tasks_by_files(gateway: Gateway, spark: Any, files: int, tasks: int) -> None:
-    """And not by cores alone, of which a session has few until its executors come."""
-    tracker = spark.sparkContext.statusTracker()
-    before = set(tracker.getJobIdsForGroup(None))
-    found = gateway.look_at_footers([f"/missing/{i}.parquet" for i in range(files)], [0] * files, {})
-    assert [look.found for look in decode(found)] == [Seen.FAULTY] * files
-    (job,) = set(tracker.getJobIdsForGroup(None)) - before
-    (stage,) = tracker.getJobInfo(job).stageIds
-    assert tracker.getStageInfo(stage).numTasks == tasks
 
 
 # -- reads that fail on executors -------------------------------------------------------------------------------------
