@@ -6,7 +6,6 @@ import contextlib
 import inspect
 import io
 import json
-import os
 import struct
 import sys
 from datetime import UTC, datetime
@@ -27,7 +26,6 @@ from harness.errors import (
 from harness.testing.writing.delta.builder import DeltaTable
 from harness.tools.contained import reading
 from harness.tools.contained.arrow_messages import _Table
-from harness.tools.contained.bounds import directories_of
 from harness.tools.contained.launching import Finished
 
 
@@ -307,14 +305,3 @@ def test_what_a_worker_says_is_shown_and_not_obeyed(table, monkeypatch):
     with pytest.raises(OutsideTableError) as told:
         harness.read_untrusted(table)
     assert str(told.value) == r"\x1b]0;m [c\n; file \u202e]"
-
-
-def test_directories(tmp_path):
-    metadata = tmp_path / "t" / "metadata" / "v1.metadata.json"
-    metadata.parent.mkdir(parents=True)
-    metadata.touch()
-    link = tmp_path / "link"
-    link.symlink_to(tmp_path / "t")
-    assert directories_of([str(metadata)]) == (str(tmp_path / "t"),)
-    assert directories_of([f"{link}/"], [link.as_uri()]) == (str(link), str(tmp_path / "t"))
-    assert directories_of(["here"]) == (os.path.abspath("here"),)

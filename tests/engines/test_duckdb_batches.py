@@ -7,12 +7,10 @@ import os
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from harness.engines.duckdb import lowering
 from harness.engines.registry import Batches
 from harness.errors import CorruptFileError, RequestError
 from harness.snapshot import Snapshot
@@ -88,18 +86,6 @@ def test_whoever_takes_an_arrow_stream_takes_a_snapshot_by_and_by(endless: Snaps
     assert open_files(endless)
     reader.close()
     assert not open_files(endless)
-
-
-def test_a_stream_joins_no_files_by_position(large: Snapshot, monkeypatch: pytest.MonkeyPatch) -> None:
-    """DuckDB would begin all runs of files at once, and hold a row group of each."""
-    joined = []
-    monkeypatch.setattr(lowering, "_POSITIONAL_JOIN_VERSIONS", {duckdb.__version__})
-    monkeypatch.setattr(lowering, "runs", lambda *arms: joined.append(arms))
-    large.to_arrow(columns=["id"])
-    assert len(joined) == 1
-    with large.to_batches(columns=["id"]) as batches:
-        assert sum(batch.num_rows for batch in batches) == 2 * MANY - 2
-    assert len(joined) == 1
 
 
 def damaged(tmp_path: Path) -> tuple[Snapshot, Path]:

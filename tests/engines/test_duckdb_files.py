@@ -313,6 +313,14 @@ def test_release_takes_back_the_files_that_no_other_connection_has(tmp_path):
     assert not files._files
 
 
+def test_release_spares_the_files_of_named_views(tmp_path):
+    connection = connect()
+    table = harness.open_table(f"switching://{many_pages(tmp_path / 'a [1]')}")
+    table.snapshot().to_duckdb(connection, name="named")
+    harness.release(connection)
+    assert connection.execute("SELECT count(*) FROM named").fetchall() == [(ROWS,)]
+
+
 def many_files(at: Path, count: int) -> list[Path]:
     """Files with a row each, of a column `id` from 0, in a directory whose name is a pattern of others."""
     folder = at / "it's [a]*"

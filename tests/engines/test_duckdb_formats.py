@@ -9,7 +9,10 @@ import pytest
 from reading import arrow, rows
 
 import harness
+from harness.engines.oracle import read_apart
 from harness.errors import CorruptFileError, HarnessWarning
+from harness.testing.scenarios.building import build
+from harness.testing.scenarios.loading import find
 from harness.testing.writing.iceberg.builder import DataFileHandle, IcebergTable
 
 
@@ -45,10 +48,18 @@ def test_one_warning_names_the_first_of_many_wrong_counts(make, prune):  # 2.21:
     assert f"{files[1].path} has 1 rows, the metadata says 0, and those of 1 more files" in str(warning.message)
 
 
+@pytest.mark.parametrize("engine", ["duckdb", "oracle", pytest.param("spark", marks=pytest.mark.harness_spark)])
 @pytest.mark.parametrize("format", ["avro", "orc"])
-def test_files_without_a_footer_that_counts_must_have_their_rows(make, format):  # 7.2: cut at a block, all looks well
+def test_files_without_a_footer_that_counts_must_have_their_rows(make, format, engine):  # 7.2: cut at a block
+    snapshot = harness.open_table(with_a_wrong_count(make, format).location).snapshot()
     with pytest.raises(CorruptFileError, match="it has 0 rows, the metadata says 5"):
-        rows(with_a_wrong_count(make, format))
+        snapshot.to_arrow(engine=engine)
+
+
+def test_the_oracle_counts_the_rows_of_delete_files_too(tmp_path):
+    (scenario,) = find("iceberg/deletes/avro-deletes-that-lost-rows")
+    with pytest.raises(CorruptFileError, match="has 1 rows, the metadata says 2"):
+        read_apart(build(scenario, tmp_path).address)
 
 
 def test_a_wrong_row_count_is_an_error_where_positions_matter(make):  # 7.2

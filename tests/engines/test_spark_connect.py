@@ -24,7 +24,6 @@ import pyarrow as pa
 import pyspark
 import pytest
 from as_compared import comparable
-from pyroaring import BitMap64
 from pyspark.errors import PySparkException
 
 import harness
@@ -106,21 +105,6 @@ def data_files(folder: Path, count: int = 2) -> list[str]:
     for i, path in enumerate(paths):
         pq.write_table(pa.table({"a": [10 * i, 10 * i + 1]}), path)
     return [str(path) for path in paths]
-
-
-def test_planned_frame_has_constants_positions_and_deleted_rows(tmp_path: Path, spark: Any) -> None:
-    first, second = data_files(tmp_path)
-    bitmaps = [BitMap64([1]), BitMap64(), BitMap64([0])]
-    frame = frame_of(PlainPaths(spark), [first, second, first], deleted=bitmaps)
-    assert frame.columns == ["p0", "pos", "v0", "deleted"]
-    assert sorted(tuple(row) for row in frame.collect()) == [
-        (0, 0, 0, False),
-        (0, 0, 2, True),
-        (1, 1, 0, True),
-        (1, 1, 2, False),
-        (10, 0, 1, False),
-        (11, 1, 1, False),
-    ]
 
 
 @pytest.mark.parametrize(
@@ -307,7 +291,8 @@ def test_the_source_is_sent_once_where_the_server_can_load_it(
 def test_a_client_without_jars_or_with_those_of_another_spark_reads_plain_paths(
     home: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As `pip install pyspark-client` gives it; PySpark itself would end the process."""
+    """As `pip install pyspark-client` gives it; PySpark itself would end the process. Own jars go first."""
+    assert _own_jars() == Path(pyspark.__file__).parent / "jars"
     (tmp_path / "empty" / "jars").mkdir(parents=True)
     (tmp_path / "empty" / "jars" / "spark-catalyst_2.13-3.5.1.jar").touch()
     monkeypatch.delenv("SPARK_HOME", raising=False)
@@ -318,11 +303,6 @@ def test_a_client_without_jars_or_with_those_of_another_spark_reads_plain_paths(
     server: Any = Server(pyspark.__version__)
     assert PlannedSource.of(server) is None
     assert server.sent == []
-
-
-def test_the_jars_of_the_client_go_before_those_of_spark_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SPARK_HOME", str(tmp_path))
-    assert _own_jars() == Path(pyspark.__file__).parent / "jars"
 
 
 def test_options_of_a_store_are_not_sent_to_a_server(tmp_path: Path, spark: Any) -> None:
