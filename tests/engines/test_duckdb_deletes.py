@@ -38,9 +38,6 @@ def numbered(first: int, count: int) -> list[dict[str, Any]]:
 SCHEMA = {"id": "long", "even": "boolean"}
 
 
-# -- every way to delete positions ------------------------------------------------------------------------------------
-
-
 # -- position delete files --------------------------------------------------------------------------------------------
 
 

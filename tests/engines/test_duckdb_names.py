@@ -1,7 +1,8 @@
-"""Odd names of columns, files and directories on DuckDB (iceberg 5.19, 5.21, 11.7 to 11.9)."""
+"""Odd names of columns on DuckDB, and shapes that DuckDB sees otherwise (iceberg 5.19, 5.21, 6.14)."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 from reading import arrow, rows
 
 import harness
+from harness.engines.duckdb import scans
 from harness.metadata.model.schema import Field, IntegerType, Schema, StringType, StructType
 from harness.testing.writing.iceberg.builder import IcebergTable
 
@@ -53,3 +55,28 @@ def test_struct_fields_equal_but_for_case_are_refused(make):  # DuckDB cannot ma
         arrow(t)
     assert (caught.value.field, caught.value.rule) == ("s", "iceberg 5.21")
     assert rows(t, columns=["b"]) == [("x",)]
+
+
+@pytest.mark.parametrize(
+    "name", ["deleted", "Deleted", "c0", "e0", "s", "d", "f", "p", "k0", "file_row_number", "FILE_INDEX"]
+)
+def test_user_columns_named_like_ours_inside(tmp_path: Path, name: str) -> None:
+    """iceberg 5.21: internal names never meet the table's."""
+    t = IcebergTable.create(tmp_path / "t", {name: "long", "_c0": "int"})
+    f = t.write_data([{name: i, "_c0": -i} for i in range(5)])
+    t.append(f)
+    t.commit(add=[t.write_position_deletes([(f, 0)])])
+    t.commit(add=[t.write_equality_deletes([name], [{name: 3}])])
+    assert rows(t, [name, "_pos"]) == [(1, 1), (2, 2), (4, 4)]
+    assert rows(t, [name, "_deleted"], f'"{name}" < 2') == [(0, True), (1, False)]
+    assert rows(t, ["_c0"], f'"{name}" <> 2') == [(-1,), (-4,)]
+
+
+def test_a_struct_that_duckdb_sees_flat_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = IcebergTable.create(tmp_path / "t", {"s": "struct<a:int,b:string>"})
+    table.append(table.write_data([{"s": {"a": 1, "b": "x"}}], format="orc"))
+    table.rename_column("s.b", "c")  # so that the struct is built anew
+    seen = scans.exposed
+    monkeypatch.setattr(scans, "exposed", lambda label, type_: dataclasses.replace(seen(label, type_), parts=()))
+    with pytest.raises(harness.SchemaMismatchError, match="Cannot read column 'a': DuckDB sees what holds it"):
+        harness.open_table(str(tmp_path / "t")).snapshot().to_arrow()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import struct
 from typing import Any
 
 import pyarrow as pa
@@ -13,6 +14,7 @@ from pyspark.sql import types as s
 import harness
 from harness.engines.column_values import PerFile
 from harness.engines.spark.columns import ColumnTranslation, FileConstants
+from harness.engines.spark.engine import conform
 from harness.engines.spark.types import natural, shown, storage_type
 from harness.metadata.model import schema as dt
 from harness.metadata.model.file_schema import STORED_STRUCT, PhysicalField
@@ -44,3 +46,23 @@ LIST = dt.ListType(dt.Field(id=2, name="element", type=dt.IntegerType(32)))
 def test_types_that_no_partition_has(type_: Any) -> None:
     with pytest.raises(harness.UnsupportedError, match="per-file constant"):
         ColumnTranslation(functions.col, FileConstants(1)).expression(PerFile((None,), type_))
+
+
+BAD_TEXT = pa.Array.from_buffers(
+    pa.string(), 1, [None, pa.py_buffer(struct.pack("<2i", 0, 2)), pa.py_buffer(b"\xff\xfe")]
+)
+UNFIT: list[tuple[pa.Array, Any]] = [
+    (pa.array([b"abcd"]), pa.binary(3)),
+    (pa.array(["f79c3e09"]), pa.uuid()),
+    (pa.array(["z" * 32]), pa.uuid()),
+    (pa.array([2**40]), pa.int32()),
+    (BAD_TEXT, pa.string()),
+    (pa.ListArray.from_arrays([0, 1], BAD_TEXT), pa.list_(pa.string())),
+]
+
+
+@pytest.mark.parametrize(("array", "type_"), UNFIT, ids=[str(t) for _, t in UNFIT])
+def test_what_does_not_fit_is_an_error(array: pa.Array, type_: Any) -> None:
+    with pytest.raises(harness.EngineError, match="Cannot give column c out") as caught:
+        conform(pa.table({"x": array}), pa.schema([pa.field("c", type_)]))
+    assert caught.value.field == "c"
