@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,69 +15,32 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from pyroaring import BitMap64
 from pyspark.sql import DataFrame, SparkSession
 
 from harness import errors
 from harness.engines.data_files import FileName, load
-from harness.engines.spark.arrow_scan import arrow_frame, reads_natively
-from harness.engines.spark.arrow_worker import ArrowFile, packed, read_head, reshaped, told
+from harness.engines.spark import engine
+from harness.engines.spark.arrow_scan import reads_natively
+from harness.engines.spark.arrow_worker import read_head, reshaped, told
 from harness.engines.spark.executor_python import unwrap
 from harness.errors import CorruptFileError, EncryptedTableError, HarnessError, MissingFileError
-from harness.metadata.files.roaring import to_positions
-from harness.metadata.model.file_schema import PhysicalSchema
 from harness.metadata.model.schema import Field, IntegerType, OpaqueType, StructType, VariantType
-from harness.metadata.plan.projection import ColumnSource, Stored, resolve
+from harness.metadata.plan.projection import Stored
 from harness.storage.stores import Storage
-from harness.testing.writing.iceberg.builder import DataFileHandle, IcebergTable
+from harness.table import open_table
+from harness.testing.writing.iceberg.builder import IcebergTable
 
-NONE = pa.table({})
 FORMATS = ("avro", "orc")
 
 
 @pytest.fixture
 def make(tmp_path: Path) -> Callable[..., IcebergTable]:
-    return lambda schema, **more: IcebergTable.create(tmp_path / "t", schema, **{"format_version": 3, **more})
+    return lambda schema: IcebergTable.create(tmp_path / "t", schema, format_version=3)
 
 
-def fields(table: IcebergTable) -> tuple[Field, ...]:
-    return table.schema.fields
-
-
-def found(wanted: Sequence[Field], schema: PhysicalSchema, file_format: str) -> tuple[ColumnSource, ...]:
-    return resolve(
-        tuple(wanted), schema, name_mapping=None, file_format=file_format, file_path="the file", table="the table"
-    )
-
-
-def frame(
-    session: SparkSession,
-    table: IcebergTable,
-    handles: Sequence[DataFileHandle],
-    file_format: str,
-    *,
-    constants: pa.Table = NONE,
-    deleted: Sequence[BitMap64 | None] | None = None,
-    exact: Sequence[int | None] | None = None,
-) -> DataFrame:
-    names = [FileName(handle.path, str(handle.file)) for handle in handles]
-    schema, _ = read_head(names[0], file_format, Storage(), table="the table")
-    files = [
-        ArrowFile(name=name, exact_rows=rows, deleted=None if bits is None else packed(to_positions(bits)))
-        for name, rows, bits in zip(names, exact or [None] * len(names), deleted or [None] * len(names), strict=True)
-    ]
-    return arrow_frame(
-        session,
-        files=files,
-        file_format=file_format,
-        schema=schema,
-        fields=fields(table),
-        sources=found(fields(table), schema, file_format),
-        constants=constants,
-        storage=Storage(),
-        table="the table",
-        table_format="iceberg",
-    )
+def frame(session: SparkSession, table: IcebergTable) -> DataFrame:
+    """Rows with their positions, for which no ORC file is given to Spark's own reader."""
+    return engine.dataframe(open_table(table.location).snapshot().plan(columns=["id", "_pos"]), session)
 
 
 # -- errors ------------------------------------------------------------------------------------------------------------
@@ -106,21 +69,23 @@ def test_what_is_wrong_with_a_file_comes_back_as_the_error_of_a_local_read(
 ):
     t = make({"id": "long"})
     handles = [t.write_data([{"id": i}], format=file_format) for i in range(2)]
-    rows = frame(spark, t, handles, file_format)
+    t.append(*handles)
+    rows = frame(spark, t)
     damage(handles[1].file)
     error = failed(rows)
     with pytest.raises(kind) as local:
-        load(FileName(handles[1].path, str(handles[1].file)), file_format, Storage(), table="the table")
+        load(FileName(handles[1].path, str(handles[1].file)), file_format, Storage(), table=error.table)
     assert type(error) is type(local.value) is kind
     assert str(error) == str(local.value)
-    assert (error.table, error.file) == ("the table", handles[1].path)
+    assert error.file == handles[1].path
     assert cause is None or error.cause == cause
 
 
-def test_a_file_that_was_replaced_meanwhile(spark, make, tmp_path):
+def test_a_file_that_was_replaced_meanwhile(spark, make):
     t = make({"id": "long"})
     handle = t.write_data([{"id": 1}], format="orc")
-    rows = frame(spark, t, [handle], "orc")
+    t.append(handle)
+    rows = frame(spark, t)
     pyarrow.orc.write_table(pa.table({"id": ["text"]}), handle.file)
     assert "its columns changed" in failed(rows).message
 

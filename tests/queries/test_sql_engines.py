@@ -112,24 +112,16 @@ def both(query: str, tables: dict[str, harness.Table], spark: Any) -> tuple[pa.T
 
 QUERIES = {
     "star": "SELECT * FROM t",
-    "from-first": "FROM t WHERE id > 1",
-    "nothing-read": "SELECT count(*) FROM t",
     "no-table": "SELECT 1 AS one, 'x' || 'y', NULL AS n",
-    "same-name-twice": "SELECT t.k, u.k FROM t JOIN u ON t.k = u.k",
     "quoted-names": 'SELECT "Na.me" AS "odd `name`", t."Na.me" FROM t AS t WHERE "na.ME" = \'n\'',
     "case-of-names": "SELECT ID, T.S FROM T",
-    "names-like-ours": "SELECT id AS c1, k AS c0 FROM t ORDER BY c1, c0",
     "integer-division": "SELECT id / 2, id // 2, id % 2, k / 3, k // 3, k % 3 FROM t",
     "division-of-decimals": "SELECT de / 3, de / de FROM t WHERE de > 0",
     "average-of-nothing": "SELECT avg(de), sum(id), max(s), count(*), avg(k) FROM t WHERE id > 1000",
     "rounding-casts": "SELECT x::INT, y::INT, (y * 3)::INT FROM "
     "(SELECT de AS x, f AS y FROM t WHERE abs(de) < 3 OR abs(f) = 2.5)",
-    "nan-order": "SELECT d FROM t ORDER BY d, id",
     "nan-compared": "SELECT id, d > 1, d = 'nan', isnan(d), f <= 0.1, d <> 2.5 FROM t",
-    "nulls-last": "SELECT s, k FROM t ORDER BY s, k DESC, id",
     "nulls-first": "SELECT s FROM t ORDER BY s DESC NULLS FIRST, id",
-    "order-by-expression": "SELECT id FROM t ORDER BY abs(id) DESC NULLS FIRST",
-    "order-by-hidden-column": "SELECT s FROM t WHERE id IS NOT NULL ORDER BY id",
     "text-literals": r"""SELECT 'it''s', 'a\nb', 'tab	', 'ü🦆', '"`', '\u0041' AS z FROM t""",
     "strings-as-values": "SELECT id FROM t WHERE da > '2020-01-01' OR ts = '1969-12-31 23:59:59.999999' OR id = '2'",
     "uuids": "SELECT u, u = '00000000-0000-0000-0000-00000000000A' FROM t "
@@ -140,41 +132,27 @@ QUERIES = {
     "tz >= TIMESTAMPTZ '2020-01-01 13:00:00+01' FROM t",
     "group-by": "SELECT k, count(*) AS n, sum(id) FROM t GROUP BY k ORDER BY k",
     "group-by-all": "SELECT k, s IS NULL AS empty, count(*) FROM t GROUP BY ALL",
-    "group-by-number": "SELECT id % 2, 7, count(*) FROM t GROUP BY 1, 2",
     "group-by-alias": "SELECT id % 2 AS odd, count(*) FROM t GROUP BY odd HAVING odd IS NOT NULL AND count(*) > 1",
     "group-by-nan": "SELECT count(*) AS n FROM t GROUP BY isnan(d), d > 1",
     "where-alias": "SELECT id + 1 AS next, next * 2 AS twice FROM t WHERE next > 2",
     "inner-join": "SELECT t.id, u.s FROM t JOIN u ON t.k = u.k AND u.v < 2",
-    "left-join": "SELECT t.id, u.v FROM t LEFT JOIN u ON t.k = u.k WHERE t.id > 0",
-    "right-join": "SELECT t.id, u.v FROM t RIGHT JOIN u ON t.k = u.k",
     "full-join": "SELECT t.id, u.v, u.s FROM t FULL JOIN u ON t.k = u.k",
-    "using-inner": "SELECT * FROM u JOIN (SELECT id, k FROM t) AS x USING (k)",
     "using-order-of-columns": "SELECT * FROM (SELECT id, k FROM t) AS x LEFT JOIN u USING (k)",
-    "using-right": "SELECT * FROM (SELECT id, k FROM t) AS x RIGHT JOIN u USING (k)",
     "using-full": "SELECT k, id, v FROM (SELECT id, k FROM t) AS x FULL JOIN u USING (k)",
     "using-qualified": "SELECT x.k, u.k, k FROM (SELECT id, k FROM t) AS x FULL JOIN u USING (k)",
-    "semi-join": "SELECT id FROM t SEMI JOIN u ON t.k = u.k",
-    "anti-join": "SELECT id FROM t ANTI JOIN u USING (k)",
-    "exclude": "SELECT * EXCLUDE (l, m, st) FROM t",
-    "star-of-one": "SELECT u.*, t.id FROM t JOIN u ON t.k = u.k",
-    "subquery": "SELECT id FROM (SELECT id, k * 2 AS k2 FROM t WHERE id > 0) AS x WHERE k2 > 20",
     "column-aliases": "SELECT a, b FROM (SELECT id, k FROM t) AS x(a, b) WHERE a > 1",
     "scalar-subquery": "SELECT id, (SELECT max(v) FROM u WHERE u.k = t.k) AS most FROM t",
     "arithmetic-of-literals": "SELECT 2 * 3 - 1, DATE '2024-01-31' + INTERVAL 1 MONTH, DATE '2024-01-31' - 31 FROM t",
     "not-in-with-null": "SELECT id FROM t WHERE k NOT IN (SELECT k FROM u)",
-    "not-in-without-null": "SELECT id FROM t WHERE k NOT IN (SELECT k FROM u WHERE k IS NOT NULL)",
-    "not-exists": "SELECT id FROM t WHERE NOT EXISTS (FROM u WHERE u.k = t.k)",
     "with": "WITH a AS (SELECT k, sum(id) AS total FROM t GROUP BY k), b(kk) AS (SELECT k FROM a WHERE total > 1) "
     "SELECT a.total FROM a JOIN b ON a.k = b.kk",
     "with-hides-a-table": "WITH u AS (SELECT id FROM t) SELECT * FROM u",
     "union-of-types": "SELECT id AS n FROM t UNION ALL SELECT v + 0.5 FROM u",
-    "intersect": "SELECT k FROM t INTERSECT SELECT k FROM u",
     "except-all": "SELECT k FROM t EXCEPT ALL SELECT k FROM u",
     "windows": "SELECT id, row_number() OVER (ORDER BY id), rank() OVER (PARTITION BY k ORDER BY s), "
     "sum(id) OVER (PARTITION BY k), "
     "lag(id) OVER (ORDER BY id), lead(id, 2, 0) OVER (ORDER BY id DESC), avg(de) OVER (PARTITION BY k), "
     "first_value(s) OVER (ORDER BY id) FROM t",
-    "window-frame": "SELECT id, sum(id) OVER (ORDER BY id ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) FROM t",
     "window-nulls": "SELECT id, "
     "last_value(s) OVER (ORDER BY s ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING) FROM t",
     "qualify": "SELECT k, id FROM t QUALIFY row_number() OVER (PARTITION BY k ORDER BY id DESC) = 1 ORDER BY k",
@@ -182,7 +160,6 @@ QUERIES = {
     "GROUP BY ROLLUP (k, bo) ORDER BY ALL",
     "cube": "SELECT k % 20 AS odd, s IS NULL AS none, count(*) FROM t GROUP BY CUBE (odd, none)",
     "grouping-sets": "SELECT k, bo, max(id) FROM t GROUP BY GROUPING SETS ((k, bo), (k), (), (k)) HAVING count(*) > 1",
-    "rollup-of-tuples": "SELECT k, bo, s, count(*) FROM t WHERE k < 50 GROUP BY k, ROLLUP ((bo, s))",
     "rank-over-rollup": "SELECT k, bo, rank() OVER (PARTITION BY grouping(k) + grouping(bo) ORDER BY count(*) DESC, "
     "k, bo) FROM t GROUP BY ROLLUP (k, bo)",
     "huge-integers": "SELECT sum(id) + 1, sum(k) - sum(id), sum(id) * 3, sum(id) * 1.500, sum(id) - 0.25, -sum(id), "
@@ -191,16 +168,9 @@ QUERIES = {
     "wide-decimals": "SELECT sum(de) * 0.0001000000, sum(de) + 0.0000000001, sum(de) * de, "
     "sum(de) BETWEEN 0.9 * min(de) AND 1.1 * max(de) FROM t GROUP BY id, de",
     "shadowed-in-group-by": "SELECT k + 1 AS k, count(*) FROM t GROUP BY k",
-    "shadowed-in-having": "SELECT -k AS k, count(*) AS n FROM t GROUP BY k HAVING k > 5",
     "shadowed-in-order-by": "SELECT -id AS id FROM t WHERE id < 9 ORDER BY id + 0",
-    "statistics-of-one": "SELECT id, stddev(de), stddev_pop(d), variance(id), var_pop(id), covar_samp(id, k), "
-    "covar_pop(id, de), corr(id, de) FROM t WHERE id IN (1, 3) GROUP BY id",
     "named-windows": "SELECT id, sum(id) OVER w, max(id) OVER (v ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING), "
     "row_number() OVER v FROM t WINDOW w AS (PARTITION BY k), v AS (w ORDER BY id)",
-    "more-windows": "SELECT id, ntile(2) OVER (ORDER BY id), percent_rank() OVER (ORDER BY k), "
-    "cume_dist() OVER (ORDER BY k), nth_value(id, 2) OVER (ORDER BY id), "
-    "first_value(s IGNORE NULLS) OVER (ORDER BY id NULLS FIRST), lag(s IGNORE NULLS) OVER (ORDER BY id), "
-    "count(*) FILTER (WHERE bo) OVER (ORDER BY id) FROM t",
     "range-frame": "SELECT id, sum(k) OVER (ORDER BY id RANGE BETWEEN 1 PRECEDING AND 2 FOLLOWING), "
     "count(*) OVER (ORDER BY k RANGE UNBOUNDED PRECEDING EXCLUDE NO OTHERS) FROM t WHERE k < 100",
     "values-joined": "SELECT t.id, v.x, col1 FROM t JOIN (VALUES (1, 1.5), (2, 3), (3, NULL)) AS v(x) ON t.id = v.x",
