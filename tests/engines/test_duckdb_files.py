@@ -19,7 +19,7 @@ import pytest
 from fsspec.implementations.local import LocalFileSystem
 
 import harness
-from harness.engines.duckdb import instance, relations
+from harness.engines.duckdb import instance
 from harness.engines.duckdb.instance import DuckDBFiles, connect, cursor
 from harness.engines.duckdb.store_files import PlannedFile, planned_files
 from harness.storage.stores import FileStatus, Storage
@@ -343,21 +343,3 @@ def test_a_long_list_of_files_is_no_text_on_a_connection_of_harness(tmp_path: Pa
         assert own.sql(query(listed)).fetchall() == [(150, 149 * 75)]
         assert own.sql(query(files.listed(paths[1:]))).fetchall() == [(149, 149 * 75)]
         assert own.sql(query(few)).fetchall() == [(20, 190)]
-
-
-@pytest.mark.parametrize("query", ["SELECT * FROM t", "SELECT * FROM t AS a"])
-def test_a_file_that_goes_before_the_query_is_bound_is_named(tmp_path: Path, monkeypatch, query: str) -> None:
-    table = DeltaTable.create(tmp_path / "t", {"id": "long"})
-    table.append(table.write_data([{"id": 1}]))
-    (file,) = (tmp_path / "t").glob("*.parquet")
-    lowered = relations.lowered
-
-    def and_gone(*arguments: Any) -> str:
-        text = lowered(*arguments)
-        file.unlink(missing_ok=True)
-        return text
-
-    monkeypatch.setattr(relations, "lowered", and_gone)
-    with pytest.raises(harness.MissingFileError, match="it was there when the table was planned") as caught:
-        harness.sql(query, t=str(tmp_path / "t"))
-    assert file.name in str(caught.value)

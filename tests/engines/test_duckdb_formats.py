@@ -98,18 +98,6 @@ def test_files_outside_the_table_stay_where_they_are(tmp_path):  # 1.12
     assert outside.path in str(caught.value)
 
 
-def test_parts_that_moved_elsewhere(tmp_path):  # 1.12
-    t = IcebergTable.create(tmp_path / "t", {"id": "long"})
-    f = t.write_data([{"id": 1}, {"id": 2}], path=str(tmp_path / "old" / "f.parquet"))
-    t.append(f)
-    t.commit(add=[t.write_position_deletes([(f, 0)])])
-    (tmp_path / "old").rename(tmp_path / "new")
-    with pytest.raises(harness.MissingFileError):
-        harness.open_table(str(tmp_path / "t")).snapshot().to_arrow()
-    table = harness.open_table(str(tmp_path / "t"), path_map={str(tmp_path / "old"): str(tmp_path / "new")})
-    assert table.snapshot().to_arrow()["id"].to_pylist() == [2]
-
-
 def test_files_of_two_formats_are_joined_with_themselves(tmp_path: Path) -> None:
     """DuckDB 1.5.6 pushes a Bloom filter into both scans of Arrow."""
     t = IcebergTable.create(

@@ -9,42 +9,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from harness.engines import footers
 from harness.engines.data_files import FileName
 from harness.engines.duckdb.instance import DuckDBFiles
-from harness.engines.footers import Footer, read_footers
+from harness.engines.footers import read_footers
 from harness.errors import MissingFileError
 from harness.storage.stores import Storage
-
-
-def test_of_local_files_of_one_schema_duckdb_parses_one_footer(tmp_path: Path, monkeypatch) -> None:
-    paths = [tmp_path / f"{i}.parquet" for i in range(5)]
-    for i, path in enumerate(paths):
-        pq.write_table(pa.table({"id": pa.array(range(i), pa.int64()), "name": pa.array(["x"] * i, pa.string())}), path)
-    pq.write_table(pa.table({"id": [1]}), paths[4])
-    monkeypatch.setattr(footers, "_schemas", {})
-    asked: list[str] = []
-
-    class Recorder:
-        def __init__(self) -> None:
-            self.connection = duckdb.connect()
-
-        def execute(self, query: str):
-            asked.append(query)
-            return self.connection.execute(query)
-
-    access = DuckDBFiles(Recorder(), Storage())  # type: ignore[arg-type]
-    files = [FileName(str(path), str(path)) for path in paths]
-    found = read_footers(access, files, table="t")
-    assert [found[str(path)].rows for path in paths] == [0, 1, 2, 3, 1]
-    assert [[f.name for f in found[str(path)].schema] for path in paths] == [["id", "name"]] * 4 + [["id"]]
-    assert found[str(paths[0])].schema is found[str(paths[3])].schema
-    assert len(asked) == 1
-    assert [str(path) in asked[0] for path in paths] == [True, False, False, False, True]
-    pq.write_table(pa.table({"other": [1.5] * 7}), paths[1])  # replaced since
-    again = read_footers(access, files[:2], table="t")
-    assert [(f.schema[0].name, f.rows) for f in again.values()] == [("id", 0), ("other", 7)]
-    assert isinstance(again[str(paths[0])], Footer)
 
 
 def test_a_local_file_whose_end_was_read_is_not_looked_at_once_more(tmp_path: Path, monkeypatch) -> None:

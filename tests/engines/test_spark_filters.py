@@ -19,7 +19,7 @@ from harness.engines.duckdb.instance import connect
 from harness.errors import UnsupportedError
 from harness.metadata.filters.parse import parse_filter
 from harness.metadata.filters.predicate import is_decided
-from harness.metadata.model.schema import Field, FloatType, IntegerType, Schema, StringType
+from harness.metadata.model.schema import Field, FloatType, Schema
 from harness.testing.writing.iceberg.builder import IcebergTable
 from harness.testing.writing.iceberg.types import schema_of
 
@@ -226,22 +226,3 @@ def test_statistics_of_files_do_not_lose_nan_or_minus_zero(spark, tmp_path, wher
         expected = sorted(repr(d) for (d,) in rows.fetchall())
     frame = spark.read.parquet(str(tmp_path))
     assert sorted(repr(r.d) for r in frame.where(spark_condition(filter_, {"d": "d"})).collect()) == expected
-
-
-def test_conditions_on_plain_columns_reach_the_parquet_scan(spark, tmp_path):
-    pq.write_table(pa.table({"c0": [1, 2], "c1": ["a", "b"], "c2": [0.5, 1.5]}), tmp_path / "0.parquet")
-    schema = Schema(
-        fields=(
-            Field(id=1, name="id", type=IntegerType(64)),
-            Field(id=2, name="s", type=StringType()),
-            Field(id=3, name="d", type=FloatType(64)),
-        )
-    )
-    filter_ = parse_filter("id >= 2 AND s LIKE 'b%' AND d < 2.5 AND id IN (1, 2)", schema)
-    own = spark.newSession()
-    own.conf.set("spark.sql.maxMetadataStringLength", "2000")
-    frame = own.read.parquet(str(tmp_path)).where(spark_condition(filter_, {"id": "c0", "s": "c1", "d": "c2"}))
-    plan = frame._jdf.queryExecution().executedPlan().toString()
-    for pushed in ("GreaterThanOrEqual(c0,2)", "StringStartsWith(c1,b)", "LessThan(c2,2.5)", "In(c0, [1,2])"):
-        assert pushed in plan
-    assert frame.count() == 1

@@ -11,7 +11,6 @@ import pytest
 pytest.importorskip("pyspark")
 
 from pyarrow import parquet
-from pyspark.errors import utils as errors_of_pyspark
 from pyspark.sql import DataFrame
 from pyspark.sql.types import LongType, StructField, StructType
 
@@ -146,16 +145,3 @@ def test_what_ails_a_file_goes_by_the_cause(kind: str, reason: str, expected: ty
 )
 def test_a_failure_tells_its_first_cause(text: str, told: str) -> None:
     assert engine_error(RuntimeError(text)).message == f"Spark failed: {told}"
-
-
-def test_lowering_notes_no_line_of_python(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """PySpark asks the JVM five times a column to note it. The user's own columns are noted as before."""
-    noted: list[int] = []
-    monkeypatch.setattr(errors_of_pyspark, "_enable_debugging_cache", True)
-    monkeypatch.setattr(errors_of_pyspark, "_capture_call_site", lambda depth: noted.append(depth) or "")
-    table = IcebergTable.create(tmp_path / "t", {"id": "long"})
-    table.append(table.write_data([{"id": 1}]))
-    frame = harness.open_table(str(table.store.directory)).snapshot().to_spark(spark)
-    assert noted == []
-    assert frame.where(frame["id"] > 0).count() == 1
-    assert noted

@@ -112,29 +112,25 @@ def test_options_of_an_azure_account(said: dict[str, Any], told: dict[str, str])
     assert options(f"abfss://lake@{HOST}/t/f", **said) == told
 
 
+KEYFILE = {
+    "fs.gs.auth.type": "SERVICE_ACCOUNT_JSON_KEYFILE",
+    "fs.gs.auth.service.account.json.keyfile": "/keys/sa.json",
+    "fs.gs.project.id": "acme",
+}
+NOBODY = {
+    "fs.gs.auth.type": "UNAUTHENTICATED",
+    "fs.gs.auth.service.account.enable": "false",
+    "fs.gs.auth.null.enable": "true",
+    "fs.gs.storage.root.url": "http://localhost:4443/",
+}
+
+
 @pytest.mark.parametrize(
     ("said", "told"),
     [
         ({}, {}),
-        (
-            {"gcs.service-account": "/keys/sa.json", "gcs.project-id": "acme"},
-            {
-                "fs.gs.auth.type": "SERVICE_ACCOUNT_JSON_KEYFILE",
-                "fs.gs.auth.service.account.json.keyfile": "/keys/sa.json",
-                "fs.gs.project.id": "acme",
-                **GS,
-            },
-        ),
-        (
-            {"anonymous": True, "endpoint": "http://localhost:4443"},
-            {
-                "fs.gs.auth.type": "UNAUTHENTICATED",
-                "fs.gs.auth.service.account.enable": "false",
-                "fs.gs.auth.null.enable": "true",
-                "fs.gs.storage.root.url": "http://localhost:4443/",
-                **GS,
-            },
-        ),
+        ({"gcs.service-account": "/keys/sa.json", "gcs.project-id": "acme"}, {**KEYFILE, **GS}),
+        ({"anonymous": True, "endpoint": "http://localhost:4443"}, {**NOBODY, **GS}),
         ({"token": "t"}, {}),
     ],
 )
