@@ -10,27 +10,12 @@ from typing import Any
 
 DAY = 86_400_000_000
 COLUMNS = {
-    "id": "int",
-    "big": "long",
-    "customer": "string",
-    "city": "string",
-    "note": "string",
-    "code": "string",
-    "total": "decimal(12, 2)",
-    "price": "double",
-    "rate": "double",
-    "qty": "int",
-    "ordered": "date",
-    "shipped": "date",
-    "made": "timestamp",
-    "seen": "timestamp",
-    "logged": "timestamptz",
-    "active": "boolean",
-    "tags": "list<string>",
-    "scores": "list<int>",
-    "address": "struct<street: string, zip: string, floor: int>",
+    "id": "int", "big": "long", "customer": "string", "city": "string", "note": "string", "code": "string",
+    "total": "decimal(12, 2)", "price": "double", "rate": "double", "qty": "int", "ordered": "date",
+    "shipped": "date", "made": "timestamp", "seen": "timestamp", "logged": "timestamptz", "active": "boolean",
+    "tags": "list<string>", "scores": "list<int>", "address": "struct<street: string, zip: string, floor: int>",
     "props": "map<string, int>",
-}
+}  # fmt: skip
 
 
 def _row(*values: Any) -> dict[str, Any]:
