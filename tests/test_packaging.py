@@ -141,7 +141,7 @@ def test_links_name_the_repository_of_the_workflow_that_builds(monkeypatch, repo
 
 def test_the_duckdb_of_the_constraints_is_proven():
     (pin,) = re.findall(r"^duckdb==(.+)$", (ROOT / "constraints.txt").read_text("utf-8"), re.MULTILINE)
-    assert pin in lowering._POSITIONAL_JOIN_VERSIONS, "run tests/engines/test_duckdb_positional_*.py, then name it"
+    assert pin in lowering._POSITIONAL_JOIN_VERSIONS, "run tests/engines/test_duckdb_positional_join.py, then name it"
 
 
 def test_the_licence_is_complete():

@@ -1,13 +1,14 @@
-"""Which files are joined by position together, and when bitmaps are faster."""
+"""Choices by cost: which files are joined by position together, and when keys of an anti join are padded."""
 
 from __future__ import annotations
 
 import pytest
 
 from harness.engines.duckdb.lowering import runs
+from harness.engines.duckdb.scans import padding
 
 M = 1_000_000
-CASES = {
+RUNS = {
     # deleted, others, threads, the runs by the places of their files
     "small files are put together": ([[125_000] * 6], 0, 2, [[(0, 3), (1, 4), (2, 5)]]),
     "runs are about as large": ([[M, 3 * M, 2 * M, 2 * M, M, 4 * M]], 0, 2, [[(5,), (1,), (0, 2), (3, 4)]]),
@@ -27,8 +28,26 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize(("deleted", "others", "threads", "expected"), CASES.values(), ids=CASES)
+@pytest.mark.parametrize(("deleted", "others", "threads", "expected"), RUNS.values(), ids=RUNS)
 def test_runs(
     deleted: list[list[int]], others: int, threads: int, expected: list[list[tuple[int, ...]]] | None
 ) -> None:
     assert runs(deleted, others, threads) == expected
+
+
+PADDING = {
+    # keys, probes, the rows with padding: more than half of the slots by a load factor of 1.5 and of 2
+    "no keys": (0, M, 0),
+    "a small table is sparse by itself": (2_048, M, 2_048),
+    "an eighth of 2^15 slots": (4_096, M, 10_923),
+    "one more needs 2^16 slots": (4_097, M, 21_846),
+    "many keys take a quarter of 2^20": (200_000, 20 * M, 349_526),
+    "too many for any cache": (500_000, 100 * M, 500_000),
+    "too few probes": (4_096, 16 * 10_923 - 1, 4_096),
+    "just enough probes": (4_096, 16 * 10_923, 10_923),
+}
+
+
+@pytest.mark.parametrize(("keys", "probes", "rows"), PADDING.values(), ids=PADDING)
+def test_padding(keys: int, probes: int, rows: int) -> None:
+    assert keys + padding(keys, probes) == rows
