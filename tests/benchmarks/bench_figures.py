@@ -279,11 +279,7 @@ def _planning(tables: Mapping[str, Made], scale: Scale) -> Iterator[Figure]:
     times = f"ts >= TIMESTAMP '{first}' AND ts < TIMESTAMP '{after}'"
     iceberg = {
         "all": (None, None, None),
-        "day": (
-            times,
-            times,
-            f"ts >= '{first}T00:00:00' and ts < '{after}T00:00:00'",
-        ),
+        "day": (times, times, f"ts >= '{first}T00:00:00' and ts < '{after}T00:00:00'"),
         "id": (f"id = {wanted}", f"id = {wanted}", f"id = {wanted}"),
     }
     delta = {"all": None, "day": f"day = DATE '{first}'", "id": f"id = {wanted}"}
@@ -360,16 +356,8 @@ def spark_figures(tables: Mapping[str, Made]) -> Iterator[Figure]:
                     name="plain Spark", peer=peer, task="plain", arguments={"files": table.files, "select": select}
                 ),
                 Contender(
-                    name="harness",
-                    peer=peer,
-                    task="harness",
-                    arguments={"location": table.location, "select": select},
+                    name="harness", peer=peer, task="harness", arguments={"location": table.location, "select": select}
                 ),
-                Contender(
-                    name="the format's jar",
-                    peer=peer,
-                    task="jar",
-                    arguments={"location": at, "select": select},
-                ),
+                Contender(name="the format's jar", peer=peer, task="jar", arguments={"location": at, "select": select}),
             ),
         )

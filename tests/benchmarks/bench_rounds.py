@@ -8,14 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
-from bench_contenders import (
-    Contender,
-    ContenderFailed,
-    FreshProcesses,
-    Interpreters,
-    ReaderProcess,
-    versions,
-)
+from bench_contenders import Contender, ContenderFailed, FreshProcesses, Interpreters, ReaderProcess, versions
 from bench_records import Failed, Outcome, Sample, measured
 from bench_scales import Scale
 

@@ -6,8 +6,7 @@ import sys
 import pytest
 
 from harness.cli import doctor, main
-from harness.cli.doctor import Requirement, check, java_problem, version_numbers
-from harness.engines.spark.java_runtime import java_version
+from harness.cli.doctor import Requirement, check, java_problem
 from harness.errors import RequestError
 
 
@@ -92,26 +91,3 @@ def test_version_bounds(version, problem):
 )
 def test_java_versions(version, pyspark, problem):
     assert java_problem(version, pyspark) == problem
-
-
-def test_a_pair_that_fails_reads_nothing_on_spark(capfd, monkeypatch):
-    installed = doctor.installed_version
-    monkeypatch.setattr(doctor, "installed_version", lambda name: "4.0.5" if name == "pyspark" else installed(name))
-    monkeypatch.setattr(doctor, "installed_java", lambda: ("java", "25"))
-    assert main(["doctor", "--format", "json"]) == 0
-    report = json.loads(capfd.readouterr().out)
-    assert report["works"]["Spark reads"] is False
-    assert "does not run" in next(gap["what"] for gap in report["missing"] if gap["needed_for"] == "Spark reads")
-
-
-def test_a_java_that_cannot_start_has_no_version(tmp_path):
-    broken = tmp_path / "java"
-    broken.write_text("#!/bin/sh\nexit 1\n")
-    broken.chmod(0o755)
-    with pytest.raises(RequestError, match="says 'exit code 1'"):
-        java_version(str(broken))
-
-
-@pytest.mark.parametrize(("text", "numbers"), [("1.5.0.dev3", (1, 5, 0)), ("2026.6", (2026, 6)), ("x", ())])
-def test_version_numbers(text, numbers):
-    assert version_numbers(text) == numbers

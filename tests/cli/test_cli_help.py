@@ -46,12 +46,3 @@ def test_options_for_opening_tables_are_one_line_until_all_are_asked_for(capfd):
     for name in ("info", "metadata", "sql", "diff", "pull", "shell"):
         assert main([name, "--help-all"]) == 0
         assert capfd.readouterr().out.partition("\nOpening tables:\n")[2] == opening
-
-
-def test_few_options_of_the_group_stand_among_the_others(capfd):
-    assert main(["cache", "-h"]) == 0
-    shown = capfd.readouterr().out
-    assert "--cache-dir DIR" in shown
-    assert "Opening tables" not in shown
-    assert main(["cache", "--help-all"]) == 0
-    assert capfd.readouterr().out == shown

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import enum
-import subprocess
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -97,10 +95,3 @@ def test_each_value_is_what_typer_makes_of_it(words: list[str], expected: dict[s
     else:
         assert isinstance(found, dict)
         assert {name: found[name] for name in expected} == expected
-
-
-def test_help_is_found_by_both_names() -> None:
-    for word in ("-h", "--help"):
-        command = [sys.executable, "-m", "harness", "sql", word]
-        printed = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
-        assert printed.startswith("Usage: harness sql")

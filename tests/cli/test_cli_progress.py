@@ -168,29 +168,6 @@ def test_a_comparison_tells_its_phases_and_keeps_warnings_above(
     assert "1 row only on the left" in capsys.readouterr().out
 
 
-def test_a_copy_counts_the_bytes(tmp_path: Path, shown: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
-    table = DeltaTable.create(tmp_path / "t", {"b": "binary"})
-    table.append(*(table.write_data(pa.table({"b": [os.urandom(1 << 20)]})) for _ in range(3)))
-    assert run(shown, monkeypatch, "pull", table.directory, tmp_path / "slice") == 0
-    # Three files of random bytes, with some hundred bytes of Parquet around each MiB.
-    wanted = ["planning", "copying: fetching files, 3.0 MiB", "copying: fetching files, 3.0 of 3.0 MiB, 100 %"]
-    assert is_in_order([*wanted, "copying: writing the slice"], shown.lines()), shown.lines()
-
-
-def test_a_query_tells_its_phases(tmp_path: Path, shown: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
-    table = table_of(tmp_path / "t", [range(10)] * 3)
-
-    def began(phase: Phase) -> None:
-        shown.now += 1 if phase.name == "running the query" else 0
-
-    monkeypatch.setattr(threads, "_phases", Drawn(began))
-    query = f"SELECT count(*) FROM '{table}' WHERE n > 0"
-    assert run(shown, monkeypatch, "sql", query, "--output", tmp_path / "rows.csv") == 0
-    wanted = ["reading metadata: reading commits, 4 of 4 commits, 100 %", "planning", "running the query (1 s)"]
-    assert is_in_order(wanted, shown.lines()), shown.lines()
-    assert [line for line in shown.screen() if line] == ["ran the query in 1.0 s"]
-
-
 def test_scenarios_are_counted(shown: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
     names = ["delta/deletion-vectors/inline", "iceberg/deletes/branch-deletes"]
     assert run(shown, monkeypatch, "scenarios", "run", *names, "--engines", "oracle") == 0

@@ -23,16 +23,6 @@ def test_build_writes_a_suite(tmp_path, capsys):
     assert str(out / entry["case"]) in capsys.readouterr().out.splitlines()
 
 
-def test_build_takes_a_file(tmp_path):
-    file = tmp_path / "mine.yaml"
-    file.write_text(
-        "title: One row\nformat: iceberg\nclauses: []\ntable: {schema: {id: long}}\n"
-        "history: [{append: [{data: a, rows: [[1]]}]}]\nexpect: {rows: [[1]]}\n"
-    )
-    assert main(["scenarios", "build", str(file), str(tmp_path / "out")]) == DONE
-    assert (tmp_path / "out/mine/case.json").is_file()
-
-
 def test_build_refuses_what_is_there(tmp_path, capsys):
     (tmp_path / _ONE).mkdir(parents=True)
     assert main(["scenarios", "build", _ONE, str(tmp_path)]) == FAILED
@@ -46,11 +36,6 @@ def test_build_wants_scenarios_or_all(tmp_path, capsys):
     assert main(["scenarios", "build", str(tmp_path)]) == FAILED
     assert main(["scenarios", "build", "--all", _ONE, str(tmp_path)]) == FAILED
     assert capsys.readouterr().err.count("--all") == 2
-
-
-def test_build_names_an_unknown_scenario(tmp_path, capsys):
-    assert main(["scenarios", "build", "no/such", str(tmp_path)]) == FAILED
-    assert "No scenario matches 'no/such'" in capsys.readouterr().err
 
 
 def test_scenarios_are_listed_by_name_and_feature(capfd):

@@ -115,27 +115,6 @@ def test_text_is_valid_and_shown_on_a_terminal(worker, monkeypatch, capfd):
     assert capfd.readouterr().out == "a\\x1b[31m\\xff\n"
 
 
-@pytest.mark.parametrize(
-    ("answer", "out"), [(Finished(1, b"different", ""), "different"), (Finished(2, b"", "error: no\n"), "")]
-)
-def test_exit_codes(table, worker, tmp_path, capfd, answer, out):
-    worker.answer = answer
-    report = tmp_path / "report"
-    arguments = ["diff", table, "--engines", "duckdb", "--untrusted", "--output", str(report)]
-    assert main(arguments) == answer.code
-    assert (report.read_text() if out else report.exists()) == (out or False)
-    assert capfd.readouterr() == ("", answer.said)
-
-
-def test_an_interrupted_command(worker, monkeypatch, capfd):
-    def interrupt(*_, **__):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(untrusted, "run_worker", interrupt)
-    assert main(["sql", "SELECT 1", "--untrusted"]) == 130
-    assert capfd.readouterr() == ("", "interrupted\n")
-
-
 def test_bounds(worker):
     given = "--untrusted --set bounds.memory_bytes=1_000 --set bounds.wall_seconds=5 "
     given += "--set waived=network --set waived=processes"

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import io
-import json
 from datetime import date
 
 import pyarrow as pa
@@ -11,8 +10,9 @@ import pytest
 from harness.cli.query import run
 from harness.cli.writers import QueryRows, RowFormat, text_lines, write_rows
 from harness.errors import RequestError
-from harness.metadata.model.text_tables import cell_width
 
+ODD = pa.table({"c": ["a,b", 'say "x"', "two\nlines", " padded", "", "NULL", None]})
+CELLS = pa.table({"c": ["日本", "x"], "d\x1b": ["1", "2\r\n"]})
 ROWS = pa.table({"id": pa.array([1, None, 30]), "name": ["a", "", None]})
 
 
@@ -23,39 +23,26 @@ def written(table: pa.Table, row_format: RowFormat) -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("row_format", "expected"),
+    ("table", "row_format", "expected"),
     [
-        (RowFormat.TEXT, "    id  name\nbigint  varchar\n------  -------\n     1  a\n  NULL\n    30  NULL\n"),
-        (RowFormat.CSV, 'id,name\n1,a\n,""\n30,\n'),
-        (RowFormat.JSONL, '{"id": 1, "name": "a"}\n{"id": null, "name": ""}\n{"id": 30, "name": null}\n'),
+        (ROWS, RowFormat.TEXT, "    id  name\nbigint  varchar\n------  -------\n     1  a\n  NULL\n    30  NULL\n"),
+        (ROWS, RowFormat.CSV, 'id,name\n1,a\n,""\n30,\n'),
+        (ROWS, RowFormat.JSONL, '{"id": 1, "name": "a"}\n{"id": null, "name": ""}\n{"id": 30, "name": null}\n'),
         (
-            RowFormat.JSON,
+            *(ROWS, RowFormat.JSON),
             '{"format": 1, "kind": "rows", "columns": [{"name": "id", "type": "int64"}, '
             '{"name": "name", "type": "string"}], "rows": [\n[1, "a"],\n[null, ""],\n[30, null]\n], "row_count": 3}\n',
         ),
+        (ROWS.slice(0, 0), RowFormat.TEXT, "    id  name\nbigint  varchar\n------  -------\n"),
+        (ROWS.slice(0, 0), RowFormat.CSV, "id,name\n"),
+        (ROWS.slice(0, 0), RowFormat.JSONL, ""),
+        (ODD, RowFormat.CSV, 'c\n"a,b"\n"say ""x"""\n"two\nlines"\n" padded"\n""\nNULL\n\n'),
+        (ODD[3:], RowFormat.TEXT, 'c\nvarchar\n-------\n padded\n\n"NULL"\nNULL\n'),
+        (CELLS, RowFormat.TEXT, "c        d\\x1b\nvarchar  varchar\n-------  -------\n日本     1\nx        2\\r\\n\n"),
     ],
-    ids=lambda value: value.value if isinstance(value, RowFormat) else "",
 )
-def test_rows_as_text(row_format, expected):
-    assert written(ROWS, row_format).decode() == expected
-
-
-@pytest.mark.parametrize(
-    ("row_format", "expected"),
-    [
-        (RowFormat.TEXT, "    id  name\nbigint  varchar\n------  -------\n"),
-        (RowFormat.CSV, "id,name\n"),
-        (RowFormat.JSONL, ""),
-    ],
-    ids=lambda value: value.value if isinstance(value, RowFormat) else "",
-)
-def test_no_rows_as_text(row_format, expected):
-    assert written(ROWS.slice(0, 0), row_format).decode() == expected
-
-
-def test_no_rows_as_json():
-    document = json.loads(written(ROWS.slice(0, 0), RowFormat.JSON))
-    assert (document["rows"], document["row_count"]) == ([], 0)
+def test_rows_as_text(table, row_format, expected):
+    assert written(table, row_format).decode() == expected
 
 
 def test_rows_as_parquet():
@@ -64,21 +51,6 @@ def test_rows_as_parquet():
 
 def test_rows_as_arrow():
     assert pa.ipc.open_stream(written(ROWS, RowFormat.ARROW)).read_all().equals(ROWS)
-
-
-@pytest.mark.parametrize(
-    ("text", "cell"),
-    [
-        ("a,b", '"a,b"'),
-        ('say "x"', '"say ""x"""'),
-        ("two\nlines", '"two\nlines"'),
-        (" padded", '" padded"'),
-        ("", '""'),
-        ("NULL", "NULL"),
-    ],
-)
-def test_csv_quoting(text, cell):
-    assert written(pa.table({"c": [text]}), RowFormat.CSV).decode() == f"c\n{cell}\n"
 
 
 @pytest.mark.parametrize(
@@ -95,13 +67,6 @@ def test_text_says_how_many_rows_it_does_not_show(max_rows, shown, last):
     write_rows(QueryRows.of(pa.table({"n": range(100)})), RowFormat.TEXT, stream, max_rows=max_rows)
     rows = "".join(f"{n:6}\n" for n in range(shown))
     assert stream.getvalue().decode() == "     n\nbigint\n------\n" + rows + last
-
-
-def test_text_counts_rows_of_many_batches():
-    stream = io.BytesIO()
-    write_rows(run("SELECT range AS n FROM range(100_000)", {}), RowFormat.TEXT, stream)
-    lines = stream.getvalue().decode().splitlines()
-    assert (len(lines), lines[-1]) == (44, "(40 of 100,000 rows; --max-rows all shows all)")
 
 
 WIDE = pa.table(
@@ -181,52 +146,6 @@ def test_texts_that_are_too_wide_for_any_line_are_cut():
     assert lines[3:] == [f"…{'x' * 43}.parquet       1", "(path: below s3://lake/orders)"]
 
 
-FILES = pa.table(
-    {
-        "path": ["s3://lake/orders/region=eu/00001.parquet", "s3://lake/orders/region=us/00002.parquet", None],
-        "rows": [10, 20, 30],
-        "note": ["of s3://lake/orders/a", "of s3://lake/orders/b", ""],
-    }
-)
-
-
-def test_the_directory_of_all_paths_stands_once_below_them():
-    lines = "".join(text_lines(QueryRows.of(FILES), width=60)).splitlines()
-    assert lines[3:] == [
-        "…/region=eu/00001.parquet      10  of s3://lake/orders/a",
-        "…/region=us/00002.parquet      20  of s3://lake/orders/b",
-        "NULL                           30",
-        "(path: below s3://lake/orders)",
-    ]
-    assert "s3://lake/orders/region=eu/00001.parquet" in "".join(text_lines(QueryRows.of(FILES), width=80))
-
-
-@pytest.mark.parametrize("width", [40, 80, 200])
-def test_no_line_of_a_table_is_wider_than_its_terminal(width):
-    table = pa.table({f"column_{n}": ["日本" * n, "x" * n, "NULL", None, '["a"]'] for n in range(1, 60)})
-    lines = "".join(text_lines(QueryRows.of(table), width=width)).splitlines()
-    assert len(lines) > 8
-    assert max(map(cell_width, lines)) <= width
-    assert lines[2].count("  ") > 1
-
-
-def test_null_is_not_the_text_of_this_name():
-    cells = written(pa.table({"s": ["NULL", None, '"NULL"', "null"]}), RowFormat.TEXT).decode().split()
-    assert cells[3:] == ['"NULL"', "NULL", '""NULL""', "null"]
-
-
-def test_text_cannot_steer_a_terminal():
-    assert written(pa.table({"c\x1b": ["\x1b[2Jx\r\n"]}), RowFormat.TEXT).decode() == (
-        "c\\x1b\nvarchar\n------------\n\\x1b[2Jx\\r\\n\n"
-    )
-
-
-def test_text_aligns_wide_characters():
-    assert written(pa.table({"c": ["日本", "x"], "d": ["1", "2"]}), RowFormat.TEXT).decode() == (
-        "c        d\nvarchar  varchar\n-------  -------\n日本     1\nx        2\n"
-    )
-
-
 def test_jsonl_refuses_two_columns_of_one_name():
     with pytest.raises(RequestError) as caught:
         write_rows(run("SELECT 1 AS a, 2 AS a", {}), RowFormat.JSONL, io.BytesIO())
@@ -235,23 +154,11 @@ def test_jsonl_refuses_two_columns_of_one_name():
     )
 
 
-def test_json_keeps_two_columns_of_one_name():
-    stream = io.BytesIO()
-    write_rows(run("SELECT 1 AS a, 2 AS a", {}), RowFormat.JSON, stream)
-    assert json.loads(stream.getvalue())["rows"] == [[1, 2]]
-
-
 def test_a_parquet_dictionary_does_not_hold_all_values_of_a_column():
     rows = 60_000  # 8 bytes each: a dictionary of them would take 480,000, and the places in it another 120,000
     content = written(pa.table({"n": range(rows)}), RowFormat.PARQUET)
     column = pq.ParquetFile(io.BytesIO(content)).metadata.row_group(0).column(0)
     assert column.total_uncompressed_size < 8 * rows * 1.1
-
-
-def test_what_explain_gives_keeps_its_lines():
-    plan = pa.table({"explain_key": ["physical_plan"], "explain_value": ["Scan\n  \x1b~1 row\n"]})
-    assert written(plan, RowFormat.TEXT) == b"Scan\n  \\x1b~1 row\n"
-    assert b'"physical_plan"' in written(plan, RowFormat.JSON)
 
 
 def test_parquet_refuses_what_it_cannot_hold():

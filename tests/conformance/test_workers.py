@@ -13,13 +13,7 @@ from harness.errors import EngineError, RequestError, UnsupportedError
 from harness.testing.conformance.finding import SERVER, Places, open_engine
 from harness.testing.conformance.own import At, TableAt
 from harness.testing.conformance.readers import OtherReader, interpreter_of
-from harness.testing.conformance.workers import (
-    CRASHED,
-    NONSENSE,
-    NOT_INSTALLED,
-    TIMED_OUT,
-    Worker,
-)
+from harness.testing.conformance.workers import CRASHED, NONSENSE, NOT_INSTALLED, TIMED_OUT, Worker
 
 pytestmark = pytest.mark.slow
 

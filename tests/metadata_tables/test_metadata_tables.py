@@ -200,11 +200,7 @@ def recorded(tmp_path_factory) -> harness.Table:
     """What the builder does not write: sizes, offsets and a sort order."""
     t = IcebergTable.create(tmp_path_factory.mktemp("recorded") / "t", {"id": "long", "s": "struct<x: string>"})
     files = [t.write_data([{"id": i, "s": {"x": "a"}}], path=f"data/{i}.parquet") for i in range(3)]
-    said = [
-        ({1: 40, 3: 7}, [4, 1 << 40], 2),
-        ({}, [], None),
-        ({3: 9, 99: 1}, [300, 5, -7], 0),
-    ]
+    said = [({1: 40, 3: 7}, [4, 1 << 40], 2), ({}, [], None), ({3: 9, 99: 1}, [300, 5, -7], 0)]
     for file, (sizes, offsets, order) in zip(files, said, strict=True):
         pairs = [{"key": key, "value": value} for key, value in sizes.items()]
         file.data_file.update(column_sizes=pairs, split_offsets=offsets, sort_order_id=order)

@@ -401,9 +401,7 @@ def test_they_have_no_canonical_values(array: pa.Array) -> None:
 
 @pytest.mark.parametrize("conform", [duckdb_conform, spark_conform], ids=["duckdb", "spark"])
 @pytest.mark.parametrize(
-    ("array", "wanted"),
-    [(LIST, pa.list_(pa.binary())), (MAP, pa.map_(pa.string(), pa.int32()))],
-    ids=["list", "map"],
+    ("array", "wanted"), [(LIST, pa.list_(pa.binary())), (MAP, pa.map_(pa.string(), pa.int32()))], ids=["list", "map"]
 )
 def test_results_of_engines_take_other_types(conform: Callable[..., Any], array: pa.Array, wanted: pa.DataType) -> None:
     rows = conform(pa.table({"v": inside(array)}), pa.schema({"v": pa.list_(wanted)}))

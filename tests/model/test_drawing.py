@@ -84,8 +84,7 @@ def test_no_text_of_a_table_is_markup():
 
 
 @pytest.mark.parametrize(
-    ("width", "tail", "expected"),
-    [(9, 0, "日日日日…"), (9, 1, "日日日…日"), (8, 0, "日日日…"), (1, 0, "…")],
+    ("width", "tail", "expected"), [(9, 0, "日日日日…"), (9, 1, "日日日…日"), (8, 0, "日日日…"), (1, 0, "…")]
 )
 def test_a_text_is_cut_to_cells_however_long_the_text_is(width, tail, expected):
     assert cut("日" * 1_000_000, width, tail=tail) == expected  # work for each character of it would take hours

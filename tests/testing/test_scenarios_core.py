@@ -166,11 +166,7 @@ def test_what_is_no_scenario_is_refused(old, new, words):
         ("  - append:", "  - apend:", "case, history step 1: Unknown operation 'apend'"),
         ("as: deleted", "at: deleted", "case, history step 2: Unknown key 'at' in operation 'commit'"),
         ("as: deleted", "stage: 1", "key 'stage': expected true or false, got 1"),
-        (
-            "{data: a, rows",
-            "{data: a, colour: red, rows",
-            "Unknown key 'colour' in operation 'append', file 1",
-        ),
+        ("{data: a, rows", "{data: a, colour: red, rows", "Unknown key 'colour' in operation 'append', file 1"),
         ("[[a, 0]]", "[[b, 0]]", "Unknown file 'b' in operation 'commit', file 1: there are a"),
         ("[2, y]]}", "[2]]}", "expected a list of 2 values"),
         ("[2, y]]}", "[x, y]]}", "Invalid value 'x' for long"),
