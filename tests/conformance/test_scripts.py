@@ -122,17 +122,6 @@ def test_a_script_that_cannot_be_is_refused(name, message, tmp_path, capsys):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_scenario_file_has_its_script(tmp_path, capsys):
-    file = tmp_path / "scenario.yaml"
-    file.write_text(
-        "title: A row\nformat: delta\nclauses: [delta L38]\ntable: {schema: {id: long}}\n"
-        "history: [{append: [{data: a, rows: [[1]]}]}]\nexpect: {rows: [[1]]}\n"
-    )
-    built, printed = unpacked(str(file), tmp_path)
-    assert verify(built.expectations[0], read_with(built, "duckdb")) is None
-    assert "- delta L38: " in printed
-
-
 @pytest.mark.parametrize("script", sorted(REPORTS.glob("*.py")), ids=lambda path: path.stem)
 def test_the_script_of_a_report_writes_the_table_of_its_scenario(script, tmp_path):
     built, printed = unpacked(str(script.with_suffix(".yaml")), tmp_path, script)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import duckdb
 import pytest
 
-from harness.differ.hashing import NULL, SAMPLES, is_known
+from harness.differ.hashing import NULL, SAMPLES
 
 MASK, MULTIPLIER = (1 << 64) - 1, 0xD6E8FEB86659FD93
 
@@ -44,7 +44,3 @@ CASES = {
 def test_values_hash_as_defined(value: str, expected: int) -> None:
     assert f"hash({value})" in SAMPLES
     assert duckdb.sql(f"SELECT hash({value})").fetchall() == [(expected,)]
-
-
-def test_the_digest_is_that_of_these_hashes() -> None:
-    assert is_known()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import pyarrow as pa
 import pytest
 from comparing import difference_of
@@ -50,17 +48,6 @@ def both(t):
 
 
 # -- which delete hides a row -----------------------------------------------------------------------------------------
-
-
-def test_a_position_delete_file(table):
-    a, b = table.write_data(numbered(1, 2, 3)), table.write_data(numbered(4, 5))
-    table.append(a, b)
-    d = table.write_position_deletes([(a, 1), (b, 0)])
-    table.commit(add=[d])
-    first, second = compared(*both(table))
-    assert first.left_origins == (Origin(file=a.path, position=1, hidden_by=(d.path,)),)
-    assert second.left_origins == (Origin(file=b.path, position=0, hidden_by=(d.path,)),)
-    assert first.right_origins == second.right_origins == ()
 
 
 def test_an_equality_delete_among_many(table):
@@ -133,16 +120,6 @@ def test_a_delta_deletion_vector(tmp_path, storage):
 # -- where a row lies -------------------------------------------------------------------------------------------------
 
 
-def test_rows_of_files_that_the_other_side_lacks(table):
-    a = table.write_data(numbered(1))
-    table.append(a)
-    b = table.write_data(numbered(2), format="avro")
-    table.append(b)
-    (row,) = compared(*both(table))
-    assert row.left_origins == ()
-    assert row.right_origins == (Origin(file=b.path, position=0),)
-
-
 def test_a_row_that_is_read_though_it_is_deleted(table):
     """Both sides are one snapshot, and the engine on the right ignores a delete."""
     a = table.write_data(numbered(1, 2))
@@ -152,15 +129,6 @@ def test_a_row_that_is_read_though_it_is_deleted(table):
     now = opened(table).snapshot()
     (row,) = compared(now, now, rows=(None, pa.Table.from_pylist(numbered(1, 2))))
     assert row.right_origins == (Origin(file=a.path, position=0, hidden_by=(d.path,)),)
-
-
-def test_a_row_that_is_not_read_though_it_is_live(table):
-    a = table.write_data(numbered(1, 2))
-    table.append(a)
-    now = opened(table).snapshot()
-    (row,) = compared(now, now, rows=(None, pa.Table.from_pylist(numbered(2))))
-    assert row.left_origins == (Origin(file=a.path, position=0),)
-    assert row.right_origins == ()
 
 
 def test_a_wrong_value_has_an_origin_by_key_only(table):
@@ -184,15 +152,6 @@ def test_of_equal_rows_those_come_first_that_the_other_side_does_not_read(table)
     assert (row.count, row.left_origins) == (1, (Origin(file=b.path, position=0, hidden_by=(d.path,)),))
 
 
-def test_of_equal_rows_those_come_first_that_are_live(table):
-    a = table.write_data(numbered(1, 1, 2))
-    table.append(a)
-    table.commit(add=[table.write_position_deletes([(a, 0)])])
-    now = opened(table).snapshot()
-    one, _ = compared(now, now, rows=(None, now.to_arrow().slice(0, 0)))
-    assert one.left_origins == (Origin(file=a.path, position=1),)
-
-
 def test_the_very_row_comes_before_one_that_only_shares_the_key(table):
     """Both sides are one snapshot, and the engine on the right shows the old row of an update."""
     a, old, new = ([{"id": i, "x": x, "s": "s"}] for i, x in ((1, 1.0), (2, 2.0), (2, 2.5)))
@@ -213,17 +172,6 @@ def test_a_row_names_a_bounded_number_of_origins(table):
     table.commit(add=[b], remove=[a])
     row = compared(*both(table))[0]
     assert (row.count, len(row.left_origins)) == (25, origins.MOST_ORIGINS)
-
-
-def test_special_floats_find_their_own_rows(tmp_path):
-    t = IcebergTable.create(tmp_path / "t", {"x": "double", "y": "list<float>"}, format_version=3)
-    rows = [{"x": x, "y": [y]} for x in (0.0, -0.0, math.nan, None) for y in (0.0, -0.0, math.nan, None)]
-    a = t.write_data(rows)
-    t.append(a)
-    now = opened(t).snapshot()
-    found = compared(now, now, columns=("x", "y"), rows=(None, now.to_arrow().slice(0, 0)))
-    assert sorted(row.left_origins[0].position for row in found) == list(range(16))
-    assert all(len(row.left_origins) == 1 for row in found)
 
 
 def test_values_of_all_kinds_find_their_rows(tmp_path):
@@ -279,13 +227,3 @@ def test_too_many_alike_rows_have_no_origins(table, monkeypatch):
     monkeypatch.setattr(origins, "_MOST_CANDIDATES", 2)
     one, two = compared(now, now, rows=(None, now.to_arrow().slice(0, 0)))
     assert one.left_origins == two.left_origins == ()
-
-
-def test_plans_with_a_filter(table):
-    a = table.write_data(numbered(1, 2, 1))
-    table.append(a)
-    now = opened(table).snapshot()
-    plan = now.plan(where="id = 2")
-    rows = (now.to_arrow(where="id = 2"), pa.Table.from_pylist(numbered(7)))
-    row, _ = compared(now, now, rows=rows, left_plan=plan)
-    assert row.left_origins == (Origin(file=a.path, position=1),)

@@ -34,12 +34,6 @@ def delta(place: Path) -> harness.Table:
     return harness.open_table(str(place))
 
 
-def plain(place: Path) -> harness.Table:
-    t = IcebergTable.create(place, {"id": "int", "day": "string", "v": "int"})
-    t.append(t.write_data(ROWS))
-    return harness.open_table(t.location)
-
-
 @pytest.mark.parametrize("few", [50_000, 0], ids=["in-memory", "by-hashes"])
 @pytest.mark.parametrize("make", [iceberg, delta])
 def test_partition_columns(tmp_path: Path, make: Any, few: int) -> None:
@@ -55,10 +49,6 @@ def test_partition_columns(tmp_path: Path, make: Any, few: int) -> None:
     renamed = OTHER.rename_columns(["id", "Day", "v"])
     assert harness.compare(sides[0], renamed, relaxations=relaxed, **how).by_group == found.by_group
     assert harness.compare(sides[0], OTHER.drop_columns(["day"]), **how).grouped_by == ()
-
-
-def test_tables_without_partitions_have_no_groups(tmp_path: Path) -> None:
-    assert harness.compare(plain(tmp_path / "t"), OTHER, keys=["id"]).grouped_by == ()
 
 
 def test_a_null_struct_with_a_required_field_is_a_group() -> None:

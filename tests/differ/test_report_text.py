@@ -63,18 +63,6 @@ def test_what_is_left_out_is_said_and_the_counts_stay_exact():
     assert lines[-1] == "1,233 more differing rows not shown; the counts above are exact"
 
 
-def test_all_rows_may_be_left_out():
-    text = to_text(replace(CUT, rows=()))
-    assert text.endswith("rows (0 of 1,237 shown)\n1,237 more differing rows not shown; the counts above are exact\n")
-
-
-def test_equal():
-    text = to_text(EQUAL)
-    assert text.startswith("equal: no difference in 1,000 rows\n")
-    assert "id      not null  nullable  different nullability (does not count)" in text
-    assert "rows (" not in text
-
-
 def test_a_side_that_failed_says_why():
     text = to_text(OUTCOME)
     assert text.startswith("different outcome: the left side gave 1,000 rows, the right side failed with EngineError\n")
@@ -114,15 +102,6 @@ def test_long_values_are_cut_where_they_agree():
     assert f"…{'a' * 14}RIGHT{'z' * 39}…" in text
     assert "values longer than 60 characters are cut (…); the JSON report shows more of them" in text
     assert max(map(len, text.splitlines())) < 160
-
-
-def test_wide_characters_are_aligned_by_their_cells():
-    left, *_, right = UNKEYED.rows
-    rows = (replace(left, left=("7", "'日本'", "1.50"), partner=1), replace(right, right=("7", "'e\u0301u'", "1.50")))
-    lines = to_text(replace(UNKEYED, rows=rows, only_left=1, only_right=1)).splitlines()
-    assert "  -  7   '日本'  1.50" in lines
-    assert "  +  7   'e\u0301u'    1.50" in lines
-    assert "         ^^^^^^" in lines
 
 
 def test_a_printed_comparison_is_its_verdict_and_its_sides():

@@ -87,11 +87,6 @@ def test_a_source_is_compared_by_value(name: str, few: int) -> None:
 
 
 @pytest.mark.usefixtures("here")
-def test_a_source_may_be_on_the_left() -> None:
-    assert compare(made("o.csv"), ROWS).equal
-
-
-@pytest.mark.usefixtures("here")
 def test_what_types_let_pass_is_said_and_can_be_forbidden() -> None:
     name = made("duckdb:old.duckdb#s.orders")
     kinds = {each.column: each.rule for each in compare(name, ROWS).schema}
@@ -151,12 +146,6 @@ PARSED = {
 @pytest.mark.parametrize(("text", "source"), PARSED.items(), ids=PARSED)
 def test_what_a_text_names(text: str, source: RowSource | None) -> None:
     assert RowSource.parse(text) == source
-
-
-def test_a_password_is_not_shown() -> None:
-    source = RowSource.parse("postgres:host=a password=secret#public.orders")
-    assert source is not None
-    assert source.name == "postgres#public.orders"
 
 
 def test_a_password_is_not_in_an_error(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,23 +10,20 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-import nasty
 import pyarrow as pa
 import pytest
 from comparing import KEYED, PLACED, UNKEYED
-from hypothesis import given
-from hypothesis import strategies as st
 
 import harness
 from harness.differ.exact import Difference, DifferingRow
 from harness.differ.reports.where import where_html, where_lines
-from harness.differ.result import ColumnDifference, ComparisonResult, GroupDifference, RowKind, Spread
-from harness.differ.spread import by_key, evenly
+from harness.differ.result import ColumnDifference, ComparisonResult, GroupDifference, Spread
+from harness.differ.spread import by_key
 from harness.metadata.model.text_tables import cell_width
 from harness.testing.writing.iceberg.builder import IcebergTable
 
 pytestmark = pytest.mark.usefixtures("one_duckdb")
-CHANGED, LEFT, RIGHT = RowKind.CHANGED, RowKind.ONLY_LEFT, RowKind.ONLY_RIGHT
+LEFT = RowKind.ONLY_LEFT
 EVIL = "</text><script>alert(1)</script>\x1b[31m\u202e&\"'"
 
 
@@ -109,36 +106,6 @@ def test_every_type_has_ranges(keys: Any, expected: dict[str, int] | None) -> No
     assert found.rows == len(keys)
 
 
-@given(st.lists(st.integers(-600_000, 10**6), min_size=1, max_size=50), st.sampled_from([pa.int64(), pa.date32()]))
-def test_a_range_holds_the_keys_between_its_ends(keys: list[int], type_: pa.DataType) -> None:
-    found = only_left(pa.array(keys, pa.int32()).cast(type_))
-    number: Any = date.fromisoformat if type_ == pa.date32() else int
-    values = pa.array(keys, pa.int32()).cast(type_).to_pylist()
-    for place in found.places:
-        first, _, last = place.values[0].partition(" to ")
-        ends = (number(first), number(last or first))
-        assert place.only_left == sum(ends[0] <= value <= ends[1] for value in values)
-    assert len(found.places) == min(20, max(keys) - min(keys) + 1)
-
-
-@pytest.mark.parametrize("name", nasty.ALL)
-def test_every_key_is_in_one_range(name: str) -> None:
-    found = only_left(nasty.ALL[name])
-    assert sum(place.only_left for place in found.places) == found.rows == len(nasty.ALL[name])
-    assert len(found.places) <= 20 + 4  # NULL, NaN and infinities are apart
-
-
-def test_of_large_sides_each_kind_has_the_same_share() -> None:
-    rows = [DifferingRow(CHANGED, i, i) for i in range(100)] + [DifferingRow(LEFT, i, None) for i in range(100)]
-    difference = Difference(differing=tuple(rows), changed=1000, only_left=200)
-    chosen = [rows[i].kind for i in evenly(difference, 1_000)]
-    assert (chosen.count(CHANGED), chosen.count(LEFT)) == (100, 20)
-    chosen = [rows[i].kind for i in evenly(difference, 60)]
-    assert (chosen.count(CHANGED), chosen.count(LEFT)) == (50, 10)
-    repeated = Difference(differing=(DifferingRow(LEFT, 0, None, 90), DifferingRow(LEFT, 1, None, 10)), only_left=100)
-    assert evenly(repeated, 9) == [0, 1]
-
-
 @pytest.mark.parametrize("few", [50_000, 0], ids=["in-memory", "by-hashes"])
 def test_a_composite_key_is_placed_by_its_first_column(few: int) -> None:
     left = pa.table({"a": [1, 1, 2, 2], "b": [1, 2, 1, 2], "v": [1, 1, 1, 1]})
@@ -193,16 +160,6 @@ def test_a_changed_row_counts_once_in_a_file_that_both_sides_read(tmp_path: Path
     assert (found.rows, found.total) == (2, 1)
 
 
-def test_a_row_that_occurs_often_counts_in_each_of_its_files(tmp_path: Path) -> None:
-    table = IcebergTable.create(tmp_path / "t", {"id": "long"})
-    a, b = table.write_data([{"id": 1}] * 3), table.write_data([{"id": 1}, {"id": 2}])
-    table.append(a, b)
-    found = harness.compare(harness.open_table(table.location), pa.table({"id": [2]}), max_rows=0)
-    assert found.by_file is None  # none is looked for where no row is shown
-    found = harness.compare(harness.open_table(table.location), pa.table({"id": [2]}))
-    assert counts(found.by_file) == {f"left {a.path}": (0, 3, 0), f"left {b.path}": (0, 1, 0)}
-
-
 # -- pictures ---------------------------------------------------------------------------------------------------------
 
 
@@ -232,22 +189,6 @@ def test_the_share_of_each_column() -> None:
     ]
     alike = replace(UNKEYED, by_column=(ColumnDifference(column="region", rows=1),))
     assert next(where_lines(alike)) == "by column: of 1 pair of alike rows"
-
-
-def test_a_row_of_ranges_is_a_line_for_each_kind() -> None:
-    found = harness.compare(
-        pa.table({"id": range(40), "v": [0] * 40}),
-        pa.table({"id": [*range(20), *range(22, 41)], "v": [1] * 4 + [0] * 35}),
-        keys=["id"],
-    )
-    # 41 numbers in 20 ranges: the first has 3, the others 2
-    assert list(where_lines(found))[4:] == [
-        "by id: all 7 differing rows, between the first and last of both sides",
-        "  changed            ██▃▃" + "·" * 36 + "  4",
-        "  only on the left   " + "·" * 18 + "▃▃▃▃" + "·" * 18 + "  2",
-        "  only on the right  " + "·" * 38 + "▃▃  1",
-        "                     0 to 2" + " " * 26 + "39 to 40",
-    ]
 
 
 @pytest.mark.parametrize("number", [1, 30, 10_000])
@@ -297,11 +238,3 @@ def test_no_line_is_wide_and_no_text_is_markup(value: str) -> None:
         assert tags <= {"svg", "g", "title", "text", "rect"}
     assert "<script" not in page
     assert not {"\x1b", "\u202e"} & set(page)
-
-
-def test_printing_a_comparison_shows_five_of_each() -> None:
-    lines = str(PLACED).splitlines()
-    assert lines[4].startswith("by column: of 1,234 changed rows, 55 more not shown")
-    assert "by file: 190 of 1,237 differing rows, 9,995 more not shown" in lines
-    assert lines[-1] == "  all of it: .to_text()"
-    assert len(lines) < 45

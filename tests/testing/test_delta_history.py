@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -39,40 +38,6 @@ def rows(history: DeltaHistory, **selector: Any) -> list[tuple[Any, ...]]:
     return sorted(tuple(row.values()) for row in read.to_pylist())
 
 
-def log_files(history: DeltaHistory, pattern: str) -> list[str]:
-    return sorted(p.name for p in (history.location / "_delta_log").glob(pattern))
-
-
-def test_damage_leaves_the_time_of_a_commit(tmp_path: Path) -> None:
-    history = built(tmp_path, [TWO_ROWS])
-    commit = history.location / "_delta_log" / f"{1:020d}.json"
-    before = commit.stat().st_mtime_ns
-    history.apply({"break": {"corrupt": "commit 1", "at": 0}})
-    assert commit.stat().st_mtime_ns == before
-
-
-def test_edits_reach_into_texts_of_json(tmp_path: Path) -> None:
-    edit = {
-        "version": 0,
-        "set": {"2/metaData/schemaString/fields/1/name": "title"},
-        "unset": ["2/metaData/createdTime"],
-    }
-    history = built(tmp_path, [{"edit-commit": edit}])
-    metadata = history.table.actions(0)[2]["metaData"]
-    assert [f["name"] for f in json.loads(metadata["schemaString"])["fields"]] == ["id", "title"]
-    assert "createdTime" not in metadata
-
-
-@pytest.mark.parametrize(("checksum", "kept"), [("old", True), ("new", False)])
-def test_an_edited_hint_keeps_its_checksum_unless_asked(tmp_path: Path, checksum: str, *, kept: bool) -> None:
-    history = built(tmp_path, [TWO_ROWS, {"checkpoint": "classic"}])
-    before = history.table.log.hint()["checksum"]
-    history.apply({"edit-last-checkpoint": {"set": {"size": 99}, "checksum": checksum}})
-    hint = history.table.log.hint()
-    assert hint["size"] == 99
-    assert (hint["checksum"] == before) is kept
-
-
 def test_selectors_resolve_labels_to_versions_and_times(tmp_path: Path) -> None:
     history = built(
         tmp_path,
@@ -86,25 +51,6 @@ def test_selectors_resolve_labels_to_versions_and_times(tmp_path: Path) -> None:
     assert history.resolve(Selector("timestamp", "first")) == ResolvedSelector(timestamp_ms=5000)
     assert history.resolve(Selector("changes", (1, 2))) == ResolvedSelector(changes=(1, 2))
     assert rows(history, timestamp=5000) == [(1, "x")]
-
-
-def test_the_schema_is_that_of_the_selected_version(tmp_path: Path) -> None:
-    history = built(tmp_path, [{"add-column": {"name": "c", "type": "int"}}, {"times": {0: 1000, 1: 2000}}])
-    names = {
-        kind: [f.name for f in history.schema_at(selector).fields]
-        for kind, selector in {
-            "now": ResolvedSelector(),
-            "version": ResolvedSelector(version=0),
-            "time": ResolvedSelector(timestamp_ms=1999),
-            "changes": ResolvedSelector(changes=(0, 0)),
-        }.items()
-    }
-    assert names == {
-        "now": ["id", "name", "c"],
-        "version": ["id", "name"],
-        "time": ["id", "name"],
-        "changes": ["id", "name", "_change_type", "_commit_version", "_commit_timestamp"],
-    }
 
 
 @pytest.mark.parametrize(
@@ -140,18 +86,6 @@ def test_what_cannot_be_is_refused(tmp_path: Path, operation: dict[str, Any], me
         history.apply(operation)
 
 
-def test_what_is_known_of_the_catalog_becomes_arguments(tmp_path: Path) -> None:
-    history = built(tmp_path, [TWO_ROWS, {"remove": ["a"]}, {"stage": 1}, {"hold": 2}])
-    (name,) = log_files(history, "_staged_commits/*")
-    assert log_files(history, "*.json") == [f"{0:020}.json"]
-    assert history.opening(None) == {}
-    assert history.opening("published") == {"published_only": True}
-    assert history.opening({"max-version": 2}) == {"max_version": 2, "ratified": ()}
-    found = history.opening({"max-version": 2, "ratified": [1, 2, "x.json"]})
-    assert found == {"max_version": 2, "ratified": (name, (2, history.held[2]), "x.json")}
-    assert b'"remove"' in history.held[2]
-
-
 @pytest.mark.parametrize(
     ("catalog", "message"),
     [
@@ -165,11 +99,6 @@ def test_what_is_known_of_the_catalog_becomes_arguments(tmp_path: Path) -> None:
 def test_a_catalog_that_cannot_be_is_refused(tmp_path: Path, catalog: Any, message: str) -> None:
     with pytest.raises(RequestError, match=message):
         built(tmp_path, [TWO_ROWS]).opening(catalog)
-
-
-def test_unknown_table_keys_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(RequestError, match="partition-column"):
-        DeltaHistory(tmp_path, {**TABLE, "partition-column": ["id"]})
 
 
 # A table with one file and nothing else: features that it has, whatever is declared.
