@@ -17,7 +17,7 @@ from comparing import KEYED, PLACED, UNKEYED
 import harness
 from harness.differ.exact import Difference, DifferingRow
 from harness.differ.reports.where import where_html, where_lines
-from harness.differ.result import ColumnDifference, ComparisonResult, GroupDifference, Spread
+from harness.differ.result import ColumnDifference, ComparisonResult, GroupDifference, RowKind, Spread
 from harness.differ.spread import by_key
 from harness.metadata.model.text_tables import cell_width
 from harness.testing.writing.iceberg.builder import IcebergTable
