@@ -1,0 +1,273 @@
+"""The benchmark: what is asked of harness and answered, turns, records, what became slower, and the page."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from dataclasses import replace
+from typing import ClassVar
+
+import bench
+import bench_page
+import bench_rounds
+import pytest
+from bench_comparing import differences, report
+from bench_contenders import Contender, ContenderFailed, FreshProcesses, Interpreters, ReaderProcess
+from bench_figures import figures, is_large, spark_figures
+from bench_made import made
+from bench_records import (
+    Failed,
+    Measured,
+    Record,
+    Run,
+    Sample,
+    earlier_run,
+    from_line,
+    from_lines,
+    measured,
+    newest_run,
+    to_line,
+)
+from bench_scales import FULL, SMALL
+
+RUN = Run(date="2026-11-22T20:00:00+00:00", commit="abc", scale="full", cores=2, system="Linux x86_64", python="3.11.7")
+FIGURE = Measured(
+    **{"versions": "x 1", "rounds": 3, "wall_s": 2.0, "cpu_s": 4.0, "peak_mib": 100},
+    **{"ratio_low": 1.0, "ratio": 1.0, "ratio_high": 1.0},
+)
+GONE = Failed(versions="y 2", reason="no such file")
+RECORD = Record(run=RUN, group="Scans", figure="scan/a", title="a", outcomes={"plain": FIGURE, "harness": GONE})
+
+# -- figures -----------------------------------------------------------------------------------------------------------
+
+TINY = replace(SMALL, rows=6_000, data_files=2, many_files=3, planned_files=(200,), small_tables=5, rounds=1)
+
+
+@pytest.mark.usefixtures("one_duckdb")
+def test_harness_answers_every_figure_rightly_on_tiny_tables(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(bench.ROOT / "tests/benchmarks/peers")
+    tables = {name: made(maker, TINY, tmp_path) for name, maker in bench.MAKERS.items()}
+    asked, wrong = list(figures(tables, TINY)), []
+    for figure in asked:
+        assert figure.contenders[0].peer == "floor"
+        for contender in figure.contenders:
+            if contender.peer in ("floor", "harness"):
+                task = getattr(importlib.import_module(f"peer_{contender.peer}"), contender.task)
+                answer = task(**contender.arguments)()
+                if contender.peer == "harness" and answer not in (None, figure.expected):
+                    wrong.append((figure.figure, contender.name, answer, figure.expected))
+    assert wrong == []
+    names = [figure.figure for figure in [*asked, *spark_figures(tables["scanned"])]]
+    assert len(set(names)) == len(names)
+
+
+def test_a_million_files_are_planned_where_that_is_asked_for():
+    named = ["plan/delta/1000000/id", "plan/delta/100000/id", "scan/iceberg-none", "share/scattered/1000000"]
+    assert [is_large(name, FULL) for name in named] == [True, False, False, False]
+
+
+def test_tables_are_made_once(tmp_path):
+    made_at = []
+
+    def maker(folder, scale):
+        made_at.append(folder)
+        return {}
+
+    for scale in (TINY, TINY, replace(TINY, rows=7)):
+        made(maker, scale, tmp_path)
+    assert [path.exists() for path in made_at] == [False, True]  # what is stale is removed
+
+
+# -- turns, with readers that are told what to say ---------------------------------------------------------------------
+
+SCALE = replace(SMALL, rounds=2, figure_s=0)
+"""Two rounds, and none for being quick."""
+HERE = Interpreters({})
+
+
+class Told:
+    """A reader whose peer says what its turns give: seconds, or a failure from some turn on."""
+
+    turns: ClassVar[list[str]] = []
+
+    def __init__(self, contender: Contender, python: str, limit_s: float) -> None:
+        self.name, self.answers = contender.name, iter(contender.arguments["turns"])
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        return None
+
+    def turn(self):
+        self.turns.append(self.name)
+        said = next(self.answers)
+        if isinstance(said, str):
+            raise ContenderFailed(said)
+        return said[0], Sample(said[1], said[1], None)
+
+
+@pytest.fixture
+def found(monkeypatch):
+    """What readers came to, by their turns; a reader that is not installed is left out."""
+    monkeypatch.setattr(bench_rounds, "ReaderProcess", Told)
+    monkeypatch.setattr(bench_rounds, "versions", lambda peer, python: f"{peer} 1")
+    monkeypatch.setattr(Told, "turns", [])
+
+    def run(**turns):
+        asked = [Contender(name=name, peer="floor", task="", arguments={"turns": said}) for name, said in turns.items()]
+        asked.append(Contender(name="Polars", peer="polars", task="", arguments={"turns": []}))
+        figure = bench_rounds.Figure(figure="f", group="g", title="t", expected=[7], contenders=tuple(asked))
+        return bench_rounds.measure(figure, SCALE, HERE)
+
+    return run
+
+
+def test_readers_take_turns_there_and_back_and_the_first_round_does_not_count(found):
+    outcomes = found(floor=[(None, 1)] * 3, a=[([7], 100), ([7], 2), ([7], 2)])
+    assert Told.turns == ["floor", "a", "a", "floor", "floor", "a"]
+    assert list(outcomes) == ["floor", "a"]
+    assert (outcomes["a"].rounds, outcomes["a"].ratio_high) == (2, 2)
+
+
+def test_a_wrong_answer_and_an_error_are_failures(found):
+    outcomes = found(floor=[([9], 1)] * 3, a=[([7], 1), ([8], 1)], b=[([7], 1), "Oh: no"])
+    assert outcomes["a"] == Failed(versions="floor 1", reason="wrong answer: [8], not [7]")
+    assert outcomes["b"] == Failed(versions="floor 1", reason="Oh: no")
+    assert isinstance(outcomes["floor"], Measured)  # it may see deleted rows
+    with pytest.raises(ContenderFailed, match=r"^f: floor fails: Oh: no$"):
+        found(floor=["Oh: no"])
+
+
+@pytest.mark.parametrize(
+    ("rounds", "seconds", "expected"),
+    [(2, 49, False), (1, 51, False), (2, 51, True), (3, 11, True), (3, 9, False), (14, 9, False), (15, 9, True)],
+)
+def test_rounds_end_by_number_and_time(rounds, seconds, expected):
+    assert bench_rounds.enough(rounds, seconds, replace(SMALL, rounds=3, figure_s=50)) is expected
+
+
+IDLE = Contender(name="floor", peer="floor", task="checkpoint", arguments={"files": []})
+
+
+@pytest.mark.slow
+def test_readers_run_in_processes_of_their_own():
+    broken = replace(IDLE, name="broken", arguments={"files": ["nowhere.parquet"]})
+    asked = bench_rounds.Figure(figure="f", group="g", title="t", expected=[], contenders=(IDLE, broken))
+    outcomes = bench_rounds.measure(asked, replace(SCALE, rounds=1), HERE)
+    assert "duckdb" in outcomes["floor"].versions
+    assert outcomes["broken"].reason.startswith("FileNotFoundError: ")
+
+
+def test_a_fresh_process_is_timed_and_a_turn_that_takes_too_long_has_failed():
+    answer, sample = FreshProcesses(IDLE, sys.executable, 60).turn()
+    assert (answer, sample.wall_s > 0.01, sample.cpu_s > 0.01) == (None, True, True)  # the call alone takes micros
+    with ReaderProcess(IDLE, sys.executable, 0.001) as reader, pytest.raises(ContenderFailed, match=r"^no answer in 0"):
+        reader.turn()
+
+
+# -- records -----------------------------------------------------------------------------------------------------------
+
+
+def test_ratios_are_taken_within_rounds():
+    # Round by round 2, 1.5 and 1: the median of ratios. The ratio of medians would be 3 / 2.
+    floor = [Sample(1, 1, None), Sample(2, 1, None), Sample(4, 1, None)]
+    mine = [Sample(2, 5, 10), Sample(3, 7, 30), Sample(4, 6, 20)]
+    ratios = {"ratio_low": 1.25, "ratio": 1.5, "ratio_high": 1.75}
+    assert measured(mine, floor, "x 1") == replace(FIGURE, wall_s=3, cpu_s=6, peak_mib=20, **ratios)
+    only = measured([Sample(1.234567, 1, None)], [Sample(1, 1, None)], "")
+    assert (only.wall_s, only.ratio_low, only.ratio_high, only.peak_mib) == (1.235, 1.235, 1.235, None)
+
+
+def test_a_line_gives_the_record_back():
+    line = to_line(RECORD)
+    assert from_lines(f"{line}\n\n{line}\n") == [RECORD, RECORD]
+    with pytest.raises(ValueError, match=r"^Cannot read a line of the history: its format is 1, not 2$"):
+        from_line(line.replace('"format": 2', '"format": 1'))
+
+
+def test_the_newest_earlier_run_of_a_scale_counts_or_that_of_a_commit():
+    at = [("2026-01-01", "abc1", "full"), ("2026-02-01", "def2", "full"), ("2026-03-01", "abc3", "full")]
+    at.append(("2026-04-01", "abc4", "small"))
+    runs = [replace(RECORD, run=replace(RUN, date=date, commit=commit, scale=scale)) for date, commit, scale in at]
+    history = [*runs, runs[2]]
+    assert newest_run(history, "full") == [runs[2], runs[2]]
+    assert newest_run(history, "other") == []
+    assert earlier_run(history, "full", before="2026-03-01") == [runs[1]]
+    assert earlier_run(history, "full", before="2026-03-01", commit="abc") == [runs[0]]
+    assert earlier_run(history, "full", before="2026-01-01") == []  # a run is not compared with itself
+
+
+def test_the_history_can_be_read_and_the_page_has_its_newest_figures():
+    lines = bench.HISTORY.read_text("utf-8")
+    records = from_lines(lines)
+    assert [to_line(record) for record in records] == lines.splitlines()
+    page = bench.PAGE.read_text("utf-8")
+    assert bench_page.put(page, bench_page.figures(newest_run(records, FULL.name))) == page
+
+
+# -- what became slower ------------------------------------------------------------------------------------------------
+
+
+def ratio(low: float, middle: float, high: float) -> Measured:
+    return replace(FIGURE, ratio_low=low, ratio=middle, ratio_high=high)
+
+
+def record(outcome: Measured | Failed | None, name: str = "harness", **run: str | int) -> Record:
+    others = {} if outcome is None else {name: outcome}
+    return replace(RECORD, run=replace(RUN, **run), outcomes={"plain": FIGURE, **others})
+
+
+BEFORE = ratio(1.9, 2.0, 2.1)
+
+
+@pytest.mark.parametrize(
+    ("now", "then", "kinds"),
+    [
+        (record(ratio(2.3, 2.4, 2.5)), record(BEFORE), ["slower"]),
+        (record(ratio(2.05, 2.4, 2.9)), record(BEFORE), []),  # the middle halves meet
+        (record(ratio(2.11, 2.15, 2.2)), record(BEFORE), []),  # less than a tenth
+        (record(ratio(1.5, 1.6, 1.7)), record(BEFORE), ["faster"]),
+        (record(ratio(1.5, 1.6, 1.95)), record(BEFORE), []),
+        (record(GONE), record(BEFORE), ["failed"]),
+        (record(None), record(BEFORE), ["missing"]),
+        (record(BEFORE), record(GONE), []),
+        (record(ratio(9, 9, 9), "Polars"), record(BEFORE, "Polars"), []),  # not held against the project
+    ],
+)
+def test_a_difference_is_more_than_the_noise(now, then, kinds):
+    found = differences([now], [then])
+    assert [difference.kind for difference in found] == kinds
+    assert all(difference.bad == (kinds != ["faster"]) for difference in found)
+
+
+def test_the_report_names_runs_machines_floors_and_differences():
+    then = record(BEFORE, date="2026-01-01")
+    now = record(ratio(2.3, 2.4, 2.5), date="2026-02-01", commit="def", cores=8)
+    now = replace(now, outcomes={**now.outcomes, "plain": replace(FIGURE, versions="x 2")})
+    assert report([now], [then]) == (
+        "def of 2026-02-01 against abc of 2026-01-01\n"
+        "another machine: Linux x86_64, 2 cores; now Linux x86_64, 8 cores\n"
+        "another floor: plain: x 1, now x 2\n"
+        "slower: Scans, a, harness: 2 (1.9 to 2.1) times the floor, now 2.4 (2.3 to 2.5) times the floor"
+    )
+    assert report([record(BEFORE)], [then]).endswith("\nnothing became slower by more than the noise")
+    assert report([then], []) == "Nothing to compare: there is no such earlier run at this scale."
+
+
+def test_a_run_is_a_table_for_each_group():
+    harness = replace(FIGURE, versions="y 2", wall_s=0.05, cpu_s=12.3, peak_mib=None, ratio=1.254)
+    first = replace(RECORD, outcomes={"plain": FIGURE, "harness": harness})
+    second = replace(RECORD, title="b", outcomes={"plain": FIGURE, "Polars": GONE})
+    other = replace(RECORD, group="Plans", title="c", outcomes={"floor": replace(FIGURE, ratio=17.4)})
+    assert bench_page.figures([first, second, other]) == (
+        "Commit `abc`, 2026-11-22, 2 cores, Linux x86_64, Python 3.11.7.\n\n"
+        "### Scans\n\n"
+        "|  | plain | harness | Polars |\n| --- | ---: | ---: | ---: |\n"
+        "| a | **1.00**<br>2.00 s, CPU 4.00 s, 100 MiB | **1.25**<br>50 ms, CPU 12 s |  |\n"
+        "| b | **1.00**<br>2.00 s, CPU 4.00 s, 100 MiB |  | fails |\n\n"
+        "### Plans\n\n"
+        "|  | floor |\n| --- | ---: |\n| c | **17**<br>2.00 s, CPU 4.00 s, 100 MiB |\n\n"
+        "### Versions\n\n- Polars: y 2\n- floor: x 1\n- harness: y 2\n- plain: x 1\n"
+    )
+    assert bench_page.line(RECORD) == "scan/a: plain 1.00 (2.00 s); harness fails: no such file"
