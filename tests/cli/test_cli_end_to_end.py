@@ -28,10 +28,6 @@ def table(tmp_path) -> IcebergTable:
     return built
 
 
-def rows(capfd) -> list:
-    return json.loads(capfd.readouterr().out)["rows"]
-
-
 def test_plan_skips_files(table, capfd):
     where = ["--where", "region = 'eu'", "--prune", "files"]
     assert main(["plan", str(table.location), *where, "--format", "json"]) == 0

@@ -96,17 +96,6 @@ def test_the_summaries_of_iceberg(chain: list[Any], tmp_path: Path) -> None:
     assert [entry["operation"] for entry in reversed(found)] == [operation for operation, *_ in chain]
 
 
-@pytest.mark.parametrize("names_parent", [True, False])
-def test_a_first_snapshot_is_told_from_one_whose_parent_is_gone(names_parent: bool, tmp_path: Path) -> None:
-    table = IcebergTable.create(tmp_path / "t", {"id": "long"})
-    first, second = (table.commit(operation="append", summary=totals(9, 2, 800)) for _ in range(2))
-    table.expire(first)
-    if not names_parent:
-        table.edit_metadata(lambda document: document["snapshots"][0].pop("parent-snapshot-id", None))
-    (entry,) = history(harness.open_table(table.location).source)
-    assert (entry["id"], counts(entry)) == (second, (None, 0, None, 0, None, 0))
-
-
 def test_writers_and_refs_of_iceberg(tmp_path: Path) -> None:
     table = IcebergTable.create(tmp_path / "t", {"id": "long"})
     library = {"iceberg-version": "Apache Iceberg 1.10.0 (commit 2114bf6)"}

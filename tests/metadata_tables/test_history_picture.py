@@ -104,11 +104,3 @@ def test_the_newest_are_drawn_and_the_rest_is_one_bar(number, bars):
     svg = as_svg(picture)
     assert len(ElementTree.fromstring(svg).findall("{*}g")) == bars
     assert "<script" not in svg
-
-
-def test_files_stand_for_unknown_rows():
-    picture = drawn(entries_of(2, rows_added=None, rows_removed=None), 12)
-    assert [(each.value, each.size, each.remark) for each in picture.bars] == [("+2 files", 2, "")] * 2
-    half = [*entries_of(1, rows_removed=None), *entries_of(1)]
-    assert [each.value for each in drawn(half, 12).bars] == ["-? rows", "-1 rows"]
-    assert drawn([], 12).bars == ()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import json
 
-import pyarrow as pa
 import pytest
 
 import harness
@@ -15,9 +14,6 @@ from harness.metadata.iceberg.columns import entries as walked
 from harness.metadata.tables.reading import NAMES
 from harness.testing.writing.delta.builder import DeltaTable
 from harness.testing.writing.iceberg.builder import IcebergTable
-
-UTC = datetime.UTC
-
 
 DAY = datetime.date(2022, 1, 8)  # 19000 days after 1970-01-01
 NEXT = datetime.date(2022, 1, 9)
@@ -126,15 +122,6 @@ def test_files(iceberg):
     assert [sorted(set(iceberg.metadata(name)["content"].to_pylist())) for name in names] == [[0], [1, 2]]
 
 
-def test_columns_that_are_not_wanted_are_not_read(iceberg):
-    sizes = iceberg.metadata("data_files", ["file_size_in_bytes", "record_count"])
-    assert sizes.schema.names == ["file_size_in_bytes", "record_count"]
-    statuses = iceberg.metadata("entries", ["status"])["status"].to_pylist()
-    assert sorted(statuses) == [0, 0, 1, 1, 2]
-    with_counts = iceberg.metadata("files", ["null_value_counts", "lower_bounds"])
-    assert with_counts["null_value_counts"][0].as_py() == [(1, 0), (2, 0)]
-
-
 def test_entries_show_what_a_commit_deleted(iceberg):
     query = (
         "SELECT status, snapshot_id, sequence_number, parse_filename(data_file.file_path), data_file.partition.day"
@@ -166,15 +153,6 @@ def test_what_is_of_all_snapshots(iceberg):
         (2, 0),
         (2, 1),
     ]
-
-
-def test_the_metadata_files_that_there_were(iceberg):
-    found = iceberg.metadata("metadata_log_entries").to_pylist()
-    assert found[-1]["file"] == iceberg.describe()["metadata_file"]
-    assert [row["latest_snapshot_id"] for row in found][-1] == FIRST + 2
-    assert found[-1]["latest_sequence_number"] == 3
-    assert found[0]["latest_snapshot_id"] is None
-    assert [row["timestamp"] for row in found] == sorted(row["timestamp"] for row in found)
 
 
 def test_metrics_are_readable(iceberg):
@@ -312,12 +290,6 @@ def test_a_table_without_partitions_or_snapshots(tmp_path):
     assert "partition" not in empty.metadata("files").schema.names
 
 
-def test_versions_of_delta(delta):
-    query = "SELECT version, operation, operationParameters IS NULL FROM t.versions"
-    assert [row[0] for row in answer(delta, query)] == [2, 1, 0]
-    assert answer(delta, "SELECT version FROM t.history ORDER BY 1") == [(0,), (1,), (2,)]
-
-
 def test_what_commits_of_delta_say(tmp_path):
     t = DeltaTable.create(tmp_path / "t", {"id": "long"})
     info = {
@@ -347,13 +319,6 @@ def test_files_and_partitions_of_delta(delta):
     assert answer(delta.snapshot(1), "SELECT sum(deleted_rows)::INT FROM t.files") == [(0,)]
     query = "SELECT partition.s, record_count, file_count, deleted_rows FROM t.partitions"
     assert sorted(answer(delta, query), key=str) == [("a", 2, 1, 1), (None, 1, 1, 0)]
-
-
-def test_queries_join_them_with_tables(iceberg):
-    query = "SELECT count(*) FROM t JOIN t.data_files f ON t._file = f.file_path WHERE f.record_count = 2 AND t.id > 1"
-    assert answer(iceberg, query) == [(1,)]
-    assert answer(iceberg, "SELECT files.spec_id FROM t.files WHERE t.files.content = 1") == [(0,)]
-    assert answer(iceberg, "WITH t AS (SELECT 1 AS x) SELECT x, (SELECT count(*) FROM T.FILES) FROM t") == [(1, 4)]
 
 
 def test_connections_read_them_by_qualified_names(iceberg, delta):
@@ -386,16 +351,6 @@ def test_on_spark_they_are_refused(iceberg):
         harness.sql("SELECT count(*) FROM t.files", engine="spark", t=iceberg)
 
 
-def test_a_manifest_that_is_gone_is_an_error(tmp_path):
-    t = IcebergTable.create(tmp_path / "t", {"id": "long"})
-    t.append(t.write_data([{"id": 1}]))
-    table = harness.open_table(t.location)
-    t.file_of(table.metadata("manifests")["path"][0].as_py()).unlink()
-    for name in ("files", "entries", "partitions"):
-        with pytest.raises(MissingFileError, match="Cannot read manifest"):
-            table.metadata(name)
-
-
 def test_the_command(iceberg, delta, capfd):
     arguments = [iceberg.location, "files", "--columns", "content,record_count", "--format", "csv", "--at", "before"]
     assert main(["metadata", *arguments]) == 0
@@ -409,11 +364,3 @@ def test_the_command(iceberg, delta, capfd):
     assert capfd.readouterr().out == "n\n2\n"
     assert main(["metadata", iceberg.location, "file"]) == 2
     assert "did you mean files" in capfd.readouterr().err
-
-
-def test_statistics_of_columns_are_maps_of_what_is_known():
-    from harness.metadata.tables.reading import map_of
-
-    columns = [pa.array([1, None, None]), pa.array([2, 3, None])]
-    found = map_of([7, 9], columns, pa.map_(pa.int32(), pa.int64()))
-    assert found.to_pylist() == [[(7, 1), (9, 2)], [(9, 3)], None]

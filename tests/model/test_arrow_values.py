@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from harness.metadata.model.arrow_values import array_of, from_numpy, scalar_of, to_numpy, without_rows
+from harness.metadata.model.arrow_values import array_of, from_numpy, scalar_of, to_numpy
 
 _TEXTS = pa.map_(pa.string(), pa.string())
 
@@ -75,11 +75,3 @@ def test_numpy_arrays_there_and_back(kind: type) -> None:
     assert from_numpy(values[::2]).to_pylist() == values[::2].tolist()
     with pytest.raises(ValueError, match="null"):
         to_numpy(from_numpy(values, missing=values == 1))
-
-
-def test_a_table_without_rows_has_all_columns() -> None:
-    schema = pa.schema(
-        [("a", _TEXTS), pa.field("b", pa.string(), nullable=False), ("c", pa.struct([("d", pa.date32())]))]
-    )
-    assert without_rows(schema).schema == schema
-    assert without_rows(schema).num_rows == 0

@@ -52,12 +52,6 @@ def test_bars_are_drawn_on_one_scale(in_ascii, expected):
     assert list(as_text(picture, 33, in_ascii=in_ascii)) == expected
 
 
-def test_what_there_is_little_of_is_seen():
-    picture = drawn(bar("a", (Kind.READ, 10**12), (Kind.DELETED, 1)), bar("b", (Kind.SKIPPED, 1)))
-    first, second, _ = as_text(picture, 40)
-    assert (first.count("█"), first.count("▒"), second.count("░")) == (32, 1, 1)
-
-
 def test_a_long_rest_leaves_the_others_their_length():
     rest = bar("9,998 more", (Kind.READ, 900), (Kind.SKIPPED, 100), is_rest=True)
     lines = list(as_text(drawn(bar("a", (Kind.READ, 10)), bar("b", (Kind.READ, 5)), rest), 44))
