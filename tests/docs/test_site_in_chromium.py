@@ -114,24 +114,6 @@ def test_axe_finds_nothing_serious(answers, scheme):
     assert {page: serious for page, serious in found.items() if serious} == {}
 
 
-def test_lines_of_the_first_page_have_some_hundred_letters(answer):
-    body = """
-      const wide = [];
-      for (const text of document.querySelectorAll(".home > p")) {
-        const range = document.createRange(), lines = {};
-        const walker = document.createTreeWalker(text, NodeFilter.SHOW_TEXT);
-        while (walker.nextNode()) for (let at = 0; at < walker.currentNode.length; at++) {
-          range.setStart(walker.currentNode, at); range.setEnd(walker.currentNode, at + 1);
-          const top = Math.round(range.getBoundingClientRect().bottom / 8); lines[top] = (lines[top] || 0) + 1;
-        }
-        wide.push(...Object.values(lines));
-      }
-      return wide"""
-    counts = answer("index", body)
-    assert len(counts) > 10
-    assert max(counts) <= 105
-
-
 def test_what_is_copied_are_the_commands(answer):
     assert answer("install", "return document.querySelector('.highlight code').dataset.copy") == (
         "pip install lakeharness\nharness doctor"
