@@ -67,11 +67,8 @@ def test_info_is_short_first(tmp_path: Path, capfd: pytest.CaptureFixture[str]) 
     expected = {
         ice.location: [
             *("format: iceberg", f"location: {ice.location}", f"snapshot: {ice.snapshot_id}", "rows: 4 before deletes"),
-            *(
-                "files: 1",
-                f"bytes: {size_text(sizes[0])}",
-                "deletes: 1 of positions in 1 of the files, 1 of keys in 1 of the files",
-            ),
+            *("files: 1", f"bytes: {size_text(sizes[0])}"),
+            "deletes: 1 of positions in 1 of the files, 1 of keys in 1 of the files",
             *("columns: 2", "partitioning: bucket[4](id), at", "last commit: 2023-11-14T22:13:22.000Z, delete by x"),
             "branches and tags: main",
             "layout: 1 partition, 4 rows, 1 row deleted",
@@ -80,12 +77,8 @@ def test_info_is_short_first(tmp_path: Path, capfd: pytest.CaptureFixture[str]) 
         ],
         str(dlt.directory): [
             *("format: delta", f"location: {dlt.directory}", "version: 2", "rows: 999", "files: 1"),
-            *(
-                f"bytes: {size_text(sizes[1])}",
-                "deletes: 1 of positions in 1 of the files",
-                "columns: 2",
-                "partitioning: p",
-            ),
+            f"bytes: {size_text(sizes[1])}",
+            *("deletes: 1 of positions in 1 of the files", "columns: 2", "partitioning: p"),
             "last commit: 2023-11-14T22:13:22.000Z, DELETE by harness",
             "layout: 1 partition, 1,000 rows, 1 row deleted",
             f"  p='a'  {'█' * 43}▒  1,000 rows  < 1 % deleted",

@@ -13,43 +13,21 @@ from harness.cli.options import storage_options
 @pytest.mark.parametrize(
     ("texts", "expected"),
     [
-        pytest.param(["anon=false"], {"anon": False}, id="false"),
-        pytest.param(["anon=true", "token=null"], {"anon": True, "token": None}, id="true-and-null"),
-        pytest.param(["n=12", "m=-1", "x=1.5", "z=0"], {"n": 12, "m": -1, "x": 1.5, "z": 0}, id="number"),
-        pytest.param(['secret="123"', 'x="a\\"b"', 'e=""'], {"secret": "123", "x": 'a"b', "e": ""}, id="quoted"),
-        pytest.param(
-            ["n=012", "e=12e34", "f=.5", "p=+1", "v=1.2.3", "d=12a"],
-            {"n": "012", "e": "12e34", "f": ".5", "p": "+1", "v": "1.2.3", "d": "12a"},
-            id="no-number",
-        ),
-        pytest.param(
-            ["a=False", "b=TRUE", "c=None", "d=NaN", "e= true", "f="],
-            {"a": "False", "b": "TRUE", "c": "None", "d": "NaN", "e": " true", "f": ""},
-            id="text",
-        ),
-        pytest.param(
-            ["a=b=c", "url=https://h:9000/?x=1"], {"a": "b=c", "url": "https://h:9000/?x=1"}, id="later-equals-signs"
-        ),
-        pytest.param(
-            ['c={"endpoint_url": "u", "n": [1, null]}', "l=[1]"],
-            {"c": {"endpoint_url": "u", "n": [1, None]}, "l": [1]},
-            id="json",
-        ),
-        pytest.param(
-            ["c.endpoint_url=http://h", "c.verify=false", "c.d.e=1"],
-            {"c": {"endpoint_url": "http://h", "verify": False, "d": {"e": 1}}},
-            id="nested",
-        ),
-        pytest.param(['c={"a": 1}', "c.b=2", 'c={"d": 3}'], {"c": {"a": 1, "b": 2, "d": 3}}, id="object-and-dots"),
-        pytest.param(['s3://my.bucket={"key": "k"}'], {"s3://my.bucket": {"key": "k"}}, id="another store"),
-        pytest.param(['extra_conf={"dfs.x": "y"}'], {"extra_conf": {"dfs.x": "y"}}, id="key-with-a-dot"),
-        pytest.param(None, {}, id="none"),
+        (None, {}),
+        (["anon=true", "b=false", "token=null"], {"anon": True, "b": False, "token": None}),
+        (["n=12", "m=-1", "x=1.5", "z=0"], {"n": 12, "m": -1, "x": 1.5, "z": 0}),
+        (['secret="123"', 'x="a\\"b"', 'e=""'], {"secret": "123", "x": 'a"b', "e": ""}),
+        (["n=012", "e=12e34", "f=.5", "p=+1"], {"n": "012", "e": "12e34", "f": ".5", "p": "+1"}),
+        (["v=1.2.3", "d=12a", "a=False", "c=None"], {"v": "1.2.3", "d": "12a", "a": "False", "c": "None"}),
+        (["a=NaN", "e= true", "f=", "g=b=c"], {"a": "NaN", "e": " true", "f": "", "g": "b=c"}),
+        (['c={"endpoint_url": "u", "n": [1, null]}', "l=[1]"], {"c": {"endpoint_url": "u", "n": [1, None]}, "l": [1]}),
+        (["c.url=http://h:9000/?x=1", "c.d.e=1"], {"c": {"url": "http://h:9000/?x=1", "d": {"e": 1}}}),
+        (['c={"a": 1}', "c.b=2", 'c={"d": 3}'], {"c": {"a": 1, "b": 2, "d": 3}}),
+        (['s3://my.bucket={"dfs.x": "k"}'], {"s3://my.bucket": {"dfs.x": "k"}}),
     ],
 )
 def test_values_are_typed(texts, expected) -> None:
-    found = storage_options(texts)
-    assert found == expected
-    assert repr(found) == repr(expected)  # False is no 0
+    assert repr(storage_options(texts)) == repr(expected)  # False is no 0
 
 
 NO_JSON = "must be JSON; put text that does in double quotes"

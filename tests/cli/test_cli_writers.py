@@ -110,10 +110,8 @@ WIDE = pa.table(
         (
             5,  # a number is whole
             [
-                *("        id", "    bigint", "----------", "1234567890", "         5"),
+                *("        id", "    bigint", "----------", "1234567890", "         5", "(5", "    more"),
                 *(
-                    "(5",
-                    "    more",
                     "    columns:",
                     "    kind",
                     "    =",
