@@ -114,23 +114,6 @@ def test_relaxations_reach_the_comparison(calls):
     assert calls.sessions == 0
 
 
-@pytest.mark.parametrize(
-    ("at", "left", "right"),
-    [
-        (["5"], (5, None, None), (5, None, None)),
-        (["5", "6"], (5, None, None), (6, None, None)),
-        (["2024-01-31T12:00:00Z"], (None, "2024-01-31T12:00:00Z", None), (None, "2024-01-31T12:00:00Z", None)),
-        (["main", "ref=2024-01"], (None, None, "main"), (None, None, "2024-01")),
-        (["timestamp=1700000000000", "snapshot=7"], (None, 1700000000000, None), (7, None, None)),
-    ],
-    ids=lambda value: " ".join(map(str, value)),
-)
-def test_moments(calls, at, left, right):
-    arguments = [part for value in at for part in ("--at", value)]
-    assert main(["diff", "t", *arguments]) == 0
-    assert calls.compared[0][:2] == (("t", *left), ("t", *right))
-
-
 @pytest.mark.parametrize("report", ["text", "json", "junit", "html"])
 @pytest.mark.parametrize(
     ("found", "code", "errors"),
@@ -282,15 +265,6 @@ def test_two_snapshots_differ_by_a_deleted_row(orders, capfd):
     assert row["left"] == ["2", "'eu'"]
     assert origin["position"] == 1
     assert len(origin["hidden_by"]) == 1
-
-
-def test_keys_pair_the_changed_row(orders, capfd):
-    assert main([*between(orders, 1, 2), "--keys", "id", "--format", "json"]) == 1
-    found = report(capfd)
-    assert (found["changed"], found["only_left"], found["only_right"]) == (1, 0, 0)
-    assert found["rows"][0]["differing"] == ["region"]
-    assert main([*between(orders, 1, 2), "--columns", "id"]) == 0
-    assert main([*between(orders, 1, 2), "--where", "id < 3"]) == 0
 
 
 def test_a_file_is_compared_with_a_table(orders, tmp_path, capfd):

@@ -2,41 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
 from dataclasses import replace
 
-import pytest
-
 import harness.testing.demo
 from harness.cli import main
-from harness.testing.writing.iceberg.builder import IcebergTable
-
-
-@pytest.fixture
-def table(tmp_path) -> IcebergTable:
-    built = IcebergTable.create(
-        tmp_path / "orders", {"id": "long not null", "region": "string"}, partition_spec=[("region", "identity")]
-    )
-    eu = built.write_data([{"id": 1, "region": "eu"}, {"id": 2, "region": "eu"}])
-    us = built.write_data([{"id": 3, "region": "us"}, {"id": 4, "region": "us"}])
-    built.append(eu)
-    built.append(us)
-    built.commit(add=[built.write_position_deletes([(eu, 0)])])
-    built.commit(add=[built.write_equality_deletes(["id"], [{"id": 4}], partition={"region": "us"})])
-    return built
-
-
-def test_plan_skips_files(table, capfd):
-    where = ["--where", "region = 'eu'", "--prune", "files"]
-    assert main(["plan", str(table.location), *where, "--format", "json"]) == 0
-    document = json.loads(capfd.readouterr().out)
-    assert (document["format"], document["kind"], document["table_format"]) == (1, "plan", "iceberg")
-    assert len(document["files"]) == 1
-    assert [skip["reason"] for skip in document["skipped"]] == ["partition"]
-    assert len(document["position_deletes"]) == 1
-    assert document["equality_deletes"] == []
 
 
 def test_demo(capfd, tmp_path):

@@ -105,19 +105,6 @@ def test_info_of_a_table_whose_manifests_are_gone(tmp_path: Path, capfd: pytest.
     assert err == ""
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("words", ["head ice 2", "count ice", "schema dlt", "history dlt"])
-def test_a_strangers_table_gives_the_same(
-    words: str, places: dict[str, str], capfd: pytest.CaptureFixture[str]
-) -> None:
-    command, name, *more = words.split()
-    printed = []
-    for trust in ([], ["--untrusted"]):
-        assert main([command, places[name], *more, *trust]) == 0
-        printed.append(capfd.readouterr().out)
-    assert printed[0] == printed[1]
-
-
 def test_bars_have_colours_and_characters_that_the_terminal_has(
     places: dict[str, str], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -84,15 +84,6 @@ def test_only_regular_files_are_replaced(tmp_path, capfd, monkeypatch, table, co
     assert sorted(os.listdir(tmp_path)) == before
 
 
-@no_windows
-@pytest.mark.skipif(hasattr(os, "geteuid") and os.geteuid() == 0, reason="root may write to any file")
-def test_a_file_that_may_not_be_written_is_not_replaced(tmp_path, capfd):
-    file = tmp_path / "f"
-    file.write_text("old")
-    file.chmod(0o444)
-    assert "Permission denied" in refused(capfd, [*QUERY, "--output", str(file)])
-
-
 class FullFile(io.FileIO):
     def write(self, data, /):
         raise OSError(28, "No space left on device")

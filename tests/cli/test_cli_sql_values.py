@@ -126,22 +126,6 @@ def test_names_are_quoted_and_escaped():
     assert written(query, RowFormat.JSONL) == '{"a,b": 1, " ": 2, "\\"\\u202e": 3, "#1": "x"}\n'
 
 
-@pytest.mark.parametrize("row_format", [RowFormat.CSV, RowFormat.JSON, RowFormat.JSONL])
-def test_rows_of_many_batches_are_all_there_and_in_order(row_format):
-    query = "SELECT range AS v FROM range(10000) ORDER BY hash(range) % 7, range"
-    text = written(query, row_format)
-    match row_format:
-        case RowFormat.CSV:
-            found = [int(line) for line in text.splitlines()[1:]]
-        case RowFormat.JSON:
-            document = json.loads(text)
-            found = [row for (row,) in document["rows"]]
-            assert document["row_count"] == 10_000
-        case _:
-            found = [json.loads(line)["v"] for line in text.splitlines()]
-    assert found == [v for (v,) in run(query, {}).relation.fetchall()]
-
-
 def test_an_error_on_one_of_the_first_rows_comes_before_anything_is_written():
     stream = io.BytesIO()
     with pytest.raises(EngineError, match=r"DuckDB cannot run the query: .*'x'"):

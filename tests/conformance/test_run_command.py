@@ -206,11 +206,6 @@ def test_the_command_of_a_failure_shows_it_again_and_keeps_the_table(suite, caps
     assert "Cannot keep a table where something is" in capsys.readouterr().err
 
 
-def test_only_scenarios_with_a_feature(suite, outcomes):
-    _, found = outcomes(*suite(plain=PLAIN, removed=REMOVED), "--engines", "duckdb", "--feature", "removed-file")
-    assert found == {"duckdb::removed": "PASS"}
-
-
 def test_an_entry_point_is_known_by_its_name(suite, outcomes, monkeypatch):
     from importlib.metadata import EntryPoint
 

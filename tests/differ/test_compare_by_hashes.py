@@ -11,7 +11,7 @@ from nasty import ALL, SHARED, array
 
 from harness.differ.buckets import passes
 from harness.differ.compare import compare
-from harness.differ.result import ComparisonResult, RowKind
+from harness.differ.result import ComparisonResult
 from harness.differ.sides import Sums
 
 pytestmark = pytest.mark.usefixtures("one_duckdb")
@@ -115,16 +115,6 @@ def test_more_columns_than_one_block_of_links() -> None:
     assert both_ways(left, left).equal
     changed = left.set_column(119, "c119", pa.array([119, 0]))
     assert both_ways(left, changed).only_left == 1
-
-
-def test_counts_are_exact_whatever_is_shown() -> None:
-    rows = duckdb.sql("SELECT range AS id, range % 7 AS v FROM range(100000)")
-    other = duckdb.sql("SELECT range AS id, CASE WHEN range % 10 = 0 THEN -1 ELSE range % 7 END AS v FROM range(99999)")
-    found = compare(rows, other, max_rows=5)
-    assert (found.only_left, found.only_right, len(found.rows), found.truncated) == (10_001, 10_000, 5, True)
-    keyed = compare(rows, other, keys=["id"], max_rows=3)
-    assert (keyed.changed, keyed.only_left, keyed.only_right, keyed.truncated) == (10_000, 1, 0, True)
-    assert {row.kind for row in keyed.rows} == {RowKind.CHANGED, RowKind.ONLY_LEFT}
 
 
 COLUMNS = ("int64", "double", "text", "decimal-38-10", "list", "struct", "map", "instant", "uuid")

@@ -32,14 +32,6 @@ def found(left, right, **how):
 # -- as multisets -----------------------------------------------------------------------------------------------------
 
 
-def test_one_duplicate_removed():
-    difference = difference_of(table((1,), (2,), (2,), (2,)), table((2,), (1,), (2,)), ["a"], max_rows=9)
-    assert difference.rows == (RowDifference(kind=LEFT, left=("2",), right=None, count=1),)
-    assert (difference.only_left, difference.only_right, difference.changed) == (1, 0, 0)
-    assert difference.differing == (DifferingRow(LEFT, 1, None),)
-    assert not difference.truncated
-
-
 @pytest.mark.parametrize(
     ("left", "right", "texts"),
     [
@@ -81,37 +73,6 @@ def test_partners():
         (("2", "'b'", "2.5"), ("c",), 1),
         (("5", "'q'", "9.0"), (), None),
     ]
-
-
-def test_partners_share_columns_on_the_left_first():
-    left, right = table((1, True), (2, False)), table((1, False), (2, True))
-    rows = difference_of(left, right, left.column_names, max_rows=9).rows
-    assert [(r.left, rows[r.partner].right) for r in rows[:2]] == [
-        (("1", "true"), ("1", "false")),
-        (("2", "false"), ("2", "true")),
-    ]
-
-
-@pytest.mark.parametrize(
-    ("lefts", "rights", "most", "shown"),
-    [
-        (10, 10, 4, (2, 2)),
-        (10, 1, 4, (3, 1)),
-        (1, 10, 5, (1, 4)),
-        (10, 0, 4, (4, 0)),
-        (3, 3, 0, (0, 0)),
-        (2, 2, 9, (2, 2)),
-    ],
-)
-def test_counts_are_exact_whatever_is_shown(lefts, rights, most, shown):
-    left = table(*((i,) for i in range(lefts)), types=[pa.int64()])
-    right = table(*((-1 - i,) for i in range(rights)), types=[pa.int64()])
-    difference = difference_of(left, right, ["a"], max_rows=most)
-    assert (difference.only_left, difference.only_right) == (lefts, rights)
-    kinds = Counter(row.kind for row in difference.rows)
-    assert (kinds[LEFT], kinds[RIGHT]) == shown
-    assert difference.truncated is (most < lefts + rights)
-    assert [r.left for r in difference.rows if r.left] == [(str(i),) for i in range(shown[0])]
 
 
 VALUES = st.one_of(st.none(), st.sampled_from([0.0, -0.0, math.nan, -math.nan, 1.5, math.inf]))
@@ -170,13 +131,6 @@ def test_rows_are_paired_by_key():
     assert (difference.only_left, difference.only_right, difference.changed) == (1, 1, 2)
     rows = (DifferingRow(CHANGED, 3, 0), DifferingRow(CHANGED, 0, 2), DifferingRow(LEFT, 2, None))
     assert difference.differing == (*rows, DifferingRow(RIGHT, None, 1))
-
-
-def test_keys_of_several_columns_and_types():
-    left = table((1, "a", 0), (1, "b", 0), types=[pa.int32(), pa.string(), pa.int8()])
-    right = table((1, "b", 0), (1, "a", 1), types=[pa.int64(), pa.large_string(), pa.int8()])
-    (row,) = difference_of(left, right, ["a", "b", "c"], ["b", "a"], max_rows=9).rows
-    assert (row.left, row.right, row.differing) == (("1", "'a'", "0"), ("1", "'a'", "1"), ("c",))
 
 
 def test_duplicate_keys_are_refused():

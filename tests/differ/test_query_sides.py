@@ -71,15 +71,6 @@ def test_allowances(table, query: str, first: float, equal: bool, keys: tuple[st
         assert "tolerance of v: 16 ulps, because an average" in found.to_text()
 
 
-def test_rows_are_paired_by_the_other_columns_and_the_order_of_values(table) -> None:
-    query = harness.Query("SELECT x > 1 AS k, avg(y) OVER (PARTITION BY x) AS v FROM t", {"t": table})
-    rows = [(True, moved(1.0, 1)), (False, 0.5), (True, 0.25)]
-    other = pa.table({"k": [k for k, _ in rows], "v": [v for _, v in rows]})
-    assert harness.compare(query, other).allowed == 1
-    crossed = pa.table({"k": [True, True, True], "v": [0.25, 0.5, moved(1.0, 1)]})
-    assert not harness.compare(query, crossed).equal
-
-
 def test_a_renamed_column_has_its_allowance(table) -> None:
     other = groups(moved(1.5, 1), 5.0).rename_columns(["g", "w"])
     for sides, rename in (
@@ -103,14 +94,6 @@ def test_given_allowances_need_no_keys(table) -> None:
     assert not harness.compare(rows, near).equal
     with pytest.raises(harness.RequestError, match="'w'"):
         harness.compare(rows, near, allowances={"w": tolerance})
-
-
-def test_a_query_that_cannot_run_is_a_sides_outcome(table) -> None:
-    good, bad = (harness.Query(text, {"t": table}) for text in ("SELECT g FROM t", "SELECT nothing FROM t"))
-    found = harness.compare(good, bad)
-    assert (found.outcomes_differ, found.left.rows, found.right.rows) == (True, 3, None)
-    with pytest.raises(harness.RequestError):
-        harness.compare(good, harness.Query("DROP TABLE t", {"t": table}))
 
 
 @pytest.mark.harness_spark

@@ -17,7 +17,7 @@ from comparing import KEYED, PLACED, UNKEYED
 import harness
 from harness.differ.exact import Difference, DifferingRow
 from harness.differ.reports.where import where_html, where_lines
-from harness.differ.result import ColumnDifference, ComparisonResult, GroupDifference, RowKind, Spread
+from harness.differ.result import ColumnDifference, GroupDifference, RowKind, Spread
 from harness.differ.spread import by_key
 from harness.metadata.model.text_tables import cell_width
 from harness.testing.writing.iceberg.builder import IcebergTable
@@ -163,13 +163,6 @@ def test_a_changed_row_counts_once_in_a_file_that_both_sides_read(tmp_path: Path
 # -- pictures ---------------------------------------------------------------------------------------------------------
 
 
-def differing(number: int) -> ComparisonResult:
-    """Tables of which so many rows of 10,000 differ."""
-    left = pa.table({"id": range(10_000), "day": [f"2024-{n % 365:03}" for n in range(10_000)], "v": [0] * 10_000})
-    right = left.set_column(2, "v", pa.array([int(n < number) for n in range(10_000)]))
-    return harness.compare(left, right, keys=["id"], group_by=["day"])
-
-
 def test_the_share_of_each_column() -> None:
     found = replace(
         KEYED,
@@ -189,29 +182,6 @@ def test_the_share_of_each_column() -> None:
     ]
     alike = replace(UNKEYED, by_column=(ColumnDifference(column="region", rows=1),))
     assert next(where_lines(alike)) == "by column: of 1 pair of alike rows"
-
-
-@pytest.mark.parametrize("number", [1, 30, 10_000])
-def test_pictures_of_few_and_many_rows(number: int) -> None:
-    found = differing(number)
-    lines = list(where_lines(found))
-    if number == 1:  # the row says it all
-        assert (lines, list(where_html(found))) == ([], [])
-        assert next(where_lines(replace(found, rows=()))) == "by column: of 1 changed row"
-        return
-    assert lines[:5] == [
-        "by column: of 30 changed rows" if number == 30 else "by column: of 10,000 changed rows",
-        lines[1],
-        "  █ changed",
-        "",
-        f"by id: all {number:,} differing rows, between the first and last of both sides",
-    ]
-    first = {30: "██" + "·" * 38, 10_000: "█" * 40}[number]
-    assert lines[5] == f"  changed  {first}  {number:,}"
-    groups = {30: 10, 10_000: 345}[number]  # 20 are shown
-    assert lines[8] == f"by day: all {number:,} differing rows, {groups} more not shown"
-    assert len(lines) == 30
-    assert lines[-1] == "  █ changed"
 
 
 @pytest.mark.parametrize("value", ["day=2024-01-01", "x" * 300, "世界" * 90, EVIL])

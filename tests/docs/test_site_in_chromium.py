@@ -127,13 +127,6 @@ def test_what_is_copied_are_the_commands(answer):
     assert "\n" not in compared
 
 
-def test_a_number_sign_in_what_is_printed_is_no_prompt(answer):
-    shown = "return [...document.querySelectorAll('.gp')].map((sign) => sign.textContent.trim())"
-    assert set(answer("tour", shown)) == {"$"}
-    body = "return document.querySelector('.highlight code').textContent.split('\\n').filter(l => l.startsWith('  #'))"
-    assert [line.split()[0] for line in answer("tour", body)] == ["#", "#0", "#1", "#2", "#", "#0"]
-
-
 def test_the_matrix_has_colours_a_legend_above_and_heads_that_stay(answer):
     body = """
       const box = document.querySelector(".matrix .md-typeset__scrollwrap"), table = box.querySelector("table");

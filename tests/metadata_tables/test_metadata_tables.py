@@ -228,23 +228,6 @@ def test_partitions(iceberg):
     assert answer(iceberg, "SELECT sum(total_data_file_size_in_bytes)::BIGINT FROM t.partitions") == [(total,)]
 
 
-def test_when_partitions_were_updated(iceberg, tmp_path):
-    """By the newest snapshot that added a live file of data or deletes; the third one only removes."""
-    query = "SELECT partition.day, last_updated_snapshot_id FROM t.partitions ORDER BY 1"
-    assert answer(iceberg, query) == [(DAY, FIRST + 1), (NEXT, FIRST + 1)]
-    assert answer(iceberg.snapshot(ref="before"), query) == [(DAY, FIRST), (NEXT, FIRST)]
-    joined = "SELECT DISTINCT last_updated_at = committed_at FROM t.partitions JOIN t.snapshots ON snapshot_id = "
-    assert answer(iceberg, f"{joined} last_updated_snapshot_id") == [(True,)]
-    t = IcebergTable.create(tmp_path / "t", {"id": "long"})
-    t.append(t.write_data([{"id": 1}]))
-    two = t.write_data([{"id": 2}])
-    t.append(two)
-    t.expire(FIRST)
-    assert answer(harness.open_table(t.location), "SELECT last_updated_snapshot_id FROM t.partitions") == [(FIRST + 1,)]
-    t.commit(remove=[two])
-    assert answer(harness.open_table(t.location), "SELECT last_updated_at FROM t.partitions") == [(None,)]
-
-
 def test_deleted_positions(iceberg, tmp_path):
     root = f"{iceberg.location}/data"
     columns = "file_path, pos, partition.day, spec_id, delete_file_path, content_offset, content_size_in_bytes"

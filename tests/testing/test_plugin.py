@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import datetime as dt
 import os
-import tomllib
 import uuid
 from decimal import Decimal
-from pathlib import Path
 
 import duckdb
 import pyarrow as pa
@@ -21,7 +19,6 @@ from harness.testing.scenarios.loading import find
 
 pytest_plugins = ["pytester"]
 
-ROOT = Path(__file__).parents[2]
 
 ORDERS = """
     format: iceberg
@@ -282,35 +279,6 @@ def pytest_collection_finish():
         "-p", "harness.testing.plugin", "--collect-only", "-s", "-p", "no:hypothesis"
     )
     result.stdout.fnmatch_lines(["heavy: [[][]] plug-in: True", "*1 test collected*"])
-
-
-@pytest.mark.parametrize(
-    ("arguments", "line"),
-    [
-        pytest.param((), "plug-ins: *'harness'*", id="loaded"),
-        pytest.param(("-p", "no:harness"), "plug-ins: []", id="turned-off"),
-    ],
-)
-def test_the_entry_point_loads_it_and_p_no_turns_it_off(pytester, monkeypatch, arguments, line):
-    # What an installer writes, whatever this interpreter has installed.
-    points = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["entry-points"]["pytest11"]
-    info = pytester.mkdir("site") / "lakeharness-0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: lakeharness\nVersion: 0\n", "utf-8")
-    text = "".join(f"{name} = {module}\n" for name, module in points.items())
-    (info / "entry_points.txt").write_text(f"[pytest11]\n{text}", "utf-8")
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(info.parent), str(ROOT)]))
-    pytester.makeconftest(
-        """
-def pytest_report_header(config):
-    names = [n for n, p in config.pluginmanager.list_name_plugin() if getattr(p, "__name__", "").startswith("harness.")]
-    return f"plug-ins: {names}"
-"""
-    )
-    pytester.makepyfile("def test_it(): pass")
-    result = pytester.runpytest_subprocess(*arguments)
-    result.assert_outcomes(passed=1)
-    result.stdout.fnmatch_lines([line.replace("[]", "[[][]]")])
 
 
 class Config:
