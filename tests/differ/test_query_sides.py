@@ -11,7 +11,10 @@ import pyarrow as pa
 import pytest
 
 import harness
+from harness.differ.opening import Query
+from harness.differ.query_batch import QueryRun
 from harness.differ.relaxations import Measure
+from harness.differ.result import BatchOutcome, QueryFile
 from harness.testing.writing.iceberg.builder import IcebergTable
 
 ROWS = [
@@ -133,3 +136,19 @@ def test_sides_are_opened_by_location_and_moment(table, tmp_path: Path) -> None:
 def test_a_side_that_is_none_is_refused(sides, how, sentence: str) -> None:
     with pytest.raises(harness.HarnessError, match=sentence):
         harness.compare(*sides, **how)
+
+
+@pytest.mark.parametrize(("dialect", "outcome"), [("spark", BatchOutcome.EQUAL), ("duckdb", BatchOutcome.DIFFERENT)])
+def test_types_of_sums_are_each_engines_own(monkeypatch, dialect: str, outcome: BatchOutcome) -> None:
+    results = {"spark": pa.decimal128(19, 2), "duckdb": pa.decimal128(38, 2)}
+
+    def result(self: Query, engine: str, spark: object) -> pa.Table:
+        name = f"sum on {engine}" if dialect == "spark" else "s"
+        return pa.table({name: pa.array([Decimal("1.50")], results[engine])})
+
+    monkeypatch.setattr(Query, "run", result)
+    run = QueryRun(engines=("spark", "duckdb"), tables=({}, {}), dialect=dialect)
+    entry = run.entry(QueryFile(name="q", text="SELECT sum(x) FROM t"))
+    assert entry.outcome is outcome
+    assert entry.document is not None
+    assert [each["rule"] for each in entry.document["schema"]] == [None if dialect == "duckdb" else "decimal precision"]

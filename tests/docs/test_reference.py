@@ -231,3 +231,22 @@ def test_the_worked_example_of_jobs_is_what_is_run(file):
     """`tests/jobs/example` is run on Spark, by `nox -s tests-spark`."""
     page = (DOCS / "how-to/test-a-spark-job.md").read_text("utf-8")
     assert f"```python\n{(pages.ROOT / 'tests/jobs/example' / file).read_text('utf-8')}```" in page
+
+
+LISTED = (pages.ROOT / "tests" / "attacks.md").read_text("utf-8")
+
+
+def test_each_attack_has_a_test_that_is_there():
+    named = re.findall(r"`(tests/[\w/.]+|test_\w+…?)`", LISTED)
+    assert len(named) > 60
+    texts = [path.read_text("utf-8") for path in (pages.ROOT / "tests").rglob("test_*.py")]
+    functions = set(re.findall(r"^(?:async )?def (test_\w+)", "\n".join(texts), re.M))
+    lost = {
+        name
+        for name in named
+        if not (
+            (pages.ROOT / name).exists()
+            or any(f == name or ("…" in name and f.startswith(name[:-1])) for f in functions)
+        )
+    }
+    assert lost == set()
