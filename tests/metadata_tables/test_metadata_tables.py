@@ -65,26 +65,97 @@ def test_every_table_is_the_same_in_python_and_in_sql(iceberg, delta):
             assert found.num_rows > 0
 
 
-def test_snapshots_history_and_refs(iceberg):
-    ids = [FIRST, FIRST + 1, FIRST + 2]
-    query = "SELECT snapshot_id, parent_id, operation, summary['operation'] FROM t.snapshots ORDER BY committed_at"
-    assert answer(iceberg, query) == [
-        (ids[0], None, "append", "append"),
-        (ids[1], ids[0], "delete", "delete"),
-        (ids[2], ids[1], "delete", "delete"),
-    ]
-    assert iceberg.metadata("snapshots")["committed_at"].cast("int64").to_pylist() == [
-        snapshot["timestamp_ms"] * 1000 for snapshot in iceberg.snapshots()
-    ]
-    assert answer(iceberg, "SELECT snapshot_id, parent_id, is_current_ancestor FROM t.history") == [
-        (ids[0], None, True),
-        (ids[1], ids[0], True),
-        (ids[2], ids[1], True),
-    ]
-    assert answer(iceberg, "SELECT name, type, snapshot_id FROM t.refs ORDER BY name") == [
-        ("before", "TAG", ids[0]),
-        ("main", "BRANCH", ids[2]),
-    ]
+SNAPSHOTS = "SELECT snapshot_id, parent_id, operation, summary['operation'] FROM t.snapshots ORDER BY committed_at"
+FILES = """
+SELECT content, parse_filename(file_path), file_format, spec_id, partition.day, record_count, equality_ids,
+  value_counts, null_value_counts, lower_bounds[1], upper_bounds[1] FROM t.files WHERE content < 1 ORDER BY 1, 2"""
+DELETES = "SELECT content, parse_filename(file_path), partition.day, record_count, equality_ids FROM t.files"
+ENTRIES = """
+SELECT status, snapshot_id, sequence_number, parse_filename(data_file.file_path), data_file.partition.day
+FROM t.entries ORDER BY ALL"""
+MANIFESTS = """
+SELECT content, partition_spec_id, added_snapshot_id, added_data_files_count, existing_data_files_count,
+  deleted_data_files_count, added_delete_files_count, partition_summaries[1].lower_bound,
+  partition_summaries[1].upper_bound FROM t.manifests ORDER BY content"""
+PARTITIONS = """
+SELECT partition.day, spec_id, record_count, file_count, position_delete_record_count, position_delete_file_count,
+  equality_delete_record_count, equality_delete_file_count, last_updated_snapshot_id FROM t.partitions ORDER BY 1"""
+METRICS = """
+SELECT m.value_count, m.null_value_count, m.nan_value_count, m.lower_bound, m.upper_bound, lowest
+FROM (SELECT readable_metrics.id AS m, readable_metrics.day.lower_bound AS lowest, file_path FROM t.files)"""
+OF_ENTRY = "SELECT readable_metrics.id.upper_bound FROM t.entries WHERE data_file.file_path LIKE '%three.parquet'"
+ONE, TWO, THREE, FIVE = ((n).to_bytes(8, "little") for n in (1, 2, 3, 5))
+DELTA_FILES = """
+SELECT partition.s, num_records, deletion_vector_storage_type IS NOT NULL, deleted_rows FROM t.files ORDER BY 1"""
+DELTA_PARTITIONS = "SELECT partition.s, record_count, file_count, deleted_rows FROM t.partitions ORDER BY 1"
+
+
+@pytest.mark.parametrize(
+    ("at", "query", "expected"),
+    [
+        (
+            *(None, SNAPSHOTS),
+            [(FIRST, None, *["append"] * 2), *((FIRST + n, FIRST + n - 1, *["delete"] * 2) for n in (1, 2))],
+        ),
+        (
+            *(None, "SELECT snapshot_id, parent_id, is_current_ancestor FROM t.history"),
+            [(FIRST, None, True), (FIRST + 1, FIRST, True), (FIRST + 2, FIRST + 1, True)],
+        ),
+        (
+            *(None, "SELECT name, type, snapshot_id FROM t.refs ORDER BY name"),
+            [("before", "TAG", FIRST), ("main", "BRANCH", FIRST + 2)],
+        ),
+        (
+            *("before", FILES),
+            [
+                (0, "one.parquet", "PARQUET", 0, DAY, 2, None, {1: 2, 2: 2}, {1: 0, 2: 0}, ONE, TWO),
+                (0, "three.parquet", "PARQUET", 0, NEXT, 1, None, {1: 1, 2: 1}, {1: 0, 2: 0}, FIVE, FIVE),
+                (0, "two.parquet", "PARQUET", 0, NEXT, 2, None, {1: 2, 2: 2}, {1: 1, 2: 0}, THREE, THREE),
+            ],
+        ),
+        (
+            *(None, f"{DELETES} WHERE content > 0 ORDER BY 1"),
+            [(1, "positions.parquet", DAY, 1, None), (2, "keys.parquet", NEXT, 1, [1])],
+        ),
+        (
+            *(None, ENTRIES),
+            [
+                (0, FIRST, 1, "one.parquet", DAY),
+                (0, FIRST, 1, "two.parquet", NEXT),
+                (1, FIRST + 1, 2, "keys.parquet", NEXT),
+                (1, FIRST + 1, 2, "positions.parquet", DAY),
+                (2, FIRST + 2, 1, "three.parquet", NEXT),
+            ],
+        ),
+        (
+            *(None, MANIFESTS),
+            [
+                (0, 0, FIRST + 2, 0, 2, 1, 0, "2022-01-08", "2022-01-09"),
+                (1, 0, FIRST + 1, 0, 0, 0, 2, "2022-01-08", "2022-01-09"),
+            ],
+        ),
+        (None, PARTITIONS, [(DAY, 0, 2, 1, 1, 1, 0, 0, FIRST + 1), (NEXT, 0, 2, 1, 0, 0, 1, 1, FIRST + 1)]),
+        ("before", PARTITIONS, [(DAY, 0, 2, 1, 0, 0, 0, 0, FIRST), (NEXT, 0, 3, 2, 0, 0, 0, 0, FIRST)]),
+        (None, f"{METRICS} WHERE file_path LIKE '%two.parquet'", [(2, 1, None, 3, 3, NEXT)]),
+        (None, OF_ENTRY, [(5,)]),
+    ],
+)
+def test_tables_of_iceberg(iceberg, at, query, expected):
+    assert answer(iceberg if at is None else iceberg.snapshot(ref=at), query) == expected
+
+
+def test_sums_of_sizes_and_times_are_those_of_the_files_and_snapshots(iceberg):
+    sizes = iceberg.metadata("files", ["content", "file_size_in_bytes"]).to_pylist()
+    total = sum(file["file_size_in_bytes"] for file in sizes if file["content"] == 0)
+    assert answer(iceberg, "SELECT sum(total_data_file_size_in_bytes)::BIGINT FROM t.partitions") == [(total,)]
+    times = [snapshot["timestamp_ms"] * 1000 for snapshot in iceberg.snapshots()]
+    assert iceberg.metadata("snapshots")["committed_at"].cast("int64").to_pylist() == times
+
+
+def test_files_and_partitions_of_delta(delta):
+    assert answer(delta, DELTA_FILES) == [("a", 2, True, 1), (None, 1, False, 0)]
+    assert answer(delta, DELTA_PARTITIONS) == [("a", 2, 1, 1), (None, 1, 1, 0)]
+    assert answer(delta.snapshot(1), "SELECT sum(deleted_rows)::INT FROM t.files") == [(0,)]
 
 
 def test_a_snapshot_that_was_rolled_back_is_no_ancestor(tmp_path):
@@ -99,43 +170,6 @@ def test_a_snapshot_that_was_rolled_back_is_no_ancestor(tmp_path):
     ]
 
 
-def test_files(iceberg):
-    query = (
-        "SELECT content, parse_filename(file_path), file_format, spec_id, partition.day, record_count, equality_ids,"
-        " value_counts, null_value_counts, lower_bounds[1], upper_bounds[1] FROM t.files ORDER BY 1, 2"
-    )
-    one, two, five = ((n).to_bytes(8, "little") for n in (1, 2, 5))
-    three = (3).to_bytes(8, "little")
-    assert answer(iceberg.snapshot(ref="before"), query) == [
-        (0, "one.parquet", "PARQUET", 0, DAY, 2, None, {1: 2, 2: 2}, {1: 0, 2: 0}, one, two),
-        (0, "three.parquet", "PARQUET", 0, NEXT, 1, None, {1: 1, 2: 1}, {1: 0, 2: 0}, five, five),
-        (0, "two.parquet", "PARQUET", 0, NEXT, 2, None, {1: 2, 2: 2}, {1: 1, 2: 0}, three, three),
-    ]
-    now = [row[:7] for row in answer(iceberg, query)]
-    assert now == [
-        (0, "one.parquet", "PARQUET", 0, DAY, 2, None),
-        (0, "two.parquet", "PARQUET", 0, NEXT, 2, None),
-        (1, "positions.parquet", "PARQUET", 0, DAY, 1, None),
-        (2, "keys.parquet", "PARQUET", 0, NEXT, 1, [1]),
-    ]
-    names = ["data_files", "delete_files"]
-    assert [sorted(set(iceberg.metadata(name)["content"].to_pylist())) for name in names] == [[0], [1, 2]]
-
-
-def test_entries_show_what_a_commit_deleted(iceberg):
-    query = (
-        "SELECT status, snapshot_id, sequence_number, parse_filename(data_file.file_path), data_file.partition.day"
-        " FROM t.entries ORDER BY ALL"
-    )
-    assert answer(iceberg, query) == [
-        (0, FIRST, 1, "one.parquet", DAY),
-        (0, FIRST, 1, "two.parquet", NEXT),
-        (1, FIRST + 1, 2, "keys.parquet", NEXT),
-        (1, FIRST + 1, 2, "positions.parquet", DAY),
-        (2, FIRST + 2, 1, "three.parquet", NEXT),
-    ]
-
-
 def test_what_is_of_all_snapshots(iceberg):
     names = ("all_files", "all_data_files", "all_delete_files")
     found = {name: iceberg.metadata(name, ["file_path"])["file_path"].to_pylist() for name in names}
@@ -146,31 +180,8 @@ def test_what_is_of_all_snapshots(iceberg):
     # The first data manifest lists three files, the one that took its place three, the delete manifest two.
     assert iceberg.metadata("all_entries").num_rows == 8
     references = iceberg.metadata("all_manifests", ["reference_snapshot_id", "content"]).to_pylist()
-    assert [(row["reference_snapshot_id"] - FIRST, row["content"]) for row in references] == [
-        (0, 0),
-        (1, 0),
-        (1, 1),
-        (2, 0),
-        (2, 1),
-    ]
-
-
-def test_metrics_are_readable(iceberg):
-    query = (
-        "SELECT readable_metrics.id, readable_metrics.day.lower_bound FROM t.files WHERE file_path LIKE '%two.parquet'"
-    )
-    ((of_id, lowest),) = answer(iceberg, query)
-    assert {**of_id, "column_size": None} == {
-        "column_size": None,
-        "value_count": 2,
-        "null_value_count": 1,
-        "nan_value_count": None,
-        "lower_bound": 3,
-        "upper_bound": 3,
-    }
-    assert lowest == NEXT
-    by_entry = "SELECT readable_metrics.id.upper_bound FROM t.entries WHERE data_file.file_path LIKE '%three.parquet'"
-    assert answer(iceberg, by_entry) == [(5,)]
+    found = [(row["reference_snapshot_id"] - FIRST, row["content"]) for row in references]
+    assert found == [(0, 0), (1, 0), (1, 1), (2, 0), (2, 1)]
 
 
 @pytest.fixture(scope="module")
@@ -201,31 +212,6 @@ def test_what_manifests_record_beside(recorded, monkeypatch, in_step):
     assert entries["data_file"].combine_chunks().field("split_offsets").to_pylist()[0] == [4, 1 << 40]
     metrics = entries["readable_metrics"].to_pylist()
     assert [row["s.x"]["column_size"] for row in metrics] == [7, None, 9]
-
-
-def test_manifests(iceberg):
-    query = (
-        "SELECT content, partition_spec_id, added_snapshot_id, added_data_files_count, existing_data_files_count,"
-        " deleted_data_files_count, added_delete_files_count, partition_summaries[1].lower_bound,"
-        " partition_summaries[1].upper_bound FROM t.manifests ORDER BY content"
-    )
-    assert answer(iceberg, query) == [
-        (0, 0, FIRST + 2, 0, 2, 1, 0, "2022-01-08", "2022-01-09"),
-        (1, 0, FIRST + 1, 0, 0, 0, 2, "2022-01-08", "2022-01-09"),
-    ]
-
-
-def test_partitions(iceberg):
-    query = (
-        "SELECT partition.day, spec_id, record_count, file_count, position_delete_record_count,"
-        " position_delete_file_count, equality_delete_record_count, equality_delete_file_count"
-        " FROM t.partitions ORDER BY 1"
-    )
-    assert answer(iceberg, query) == [(DAY, 0, 2, 1, 1, 1, 0, 0), (NEXT, 0, 2, 1, 0, 0, 1, 1)]
-    assert answer(iceberg.snapshot(ref="before"), query) == [(DAY, 0, 2, 1, 0, 0, 0, 0), (NEXT, 0, 3, 2, 0, 0, 0, 0)]
-    sizes = iceberg.metadata("files", ["content", "file_size_in_bytes"]).to_pylist()
-    total = sum(file["file_size_in_bytes"] for file in sizes if file["content"] == 0)
-    assert answer(iceberg, "SELECT sum(total_data_file_size_in_bytes)::BIGINT FROM t.partitions") == [(total,)]
 
 
 def test_deleted_positions(iceberg, tmp_path):
@@ -288,20 +274,10 @@ def test_what_commits_of_delta_say(tmp_path):
     (t.directory / "_delta_log" / f"{1:020}.json").write_text(json.dumps(commit) + "\n")
     row = harness.open_table(str(t.directory)).metadata("versions").slice(0, 1).to_pylist()[0]
     assert row["operation"] == "MERGE"
-    assert dict(row["operationParameters"]) == {
-        "predicate": "id = 1",
-        "matchedPredicates": '[{"actionType": "update"}]',
-    }
+    told = {"predicate": "id = 1", "matchedPredicates": '[{"actionType": "update"}]'}
+    assert dict(row["operationParameters"]) == told
     assert (dict(row["operationMetrics"]), row["readVersion"]) == ({"numOutputRows": "7"}, 0)
     assert (row["isBlindAppend"], row["userId"], row["engineInfo"]) == (None, None, "test")
-
-
-def test_files_and_partitions_of_delta(delta):
-    query = "SELECT partition.s, num_records, deletion_vector_storage_type IS NOT NULL, deleted_rows FROM t.files"
-    assert sorted(answer(delta, query), key=str) == [("a", 2, True, 1), (None, 1, False, 0)]
-    assert answer(delta.snapshot(1), "SELECT sum(deleted_rows)::INT FROM t.files") == [(0,)]
-    query = "SELECT partition.s, record_count, file_count, deleted_rows FROM t.partitions"
-    assert sorted(answer(delta, query), key=str) == [("a", 2, 1, 1), (None, 1, 1, 0)]
 
 
 def test_connections_read_them_by_qualified_names(iceberg, delta):
