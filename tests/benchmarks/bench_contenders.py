@@ -39,9 +39,7 @@ ENVIRONMENTS: Mapping[str, tuple[str, ...]] = {
 }
 """The peers that each environment serves; those that are not here run in harness's own interpreter."""
 SCRIPTS: Mapping[str, OtherReader] = {
-    "readers": _READERS,
-    "duckdb-extensions": _EXTENSIONS,
-    "chdb": READERS["chdb"],
+    **{"readers": _READERS, "duckdb-extensions": _EXTENSIONS, "chdb": READERS["chdb"]},
     # harness and its dependencies too: harness and the jar run on one version of Spark.
     **{name: replace(READERS[name], install=f"{READERS[name].install} -e {_ROOT}") for name in _ON_SPARK},
 }

@@ -69,9 +69,7 @@ def linked_delta(table: DeltaTable, handle: DataFileHandle, first: int) -> Delta
     rows = handle.record_count
     bounds = {"minValues": {"id": first}, "maxValues": {"id": first + rows - 1}, "nullCount": {"id": 0}}
     add = {
-        "path": file.name,
-        "partitionValues": {},
-        "size": file.stat().st_size,
+        **{"path": file.name, "partitionValues": {}, "size": file.stat().st_size},
         "modificationTime": 1_700_000_000_000,
         "dataChange": True,
         "stats": json.dumps({"numRecords": rows, **bounds, "tightBounds": True}, separators=(",", ":")),

@@ -84,14 +84,8 @@ def calls(monkeypatch) -> list:
 
 OWN_TEXT = Path(__file__).read_bytes()
 DEFAULT_OPEN = {
-    "catalog": None,
-    "path_map": None,
-    "storage_options": None,
-    "prune": "all",
-    "allowed_roots": (),
-    "outside": "warn",
-    "untrusted": False,
-    "cache_dir": None,
+    **{"catalog": None, "path_map": None, "storage_options": None, "prune": "all", "allowed_roots": ()},
+    **{"outside": "warn", "untrusted": False, "cache_dir": None},
 }
 
 

@@ -21,12 +21,8 @@ def test_info_says_what_there_is_and_clear_removes_it(tmp_path, capsys):
     for action in ("info", "clear"):
         assert main(["cache", action, "--cache-dir", str(tmp_path), "--format", "json"]) == 0
         said = json.loads(capsys.readouterr().out)
-        assert (said["kind"], said["path"], said["entries"], said["size"]) == (
-            "cache",
-            str(tmp_path / "harness-1"),
-            1,
-            5,
-        )
+        assert (said["kind"], said["path"]) == ("cache", str(tmp_path / "harness-1"))
+        assert (said["entries"], said["size"]) == (1, 5)
     assert main(["cache", "info", "--cache-dir", str(tmp_path)]) == 0
     assert "entries: 0" in capsys.readouterr().out
 
@@ -156,10 +152,7 @@ def test_version_bounds(version, problem):
 @pytest.mark.parametrize(
     ("version", "pyspark", "problem"),
     [
-        ("17.0.15", "4.0.0", None),
-        ("21", "4.1.4", None),
-        ("25.0.3", "4.2.0", None),
-        ("26-ea", "4.10.0", None),
+        *(("17.0.15", "4.0.0", None), ("21", "4.1.4", None), ("25.0.3", "4.2.0", None), ("26-ea", "4.10.0", None)),
         ("26-ea", None, None),
         (
             *("25.0.3", "4.1.4"),

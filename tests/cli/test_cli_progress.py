@@ -213,18 +213,12 @@ COPYING = ("fetching files", 361 << 20, "bytes")
         ([("putting aside", None, "rows")], [1_200], None, 80, "putting aside, 1,200 rows (10 s)"),
         ([TABLES], [1], None, 80, "comparing, 1 of 10 tables, 10 % (10 s, 1 min 30 s left)"),
         (
-            [TABLES, HASHING],
-            [1],
-            40.0,
-            120,
+            *([TABLES, HASHING], [1], 40.0, 120),
             "comparing, 1 of 10 tables, 10 %: hashing the left side, 20,000,000 rows, 40 % (10 s, 1 min 30 s left)",
         ),
         # Of both, the numbers of the inner one go first, then all of it.
         (
-            [TABLES, HASHING],
-            [1],
-            40.0,
-            100,
+            *([TABLES, HASHING], [1], 40.0, 100),
             "comparing, 1 of 10 tables, 10 %: hashing the left side, 40 % (10 s, 1 min 30 s left)",
         ),
         ([TABLES, HASHING], [1], 40.0, 80, "comparing, 1 of 10 tables, 10 % (10 s, 1 min 30 s left)"),

@@ -28,11 +28,7 @@ UTC = datetime.UTC
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
-        (2**63, "9223372036854775808"),
-        (True, True),
-        (math.nan, "NaN"),
-        (Decimal("1E+2"), "100"),
-        (b"\xab", "AB"),
+        *((2**63, "9223372036854775808"), (True, True), (math.nan, "NaN"), (Decimal("1E+2"), "100"), (b"\xab", "AB")),
         (datetime.datetime(2024, 1, 31, 12, tzinfo=UTC), "2024-01-31T12:00:00Z"),
         (datetime.date(2024, 1, 31), "2024-01-31"),
         ({1: (None, {"x": [b"\x01"]})}, {"1": [None, {"x": ["01"]}]}),
@@ -248,12 +244,8 @@ def test_text_says_how_many_rows_it_does_not_show(max_rows, shown, last):
 
 WIDE = pa.table(
     {
-        "id": [1234567890, 5],
-        "kind": ["k" * 16] * 2,
-        "a": ["x" * 30, ""],
-        "b": ["日本" * 30, None],
-        "day": [date(2024, 3, 1), None],
-        "c": [{"n": 1}, None],
+        **{"id": [1234567890, 5], "kind": ["k" * 16] * 2, "a": ["x" * 30, ""], "b": ["日本" * 30, None]},
+        **{"day": [date(2024, 3, 1), None], "c": [{"n": 1}, None]},
     }
 )
 
@@ -289,13 +281,7 @@ WIDE = pa.table(
             [
                 *("        id", "    bigint", "----------", "1234567890", "         5", "(5", "    more"),
                 *(
-                    "    columns:",
-                    "    kind",
-                    "    =",
-                    "    kkkkkkkkkkkkkkkk,",
-                    "    a,",
-                    "    b,",
-                    "    day,",
+                    *("    columns:", "    kind", "    =", "    kkkkkkkkkkkkkkkk,", "    a,", "    b,", "    day,"),
                     "    c)",
                 ),
             ],
@@ -311,10 +297,7 @@ def test_texts_that_are_too_wide_for_any_line_are_cut():
     table = pa.table({"id": [1], "comment": ["日本" * 30], "path": ["s3://lake/orders/" + "x" * 60 + ".parquet"]})
     lines = "".join(text_lines(QueryRows.of(table), width=60)).splitlines()
     assert lines == [
-        "    id  comment",
-        "bigint  varchar",
-        f"------  {'-' * 52}",
-        f"     1  {'日本' * 12}日…",
+        *("    id  comment", "bigint  varchar", f"------  {'-' * 52}", f"     1  {'日本' * 12}日…"),
         "(1 more column: path)",
     ]
     lines = "".join(text_lines(QueryRows.of(table.select(["path", "id"])), width=60)).splitlines()

@@ -47,19 +47,12 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 COMMANDS = [
-    "info orders",
-    "info orders --full",
-    "schema orders",
-    "history orders",
-    "head orders",
-    "sql 'FROM range(3)'",
+    *("info orders", "info orders --full", "schema orders", "history orders", "head orders", "sql 'FROM range(3)'"),
     *(f"metadata orders {name}" for name in ("files", "partitions", "entries", "snapshots", "manifests", "refs")),
     "plan orders --where id<3",
     "plan orders --where \"region = 'eu'\"",
     "diff a.parquet b.parquet --keys id",
-    "diff a.parquet b.parquet",
-    "doctor",
-    "list .",
+    *("diff a.parquet b.parquet", "doctor", "list ."),
     "scenarios list iceberg/deletes/*",
     "scenarios run iceberg/deletes/cut-path-bounds --engines duckdb",
 ]
@@ -109,15 +102,8 @@ def test_colours_are_those_of_a_terminal(lake, terminal, capfd, command, painted
 @pytest.mark.parametrize(
     ("size", "text"),
     [
-        (0, "0 bytes"),
-        (1, "1 byte"),
-        (1023, "1023 bytes"),
-        (1024, "1.0 KiB"),
-        (73_785, "72.1 KiB"),
-        (1_024_000, "1,000.0 KiB"),
-        (1 << 20, "1.0 MiB"),
-        (5 << 30, "5.0 GiB"),
-        (3000 << 40, "3,000.0 TiB"),
+        *((0, "0 bytes"), (1, "1 byte"), (1023, "1023 bytes"), (1024, "1.0 KiB"), (73_785, "72.1 KiB")),
+        *((1_024_000, "1,000.0 KiB"), (1 << 20, "1.0 MiB"), (5 << 30, "5.0 GiB"), (3000 << 40, "3,000.0 TiB")),
     ],
 )
 def test_sizes(size, text):

@@ -93,10 +93,7 @@ def inlined(site, name):
 
 
 PAGES = (
-    "index.html",
-    "scenarios.html",
-    "compare.html",
-    "readers/bad.html",
+    *("index.html", "scenarios.html", "compare.html", "readers/bad.html"),
     "scenarios/iceberg/deletes/own-commit.html",
 )
 

@@ -79,13 +79,8 @@ def test_a_case_says_what_to_read_and_what_that_gives(tmp_path):
     first, second, third = case.pop("reads")
     requirement, note = case.pop("requirements")
     assert case == {
-        "format": 1,
-        "kind": "case",
-        "name": "mine/case",
-        "title": "A position delete",
-        "table_format": "iceberg",
-        "features": ["position-delete"],
-        "table": "table",
+        **{"format": 1, "kind": "case", "name": "mine/case", "title": "A position delete", "table_format": "iceberg"},
+        **{"features": ["position-delete"], "table": "table"},
         "metadata": "table/metadata/v3.metadata.json",
         "twin": "intact/case.json",
     }
@@ -93,14 +88,8 @@ def test_a_case_says_what_to_read_and_what_that_gives(tmp_path):
     assert requirement["links"] == ["https://iceberg.apache.org/spec/#scan-planning"]
     assert note == {"id": "a note", "title": None, "source": None, "links": []}
     assert first == {
-        "number": 1,
-        "demand": "must",
-        "policy": None,
-        "open": None,
-        "at": None,
-        "changes": None,
-        "columns": ["name", "id"],
-        "where": "id > 1",
+        **{"number": 1, "demand": "must", "policy": None, "open": None, "at": None, "changes": None},
+        **{"columns": ["name", "id"], "where": "id > 1"},
         "predicate": {"type": "gt", "term": "id", "value": 1},
         "catalog": None,
         "rows": {

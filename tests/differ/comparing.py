@@ -116,12 +116,7 @@ EQUAL = ComparisonResult(left=LEFT, right=replace(RIGHT, rows=1000), columns=COL
 OUTCOME = ComparisonResult(left=LEFT, right=replace(RIGHT, rows=None, error=LOST))
 FAILED = ComparisonResult(left=replace(LEFT, rows=None, error=TORN), right=replace(RIGHT, rows=None, error=LOST))
 ALL = {
-    "keyed": KEYED,
-    "cut": CUT,
-    "placed": PLACED,
-    "unkeyed": UNKEYED,
-    "equal": EQUAL,
-    "outcome": OUTCOME,
+    **{"keyed": KEYED, "cut": CUT, "placed": PLACED, "unkeyed": UNKEYED, "equal": EQUAL, "outcome": OUTCOME},
     "failed": FAILED,
 }
 

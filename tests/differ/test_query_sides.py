@@ -50,9 +50,7 @@ AVERAGES = "SELECT g, avg(x) AS v FROM t GROUP BY g"
 @pytest.mark.parametrize(
     ("query", "first", "equal"),
     [
-        (AVERAGES, 1.5, True),
-        (AVERAGES, moved(1.5, 16), True),
-        (AVERAGES, moved(1.5, 17), False),
+        *((AVERAGES, 1.5, True), (AVERAGES, moved(1.5, 16), True), (AVERAGES, moved(1.5, 17), False)),
         ("SELECT g, max(y) AS v FROM t GROUP BY g", moved(0.5, 1), False),
         ("SELECT g, round(avg(x), 1) AS v FROM t GROUP BY g", moved(1.5, 1), False),
     ],

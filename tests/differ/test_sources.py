@@ -136,10 +136,7 @@ PARSED = {
     "a/*.PARQUET": RowSource(SourceKind.PARQUET, "a/*.PARQUET"),
     "sqlite:a.db#t": RowSource(SourceKind.SQLITE, "a.db", table="t"),
     "duckdb:a.db#select 1": RowSource(SourceKind.DUCKDB, "a.db", query="select 1"),
-    "metadata/v3.metadata.json": None,
-    "warehouse/orders": None,
-    "prod.sales.orders": None,
-    "s3://bucket/t": None,
+    **{"metadata/v3.metadata.json": None, "warehouse/orders": None, "prod.sales.orders": None, "s3://bucket/t": None},
 }
 
 

@@ -34,9 +34,7 @@ _TABLE = runpy.run_path(str(pages.ROOT / "tests/drawn/functions.py"))
 SUPPORTED, KINDS = _TABLE["SUPPORTED"], _TABLE["FunctionKind"]
 _PARAMETERS = {
     registry.ANY_TEXT: "VARCHAR or what becomes text alike",
-    registry.BIGINT: "BIGINT",
-    registry.BLOB: "BLOB",
-    registry.DECIMAL: "DECIMAL",
+    **{registry.BIGINT: "BIGINT", registry.BLOB: "BLOB", registry.DECIMAL: "DECIMAL"},
     registry.FLOATING: "FLOAT or DOUBLE",
     registry.INTEGER: "INTEGER",
     registry.LIST: "list",
@@ -44,13 +42,8 @@ _PARAMETERS = {
     registry.LITERAL_TEXT: "a literal of VARCHAR, not empty",
     registry.MAP: "map",
     registry.MOMENT: "DATE or TIMESTAMP",
-    registry.NUMBER: "DOUBLE",
-    registry.NUMERIC: "number",
-    registry.PLACE: "BIGINT",
-    registry.VARCHAR: "VARCHAR",
-    registry.WHOLE: "integer",
-    nested.LISTS: "list of lists",
-    nested.ORDERED_LIST: "list",
+    **{registry.NUMBER: "DOUBLE", registry.NUMERIC: "number", registry.PLACE: "BIGINT", registry.VARCHAR: "VARCHAR"},
+    **{registry.WHOLE: "integer", nested.LISTS: "list of lists", nested.ORDERED_LIST: "list"},
     numbers.WIDENED: "FLOAT or DOUBLE",
     texts.OR_EMPTY: "VARCHAR or what becomes text alike",
     times.MICROS: "DATE or TIMESTAMP, as microseconds since 1970",
@@ -259,9 +252,7 @@ TOLD = {
     "Iceberg": {
         "equality-delete": "Iceberg: equality deletes",
         "position-delete": "position deletes",
-        "avro-file": "Avro files",
-        "orc-file": "ORC files",
-        "row-lineage": "row lineage",
+        **{"avro-file": "Avro files", "orc-file": "ORC files", "row-lineage": "row lineage"},
     },
     "Delta": {
         "deletion-vector-relative": "Delta: deletion vectors",

@@ -142,14 +142,8 @@ def test_the_actions_of_delta(tmp_path: Path) -> None:
     }
     a, b, c, d = (sizes[name] for name in ("first", "second", "third", "bare"))
     assert [counts(entry) for entry in reversed(found)] == [
-        (0, 0, 0, 0, 0, 0),
-        (7, 0, 2, 0, a + b, 0),
-        (0, 2, 0, 0, 0, 0),
-        (0, 1, 0, 0, 0, 0),
-        (3, 2, 1, 1, c, a),
-        (None, 0, 1, 0, d, 0),
-        (None, None, 0, 0, 0, 0),
-        (0, None, 0, 3, 0, b + c + d),
+        *((0, 0, 0, 0, 0, 0), (7, 0, 2, 0, a + b, 0), (0, 2, 0, 0, 0, 0), (0, 1, 0, 0, 0, 0), (3, 2, 1, 1, c, a)),
+        *((None, 0, 1, 0, d, 0), (None, None, 0, 0, 0, 0), (0, None, 0, 3, 0, b + c + d)),
     ]
     assert [entry["id"] for entry in found] == [7, 6, 5, 4, 3, 2, 1, 0]
     assert [entry["writer"] for entry in found][2:4] == ["delta-rs.1", "x/1"]

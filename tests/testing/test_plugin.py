@@ -440,9 +440,7 @@ def pandas(rows: pa.Table) -> Any:
 KINDS: dict[str, Callable[[pa.Table], Any]] = {
     "arrow": lambda rows: rows,
     "reader": lambda rows: rows.to_reader(),
-    "duckdb": duckdb.from_arrow,
-    "polars": polars,
-    "pandas": pandas,
+    **{"duckdb": duckdb.from_arrow, "polars": polars, "pandas": pandas},
     "dicts": lambda rows: rows.to_pylist(),
 }
 

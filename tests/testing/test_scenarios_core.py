@@ -54,21 +54,9 @@ def _changed(old, new):
 @pytest.mark.parametrize(
     ("text", "value"),
     [
-        ("yes", "yes"),
-        ("on", "on"),
-        ("2024-01-31", "2024-01-31"),
-        ("12:30:45", "12:30:45"),
-        ("1_000", "1_000"),
-        ("010", 10),
-        ("0o10", 8),
-        ("0x10", 16),
-        ("1e3", 1000.0),
-        ("-.inf", -math.inf),
-        ("~", None),
-        ("", None),
-        ("True", True),
-        ("<<", "<<"),
-        ("'1'", "1"),
+        *(("yes", "yes"), ("on", "on"), ("2024-01-31", "2024-01-31"), ("12:30:45", "12:30:45"), ("1_000", "1_000")),
+        *(("010", 10), ("0o10", 8), ("0x10", 16), ("1e3", 1000.0), ("-.inf", -math.inf), ("~", None), ("", None)),
+        *(("True", True), ("<<", "<<"), ("'1'", "1")),
     ],
 )
 def test_scalars_are_those_of_yaml_1_2(text, value):
@@ -154,9 +142,7 @@ def test_load_names_a_missing_file(tmp_path):
 @pytest.mark.parametrize(
     ("text", "value", "stored"),
     [
-        ("date", "1969-12-31", -1),
-        ("date", 5_000_000, 5_000_000),
-        ("time", "00:00:01.5", 1_500_000),
+        *(("date", "1969-12-31", -1), ("date", 5_000_000, 5_000_000), ("time", "00:00:01.5", 1_500_000)),
         ("timestamp", "1970-01-01 00:00:00.000001", 1),
         ("timestamptz", "1970-01-01T02:00:00+02:00", 0),
         ("timestamptz", "1969-12-31 23:59:59.999999Z", -1),
@@ -177,20 +163,13 @@ def test_values_are_stored(text, value, stored):
 @pytest.mark.parametrize(
     ("type_", "value"),
     [
-        (IntegerType(32), True),
-        (IntegerType(64), 1.0),
-        (StringType(), 1),
-        (DateType(), "yesterday"),
+        *((IntegerType(32), True), (IntegerType(64), 1.0), (StringType(), 1), (DateType(), "yesterday")),
         (TimeType(), "1:00"),
         (TimestampType(), "2024-01-01 00:00:00Z"),
         (TimestampType(utc=True), "2024-01-01 00:00:00"),
         (TimestampType(), "2024-01-01 00:00:00.0000001"),
-        (DecimalType(5, 2), 1.5),
-        (DecimalType(5, 2), "1.555"),
-        (FloatType(64), "1"),
-        (FloatType(64), 2**53 + 1),
-        (BinaryType(), "xyz"),
-        (UuidType(), "1"),
+        *((DecimalType(5, 2), 1.5), (DecimalType(5, 2), "1.555"), (FloatType(64), "1"), (FloatType(64), 2**53 + 1)),
+        *((BinaryType(), "xyz"), (UuidType(), "1")),
     ],
 )
 def test_values_of_other_types_are_refused(type_, value):
