@@ -13,7 +13,7 @@ import bench_rounds
 import pytest
 from bench_comparing import differences, report
 from bench_contenders import Contender, ContenderFailed, FreshProcesses, Interpreters, ReaderProcess
-from bench_figures import figures, is_large, spark_figures
+from bench_figures import figures, spark_figures
 from bench_made import made
 from bench_records import (
     Failed,
@@ -21,8 +21,6 @@ from bench_records import (
     Record,
     Run,
     Sample,
-    earlier_run,
-    from_line,
     from_lines,
     measured,
     newest_run,
@@ -59,23 +57,6 @@ def test_harness_answers_every_figure_rightly_on_tiny_tables(tmp_path, monkeypat
     assert wrong == []
     names = [figure.figure for figure in [*asked, *spark_figures(tables["scanned"])]]
     assert len(set(names)) == len(names)
-
-
-def test_a_million_files_are_planned_where_that_is_asked_for():
-    named = ["plan/delta/1000000/id", "plan/delta/100000/id", "scan/iceberg-none", "share/scattered/1000000"]
-    assert [is_large(name, FULL) for name in named] == [True, False, False, False]
-
-
-def test_tables_are_made_once(tmp_path):
-    made_at = []
-
-    def maker(folder, scale):
-        made_at.append(folder)
-        return {}
-
-    for scale in (TINY, TINY, replace(TINY, rows=7)):
-        made(maker, scale, tmp_path)
-    assert [path.exists() for path in made_at] == [False, True]  # what is stale is removed
 
 
 # -- turns, with readers that are told what to say ---------------------------------------------------------------------
@@ -139,14 +120,6 @@ def test_a_wrong_answer_and_an_error_are_failures(found):
         found(floor=["Oh: no"])
 
 
-@pytest.mark.parametrize(
-    ("rounds", "seconds", "expected"),
-    [(2, 49, False), (1, 51, False), (2, 51, True), (3, 11, True), (3, 9, False), (14, 9, False), (15, 9, True)],
-)
-def test_rounds_end_by_number_and_time(rounds, seconds, expected):
-    assert bench_rounds.enough(rounds, seconds, replace(SMALL, rounds=3, figure_s=50)) is expected
-
-
 IDLE = Contender(name="floor", peer="floor", task="checkpoint", arguments={"files": []})
 
 
@@ -177,25 +150,6 @@ def test_ratios_are_taken_within_rounds():
     assert measured(mine, floor, "x 1") == replace(FIGURE, wall_s=3, cpu_s=6, peak_mib=20, **ratios)
     only = measured([Sample(1.234567, 1, None)], [Sample(1, 1, None)], "")
     assert (only.wall_s, only.ratio_low, only.ratio_high, only.peak_mib) == (1.235, 1.235, 1.235, None)
-
-
-def test_a_line_gives_the_record_back():
-    line = to_line(RECORD)
-    assert from_lines(f"{line}\n\n{line}\n") == [RECORD, RECORD]
-    with pytest.raises(ValueError, match=r"^Cannot read a line of the history: its format is 1, not 2$"):
-        from_line(line.replace('"format": 2', '"format": 1'))
-
-
-def test_the_newest_earlier_run_of_a_scale_counts_or_that_of_a_commit():
-    at = [("2026-01-01", "abc1", "full"), ("2026-02-01", "def2", "full"), ("2026-03-01", "abc3", "full")]
-    at.append(("2026-04-01", "abc4", "small"))
-    runs = [replace(RECORD, run=replace(RUN, date=date, commit=commit, scale=scale)) for date, commit, scale in at]
-    history = [*runs, runs[2]]
-    assert newest_run(history, "full") == [runs[2], runs[2]]
-    assert newest_run(history, "other") == []
-    assert earlier_run(history, "full", before="2026-03-01") == [runs[1]]
-    assert earlier_run(history, "full", before="2026-03-01", commit="abc") == [runs[0]]
-    assert earlier_run(history, "full", before="2026-01-01") == []  # a run is not compared with itself
 
 
 def test_the_history_can_be_read_and_the_page_has_its_newest_figures():
@@ -253,21 +207,3 @@ def test_the_report_names_runs_machines_floors_and_differences():
     )
     assert report([record(BEFORE)], [then]).endswith("\nnothing became slower by more than the noise")
     assert report([then], []) == "Nothing to compare: there is no such earlier run at this scale."
-
-
-def test_a_run_is_a_table_for_each_group():
-    harness = replace(FIGURE, versions="y 2", wall_s=0.05, cpu_s=12.3, peak_mib=None, ratio=1.254)
-    first = replace(RECORD, outcomes={"plain": FIGURE, "harness": harness})
-    second = replace(RECORD, title="b", outcomes={"plain": FIGURE, "Polars": GONE})
-    other = replace(RECORD, group="Plans", title="c", outcomes={"floor": replace(FIGURE, ratio=17.4)})
-    assert bench_page.figures([first, second, other]) == (
-        "Commit `abc`, 2026-11-22, 2 cores, Linux x86_64, Python 3.11.7.\n\n"
-        "### Scans\n\n"
-        "|  | plain | harness | Polars |\n| --- | ---: | ---: | ---: |\n"
-        "| a | **1.00**<br>2.00 s, CPU 4.00 s, 100 MiB | **1.25**<br>50 ms, CPU 12 s |  |\n"
-        "| b | **1.00**<br>2.00 s, CPU 4.00 s, 100 MiB |  | fails |\n\n"
-        "### Plans\n\n"
-        "|  | floor |\n| --- | ---: |\n| c | **17**<br>2.00 s, CPU 4.00 s, 100 MiB |\n\n"
-        "### Versions\n\n- Polars: y 2\n- floor: x 1\n- harness: y 2\n- plain: x 1\n"
-    )
-    assert bench_page.line(RECORD) == "scan/a: plain 1.00 (2.00 s); harness fails: no such file"

@@ -50,17 +50,6 @@ def test_values_stand_on_a_line(value, expected):
     assert value_text("any", value) == expected
 
 
-@pytest.mark.parametrize(
-    ("key", "expected"),
-    [
-        *(("n", "2000000"), ("bytes", "1.9 MiB"), ("added_bytes", "1.9 MiB"), ("bytes_added", "1.9 MiB")),
-        *(("last_updated_ms", "1970-01-01T00:33:20.000Z"), ("max_age_ms", "2000000"), ("kilobytes", "2000000")),
-    ],
-)
-def test_times_and_sizes_are_for_people(key, expected):
-    assert value_text(key, 2_000_000) == expected
-
-
 TEXTS = [
     *("", " ", " a", "a ", "a b", "NULL", "null", '"', '""', "'", ",", "\n", "\r", "a\r\nb", "\t", "\\", "a\\b", "/"),
     *("\0", "a\0b", "\x1b[31m", "\x7f", "\x85", "a\x85", "\xa0a", "\u2003", "a\u3000", "\u200b", "\u202e", "\ufeff"),

@@ -11,7 +11,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from harness.cli import main
-from harness.errors import size_text
 from harness.metadata.model.text_tables import cell_width
 from harness.testing.writing.iceberg.builder import IcebergTable
 
@@ -97,14 +96,3 @@ def test_colours_are_those_of_a_terminal(lake, terminal, capfd, command, painted
         assert "\x1b" not in out
     else:
         assert [text for text in painted if text not in out] == []
-
-
-@pytest.mark.parametrize(
-    ("size", "text"),
-    [
-        *((0, "0 bytes"), (1, "1 byte"), (1023, "1023 bytes"), (1024, "1.0 KiB"), (73_785, "72.1 KiB")),
-        *((1_024_000, "1,000.0 KiB"), (1 << 20, "1.0 MiB"), (5 << 30, "5.0 GiB"), (3000 << 40, "3,000.0 TiB")),
-    ],
-)
-def test_sizes(size, text):
-    assert size_text(size) == text

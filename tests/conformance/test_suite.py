@@ -322,13 +322,6 @@ def test_a_result_is_judged(case, files, outcome, words, suite, tmp_path):
     assert words is None or words in check.message
 
 
-def test_a_class_that_differs_is_noted(suite, tmp_path):
-    twin = expected_rows(suite, f"{_BROKEN}/intact")
-    files = {f"{_BROKEN}/1.json": {"error": "corrupt-data", "message": "why"}, f"{_BROKEN}/intact/1.jsonl": twin}
-    (case,) = judge_results(suite, results(tmp_path, **files), patterns=[_BROKEN]).cases
-    assert case.checks[0].notes == ("refused: corrupt-data: why", "expected missing-file")
-
-
 def test_rows_of_what_harness_alone_refuses_are_no_mistake(tmp_path):
     suite = written(tmp_path / "suite", text=_TEXT)
     given = {"mine/case/1.jsonl": expected_rows(suite, "mine/case"), "mine/case/2.jsonl": "", "mine/case/3.jsonl": ""}

@@ -12,7 +12,6 @@ import harness
 from harness.differ import origins
 from harness.differ.origins import hidden_places, with_origins
 from harness.differ.result import Origin
-from harness.testing.writing.delta.builder import DeltaTable
 from harness.testing.writing.iceberg.builder import IcebergTable
 
 SCHEMA = {"id": "long", "x": "double", "s": "string"}
@@ -90,33 +89,6 @@ def test_both_kinds_of_deletes(table):
     table.commit(add=[e, v])
     (row,) = compared(*both(table))
     assert row.left_origins == (Origin(file=a.path, position=1, hidden_by=(v.path, e.path)),)
-
-
-def test_probes_are_bounded(table, monkeypatch):
-    a = table.write_data(numbered(1, 2))
-    table.append(a)
-    deletes = [table.write_equality_deletes(["id"], [{"id": i}]) for i in (1, 7, 8, 2)]
-    table.commit(add=deletes)
-    plan = opened(table).snapshot().plan()
-    places = [(a.path, 0), (a.path, 1)]
-    assert hidden_places(plan, places) == {places[0]: (deletes[0].path,), places[1]: (deletes[3].path,)}
-    monkeypatch.setattr(origins, "_MOST_PROBES", 2)
-    assert hidden_places(plan, places) == {places[0]: (deletes[0].path,), places[1]: ()}
-
-
-@pytest.mark.parametrize("storage", ["u", "i"])
-def test_a_delta_deletion_vector(tmp_path, storage):
-    t = DeltaTable.create(tmp_path / "t", SCHEMA)
-    f = t.write_data(numbered(1, 2, 3))
-    t.append(f)
-    before = t.version
-    t.delete_rows({f: [1]}, storage=storage)
-    source = opened(t)
-    left, right = source.snapshot(version=before), source.snapshot()
-    (row,) = compared(left, right)
-    (origin,) = row.left_origins
-    assert (origin.file, origin.position) == (left.plan().files.column("path")[0].as_py(), 1)
-    assert origin.hidden_by == (right.plan().position_deletes[0].path,)
 
 
 # -- where a row lies -------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 import duckdb
 import pyarrow as pa
 import pytest
-from comparing import KEYED, PLACED, UNKEYED
+from comparing import PLACED
 
 import harness
 from harness.differ.exact import Difference, DifferingRow
@@ -155,27 +155,6 @@ def test_a_changed_row_counts_once_in_a_file_that_both_sides_read(tmp_path: Path
 
 
 # -- pictures ---------------------------------------------------------------------------------------------------------
-
-
-def test_the_share_of_each_column() -> None:
-    found = replace(
-        KEYED,
-        changed=40,
-        rows=(),
-        by_column=(
-            ColumnDifference(column="region", rows=10),
-            ColumnDifference(column="total", rows=30),
-            ColumnDifference(column="x", rows=0, allowed=3),
-        ),
-    )
-    assert list(where_lines(found)) == [
-        "by column: of 40 changed rows",
-        "  total   " + "█" * 41 + " " * 14 + "  75 %  30 rows",
-        "  region  " + "█" * 13 + " " * 42 + "  25 %  10 rows",
-        "  █ changed",
-    ]
-    alike = replace(UNKEYED, by_column=(ColumnDifference(column="region", rows=1),))
-    assert next(where_lines(alike)) == "by column: of 1 pair of alike rows"
 
 
 @pytest.mark.parametrize("value", ["day=2024-01-01", "x" * 300, "世界" * 90, EVIL])

@@ -145,19 +145,6 @@ def test_the_matrix_has_colours_a_legend_above_and_heads_that_stay(answer):
     assert answer("matrix", body) == {"legend": True, "scrolled": 600, "head": True, "first": True, "colours": 4}
 
 
-def test_the_first_page_has_readers_in_colour_and_room_for_them_on_a_phone(answers):
-    body = """
-      const cells = [...document.querySelectorAll(".matrix td:not(:first-child)")].filter((cell) => cell.textContent);
-      return {
-        colours: new Set(cells.map((cell) => getComputedStyle(cell).backgroundColor)).size,
-        plain: cells.filter((cell) => !cell.className).length,
-        first: Math.max(...[...document.querySelectorAll(".matrix td:first-child")].map((cell) => cell.offsetWidth)),
-      }"""
-    found = answers(("index",), body, 390)["index"]
-    assert (found["colours"], found["plain"]) == (4, 0)
-    assert found["first"] < 390 / 2
-
-
 def test_the_address_of_a_rule_shows_its_heading_below_the_bar(answer):
     body = """
       location.hash = "#iceberg-4.18";

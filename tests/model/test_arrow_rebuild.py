@@ -15,7 +15,6 @@ from harness.engines.spark.arrow_worker import reshaped
 from harness.engines.spark.engine import conform as spark_conform
 from harness.metadata.model.arrow_values import (
     children_of,
-    elements_of,
     nested_type,
     offsets_of,
     with_children,
@@ -116,25 +115,6 @@ def test_unchanged_children_give_the_same_rows_of_every_slice(array: pa.Array, r
 # -- what is put together ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["list", "large list", "fixed-size list", "list view", "list of structs"])
-@pytest.mark.parametrize("make", [pa.list_, pa.large_list], ids=["to list", "to large list"])
-def test_lists_of_every_layout_become_lists(name: str, make: Any) -> None:
-    array, rows = ARRAYS[name]
-    (elements,) = children_of(array)
-    found = with_children(array, [elements], make(elements.type))
-    found.validate(full=True)
-    assert found.type == make(elements.type)
-    assert found.to_pylist() == rows
-
-
-def test_lists_of_entries_become_maps() -> None:
-    entry = pa.struct([("k", pa.string()), ("v", pa.int64())])
-    lists = pa.array([[{"k": "-", "v": 0}], None, [{"k": "a", "v": 1}], []], pa.large_list(entry))[1:]
-    found = with_children(lists, children_of(elements_of(lists)), pa.map_(pa.string(), pa.int64()))
-    found.validate(full=True)
-    assert found.to_pylist() == [None, [("a", 1)], []]
-
-
 def test_required_fields_of_null_structs_hold_nulls() -> None:
     type_ = pa.struct([pa.field("a", pa.int64(), nullable=False), pa.field("l", pa.list_(pa.int64()))])
     found = with_children(STRUCTS, children_of(STRUCTS), type_)
@@ -192,29 +172,3 @@ def test_what_no_row_shows_need_not_fit(caller: Callable[..., pa.Array], name: s
         found.validate(full=True)
         assert found.type == NARROW[name]
         assert found.to_pylist() == rows[start:]
-
-
-# -- arrays without rows, which by Arrow's format need no offsets ------------------------------------------------------
-
-BEHIND = pa.py_buffer(b"\xff" * 64)
-NO_OFFSETS = BEHIND.slice(0, 0)
-"""What lies behind it is -1 as an offset."""
-STRINGS = pa.array([], pa.string())
-ENTRIES = pa.array([], pa.struct([pa.field("key", pa.string(), nullable=False), pa.field("value", pa.int64())]))
-LIST = pa.Array.from_buffers(pa.list_(pa.string()), 0, [None, NO_OFFSETS], children=[STRINGS])
-MAP = pa.Array.from_buffers(pa.map_(pa.string(), pa.int64()), 0, [None, NO_OFFSETS], children=[ENTRIES])
-
-
-def inside(array: pa.Array) -> pa.Array:
-    """One list without entries, of such arrays."""
-    return pa.Array.from_buffers(pa.list_(array.type), 1, [None, pa.py_buffer(b"\0" * 8)], children=[array])
-
-
-@pytest.mark.parametrize("conform", [duckdb_conform, spark_conform], ids=["duckdb", "spark"])
-@pytest.mark.parametrize(
-    ("array", "wanted"), [(LIST, pa.list_(pa.binary())), (MAP, pa.map_(pa.string(), pa.int32()))], ids=["list", "map"]
-)
-def test_results_of_engines_take_other_types(conform: Callable[..., Any], array: pa.Array, wanted: pa.DataType) -> None:
-    rows = conform(pa.table({"v": inside(array)}), pa.schema({"v": pa.list_(wanted)}))
-    assert rows.column("v").to_pylist() == [[]]
-    assert rows.column("v").chunk(0).values.offsets.to_pylist() == [0]

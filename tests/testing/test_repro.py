@@ -6,10 +6,9 @@ from bisect import bisect_left
 
 import pytest
 from drawn.agreement import Disagreement, assert_agrees, made
-from drawn.models.model import model_of
 from drawn.reads import Read
 from drawn.repro import reproducing
-from drawn.strategies import DrawnHistory, histories
+from drawn.strategies import histories
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from harness.metadata.iceberg import delete_scope
@@ -66,31 +65,3 @@ def only_repro(place, built, expected):
     (directory,) = place.iterdir()
     assert verdicts(directory, built) == expected
     return directory
-
-
-_FILE = {"data": "a", "rows": [[17, "secret", 0.5], [-9, "secret", -0.0], [None, "secret", 2.5]]}
-_DELETE = {"equality-deletes": ["id"], "rows": [[17], [None]], "label": "d", "spec-id": 0, "partition": {"p": "se"}}
-
-
-def drawn_history(format_, table, *operations) -> DrawnHistory:
-    model = model_of(format_, table)
-    for operation in operations:
-        model.apply(operation)
-    return DrawnHistory(format=format_, table=table, operations=operations, model=model)
-
-
-SECRETS = drawn_history(
-    "iceberg",
-    {"schema": {"id": "long", "name": "string", "n": "double"}, "partition-spec": [["name", "truncate[2]", "p"]]},
-    {"append": {"files": [_FILE], "as": "s1"}},
-    {"commit": {"add": [_DELETE], "as": "s2"}},
-)
-
-
-def test_a_difference_that_needs_its_values_leaves_no_table(tmp_path, monkeypatch) -> None:
-    found = Disagreement("rows differ", drawn=SECRETS, engine="duckdb", shape=Read())
-    with pytest.raises(Disagreement), reproducing(tmp_path):
-        raise found
-    (directory,) = tmp_path.iterdir()
-    assert [f.name for f in directory.iterdir()] == ["README.md"]
-    assert "--harness-repro-values" in (directory / "README.md").read_text()

@@ -21,13 +21,10 @@ from harness.metadata.model.schema import (
 )
 from harness.testing.scenarios import loading
 from harness.testing.scenarios.building import build
-from harness.testing.scenarios.evidence import evidence_of
-from harness.testing.scenarios.features import missing_features
-from harness.testing.scenarios.loading import find, load, parse
+from harness.testing.scenarios.loading import load, parse
 from harness.testing.scenarios.model import ExpectedError, ResolvedExpectation, ResolvedSelector
-from harness.testing.scenarios.values import expanded, scenario_value, stored_value
+from harness.testing.scenarios.values import expanded, stored_value
 from harness.testing.scenarios.verifying import verify
-from harness.testing.writing.iceberg.types import parse_type
 
 _TEXT = """
 title: A position delete
@@ -123,41 +120,12 @@ def test_errors_name_step_and_key(old, new, words, tmp_path):
         build(scenario, tmp_path)
 
 
-def test_find_takes_patterns_and_knows_where_the_files_are():
-    names = [scenario.name for scenario in find("iceberg/deletes/null*")]
-    assert "iceberg/deletes/null-keys" in names
-    assert names == sorted(names)
-    with pytest.raises(RequestError, match="No scenario matches 'nothing'"):
-        find("nothing")
-
-
 def test_load_names_a_missing_file(tmp_path):
     with pytest.raises(RequestError, match="Cannot read the scenario"):
         load(tmp_path / "none.yaml")
 
 
 # -- values and rows --------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("text", "value", "stored"),
-    [
-        *(("date", "1969-12-31", -1), ("date", 5_000_000, 5_000_000), ("time", "00:00:01.5", 1_500_000)),
-        ("timestamp", "1970-01-01 00:00:00.000001", 1),
-        ("timestamptz", "1970-01-01T02:00:00+02:00", 0),
-        ("timestamptz", "1969-12-31 23:59:59.999999Z", -1),
-        ("timestamp_ns", "1970-01-01 00:00:00.000000001", 1),
-        ("double", 1, 1.0),
-        ("fixed[2]", "00ff", b"\x00\xff"),
-        ("uuid", "00000000-0000-0000-0000-000000000001", bytes(15) + b"\x01"),
-        ("map<string, int>", {"a": 1}, [("a", 1)]),
-        ("list<date>", ["1970-01-02", None], [1, None]),
-    ],
-)
-def test_values_are_stored(text, value, stored):
-    type_ = parse_type(text)[0]
-    assert stored_value(type_, value) == stored
-    assert stored_value(type_, scenario_value(type_, stored)) == stored
 
 
 @pytest.mark.parametrize(
@@ -234,11 +202,6 @@ def _raises(error):
 def test_the_fault_of_a_read(expectation, read, fault):
     found = verify(expectation, read)
     assert found is None if fault is None else fault in found
-
-
-def test_a_feature_that_does_not_occur_is_found_out(tmp_path):
-    built = build(_changed("features: [position-delete]", "features: [v2, position-delete, tag, v3]"), tmp_path)
-    assert missing_features(evidence_of(built)) == ("tag", "v3")
 
 
 def test_an_iceberg_table_has_no_catalogs_answer(tmp_path):
