@@ -23,15 +23,13 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-import bench_comparing
-import bench_page
+import bench_reports
 from bench_contenders import SCRIPTS, ContenderFailed, Interpreters
 from bench_figures import ON_SPARK, figures, is_large, planning, spark_figures
-from bench_made import Made, made
+from bench_made import FULL, SMALL, Made, Scale, made
 from bench_planned import planned
 from bench_records import Failed, Record, Run, earlier_run, from_lines, newest_run, to_line
 from bench_rounds import Figure, measure
-from bench_scales import FULL, SMALL, Scale
 from bench_scanned import scanned
 from bench_small import many, small
 
@@ -60,7 +58,7 @@ def main(words: Sequence[str] | None = None) -> int:
         whole = scale == FULL and not arguments.only and not arguments.alone
         _keep(now, HISTORY if whole else OTHERS)
         if whole:
-            bench_page.write(PAGE, bench_page.figures(now))
+            bench_reports.write(PAGE, bench_reports.figures(now))
     failing = [f"{record.figure}: {name}: {reason}" for record in now for name, reason in _failures(record)]
     for text in failing:
         print(text)
@@ -68,8 +66,8 @@ def main(words: Sequence[str] | None = None) -> int:
         return int(bool(failing))
     then = earlier_run(before, scale.name, before=now[0].run.date, commit=arguments.compare) if now else []
     then = [record for record in then if _asked(record.figure, arguments, scale)]
-    print(bench_comparing.report(now, then))
-    return int(bool(failing) or any(difference.bad for difference in bench_comparing.differences(now, then)))
+    print(bench_reports.report(now, then))
+    return int(bool(failing) or any(difference.bad for difference in bench_reports.differences(now, then)))
 
 
 def _arguments(words: Sequence[str] | None) -> argparse.Namespace:
@@ -107,7 +105,7 @@ def _measured(arguments: argparse.Namespace, scale: Scale) -> list[Record]:
             except ContenderFailed as error:
                 sys.exit(str(error))
             record = Record(run=run, group=figure.group, figure=figure.figure, title=figure.title, outcomes=outcomes)
-            print(bench_page.line(record), flush=True)
+            print(bench_reports.line(record), flush=True)
             found.append(record)
     return found
 
@@ -150,7 +148,7 @@ def _keep(records: Sequence[Record], history: Path) -> None:
 def _failures(record: Record) -> Iterator[tuple[str, str]]:
     """The project's own failures; a peer's are in the record."""
     for name, outcome in record.outcomes.items():
-        if name.startswith(bench_comparing.OURS) and isinstance(outcome, Failed):
+        if name.startswith(bench_reports.OURS) and isinstance(outcome, Failed):
             yield name, outcome.reason
 
 

@@ -6,10 +6,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from bench_contenders import Contender
-from bench_made import Made
+from bench_made import Made, Scale
 from bench_planned import DAY, ROWS, date_of
 from bench_rounds import Figure
-from bench_scales import Scale
 from bench_scanned import RANGE
 
 SUMS = "count(*), sum(k), sum(id)"

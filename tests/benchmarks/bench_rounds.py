@@ -9,8 +9,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from bench_contenders import Contender, ContenderFailed, FreshProcesses, Interpreters, ReaderProcess, versions
+from bench_made import Scale
 from bench_records import Failed, Outcome, Sample, measured
-from bench_scales import Scale
 
 _LEAST = 2
 _MORE = 5

@@ -13,8 +13,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 import pyarrow as pa
-from bench_made import Made, linked, linked_delta
-from bench_scales import Scale
+from bench_made import Made, Scale, linked, linked_delta
 
 from harness.testing.writing.delta.builder import DeltaTable
 from harness.testing.writing.iceberg.builder import IcebergTable

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from bench_made import Made, linked_delta
-from bench_scales import Scale
+from bench_made import Made, Scale, linked_delta
 
 from harness.testing.writing.delta.builder import DeltaTable
 from harness.testing.writing.iceberg.builder import IcebergTable

@@ -8,13 +8,12 @@ from dataclasses import replace
 from typing import ClassVar
 
 import bench
-import bench_page
+import bench_reports
 import bench_rounds
 import pytest
-from bench_comparing import differences, report
 from bench_contenders import Contender, ContenderFailed, FreshProcesses, Interpreters, ReaderProcess
 from bench_figures import figures, spark_figures
-from bench_made import made
+from bench_made import FULL, SMALL, made
 from bench_records import (
     Failed,
     Measured,
@@ -26,7 +25,7 @@ from bench_records import (
     newest_run,
     to_line,
 )
-from bench_scales import FULL, SMALL
+from bench_reports import differences, report
 
 RUN = Run(date="2026-11-22T20:00:00+00:00", commit="abc", scale="full", cores=2, system="Linux x86_64", python="3.11.7")
 FIGURE = Measured(
@@ -157,7 +156,7 @@ def test_the_history_can_be_read_and_the_page_has_its_newest_figures():
     records = from_lines(lines)
     assert [to_line(record) for record in records] == lines.splitlines()
     page = bench.PAGE.read_text("utf-8")
-    assert bench_page.put(page, bench_page.figures(newest_run(records, FULL.name))) == page
+    assert bench_reports.put(page, bench_reports.figures(newest_run(records, FULL.name))) == page
 
 
 # -- what became slower ------------------------------------------------------------------------------------------------
