@@ -51,39 +51,39 @@ def test_a_query_in_a_worker(table, capfd):
     assert len(err.splitlines()) == 1
 
 
+TAIL = "--outside=warn --prune=all --untrusted --"
+
+
 @pytest.mark.parametrize(
     ("command", "words", "directories"),
     [
-        ("info {t} --untrusted", "info --format=text --outside=warn --prune=all --untrusted -- {t}", ("{t}",)),
+        ("info {t} --untrusted", f"info --format=text {TAIL} {{t}}", ["{t}"]),
         (
             "plan {t} --untrusted --where=id>1 --columns id --path-map /x={t}/y",
-            "plan --where=id>1 --columns=id --format=text --path-map=/x={t}/y --outside=warn --prune=all "
-            "--untrusted -- {t}",
-            ("{t}", "{t}/y"),
+            f"plan --where=id>1 --columns=id --format=text --path-map=/x={{t}}/y {TAIL} {{t}}",
+            ["{t}", "{t}/y"],
         ),
         (
             "diff --untrusted {t} {t}/o --engines duckdb --at 1 --at 2 --max-rows 0",
-            "diff --at=1 --at=2 --engines=duckdb --format=text --max-rows=0 --dialect=duckdb --outside=warn "
-            "--prune=all --untrusted -- {t} {t}/o",
-            ("{t}", "{t}/o"),
+            f"diff --at=1 --at=2 --engines=duckdb --format=text --max-rows=0 --dialect=duckdb {TAIL} {{t}} {{t}}/o",
+            ["{t}", "{t}/o"],
         ),
         (
             "diff --untrusted {t} --against-itself",
-            "diff --format=text --against-itself --max-rows=100 --dialect=duckdb --outside=warn --prune=all "
-            "--untrusted -- {t}",
-            ("{t}",),
+            f"diff --format=text --against-itself --max-rows=100 --dialect=duckdb {TAIL} {{t}}",
+            ["{t}"],
         ),
         (
             "sql --untrusted --table a={t} --allow-root {t}/r -- --x",
-            "sql --table=a={t} --format=text --max-rows=40 --dialect=duckdb --engine=duckdb --allow-root={t}/r "
-            "--outside=warn --prune=all --untrusted -- --x",
-            ("{t}", "{t}/r"),
+            "sql --table=a={t} --format=text --max-rows=40 --dialect=duckdb --engine=duckdb "
+            f"--allow-root={{t}}/r {TAIL} --x",
+            ["{t}", "{t}/r"],
         ),
         (
             "scenarios run --untrusted {t}/s.yaml --skips {t}/skips --strict",
-            "scenarios run --engines=duckdb,oracle --skips={t}/skips "
-            "--format=text --time-limit=60.0 --strict --untrusted -- {t}/s.yaml",
-            ("{t}/skips", "{t}/s.yaml"),
+            "scenarios run --engines=duckdb,oracle --skips={t}/skips --format=text --time-limit=60.0 --strict "
+            "--untrusted -- {t}/s.yaml",
+            ["{t}/skips", "{t}/s.yaml"],
         ),
     ],
 )

@@ -22,65 +22,45 @@ def counts(entry: dict[str, Any]) -> tuple[int | None, ...]:
     return tuple(entry[name] for name in COUNTS)
 
 
-# Totals of records, data files, bytes, position and equality deletes, as Apache Iceberg writes all of them.
-def totals(records: int, files: int, size: int, positions: int = 0, equality: int = 0) -> dict[str, str]:
-    names = ("records", "data-files", "files-size", "position-deletes", "equality-deletes")
-    return {f"total-{n}": str(v) for n, v in zip(names, (records, files, size, positions, equality), strict=True)}
-
-
-APPENDED = {"added-data-files": "2", "added-records": "9", "added-files-size": "800"}
-
+APPENDED = "added-data-files=2 added-records=9 added-files-size=800"
+TOTALS = ("records", "data-files", "files-size", "position-deletes", "equality-deletes")
+COMPACTED = (
+    "added-data-files=1 deleted-data-files=2 added-records=5 deleted-records=9 added-files-size=300 "
+    "removed-files-size=850 removed-position-deletes=4"
+)
 SUMMARIES = {
-    "an append, which removes nothing": [("append", APPENDED, (9, 0, 2, 0, 800, 0))],
+    "an append, which removes nothing": [("append", APPENDED, (), (9, 0, 2, 0, 800, 0))],
     "deletes of positions; then they are compacted": [
-        ("append", APPENDED | totals(9, 2, 800), (9, 0, 2, 0, 800, 0)),
-        (
-            "delete",
-            {"added-delete-files": "1", "added-position-deletes": "4", "added-files-size": "50"}
-            | totals(9, 2, 850, positions=4),
-            (0, 4, 0, 0, 50, 0),
-        ),
-        (
-            "replace",
-            {"added-data-files": "1", "deleted-data-files": "2", "added-records": "5", "deleted-records": "9"}
-            | {"added-files-size": "300", "removed-files-size": "850", "removed-position-deletes": "4"}
-            | totals(5, 1, 300),
-            (5, 5, 1, 2, 300, 850),
-        ),
+        ("append", APPENDED, (9, 2, 800, 0, 0), (9, 0, 2, 0, 800, 0)),
+        ("delete", "added-position-deletes=4 added-files-size=50", (9, 2, 850, 4, 0), (0, 4, 0, 0, 50, 0)),
+        ("replace", COMPACTED, (5, 1, 300, 0, 0), (5, 5, 1, 2, 300, 850)),
     ],
     "rows that equality deletes hit, which nobody counts": [
-        ("append", APPENDED | totals(9, 2, 800), (9, 0, 2, 0, 800, 0)),
-        ("delete", {"added-equality-deletes": "1"} | totals(9, 2, 830, equality=1), (0, None, 0, 0, None, None)),
+        ("append", APPENDED, (9, 2, 800, 0, 0), (9, 0, 2, 0, 800, 0)),
+        ("delete", "added-equality-deletes=1", (9, 2, 830, 0, 1), (0, None, 0, 0, None, None)),
     ],
     "counts that only the totals tell": [
-        ("append", totals(9, 2, 800), (9, 0, 2, 0, 800, 0)),
-        (
-            "overwrite",
-            {"deleted-records": "9", "removed-files-size": "800"} | totals(7, 1, 500),
-            (7, 9, None, None, 500, 800),
-        ),
-        ("delete", {"deleted-data-files": "1"} | totals(0, 0, 0), (0, 7, 0, 1, None, None)),
+        ("append", "", (9, 2, 800, 0, 0), (9, 0, 2, 0, 800, 0)),
+        ("overwrite", "deleted-records=9 removed-files-size=800", (7, 1, 500, 0, 0), (7, 9, None, None, 500, 800)),
+        ("delete", "deleted-data-files=1", (0, 0, 0, 0, 0), (0, 7, 0, 1, None, None)),
     ],
     "no totals, but counts of delete files": [
-        ("append", APPENDED, (9, 0, 2, 0, 800, 0)),
-        (
-            "delete",
-            {"added-delete-files": "1", "added-position-deletes": "4", "added-files-size": "5"},
-            (0, 4, 0, 0, 5, 0),
-        ),
-        ("delete", {"added-delete-files": "1", "added-equality-deletes": "1"}, (0, None, 0, 0, 0, 0)),
+        ("append", APPENDED, (), (9, 0, 2, 0, 800, 0)),
+        ("delete", "added-delete-files=1 added-position-deletes=4 added-files-size=5", (), (0, 4, 0, 0, 5, 0)),
+        ("delete", "added-delete-files=1 added-equality-deletes=1", (), (0, None, 0, 0, 0, 0)),
     ],
     "no totals": [
-        ("append", APPENDED, (9, 0, 2, 0, 800, 0)),
-        ("delete", {"added-position-deletes": "4"}, (0, None, 0, None, None, None)),
-        ("overwrite", {}, (None,) * 6),
+        ("append", APPENDED, (), (9, 0, 2, 0, 800, 0)),
+        ("delete", "added-position-deletes=4", (), (0, None, 0, None, None, None)),
+        ("overwrite", "", (), (None,) * 6),
     ],
     "numbers that are none, and totals that contradict": [
-        ("append", {"added-records": "many", "added-data-files": "-1"}, (None, 0, None, 0, None, 0)),
-        ("overwrite", {"added-records": "1"} | totals(5, 1, 1), (1, None, None, None, None, None)),
-        ("overwrite", {"added-records": "1"} | totals(9, 1, 1), (1, None, None, None, None, None)),
+        ("append", "added-records=many added-data-files=-1", (), (None, 0, None, 0, None, 0)),
+        ("overwrite", "added-records=1", (5, 1, 1, 0, 0), (1, None, None, None, None, None)),
+        ("overwrite", "added-records=1", (9, 1, 1, 0, 0), (1, None, None, None, None, None)),
     ],
 }
+"""Chains of an operation, its summary, the totals after it where a writer told them, and the counts."""
 
 
 @pytest.mark.parametrize("chain", SUMMARIES.values(), ids=SUMMARIES)
@@ -90,8 +70,9 @@ def test_the_summaries_of_iceberg(chain: list[Any], tmp_path: Path) -> None:
         table.append()
 
     def write(document: dict[str, Any]) -> None:
-        for snapshot, (operation, summary, _) in zip(document["snapshots"], chain, strict=True):
-            snapshot["summary"] = {"operation": operation, **summary}
+        for snapshot, (operation, said, totals, _) in zip(document["snapshots"], chain, strict=True):
+            told = {f"total-{name}": str(total) for name, total in zip(TOTALS, totals, strict=False)}
+            snapshot["summary"] = {"operation": operation, **dict(pair.split("=") for pair in said.split()), **told}
 
     table.edit_metadata(write)
     found = history(harness.open_table(table.location).source)
