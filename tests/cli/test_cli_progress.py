@@ -21,21 +21,11 @@ from harness.cli import main, terminal
 from harness.engines.duckdb import instance
 from harness.errors import warn
 from harness.storage import threads
-from harness.storage.clients import Traffic
 from harness.storage.threads import Phase
 from harness.testing.writing.delta.builder import DeltaTable
 
 ROWS = 60_000
 """More than a comparison fetches, so that sides are hashed."""
-
-
-@pytest.fixture
-def traffic(monkeypatch: pytest.MonkeyPatch) -> Traffic:
-    """That of a process which has read something before."""
-    made = Traffic(clock=lambda: 0.0)
-    made.add(1_000_000)
-    monkeypatch.setattr(terminal, "TRAFFIC", made)
-    return made
 
 
 @pytest.fixture(autouse=True)
@@ -246,28 +236,6 @@ def test_a_line_says_as_much_as_fits(
         shown.now = 10.0
         redraw()
         assert shown.lines()[-1] == words
-
-
-@pytest.mark.parametrize(
-    ("sizes", "repeated", "words"),
-    [
-        ([], 0, "reading t"),  # what came before says nothing
-        ([500_000], 0, "reading t (1.4 MiB of stores in 2 requests)"),
-        ([], 1, "reading t (976.6 KiB of stores in 1 request, 1 asked again)"),
-        ([200_000, 0], 2, "reading t (1.1 MiB of stores in 3 requests, 2 asked again)"),
-    ],
-)
-def test_a_line_says_the_traffic_with_stores(
-    traffic: Traffic, monkeypatch: pytest.MonkeyPatch, shown: Terminal, sizes: list[int], repeated: int, words: str
-) -> None:
-    monkeypatch.setattr(sys, "stderr", shown)  # here: pytest sets its own before each test's body
-    terminal.begin()
-    with terminal.progress("reading t"):
-        for size in sizes:
-            traffic.add(size)
-        for _ in range(repeated):
-            traffic.repeat()
-    assert shown.lines()[-1] == words
 
 
 def test_an_interrupted_command_leaves_no_line(shown: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:

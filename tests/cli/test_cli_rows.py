@@ -20,7 +20,6 @@ from harness.cli.query import run
 from harness.cli.writers import QueryRows, RowFormat, csv_quotes, text_lines, write_rows
 from harness.errors import EngineError, RequestError
 from harness.metadata.filters import sqltext
-from harness.metadata.model.text_tables import value_text
 
 UTC = datetime.UTC
 
@@ -36,18 +35,6 @@ UTC = datetime.UTC
 )
 def test_python_values_become_json(value, expected):
     assert repr(plain(value)) == repr(expected)
-
-
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [
-        *((None, "-"), ("x\x1b", "x\\x1b"), (1, "1"), (True, "true"), (0.5, "0.5"), ([], "-"), ({}, "-")),
-        ({"a": ["ä", None], "b": {}}, "a=ä, -, b=-"),
-        ([["a"], 1], '[["a"],1]'),
-    ],
-)
-def test_values_stand_on_a_line(value, expected):
-    assert value_text("any", value) == expected
 
 
 TEXTS = [
@@ -299,13 +286,6 @@ def test_jsonl_refuses_two_columns_of_one_name():
     assert str(caught.value) == (
         "Cannot write rows as jsonl: more than one column is named 'a'; rename it with AS [Request; field a]"
     )
-
-
-def test_a_parquet_dictionary_does_not_hold_all_values_of_a_column():
-    rows = 60_000  # 8 bytes each: a dictionary of them would take 480,000, and the places in it another 120,000
-    content = packed(pa.table({"n": range(rows)}), RowFormat.PARQUET)
-    column = pq.ParquetFile(io.BytesIO(content)).metadata.row_group(0).column(0)
-    assert column.total_uncompressed_size < 8 * rows * 1.1
 
 
 def test_parquet_refuses_what_it_cannot_hold():

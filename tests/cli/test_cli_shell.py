@@ -151,17 +151,6 @@ def test_shells_of_the_system_are_told_how_a_command_may_go_on(asked, expected, 
     assert capsys.readouterr().out == expected
 
 
-def test_the_chosen_namespace_and_locations(shell, lake, monkeypatch):
-    text = "USE sales;\n.tables\nFROM orders LIMIT 0;\nSHOW TABLES;\n"
-    assert shell(text) == (
-        0,
-        "orders\n    id  note\nbigint  varchar\n------  -------\nname\nvarchar\n-------\norders\n",
-        "",
-    )
-    monkeypatch.setattr("harness.metadata.catalogs.resolving.configured", dict)
-    assert shell(f".mode csv\nSELECT id FROM '{lake}/days';", "--max-rows", "all") == (0, "id\n7\n", "")
-
-
 def test_a_shell_is_never_untrusted(shell, lake):
     code, out, err = shell("SELECT 1;", lake, "--untrusted")
     assert (code, out) == (2, "")

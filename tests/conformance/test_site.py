@@ -37,16 +37,6 @@ def test_every_link_leads_to_a_page_and_a_place_on_it(site):
                 assert f'id="{place}"' in target.read_text("utf-8"), (page, link)
 
 
-def test_a_scenario_has_each_answer_as_a_difference_and_the_command(site):
-    page = (site / "scenarios/iceberg/deletes/own-commit.html").read_text("utf-8")
-    answer = page[page.index('id="bad"') :]
-    assert "read, not expected" not in answer
-    row = re.search(r'<tr class="left">.*?</tr>', answer)[0]
-    assert "expected, not read" in row
-    assert '<td class="left">1</td><td class="left">&#x27;&lt;img src=x&gt;&#x27;</td>' in row
-    assert "again: <code>harness scenarios run iceberg/deletes/own-commit --engines" in answer
-
-
 def test_two_runs_are_compared_by_reader(site):
     page = (site / "compare.html").read_text("utf-8")
     assert "1.9 → 2.0 &lt;b&gt;" in page

@@ -331,17 +331,6 @@ def test_rows_of_what_harness_alone_refuses_are_no_mistake(tmp_path):
     assert (score.right, score.silent, score.refused, score.policies) == (1, 0, 0, 1)
 
 
-@pytest.mark.parametrize(("filters", "of_all"), [(True, 100 * 1 / 3), (False, 100 * 1 / 2)])
-def test_a_program_that_takes_no_filters_declines_once(filters, of_all, tmp_path):
-    reads = "[{rows: [[1]]}, {where: id > 0, rows: [[1]]}, {where: id < 0, rows: []}]"
-    text = "title: A\nformat: iceberg\nclauses: []\ntable: {schema: {id: long}}\n"
-    text += f"history: [{{append: [{{data: a, rows: [[1]]}}]}}]\nexpect: {reads}\n"
-    suite = written(tmp_path / "suite", text=text)
-    told = {"reader.json": {"name": "mine", "version": "1", "filters": filters}, "mine/case/1.jsonl": '{"id": 1}'}
-    run = judge_results(suite, results(tmp_path / "results", **told))
-    assert run.score(run.engines[0]).of_all == pytest.approx(of_all)
-
-
 def test_right_results_are_right_and_empty_ones_are_not(suite, tmp_path, capfd):
     index = json.loads((suite / "suite.json").read_text("utf-8"))
     for entry in index["cases"]:

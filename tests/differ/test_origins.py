@@ -94,17 +94,6 @@ def test_both_kinds_of_deletes(table):
 # -- where a row lies -------------------------------------------------------------------------------------------------
 
 
-def test_a_row_that_is_read_though_it_is_deleted(table):
-    """Both sides are one snapshot, and the engine on the right ignores a delete."""
-    a = table.write_data(numbered(1, 2))
-    table.append(a)
-    d = table.write_position_deletes([(a, 0)])
-    table.commit(add=[d])
-    now = opened(table).snapshot()
-    (row,) = compared(now, now, rows=(None, pa.Table.from_pylist(numbered(1, 2))))
-    assert row.right_origins == (Origin(file=a.path, position=0, hidden_by=(d.path,)),)
-
-
 def test_a_wrong_value_has_an_origin_by_key_only(table):
     a = table.write_data(numbered(1, 2))
     table.append(a)
@@ -164,21 +153,6 @@ def test_values_of_all_kinds_find_their_rows(tmp_path):
     found = compared(now, now, columns=tuple(schema), rows=(None, now.to_arrow().slice(0, 0)))
     assert [row.left[0] for row in found] == ["1", "1", "2"]
     assert [row.left_origins[0].position for row in found] == [1, 0, 2]
-
-
-def test_a_side_that_is_no_table_has_no_origins(table):
-    a = table.write_data(numbered(1, 2))
-    table.append(a)
-    now = opened(table).snapshot()
-    left, right = now.to_arrow(), pa.Table.from_pylist(numbered(3))
-    difference = difference_of(left, right, ["id"], max_rows=9)
-    rows, _ = with_origins(difference, (left, right), ["id"], (now.plan(), None))
-    assert [(r.left_origins, r.right_origins) for r in rows] == [
-        ((Origin(file=a.path, position=0),), ()),
-        ((Origin(file=a.path, position=1),), ()),
-        ((), ()),
-    ]
-    assert with_origins(difference, (left, right), ["id"], (None, None)) == (difference.rows, None)
 
 
 def test_too_many_alike_rows_have_no_origins(table, monkeypatch):

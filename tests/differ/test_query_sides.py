@@ -13,7 +13,6 @@ import pytest
 import harness
 from harness.differ.opening import Query
 from harness.differ.query_batch import QueryRun
-from harness.differ.relaxations import Measure
 from harness.differ.result import BatchOutcome, QueryFile
 from harness.testing.writing.iceberg.builder import IcebergTable
 
@@ -72,29 +71,9 @@ def test_allowances(table, query: str, first: float, equal: bool, keys: tuple[st
         assert "tolerance of v: 16 ulps, because an average" in found.to_text()
 
 
-def test_a_renamed_column_has_its_allowance(table) -> None:
-    other = groups(moved(1.5, 1), 5.0).rename_columns(["g", "w"])
-    for sides, rename in (
-        ((harness.Query(AVERAGES, {"t": table}), other), {"v": "w"}),
-        ((other, harness.Query(AVERAGES, {"t": table})), {"w": "v"}),
-    ):
-        found = harness.compare(*sides, relaxations=harness.Relaxations(rename=rename))
-        assert (found.equal, found.allowed) == (True, 1)
-
-
 def test_a_location_and_an_engine_of_its_own(table) -> None:
     query = harness.Query("SELECT count(*) AS n FROM t", {"t": table.location})
     assert harness.compare((query, "duckdb"), query).equal
-
-
-def test_given_allowances_need_no_keys(table) -> None:
-    tolerance = harness.Tolerance(Decimal("0.1"), Measure.ABSOLUTE)
-    rows = pa.table({"v": [1.0, 2.0, 3.0]})
-    near = pa.table({"v": [3.05, 1.0, 2.0]})
-    assert harness.compare(rows, near, allowances={"v": tolerance}).equal
-    assert not harness.compare(rows, near).equal
-    with pytest.raises(harness.RequestError, match="'w'"):
-        harness.compare(rows, near, allowances={"w": tolerance})
 
 
 @pytest.mark.harness_spark

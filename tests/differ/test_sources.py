@@ -87,15 +87,6 @@ def test_a_source_is_compared_by_value(name: str, few: int) -> None:
 
 
 @pytest.mark.usefixtures("here")
-def test_what_types_let_pass_is_said_and_can_be_forbidden() -> None:
-    name = made("duckdb:old.duckdb#s.orders")
-    kinds = {each.column: each.rule for each in compare(name, ROWS).schema}
-    expected = {"id": "integer widths", "total": "decimal scale", "at": "timestamp zone", "share": "float widths"}
-    assert kinds == expected
-    assert not compare(name, ROWS, relaxations=Relaxations(types=frozenset())).equal
-
-
-@pytest.mark.usefixtures("here")
 @pytest.mark.parametrize(
     ("line", "column"),
     [

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
 import pytest
 
 import harness
 from harness.errors import CorruptFileError
-from harness.metadata.model.drawing import Bar, Kind, as_svg, section
-from harness.metadata.model.text_tables import cell_width
+from harness.metadata.model.drawing import Bar, Kind
 from harness.metadata.tables.history import COUNTS, drawn, history
 from harness.testing.writing.delta.builder import DeltaTable
 from harness.testing.writing.iceberg.builder import IcebergTable
@@ -243,29 +241,3 @@ def test_a_schema_that_nobody_can_read_is_no_change(tmp_path):
     t.set_configuration({"a": None})
     entries = history(harness.open_table(str(t.directory)).source)
     assert [entry["schema_changes"] for entry in entries] == [[], [], []]
-
-
-def entries_of(number: int, **more) -> list[dict]:
-    """As many versions, the newest first; version n adds n rows in two files, and each third removes a row."""
-    counts = {"files_added": 2, "files_removed": 0, "bytes_added": 0, "bytes_removed": 0, "schema_changes": []}
-    return [
-        {"id": n, "timestamp_ms": n * 60_000, "operation": "<script>", "rows_added": n, "rows_removed": int(n % 3 == 0)}
-        | counts
-        | more
-        for n in reversed(range(number))
-    ]
-
-
-@pytest.mark.parametrize(("number", "bars"), [(1, 1), (12, 12), (30, 12), (10_000, 12)])
-def test_the_newest_are_drawn_and_the_rest_is_one_bar(number, bars):
-    picture = drawn(entries_of(number), 12)
-    assert len(picture.bars) == bars
-    assert sum(dict(each.parts)[Kind.ADDED] for each in picture.bars) == sum(range(number))
-    assert sum(dict(each.parts)[Kind.REMOVED] for each in picture.bars) == (number + 2) // 3
-    if number > bars:
-        assert picture.bars[-1].label == f"{number - 11:,} earlier"
-    for width in (80, 200):
-        assert max(map(cell_width, section(picture, width))) <= width
-    svg = as_svg(picture)
-    assert len(ElementTree.fromstring(svg).findall("{*}g")) == bars
-    assert "<script" not in svg

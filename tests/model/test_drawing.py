@@ -52,13 +52,6 @@ def test_bars_are_drawn_on_one_scale(in_ascii, expected):
     assert list(as_text(picture, 33, in_ascii=in_ascii)) == expected
 
 
-def test_a_long_rest_leaves_the_others_their_length():
-    rest = bar("9,998 more", (Kind.READ, 900), (Kind.SKIPPED, 100), is_rest=True)
-    lines = list(as_text(drawn(bar("a", (Kind.READ, 10)), bar("b", (Kind.READ, 5)), rest), 44))
-    assert [line.count("█") for line in lines] == [16, 8, 14, 1]  # the legend is the last
-    assert lines[2].endswith("█░░    not to scale")
-
-
 @pytest.mark.parametrize("width", [60, 80, 200])
 @pytest.mark.parametrize("label", ["day=2024-01-01", "x" * 300, "世界" * 90, EVIL])
 def test_no_line_is_wider_than_its_place(label, width):

@@ -38,13 +38,6 @@ def check(name: str, engine: str) -> None:
         assert said(wanted["columns"], rows) == said(wanted["columns"], wanted["rows"]), f"{name} at {wanted}"
 
 
-def test_the_tables_are_there() -> None:
-    iceberg = {"avro-and-orc", "branches", "deletion-vectors", "equality-deletes", "evolution", "position-deletes"}
-    checkpoints = {"v2-checkpoint-json", "v2-checkpoint-parquet"}
-    delta = {"change-data-feed", "column-mapping", "deletion-vectors", "row-tracking", "type-widening", *checkpoints}
-    assert set(TABLES) == {f"iceberg/{name}" for name in iceberg} | {f"delta/{name}" for name in delta}
-
-
 @pytest.mark.parametrize("engine", ["duckdb", "oracle"])
 @pytest.mark.parametrize("name", TABLES)
 def test_what_the_writer_reads_harness_reads(name: str, engine: str) -> None:
