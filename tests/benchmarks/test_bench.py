@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import sys
 from dataclasses import replace
-from typing import ClassVar
 
 import bench
 import bench_reports
 import bench_rounds
 import pytest
-from bench_contenders import Contender, ContenderFailed, FreshProcesses, Interpreters, ReaderProcess
+from bench_contenders import Contender, ContenderFailed, Interpreters, fresh_processes, one_process
 from bench_figures import figures, spark_figures
 from bench_made import FULL, SMALL, made
 from bench_records import (
@@ -65,34 +65,30 @@ SCALE = replace(SMALL, rounds=2, figure_s=0)
 HERE = Interpreters({})
 
 
-class Told:
-    """A reader whose peer says what its turns give: seconds, or a failure from some turn on."""
+TURNS: list[str] = []
 
-    turns: ClassVar[list[str]] = []
 
-    def __init__(self, contender: Contender, python: str, limit_s: float) -> None:
-        self.name, self.answers = contender.name, iter(contender.arguments["turns"])
+@contextlib.contextmanager
+def told(contender: Contender, python: str, limit_s: float):
+    """A reader whose arguments say what its turns give: an answer and seconds, or a failure."""
+    answers = iter(contender.arguments["turns"])
 
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        return None
-
-    def turn(self):
-        self.turns.append(self.name)
-        said = next(self.answers)
+    def turn():
+        TURNS.append(contender.name)
+        said = next(answers)
         if isinstance(said, str):
             raise ContenderFailed(said)
         return said[0], Sample(said[1], said[1], None)
+
+    yield turn
 
 
 @pytest.fixture
 def found(monkeypatch):
     """What readers came to, by their turns; a reader that is not installed is left out."""
-    monkeypatch.setattr(bench_rounds, "ReaderProcess", Told)
+    monkeypatch.setattr(bench_rounds, "one_process", told)
     monkeypatch.setattr(bench_rounds, "versions", lambda peer, python: f"{peer} 1")
-    monkeypatch.setattr(Told, "turns", [])
+    TURNS.clear()
 
     def run(**turns):
         asked = [Contender(name=name, peer="floor", task="", arguments={"turns": said}) for name, said in turns.items()]
@@ -105,7 +101,7 @@ def found(monkeypatch):
 
 def test_readers_take_turns_there_and_back_and_the_first_round_does_not_count(found):
     outcomes = found(floor=[(None, 1)] * 3, a=[([7], 100), ([7], 2), ([7], 2)])
-    assert Told.turns == ["floor", "a", "a", "floor", "floor", "a"]
+    assert TURNS == ["floor", "a", "a", "floor", "floor", "a"]
     assert list(outcomes) == ["floor", "a"]
     assert (outcomes["a"].rounds, outcomes["a"].ratio_high) == (2, 2)
 
@@ -132,10 +128,11 @@ def test_readers_run_in_processes_of_their_own():
 
 
 def test_a_fresh_process_is_timed_and_a_turn_that_takes_too_long_has_failed():
-    answer, sample = FreshProcesses(IDLE, sys.executable, 60).turn()
+    with fresh_processes(IDLE, sys.executable, 60) as turn:
+        answer, sample = turn()
     assert (answer, sample.wall_s > 0.01, sample.cpu_s > 0.01) == (None, True, True)  # the call alone takes micros
-    with ReaderProcess(IDLE, sys.executable, 0.001) as reader, pytest.raises(ContenderFailed, match=r"^no answer in 0"):
-        reader.turn()
+    with one_process(IDLE, sys.executable, 0.001) as turn, pytest.raises(ContenderFailed, match=r"^no answer in 0"):
+        turn()
 
 
 # -- records -----------------------------------------------------------------------------------------------------------
