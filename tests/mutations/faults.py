@@ -765,14 +765,14 @@ FAULTS = (
         "cli/values.py",
         'return f"{value} BETWEEN {-EXACT} AND {EXACT}"',
         'return "true"',
-        test="tests/cli/test_cli_sql_values.py",
+        test="tests/cli/test_cli_rows.py",
     ),
     Fault(
         "rows that text does not show are not counted",
         "cli/writers.py",
         "total += batch.num_rows",
         "total = min(total + batch.num_rows, max_rows)",
-        test="tests/cli/test_cli_writers.py",
+        test="tests/cli/test_cli_rows.py",
     ),
     Fault(
         "notebooks obey markup of tables",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -12,7 +12,6 @@ import harness
 from harness.differ import origins
 from harness.differ.origins import hidden_places, with_origins
 from harness.differ.result import Origin
-from harness.testing.writing.delta.builder import DeltaTable
 from harness.testing.writing.iceberg.builder import IcebergTable
 
 SCHEMA = {"id": "long", "x": "double", "s": "string"}
@@ -50,17 +49,6 @@ def both(t):
 
 
 # -- which delete hides a row -----------------------------------------------------------------------------------------
-
-
-def test_a_position_delete_file(table):
-    a, b = table.write_data(numbered(1, 2, 3)), table.write_data(numbered(4, 5))
-    table.append(a, b)
-    d = table.write_position_deletes([(a, 1), (b, 0)])
-    table.commit(add=[d])
-    first, second = compared(*both(table))
-    assert first.left_origins == (Origin(file=a.path, position=1, hidden_by=(d.path,)),)
-    assert second.left_origins == (Origin(file=b.path, position=0, hidden_by=(d.path,)),)
-    assert first.right_origins == second.right_origins == ()
 
 
 def test_an_equality_delete_among_many(table):
@@ -103,64 +91,7 @@ def test_both_kinds_of_deletes(table):
     assert row.left_origins == (Origin(file=a.path, position=1, hidden_by=(v.path, e.path)),)
 
 
-def test_probes_are_bounded(table, monkeypatch):
-    a = table.write_data(numbered(1, 2))
-    table.append(a)
-    deletes = [table.write_equality_deletes(["id"], [{"id": i}]) for i in (1, 7, 8, 2)]
-    table.commit(add=deletes)
-    plan = opened(table).snapshot().plan()
-    places = [(a.path, 0), (a.path, 1)]
-    assert hidden_places(plan, places) == {places[0]: (deletes[0].path,), places[1]: (deletes[3].path,)}
-    monkeypatch.setattr(origins, "_MOST_PROBES", 2)
-    assert hidden_places(plan, places) == {places[0]: (deletes[0].path,), places[1]: ()}
-
-
-@pytest.mark.parametrize("storage", ["u", "i"])
-def test_a_delta_deletion_vector(tmp_path, storage):
-    t = DeltaTable.create(tmp_path / "t", SCHEMA)
-    f = t.write_data(numbered(1, 2, 3))
-    t.append(f)
-    before = t.version
-    t.delete_rows({f: [1]}, storage=storage)
-    source = opened(t)
-    left, right = source.snapshot(version=before), source.snapshot()
-    (row,) = compared(left, right)
-    (origin,) = row.left_origins
-    assert (origin.file, origin.position) == (left.plan().files.column("path")[0].as_py(), 1)
-    assert origin.hidden_by == (right.plan().position_deletes[0].path,)
-
-
 # -- where a row lies -------------------------------------------------------------------------------------------------
-
-
-def test_rows_of_files_that_the_other_side_lacks(table):
-    a = table.write_data(numbered(1))
-    table.append(a)
-    b = table.write_data(numbered(2), format="avro")
-    table.append(b)
-    (row,) = compared(*both(table))
-    assert row.left_origins == ()
-    assert row.right_origins == (Origin(file=b.path, position=0),)
-
-
-def test_a_row_that_is_read_though_it_is_deleted(table):
-    """Both sides are one snapshot, and the engine on the right ignores a delete."""
-    a = table.write_data(numbered(1, 2))
-    table.append(a)
-    d = table.write_position_deletes([(a, 0)])
-    table.commit(add=[d])
-    now = opened(table).snapshot()
-    (row,) = compared(now, now, rows=(None, pa.Table.from_pylist(numbered(1, 2))))
-    assert row.right_origins == (Origin(file=a.path, position=0, hidden_by=(d.path,)),)
-
-
-def test_a_row_that_is_not_read_though_it_is_live(table):
-    a = table.write_data(numbered(1, 2))
-    table.append(a)
-    now = opened(table).snapshot()
-    (row,) = compared(now, now, rows=(None, pa.Table.from_pylist(numbered(2))))
-    assert row.left_origins == (Origin(file=a.path, position=0),)
-    assert row.right_origins == ()
 
 
 def test_a_wrong_value_has_an_origin_by_key_only(table):
@@ -182,15 +113,6 @@ def test_of_equal_rows_those_come_first_that_the_other_side_does_not_read(table)
     table.commit(add=[d])
     (row,) = compared(*both(table))
     assert (row.count, row.left_origins) == (1, (Origin(file=b.path, position=0, hidden_by=(d.path,)),))
-
-
-def test_of_equal_rows_those_come_first_that_are_live(table):
-    a = table.write_data(numbered(1, 1, 2))
-    table.append(a)
-    table.commit(add=[table.write_position_deletes([(a, 0)])])
-    now = opened(table).snapshot()
-    one, _ = compared(now, now, rows=(None, now.to_arrow().slice(0, 0)))
-    assert one.left_origins == (Origin(file=a.path, position=1),)
 
 
 def test_the_very_row_comes_before_one_that_only_shares_the_key(table):
@@ -215,38 +137,14 @@ def test_a_row_names_a_bounded_number_of_origins(table):
     assert (row.count, len(row.left_origins)) == (25, origins.MOST_ORIGINS)
 
 
-def test_special_floats_find_their_own_rows(tmp_path):
-    t = IcebergTable.create(tmp_path / "t", {"x": "double", "y": "list<float>"}, format_version=3)
-    rows = [{"x": x, "y": [y]} for x in (0.0, -0.0, math.nan, None) for y in (0.0, -0.0, math.nan, None)]
-    a = t.write_data(rows)
-    t.append(a)
-    now = opened(t).snapshot()
-    found = compared(now, now, columns=("x", "y"), rows=(None, now.to_arrow().slice(0, 0)))
-    assert sorted(row.left_origins[0].position for row in found) == list(range(16))
-    assert all(len(row.left_origins) == 1 for row in found)
-
-
 def test_values_of_all_kinds_find_their_rows(tmp_path):
     schema = {
-        "i": "int",
-        "b": "boolean",
-        "d": "decimal(20, 3)",
-        "u": "uuid",
-        "f": "fixed[2]",
-        "t": "timestamptz",
-        "n": "timestamp_ns",
-        "m": "map<string, int>",
-        "c": "struct<p: date, q: time>",
+        **{"i": "int", "b": "boolean", "d": "decimal(20, 3)", "u": "uuid", "f": "fixed[2]", "t": "timestamptz"},
+        **{"n": "timestamp_ns", "m": "map<string, int>", "c": "struct<p: date, q: time>"},
     }
     t = IcebergTable.create(tmp_path / "t", schema, format_version=3)
     value = {
-        "b": True,
-        "d": "1.500",
-        "u": b"a" * 16,
-        "f": b"xy",
-        "t": 10**18,
-        "n": 5,
-        "m": [("k", 1), ("j", None)],
+        **{"b": True, "d": "1.500", "u": b"a" * 16, "f": b"xy", "t": 10**18, "n": 5, "m": [("k", 1), ("j", None)]},
         "c": {"p": 3, "q": 4},
     }
     a = t.write_data([{"i": 1, **value}, {"i": 1}, {"i": 2, **value}])
@@ -255,21 +153,6 @@ def test_values_of_all_kinds_find_their_rows(tmp_path):
     found = compared(now, now, columns=tuple(schema), rows=(None, now.to_arrow().slice(0, 0)))
     assert [row.left[0] for row in found] == ["1", "1", "2"]
     assert [row.left_origins[0].position for row in found] == [1, 0, 2]
-
-
-def test_a_side_that_is_no_table_has_no_origins(table):
-    a = table.write_data(numbered(1, 2))
-    table.append(a)
-    now = opened(table).snapshot()
-    left, right = now.to_arrow(), pa.Table.from_pylist(numbered(3))
-    difference = difference_of(left, right, ["id"], max_rows=9)
-    rows, _ = with_origins(difference, (left, right), ["id"], (now.plan(), None))
-    assert [(r.left_origins, r.right_origins) for r in rows] == [
-        ((Origin(file=a.path, position=0),), ()),
-        ((Origin(file=a.path, position=1),), ()),
-        ((), ()),
-    ]
-    assert with_origins(difference, (left, right), ["id"], (None, None)) == (difference.rows, None)
 
 
 def test_too_many_alike_rows_have_no_origins(table, monkeypatch):
@@ -281,11 +164,26 @@ def test_too_many_alike_rows_have_no_origins(table, monkeypatch):
     assert one.left_origins == two.left_origins == ()
 
 
-def test_plans_with_a_filter(table):
-    a = table.write_data(numbered(1, 2, 1))
-    table.append(a)
-    now = opened(table).snapshot()
-    plan = now.plan(where="id = 2")
-    rows = (now.to_arrow(where="id = 2"), pa.Table.from_pylist(numbered(7)))
-    row, _ = compared(now, now, rows=rows, left_plan=plan)
-    assert row.left_origins == (Origin(file=a.path, position=1),)
+@pytest.mark.parametrize("kind", ["position", "equality", "vector"])
+@pytest.mark.parametrize("report", ["to_text", "to_json", "to_junit", "to_html"])
+def test_the_delete_that_hides_a_row_is_named(tmp_path: Path, kind: str, report: str) -> None:
+    table = IcebergTable.create(tmp_path / "t", {"id": "long"}, format_version=3 if kind == "vector" else 2)
+    data = table.write_data([{"id": 10}, {"id": 20}, {"id": 30}])
+    table.append(data)
+    match kind:
+        case "position":
+            table.commit(add=[table.write_position_deletes([(data, 1)])])
+        case "equality":
+            table.commit(add=[table.write_equality_deletes(["id"], [{"id": 20}])])
+        case _:
+            table.commit(add=[*table.write_deletion_vectors({data: [1]})])
+    opened = harness.open_table(str(tmp_path / "t"))
+    before, after = (opened.snapshot(entry["id"]) for entry in opened.snapshots())
+    found = harness.compare(before, after)
+    ((origin,),) = [row.left_origins for row in found.rows]
+    (deletes,) = origin.hidden_by
+    assert (Path(origin.file).name, origin.position) == (Path(data.file).name, 1)
+    assert "deletes" in deletes
+    text = getattr(found, report)()
+    assert Path(data.file).name in text
+    assert Path(deletes).name in text

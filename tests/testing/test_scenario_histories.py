@@ -1,8 +1,7 @@
-"""Operations of Delta scenarios: what each does to the table, and what is refused."""
+"""Operations of scenarios: selectors become points of the table, and wrong operations are refused."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from harness.errors import RequestError
 from harness.testing.scenarios.delta.features import DELTA_FEATURES
 from harness.testing.scenarios.delta.history import DeltaHistory
 from harness.testing.scenarios.evidence import evidence_of
+from harness.testing.scenarios.iceberg.history import IcebergHistory
 from harness.testing.scenarios.model import (
     Built,
     Expectation,
@@ -39,40 +39,6 @@ def rows(history: DeltaHistory, **selector: Any) -> list[tuple[Any, ...]]:
     return sorted(tuple(row.values()) for row in read.to_pylist())
 
 
-def log_files(history: DeltaHistory, pattern: str) -> list[str]:
-    return sorted(p.name for p in (history.location / "_delta_log").glob(pattern))
-
-
-def test_damage_leaves_the_time_of_a_commit(tmp_path: Path) -> None:
-    history = built(tmp_path, [TWO_ROWS])
-    commit = history.location / "_delta_log" / f"{1:020d}.json"
-    before = commit.stat().st_mtime_ns
-    history.apply({"break": {"corrupt": "commit 1", "at": 0}})
-    assert commit.stat().st_mtime_ns == before
-
-
-def test_edits_reach_into_texts_of_json(tmp_path: Path) -> None:
-    edit = {
-        "version": 0,
-        "set": {"2/metaData/schemaString/fields/1/name": "title"},
-        "unset": ["2/metaData/createdTime"],
-    }
-    history = built(tmp_path, [{"edit-commit": edit}])
-    metadata = history.table.actions(0)[2]["metaData"]
-    assert [f["name"] for f in json.loads(metadata["schemaString"])["fields"]] == ["id", "title"]
-    assert "createdTime" not in metadata
-
-
-@pytest.mark.parametrize(("checksum", "kept"), [("old", True), ("new", False)])
-def test_an_edited_hint_keeps_its_checksum_unless_asked(tmp_path: Path, checksum: str, *, kept: bool) -> None:
-    history = built(tmp_path, [TWO_ROWS, {"checkpoint": "classic"}])
-    before = history.table.log.hint()["checksum"]
-    history.apply({"edit-last-checkpoint": {"set": {"size": 99}, "checksum": checksum}})
-    hint = history.table.log.hint()
-    assert hint["size"] == 99
-    assert (hint["checksum"] == before) is kept
-
-
 def test_selectors_resolve_labels_to_versions_and_times(tmp_path: Path) -> None:
     history = built(
         tmp_path,
@@ -86,25 +52,6 @@ def test_selectors_resolve_labels_to_versions_and_times(tmp_path: Path) -> None:
     assert history.resolve(Selector("timestamp", "first")) == ResolvedSelector(timestamp_ms=5000)
     assert history.resolve(Selector("changes", (1, 2))) == ResolvedSelector(changes=(1, 2))
     assert rows(history, timestamp=5000) == [(1, "x")]
-
-
-def test_the_schema_is_that_of_the_selected_version(tmp_path: Path) -> None:
-    history = built(tmp_path, [{"add-column": {"name": "c", "type": "int"}}, {"times": {0: 1000, 1: 2000}}])
-    names = {
-        kind: [f.name for f in history.schema_at(selector).fields]
-        for kind, selector in {
-            "now": ResolvedSelector(),
-            "version": ResolvedSelector(version=0),
-            "time": ResolvedSelector(timestamp_ms=1999),
-            "changes": ResolvedSelector(changes=(0, 0)),
-        }.items()
-    }
-    assert names == {
-        "now": ["id", "name", "c"],
-        "version": ["id", "name"],
-        "time": ["id", "name"],
-        "changes": ["id", "name", "_change_type", "_commit_version", "_commit_timestamp"],
-    }
 
 
 @pytest.mark.parametrize(
@@ -134,22 +81,10 @@ def test_the_schema_is_that_of_the_selected_version(tmp_path: Path) -> None:
         ({"break": {"smash": "a"}}, "give one of delete"),
     ],
 )
-def test_what_cannot_be_is_refused(tmp_path: Path, operation: dict[str, Any], message: str) -> None:
+def test_what_cannot_be_of_a_delta_table_is_refused(tmp_path: Path, operation: dict[str, Any], message: str) -> None:
     history = built(tmp_path, [TWO_ROWS])
     with pytest.raises(RequestError, match=message):
         history.apply(operation)
-
-
-def test_what_is_known_of_the_catalog_becomes_arguments(tmp_path: Path) -> None:
-    history = built(tmp_path, [TWO_ROWS, {"remove": ["a"]}, {"stage": 1}, {"hold": 2}])
-    (name,) = log_files(history, "_staged_commits/*")
-    assert log_files(history, "*.json") == [f"{0:020}.json"]
-    assert history.opening(None) == {}
-    assert history.opening("published") == {"published_only": True}
-    assert history.opening({"max-version": 2}) == {"max_version": 2, "ratified": ()}
-    found = history.opening({"max-version": 2, "ratified": [1, 2, "x.json"]})
-    assert found == {"max_version": 2, "ratified": (name, (2, history.held[2]), "x.json")}
-    assert b'"remove"' in history.held[2]
 
 
 @pytest.mark.parametrize(
@@ -165,11 +100,6 @@ def test_what_is_known_of_the_catalog_becomes_arguments(tmp_path: Path) -> None:
 def test_a_catalog_that_cannot_be_is_refused(tmp_path: Path, catalog: Any, message: str) -> None:
     with pytest.raises(RequestError, match=message):
         built(tmp_path, [TWO_ROWS]).opening(catalog)
-
-
-def test_unknown_table_keys_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(RequestError, match="partition-column"):
-        DeltaHistory(tmp_path, {**TABLE, "partition-column": ["id"]})
 
 
 # A table with one file and nothing else: features that it has, whatever is declared.
@@ -195,3 +125,53 @@ def test_a_plain_table_shows_no_feature(tmp_path: Path, name: str) -> None:
         scenario=scenario, location=history.location, metadata_path=None, expectations=(read,), history=history
     )
     assert DELTA_FEATURES[name].proof(evidence_of(table)) is (name in _PLAIN)
+
+
+_APPEND = {"append": {"files": [{"data": "a", "rows": [[1, "x"], [2, "y"]]}], "as": "first"}}
+
+
+def _history(tmp_path, *operations, **table):
+    history = IcebergHistory(tmp_path, {"schema": {"id": "long", "name": "string"}, **table})
+    for operation in (_APPEND, *operations):
+        history.apply(operation)
+    return history
+
+
+def test_selectors_become_ids(tmp_path):
+    history = _history(tmp_path)
+    snapshot = history.table.snapshots[0]
+    assert history.resolve(Selector("snapshot", "first")).snapshot_id == snapshot["snapshot-id"]
+    assert history.resolve(Selector("timestamp", "first")).timestamp_ms == snapshot["timestamp-ms"]
+    assert history.resolve(Selector("ref", "main")).arguments() == {"ref": "main"}
+    with pytest.raises(RequestError, match="Iceberg tables have snapshot, ref, timestamp"):
+        history.resolve(Selector("version", 1))
+
+
+@pytest.mark.parametrize(
+    ("operation", "words"),
+    [
+        ({"break": {"delete": "nowhere"}}, "No file 'nowhere'"),
+        ({"break": {"melt": "a"}}, "give one of delete, truncate, corrupt, copy, write, enclose"),
+        ({"break": {"truncate": "a"}}, "Missing key 'to'"),
+        ({"edit-manifest": {"of": "b"}}, "Unknown file 'b'"),
+        ({"edit-manifest": {"of": "a", "drop-fields": ["nothing"]}}, "No Avro field nothing"),
+        ({"edit-manifest-list": {"of": "second"}}, "Unknown commit 'second'"),
+        ({"edit-metadata": {"set": {"snapshots/7/summary": 1}}}, "snapshots/7/summary"),
+        ({"tag": {"name": "t", "at": "never"}}, "Unknown commit 'never'"),
+        ({"expire": "never"}, "Unknown commit 'never'"),
+        ({"expire": "first"}, "main points to it"),
+        ({"commit": {"remove": ["b"]}}, "Unknown file 'b'"),
+        ({"commit": {"as": "first"}}, "another commit has it"),
+        ({"append": [{"data": "a", "rows": []}]}, "another file has it"),
+        ({"append": [{"rows": []}]}, "expected one of the keys data"),
+        ({"append": [{"data": "b", "rows": [], "schema": 4}]}, "Unknown schema 4"),
+        ({"append": [{"data": "b", "rows": [], "partition": {"x": 1}}]}, "Unknown partition field 'x'"),
+        ({"partition-spec": [["id"]]}, "expected \\[column, transform\\]"),
+        ({"add-column": {"name": "n", "type": "int", "default": 1}}, "Unknown key 'default'"),
+        ({"append": [], "commit": {}}, "a mapping with one key"),
+    ],
+)
+def test_what_cannot_be_of_an_iceberg_table_is_refused(operation, words, tmp_path):
+    history = _history(tmp_path)
+    with pytest.raises(RequestError, match=words):
+        history.apply(operation)
