@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -44,31 +43,6 @@ def ids(table: DeltaTable, version: int) -> dict[str, list[int]]:
 
 
 # -- which rows -------------------------------------------------------------------------------------------------------
-
-
-def test_columns_types_and_times(tmp_path):
-    """delta C10"""
-    table = create(tmp_path)
-    table.append(table.write_data(numbered(1)), timestamp=START + 1234)
-    read = harness.open_table(str(table.directory)).changes(1).to_arrow()
-    assert read.schema == pa.schema(
-        [
-            ("id", pa.int64()),
-            ("part", pa.string()),
-            ("_change_type", pa.string()),
-            ("_commit_version", pa.int64()),
-            ("_commit_timestamp", pa.timestamp("us", "UTC")),
-        ]
-    )
-    assert read.to_pylist() == [
-        {
-            "id": 1,
-            "part": "p",
-            "_change_type": "insert",
-            "_commit_version": 1,
-            "_commit_timestamp": datetime(2024, 1, 1, 0, 0, 1, 234_000, tzinfo=UTC),
-        }
-    ]
 
 
 def test_rearrangements_are_no_changes(tmp_path):
@@ -116,15 +90,6 @@ def test_a_file_removed_twice_in_one_commit_is_refused(tmp_path):
     table.commit(remove=[file, remove])
     with pytest.raises(harness.InvalidTableError, match="removes a file twice, with two deletion vectors"):
         changes(table, 3)
-
-
-@pytest.mark.parametrize("mode", ["name", "id"])
-def test_column_mapping_holds_in_change_files(tmp_path, mode):
-    """delta C11: `_change_type` has no id, and is found by its name."""
-    table = create(tmp_path, partition_columns=["part"], column_mapping=mode)
-    table.append(table.write_data(numbered(1, 2)))
-    table.commit(cdc=[table.write_changes(numbered(1), "delete")])
-    assert changes(table, 1) == [(1, "insert", 1, "p"), (1, "insert", 2, "p"), (2, "delete", 1, "p")]
 
 
 def test_a_bare_remove_of_an_unknown_file_is_refused(tmp_path):
@@ -260,21 +225,6 @@ def test_cleaned_up_versions_are_refused(tmp_path):
 # -- what is refused --------------------------------------------------------------------------------------------------
 
 
-def test_a_feed_counts_from_the_version_that_turns_it_on(tmp_path):
-    """delta C3"""
-    table = DeltaTable.create(tmp_path / "t", SCHEMA)
-    table.append(table.write_data(numbered(1)))
-    table.set_configuration(FEED)
-    table.append(table.write_data(numbered(3)))
-    assert changes(table, 2) == [(3, "insert", 3, "p")]
-    with pytest.raises(harness.RequestError, match="changes of version 1: "):
-        changes(table, 1)
-    table.set_configuration({"delta.enableChangeDataFeed": "false"})
-    assert changes(table, 2, 3) == [(3, "insert", 3, "p")]
-    with pytest.raises(harness.RequestError, match="changes of version 4: "):
-        changes(table, 2)
-
-
 def test_a_column_called_like_one_of_the_feed_is_refused(tmp_path):
     """delta C10"""
     table = create(tmp_path, {"id": "long", "_Commit_Version": "long"})
@@ -312,20 +262,6 @@ def test_changed_partitioning_is_refused(tmp_path):
         changes(table, 1)
 
 
-def test_the_protocol_of_every_version_counts(tmp_path):
-    """delta C12: a feature that came and went."""
-    table = create(tmp_path)
-    table.append(table.write_data(numbered(1)))
-    readable = dict(table.document.protocol)
-    odd = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": ["odd"], "writerFeatures": ["odd"]}
-    table.set_protocol(odd)
-    table.set_protocol(readable)
-    table.append(table.write_data(numbered(2)))
-    assert changes(table, 3) == [(4, "insert", 2, "p")]
-    with pytest.raises(harness.UnsupportedError, match="odd"):
-        changes(table, 1)
-
-
 def test_iceberg_tables_have_no_feed(tmp_path):
     table = IcebergTable.create(tmp_path / "t", {"id": "long"})
     with pytest.raises(harness.UnsupportedError, match="iceberg tables have no change data feed"):
@@ -333,17 +269,6 @@ def test_iceberg_tables_have_no_feed(tmp_path):
 
 
 # -- how it is read ---------------------------------------------------------------------------------------------------
-
-
-def test_columns_are_chosen(tmp_path):
-    table = create(tmp_path)
-    file = table.write_data(numbered(5, 6))
-    table.append(file)
-    read = harness.open_table(str(table.directory)).changes(1, columns=["_change_type", "_pos", "_file", "id"])
-    assert sorted(map(tuple, (row.values() for row in read.to_arrow().to_pylist()))) == [
-        ("insert", 0, file.path, 5),
-        ("insert", 1, file.path, 6),
-    ]
 
 
 @pytest.mark.parametrize("column", ["_row_id", "_deleted", "nothing"])

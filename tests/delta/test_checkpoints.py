@@ -107,51 +107,10 @@ def paths(got: CheckpointContent) -> list[str]:
     return sorted(path for part in got.adds for path in part.column("path").to_pylist())
 
 
-def test_statistics_are_left_out_if_not_wanted(tmp_path):
-    got = content(tmp_path, classic(write(tmp_path, "5.checkpoint.parquet", [add("x", stats="{}")])), "none")
-    assert got.adds[0].column("stats").to_pylist() == [None]
-
-
-def test_missing_extra_and_reordered_columns(tmp_path):
-    odd = {
-        "surprise": pa.int64(),
-        "add": pa.struct(
-            {
-                "future": pa.struct({"path": pa.string()}),
-                "size": pa.int32(),
-                "path": pa.large_string(),
-                "partitionValues": pa.map_(pa.large_string(), pa.large_string()),
-            }
-        ),
-        "metaData": pa.struct(
-            {
-                "configuration": TEXT_MAP,
-                "partitionColumns": pa.list_(pa.string()),
-                "schemaString": pa.string(),
-                "future": pa.int64(),
-            }
-        ),
-    }
-    metadata = {"schemaString": "{}", "partitionColumns": [], "configuration": {}, "future": 1}
-    rows = [{"metaData": metadata, "surprise": 3}, add("x", partitionValues={"p": "1"})]
-    got = content(tmp_path, classic(write(tmp_path, "5.checkpoint.parquet", rows, odd)))
-    assert got.protocol is None
-    assert got.metadata is not None
-    assert got.metadata.schema_string == "{}"
-    (row,) = got.adds[0].to_pylist()
-    assert (row["path"], row["size"], row["partition_values"]) == ("x", 1, [("p", "1")])
-
-
 def refused(root: Path, checkpoint: Checkpoint) -> CorruptFileError | MissingFileError:
     with pytest.raises((CorruptFileError, MissingFileError)) as caught:
         read(root, checkpoint)
     return caught.value
-
-
-def test_rows_without_an_action_are_refused(tmp_path):
-    lost = table([PROTOCOL, METADATA, add("a"), {"remove": {"path": "b"}}]).drop_columns(["remove"])
-    error = refused(tmp_path, classic(write(tmp_path, "5.checkpoint.parquet", lost)))
-    assert "1 of its 4 rows hold no action" in error.message
 
 
 @pytest.mark.parametrize("bystander", [PROTOCOL, {"remove": {"path": "b"}}], ids=["protocol", "tombstone"])
@@ -160,16 +119,6 @@ def test_a_row_of_two_actions_does_not_hide_one_of_none(tmp_path, bystander):
     rows = [METADATA, add("c") | bystander, {}] + ([PROTOCOL] if bystander is not PROTOCOL else [])
     error = refused(tmp_path, classic(write(tmp_path, "5.checkpoint.parquet", rows)))
     assert f"1 of its {len(rows)} rows hold more than one action" in error.message
-
-
-def test_a_row_of_two_actions_in_a_sidecar(tmp_path):
-    """What a sidecar may not hold is read there only to see that the rows are whole."""
-    sidecar = write(tmp_path, "_sidecars/s.parquet", [add("a") | PROTOCOL])
-    rows = [VERSION, PROTOCOL, METADATA, {"sidecar": {"path": "s.parquet", "sizeInBytes": 1}}]
-    top = write(tmp_path, f"5.{UUID_NAME}.parquet", rows)
-    error = refused(tmp_path, Checkpoint(5, CheckpointKind.UUID, (top,)))
-    assert "1 of its 1 rows hold more than one action" in error.message
-    assert error.file == sidecar.path
 
 
 def test_every_lost_row_is_found_in_a_file_of_many_batches(tmp_path):
@@ -189,35 +138,11 @@ def test_rows_with_unknown_actions_are_passed_over(tmp_path):
 
 
 @pytest.mark.parametrize("action", ["add", "remove"])
-@pytest.mark.parametrize(
-    "given",
-    [dict.fromkeys(vector("d")), None],
-    ids=["nothing but nulls", "null"],
-)
-def test_a_struct_without_values_is_no_vector(tmp_path, action, given):
-    row = (
-        {action: {**add("x")["add"], "deletionVector": given}}
-        if action == "add"
-        else {"remove": {"path": "y", "deletionVector": given}}
-    )
-    rows = [row, add("z", deletionVector=vector("d"))]
-    got = content(tmp_path, classic(write(tmp_path, "5.checkpoint.parquet", rows)))
-    found = {r["path"]: r["dv_storage_type"] for part in got.adds for r in part.to_pylist()}
-    assert found == ({"x": None, "z": "u"} if action == "add" else {"z": "u"})
-
-
-@pytest.mark.parametrize("action", ["add", "remove"])
 @pytest.mark.parametrize("key", ["storageType", "pathOrInlineDv", "sizeInBytes", "cardinality"])
 def test_half_a_vector_is_refused(tmp_path, action, key):
     rows = [add("x"), {action: {"path": "y", "size": 1, "deletionVector": {**vector("d"), key: None}}}]
     got = refused(tmp_path, classic(write(tmp_path, "5.checkpoint.parquet", rows)))
     assert "deletion vector of y is incomplete" in got.message
-
-
-def test_an_offset_alone_is_no_vector(tmp_path):
-    rows = [add("x", deletionVector={**dict.fromkeys(vector("d")), "offset": 1})]
-    got = refused(tmp_path, classic(write(tmp_path, "5.checkpoint.parquet", rows)))
-    assert "deletion vector of x is incomplete" in got.message
 
 
 @pytest.mark.parametrize("action", ["add", "remove"])
@@ -334,23 +259,8 @@ def test_unreadable_checkpoint_says_why(tmp_path, make, error, reason):
     assert got.file is not None
 
 
-def test_a_file_without_size_cites_the_rule_about_columns_of_a_checkpoint(tmp_path):
-    assert refused(tmp_path, _no_size(tmp_path)).rule == "delta L17"
-
-
 def struct_stats(fields):
     return {"add": pa.struct({"path": pa.string(), "size": pa.int64(), "stats_parsed": pa.struct(fields)})}
-
-
-def both_stats(fields):
-    return {"add": pa.struct([*struct_stats(fields)["add"], pa.field("stats", pa.string())])}
-
-
-def test_statistics_as_structs_only_on_request_if_json_is_complete(tmp_path):
-    row = {"add": {"path": "x", "size": 1, "stats_parsed": {"numRecords": 7}, "stats": "{}"}}
-    checkpoint = classic(write(tmp_path, "5.checkpoint.parquet", [row], both_stats({"numRecords": pa.int64()})))
-    assert "stats_parsed" not in content(tmp_path, checkpoint).adds[0].schema.names
-    assert content(tmp_path, checkpoint, "all").adds[0].column("stats_parsed").to_pylist() == [{"numRecords": 7}]
 
 
 def test_structs_of_different_age_are_united(tmp_path):
@@ -368,13 +278,3 @@ def test_structs_of_different_age_are_united(tmp_path):
         {"numRecords": 3, "minValues": {"a": 2**40, "c": None, "d": 0.5}},
         None,
     ]
-
-
-def test_null_struct_stays_null_when_conformed(tmp_path):
-    adds = []
-    for name, type_ in (("x", pa.int32()), ("y", pa.int64())):
-        rows = [{"add": {"path": name, "size": 1, "stats_parsed": None}}]
-        adds += content(
-            tmp_path, classic(write(tmp_path, f"{name}.parquet", rows, struct_stats({"numRecords": type_})))
-        ).adds
-    assert concat_files(adds).column("stats_parsed").to_pylist() == [None, None]

@@ -1,21 +1,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 import pytest
 
-from harness.errors import InvalidTableError, RequestError, SnapshotNotFoundError, UnsupportedError
+from harness.errors import InvalidTableError, SnapshotNotFoundError, UnsupportedError
 from harness.metadata.delta.commit_times import (
     CommitHistory,
     InCommitTimestamps,
-    check_retention,
     in_commit_timestamps,
     retention_ms,
 )
 from harness.metadata.delta.log_files import LogListing, arrange
 from harness.metadata.delta.segment import readable_ranges
-from harness.metadata.model.times import show_ms, timestamp_ms
+from harness.metadata.model.times import show_ms
 from harness.storage.stores import Entry
 
 DAY = 24 * 3_600_000
@@ -38,11 +36,6 @@ def by_file_times(listing: LogListing) -> CommitHistory:
 def pairs(history: CommitHistory) -> list[tuple[int, int]]:
     versions = [version for part in readable_ranges(history.listing) for version in part]
     return list(history.times_of([v for v in versions if v in history.listing.commits]).items())
-
-
-def test_adjusting_starts_at_the_oldest_readable_version() -> None:
-    listing = log({1: 900, 2: 901, 5: 50, 6: 40}, classic=(5,))
-    assert pairs(by_file_times(listing)) == [(5, 50), (6, 51)]
 
 
 @pytest.mark.parametrize(
@@ -103,20 +96,6 @@ def test_times_out_of_range(listing: LogListing, asked: int, reason: str) -> Non
         by_file_times(listing).version_at(asked)
     message = f"Cannot find a version at {show_ms(asked)}: {reason} [TimestampOutOfRange; table /t, rule delta L34]"
     assert str(raised.value) == message
-
-
-def test_clamping_is_only_at_the_end() -> None:
-    history = by_file_times(log({0: 10, 1: 20}))
-    assert history.version_at(10**15, after_latest="clamp") == 1
-    assert history.version_at(15, after_latest="clamp") == 0
-    with pytest.raises(SnapshotNotFoundError, match="the oldest version left"):
-        history.version_at(9, after_latest="clamp")
-
-
-def test_checkpoints_without_commits_have_no_time() -> None:
-    listing = log({4: 40, 5: 50}, classic=(3,))
-    assert pairs(by_file_times(listing)) == []
-    assert pairs(by_file_times(replace(listing, allow_checkpoint_only=True))) == [(4, 40), (5, 50)]
 
 
 def test_storage_without_times() -> None:
@@ -180,19 +159,6 @@ def test_in_commit_timestamps_that_do_not_increase(times: tuple[int, ...], asked
     assert [time_ms for _, time_ms in pairs(history)] == list(times)
 
 
-def test_few_commits_are_read_for_one_time() -> None:
-    reads = []
-
-    def read(version: int) -> int:
-        reads.append(version)
-        return 1000 + version
-
-    listing = log(dict.fromkeys(range(1000), 5))
-    history = CommitHistory(listing=listing, in_commit=InCommitTimestamps(), read_in_commit_timestamp=read)
-    assert history.version_at(1777) == 777
-    assert len(reads) <= 12
-
-
 def test_enablement_after_the_latest_version() -> None:
     with pytest.raises(InvalidTableError, match="Invalid table property: got version 6, the latest is 5"):
         with_in_commit(COPIED, InCommitTimestamps(6, 1000), IN_COMMIT).version_at(1000)
@@ -205,22 +171,6 @@ def properties(enabled: str | None, version: str | None = None, timestamp: str |
         "delta.inCommitTimestampEnablementTimestamp": timestamp,
     }
     return {key: value for key, value in values.items() if value is not None}
-
-
-@pytest.mark.parametrize(
-    ("configuration", "expected"),
-    [
-        pytest.param({}, None, id="absent"),
-        pytest.param(properties("false", "3", "1000"), None, id="off"),
-        pytest.param(properties(None, "3", "1000"), None, id="off without saying so"),
-        pytest.param(properties("true"), InCommitTimestamps(), id="from the start"),
-        pytest.param(properties("TRUE", "3", "1000"), InCommitTimestamps(3, 1000), id="since a version"),
-    ],
-)
-def test_in_commit_timestamps_of_a_configuration(
-    configuration: dict[str, str], expected: InCommitTimestamps | None
-) -> None:
-    assert in_commit_timestamps(configuration) == expected
 
 
 @pytest.mark.parametrize(
@@ -274,43 +224,3 @@ def test_retention(text: str | None, expected: int) -> None:
 def test_invalid_retention(text: str) -> None:
     with pytest.raises(InvalidTableError, match="expected an interval such as 'interval 7 days'"):
         retention_ms({"delta.deletedFileRetentionDuration": text})
-
-
-@pytest.mark.parametrize(
-    ("version", "age_ms", "refused"),
-    [
-        pytest.param(0, 7 * DAY, False, id="as old as allowed"),
-        pytest.param(0, 7 * DAY + 1, True, id="too old"),
-        pytest.param(1, 70 * DAY, False, id="the latest"),
-    ],
-)
-def test_retention_refuses_old_versions(version: int, age_ms: int, *, refused: bool) -> None:
-    listing = log({0: 0, 1: 0})
-    if not refused:
-        check_retention(version, 1_000, listing, {}, now_ms=1_000 + age_ms)
-        return
-    with pytest.raises(SnapshotNotFoundError) as raised:
-        check_retention(version, 1_000, listing, {}, now_ms=1_000 + age_ms)
-    assert str(raised.value) == (
-        "Cannot read version 0 of 1970-01-01T00:00:01.000Z: it is older than delta.deletedFileRetentionDuration "
-        "(interval 1 week), so its files may have been deleted; to read it all the same, "
-        "leave enforce_retention out [BeyondRetention; table /t, rule delta L37]"
-    )
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        pytest.param("1970-01-02", DAY, id="naive date is UTC"),
-        pytest.param("1970-01-01 00:00:01", 1_000, id="naive time is UTC"),
-        pytest.param("1970-01-01T01:00:00+01:00", 0, id="offset"),
-    ],
-)
-def test_times_as_text(text: str, expected: int) -> None:
-    assert timestamp_ms(text) == expected
-
-
-@pytest.mark.parametrize("text", ["", "yesterday", "1970-02-30", "0"])
-def test_bad_times_are_never_the_epoch(text: str) -> None:
-    with pytest.raises(RequestError, match="Invalid timestamp"):
-        timestamp_ms(text)

@@ -5,11 +5,10 @@ import json
 import pytest
 
 from harness.errors import CorruptFileError, InvalidTableError, MissingFileError
-from harness.metadata.delta.actions import DeletionVectorDescriptor, DomainMetadata, Protocol, Transaction
+from harness.metadata.delta.actions import DomainMetadata, Protocol, Transaction
 from harness.metadata.delta.commits import CommitReader, Locator, parse_commit
 from harness.metadata.delta.log_files import LogFile
 from harness.metadata.delta.paths import TableRoot
-from harness.storage.paths import PathMap
 from harness.storage.stores import Storage
 
 LOCATOR = Locator(TableRoot.of("/t"))
@@ -109,14 +108,6 @@ def test_line_separators_of_unicode_do_not_end_lines():
     assert got.adds.column("path").to_pylist() == ["a\u2028b\x85c"]
 
 
-def test_unknown_and_null_actions_are_ignored():
-    got = commit({"add": None, "txn": {"appId": "a", "version": 1}}, {"future": {"x": 1}}, {"commitInfo": {"x": [1]}})
-    assert got.adds.num_rows == 0
-    assert len(got.transactions) == 1
-    assert got.info is not None
-    assert not got.info.is_first
-
-
 def test_commit_info_of_any_type_is_kept():
     got = commit({"commitInfo": {"timestamp": "yesterday", "operation": 3, "operationParameters": [1, {"a": None}]}})
     assert got.info is not None
@@ -188,15 +179,6 @@ def test_bad_line_is_refused(line, reason):
     assert caught.value.file == "7.json"
 
 
-def test_bad_line_message_names_file_and_line():
-    with pytest.raises(CorruptFileError) as caught:
-        commit(add("a"), '{"add"')
-    assert str(caught.value) == (
-        "Cannot read the log: line 2 is not JSON: Expecting ':' delimiter: line 1 column 7 (char 6). "
-        "It may be half-written [LogCorrupt; file /t/_delta_log/7.json, rule delta L24]"
-    )
-
-
 PROTOCOL = {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}
 
 
@@ -220,22 +202,6 @@ def test_contradiction_in_one_commit_is_refused(actions, reason):
     with pytest.raises(InvalidTableError, match=reason) as caught:
         commit(*actions)
     assert caught.value.file == "/t/_delta_log/7.json"
-
-
-def test_update_of_a_deletion_vector_is_no_contradiction():
-    got = commit(remove("a"), add("a", deletionVector=vector("x", offset=1)), remove("b"), remove("b"))
-    assert got.adds.num_rows == 1
-    descriptor = DeletionVectorDescriptor.of(got.adds.to_pylist()[0])
-    assert descriptor == DeletionVectorDescriptor(
-        storage_type="u", path_or_inline="x", offset=1, size=10, cardinality=2
-    )
-    assert descriptor.unique_id == "ux@1"
-    assert DeletionVectorDescriptor.of(got.removes.to_pylist()[0]) is None
-
-
-def test_path_map_moves_files_and_their_keys():
-    moved = Locator(TableRoot.of("/t"), PathMap((("s3://old/t", "/t"),)))
-    assert commit(add("s3://old/t/a%20b"), locator=moved).adds.column("key").to_pylist() == ["/t/a b"]
 
 
 def test_read_commit(tmp_path):

@@ -6,18 +6,14 @@ import zlib
 from dataclasses import replace
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
-from pyroaring import BitMap64
 
-from harness.errors import CorruptDeleteError, HarnessError, InvalidTableError, MissingFileError
+from harness.errors import CorruptDeleteError, MissingFileError
 from harness.metadata.delta import deletion_vectors as z85
 from harness.metadata.delta.actions import DeletionVectorDescriptor
 from harness.metadata.delta.commits import Locator
 from harness.metadata.delta.deletion_vectors import DeletedFile, decode_inline, decode_stored, make_loader, vector_path
 from harness.metadata.delta.paths import TableRoot
-from harness.storage.paths import PathMap
 from harness.storage.stores import Storage
 from harness.testing.writing.delta.files import bitmap_bytes, vector_file_bytes
 from harness.testing.writing.delta.files import z85 as encode_z85
@@ -38,19 +34,6 @@ class CountingStorage(Storage):
 
 
 # -- Z85
-
-
-@pytest.mark.parametrize(
-    ("text", "data"),
-    [
-        pytest.param("", b"", id="nothing"),
-        pytest.param("HelloWorld", bytes.fromhex("864fd26fb559f75b"), id="RFC 32"),
-        pytest.param("%nSc0", b"\xff\xff\xff\xff", id="largest"),
-        pytest.param("00000", b"\0\0\0\0", id="smallest"),
-    ],
-)
-def test_z85(text, data):
-    assert z85.decode(text) == data
 
 
 @pytest.mark.parametrize(
@@ -138,11 +121,6 @@ def test_path_is_refused(kind, text, message):
 # -- inline
 
 
-def test_inline_sample_of_the_protocol():
-    text = "wi5b=000010000siXQKl0rr91000f55c8Xg0@@D72lkbi5=-{L"  # big-endian counts, unlike what writers write
-    assert list(decode_inline(descriptor("i", text))) == [3, 4, 7, 11, 18, 29]
-
-
 DATA = bitmap_bytes([1, 2, 9], "portable")
 BROKEN_INLINE = [
     pytest.param(encode_z85(DATA), len(DATA) - 5, 3, "delta D4", id="longer than declared"),
@@ -179,10 +157,6 @@ def frame(data: bytes = DATA, *, length: int | None = None, checksum: int | None
     size = len(data) if length is None else length
     crc = zlib.crc32(data) if checksum is None else checksum
     return struct.pack(">i", size) + data + struct.pack(">I", crc)
-
-
-def test_stored_vector():
-    assert list(decode_stored(frame(), descriptor("u", "", size=len(DATA), cardinality=3))) == [1, 2, 9]
 
 
 @pytest.mark.parametrize(
@@ -237,18 +211,6 @@ def test_a_vector_at_no_place(tmp_path, wrong):
         loader(tmp_path, replace(vector, **wrong))([3])
 
 
-@pytest.mark.parametrize(("last", "fails"), [(4, False), (5, True)])
-def test_rows_unknown_the_footer_is_asked(tmp_path, last, fails):
-    data = tmp_path / "data.parquet"
-    pq.write_table(pa.table({"a": range(5)}), data)
-    load = loader(tmp_path, *vectors_file(tmp_path / "v.bin", [last]), rows=None, data=data)
-    if not fails:
-        assert list(load([3])[3]) == [last]
-        return
-    with pytest.raises(CorruptDeleteError, match="deletes row 5 of a data file of 5 rows"):
-        load([3])
-
-
 @pytest.mark.parametrize(
     ("damage", "error", "rule"),
     [
@@ -268,23 +230,3 @@ def test_a_damaged_file(tmp_path, damage, error, rule):
     assert caught.value.rule == rule
     assert caught.value.table == "t"
     assert caught.value.file.startswith(str(tmp_path / "v.bin"))
-
-
-def test_an_escape_that_is_none(tmp_path):
-    with pytest.raises(InvalidTableError) as caught:
-        loader(tmp_path, descriptor("p", "file:/a%zz", offset=1))([3])
-    assert isinstance(caught.value, HarnessError)
-    assert (caught.value.rule, caught.value.file) == ("delta L38", "f0")
-
-
-def test_a_mapped_path(tmp_path):
-    (vector,) = vectors_file(tmp_path / "v.bin", [6])
-    elsewhere = descriptor("p", "file:/elsewhere/v.bin", size=vector.size, cardinality=1, offset=1)
-    target = DeletedFile(path="f", physical="f", record_count=10, vector=elsewhere)
-    load = make_loader(
-        {0: target},
-        storage=Storage(),
-        locator=Locator(TableRoot.of(str(tmp_path)), PathMap((("/elsewhere", str(tmp_path)),))),
-        table="t",
-    )
-    assert load([0]) == {0: BitMap64([6])}

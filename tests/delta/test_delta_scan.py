@@ -10,8 +10,6 @@ import pytest
 
 import harness
 from harness.errors import (
-    HarnessWarning,
-    MissingFileError,
     SchemaMismatchError,
     UnknownColumnError,
 )
@@ -87,13 +85,6 @@ def test_skipped_files_have_reasons(table):
         plan.skipped[2]
 
 
-def test_pruning_can_be_off(table):
-    where = "region = 'us' AND id < 10"
-    plan = snapshot(table, prune="off").plan(where=where)
-    assert (plan.files.num_rows, len(plan.skipped)) == (3, 0)
-    assert rows(table, where=where) == []
-
-
 def test_unknown_columns_are_refused_even_where_no_file_could_match(table):
     with pytest.raises(UnknownColumnError):
         snapshot(table).plan(where="region = 'nowhere' AND nothing = 1")
@@ -101,53 +92,13 @@ def test_unknown_columns_are_refused_even_where_no_file_could_match(table):
         snapshot(table).plan(columns=["nothing"])
 
 
-def test_names_in_another_letter_case(table):
-    assert snapshot(table).plan(columns=["REGION", "Id"]).columns[0].name == "region"
-    assert rows(table, columns=["ID"], where="REGION = 'us' AND iD = 12") == [(12,)]
-
-
 # -- deletion vectors
-
-
-def test_deleted_rows_can_be_shown(table):
-    table.delete(table.handles[2], range(10))
-    found = rows(table, columns=["id", "_deleted"], where="region IS NULL")
-    assert found == sorted([(20 + i, True) for i in range(10)], key=repr)
 
 
 # -- paths
 
 
-def test_files_below_no_common_root(tmp_path):
-    source = DeltaTable.create(tmp_path / "source %41", {"id": "long"})
-    shared = source.write_data([{"id": 1}], addressing="file:///")
-    table = DeltaTable.create(tmp_path / "clone", {"id": "long"})
-    table.append(shared, table.write_data([{"id": 2}]))
-    with pytest.warns(HarnessWarning, match=r"Files outside of the table are read, in .*/source %41;"):
-        assert rows(table) == [(1,), (2,)]  # U3
-
-
-def test_path_map(tmp_path):
-    table = DeltaTable.create(tmp_path / "t", {"id": "long"})
-    handle = table.write_data([{"id": 1}], addressing="file:///", path=str(tmp_path / "old" / "f.parquet"))
-    table.append(handle)
-    (tmp_path / "old").rename(tmp_path / "new")
-    with pytest.raises(MissingFileError):
-        snapshot(table).to_arrow()
-    mapped = snapshot(table, path_map={str(tmp_path / "old"): str(tmp_path / "new")})
-    assert mapped.to_arrow().to_pylist() == [{"id": 1}]
-
-
 # -- columns
-
-
-def test_partition_metadata_column(table):
-    found = snapshot(table).to_arrow(columns=["id", "_partition", "_spec_id"], where="id IN (0, 10, 20)").to_pylist()
-    assert sorted((r["id"], r["_partition"], r["_spec_id"]) for r in found) == [
-        (0, {"region": "eu"}, 0),
-        (10, {"region": "us"}, 0),
-        (20, {"region": None}, 0),
-    ]
 
 
 # -- row tracking

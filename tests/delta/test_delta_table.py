@@ -12,12 +12,10 @@ from harness.errors import (
     InvalidTableError,
     RequestError,
     SnapshotNotFoundError,
-    TableNotFoundError,
     UnknownColumnError,
     UnsupportedError,
 )
 from harness.metadata.plan.file_index import FileIndex, file_uri
-from harness.storage.stores import Storage
 from harness.testing.writing.delta.builder import DeltaTable
 from harness.testing.writing.iceberg.builder import IcebergTable
 
@@ -46,15 +44,6 @@ def ids(snapshot: harness.Snapshot) -> list[int]:
 # -- what is where
 
 
-def test_open(table):
-    found = opened(table)
-    assert (found.format, found.location, found.warnings, found.refs()) == ("delta", str(table.directory), (), {})
-    assert found.schema.names() == ("id", "region", "n")
-    snapshot = found.snapshot()
-    assert (snapshot.id, snapshot.timestamp_ms, snapshot.schema) == (4, 1_000_000_004_000, found.schema)
-    assert ids(snapshot) == [2]
-
-
 @pytest.mark.parametrize(
     "spelling",
     [
@@ -66,20 +55,6 @@ def test_open(table):
 )
 def test_locations(table, spelling):
     assert ids(harness.open_table(spelling(table.directory)).snapshot()) == [2]
-
-
-def test_another_file_system(table):
-    import fsspec
-
-    memory = fsspec.filesystem("memory")
-    memory.put(str(table.directory), "/delta-test/t", recursive=True)
-    try:
-        plan = harness.open_table("memory://delta-test/t").snapshot(2).plan()
-        assert plan.files.column("physical").to_pylist() == [
-            f"memory://delta-test/t/{handle.path}" for handle in table.handles
-        ]
-    finally:
-        memory.rm("/delta-test", recursive=True)
 
 
 def test_format_of_both(tmp_path):
@@ -101,14 +76,6 @@ def test_a_folder_called_metadata_is_no_iceberg_table(table):
     (table.directory / "metadata").mkdir()
     (table.directory / "metadata" / "notes.txt").write_text("")
     assert opened(table).format == "delta"
-
-
-def test_no_table(tmp_path):
-    with pytest.raises(TableNotFoundError):
-        harness.open_table(str(tmp_path))
-    with pytest.raises(TableNotFoundError) as caught:
-        harness.open_table(str(tmp_path), format_hint="delta")
-    assert (caught.value.table, caught.value.rule) == (str(tmp_path), "delta L4")
 
 
 @pytest.mark.parametrize(
@@ -163,15 +130,6 @@ def test_time_travel_that_cannot_be(table, how, error):
     assert "snapshot_id" in how or caught.value.table == str(table.directory)
 
 
-def test_an_opened_table_stays_as_it_was(table):
-    found = opened(table)
-    table.append(table.write_data([{"id": 9, "region": "eu"}]))
-    assert (found.snapshot().id, ids(found.snapshot())) == (4, [2])  # L44
-    with pytest.raises(SnapshotNotFoundError):
-        found.snapshot(version=5)
-    assert ids(opened(table).snapshot()) == [2, 9]
-
-
 # -- versions older than the retention (delta L37)
 
 RETENTION = "delta.deletedFileRetentionDuration"
@@ -189,23 +147,12 @@ def test_old_versions_are_refused_where_retention_is_enforced(table, selector):
     )
 
 
-def test_the_latest_version_is_read_however_old(table):
-    table.set_configuration({RETENTION: "interval 1 month"})  # no fixed length, but nothing asks
-    found = opened(table, enforce_retention=True)
-    assert ids(found.snapshot()) == ids(found.snapshot(version=5)) == [2]
-
-
 def test_the_retention_is_the_latest_versions_own(table):
     table.set_configuration({RETENTION: "interval 10000 weeks"})
     assert ids(opened(table, enforce_retention=True).snapshot(version=2)) == [1, 2]
     table.set_configuration({RETENTION: "interval 1 month"})
     with pytest.raises(InvalidTableError, match="expected an interval such as 'interval 7 days'"):
         opened(table, enforce_retention=True).snapshot(version=2)
-
-
-def test_a_version_that_is_not_there_is_said_to_be_so(table):
-    with pytest.raises(SnapshotNotFoundError, match="the log holds 0 to 4"):
-        opened(table, enforce_retention=True).snapshot(version=9)
 
 
 def test_the_age_of_a_checkpoint_without_its_commit_is_not_known(table):
@@ -221,13 +168,6 @@ def test_the_age_of_a_checkpoint_without_its_commit_is_not_known(table):
 
 
 # -- facts
-
-
-def test_history(table):
-    history = opened(table).snapshots()
-    assert [entry["id"] for entry in history] == [0, 1, 2, 3, 4]
-    assert [entry["parent_id"] for entry in history] == [None, 0, 1, 2, 3]
-    assert [entry["operation"] for entry in history] == ["CREATE TABLE", "WRITE", "WRITE", "ADD COLUMNS", "DELETE"]
 
 
 def test_describe(table):
@@ -307,39 +247,6 @@ def test_index_refuses_partition_filters_on_other_columns(index, text):
         index.list_files([text])
 
 
-def test_index_names_files_whose_rows_are_all_dead(tmp_path):
-    table = DeltaTable.create(tmp_path / "t", {"id": "long"})
-    table.append(table.write_data([{"id": 1}]), table.write_data([{"id": 2}]))
-    table.delete(table.handles[0], [0])
-    index = opened(table).snapshot().file_index()
-    assert index.input_files == tuple(handle.file.as_uri() for handle in table.handles)
-    assert index.size_in_bytes == sum(handle.file.stat().st_size for handle in table.handles)
-    # No file is left out for what its vector says of itself.
-    listed = [file.path for part in index.list_files() for file in part.files]
-    assert sorted(listed) == sorted(handle.path for handle in table.handles)
-
-
-def test_index_of_a_table_without_partitions(tmp_path):
-    table = DeltaTable.create(tmp_path / "t", {"id": "long"})
-    empty = opened(table).snapshot().file_index()
-    assert (empty.list_files(), empty.input_files, empty.size_in_bytes) == ((), (), 0)
-    table.append(table.write_data([{"id": 1}]), table.write_data([{"id": 2}]))
-    (only,) = opened(table).snapshot().file_index().list_files()
-    assert (dict(only.values), len(only.files)) == ({}, 2)
-
-
-def test_index_of_an_iceberg_table(tmp_path):
-    table = IcebergTable.create(
-        tmp_path / "i", {"id": "long", "region": "string"}, partition_spec=[("region", "identity")]
-    )
-    for region in ("eu", "us"):
-        table.append(table.write_data([{"id": 1, "region": region}]))
-    index = harness.open_table(str(table.store.directory)).snapshot().file_index()
-    assert index.partition_schema.names() == ("region",)
-    assert [dict(part.values) for part in index.list_files(["region = 'us'"])] == [{"region": "us"}]
-    assert len(index.input_files) == 2
-
-
 @pytest.mark.parametrize(
     ("physical", "uri"),
     [
@@ -352,18 +259,3 @@ def test_file_uri(physical, uri):
 
 
 # -- races
-
-
-def test_a_listing_with_a_hole_is_repeated(table, monkeypatch):
-    """L44: one commit is not listed at first."""
-    calls = []
-    original = Storage.entries
-
-    def entries(self: Storage, directory: str) -> Any:
-        found = original(self, directory)
-        calls.append(directory)
-        return tuple(e for e in found if "02.json" not in e.name) if len(calls) == 1 else found
-
-    monkeypatch.setattr(Storage, "entries", entries)
-    assert ids(opened(table).snapshot()) == [2]
-    assert len(calls) == 2

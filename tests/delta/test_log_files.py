@@ -2,14 +2,12 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Iterator
 from pathlib import Path
 
-import fsspec
 import pytest
 
 from harness.errors import TableNotFoundError
-from harness.metadata.delta.log_files import Checkpoint, LogListing, arrange, list_log
+from harness.metadata.delta.log_files import LogListing, arrange, list_log
 from harness.storage.clients import _FsspecClient
 from harness.storage.stores import UNREADABLE, Entry, Storage
 
@@ -92,21 +90,6 @@ def test_checkpoints_are_sorted_by_preference() -> None:
     assert [[file.name for file in c.files] for c in listed(*names).checkpoints] == best_last
 
 
-@pytest.mark.parametrize(
-    ("names", "latest"),
-    [
-        pytest.param([], -1, id="nothing"),
-        pytest.param([f"{v(2)}.json", f"{v(10)}.json"], 10, id="commit"),
-        pytest.param([f"{v(2)}.json", f"{v(4)}.checkpoint.parquet"], 4, id="checkpoint"),
-        pytest.param([f"{v(2)}.json", part(4, 1, 2)], 2, id="not an incomplete checkpoint"),
-        pytest.param([f"{v(2)}.json", f"{v(1)}.{v(3)}.compacted.json"], 3, id="compaction"),
-        pytest.param([f"{v(2)}.json", f"{v(7)}.crc"], 2, id="not a checksum"),
-    ],
-)
-def test_latest_version(names: list[str], latest: int) -> None:
-    assert listed(*names).latest == latest
-
-
 def touch(root: Path, *names: str) -> None:
     for name in names:
         path = root / "_delta_log" / name
@@ -124,26 +107,6 @@ def test_list_log_gives_paths_sizes_and_times(tmp_path: Path) -> None:
         file = listing.commits[0]
         assert (file.version, file.size, file.modified_ms) == (0, 2, 1_700_000_000_123)
         assert Storage().read(file.path) == b"{}"
-
-
-@pytest.fixture
-def object_store() -> Iterator[str]:
-    """The URI of an empty directory."""
-    store = fsspec.filesystem("memory")
-    yield "memory://test-log-files/t"
-    store.rm("/test-log-files", recursive=True)
-
-
-def test_list_log_lists_object_stores(object_store: str) -> None:
-    store = fsspec.filesystem("memory")
-    store.pipe({f"{object_store}/_delta_log/{v(n)}.json": b"{}" for n in (10, 9)})
-    listing = list_log(Storage(), object_store)
-    assert [(file.version, file.size) for file in listing.commits.values()] == [(9, 2), (10, 2)]
-    assert all(
-        file.modified_ms is not None and file.modified_ms > 1_700_000_000_000 for file in listing.commits.values()
-    )
-    assert listing.commits[9].path == f"{object_store}/_delta_log/{v(9)}.json"
-    assert Storage().read(listing.commits[9].path) == b"{}"
 
 
 @pytest.mark.parametrize(
@@ -169,12 +132,6 @@ def test_no_table(tmp_path: Path, names: list[str] | None, reason: str) -> None:
     assert str(raised.value) == f"Cannot find a Delta table: {reason} [TableNotFound; table {root}, rule delta L4]"
 
 
-def test_names_of_files(tmp_path: Path) -> None:
-    checkpoint: Checkpoint = listed(f"{v(5)}.checkpoint.parquet").checkpoints[0]
-    assert checkpoint.files[0].path == f"/t/_delta_log/{v(5)}.checkpoint.parquet"
-    assert checkpoint.files[0].name == f"{v(5)}.checkpoint.parquet"
-
-
 @pytest.mark.parametrize(
     ("info", "modified_ms"),
     [
@@ -195,8 +152,3 @@ def test_modification_times_of_file_systems(
 
     monkeypatch.setattr(Storage, "client", lambda self, path: _FsspecClient(Store(), "s3"))
     assert Storage().entries("s3://b") == (Entry("x", 3, modified_ms),)
-
-
-def test_whether_there_is_a_hint_to_read() -> None:
-    assert listed("_last_checkpoint", f"{v(0)}.json").hinted
-    assert not listed(f"{v(0)}.json").hinted

@@ -171,21 +171,6 @@ def test_what_is_no_value_is_refused(text, type_):
     assert (error.value.cause, error.value.field) == ("PartitionValueError", "c")
 
 
-def test_message_names_column_value_and_file():
-    with pytest.raises(InvalidTableError) as error:
-        parse_partition_value("12.5", INT, column="n", file="n=12.5/a.parquet")
-    assert str(error.value) == (
-        "Invalid partition value: got '12.5', expected an integer of type int "
-        "[PartitionValueError; file n=12.5/a.parquet, field n, rule delta V4]"
-    )
-
-
-def test_offset_of_a_wall_clock_cites_its_rule():
-    with pytest.raises(InvalidTableError, match="without an offset") as error:
-        parse_partition_value("2024-01-01T10:20:30+02:00", WALL, column="c")
-    assert error.value.rule == "delta V6"
-
-
 @pytest.mark.parametrize(
     "type_",
     [
@@ -210,8 +195,3 @@ def test_equal_texts_are_parsed_once(monkeypatch):
         parse_partition_value("2031-05-05", DATE)
     partition_values._parse.cache_clear()
     assert calls == ["2031-05-05"]
-
-
-def test_equal_texts_of_other_types_are_other_values():
-    assert [parse_partition_value("1", t) for t in (STRING, INT, DOUBLE, BINARY)] == ["1", 1, 1.0, b"1"]
-    assert parse_partition_value("1.50", DecimalType(4, 2)) == parse_partition_value("1.5", DecimalType(4, 1))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from harness.errors import InvalidTableError, UnsupportedError
 from harness.metadata.delta.commits import ids_of
-from harness.metadata.delta.paths import TableRoot, canonical_of, decode, keys_of, require_readable
+from harness.metadata.delta.paths import TableRoot, canonical_of, keys_of, require_readable
 from harness.storage.stores import Storage
 
 LOCAL = TableRoot.of("/data/my table%20#1")
@@ -71,15 +71,6 @@ def test_bad_path_is_refused(recorded):
         LOCAL.canonical(recorded)
     with pytest.raises(InvalidTableError):
         keys_of(pa.array(["x", recorded]), LOCAL)
-
-
-def test_bad_escape_message():
-    with pytest.raises(InvalidTableError) as caught:
-        decode("a%zz")
-    assert str(caught.value) == (
-        "Cannot tell which file 'a%zz' is: a percent sign is not followed by two hexadecimal digits. "
-        "Paths in the log are percent-encoded [LogCorrupt; rule delta L38]"
-    )
 
 
 def test_file_uri_of_another_host_is_refused():
@@ -148,8 +139,3 @@ def test_file_ids_hold_the_deletion_vector():
 def test_store_without_file_system_is_refused(path):
     with pytest.raises(UnsupportedError, match="no file system for it is installed"):
         require_readable(pa.chunked_array([["x"], [path]]), LOCAL, Storage())
-
-
-def test_stores_with_file_system_are_accepted():
-    require_readable(pa.chunked_array([["x", "p=a:b/x"], ["/p/x", "memory://h/x"]]), LOCAL, Storage())
-    require_readable(pa.chunked_array([["x", "s3://bucket/tables/t/x", "/p/x"]]), REMOTE, Storage())

@@ -17,10 +17,9 @@ from harness.errors import (
     InvalidTableError,
     MissingFileError,
     RequestError,
-    SnapshotNotFoundError,
     UnsupportedError,
 )
-from harness.metadata.plan.read_options import CatalogAnswer, RatifiedCommit, catalog_answer
+from harness.metadata.plan.read_options import catalog_answer
 from harness.testing.writing.delta.builder import DeltaTable
 
 UUID = "7d17ac10-5cc3-401b-bd1a-9c82dd2ea032"
@@ -64,21 +63,6 @@ def file(table: DeltaTable, name: str) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("max_version", "ratified", "expected"),
-    [
-        (None, None, None),
-        (None, [], None),
-        (0, None, CatalogAnswer(0)),
-        (9, [v(9), (8, v(8))], CatalogAnswer(9, (RatifiedCommit(8, v(8)), RatifiedCommit(9, v(9))))),
-        (1, [(1, b"{}")], CatalogAnswer(1, (RatifiedCommit(1, content=b"{}"),))),
-        (3, [v(3, UUID.upper())], CatalogAnswer(3, (RatifiedCommit(3, v(3, UUID.upper())),))),
-    ],
-)
-def test_an_answer_is_taken_as_arguments(max_version, ratified, expected):
-    assert catalog_answer(max_version, ratified) == expected
-
-
-@pytest.mark.parametrize(
     ("max_version", "ratified", "words"),
     [
         (-1, None, "expected a version, 0 or more"),
@@ -108,19 +92,6 @@ def test_an_answer_that_cannot_be_one_is_refused(max_version, ratified, words):
 
 
 # -- read by the answer
-
-
-def test_nothing_above_the_catalogs_version_is_read(tmp_path):
-    table = managed(tmp_path)
-    table.checkpoint("v2-json")
-    table.write_checksum(4, numFiles=7)
-    table.compact(2, 4)
-    with pytest.warns(HarnessWarning, match="answer ends at version 2, and the log has published commits up to 4"):
-        found = harness.open_table(str(table.directory), max_version=2)
-    assert rows(found) == [1, 2]
-    assert [note for note in found.warnings if "_last_checkpoint" in note] == []
-    with pytest.raises(SnapshotNotFoundError, match="the log holds 0 to 2, and 2 is the latest that is known of its"):
-        found.snapshot(version=3)
 
 
 @pytest.mark.parametrize(
@@ -163,32 +134,11 @@ def published(table: DeltaTable) -> tuple[list[int], str]:
     return rows(found), found.warnings[0]
 
 
-def test_what_is_published_is_read_with_a_warning(tmp_path):
-    table = managed(tmp_path)
-    table.log.stage(3)
-    table.log.stage(4)
-    table.write_checksum(4)
-    assert published(table) == (
-        [1, 2],
-        "Only what is published was read, up to version 2: the table's catalog may know newer versions (frontier F4.3)",
-    )
-
-
 def test_a_published_commit_that_is_torn_is_not_passed_over(tmp_path):
     table = managed(tmp_path)
     file(table, f"{3:020}.json").write_text("")
     with pytest.raises(CorruptFileError, match="commit 3 is an empty file"):
         harness.open_table(str(table.directory), published_only=True)
-
-
-def test_published_only_changes_nothing_of_other_tables(tmp_path):
-    table = DeltaTable.create(tmp_path / "t", {"id": "long"})
-    for number in (1, 2, 3):
-        table.append(table.write_data([{"id": number}]))
-    assert ids(table, published_only=True) == [1, 2, 3]
-    table.log.commit_path(2).unlink()
-    with pytest.raises(InvalidTableError, match="the log lacks the commits of 2"):
-        ids(table, published_only=True)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,6 @@ from harness.errors import (
     MissingFileError,
     RequestError,
     SnapshotNotFoundError,
-    TableNotFoundError,
 )
 from harness.metadata.delta.log_files import Checkpoint, Hint, LogListing, arrange
 from harness.metadata.delta.segment import LogSegment, choose_segment, readable_ranges, with_listing
@@ -44,10 +43,6 @@ def log(
         *(f"{v(n)}.crc" for n in checksums),
     ]
     return arrange("/t", [*(Entry(name, 7, 0) for name in names), *(Entry(f"{v(n)}.json", 0, 0) for n in empty)])
-
-
-def base_of(segment: LogSegment) -> int | None:
-    return None if segment.checkpoint is None else segment.checkpoint.version
 
 
 def versions(segment: LogSegment) -> list[int]:
@@ -162,48 +157,9 @@ def test_versions_that_are_not_there(listing: LogListing, version: int, reason: 
     assert str(raised.value) == message
 
 
-@pytest.mark.parametrize(
-    ("listing", "base", "commits"),
-    [
-        pytest.param(log([], classic=[7]), 7, [], id="nothing but the checkpoint"),
-        pytest.param(log([8, 9], classic=[7]), 7, [8, 9], id="commits after it"),
-        pytest.param(log(range(7), classic=[7]), 7, [], id="commits before it"),
-    ],
-)
-def test_checkpoint_only_on_request(listing: LogListing, base: int, commits: list[int]) -> None:
-    segment = choose_segment(replace(listing, allow_checkpoint_only=True))
-    assert (base_of(segment), versions(segment)) == (base, commits)
-
-
-@pytest.mark.parametrize(
-    ("listing", "expected"),
-    [
-        pytest.param(log([]), [], id="nothing"),
-        pytest.param(log(range(5)), [(0, 4)], id="from 0"),
-        pytest.param(log([0, 1, 3, 4]), [(0, 1)], id="after a hole"),
-        pytest.param(log([1, 2]), [], id="not from 0"),
-        pytest.param(log(range(3, 9), classic=[5]), [(5, 8)], id="from a checkpoint"),
-        pytest.param(log(range(9), classic=[5]), [(0, 8)], id="from 0 and a checkpoint"),
-        pytest.param(log([0, 1, 5, 6, 8], classic=[5, 8]), [(0, 1), (5, 6), (8, 8)], id="several"),
-        pytest.param(log([0, 1, 3], classic=[2]), [(0, 1)], id="checkpoint without its commit"),
-        pytest.param(log([0, 2], empty=[1]), [(0, 0)], id="empty commit"),
-    ],
-)
-def test_readable_ranges(listing: LogListing, expected: list[tuple[int, int]]) -> None:
-    assert [(part.start, part.stop - 1) for part in readable_ranges(listing)] == expected
-
-
 def test_readable_ranges_with_checkpoints_only() -> None:
     listing = replace(log([0, 1, 3], classic=[2, 7]), allow_checkpoint_only=True)
     assert readable_ranges(listing) == (range(0, 4), range(7, 8))
-
-
-def test_a_fallback_is_warned_of() -> None:
-    segment = choose_segment(log(range(6), classic=[2, 4])).fallback("It is damaged")
-    assert segment is not None
-    assert segment.warnings == (
-        f"Cannot use {v(4)}.checkpoint.parquet: It is damaged. Version 5 is read from {v(2)}.checkpoint.parquet",
-    )
 
 
 LAGGING = log(range(21), classic=[10, 20])
@@ -250,31 +206,10 @@ def test_the_hint_changes_nothing_but_warnings(
     assert segment.warnings == (() if warning is None else (warning,))
 
 
-def test_the_checksum_is_that_of_the_version() -> None:
-    listing = log(range(3), checksums=[1])
-    checksum = choose_segment(listing, 1).checksum
-    assert checksum is not None
-    assert checksum.name == f"{v(1)}.crc"
-    assert choose_segment(listing).checksum is None
-
-
 def write(root: Path, *names: str) -> None:
     (root / "_delta_log").mkdir(exist_ok=True)
     for name in names:
         (root / "_delta_log" / name).write_bytes(b"{}")
-
-
-def test_a_hole_that_closes_is_listed_again(tmp_path: Path) -> None:
-    write(tmp_path, f"{v(0)}.json", f"{v(2)}.json")
-    tries = []
-
-    def use(listing: LogListing) -> list[int]:
-        tries.append(listing)
-        write(tmp_path, f"{v(1)}.json")  # becomes visible after the first listing
-        return versions(choose_segment(listing))
-
-    assert with_listing(Storage(), str(tmp_path), use) == [0, 1, 2]
-    assert len(tries) == 2
 
 
 @pytest.mark.parametrize(
@@ -301,8 +236,3 @@ def test_what_is_tried_twice(tmp_path: Path, error: HarnessError, tries: int) ->
         with_listing(Storage(), str(tmp_path), use)
     assert raised.value is error
     assert len(seen) == tries
-
-
-def test_a_table_that_is_not_there_is_not_tried_twice(tmp_path: Path) -> None:
-    with pytest.raises(TableNotFoundError):
-        with_listing(Storage(), str(tmp_path), choose_segment)

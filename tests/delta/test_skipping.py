@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import partial
@@ -48,7 +47,7 @@ from harness.metadata.model.schema import (
     StructType,
     TimestampType,
 )
-from harness.metadata.plan.scan_plan import BY_PARTITION, BY_STATISTICS, KEPT
+from harness.metadata.plan.scan_plan import KEPT
 
 LONG = IntegerType(64)
 SCHEMA = Schema(
@@ -283,14 +282,6 @@ def test_as_many_objects_as_texts_are_not_yet_one_each():
     assert record_counts(table)[1] == 2
 
 
-def test_values_are_found_behind_any_white_space_and_order():
-    table = files(
-        '\n{ "nullCount" : {"i":0},\r\n"maxValues":{"i":3}, "minValues":{"i":1}, "numRecords":\n 2 }', None, "  "
-    )
-    assert verdicts(table, "i > 5") == [BY_STATISTICS, KEPT, KEPT]
-    assert record_counts(table).tolist() == [2, -1, -1]
-
-
 @pytest.mark.parametrize(
     ("text", "count"),
     [
@@ -422,48 +413,6 @@ def test_struct_that_lags_behind_the_schema():
 # -- partitions
 
 
-def partitioned(*values: tuple[str | None, str | None], recorded: Any = None) -> pa.Table:
-    maps = [[("p", p), ("col-q", q)] for p, q in values]
-    return files(*[recorded] * len(values), partitions=maps)
-
-
-@pytest.mark.parametrize(
-    ("where", "kept"),
-    [
-        pytest.param("p = 'a'", [0, 1], id="equal"),
-        pytest.param("p <> 'a'", [2], id="null is not unequal (V12)"),
-        pytest.param("p IS NULL", [3], id="null"),
-        pytest.param("q > 1", [1, 2], id="under its physical name, as a number"),
-        pytest.param("q = 10 AND p = 'b'", [2], id="both"),
-        pytest.param("q = 10 OR p = 'a'", [0, 1, 2], id="either"),
-        pytest.param("p = 'a' OR i > 100", [0, 1], id="mixed, statistics exclude the rest (F1)"),
-        pytest.param("p = 'a' AND i > 100", [], id="mixed"),
-        pytest.param("p || 'x' = 'ax'", [0, 1, 2, 3], id="not understood"),
-        pytest.param("p = 'A'", [], id="letter case"),
-        pytest.param("p > 'Z'", [0, 1, 2], id="binary order"),
-    ],
-)
-def test_partitions_decide(where, kept):
-    table = partitioned(("a", "1"), ("a", "2"), ("b", "010"), (None, None), recorded=stats("i", 1, 9))
-    assert [place for place, verdict in enumerate(verdicts(table, where)) if verdict == KEPT] == kept
-
-
-def test_reasons_are_told_apart():
-    table = partitioned(("a", "1"), ("b", "1"), recorded=stats("i", 1, 9))
-    assert verdicts(table, "p = 'a' AND i > 100") == [BY_STATISTICS, BY_PARTITION]
-
-
-def test_a_file_without_statistics_is_not_dropped_by_mixed_filters():
-    assert verdicts(partitioned(("a", "1"), ("b", "1")), "p = 'b' OR i > 100") == [KEPT, KEPT]
-
-
-def test_partition_tuples_are_typed_and_numbered_by_first_file():
-    table = partitioned(("b", "1"), ("a", "2"), ("b", "+1"), ("b", None), ("", ""), ("b", "01"))
-    found = partition_tuples(table, PARTITIONED)
-    assert found.indexes.tolist() == [0, 1, 0, 2, 3, 0]
-    assert found.tuples == ({20: "b", 21: 1}, {20: "a", 21: 2}, {20: "b", 21: None}, {20: "", 21: None})
-
-
 def test_partition_tuples_do_not_depend_on_where_chunks_end():
     """Of names that differ in case the exact one counts, else the last that a file has (V8)."""
     maps = [
@@ -482,30 +431,10 @@ def test_partition_tuples_do_not_depend_on_where_chunks_end():
         assert found.tuples == ({20: "a"}, {20: "b"}, {20: None})
 
 
-def test_partition_tuples_without_partitions_or_files():
-    assert partition_tuples(files(None, None), ()).tuples == ({},)
-    assert partition_tuples(files(None, None), ()).indexes.tolist() == [0, 0]
-    assert partition_tuples(files(), PARTITIONED).tuples == ()
-
-
-def test_each_file_may_spell_a_column_in_its_own_way():
-    spelled = [[("AB", "x")], [("Ab", "y")], [("aB", "z"), ("AB", "x")], [("other", "w")]]
-    column = replace(PARTITIONED[0], name="ab")
-    found = partition_tuples(files(*[None] * len(spelled), partitions=spelled), (column,))
-    assert [found.tuples[place][column.id] for place in found.indexes] == ["x", "y", "x", None]
-
-
 def test_floats_are_told_apart_by_bits():
     column = Field(id=1, name="x", type=FloatType(64))
     table = files(*[None] * 5, partitions=[[("x", text)] for text in ("0.0", "-0.0", "NaN", "nan", "0")])
     assert partition_tuples(table, (column,)).indexes.tolist() == [0, 1, 2, 2, 0]
-
-
-def test_two_spellings_of_an_instant_are_one_partition():
-    column = Field(id=1, name="x", type=TimestampType(utc=True))
-    texts = ("2024-01-01 00:00:00", "2024-01-01T01:00:00+01:00", "2024-01-01T00:00:00.000000Z")
-    table = files(*[None] * 3, partitions=[[("x", text)] for text in texts])
-    assert partition_tuples(table, (column,)).tuples == ({1: EPOCH_2024},)
 
 
 # -- binding
