@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from harness.errors import AmbiguousTableError, CorruptFileError, IsAViewError, TableNotFoundError
+from harness.errors import AmbiguousTableError, CorruptFileError, TableNotFoundError
 from harness.metadata.iceberg.table import FoundMetadata, find_metadata
 from harness.storage.paths import PathMap
 from harness.storage.stores import Storage
@@ -86,17 +86,6 @@ def test_find_metadata_in_a_directory(
     assert read_name(find(f"{tmp_path}/{given}")) == expected
 
 
-def test_metadata_file_itself_is_taken_as_it_is_1_1(tmp_path: Path) -> None:
-    write(tmp_path / "metadata", "v1.metadata.json", "v2.metadata.json", hint="2")
-    assert read_name(find(tmp_path / "metadata" / "v1.metadata.json")) == "v1.metadata.json"
-    assert read_name(find(f"file://{tmp_path}/metadata/v1.metadata.json")) == "v1.metadata.json"
-
-
-def test_table_called_metadata_1_1(tmp_path: Path) -> None:
-    write(tmp_path / "metadata" / "metadata", "v1.metadata.json")
-    assert read_name(find(tmp_path / "metadata")) == "v1.metadata.json"
-
-
 def test_lagging_hint_is_a_warning_1_3(tmp_path: Path) -> None:
     write(tmp_path / "metadata", "v1.metadata.json", "v2.metadata.json", "v3.metadata.json", hint="1")
     assert find(tmp_path).warnings == ("The version hint says 1, the newest version is 3 [iceberg 1.3]",)
@@ -119,17 +108,6 @@ def test_hint_that_leads_nowhere_is_an_error(tmp_path: Path, names: list[str], h
         f"Cannot find the metadata file of the version hint: got {hint!r}, and there is no such file; name the "
         f"metadata file itself [MetadataNotFound; table {tmp_path}, "
         f"file {tmp_path}/metadata/version-hint.text, rule iceberg {rule}]"
-    )
-
-
-@pytest.mark.parametrize("made", [True, False], ids=["empty directory", "no directory"])
-def test_nothing_there_is_an_error_1_1(tmp_path: Path, made: bool) -> None:
-    location = tmp_path if made else tmp_path / "nowhere"
-    reason = "neither it nor its 'metadata' directory holds a metadata file" if made else "it does not exist"
-    with pytest.raises(TableNotFoundError) as caught:
-        find(location)
-    assert str(caught.value) == (
-        f"Cannot find an Iceberg table: {reason}; check the path [MetadataNotFound; table {location}, rule iceberg 1.1]"
     )
 
 
@@ -189,13 +167,6 @@ def test_names_that_do_not_tell_are_never_guessed_1_4(tmp_path: Path, names: lis
         find(tmp_path, allow_version_guess=True)
 
 
-def test_errors_in_the_file_name_table_and_file(tmp_path: Path) -> None:
-    write(tmp_path / "metadata", "v1.metadata.json", **{"view-uuid": "x"})
-    with pytest.raises(IsAViewError) as caught:
-        find(tmp_path)
-    assert (caught.value.table, caught.value.file) == (str(tmp_path), f"{tmp_path}/metadata/v1.metadata.json")
-
-
 LOCATION = "s3://bucket/db/t"
 
 
@@ -230,18 +201,6 @@ def test_moved_table_maps_its_location_1_12(tmp_path: Path, location: str, recor
     for given in ("copy", "copy/metadata", "copy/metadata/v1.metadata.json"):
         physical = find(tmp_path / given).path_map.physical(recorded)
         assert physical == expected.format(root=tmp_path / "copy")
-
-
-def test_users_map_goes_first_1_12(tmp_path: Path) -> None:
-    write(tmp_path / "metadata", "v1.metadata.json")
-    path_map = find(tmp_path, path_map=PathMap(((f"{LOCATION}/data", "/elsewhere"),))).path_map
-    assert path_map.physical(f"{LOCATION}/data/a") == "/elsewhere/a"
-    assert path_map.physical(f"{LOCATION}/metadata/a") == f"{tmp_path}/metadata/a"
-
-
-def test_unmoved_table_maps_nothing(tmp_path: Path) -> None:
-    write(tmp_path / "metadata", "v1.metadata.json", location=f"file://{tmp_path}")
-    assert find(tmp_path).path_map == PathMap(())
 
 
 def test_metadata_directory_outside_the_location_is_not_a_move_1_12(tmp_path: Path) -> None:
@@ -281,10 +240,3 @@ def test_metadata_directory_under_another_name_1_12(tmp_path: Path, beside: bool
         (directory / "snap.avro").write_bytes(b"")
     expected = ((f"{LOCATION}/metadata", str(directory)),) if beside else ()
     assert find(directory / "v1.metadata.json").path_map == PathMap(expected)
-
-
-def test_relative_path_to_the_metadata_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write(tmp_path / "metadata", "v1.metadata.json")
-    for directory, given in ((tmp_path, "metadata/v1.metadata.json"), (tmp_path / "metadata", "v1.metadata.json")):
-        monkeypatch.chdir(directory)
-        assert find(given).path_map == PathMap(((LOCATION, str(tmp_path)),))

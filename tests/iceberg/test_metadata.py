@@ -15,29 +15,12 @@ from harness.errors import (
     InvalidTableError,
     IsAViewError,
     TableNotFoundError,
-    UnsupportedError,
 )
 from harness.metadata.iceberg.metadata import parse_metadata, parse_metadata_document
 from harness.metadata.iceberg.model import (
-    BlobMetadata,
-    Direction,
-    LogEntry,
-    MetadataLogEntry,
-    NullOrder,
-    PartitionField,
-    PartitionSpec,
-    PartitionStatisticsFile,
-    RefType,
-    Snapshot,
-    SnapshotRef,
-    SortField,
-    SortOrder,
-    StatisticsFile,
     TableMetadata,
     parse_header_spec,
 )
-from harness.metadata.iceberg.transforms import Bucket, Day, Identity, UnknownTransform, Void
-from harness.metadata.model.schema import Field, IntegerType, Schema
 
 FILE = "v3.metadata.json"
 SCHEMA_0 = {"type": "struct", "schema-id": 0, "fields": [{"id": 1, "name": "id", "required": True, "type": "long"}]}
@@ -149,105 +132,8 @@ def parsed(document: dict[str, Any]) -> TableMetadata:
     return parse_metadata(json.dumps(document).encode(), file=FILE)
 
 
-def test_parse_metadata_reads_every_field_of_v3() -> None:
-    metadata = parsed(V3)
-    id_ = Field(id=1, name="id", type=IntegerType(64), required=True)
-    spec = PartitionSpec(1, (PartitionField(field_id=1000, source_id=2, source_ids=(2,), name="d", transform=Day()),))
-    first = Snapshot(
-        id=3051729675574597004,
-        timestamp_ms=1515100955770,
-        manifest_list="s3://bucket/db/t/metadata/1.avro",
-        operation="append",
-        summary={"operation": "append", "added-records": "3", "flag": "true"},
-    )
-    second = Snapshot(
-        id=3055729675574597004,
-        parent_id=3051729675574597004,
-        sequence_number=34,
-        timestamp_ms=1555100955770,
-        manifest_list="s3://bucket/db/t/metadata/2.avro",
-        operation="delete",
-        summary={"operation": "delete"},
-        schema_id=1,
-        first_row_id=100,
-        added_rows=10,
-        key_id="k1",
-    )
-    blob = BlobMetadata(
-        type="apache-datasketches-theta-v1",
-        snapshot_id=second.id,
-        sequence_number=34,
-        fields=(1,),
-        properties={"ndv": "7"},
-    )
-    sort_field = SortField(
-        source_id=1,
-        source_ids=(1,),
-        transform=Identity(),
-        direction=Direction.DESCENDING,
-        null_order=NullOrder.LAST,
-    )
-    assert metadata.schemas[0] == Schema(id=0, fields=(id_,))
-    assert metadata.current_schema.names() == ("id", "day")
-    assert metadata.current_snapshot == second
-    assert metadata == TableMetadata(
-        file=FILE,
-        format_version=3,
-        uuid="9c12d441-03fe-4693-9a96-a0705ddf69c1",
-        location="s3://bucket/db/t",
-        last_updated_ms=1602638573590,
-        last_sequence_number=34,
-        schemas=metadata.schemas,
-        current_schema_id=1,
-        specs={0: PartitionSpec(0, ()), 1: spec},
-        default_spec_id=1,
-        sort_orders={0: SortOrder(0, ()), 3: SortOrder(3, (sort_field,))},
-        default_sort_order_id=3,
-        snapshots={first.id: first, second.id: second},
-        current_snapshot_id=second.id,
-        refs={
-            "main": SnapshotRef(snapshot_id=second.id, type=RefType.BRANCH, min_snapshots_to_keep=2),
-            "v1": SnapshotRef(snapshot_id=first.id, type=RefType.TAG, max_ref_age_ms=10),
-        },
-        snapshot_log=(LogEntry(1555100955770, second.id),),
-        metadata_log=(MetadataLogEntry(1515100000000, "s3://bucket/db/t/metadata/v2.metadata.json"),),
-        statistics=(
-            StatisticsFile(
-                snapshot_id=second.id,
-                path="s3://bucket/db/t/metadata/s.puffin",
-                size=413,
-                footer_size=42,
-                blobs=(blob,),
-            ),
-        ),
-        partition_statistics=(PartitionStatisticsFile(snapshot_id=second.id, path="s3://bucket/p.parquet", size=43),),
-        properties={"write.format.default": "parquet"},
-        next_row_id=110,
-        encryption_keys=("k1",),
-        warnings=(),
-    )
-
-
 def test_key_material_is_not_shown() -> None:
     assert "c2VjcmV0" not in repr(parsed(V3))
-
-
-def test_unknown_keys_are_ignored_1_16() -> None:
-    assert parsed(edited(V3, something_new={"a": [1]})) == parsed(V3)
-
-
-@pytest.mark.parametrize(
-    ("encode", "name"),
-    [
-        pytest.param(lambda data: data, "v1.gz.metadata.json", id="plain under a gz name"),
-        pytest.param(lambda data: b"\xef\xbb\xbf" + data, FILE, id="byte order mark"),
-        pytest.param(gzip.compress, "v1.metadata.json", id="gzip under a plain name"),
-        pytest.param(gzip.compress, "v1.gzip.metadata.json", id="gzip"),
-        pytest.param(lambda data: pa.compress(data, "zstd", asbytes=True), FILE, id="zstd"),
-    ],
-)
-def test_compression_is_told_by_the_bytes_1_7(encode: Callable[[bytes], bytes], name: str) -> None:
-    assert parse_metadata(encode(json.dumps(V1).encode()), file=name).location == "/warehouse/t"
 
 
 @pytest.mark.parametrize(
@@ -307,14 +193,6 @@ def test_view_is_refused_with_its_sql_1_9(more: dict[str, Any], said: str) -> No
         f"Cannot open table: it is a view; query the tables that it names instead; {said} "
         "[IsAView; file v3.metadata.json, rule iceberg 1.9]"
     )
-
-
-@pytest.mark.parametrize("version", [0, 4, 5])
-def test_other_versions_are_unsupported_1_15(version: int) -> None:
-    with pytest.raises(UnsupportedError) as caught:
-        parsed(edited(V3, format_version=version))
-    assert caught.value.cause == "UnsupportedVersion"
-    assert caught.value.rule == "iceberg 1.15"
 
 
 def broken(change: Callable[[dict[str, Any]], object], document: dict[str, Any] = V3) -> dict[str, Any]:
@@ -431,33 +309,11 @@ def test_broken_metadata_is_refused(document: dict[str, Any], cause: str | None,
     assert (caught.value.rule, caught.value.file) == (f"iceberg {rule}", FILE)
 
 
-def test_lost_current_schema_message() -> None:
-    with pytest.raises(InvalidTableError) as caught:
-        parsed(edited(V3, current_schema_id=9))
-    assert str(caught.value) == (
-        "Invalid current schema: got id 9, expected one of the table's schemas (0, 1) "
-        "[MissingSchema; file v3.metadata.json, field /current-schema-id, rule iceberg 1.17]"
-    )
-
-
-def test_ref_to_a_lost_snapshot_does_not_spoil_the_table_1_25() -> None:
-    document = broken(lambda d: d["refs"].update({"old": {"snapshot-id": 1, "type": "tag"}}))
-    assert parsed(document).refs["old"].snapshot_id == 1
-
-
 @pytest.mark.parametrize("id_", [2**63 - 1, 2**63, 2**64 - 1, -(2**63) + 1, 0])
 def test_snapshot_ids_are_exact_64_bit_patterns_1_16(id_: int) -> None:
     snapshot = {"snapshot-id": id_, "timestamp-ms": 2, "manifest-list": "a.avro"}
     metadata = parsed(edited(V1, snapshots=[snapshot], current_snapshot_id=id_))
     assert metadata.current_snapshot_id == id_
-
-
-def test_missing_operations_are_overwrites_with_one_warning_1_28() -> None:
-    document = broken(lambda d: [s["summary"].pop("operation") for s in d["snapshots"]])
-    document["snapshots"][1].pop("summary")
-    metadata = parsed(document)
-    assert [s.operation for s in metadata.snapshots.values()] == ["overwrite", "overwrite"]
-    assert metadata.warnings == ("1 snapshot summaries have no operation, taken as overwrite [iceberg 1.28]",)
 
 
 @pytest.mark.parametrize(
@@ -513,52 +369,6 @@ def test_missing_operations_are_overwrites_with_one_warning_1_28() -> None:
 )
 def test_what_reading_does_not_use_is_a_warning(document: dict[str, Any], warning: str) -> None:
     assert parsed(document).warnings == (warning,)
-
-
-def test_void_fields_of_the_default_spec_may_read_dropped_columns_1_21() -> None:
-    document = broken(lambda d: d["partition-specs"][1]["fields"][0].update({"transform": "void"}))
-    assert parsed(edited(document, current_schema_id=0)).warnings == ()
-
-
-FIELD = {"name": "p", "transform": "bucket[4]", "source-id": 1}
-
-
-@pytest.mark.parametrize(
-    ("fields", "expected"),
-    [
-        pytest.param(
-            [{**FIELD, "field-id": 1007}],
-            [PartitionField(field_id=1007, source_id=1, source_ids=(1,), name="p", transform=Bucket(4))],
-            id="field id",
-        ),
-        pytest.param(
-            [FIELD, {**FIELD, "name": "q", "transform": "void"}],
-            [
-                PartitionField(field_id=1000, source_id=1, source_ids=(1,), name="p", transform=Bucket(4)),
-                PartitionField(field_id=1001, source_id=1, source_ids=(1,), name="q", transform=Void()),
-            ],
-            id="1.19 numbered by position",
-        ),
-        pytest.param(
-            [{"name": "p", "transform": "bucket[4]", "source-ids": [3], "field-id": 5}],
-            [PartitionField(field_id=5, source_id=3, source_ids=(3,), name="p", transform=Bucket(4))],
-            id="1.20 one source",
-        ),
-        pytest.param(
-            [{"name": "p", "transform": "bucket[4]", "source-ids": [3, 4], "field-id": 5}],
-            [
-                PartitionField(
-                    field_id=5, source_id=None, source_ids=(3, 4), name="p", transform=UnknownTransform("bucket[4]")
-                )
-            ],
-            id="1.20 several sources",
-        ),
-    ],
-)
-@pytest.mark.parametrize("wrapped", [False, True], ids=["list", "object"])
-def test_parse_header_spec_reads_both_forms_2_22(fields: Any, expected: list[PartitionField], wrapped: bool) -> None:
-    text = json.dumps({"spec-id": 3, "fields": fields} if wrapped else fields)
-    assert parse_header_spec(text, 7, file="m.avro") == PartitionSpec(7, tuple(expected))
 
 
 @pytest.mark.parametrize("text", ["", "{}", "5", "[1]", '[{"name": "p"}]'])

@@ -15,7 +15,6 @@ from harness.errors import (
     CorruptFileError,
     EncryptedTableError,
     HarnessError,
-    MissingFileError,
     UnsupportedError,
 )
 from harness.metadata.iceberg.columns.entries import from_entries
@@ -90,22 +89,6 @@ def files_of(entries):
 
 def hit(path, *files, **more):
     return FileDeletes(data=data(path), position_files=files, **more)
-
-
-def test_positions_beyond_32_bits_and_beyond_the_file_are_kept(tmp_path):
-    found = load(tmp_path, {"d": parquet(rows((A, 2**40), (A, 100), (A, 0)))}, {0: hit(A, deletes())})
-    assert found == {0: [0, 100, 2**40]}
-
-
-def test_delete_files_are_read_once_and_only_when_needed(tmp_path):
-    (tmp_path / "d").write_bytes(parquet(rows((A, 1), (B, 2))))
-    file = deletes()
-    targets = {0: hit(A, file), 1: hit(B, file), 2: hit(C, deletes("s3://t/missing"))}
-    planned = FilesWithDeletes(files_of([deletes.data for deletes in targets.values()]), targets)
-    loader = make_loader(planned, storage=Storage(), path_map=PathMap(((MAP, str(tmp_path)),)))
-    assert list(loader([0])[0]) == [1]
-    (tmp_path / "d").unlink()
-    assert {i: list(found) for i, found in loader([0, 1]).items()} == {0: [1], 1: [2]}
 
 
 @pytest.mark.parametrize(
@@ -189,11 +172,6 @@ def test_unreadable_files_are_refused(tmp_path, content, error, message):
     assert caught.value.file == f"s3://t/d ({tmp_path}/d)"
     assert caught.value.table == "s3://t"
     assert caught.value.rule is not None
-
-
-def test_missing_files_are_refused(tmp_path):
-    with pytest.raises(MissingFileError):
-        load(tmp_path, {}, {0: hit(A, deletes())})
 
 
 def test_unknown_formats_are_refused(tmp_path):

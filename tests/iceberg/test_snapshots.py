@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from harness.errors import EncryptedTableError, InvalidTableError, RequestError, SnapshotNotFoundError
+from harness.errors import RequestError, SnapshotNotFoundError
 from harness.metadata.iceberg.metadata import parse_metadata_document
 from harness.metadata.iceberg.model import TableMetadata
 from harness.metadata.iceberg.source import select
@@ -92,22 +92,6 @@ def test_table_without_snapshot_is_empty_under_the_current_schema_1_24(selector:
 
 
 @pytest.mark.parametrize(
-    "selectors",
-    [
-        {"ref": "main", "timestamp_ms": T0},
-        {"ref": "main", "snapshot_id": 10},
-        {"snapshot_id": 10, "timestamp_ms": T0},
-        {"snapshot_id": 10, "timestamp_ms": T0, "ref": "main"},
-    ],
-    ids="+".join,
-)
-def test_selectors_exclude_each_other_1_32(selectors: Any) -> None:
-    with pytest.raises(RequestError, match="at once: give one of them") as caught:
-        select(table(), **selectors)
-    assert caught.value.rule == "iceberg 1.32"
-
-
-@pytest.mark.parametrize(
     ("metadata", "selector", "message"),
     [
         pytest.param(
@@ -159,52 +143,6 @@ def test_what_is_not_there_is_named_with_what_is(metadata: TableMetadata, select
     with pytest.raises(SnapshotNotFoundError) as caught:
         select(metadata, **selector)
     assert str(caught.value) == message
-
-
-@pytest.mark.parametrize(
-    ("metadata", "selector", "cause", "rule"),
-    [
-        pytest.param(table(), {"ref": "lost"}, "MissingSnapshot", "iceberg 1.25", id="ref to a lost snapshot"),
-        pytest.param(
-            table(snapshots=[snapshot(30, 0, **{"schema-id": 7})]),
-            {"snapshot_id": 30},
-            "MissingSchema",
-            "iceberg 1.35",
-            id="lost schema",
-        ),
-    ],
-)
-def test_lost_parts_of_the_table_are_its_fault(metadata: TableMetadata, selector: Any, cause: str, rule: str) -> None:
-    with pytest.raises(InvalidTableError) as caught:
-        select(metadata, **selector)
-    assert (caught.value.cause, caught.value.rule) == (cause, rule)
-
-
-@pytest.mark.parametrize(
-    "metadata",
-    [
-        table(snapshots=[snapshot(30, 0, **{"key-id": "k1"})]),
-        table(**{"encryption-keys": [{"key-id": "k1", "encrypted-key-metadata": "eA=="}]}),
-    ],
-    ids=["key of the snapshot", "keys of the table"],
-)
-def test_encrypted_snapshot_is_refused_1_31(metadata: TableMetadata) -> None:
-    with pytest.raises(EncryptedTableError) as caught:
-        select(metadata)
-    assert str(caught.value) == (
-        "Cannot read snapshot 30: encrypted table not supported, harness holds no keys "
-        "[EncryptedTable; snapshot 30, file v1.metadata.json, rule iceberg 1.31]"
-    )
-
-
-@pytest.mark.parametrize("changes", [{"encryption-keys": []}, {"encryption-keys": None}], ids=["empty", "null"])
-def test_no_keys_is_not_encrypted_1_31(changes: Any) -> None:
-    assert select(table(**changes)).snapshot is not None
-
-
-def test_other_snapshots_of_a_table_with_an_encrypted_one_are_read_1_31() -> None:
-    metadata = table(snapshots=[snapshot(30, 0, **{"key-id": "k1"}), snapshot(10, 0)])
-    assert select(metadata, snapshot_id=10).snapshot is not None
 
 
 @pytest.mark.parametrize(

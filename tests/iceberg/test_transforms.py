@@ -25,7 +25,6 @@ from harness.metadata.iceberg.transforms import (
     Year,
     apply,
     murmur3,
-    parse_transform,
     result_type,
 )
 from harness.metadata.model.schema import (
@@ -37,7 +36,6 @@ from harness.metadata.model.schema import (
     FixedType,
     FloatType,
     IntegerType,
-    OpaqueType,
     StringType,
     TimestampType,
     TimeType,
@@ -48,28 +46,6 @@ from harness.metadata.model.schema import (
 INT, LONG, STRING, DATE = IntegerType(32), IntegerType(64), StringType(), DateType()
 MICROS, NANOS = TimestampType("us"), TimestampType("ns", utc=True)
 DAY_US = 86_400_000_000
-
-
-@pytest.mark.parametrize(
-    ("text", "transform"),
-    [
-        ("identity", Identity()),
-        ("BUCKET[16]", Bucket(16)),
-        ("truncate[ 3 ]", Truncate(3)),
-        ("Year", Year()),
-        ("month", Month()),
-        ("day", Day()),
-        ("hour", Hour()),
-        ("void", Void()),
-        ("years", UnknownTransform("years")),
-        ("bucket", UnknownTransform("bucket")),
-        ("bucket[0]", UnknownTransform("bucket[0]")),
-        ("bucket[-1]", UnknownTransform("bucket[-1]")),
-        ("zorder(a, b)", UnknownTransform("zorder(a, b)")),
-    ],
-)
-def test_parse_transform(text, transform):
-    assert parse_transform(text) == transform
 
 
 @pytest.mark.parametrize(
@@ -93,12 +69,6 @@ def test_parse_transform(text, transform):
 )
 def test_bucket_hashes_as_the_specification_says(type_, value, expected):
     assert apply(Bucket(1 << 40), type_)(value) == expected & 0x7FFFFFFF
-
-
-@pytest.mark.parametrize(("number", "length"), [(127, 1), (128, 2), (-128, 1), (-129, 2), (0, 1)])
-def test_bucket_hashes_decimals_in_as_few_bytes_as_possible(number, length):
-    encoded = number.to_bytes(length, "big", signed=True)
-    assert apply(Bucket(1 << 40), DecimalType(9, 0))(Decimal(number)) == murmur3(encoded) & 0x7FFFFFFF
 
 
 @pytest.mark.parametrize(
@@ -153,23 +123,6 @@ def test_apply_refuses_what_is_not_defined(transform, type_):
         apply(transform, type_)
 
 
-@pytest.mark.parametrize(
-    ("transform", "source", "expected"),
-    [
-        (Identity(), STRING, STRING),
-        (Truncate(2), LONG, LONG),
-        (Bucket(2), STRING, INT),
-        (Day(), MICROS, DATE),
-        (Hour(), None, INT),
-        (Identity(), None, OpaqueType("identity of a dropped column")),
-        (UnknownTransform("x"), INT, OpaqueType("x")),
-    ],
-    ids=str,
-)
-def test_result_type(transform, source, expected):
-    assert result_type(transform, source) == expected
-
-
 def _field(type_):
     return Field(id=1, name="c", type=type_)
 
@@ -208,23 +161,6 @@ TARGET = Field(id=1000, name="p", type=INT)
 )
 def test_project_comparison(transform, type_, part, expected):
     assert project(transform, _field(type_), Comparison(_field(type_), *part), TARGET) == expected
-
-
-@pytest.mark.parametrize(
-    ("prefix", "negated", "expected"),
-    [
-        ("a", False, StartsWith(TARGET, "a")),
-        ("ab", False, Comparison(TARGET, Op.EQ, "ab")),
-        ("abc", False, Comparison(TARGET, Op.EQ, "ab")),
-        ("a", True, StartsWith(TARGET, "a", True)),
-        ("ab", True, Comparison(TARGET, Op.NE, "ab")),
-        ("abc", True, Constant(True)),  # trap T16
-        ("😀😁", False, Comparison(TARGET, Op.EQ, "😀😁")),  # two code points, four UTF-16 units
-    ],
-)
-def test_project_prefix(prefix, negated, expected):
-    field = _field(STRING)
-    assert project(Truncate(2), field, StartsWith(field, prefix, negated), TARGET) == expected
 
 
 def _around(*points):
@@ -295,24 +231,3 @@ def test_projection_never_loses_a_row(data):
     partition = apply(transform, type_)(value)
     if evaluate(part, lambda _: value) is True:
         assert evaluate(project(transform, field, part, target), lambda _: partition) is True
-
-
-@given(st.data(), INSTANTS.filter(lambda v: v < 0), TIMES)
-def test_projection_accepts_the_rounding_of_old_writers_before_1970(data, value, transform):
-    field = _field(MICROS)
-    part = data.draw(leaves(field, value))
-    # Versions up to 0.10 rounded towards zero in two's complement, one above the floor (iceberg 3.13).
-    partition = apply(transform, MICROS)(value) + 1
-    if evaluate(part, lambda _: value) is True:
-        assert evaluate(project(transform, field, part, TARGET), lambda _: partition) is True
-
-
-@given(st.integers(-1_000_000, 1_000_000))
-def test_narrow_integers_project_onto_partitions_that_wrapped(offset):
-    # The column was an int when its partition value overflowed, and is a long now.
-    value = -(2**31) + offset % 10
-    partition = apply(Truncate(10), INT)(value)
-    field = _field(LONG)
-    for op, literal in ((Op.LT, value + 1), (Op.LE, value), (Op.EQ, value), (Op.GE, value), (Op.LT, 0)):
-        part = project(Truncate(10), field, Comparison(field, op, literal), TARGET)
-        assert evaluate(part, lambda _: partition) is True

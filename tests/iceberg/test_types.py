@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -85,59 +84,6 @@ def test_parse_type_reads_names_in_any_case_with_inner_blanks_1_22(text: Any, ex
     assert parse_type(text) == expected
 
 
-def test_parse_type_reads_nested_types() -> None:
-    element = {"type": "list", "element-id": 4, "element": "long", "element-required": True}
-    json = {
-        "type": "map",
-        "key-id": 2,
-        "key": "string",
-        "value-id": 3,
-        "value": {"type": "struct", "fields": [column(5, element)]},
-        "value-required": False,
-    }
-    assert parse_type(json) == MapType(
-        Field(id=2, name="key", type=StringType(), required=True),
-        Field(
-            id=3,
-            name="value",
-            type=StructType(
-                (
-                    Field(
-                        id=5,
-                        name="c5",
-                        type=ListType(Field(id=4, name="element", type=IntegerType(64), required=True)),
-                    ),
-                )
-            ),
-        ),
-    )
-
-
-def test_parse_schema_keeps_ids_requiredness_doc_and_identifier() -> None:
-    schema = parse_schema(
-        {
-            "type": "struct",
-            "schema-id": 7,
-            "identifier-field-ids": [1],
-            "fields": [
-                {"id": 1, "name": "", "required": True, "type": "int", "doc": "key", "write-default": 1},
-                column(2, "string", **{"initial-default": "x"}),
-            ],
-        }
-    )
-    assert schema.id == 7
-    assert schema.identifier_field_ids == (1,)
-    assert schema.fields == (
-        Field(id=1, name="", type=IntegerType(32), required=True, doc="key"),
-        Field(id=2, name="c2", type=StringType(), initial_default="x"),
-    )
-
-
-def test_parse_schema_takes_null_for_absent_and_0_for_no_id_1_16_1_18() -> None:
-    schema = parse_schema({"schema-id": None, "identifier-field-ids": None, "fields": [column(0, doc=None)]})
-    assert (schema.id, schema.identifier_field_ids, schema.fields[0].id) == (0, (), 0)
-
-
 LIST_OF_1 = {"type": "list", "element-id": 1, "element": "int", "element-required": False}
 
 
@@ -164,71 +110,9 @@ def test_parse_schema_refuses_broken_fields(fields: Any, message: str) -> None:
         parse_schema({"type": "struct", "schema-id": 0, "fields": fields})
 
 
-def test_parse_schema_accepts_the_last_free_id_1_23() -> None:
-    assert parse_schema({"fields": [column(2147483447)]}).fields[0].id == 2147483447
-
-
-def test_duplicate_id_error_names_cause_and_rule() -> None:
-    with pytest.raises(InvalidTableError) as caught:
-        parse_schema(Json({"fields": [column(1), column(1)]}, "v1.metadata.json", ("schemas", 0)))
-    assert str(caught.value) == (
-        "Invalid schema: field id 1 is of 'c1' and 'c1', expected unique ids "
-        "[DuplicateFieldId; file v1.metadata.json, field /schemas/0, rule iceberg 1.23]"
-    )
-
-
 STRUCT = StructType((Field(id=3, name="a", type=IntegerType(32)), Field(id=4, name="b", type=StringType())))
 LIST = ListType(Field(id=5, name="element", type=DateType()))
 MAP = MapType(Field(id=6, name="key", type=StringType(), required=True), Field(id=7, name="value", type=TimeType()))
-
-
-@pytest.mark.parametrize(
-    ("type_", "json", "stored"),
-    [
-        (BooleanType(), True, True),
-        (IntegerType(32), -(2**31), -(2**31)),
-        (IntegerType(64), 9223372036854775807, 9223372036854775807),
-        (FloatType(32), 0.1, 0.10000000149011612),
-        (FloatType(64), 0.1, 0.1),
-        (FloatType(64), 3, 3.0),
-        (DecimalType(9, 2), "14.20", Decimal("14.20")),
-        (DecimalType(9, 2), "-0.05", Decimal("-0.05")),
-        (DecimalType(9, 0), "14", Decimal("14")),
-        (DateType(), "1970-01-01", 0),
-        (DateType(), "2017-11-16", 17486),
-        (DateType(), "1969-12-31", -1),
-        (DateType(), "2000-02-29", 11016),
-        (DateType(), "0001-01-01", -719162),
-        (DateType(), "0000-03-01", -719468),
-        (DateType(), "+10000-01-01", 2932897),
-        (TimeType(), "22:31:08.123456", 81068123456),
-        (TimeType(), "22:31:08.1", 81068100000),
-        (TimeType(), "22:31", 81060000000),
-        (TimestampType(), "2017-11-16T22:31:08.123456", 1510871468123456),
-        (TimestampType(), "1969-12-31T23:59:59.999999", -1),
-        (TimestampType(utc=True), "2017-11-16T22:31:08.123456+00:00", 1510871468123456),
-        (TimestampType("ns"), "2017-11-16T22:31:08.123456789", 1510871468123456789),
-        (TimestampType("ns", utc=True), "2017-11-16T22:31:08.123456789+00:00", 1510871468123456789),
-        (StringType(), "iceberg", "iceberg"),
-        (UuidType(), "f79c3e09-677c-4bbd-a479-3f349cb785e7", bytes.fromhex("f79c3e09677c4bbda4793f349cb785e7")),
-        (FixedType(4), "000102fF", b"\x00\x01\x02\xff"),
-        (BinaryType(), "", b""),
-        (BinaryType(), "00", b"\x00"),
-        (STRUCT, {}, {}),
-        (STRUCT, {"3": 1, "4": "bar"}, {3: 1, 4: "bar"}),
-        (STRUCT, {"4": None}, {4: None}),
-        (LIST, ["1970-01-02", None], [1, None]),
-        (MAP, {"keys": ["a", "b"], "values": ["00:00:01", None]}, [("a", 1000000), ("b", None)]),
-        (VariantType(), None, None),
-        (UnknownType(), None, None),
-        (OpaqueType("interval"), "1 day", None),
-    ],
-    ids=lambda value: repr(value)[:50],
-)
-def test_parse_default_gives_stored_form_5_15(type_: Any, json: Any, stored: Any) -> None:
-    value = parse_default(Json(json), type_)
-    assert value == stored
-    assert type(value) is type(stored)
 
 
 @pytest.mark.parametrize(
@@ -281,12 +165,3 @@ def test_parse_default_refuses_what_does_not_fit_5_14_5_15(type_: Any, json: Any
     with pytest.raises(InvalidTableError) as caught:
         parse_default(Json(json), type_)
     assert caught.value.rule in ("iceberg 5.14", "iceberg 5.15")
-
-
-def test_bad_default_error_says_what_fits() -> None:
-    with pytest.raises(InvalidTableError) as caught:
-        parse_schema(Json({"fields": [column(1, "decimal(9, 2)", **{"initial-default": "14.2"})]}, "v1.metadata.json"))
-    assert str(caught.value) == (
-        "Invalid default: got '14.2', expected a decimal string with 2 digits after the point and at most 9 in all for "
-        "type decimal(9, 2) [InvalidTable; file v1.metadata.json, field /fields/0/initial-default, rule iceberg 5.15]"
-    )

@@ -163,10 +163,3 @@ def test_partition_key_is_the_formats_equality(type_, left, right, equal):
     keys = [partition_key(1, {1000: value}, {1000: type_}) for value in (left, right)]
     assert (keys[0] == keys[1]) is equal
     assert (len(set(keys)) == 1) is equal
-
-
-def test_partition_key_tells_specs_and_fields_apart():
-    types = {1000: LONG, 1001: LONG}
-    assert partition_key(1, {1000: 1, 1001: None}, types) == partition_key(1, {1000: 1}, types)
-    assert partition_key(1, {1000: 1}, types) != partition_key(2, {1000: 1}, types)
-    assert partition_key(1, {1000: 1}, types) != partition_key(1, {1001: 1}, types)
