@@ -166,12 +166,3 @@ def test_the_checksum_of_snappy_counts(read):
     assert block[-5:-4] == b"\x06"
     with pytest.raises(ValueError if read is oracle else CorruptFileError, match="checksum is wrong"):
         read(container("long", 3, block[:-5] + b"\x08" + block[-4:], "snappy"))
-
-
-def test_damage_names_the_column():
-    inner = {"type": "record", "name": "i", "fields": [{"name": "b", "type": "boolean"}]}
-    with pytest.raises(HarnessError) as caught:
-        data_file(container(inner, 1, b"\x09"))
-    assert str(caught.value) == (
-        "Cannot decode Avro file: 9 is not a boolean; restore it [CorruptDataFile; file f, field a.b]"
-    )

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import duckdb
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from harness.errors import CorruptFileError
 from harness.metadata.files.parquet import (
-    ELEMENT_COLUMNS,
     ParquetElement,
     physical_schema,
     physical_schemas,
 )
 from harness.metadata.model.file_schema import (
     STORED_LIST,
-    STORED_MAP,
     STORED_STRUCT,
     PhysicalField,
-    describe,
-    is_variant_group,
 )
 from harness.metadata.model.schema import (
     BinaryType,
@@ -195,39 +188,6 @@ def test_repeated_field_without_list_is_a_list():
 
 
 @pytest.mark.parametrize(
-    "annotation",
-    [
-        {"converted_type": "MAP"},
-        {"converted_type": "MAP_KEY_VALUE"},
-        {"logical_type": "MapType()"},
-    ],
-    ids=["MAP", "MAP_KEY_VALUE", "logical"],
-)
-def test_maps(annotation):
-    entries = group("entries", leaf("k", repetition=REQUIRED, field_id=2), leaf("v", field_id=3), repetition=REPEATED)
-    expected = field("c", STORED_MAP, element("k", 2), element("v", 3), id_=1)
-    assert fold(group("c", entries, field_id=1, **annotation)) == (expected,)
-
-
-def test_map_key_value_on_the_inner_group():
-    entries = group("map", leaf("key"), leaf("value"), repetition=REPEATED, converted_type="MAP_KEY_VALUE")
-    (stored,) = fold(group("c", entries, converted_type="MAP"))
-    assert describe(stored) == "map<int, int>"
-
-
-def test_lists_in_maps_in_structs():
-    nested = list_of(
-        group(
-            "list", list_of(group("list", leaf("element"), repetition=REPEATED), name="element"), repetition=REPEATED
-        ),
-        name="value",
-    )
-    entries = group("key_value", leaf("key", "BYTE_ARRAY", converted_type="UTF8"), nested, repetition=REPEATED)
-    (stored,) = fold(group("s", leaf("a"), group("m", entries, converted_type="MAP")))
-    assert describe(stored) == "struct<a: int, m: map<string, list<list<int>>>>"
-
-
-@pytest.mark.parametrize(
     "column",
     [
         group("c", leaf("x"), leaf("y"), converted_type="LIST"),
@@ -240,17 +200,6 @@ def test_lists_in_maps_in_structs():
 def test_malformed_groups_are_opaque(column):
     (stored,) = fold(column)
     assert isinstance(stored.type, OpaqueType)
-
-
-@pytest.mark.parametrize("logical", [None, "VariantType(specification_version=1)"], ids=["bare", "annotated"])
-def test_variant_group_stays_a_struct(logical):
-    binaries = [leaf("metadata", "BYTE_ARRAY", REQUIRED), leaf("value", "BYTE_ARRAY"), leaf("typed_value", "INT64")]
-    (stored,) = fold(group("v", *binaries, field_id=1, logical_type=logical))
-    assert (stored.type, is_variant_group(stored)) == (STORED_STRUCT, True)
-
-
-def test_equal_lists_give_one_schema():
-    assert fold(leaf("a"), leaf("b")) is fold(leaf("a"), leaf("b"))
 
 
 @pytest.mark.parametrize(
@@ -275,69 +224,3 @@ def test_the_broken_file_is_named():
     assert str(caught.value) == (
         "Invalid Parquet schema in the footer: a group lacks children; restore it [CorruptDataFile; file x.parquet]"
     )
-
-
-def read_schemas(*paths):
-    columns = ", ".join(ELEMENT_COLUMNS)
-    return physical_schemas(
-        duckdb.connect()
-        .execute(f"SELECT file_name, {columns} FROM parquet_schema(?)", [[str(path) for path in paths]])
-        .fetchall()
-    )
-
-
-def test_type_length_comes_as_text():
-    root, leaf_ = ("schema", *[None] * 3, 1, *[None] * 5), ("u", "FIXED_LEN_BYTE_ARRAY", "16", OPTIONAL, *[None] * 6)
-    schemas = physical_schemas([("f", *root), ("f", *leaf_)])
-    assert schemas["f"][0].type == FixedType(16)
-
-
-def test_files_as_duckdb_lists_them(tmp_path):
-    with_ids = pa.schema(
-        [
-            pa.field("a", pa.int64(), metadata={"PARQUET:field_id": "1"}),
-            pa.field("l", pa.list_(pa.field("element", pa.string(), metadata={"PARQUET:field_id": "3"}))).with_metadata(
-                {"PARQUET:field_id": "2"}
-            ),
-            pa.field("m", pa.map_(pa.string(), pa.struct([("x", pa.uint16())]))),
-        ]
-    )
-    pq.write_table(with_ids.empty_table(), tmp_path / "a.parquet")
-    pq.write_table(with_ids.empty_table(), tmp_path / "b.parquet")
-    pq.write_table(pa.table({"t": pa.array([0], pa.timestamp("ms"))}), tmp_path / "c.parquet")
-    schemas = read_schemas(tmp_path / "a.parquet", tmp_path / "b.parquet", tmp_path / "c.parquet")
-    a, b, c = (schemas[str(tmp_path / name)] for name in ("a.parquet", "b.parquet", "c.parquet"))
-    assert a is b
-    assert [(f.name, f.id, describe(f)) for f in a] == [
-        ("a", 1, "long"),
-        ("l", 2, "list<string>"),
-        ("m", None, "map<string, struct<x: uint16>>"),
-    ]
-    assert a[1].children[0].id == 3
-    assert c == (field("t", TimestampType("ms")),)
-
-
-@pytest.mark.parametrize(
-    ("arrow", "expected"),
-    [
-        (pa.int8(), IntegerType(8)),
-        (pa.uint32(), UnsignedType(32)),
-        (pa.uint64(), UnsignedType(64)),
-        (pa.float16(), FloatType(16)),
-        (pa.decimal128(9, 2), DecimalType(9, 2)),
-        (pa.decimal128(38, 5), DecimalType(38, 5)),
-        (pa.date32(), DateType()),
-        (pa.time32("ms"), TimeType("ms")),
-        (pa.time64("ns"), TimeType("ns")),
-        (pa.timestamp("ns", "UTC"), TimestampType("ns", True)),
-        (pa.timestamp("us"), TimestampType("us")),
-        (pa.binary(3), FixedType(3)),
-        (pa.uuid(), UuidType()),
-        (pa.null(), UnknownType()),
-    ],
-    ids=str,
-)
-def test_types_as_pyarrow_writes_and_duckdb_lists_them(tmp_path, arrow, expected):
-    path = tmp_path / "a.parquet"
-    pq.write_table(pa.schema([("c", arrow)]).empty_table(), path)
-    assert read_schemas(path)[str(path)] == (field("c", expected),)

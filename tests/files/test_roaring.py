@@ -12,7 +12,6 @@ from pyroaring import BitMap64
 
 from harness.errors import CorruptDeleteError
 from harness.metadata.files import roaring
-from harness.testing.oracle import bitmaps as oracle
 
 
 def u16(*values):
@@ -134,40 +133,10 @@ def test_decode_portable_refuses_damage(data, reason):
     assert (caught.value.cause, caught.value.rule) == ("CorruptDeletionVector", "iceberg 4.18")
 
 
-def test_decode_portable_error_is_one_line_with_cause_and_rule():
-    with pytest.raises(CorruptDeleteError) as caught:
-        roaring.decode_portable(portable((0, ARRAY)) + b"xyz", rule="iceberg 4.18")
-    assert str(caught.value) == (
-        "Cannot decode deletion vector: 3 bytes follow the last bitmap. Restore the file"
-        " [CorruptDeletionVector; rule iceberg 4.18]"
-    )
-
-
 def test_decode_portable_refuses_descending_keys_where_the_format_does():
     with pytest.raises(CorruptDeleteError, match="the keys of its bitmaps do not ascend"):
         roaring.decode_portable(portable((5, ARRAY), (0, RUNS)), key_order="ascending")
     assert len(roaring.decode_portable(portable((0, RUNS), (5, ARRAY)), key_order="ascending")) == 7
-
-
-@pytest.mark.parametrize(
-    ("order", "key"),
-    [pytest.param("any", 2**31 - 2, id="iceberg 4.18"), pytest.param("ascending", 2**31 - 1, id="delta D7")],
-)
-def test_each_format_has_a_greatest_key_and_the_oracle_has_the_same(order, key):
-    """Iceberg's keys are below 2^31 - 1, Delta's are int32 of 0 and above."""
-    positions = [(key << 32) + n for n in (3, 5, 9)]
-    assert list(roaring.decode_portable(portable((key, ARRAY)), key_order=order)) == positions
-    assert sorted(oracle.decode_portable(portable((key, ARRAY)), order=order)) == positions
-    with pytest.raises(CorruptDeleteError, match="too large"):
-        roaring.decode_portable(portable((key + 1, ARRAY)), key_order=order)
-    with pytest.raises(ValueError, match="too large"):
-        oracle.decode_portable(portable((key + 1, ARRAY)), order=order)
-
-
-@pytest.mark.parametrize("cut", range(0, len(portable((0, FOUR), (9, RUNS)))), ids=str)
-def test_decode_portable_refuses_every_cut(cut):
-    with pytest.raises(CorruptDeleteError):
-        roaring.decode_portable(portable((0, FOUR), (9, RUNS))[:cut])
 
 
 @given(st.binary(max_size=200), st.integers(0, 60))
@@ -179,11 +148,6 @@ def test_decode_portable_of_any_bytes_decodes_or_refuses(noise, at):
     except CorruptDeleteError:
         return
     assert len(decoded) == len(list(decoded))
-
-
-def test_decode_native_takes_keys_from_the_place():
-    data = struct.pack("<ii", 3, len(ARRAY)) + ARRAY + u32(len(EMPTY)) + EMPTY + u32(len(RUNS)) + RUNS
-    assert list(roaring.decode_native(data)) == [3, 5, 9, *(2 * BASE + n for n in (10, 11, 12, 20))]
 
 
 @pytest.mark.parametrize(
@@ -218,26 +182,3 @@ def test_from_positions_holds_them(positions):
     assert bitmap == BitMap64(sorted(set(positions)))
     assert roaring.to_positions(bitmap).tolist() == sorted(set(positions))
     assert roaring.decode_portable(bitmap.serialize()) == bitmap
-
-
-@given(st.sets(st.one_of(st.integers(0, 300), st.integers(65000, 66000), st.integers(0, 2**40))))
-def test_decode_portable_reverses_serialize(positions):
-    for bitmap in (BitMap64(positions), BitMap64(positions)):
-        bitmap.run_optimize()
-        assert roaring.decode_portable(bitmap.serialize()) == BitMap64(positions)
-
-
-@pytest.mark.parametrize(
-    ("positions", "rows", "mask", "bits"),
-    [
-        pytest.param([], 3, [0, 0, 0], b"\x00", id="none"),
-        pytest.param([0, 2], 3, [1, 0, 1], b"\xa0", id="first row is the highest bit"),
-        pytest.param([8], 9, [0] * 8 + [1], b"\x00\x80", id="second byte"),
-        pytest.param([1, 3, 7], 3, [0, 1, 0], b"\x40", id="positions beyond the end"),
-        pytest.param([], 0, [], b"", id="no rows"),
-    ],
-)
-def test_deleted_mask_and_bits(positions, rows, mask, bits):
-    assert roaring.deleted_mask(BitMap64(positions), rows).tolist() == mask
-    assert roaring.deleted_mask(BitMap64(positions), rows).dtype == np.int8
-    assert roaring.deleted_bits(BitMap64(positions), rows) == bits

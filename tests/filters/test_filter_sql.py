@@ -15,14 +15,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.errors import RequestError, UnknownColumnError
+from harness.errors import RequestError
 from harness.metadata.filters import literal_comparison
-from harness.metadata.filters.literals import period_of
 from harness.metadata.filters.parse import parse_filter
 from harness.metadata.filters.predicate import Comparison, In, Op, Predicate, evaluate, is_decided, may_match
 from harness.metadata.model.column_stats import ColumnStats
 from harness.metadata.model.schema import (
-    METADATA,
     BinaryType,
     BooleanType,
     DateType,
@@ -294,35 +292,12 @@ def test_units_of_time_mean_what_duckdb_says(judge: duckdb.DuckDBPyConnection, c
     check(judge, f"year({column}) IN (1969, 2021)", f"year({column}) IS NULL")
 
 
-@given(st.datetimes(), st.sampled_from([p.removesuffix("s") for p in PERIODS]))
-def test_periods_are_those_of_duckdb(judge: duckdb.DuckDBPyConnection, at: datetime, unit: str) -> None:
-    text = f"TIMESTAMP '{at.isoformat(' ')}'"
-    start, end = f"date_trunc('{unit}', {text})", f"date_trunc('{unit}', {text}) + INTERVAL 1 {unit}"
-    ((first, last, known),) = judge.execute(
-        f"SELECT epoch_us({start}), epoch_us({end}), year({start}) >= 1 AND year({end}) <= 9999"
-    ).fetchall()
-    days = parse_filter(f"ts = {text}", SCHEMA).predicate
-    assert isinstance(days, Comparison)
-    assert period_of(days.value * 1000, unit) == ((first * 1000, last * 1000) if known else None)
-
-
 def test_long_sums_are_read_in_one_go() -> None:
     ones = " + 1" * 150
     assert parse_filter(f"id = 1{ones}", SCHEMA).predicate == Comparison(SCHEMA.fields[1], Op.EQ, 151)
     predicate = parse_filter(f"da = DATE '2020-01-01'{ones}", SCHEMA).predicate
     assert isinstance(predicate, Comparison)
     assert predicate.value == 18262 + 150
-
-
-def test_units_of_time_skip(judge: duckdb.DuckDBPyConnection) -> None:
-    texts = [
-        "year(da) = 2019",
-        "date_trunc('month', ts) > DATE '2020-01-05'",
-        "date_trunc('day', da) < DATE '1969-12-31'",
-    ]
-    bounds = ColumnStats(lower=18262, upper=18263), ColumnStats(lower=18262 * DAY, upper=18263 * DAY)
-    for text, predicate in zip(texts, check(judge, *texts), strict=True):
-        assert not may_match(predicate, lambda field: bounds[field.name == "ts"]), text
 
 
 FORMS = {
@@ -428,31 +403,6 @@ def test_moved_columns_keep_the_rows_that_duckdb_keeps(
         predicate = parse_filter(f"{column} {sign} {move} {op} DATE '{at}'", SCHEMA).predicate
         ((kept,),) = judge.execute(f"SELECT {value} {sign} {move} {op} DATE '{at}'").fetchall()
         assert not kept or evaluate(predicate, lambda field: internal) is True
-
-
-@pytest.mark.parametrize(
-    ("text", "day"),
-    [
-        ("da + INTERVAL 1 MONTH <= DATE '2021-02-28'", date(2021, 1, 31)),
-        ("da + INTERVAL 1 MONTH = DATE '2021-02-28'", date(2021, 1, 29)),
-        ("da - INTERVAL 1 MONTH <= DATE '2021-02-28'", date(2021, 3, 31)),
-        ("da - INTERVAL 1 MONTH >= DATE '2021-03-31'", date(2021, 5, 1)),
-    ],
-)
-def test_months_that_end_early_keep_their_last_days(text: str, day: date) -> None:
-    predicate = parse_filter(text, SCHEMA).predicate
-    assert evaluate(predicate, lambda field: (day - date(1970, 1, 1)).days) is True
-
-
-def test_moved_columns_skip_but_not_where_the_move_fails() -> None:
-    def skips(text: str, low: int, high: int) -> bool:
-        predicate = parse_filter(text, SCHEMA).predicate
-        return not may_match(predicate, lambda field: ColumnStats(lower=low, upper=high))
-
-    assert skips("da + INTERVAL 1 DAY >= DATE '2020-01-10'", 18262, 18263)
-    assert skips("DATE '2019-01-10' >= da - 1", 18262, 18263)
-    assert not skips("da + INTERVAL 1 DAY >= DATE '2020-01-10'", 18262, 18272)
-    assert not skips("DATE '2019-01-10' >= da - 1", 18262, 2**31 - 1)  # infinity, or what cannot be moved
 
 
 @pytest.mark.parametrize(
@@ -695,36 +645,6 @@ def test_names_are_bound_and_quoted(text: str, sql: str, columns: list[str]) -> 
     assert (filter_.sql, [f.name for f in filter_.columns]) == (sql, columns)
 
 
-def test_a_column_hides_the_metadata_column_of_its_name() -> None:
-    assert parse_filter("_file = 'a'", NAMES).columns == (NAMES.fields[6],)
-    assert parse_filter("_pos = 1", NAMES).columns == (METADATA["_pos"],)
-
-
-def test_other_dialects_are_translated() -> None:
-    filter_ = parse_filter("`name` RLIKE 'a' AND t.x = 1", NAMES, dialect="spark")
-    assert filter_.sql == """REGEXP_MATCHES("Name", 'a') AND ("t")."x" = 1"""
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        pytest.param("nme = 1", 'Unknown column "nme": did you mean Name? [UnknownColumn; field nme]', id="near"),
-        pytest.param("t.y = 1", 'Unknown column "t.y": did you mean t.x? [UnknownColumn; field t.y]', id="nested"),
-    ],
-)
-def test_unknown_columns_are_named(text: str, message: str) -> None:
-    with pytest.raises(UnknownColumnError) as error:
-        parse_filter(text, NAMES)
-    assert str(error.value) == message
-
-
-@pytest.mark.parametrize(("text", "case_sensitive"), [("Id = 1", True), ("Id = 1", False), ("id = 1", False)])
-def test_ambiguous_columns_are_refused(text: str, case_sensitive: bool) -> None:
-    with pytest.raises(UnknownColumnError, match=r'ambiguous, it may be any of "id", "ID"') as error:
-        parse_filter(text, NAMES, case_sensitive=case_sensitive)
-    assert (error.value.cause, error.value.rule) == ("AmbiguousColumn", "iceberg 5.21")
-
-
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
@@ -750,11 +670,6 @@ def test_ambiguous_columns_are_refused(text: str, case_sensitive: bool) -> None:
 def test_what_is_no_condition_on_a_row_is_refused(text: str, problem: str) -> None:
     with pytest.raises(RequestError, match=problem):
         parse_filter(text, NAMES)
-
-
-def test_an_unknown_dialect_is_refused() -> None:
-    with pytest.raises(RequestError, match="Cannot parse the filter as klingon SQL"):
-        parse_filter("id = 1", NAMES, dialect="klingon")
 
 
 def test_long_lists_of_alternatives_are_read() -> None:

@@ -9,21 +9,15 @@ from typing import Any
 import pytest
 
 from harness.metadata.filters.predicate import (
-    And,
     ColumnStats,
     Comparison,
-    Constant,
     In,
     IsNan,
     IsNull,
     Op,
-    Or,
     Predicate,
     StartsWith,
-    Undecided,
-    evaluate,
     may_match,
-    negate,
 )
 from harness.metadata.model.schema import (
     BinaryType,
@@ -49,62 +43,6 @@ INT, DOUBLE, STRING, BYTES, UUID = (
     field(t) for t in (IntegerType(64), FloatType(64), StringType(), BinaryType(), UuidType())
 )
 DECIMAL = field(DecimalType(38, 10))
-UNKNOWN = Comparison(INT, Op.EQ, 1)  # of a null
-
-
-@pytest.mark.parametrize(
-    ("predicate", "value", "expected"),
-    [
-        pytest.param(Comparison(INT, Op.NE, 1), None, None, id="null-is-unknown"),
-        pytest.param(Comparison(INT, Op.NE, 1), 2, True, id="ne"),
-        pytest.param(In(INT, (1, 2)), 2, True, id="in"),
-        pytest.param(In(INT, (1, 2), negated=True), 2, False, id="not-in"),
-        pytest.param(In(INT, (1, 2), negated=True), None, None, id="not-in-null"),
-        pytest.param(IsNull(INT), None, True, id="is-null"),
-        pytest.param(IsNull(INT, negated=True), None, False, id="is-not-null"),
-        pytest.param(IsNan(DOUBLE), NAN, True, id="isnan"),
-        pytest.param(IsNan(DOUBLE, negated=True), None, None, id="not-isnan-null"),
-        pytest.param(Comparison(DOUBLE, Op.GT, math.inf), NAN, True, id="nan-is-above-infinity"),
-        pytest.param(Comparison(DOUBLE, Op.EQ, NAN), NAN, True, id="nan-equals-nan"),
-        pytest.param(Comparison(DOUBLE, Op.LT, NAN), math.inf, True, id="infinity-is-below-nan"),
-        pytest.param(Comparison(DOUBLE, Op.GE, NAN), 1.0, False, id="number-is-below-nan"),
-        pytest.param(In(DOUBLE, (NAN,)), NAN, True, id="nan-in-list"),
-        pytest.param(Comparison(DOUBLE, Op.EQ, 0.0), -0.0, True, id="zeros-are-equal"),
-        pytest.param(Comparison(STRING, Op.LT, "\U0001f600"), "\uffff", True, id="code-points-not-utf16"),
-        pytest.param(Comparison(BYTES, Op.GT, b"\x7f"), b"\x80", True, id="bytes-are-unsigned"),
-        pytest.param(
-            Comparison(DECIMAL, Op.LT, Decimal("9" * 28 + ".0000000001")), Decimal("9" * 28), True, id="decimal"
-        ),
-        pytest.param(StartsWith(STRING, "ab"), "abc", True, id="starts"),
-        pytest.param(StartsWith(STRING, "ab", negated=True), "a", True, id="not-starts"),
-        pytest.param(And((UNKNOWN, Constant(False))), None, False, id="unknown-and-false"),
-        pytest.param(And((UNKNOWN, Constant(True))), None, None, id="unknown-and-true"),
-        pytest.param(Or((UNKNOWN, Constant(True))), None, True, id="unknown-or-true"),
-        pytest.param(Or((UNKNOWN, Constant(False))), None, None, id="unknown-or-false"),
-        pytest.param(Undecided(), 1, True, id="undecided-may-be-true"),
-    ],
-)
-def test_evaluation_is_sqls(predicate: Predicate, value: Any, expected: bool | None) -> None:
-    assert evaluate(predicate, lambda _: value) is expected
-
-
-LEAVES: list[Predicate] = [
-    *(Comparison(DOUBLE, op, value) for op in Op for value in (1.0, NAN)),
-    In(DOUBLE, (1.0, NAN)),
-    IsNull(DOUBLE),
-    IsNan(DOUBLE),
-    Constant(True),
-    Constant(None),
-    And((IsNull(DOUBLE), Constant(None))),
-    Or((Comparison(DOUBLE, Op.LT, 1.0), IsNan(DOUBLE))),
-]
-
-
-@pytest.mark.parametrize("predicate", LEAVES, ids=repr)
-@pytest.mark.parametrize("value", [None, NAN, 0.0, 1.0, 2.0])
-def test_negation_swaps_true_and_false_only(predicate: Predicate, value: float | None) -> None:
-    expected = {True: False, False: True, None: None}[evaluate(predicate, lambda _: value)]
-    assert evaluate(negate(predicate), lambda _: value) is expected
 
 
 # Pruning. `stats` are lower, upper, null count, NaN count, value count.
