@@ -10,9 +10,7 @@ from typing import Any
 import pytest
 
 import harness
-from harness.metadata.catalogs.catalog import walk
 from harness.metadata.catalogs.pyiceberg import PyIcebergCatalog, asking
-from harness.testing.writing.delta.builder import DeltaTable
 
 DELTA = {"spark.sql.sources.provider": "delta"}
 
@@ -149,16 +147,6 @@ def test_a_table_of_glue_or_hive_is_what_its_parameters_say(parameters, path, ex
 def test_what_is_no_table_of_either_format_is_refused(given, said):
     with pytest.raises(harness.HarnessError, match=said):
         catalog({"t": given}).locate(("db", "t"))
-
-
-@pytest.mark.parametrize("kind", [GlueCatalog, HiveCatalog])
-def test_tables_of_both_formats_are_listed_and_read(tmp_path, kind):
-    table = DeltaTable.create(tmp_path / "orders", {"id": "long"})
-    table.append(table.write_data([{"id": 1}, {"id": 2}]))
-    iceberg = record({"table_type": "ICEBERG", "metadata_location": "s3://lake/t/metadata/1.metadata.json"})
-    own = catalog({"orders": record(DELTA, str(tmp_path / "orders")), "t": iceberg, "csv": record({})}, kind)
-    assert list(walk(own)) == [("db", "orders"), ("db", "t")]
-    assert harness.open_table("db.orders", catalog=own).snapshot().to_arrow().num_rows == 2
 
 
 METADATA = "s3://lake/t/metadata/1.metadata.json"

@@ -9,7 +9,7 @@ import pytest
 
 from harness import RequestError
 from harness.storage.object_options import ProfileCredentials, StoreOptions, canonical, made_for
-from harness.storage.option_names import NAMES, StoreKind
+from harness.storage.option_names import StoreKind
 
 S3 = {"access_key_id": "k", "secret_access_key": "s", "region": "eu-west-1", "endpoint": "http://h:9000"}
 PATIENT = {"timeout": "1h", "read_timeout": "30s"}
@@ -182,14 +182,6 @@ def test_values_of_azure(authority: str, options: dict[str, Any], config: dict[s
 )
 def test_values_of_gcs(options: dict[str, Any], config: dict[str, Any]) -> None:
     assert dict(translated(StoreKind.GCS, "lake", options).config) == config
-
-
-def test_every_name_means_one_option() -> None:
-    for kind, names in NAMES.items():
-        aliases = [alias for name, others in names.items() for alias in (name, *others)]
-        assert len(aliases) == len(set(aliases)), kind
-        assert all(alias == alias.lower() for alias in aliases)
-        assert list(canonical(kind, dict.fromkeys(names, "true"))) == list(names)
 
 
 def profiles(folder: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from typing import Any
 
 import pytest
@@ -73,10 +72,3 @@ def test_a_store_is_opened_anew_with_new_options(clock, lent):
     assert [storage.client("lent://x/f").client.file_system.key for _ in range(2)] == ["a", "a"]
     clock[0] = 100_000
     assert storage.client("lent://x/f").client.file_system.key == "b"
-
-
-def test_another_process_gets_the_options_that_hold_now(clock):
-    lending = Renewal({"key": "a"}, 100_000, lambda: ({"key": "b"}, None))
-    clock[0] = 100_000
-    there = pickle.loads(pickle.dumps(Storage({"key": "a"}, renewal=lending)))
-    assert (there.options, there.renewal) == ({"key": "b"}, None)

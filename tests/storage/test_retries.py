@@ -91,14 +91,6 @@ def asked(answers: Iterator[Any]) -> Any:
     return clients._repeated("read", str, ask, "x://f")
 
 
-def test_waits_double_and_are_drawn(time: Time, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert asked(failing(*[Answered(503)] * 5)) == "found"
-    assert time.slept == [0.1, 0.2, 0.4, 0.8, 1.6]
-    monkeypatch.setattr(clients, "random", SimpleNamespace(uniform=lambda least, most: least))
-    assert asked(failing(Answered(503))) == "found"
-    assert time.slept[5:] == [0.05]  # half of it at least
-
-
 @pytest.mark.parametrize(
     ("errors", "slept"),
     [

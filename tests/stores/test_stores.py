@@ -145,18 +145,6 @@ def test_empty_files_and_ranges_behind_the_end(options: dict[str, Any]) -> None:
     assert storage.read(full, length=0) == b""
 
 
-def test_a_file_that_is_replaced_while_it_is_read(name: Path, put: Any, options: dict[str, Any]) -> None:
-    location = put(delta(name))
-    file = next(iter(name.glob("*.parquet"))).name
-    storage = Storage(options)
-    storage.end(f"{location}/{file}", 16)
-    status = storage.known_status(f"{location}/{file}")
-    (name / file).write_bytes(b"PAR1 other")
-    put(name)
-    with pytest.raises(harness.StorageError, match="it was replaced while it was read"):
-        storage.read(f"{location}/{file}", offset=0, length=4, expected=status)
-
-
 def test_options_in_the_project_and_on_the_command_line(
     name: Path, put: Any, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
