@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -80,19 +78,6 @@ def build(directory: Path, version: int) -> Broken:
     equality = t.write_equality_deletes(["id"], [{"id": 7}])
     t.commit(add=[positions, equality])
     return Broken(t, data, other, positions, equality)
-
-
-@pytest.mark.parametrize("version", [2, 3])
-def test_the_table_is_fine_before(tmp_path, version):
-    b = build(tmp_path / "t", version)
-    assert sorted(harness.open_table(str(b.t.store.directory)).snapshot().to_arrow()["id"].to_pylist()) == [
-        0,
-        2,
-        4,
-        5,
-        6,
-        8,
-    ]
 
 
 def failure(location: str, **how: Any) -> harness.HarnessError:
@@ -225,10 +210,6 @@ def drop_paths(m: Any) -> None:
     m.schema["fields"] = [f for f in m.schema["fields"] if f["field-id"] != 500]
 
 
-def snapshot_key(b: Broken, **values: Any) -> None:
-    b.t.edit_metadata(lambda d: d["snapshots"][-1].update({k.replace("_", "-"): v for k, v in values.items()}))
-
-
 DOCUMENTS: list[Case] = [
     ("no version", 2, lambda b: b.metadata(format_version=None), TableNotFoundError, None, METADATA),
     ("version is text", 2, lambda b: b.metadata(format_version="two"), InvalidTableError, None, METADATA),
@@ -308,17 +289,6 @@ def test_truncated_files_of_every_format(tmp_path, format, size):  # 7.6
     assert f.path in (caught.file or "")
 
 
-def test_a_damaged_avro_block_is_an_error(tmp_path):  # ORC and Parquet pages have no checksum that must be there
-    t = IcebergTable.create(tmp_path / "t", {"id": "long", "s": "string"})
-    content = [{"id": i, "s": "x" * (i % 20)} for i in range(50)]
-    f = t.write_data(content, format="avro", compression="zstandard")
-    t.append(f)
-    corrupt(f.file, f.file.stat().st_size // 2)
-    with pytest.raises(harness.HarnessError) as caught:
-        harness.open_table(str(t.store.directory)).snapshot().to_arrow()
-    assert "\n" not in str(caught.value)
-
-
 def test_damaged_pages_are_one_error_of_harness(tmp_path):
     t = IcebergTable.create(tmp_path / "t", {"id": "long", "s": "string"})
     f = t.write_data([{"id": i, "s": f"text {i}"} for i in range(1000)])
@@ -358,14 +328,6 @@ def test_a_broken_file_that_is_not_read_does_no_harm(tmp_path, version):  # plan
     assert sorted(rows["id"].to_pylist()) == [0, 2]
 
 
-def test_no_table_at_all(tmp_path):
-    for location in (tmp_path / "nowhere", tmp_path):
-        with pytest.raises(harness.TableNotFoundError) as caught:
-            harness.open_table(str(location))
-        assert "\n" not in str(caught.value)
-        assert str(location) in str(caught.value)
-
-
 @pytest.mark.parametrize(
     ("how", "error", "part"),
     [
@@ -383,30 +345,6 @@ def test_bad_requests(tmp_path, how, error, part):
     caught = failure(str(b.t.store.directory), **how)
     assert isinstance(caught, error)
     assert part in str(caught)
-
-
-def test_two_metadata_files_of_one_number_are_ambiguous(tmp_path):  # 1.5
-    t = IcebergTable.create(tmp_path / "t", {"id": "long"}, metadata_names="uuid")
-    t.append(t.write_data([{"id": 1}]))
-    with pytest.raises(harness.TableNotFoundError) as caught:
-        harness.open_table(str(tmp_path / "t"))
-    assert "allow_version_guess" in str(caught.value)
-    assert harness.open_table(str(tmp_path / "t"), allow_version_guess=True).snapshot().to_arrow().num_rows == 1
-    number = t.metadata_path.name.split("-")[0]
-    document = json.loads(t.metadata_path.read_text("utf-8"))
-    (tmp_path / "t" / "metadata" / f"{number}-other.metadata.json").write_text(json.dumps(document), "utf-8")
-    with pytest.raises(harness.AmbiguousTableError):
-        harness.open_table(str(tmp_path / "t"), allow_version_guess=True)
-
-
-def test_a_conflicting_column_is_named_with_both_types(tmp_path):  # 5.12
-    t = IcebergTable.create(tmp_path / "t", {"id": "long", "v": "int"})
-    f = t.write_data(pa.table({"id": pa.array([1], pa.int64()), "v": ["text"]}), statistics=[])
-    t.append(f)
-    caught = failure(str(tmp_path / "t"))
-    assert (caught.cause, caught.field, caught.file, caught.rule) == ("IncompatibleType", "v", f.path, "iceberg 5.12")
-    assert "string" in caught.message
-    assert "int" in caught.message
 
 
 @pytest.mark.parametrize("content", [b"", b"PAR1", b"PAR1 no PAR1", b"\0" * 64, b"Obj\x01", b"ORC"], ids=repr)

@@ -182,12 +182,6 @@ def test_delta_paths_that_are_always_refused(tmp_path: Path, leaving: Any, form:
 
 
 @READERS
-def test_a_relative_path_to_an_allowed_root(tmp_path: Path, leaving: Any, read: Any) -> None:
-    location = delta(tmp_path, "data", leaving("../t-evil/{name}"))
-    assert read(location, allowed_roots=[str(tmp_path / "t-evil")]) == [2]
-
-
-@READERS
 @pytest.mark.parametrize("kind", ICEBERG)
 def test_a_link_that_leads_out(tmp_path: Path, kind: str, read: Any) -> None:
     location = iceberg(tmp_path, kind, linked(tmp_path))

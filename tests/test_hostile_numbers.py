@@ -11,8 +11,7 @@ import duckdb
 import pytest
 
 import harness
-from harness.errors import HarnessError, InvalidTableError, RequestError
-from harness.metadata.delta.commit_times import RETENTION, retention_ms
+from harness.errors import HarnessError
 from harness.metadata.iceberg.transforms import UnknownTransform, parse_transform
 from harness.metadata.model.schema import IntegerType, StringType
 from harness.queries.transpile.queries import query as spark_query
@@ -154,17 +153,6 @@ def test_numbers_without_end_in_a_query(numbers: harness.Table, query: str) -> N
         assert spark_query(query, {"t": columns}) is not None
 
 
-def test_half_a_character_is_named() -> None:
-    with pytest.raises(RequestError, match=r"Cannot parse the query: character 9 is half of one, '\\ud800'"):
-        harness.sql("SELECT '\ud800' FROM t", t="nowhere")
-
-
 @pytest.mark.parametrize("transform", [f"bucket[{NINES}]", f"truncate[{NINES}]"])
 def test_a_transform_without_end_is_unknown(transform: str) -> None:
     assert parse_transform(transform) == UnknownTransform(transform)
-
-
-def test_a_retention_without_end_is_none() -> None:
-    with pytest.raises(InvalidTableError, match="deletedFileRetentionDuration"):
-        retention_ms({RETENTION: f"interval {NINES} days"})
-    assert retention_ms({RETENTION: "interval 2 days"}) == 2 * 86_400_000

@@ -66,14 +66,6 @@ def test_numbers_of_a_section_have_no_holes():
     assert holes == {}
 
 
-def test_a_rule_has_its_parts():
-    found = find_rule("delta L21")
-    assert found.title == "A gap in the commits"
-    assert found.source == "Delta protocol, Delta Log Entries"
-    assert found.text.startswith("Every commit between the checkpoint and the version is needed.")
-    assert found.page == "docs/rules/delta.md#delta-L21"
-
-
 # -- looking up -------------------------------------------------------------------------------------------------------
 
 
@@ -109,11 +101,6 @@ def test_an_unknown_rule_names_the_nearest(page, number, nearest):
         find_rule(f"{page} {number}")
 
 
-def test_a_text_that_names_no_format_says_what_is_expected():
-    with pytest.raises(RequestError, match=r"expected one such as iceberg 4\.7, delta L38 or frontier F1\.3"):
-        find_rule("4.7")
-
-
 # -- citations --------------------------------------------------------------------------------------------------------
 
 
@@ -138,25 +125,8 @@ def test_citations_are_found_in_every_form(text, cited):
     assert [found.rule for found in citations(text)] == cited
 
 
-def test_citations_without_a_format_are_found():
-    assert [found.rule for found in bare("delta", "a path (L38, L39) and rule R3")] == [
-        "delta L38",
-        "delta L39",
-        "delta R3",
-    ]
-
-
-def test_a_range_across_sections_is_no_rule():
-    assert "delta L46 to R1" in {found.rule for found in citations("delta L46" + " to R1")}
-
-
 def unknown(found, path: Path) -> list[str]:
     return [f"{path}:{cited.line}: {cited.rule}" for cited in found if cited.rule not in KNOWN]
-
-
-def test_a_citation_that_is_no_rule_is_named_with_its_place():
-    text = "Fine (iceberg 4.7).\nBroken (delta L38,\n    L99)."
-    assert unknown(citations(text), Path("harness/a.py")) == ["harness/a.py:3: delta L99"]
 
 
 def test_every_citation_is_a_rule():
