@@ -17,7 +17,6 @@ import harness
 from harness.cli import main, options
 from harness.errors import HarnessError, in_format, warn, without_secrets
 from harness.metadata.catalogs.warehouse import Warehouse
-from harness.storage import paths
 from harness.table import open_storage
 from harness.testing.writing.delta.builder import DeltaTable
 from harness.testing.writing.iceberg.builder import IcebergTable
@@ -286,20 +285,6 @@ def test_changes_show_the_last_version(tmp_path) -> None:
     t.append(t.write_data([{"id": 2}]))
     changes = harness.open_table(str(tmp_path / "t")).changes(1, 1)
     assert repr(changes) == f"Changes('{tmp_path}/t', format='delta', version=1, files=1, skipped=0)"
-
-
-@pytest.mark.parametrize(
-    ("location", "expected"),
-    [
-        ("s3://key:secret@bucket/a/t?X-Amz-Signature=abc", "s3://bucket/a/t"),
-        ("https://host/t.metadata.json?sig=abc", "https://host/t.metadata.json"),
-        ("abfss://container@account.dfs.core.windows.net/t", "abfss://container@account.dfs.core.windows.net/t"),
-        ("/a/what?/t@home", "/a/what?/t@home"),
-        ("s3://bucket/day=1/a@b", "s3://bucket/day=1/a@b"),
-    ],
-)
-def test_locations_are_shown_without_secrets(location, expected) -> None:
-    assert paths.shown(location) == expected
 
 
 # Files that are no table.

@@ -18,8 +18,7 @@ from citing import bare, citations, sections
 
 import harness
 from harness.cli import main
-from harness.errors import RequestError
-from harness.testing.scenarios.rules import PAGES, find_rule, parse_page, rules
+from harness.testing.scenarios.rules import PAGES, parse_page, rules
 
 ROOT = Path(__file__).parents[1]
 PAGE_FILES = [ROOT / "docs" / "rules" / f"{page}.md" for page in PAGES]
@@ -67,38 +66,6 @@ def test_numbers_of_a_section_have_no_holes():
 
 
 # -- looking up -------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("text", "name"),
-    [
-        ("delta L38", "delta L38"),
-        ("Delta l38", "delta L38"),
-        ("ICEBERG 4.1B", "iceberg 4.1b"),
-        ("iceberg t11", "iceberg T11"),
-        ("  delta   trap 9 ", "delta trap 9"),
-        ("[iceberg 5.6]", "iceberg 5.6"),
-        ("rule iceberg 1.1", "iceberg 1.1"),
-        ("frontier f1.3", "frontier F1.3"),
-    ],
-)
-def test_names_are_found_as_people_write_them(text, name):
-    assert find_rule(text).name == name
-
-
-@pytest.mark.parametrize(
-    ("page", "number", "nearest"),
-    [
-        ("delta", "L99", "delta L46, delta L45, delta L44"),
-        ("iceberg", "4.0", "iceberg 4.1, iceberg 4.1b, iceberg 4.2"),
-        ("frontier", "F1.77", "frontier F1.10, frontier F1.9, frontier F1.8"),
-        ("delta", "trap 26", "delta trap 25, delta trap 24, delta trap 23"),
-        ("delta", "", "delta L1, delta R1, delta P1"),
-    ],
-)
-def test_an_unknown_rule_names_the_nearest(page, number, nearest):
-    with pytest.raises(RequestError, match=re.escape(f"the nearest are {nearest}")):
-        find_rule(f"{page} {number}")
 
 
 # -- citations --------------------------------------------------------------------------------------------------------

@@ -84,11 +84,6 @@ def ids(table: harness.Table, **at: Any) -> list[int]:
 # -- tables
 
 
-def test_a_managed_table_is_read_by_its_name_with_the_commits_that_the_catalog_ratified(server):
-    table = harness.open_table("main.sales.orders", catalog=unity(server))
-    assert (table.name, ids(table), ids(table, version=3)) == ("unity.main.sales.orders", [1, 2, 3, 4], [1, 2, 3])
-
-
 def test_names_are_listed_page_by_page(server):
     catalog = unity(server)
     assert isinstance(catalog, Catalog)

@@ -55,22 +55,6 @@ def test_rearrangements_are_no_changes(tmp_path):
     assert changes(table, 2) == []
 
 
-def test_a_file_with_two_vectors_in_one_range(tmp_path):
-    """delta C12: vectors go by version and path, not by path."""
-    table = create(tmp_path)
-    file = table.write_data(numbered(0, 1, 2, 3))
-    table.append(file)
-    table.delete(file, [0])
-    table.delete(file, [2])
-    table.remove(file)
-    assert changes(table, 2, columns=["_commit_version", "_change_type", "id"]) == [
-        (2, "delete", 0),
-        (3, "delete", 2),
-        (4, "delete", 1),
-        (4, "delete", 3),
-    ]
-
-
 def test_one_file_removed_and_added_unchanged_is_refused(tmp_path):
     """delta C6, L25"""
     table = create(tmp_path)

@@ -5,7 +5,6 @@ import json
 import pytest
 
 from harness.errors import CorruptFileError, InvalidTableError, MissingFileError
-from harness.metadata.delta.actions import DomainMetadata, Protocol, Transaction
 from harness.metadata.delta.commits import CommitReader, Locator, parse_commit
 from harness.metadata.delta.log_files import LogFile
 from harness.metadata.delta.paths import TableRoot
@@ -32,64 +31,6 @@ def remove(path, **fields):
 
 def vector(name, **fields):
     return {"storageType": "u", "pathOrInlineDv": name, "sizeInBytes": 10, "cardinality": 2, **fields}
-
-
-def test_all_actions_of_a_commit():
-    got = commit(
-        {"commitInfo": {"timestamp": 5, "inCommitTimestamp": 6, "operation": "WRITE", "isBlindAppend": True}},
-        {"protocol": {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": [], "writerFeatures": ["a"]}},
-        {
-            "metaData": {
-                "id": "i",
-                "format": {"provider": "parquet", "options": {}},
-                "schemaString": "{}",
-                "partitionColumns": ["p"],
-                "configuration": {"k": "v", "gone": None},
-                "createdTime": 9,
-            }
-        },
-        add(
-            "a%20b", partitionValues={"p": None}, modificationTime=3, stats="{}", baseRowId=4, defaultRowCommitVersion=5
-        ),
-        remove("c", deletionTimestamp=8, extendedFileMetadata=True, partitionValues={"p": "1"}, size=2),
-        {"cdc": {"path": "_change_data/x%20y", "partitionValues": {"p": "1"}, "size": 3, "dataChange": False}},
-        {"txn": {"appId": "app", "version": 2, "lastUpdated": 1}},
-        {"domainMetadata": {"domain": "d", "configuration": "{}", "removed": False}},
-    )
-    assert got.version == 7
-    assert got.info is not None
-    assert (got.info.timestamp_ms, got.info.in_commit_timestamp_ms, got.info.is_first) == (5, 6, True)
-    assert got.info.values["isBlindAppend"] is True
-    assert got.protocol == Protocol(
-        min_reader_version=3, min_writer_version=7, reader_features=(), writer_features=("a",)
-    )
-    assert got.metadata is not None
-    assert (got.metadata.configuration, got.metadata.partition_columns) == ({"k": "v"}, ("p",))
-    assert got.adds.to_pylist() == [
-        {
-            "path": "a%20b",
-            "key": "a b",
-            "partition_values": [("p", None)],
-            "size": 1,
-            "modification_time": 3,
-            "data_change": True,
-            "stats": "{}",
-            "dv_storage_type": None,
-            "dv_path_or_inline": None,
-            "dv_offset": None,
-            "dv_size": None,
-            "dv_cardinality": None,
-            "base_row_id": 4,
-            "default_row_commit_version": 5,
-        }
-    ]
-    removed = got.removes.to_pylist()[0]
-    assert (removed["key"], removed["deletion_time"], removed["extended_file_metadata"]) == ("c", 8, True)
-    assert [(file.physical, file.partition_values, file.size) for file in got.cdc] == [
-        ("/t/_change_data/x y", {"p": "1"}, 3)
-    ]
-    assert got.transactions == (Transaction(app_id="app", version=2, last_updated_ms=1),)
-    assert got.domains == (DomainMetadata(domain="d", configuration="{}", removed=False),)
 
 
 def test_longs_are_exact():

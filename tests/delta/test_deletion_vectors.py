@@ -54,32 +54,6 @@ def test_z85_refuses(text, message):
 
 
 @pytest.mark.parametrize(
-    ("root", "kind", "text", "path"),
-    [
-        pytest.param(
-            "/t",
-            "u",
-            "ab^-aqEH.-t@S}K{vb[*k^",
-            "/t/ab/deletion_vector_d2c639aa-8816-431a-aaf6-d3fe2512ff61.bin",
-            id="relative with a prefix (D2)",
-        ),
-        pytest.param(
-            "/a b%20c",
-            "u",
-            "^-aqEH.-t@S}K{vb[*k^",
-            "/a b%20c/deletion_vector_d2c639aa-8816-431a-aaf6-d3fe2512ff61.bin",
-            id="the root is not decoded (D14)",
-        ),
-        pytest.param("/t", "p", "file:/x/folder%26with%2525%20c/v.bin", "/x/folder&with%25 c/v.bin", id="URI (D3)"),
-        pytest.param("/t", "p", "/x/v.bin", "/x/v.bin", id="absolute path"),
-        pytest.param("/t", "p", "s3://bucket/v%20.bin", "s3://bucket/v .bin", id="another store"),
-    ],
-)
-def test_path_of_a_vector(root, kind, text, path):
-    assert vector_path(descriptor(kind, text), TableRoot.of(root)) == path
-
-
-@pytest.mark.parametrize(
     ("kind", "text", "message"),
     [
         pytest.param(

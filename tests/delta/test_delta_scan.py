@@ -13,7 +13,6 @@ from harness.errors import (
     SchemaMismatchError,
     UnknownColumnError,
 )
-from harness.metadata.plan.projection import ColumnLookup
 from harness.testing.writing.delta.builder import DeltaTable
 
 pytestmark = pytest.mark.usefixtures("one_duckdb")
@@ -42,31 +41,6 @@ def table(tmp_path) -> DeltaTable:
 
 
 # -- the plan
-
-
-def test_plan(table):
-    plan = snapshot(table).plan()
-    assert (plan.format, plan.snapshot, plan.filter, plan.name_mapping) == ("delta", 3, None, None)
-    assert [f.name for f in plan.columns] == ["id", "region"]
-    assert plan.lookup is ColumnLookup.DELTA_NAME
-    assert [p.constants for p in plan.partitions] == [{2: "eu"}, {2: "us"}, {2: None}]
-    assert (plan.equality_deletes, plan.delete_sets, plan.position_deletes) == ((), ((),), ())
-    listed = plan.files.to_pylist()
-    for place, file in enumerate(listed):
-        handle = table.handles[place]
-        assert file == {
-            "path": handle.path,
-            "physical": str(handle.file),
-            "format": "parquet",
-            "record_count": 10,
-            "size": handle.file.stat().st_size,
-            "spec_id": 0,
-            "partition": place,
-            "sequence_number": None,
-            "first_row_id": None,
-            "delete_set": 0,
-            "has_positions": False,
-        }
 
 
 def test_skipped_files_have_reasons(table):

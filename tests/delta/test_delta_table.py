@@ -1,20 +1,12 @@
 from __future__ import annotations
 
-import json
 import os
 from typing import Any
 
 import pytest
 
 import harness
-from harness.errors import (
-    AmbiguousTableError,
-    InvalidTableError,
-    RequestError,
-    SnapshotNotFoundError,
-    UnknownColumnError,
-    UnsupportedError,
-)
+from harness import errors
 from harness.metadata.plan.file_index import FileIndex, file_uri
 from harness.testing.writing.delta.builder import DeltaTable
 from harness.testing.writing.iceberg.builder import IcebergTable
@@ -44,25 +36,12 @@ def ids(snapshot: harness.Snapshot) -> list[int]:
 # -- what is where
 
 
-@pytest.mark.parametrize(
-    "spelling",
-    [
-        pytest.param(lambda path: str(path) + "/", id="slash"),
-        pytest.param(lambda path: "file://" + str(path), id="file URI"),
-        pytest.param(lambda path: path, id="path object"),
-        pytest.param(os.path.relpath, id="relative"),
-    ],
-)
-def test_locations(table, spelling):
-    assert ids(harness.open_table(spelling(table.directory)).snapshot()) == [2]
-
-
 def test_format_of_both(tmp_path):
     DeltaTable.create(tmp_path / "t", {"id": "long"})
     IcebergTable.create(tmp_path / "i", {"id": "long"})
     os.rename(tmp_path / "i" / "metadata", tmp_path / "t" / "metadata")
     location = str(tmp_path / "t")
-    with pytest.raises(AmbiguousTableError) as caught:
+    with pytest.raises(errors.AmbiguousTableError) as caught:
         harness.open_table(location)
     assert str(caught.value) == (
         "Cannot tell the format: there is both a _delta_log and Iceberg metadata. Say format_hint='delta' or "
@@ -89,7 +68,7 @@ def test_a_folder_called_metadata_is_no_iceberg_table(table):
     ],
 )
 def test_options(table, options, message):
-    with pytest.raises(RequestError, match=message):
+    with pytest.raises(errors.RequestError, match=message):
         opened(table, **options)
 
 
@@ -97,14 +76,14 @@ def test_options_of_delta_are_refused_for_iceberg(tmp_path):
     table = IcebergTable.create(tmp_path / "i", {"id": "long"})
     location = str(table.store.directory)
     with pytest.raises(
-        RequestError, match="allow_checkpoint_only: the table is iceberg, the option is for delta tables"
+        errors.RequestError, match="allow_checkpoint_only: the table is iceberg, the option is for delta tables"
     ):
         harness.open_table(location, allow_checkpoint_only=True)
-    with pytest.raises(RequestError, match="enforce_retention: the table is iceberg"):
+    with pytest.raises(errors.RequestError, match="enforce_retention: the table is iceberg"):
         harness.open_table(location, enforce_retention=True)
-    with pytest.raises(RequestError, match="iceberg tables have snapshot ids"):
+    with pytest.raises(errors.RequestError, match="iceberg tables have snapshot ids"):
         harness.open_table(location).snapshot(version=1)
-    with pytest.raises(UnknownColumnError, match="only Delta tables have it"):
+    with pytest.raises(errors.UnknownColumnError, match="only Delta tables have it"):
         harness.open_table(location).snapshot().plan(columns=["_row_commit_version"])
 
 
@@ -114,14 +93,14 @@ def test_options_of_delta_are_refused_for_iceberg(tmp_path):
 @pytest.mark.parametrize(
     ("how", "error"),
     [
-        pytest.param({"version": 5}, SnapshotNotFoundError, id="later version"),
-        pytest.param({"version": -1}, SnapshotNotFoundError, id="negative"),
-        pytest.param({"timestamp": 999_999_999_999}, SnapshotNotFoundError, id="earlier time"),
-        pytest.param({"timestamp": 1_000_000_004_001}, SnapshotNotFoundError, id="later time"),
-        pytest.param({"timestamp": "soon"}, RequestError, id="no time"),
-        pytest.param({"ref": "main"}, RequestError, id="ref"),
-        pytest.param({"version": 1, "timestamp": 1_000_000_001_000}, RequestError, id="two selectors"),
-        pytest.param({"version": 1, "snapshot_id": 1}, RequestError, id="version twice"),
+        pytest.param({"version": 5}, errors.SnapshotNotFoundError, id="later version"),
+        pytest.param({"version": -1}, errors.SnapshotNotFoundError, id="negative"),
+        pytest.param({"timestamp": 999_999_999_999}, errors.SnapshotNotFoundError, id="earlier time"),
+        pytest.param({"timestamp": 1_000_000_004_001}, errors.SnapshotNotFoundError, id="later time"),
+        pytest.param({"timestamp": "soon"}, errors.RequestError, id="no time"),
+        pytest.param({"ref": "main"}, errors.RequestError, id="ref"),
+        pytest.param({"version": 1, "timestamp": 1_000_000_001_000}, errors.RequestError, id="two selectors"),
+        pytest.param({"version": 1, "snapshot_id": 1}, errors.RequestError, id="version twice"),
     ],
 )
 def test_time_travel_that_cannot_be(table, how, error):
@@ -138,7 +117,7 @@ RETENTION = "delta.deletedFileRetentionDuration"
 @pytest.mark.parametrize("selector", [{"version": 2}, {"timestamp": 1_000_000_002_000}], ids=["version", "timestamp"])
 def test_old_versions_are_refused_where_retention_is_enforced(table, selector):
     assert ids(opened(table).snapshot(**selector)) == [1, 2]
-    with pytest.raises(SnapshotNotFoundError) as caught:
+    with pytest.raises(errors.SnapshotNotFoundError) as caught:
         opened(table, enforce_retention=True).snapshot(**selector)
     assert str(caught.value) == (
         f"Cannot read version 2 of 2001-09-09T01:46:42.000Z: it is older than {RETENTION} (interval 1 week), so its "
@@ -151,7 +130,7 @@ def test_the_retention_is_the_latest_versions_own(table):
     table.set_configuration({RETENTION: "interval 10000 weeks"})
     assert ids(opened(table, enforce_retention=True).snapshot(version=2)) == [1, 2]
     table.set_configuration({RETENTION: "interval 1 month"})
-    with pytest.raises(InvalidTableError, match="expected an interval such as 'interval 7 days'"):
+    with pytest.raises(errors.InvalidTableError, match="expected an interval such as 'interval 7 days'"):
         opened(table, enforce_retention=True).snapshot(version=2)
 
 
@@ -162,29 +141,12 @@ def test_the_age_of_a_checkpoint_without_its_commit_is_not_known(table):
         (table.directory / "_delta_log" / f"{version:020}.json").unlink()
     found = opened(table, allow_checkpoint_only=True, enforce_retention=True)
     assert ids(found.snapshot()) == [2, 9]
-    with pytest.raises(UnsupportedError, match="Cannot tell how old version 4 is") as caught:
+    with pytest.raises(errors.UnsupportedError, match="Cannot tell how old version 4 is") as caught:
         found.snapshot(version=4)
     assert caught.value.rule == "delta L37"
 
 
 # -- facts
-
-
-def test_describe(table):
-    table.delete(table.handles[1], [0])
-    table.commit([{"txn": {"appId": "app", "version": 7}}])
-    described = opened(table).describe()
-    json.dumps(described)
-    assert described["version"] == 6
-    assert described["readable_versions"] == [[0, 6]]
-    assert described["partition_columns"] == ["region"]
-    assert [field["name"] for field in described["schema"]] == ["id", "region", "n"]
-    assert (described["files"], described["files_with_deletion_vectors"]) == (1, 1)
-    assert described["bytes"] == table.handles[1].file.stat().st_size
-    assert described["transactions"] == {"app": 7}
-    assert described["protocol"]["reader_features"] == ["deletionVectors"]
-    assert described["column_mapping_mode"] == "none"
-    assert len(described["history"]) == 7
 
 
 # -- the file index (F14)
@@ -243,7 +205,7 @@ def test_index_under_filters(index, partition_filters, data_filters, paths):
 
 @pytest.mark.parametrize("text", ["id = 1", "region = 'eu' OR id = 1", "upper(region) = 'EU'"])
 def test_index_refuses_partition_filters_on_other_columns(index, text):
-    with pytest.raises(RequestError, match="Invalid partition filter"):
+    with pytest.raises(errors.RequestError, match="Invalid partition filter"):
         index.list_files([text])
 
 

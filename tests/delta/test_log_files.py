@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import os
-import random
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,6 @@ from harness.storage.clients import _FsspecClient
 from harness.storage.stores import UNREADABLE, Entry, Storage
 
 UUID = "80a083e8-7026-4e79-81be-64bd76c43a11"
-OTHER_UUID = "e8fa2d7c-aaaa-4e79-81be-64bd76c43a11"
 
 
 def v(number: int) -> str:
@@ -31,22 +29,6 @@ def found(listing: LogListing) -> list[str]:
     """The names of all files that were told apart."""
     files = [*listing.commits.values(), *listing.checksums.values(), *(c.file for c in listing.compactions)]
     return sorted(file.name for file in (*files, *(file for c in listing.checkpoints for file in c.files)))
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(f"{v(3)}.json", id="commit"),
-        pytest.param(f"{v(3)}.checkpoint.parquet", id="classic checkpoint"),
-        pytest.param(part(3, 1, 1), id="one part of one"),
-        pytest.param(f"{v(3)}.checkpoint.{UUID}.json", id="UUID checkpoint in JSON"),
-        pytest.param(f"{v(3)}.checkpoint.{UUID.upper()}.parquet", id="UUID checkpoint in Parquet"),
-        pytest.param(f"{v(3)}.{v(4)}.compacted.json", id="compaction"),
-        pytest.param(f"{v(3)}.crc", id="checksum"),
-    ],
-)
-def test_a_name_of_the_log_is_accepted(name: str) -> None:
-    assert found(listed(name)) == [name]
 
 
 @pytest.mark.parametrize(
@@ -73,21 +55,6 @@ def test_a_name_of_the_log_is_accepted(name: str) -> None:
 )
 def test_other_names_are_ignored(name: str) -> None:
     assert found(listed(name)) == []
-
-
-def test_checkpoints_are_sorted_by_preference() -> None:
-    best_last = [
-        [f"{v(4)}.checkpoint.{OTHER_UUID}.json"],
-        [f"{v(5)}.checkpoint.parquet"],
-        [part(5, 1, 1)],
-        [part(5, 1, 2), part(5, 2, 2)],
-        [f"{v(5)}.checkpoint.{UUID}.json"],
-        [f"{v(5)}.checkpoint.{UUID}.parquet"],
-        [f"{v(5)}.checkpoint.{OTHER_UUID}.json"],
-    ]
-    names = [name for files in best_last for name in files]
-    random.Random(2).shuffle(names)
-    assert [[file.name for file in c.files] for c in listed(*names).checkpoints] == best_last
 
 
 def touch(root: Path, *names: str) -> None:

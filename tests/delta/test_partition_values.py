@@ -9,28 +9,13 @@ import pytest
 from harness.errors import InvalidTableError, UnsupportedError
 from harness.metadata.delta import partition_values
 from harness.metadata.delta.partition_values import parse_partition_value
-from harness.metadata.model.schema import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    Field,
-    FloatType,
-    IntegerType,
-    ListType,
-    OpaqueType,
-    StringType,
-    StructType,
-    TimestampType,
-    UnknownType,
-    VariantType,
-)
+from harness.metadata.model import schema as dt
 
-BYTE, SHORT, INT, LONG = (IntegerType(bits) for bits in (8, 16, 32, 64))
-FLOAT, DOUBLE = FloatType(32), FloatType(64)
-STRING, BINARY, BOOLEAN, DATE = StringType(), BinaryType(), BooleanType(), DateType()
-INSTANT, WALL = TimestampType(utc=True), TimestampType()
-MONEY = DecimalType(10, 2)
+BYTE, SHORT, INT, LONG = (dt.IntegerType(bits) for bits in (8, 16, 32, 64))
+FLOAT, DOUBLE = dt.FloatType(32), dt.FloatType(64)
+STRING, BINARY, BOOLEAN, DATE = dt.StringType(), dt.BinaryType(), dt.BooleanType(), dt.DateType()
+INSTANT, WALL = dt.TimestampType(utc=True), dt.TimestampType()
+MONEY = dt.DecimalType(10, 2)
 
 DAY_US = 86_400_000_000
 D2024 = 19_723  # 2024-01-01
@@ -79,10 +64,10 @@ def same(left, right):
         ("99999999.99", MONEY, Decimal("99999999.99")),
         ("-0.000", MONEY, Decimal("0.00")),
         ("0E-9999", MONEY, Decimal("0.00")),
-        ("1" * 38, DecimalType(38, 0), Decimal("1" * 38)),
+        ("1" * 38, dt.DecimalType(38, 0), Decimal("1" * 38)),
         (
             "12345678901234567890.123456789012345678",
-            DecimalType(38, 18),
+            dt.DecimalType(38, 18),
             Decimal("12345678901234567890.123456789012345678"),
         ),
         ("1970-01-01", DATE, 0),
@@ -111,7 +96,7 @@ def same(left, right):
         ("2024-01-01T10:20:30Z", WALL, us(D2024, 10, 20, 30)),
         ("2024-01-01", WALL, us(D2024)),
         ("\u0001\u0002\u00ff", BINARY, b"\x01\x02\xc3\xbf"),
-        ("x", UnknownType(), None),
+        ("x", dt.UnknownType(), None),
     ],
 )
 def test_text_becomes_the_typed_value(text, type_, expected):
@@ -174,10 +159,10 @@ def test_what_is_no_value_is_refused(text, type_):
 @pytest.mark.parametrize(
     "type_",
     [
-        VariantType(),
-        OpaqueType("interval"),
-        StructType(()),
-        ListType(Field(id=1, name="element", type=INT)),
+        dt.VariantType(),
+        dt.OpaqueType("interval"),
+        dt.StructType(()),
+        dt.ListType(dt.Field(id=1, name="element", type=INT)),
     ],
     ids=str,
 )

@@ -7,11 +7,9 @@ import pytest
 from harness.errors import InvalidTableError, UnsupportedError
 from harness.metadata.delta.actions import Metadata, Protocol
 from harness.metadata.delta.protocol import (
-    MappingMode,
     check_protocol,
     feature_warnings,
     is_enabled,
-    mapping_mode,
     protocol_warnings,
     redirect_warnings,
 )
@@ -29,10 +27,6 @@ def protocol(reader, readers=None, writers=(), writer_version=7):
 def metadata(provider="parquet", **configuration):
     properties = {key.replace("__", "."): value for key, value in configuration.items()}
     return Metadata(id="m", schema_string="", configuration=properties, provider=provider)
-
-
-def mapped(mode):
-    return metadata(delta__columnMapping__mode=mode)
 
 
 READ = (
@@ -165,25 +159,6 @@ def test_warnings_of_features(given, has_vectors, warned):
 
 
 # Column mapping (P4).
-
-
-@pytest.mark.parametrize(
-    ("given", "mode", "expected"),
-    [
-        pytest.param(protocol(2), "name", MappingMode.NAME, id="2-name"),
-        pytest.param(protocol(2), "id", MappingMode.ID, id="2-id"),
-        pytest.param(protocol(2), "NAME", MappingMode.NAME, id="letter-case"),
-        pytest.param(protocol(2), "none", MappingMode.NONE, id="2-none"),
-        pytest.param(protocol(3, ["columnMapping"]), "id", MappingMode.ID, id="3-with-feature"),
-        pytest.param(protocol(3, ["deletionVectors"]), "id", MappingMode.NONE, id="3-without-feature"),
-        pytest.param(protocol(3, [], ["columnMapping"]), "name", MappingMode.NAME, id="3-writer-feature-only"),
-        pytest.param(protocol(2, writers=["columnMapping"]), "name", MappingMode.NAME, id="2-writer-feature"),
-        pytest.param(protocol(1), "name", MappingMode.NONE, id="1"),
-        pytest.param(protocol(1, writers=["columnMapping"]), "name", MappingMode.NONE, id="1-writer-feature-only"),
-    ],
-)
-def test_mapping_is_in_force_only_where_readers_must_know_it(given, mode, expected):
-    assert mapping_mode(mapped(mode), given) is expected
 
 
 # Properties (R12).

@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-import warnings
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import harness
+from harness import errors
 from harness.cli import main
-from harness.errors import (
-    CorruptFileError,
-    HarnessError,
-    HarnessWarning,
-    InvalidTableError,
-    MissingFileError,
-    RequestError,
-    UnsupportedError,
-)
 from harness.metadata.plan.read_options import catalog_answer
 from harness.testing.writing.delta.builder import DeltaTable
 
@@ -42,13 +33,6 @@ def managed(place: Path, *, feature: str = "catalogManaged", **configuration: st
     for number in range(1, 5):
         table.append(table.write_data([{"id": number}]))
     return table
-
-
-def ids(table: DeltaTable, *, at: dict[str, Any] | None = None, **how: Any) -> list[int]:
-    """The rows of a read in which nothing was odd."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        return rows(harness.open_table(str(table.directory), **how), **(at or {}))
 
 
 def rows(table: harness.Table, **at: Any) -> list[int]:
@@ -86,7 +70,7 @@ def file(table: DeltaTable, name: str) -> Path:
     ],
 )
 def test_an_answer_that_cannot_be_one_is_refused(max_version, ratified, words):
-    with pytest.raises(RequestError, match=words) as error:
+    with pytest.raises(errors.RequestError, match=words) as error:
         catalog_answer(max_version, ratified)
     assert (error.value.cause, error.value.rule) == ("CatalogAnswer", "frontier F4.4")
 
@@ -94,29 +78,12 @@ def test_an_answer_that_cannot_be_one_is_refused(max_version, ratified, words):
 # -- read by the answer
 
 
-@pytest.mark.parametrize(
-    ("staged", "max_version", "ratified", "error", "words"),
-    [
-        ([3], 4, [], InvalidTableError, "lacks the commits of 3; .*; ask the catalog for its commits again .LogGap"),
-        ([4], 4, [], InvalidTableError, "Cannot read version 4: the log lacks the commits of 4; .*ask the catalog"),
-        ([3, 4], 4, [4], InvalidTableError, "Cannot read version 4: the log lacks the commits of 3"),
-        ([], 6, [], InvalidTableError, "lacks the commits of 5 to 6"),
-        ([4], 4, [v(4, OTHER)], MissingFileError, f"neither the staged file nor a published .*{v(4, OTHER)}"),
-    ],
-)
-def test_an_answer_and_a_log_that_do_not_fit(tmp_path, staged, max_version, ratified, error, words):
-    table = managed(tmp_path)
-    names = {version: table.log.stage(version) for version in staged}
-    with pytest.raises(error, match=words):
-        ids(table, max_version=max_version, ratified=[names.get(each, each) for each in ratified])
-
-
 # -- without a catalog
 
 
 def test_without_a_catalog_the_table_is_refused_and_what_to_do_is_said(tmp_path):
     table = managed(tmp_path)
-    with pytest.raises(UnsupportedError) as error:
+    with pytest.raises(errors.UnsupportedError) as error:
         harness.open_table(str(table.directory))
     assert str(error.value) == (
         "Cannot read a table that its catalog manages (feature 'catalogManaged') without the catalog, which alone "
@@ -128,7 +95,7 @@ def test_without_a_catalog_the_table_is_refused_and_what_to_do_is_said(tmp_path)
 
 def published(table: DeltaTable) -> tuple[list[int], str]:
     """The rows of what is published, and what was said of it."""
-    with pytest.warns(HarnessWarning, match="F4.3") as said:
+    with pytest.warns(errors.HarnessWarning, match="F4.3") as said:
         found = harness.open_table(str(table.directory), published_only=True)
     assert found.warnings == (str(said[0].message).partition(": ")[2],)
     return rows(found), found.warnings[0]
@@ -137,7 +104,7 @@ def published(table: DeltaTable) -> tuple[list[int], str]:
 def test_a_published_commit_that_is_torn_is_not_passed_over(tmp_path):
     table = managed(tmp_path)
     file(table, f"{3:020}.json").write_text("")
-    with pytest.raises(CorruptFileError, match="commit 3 is an empty file"):
+    with pytest.raises(errors.CorruptFileError, match="commit 3 is an empty file"):
         harness.open_table(str(table.directory), published_only=True)
 
 
@@ -150,7 +117,7 @@ def test_a_published_commit_that_is_torn_is_not_passed_over(tmp_path):
     ],
 )
 def test_options_that_do_not_go_together(tmp_path, options, words):
-    with pytest.raises(RequestError, match=words):
+    with pytest.raises(errors.RequestError, match=words):
         harness.open_table(str(tmp_path), **options)
 
 
@@ -181,5 +148,5 @@ def test_the_answer_on_the_command_line(tmp_path, capfd):
 def test_every_error_is_of_harness(tmp_path):
     table = managed(tmp_path)
     for answer in ([v(9)], [(4, b"\xff")], [(4, b"[]\n")]):
-        with pytest.raises(HarnessError):
+        with pytest.raises(errors.HarnessError):
             harness.open_table(str(table.directory), max_version=4, ratified=answer)

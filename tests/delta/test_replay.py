@@ -133,26 +133,6 @@ def log(tmp_path):
 START = (PROTOCOL, METADATA)
 
 
-def test_latest_of_everything_else(log):
-    newer = {"protocol": {"minReaderVersion": 2, "minWriterVersion": 5}}
-    renamed = {"metaData": {**METADATA["metaData"], "name": "n", "configuration": {"b": "2"}}}
-    domain = {"domain": "d", "configuration": "1", "removed": False}
-    log.commits(
-        [PROTOCOL, {"metaData": {**METADATA["metaData"], "configuration": {"a": "1"}}}],
-        [
-            {"txn": {"appId": "x", "version": 9}},
-            {"domainMetadata": domain},
-            {"domainMetadata": {**domain, "domain": "e"}},
-        ],
-        [newer, renamed, {"txn": {"appId": "x", "version": 4}}, {"domainMetadata": {**domain, "removed": True}}],
-    )
-    state = log.state()
-    assert state.protocol.min_reader_version == 2
-    assert (state.metadata.name, state.metadata.configuration) == ("n", {"b": "2"})
-    assert {app: transaction.version for app, transaction in state.transactions.items()} == {"x": 4}
-    assert list(state.domains) == ["e"]
-
-
 @pytest.mark.parametrize(
     ("actions", "missing"), [((METADATA,), "no protocol action"), ((PROTOCOL,), "no metaData action")]
 )

@@ -6,13 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import (
-    HarnessError,
-    InvalidTableError,
-    MissingFileError,
-    RequestError,
-    SnapshotNotFoundError,
-)
+from harness import errors
 from harness.metadata.delta.log_files import Checkpoint, Hint, LogListing, arrange
 from harness.metadata.delta.segment import LogSegment, choose_segment, readable_ranges, with_listing
 from harness.storage.stores import Entry, Storage
@@ -127,7 +121,7 @@ def versions(segment: LogSegment) -> list[int]:
     ],
 )
 def test_missing_files(listing: LogListing, version: int | None, error: str) -> None:
-    with pytest.raises(InvalidTableError) as raised:
+    with pytest.raises(errors.InvalidTableError) as raised:
         choose_segment(listing, version)
     assert str(raised.value) == error
 
@@ -151,7 +145,7 @@ def test_missing_files(listing: LogListing, version: int | None, error: str) -> 
     ],
 )
 def test_versions_that_are_not_there(listing: LogListing, version: int, reason: str) -> None:
-    with pytest.raises(SnapshotNotFoundError) as raised:
+    with pytest.raises(errors.SnapshotNotFoundError) as raised:
         choose_segment(listing, version)
     message = f"Cannot find version {version}: {reason} [VersionNotFound; table /t, rule delta L32]"
     assert str(raised.value) == message
@@ -215,14 +209,14 @@ def write(root: Path, *names: str) -> None:
 @pytest.mark.parametrize(
     ("error", "tries"),
     [
-        pytest.param(MissingFileError("gone", file="{root}/_delta_log/x"), 2, id="L45 log file"),
-        pytest.param(MissingFileError("gone", file="{root}/data.parquet"), 1, id="L45 data file"),
-        pytest.param(InvalidTableError("hole", cause="LogGap"), 2, id="L44 hole"),
-        pytest.param(InvalidTableError("torn", cause="LogCorrupt"), 1, id="other fault"),
-        pytest.param(RequestError("wrong"), 1, id="request"),
+        pytest.param(errors.MissingFileError("gone", file="{root}/_delta_log/x"), 2, id="L45 log file"),
+        pytest.param(errors.MissingFileError("gone", file="{root}/data.parquet"), 1, id="L45 data file"),
+        pytest.param(errors.InvalidTableError("hole", cause="LogGap"), 2, id="L44 hole"),
+        pytest.param(errors.InvalidTableError("torn", cause="LogCorrupt"), 1, id="other fault"),
+        pytest.param(errors.RequestError("wrong"), 1, id="request"),
     ],
 )
-def test_what_is_tried_twice(tmp_path: Path, error: HarnessError, tries: int) -> None:
+def test_what_is_tried_twice(tmp_path: Path, error: errors.HarnessError, tries: int) -> None:
     write(tmp_path, f"{v(0)}.json")
     seen: list[LogListing] = []
     if error.file is not None:

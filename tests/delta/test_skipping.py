@@ -20,52 +20,30 @@ from harness.metadata.delta.checkpoint_statistics import FilesStatistics
 from harness.metadata.delta.partition_values import partition_tuples
 from harness.metadata.delta.skipping import bind, skip_files, skipping_of
 from harness.metadata.delta.statistics import FileStats, Leaf, StatisticsBounds, leaves, read_statistics, record_counts
+from harness.metadata.filters import predicate as pred
 from harness.metadata.filters.parse import parse_filter
-from harness.metadata.filters.predicate import (
-    And,
-    Comparison,
-    Constant,
-    In,
-    IsNull,
-    Op,
-    Or,
-    StartsWith,
-    Undecided,
-    may_match,
-)
-from harness.metadata.model.schema import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    Field,
-    FloatType,
-    IntegerType,
-    ListType,
-    Schema,
-    StringType,
-    StructType,
-    TimestampType,
-)
+from harness.metadata.model import schema as dt
 from harness.metadata.plan.scan_plan import KEPT
 
-LONG = IntegerType(64)
-SCHEMA = Schema(
+LONG = dt.IntegerType(64)
+SCHEMA = dt.Schema(
     fields=(
-        Field(id=1, name="i", type=LONG),
-        Field(id=2, name="f", type=FloatType(32)),
-        Field(id=3, name="d", type=FloatType(64)),
-        Field(id=4, name="n", type=DecimalType(20, 2)),
-        Field(id=5, name="day", type=DateType()),
-        Field(id=6, name="ts", type=TimestampType(utc=True)),
-        Field(id=7, name="ntz", type=TimestampType()),
-        Field(id=8, name="s", type=StringType()),
-        Field(id=9, name="b", type=BooleanType()),
-        Field(id=10, name="bin", type=BinaryType()),
-        Field(id=11, name="st", type=StructType((Field(id=12, name="x.y", type=LONG, physical_name="col-1"),))),
-        Field(id=13, name="list", type=ListType(Field(id=14, name="element", type=LONG))),
-        Field(id=20, name="p", type=StringType()),
-        Field(id=21, name="q", type=LONG, physical_name="col-q"),
+        dt.Field(id=1, name="i", type=LONG),
+        dt.Field(id=2, name="f", type=dt.FloatType(32)),
+        dt.Field(id=3, name="d", type=dt.FloatType(64)),
+        dt.Field(id=4, name="n", type=dt.DecimalType(20, 2)),
+        dt.Field(id=5, name="day", type=dt.DateType()),
+        dt.Field(id=6, name="ts", type=dt.TimestampType(utc=True)),
+        dt.Field(id=7, name="ntz", type=dt.TimestampType()),
+        dt.Field(id=8, name="s", type=dt.StringType()),
+        dt.Field(id=9, name="b", type=dt.BooleanType()),
+        dt.Field(id=10, name="bin", type=dt.BinaryType()),
+        dt.Field(
+            id=11, name="st", type=dt.StructType((dt.Field(id=12, name="x.y", type=LONG, physical_name="col-1"),))
+        ),
+        dt.Field(id=13, name="list", type=dt.ListType(dt.Field(id=14, name="element", type=LONG))),
+        dt.Field(id=20, name="p", type=dt.StringType()),
+        dt.Field(id=21, name="q", type=LONG, physical_name="col-q"),
     )
 )
 PARTITIONED = SCHEMA.fields[-2:]
@@ -322,9 +300,9 @@ def struct(low: Any, high: Any, type_: pa.DataType, *, nulls: int | None = 0, ro
 
 
 def known(structs: pa.Array, type_: Any, text: str | None = None) -> tuple[Any, Any]:
-    column = Field(id=1, name="c", type=type_)
+    column = dt.Field(id=1, name="c", type=type_)
     table = files(text, structs=structs)
-    found = read_statistics(table, leaves(Schema(fields=(column,)), [1])).of(0, column)
+    found = read_statistics(table, leaves(dt.Schema(fields=(column,)), [1])).of(0, column)
     return (None, None) if found is None else (found.lower, found.upper)
 
 
@@ -335,37 +313,42 @@ EPOCH_2024 = 1704067200 * 10**6
     ("structs", "type_", "bounds"),
     [
         pytest.param(struct(1, 5, pa.int32()), LONG, (1, 5), id="widened integer"),
-        pytest.param(struct(1, 5, pa.int32()), DecimalType(12, 2), (Decimal(1), Decimal(5)), id="integer to decimal"),
-        pytest.param(struct(1, 5, pa.int32()), FloatType(64), (1.0, 5.0), id="integer to double"),
+        pytest.param(
+            struct(1, 5, pa.int32()), dt.DecimalType(12, 2), (Decimal(1), Decimal(5)), id="integer to decimal"
+        ),
+        pytest.param(struct(1, 5, pa.int32()), dt.FloatType(64), (1.0, 5.0), id="integer to double"),
         pytest.param(struct("a", "b", pa.string()), LONG, (None, None), id="another type"),
-        pytest.param(struct(1, 2, pa.int64()), StringType(), (None, None), id="no text"),
-        pytest.param(struct(1.5, 2.5, pa.float64()), FloatType(32), (1.5, 2.5), id="float"),
-        pytest.param(struct(math.nan, math.inf, pa.float64()), FloatType(64), (None, None), id="no numbers"),
+        pytest.param(struct(1, 2, pa.int64()), dt.StringType(), (None, None), id="no text"),
+        pytest.param(struct(1.5, 2.5, pa.float64()), dt.FloatType(32), (1.5, 2.5), id="float"),
+        pytest.param(struct(math.nan, math.inf, pa.float64()), dt.FloatType(64), (None, None), id="no numbers"),
         pytest.param(
             struct(Decimal("1.10"), Decimal("2.20"), pa.decimal128(5, 2)),
-            DecimalType(7, 3),
+            dt.DecimalType(7, 3),
             (Decimal("1.1"), Decimal("2.2")),
             id="decimal of another scale",
         ),
         pytest.param(
             struct(datetime(2024, 1, 1, tzinfo=UTC), datetime(2024, 1, 1, tzinfo=UTC), pa.timestamp("ms", "UTC")),
-            TimestampType(utc=True),
+            dt.TimestampType(utc=True),
             (EPOCH_2024, EPOCH_2024 + 1000),
             id="instant, cut to milliseconds",
         ),
         pytest.param(
             struct(-(2**62), 2**62, pa.timestamp("ms")),
-            TimestampType(),
+            dt.TimestampType(),
             (None, 2**62 * 1000 + 1000),
             id="beyond micros",
         ),
         pytest.param(
-            struct(-1, 2**62 + 1, pa.timestamp("ns")), TimestampType(), (-1001, 2**62 // 1000 + 1000), id="nanos"
+            struct(-1, 2**62 + 1, pa.timestamp("ns")), dt.TimestampType(), (-1001, 2**62 // 1000 + 1000), id="nanos"
         ),
         pytest.param(
-            struct(19723, 19723, pa.date32()), TimestampType(), (EPOCH_2024, EPOCH_2024 + 1000), id="date to wall clock"
+            struct(19723, 19723, pa.date32()),
+            dt.TimestampType(),
+            (EPOCH_2024, EPOCH_2024 + 1000),
+            id="date to wall clock",
         ),
-        pytest.param(struct(19723, 19724, pa.date32()), DateType(), (19723, 19724), id="date"),
+        pytest.param(struct(19723, 19724, pa.date32()), dt.DateType(), (19723, 19724), id="date"),
         pytest.param(struct(19723, 19724, pa.date32()), LONG, (None, None), id="date is no number"),
         pytest.param(struct(1, 5, pa.int64(), nulls=None), LONG, (None, None), id="no null count"),
         pytest.param(struct(1, 5, pa.int64(), rows=None), LONG, (None, None), id="no row count"),
@@ -378,21 +361,21 @@ def test_struct_statistics(structs, type_, bounds):
 @pytest.mark.parametrize(
     ("value", "type_", "bounds"),
     [
-        pytest.param(3.4, FloatType(32), (3.4000000953674316,) * 2, id="shortest text of a float (F8)"),
-        pytest.param(1e300, FloatType(32), (None, None), id="no float"),
-        pytest.param(3.4, FloatType(64), (3.3999998569488525, 3.4000003337860107), id="widened from float (T24)"),
-        pytest.param(1e300, FloatType(64), (1e300, 1e300), id="double"),
-        pytest.param(2.5, FloatType(64), (2.5, 2.5), id="exact in both widths"),
-        pytest.param(300, IntegerType(8), (None, None), id="out of range"),
+        pytest.param(3.4, dt.FloatType(32), (3.4000000953674316,) * 2, id="shortest text of a float (F8)"),
+        pytest.param(1e300, dt.FloatType(32), (None, None), id="no float"),
+        pytest.param(3.4, dt.FloatType(64), (3.3999998569488525, 3.4000003337860107), id="widened from float (T24)"),
+        pytest.param(1e300, dt.FloatType(64), (1e300, 1e300), id="double"),
+        pytest.param(2.5, dt.FloatType(64), (2.5, 2.5), id="exact in both widths"),
+        pytest.param(300, dt.IntegerType(8), (None, None), id="out of range"),
         pytest.param(-(2**63), LONG, (-(2**63),) * 2, id="smallest long"),
         pytest.param(True, LONG, (None, None), id="no number"),
     ],
 )
 @pytest.mark.parametrize("neighbour", ["{}", "{damaged"])
 def test_bounds_in_text(value, type_, bounds, neighbour):
-    column = Field(id=1, name="c", type=type_)
+    column = dt.Field(id=1, name="c", type=type_)
     table = files(stats("c", value, value), neighbour)
-    found = read_statistics(table, leaves(Schema(fields=(column,)), [1])).of(0, column)
+    found = read_statistics(table, leaves(dt.Schema(fields=(column,)), [1])).of(0, column)
     assert found is not None
     assert (found.lower, found.upper) == bounds
 
@@ -432,7 +415,7 @@ def test_partition_tuples_do_not_depend_on_where_chunks_end():
 
 
 def test_floats_are_told_apart_by_bits():
-    column = Field(id=1, name="x", type=FloatType(64))
+    column = dt.Field(id=1, name="x", type=dt.FloatType(64))
     table = files(*[None] * 5, partitions=[[("x", text)] for text in ("0.0", "-0.0", "NaN", "nan", "0")])
     assert partition_tuples(table, (column,)).indexes.tolist() == [0, 1, 2, 2, 0]
 
@@ -441,25 +424,25 @@ def test_floats_are_told_apart_by_bits():
 
 
 P, I = SCHEMA.fields[-2], SCHEMA.fields[0]  # noqa: E741
-PA, IX = Comparison(P, Op.EQ, "a"), Comparison(I, Op.GT, 5)
+PA, IX = pred.Comparison(P, pred.Op.EQ, "a"), pred.Comparison(I, pred.Op.GT, 5)
 
 
 @pytest.mark.parametrize(
     ("predicate", "value", "left"),
     [
-        pytest.param(PA, "a", Constant(True), id="true"),
-        pytest.param(PA, "b", Constant(False), id="false"),
-        pytest.param(PA, None, Constant(False), id="unknown keeps no row"),
+        pytest.param(PA, "a", pred.Constant(True), id="true"),
+        pytest.param(PA, "b", pred.Constant(False), id="false"),
+        pytest.param(PA, None, pred.Constant(False), id="unknown keeps no row"),
         pytest.param(IX, "a", IX, id="another column"),
-        pytest.param(And((PA, IX)), "a", IX, id="and, true"),
-        pytest.param(And((PA, IX)), "b", Constant(False), id="and, false"),
-        pytest.param(And((PA, PA)), "a", Constant(True), id="and, all true"),
-        pytest.param(Or((PA, IX)), "a", Constant(True), id="or, true"),
-        pytest.param(Or((PA, IX)), "b", IX, id="or, false"),
-        pytest.param(Or((PA, PA)), "b", Constant(False), id="or, all false"),
-        pytest.param(And((PA, Undecided())), "a", Undecided(), id="undecided"),
-        pytest.param(Constant(None), "a", Constant(False), id="constant unknown"),
-        pytest.param(Or((And((PA, IX)), IsNull(P))), None, Constant(True), id="nested"),
+        pytest.param(pred.And((PA, IX)), "a", IX, id="and, true"),
+        pytest.param(pred.And((PA, IX)), "b", pred.Constant(False), id="and, false"),
+        pytest.param(pred.And((PA, PA)), "a", pred.Constant(True), id="and, all true"),
+        pytest.param(pred.Or((PA, IX)), "a", pred.Constant(True), id="or, true"),
+        pytest.param(pred.Or((PA, IX)), "b", IX, id="or, false"),
+        pytest.param(pred.Or((PA, PA)), "b", pred.Constant(False), id="or, all false"),
+        pytest.param(pred.And((PA, pred.Undecided())), "a", pred.Undecided(), id="undecided"),
+        pytest.param(pred.Constant(None), "a", pred.Constant(False), id="constant unknown"),
+        pytest.param(pred.Or((pred.And((PA, IX)), pred.IsNull(P))), None, pred.Constant(True), id="nested"),
     ],
 )
 def test_bind(predicate, value, left):
@@ -470,7 +453,7 @@ def test_bind(predicate, value, left):
 
 NUMBERS = st.one_of(st.none(), st.integers(-3, 3))
 TEXTS = st.one_of(st.none(), st.sampled_from(["", "a", "ab", "b", "\U0010ffff", "a" * 20, "a" * 31 + "b"]))
-OPS = st.sampled_from(list(Op))
+OPS = st.sampled_from(list(pred.Op))
 
 
 @st.composite
@@ -491,19 +474,19 @@ def file_stats(draw: st.DrawFn) -> FileStats:
 
 I_, S_, D_ = SCHEMA.fields[0], SCHEMA.fields[7], SCHEMA.fields[2]
 LEAVES = st.one_of(
-    st.builds(Comparison, st.just(I_), OPS, st.integers(-4, 4)),
-    st.builds(Comparison, st.just(S_), OPS, TEXTS.filter(lambda v: v is not None)),
-    st.builds(Comparison, st.just(D_), OPS, st.sampled_from([0.0, 1.5, math.nan])),
-    st.builds(In, st.just(I_), st.lists(st.integers(-4, 4), min_size=1, max_size=3).map(tuple), st.booleans()),
-    st.builds(IsNull, st.sampled_from([I_, S_, D_]), st.booleans()),
-    st.builds(StartsWith, st.just(S_), st.sampled_from(["", "a", "ab", "b"]), st.booleans()),
-    st.builds(Constant, st.sampled_from([True, False, None])),
-    st.just(Undecided()),
+    st.builds(pred.Comparison, st.just(I_), OPS, st.integers(-4, 4)),
+    st.builds(pred.Comparison, st.just(S_), OPS, TEXTS.filter(lambda v: v is not None)),
+    st.builds(pred.Comparison, st.just(D_), OPS, st.sampled_from([0.0, 1.5, math.nan])),
+    st.builds(pred.In, st.just(I_), st.lists(st.integers(-4, 4), min_size=1, max_size=3).map(tuple), st.booleans()),
+    st.builds(pred.IsNull, st.sampled_from([I_, S_, D_]), st.booleans()),
+    st.builds(pred.StartsWith, st.just(S_), st.sampled_from(["", "a", "ab", "b"]), st.booleans()),
+    st.builds(pred.Constant, st.sampled_from([True, False, None])),
+    st.just(pred.Undecided()),
 )
 PREDICATES = st.recursive(
     LEAVES,
     lambda inner: (
-        st.lists(inner, min_size=1, max_size=3).map(tuple).flatmap(lambda p: st.sampled_from([And(p), Or(p)]))
+        st.lists(inner, min_size=1, max_size=3).map(tuple).flatmap(lambda p: st.sampled_from([pred.And(p), pred.Or(p)]))
     ),
 )
 
@@ -511,7 +494,7 @@ PREDICATES = st.recursive(
 @given(file_stats(), PREDICATES)
 def test_many_files_at_once(statistics, predicate):
     places = np.arange(len(statistics.rows))
-    expected = [may_match(predicate, partial(statistics.of, place)) for place in places]
+    expected = [pred.may_match(predicate, partial(statistics.of, place)) for place in places]
     assert skipping_of(statistics).may_hold(predicate, places).tolist() == expected
     arrays = statistics.as_arrays([Leaf(I_, ("id",)), Leaf(S_, ("s",))])
     assert arrays is not None
@@ -530,7 +513,7 @@ def test_texts_are_parsed_some_at_a_time_with_the_same_values(monkeypatch, rows,
         '{"numRecords": 5, "minValues": {"id": 7}, "nullCount": {"id": 5}}',
         "[]",
     ]
-    leaf = Leaf(Field(id=1, name="id", type=IntegerType(64)), ("id",))
+    leaf = Leaf(dt.Field(id=1, name="id", type=dt.IntegerType(64)), ("id",))
     found = read_statistics(pa.table({"path": list("abcde"), "stats": pa.array(texts, pa.string())}), [leaf])
     assert list(found.rows) == [3, None, None, 5, None]
     bounds = found.columns[1]

@@ -11,15 +11,7 @@ import pytest
 
 from harness.errors import CorruptFileError, UnsupportedError
 from harness.metadata.files.orc import read_orc
-from harness.metadata.model.schema import (
-    BinaryType,
-    DecimalType,
-    FixedType,
-    GeometryType,
-    IntegerType,
-    TimestampType,
-    TimeType,
-)
+from harness.metadata.model import schema as dt
 
 
 def column(name, type_, field_id=None, *, nullable=True, **attributes):
@@ -43,13 +35,13 @@ def read_column(field, values):
 @pytest.mark.parametrize(
     ("field", "values", "stored_type", "expected"),
     [
-        (column("c", pa.binary(), 1), [b"ab"], BinaryType(), [b"ab"]),
-        (column("c", pa.binary(), 1, binary_type="UUID"), [bytes(16), None], FixedType(16), [bytes(16), None]),
-        (column("c", pa.binary(), 1, binary_type="FIXED", length="2"), [b"ab"], FixedType(2), [b"ab"]),
-        (column("c", pa.binary(), 1, binary_type="GEOMETRY"), [b"\x01"], GeometryType(), [b"\x01"]),
-        (column("c", pa.int64(), 1, long_type="TIME"), [1_000_000], TimeType("us"), [datetime.time(0, 0, 1)]),
-        (column("c", pa.int64(), 1, long_type="LONG"), [3], IntegerType(64), [3]),
-        (column("c", pa.decimal128(38, 4), 1), [None], DecimalType(38, 4), [None]),
+        (column("c", pa.binary(), 1), [b"ab"], dt.BinaryType(), [b"ab"]),
+        (column("c", pa.binary(), 1, binary_type="UUID"), [bytes(16), None], dt.FixedType(16), [bytes(16), None]),
+        (column("c", pa.binary(), 1, binary_type="FIXED", length="2"), [b"ab"], dt.FixedType(2), [b"ab"]),
+        (column("c", pa.binary(), 1, binary_type="GEOMETRY"), [b"\x01"], dt.GeometryType(), [b"\x01"]),
+        (column("c", pa.int64(), 1, long_type="TIME"), [1_000_000], dt.TimeType("us"), [datetime.time(0, 0, 1)]),
+        (column("c", pa.int64(), 1, long_type="LONG"), [3], dt.IntegerType(64), [3]),
+        (column("c", pa.decimal128(38, 4), 1), [None], dt.DecimalType(38, 4), [None]),
     ],
     ids=["binary", "uuid", "fixed", "geometry", "time", "long", "decimal"],
 )
@@ -62,7 +54,7 @@ def test_attributes_say_what_a_column_holds(field, values, stored_type, expected
 @pytest.mark.parametrize("nanos", [0, -1, 1_591_000_000_123_456_789, -2_000_000_000_000_000_001], ids=str)
 def test_timestamps_keep_nanos_and_kind(zone, nanos):
     type_, read = read_column(column("c", pa.timestamp("ns", zone), 1), [nanos])
-    assert type_ == TimestampType("ns", zone is not None)
+    assert type_ == dt.TimestampType("ns", zone is not None)
     assert read.cast(pa.int64()).to_pylist() == [nanos]
 
 

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from harness.metadata.files.parquet_footer import Tail, claims_too_much, parse_tail
+from harness.metadata.files.parquet_footer import claims_too_much, parse_tail
 
 _SCHEMA = bytes([0x15, 0x02, 0x19, 0x1C, 0x48, 0x01, 0x72, 0x00])  # version 1; one element, whose name (field 4) is "r"
 
@@ -19,12 +19,6 @@ def written(table: pa.Table, metadata: dict[str, str] | None = None) -> bytes:
     sink = pa.BufferOutputStream()
     pq.write_table(table.replace_schema_metadata(metadata), sink)
     return sink.getvalue().to_pybytes()
-
-
-def tail_of(table: pa.Table, metadata: dict[str, str] | None = None) -> Tail:
-    tail = parse_tail(written(table, metadata))
-    assert tail is not None
-    return tail
 
 
 @pytest.mark.parametrize(
@@ -46,22 +40,6 @@ def tail_of(table: pa.Table, metadata: dict[str, str] | None = None) -> Tail:
 )
 def test_what_is_not_as_usual_is_left_to_a_reader(data: bytes) -> None:
     assert parse_tail(data) is None
-
-
-@pytest.mark.parametrize(
-    ("metadata", "legacy"),
-    [
-        ({}, False),
-        ({"org.apache.spark.version": "3.5.0", "org.apache.spark.sql.parquet.row.metadata": "{}"}, False),
-        ({"org.apache.spark.version": "12.0"}, False),
-        ({"org.apache.spark.version": "2.4.8"}, True),
-        ({"org.apache.spark.version": "x"}, True),
-        ({"org.apache.spark.version": "3.5.0", "org.apache.spark.legacyDateTime": ""}, True),
-        ({"org.apache.spark.version": "3.5.0", "org.apache.spark.legacyINT96": ""}, True),
-    ],
-)
-def test_writers_that_may_have_counted_in_the_old_calendar_are_noticed(metadata: dict[str, str], legacy: bool) -> None:
-    assert tail_of(pa.table({"a": [1]}), metadata).may_be_legacy is legacy
 
 
 @pytest.mark.parametrize(

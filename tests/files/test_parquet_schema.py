@@ -10,28 +10,11 @@ from harness.metadata.files.parquet import (
     physical_schema,
     physical_schemas,
 )
+from harness.metadata.model import schema as dt
 from harness.metadata.model.file_schema import (
     STORED_LIST,
     STORED_STRUCT,
     PhysicalField,
-)
-from harness.metadata.model.schema import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    FixedType,
-    FloatType,
-    GeometryType,
-    Int96Type,
-    IntegerType,
-    OpaqueType,
-    StringType,
-    TimestampType,
-    TimeType,
-    UnknownType,
-    UnsignedType,
-    UuidType,
 )
 
 pytestmark = pytest.mark.usefixtures("one_duckdb")
@@ -56,7 +39,7 @@ def field(name, type_, *children, id_=None):
     return PhysicalField(name=name, id=id_, type=type_, children=children)
 
 
-INT = IntegerType(32)
+INT = dt.IntegerType(32)
 
 
 def unit(name, *, utc=0, kind="Timestamp"):
@@ -68,49 +51,49 @@ def unit(name, *, utc=0, kind="Timestamp"):
 @pytest.mark.parametrize(
     ("element", "expected"),
     [
-        ({"type": "BOOLEAN"}, BooleanType()),
+        ({"type": "BOOLEAN"}, dt.BooleanType()),
         ({"type": "INT32"}, INT),
-        ({"type": "INT64"}, IntegerType(64)),
-        ({"type": "INT96"}, Int96Type()),
-        ({"type": "FLOAT"}, FloatType(32)),
-        ({"type": "DOUBLE"}, FloatType(64)),
-        ({"type": "BYTE_ARRAY"}, BinaryType()),
-        ({"type": "FIXED_LEN_BYTE_ARRAY", "type_length": 5}, FixedType(5)),
-        ({"type": "FIXED_LEN_BYTE_ARRAY", "type_length": 16, "logical_type": "UUIDType()"}, UuidType()),
-        ({"type": "FIXED_LEN_BYTE_ARRAY", "type_length": 2, "logical_type": "Float16Type()"}, FloatType(16)),
-        ({"type": "BYTE_ARRAY", "converted_type": "UTF8", "logical_type": "StringType()"}, StringType()),
-        ({"type": "BYTE_ARRAY", "converted_type": "UTF8"}, StringType()),
-        ({"type": "BYTE_ARRAY", "converted_type": "ENUM"}, StringType()),
-        ({"type": "BYTE_ARRAY", "converted_type": "JSON", "logical_type": "JsonType()"}, StringType()),
-        ({"type": "BYTE_ARRAY", "converted_type": "BSON"}, BinaryType()),
-        ({"type": "BYTE_ARRAY", "logical_type": "GeometryType(crs=<null>)"}, GeometryType()),
-        ({"type": "INT32", "converted_type": "DATE", "logical_type": "DateType()"}, DateType()),
+        ({"type": "INT64"}, dt.IntegerType(64)),
+        ({"type": "INT96"}, dt.Int96Type()),
+        ({"type": "FLOAT"}, dt.FloatType(32)),
+        ({"type": "DOUBLE"}, dt.FloatType(64)),
+        ({"type": "BYTE_ARRAY"}, dt.BinaryType()),
+        ({"type": "FIXED_LEN_BYTE_ARRAY", "type_length": 5}, dt.FixedType(5)),
+        ({"type": "FIXED_LEN_BYTE_ARRAY", "type_length": 16, "logical_type": "UUIDType()"}, dt.UuidType()),
+        ({"type": "FIXED_LEN_BYTE_ARRAY", "type_length": 2, "logical_type": "Float16Type()"}, dt.FloatType(16)),
+        ({"type": "BYTE_ARRAY", "converted_type": "UTF8", "logical_type": "StringType()"}, dt.StringType()),
+        ({"type": "BYTE_ARRAY", "converted_type": "UTF8"}, dt.StringType()),
+        ({"type": "BYTE_ARRAY", "converted_type": "ENUM"}, dt.StringType()),
+        ({"type": "BYTE_ARRAY", "converted_type": "JSON", "logical_type": "JsonType()"}, dt.StringType()),
+        ({"type": "BYTE_ARRAY", "converted_type": "BSON"}, dt.BinaryType()),
+        ({"type": "BYTE_ARRAY", "logical_type": "GeometryType(crs=<null>)"}, dt.GeometryType()),
+        ({"type": "INT32", "converted_type": "DATE", "logical_type": "DateType()"}, dt.DateType()),
         ({"type": "INT32", "converted_type": "INT_32"}, INT),
-        ({"type": "INT32", "converted_type": "UINT_8"}, UnsignedType(8)),
-        ({"type": "INT32", "logical_type": "IntType(bitWidth=\x08, isSigned=1)"}, IntegerType(8)),
-        ({"type": "INT32", "logical_type": "IntType(bitWidth=\x10, isSigned=0)"}, UnsignedType(16)),
-        ({"type": "INT32", "logical_type": "IntType(bitWidth= , isSigned=0)"}, UnsignedType(32)),
-        ({"type": "INT64", "logical_type": "IntType(bitWidth=@, isSigned=0)"}, UnsignedType(64)),
-        ({"type": "INT64", "logical_type": "IntType(bitWidth=64, isSigned=1)"}, IntegerType(64)),
-        ({"type": "INT32", "logical_type": "DecimalType(scale=2, precision=9)"}, DecimalType(9, 2)),
-        ({"type": "INT64", "converted_type": "DECIMAL", "precision": 18, "scale": 0}, DecimalType(18, 0)),
-        ({"type": "BYTE_ARRAY", "converted_type": "DECIMAL", "precision": 38, "scale": 38}, DecimalType(38, 38)),
-        ({"type": "BYTE_ARRAY", "converted_type": "DECIMAL", "precision": 39}, OpaqueType("decimal(39, 0)")),
-        ({"type": "INT32", "logical_type": unit("MILLIS", kind="Time")}, TimeType("ms")),
-        ({"type": "INT64", "logical_type": unit("MICROS", kind="Time")}, TimeType("us")),
-        ({"type": "INT64", "logical_type": unit("NANOS", kind="Time")}, TimeType("ns")),
-        ({"type": "INT64", "converted_type": "TIME_MICROS"}, TimeType("us")),
-        ({"type": "INT64", "logical_type": unit("MILLIS")}, TimestampType("ms")),
-        ({"type": "INT64", "logical_type": unit("MICROS", utc=1)}, TimestampType("us", True)),
-        ({"type": "INT64", "logical_type": unit("NANOS")}, TimestampType("ns")),
-        ({"type": "INT64", "converted_type": "TIMESTAMP_MILLIS"}, TimestampType("ms", True)),
+        ({"type": "INT32", "converted_type": "UINT_8"}, dt.UnsignedType(8)),
+        ({"type": "INT32", "logical_type": "IntType(bitWidth=\x08, isSigned=1)"}, dt.IntegerType(8)),
+        ({"type": "INT32", "logical_type": "IntType(bitWidth=\x10, isSigned=0)"}, dt.UnsignedType(16)),
+        ({"type": "INT32", "logical_type": "IntType(bitWidth= , isSigned=0)"}, dt.UnsignedType(32)),
+        ({"type": "INT64", "logical_type": "IntType(bitWidth=@, isSigned=0)"}, dt.UnsignedType(64)),
+        ({"type": "INT64", "logical_type": "IntType(bitWidth=64, isSigned=1)"}, dt.IntegerType(64)),
+        ({"type": "INT32", "logical_type": "DecimalType(scale=2, precision=9)"}, dt.DecimalType(9, 2)),
+        ({"type": "INT64", "converted_type": "DECIMAL", "precision": 18, "scale": 0}, dt.DecimalType(18, 0)),
+        ({"type": "BYTE_ARRAY", "converted_type": "DECIMAL", "precision": 38, "scale": 38}, dt.DecimalType(38, 38)),
+        ({"type": "BYTE_ARRAY", "converted_type": "DECIMAL", "precision": 39}, dt.OpaqueType("decimal(39, 0)")),
+        ({"type": "INT32", "logical_type": unit("MILLIS", kind="Time")}, dt.TimeType("ms")),
+        ({"type": "INT64", "logical_type": unit("MICROS", kind="Time")}, dt.TimeType("us")),
+        ({"type": "INT64", "logical_type": unit("NANOS", kind="Time")}, dt.TimeType("ns")),
+        ({"type": "INT64", "converted_type": "TIME_MICROS"}, dt.TimeType("us")),
+        ({"type": "INT64", "logical_type": unit("MILLIS")}, dt.TimestampType("ms")),
+        ({"type": "INT64", "logical_type": unit("MICROS", utc=1)}, dt.TimestampType("us", True)),
+        ({"type": "INT64", "logical_type": unit("NANOS")}, dt.TimestampType("ns")),
+        ({"type": "INT64", "converted_type": "TIMESTAMP_MILLIS"}, dt.TimestampType("ms", True)),
         (
             {"type": "INT64", "converted_type": "TIMESTAMP_MICROS", "logical_type": unit("MICROS")},
-            TimestampType("us"),
+            dt.TimestampType("us"),
         ),
-        ({"type": "INT32", "logical_type": "NullType()"}, UnknownType()),
-        ({"type": "FIXED_LEN_BYTE_ARRAY", "type_length": 12, "converted_type": "INTERVAL"}, OpaqueType("interval")),
-        ({"type": "BYTE_ARRAY", "logical_type": "NewType(x=1)"}, OpaqueType("NewType(x=1)")),
+        ({"type": "INT32", "logical_type": "NullType()"}, dt.UnknownType()),
+        ({"type": "FIXED_LEN_BYTE_ARRAY", "type_length": 12, "converted_type": "INTERVAL"}, dt.OpaqueType("interval")),
+        ({"type": "BYTE_ARRAY", "logical_type": "NewType(x=1)"}, dt.OpaqueType("NewType(x=1)")),
         (
             {
                 "type": "INT64",
@@ -119,7 +102,7 @@ def unit(name, *, utc=0, kind="Timestamp"):
                 "scale": 2,
                 "logical_type": "DecimalType(scale=2, precision=10)",
             },
-            DecimalType(10, 2),
+            dt.DecimalType(10, 2),
         ),
         (
             {
@@ -128,11 +111,11 @@ def unit(name, *, utc=0, kind="Timestamp"):
                 "precision": 10,
                 "logical_type": "DecimalType(scale=2, precision=10)",
             },
-            OpaqueType("decimal(10, 2) by its logical type, decimal(10, 0) by its converted type"),
+            dt.OpaqueType("decimal(10, 2) by its logical type, decimal(10, 0) by its converted type"),
         ),
         (
             {"type": "INT32", "converted_type": "DATE", "logical_type": unit("MILLIS", kind="Time")},
-            OpaqueType("time_ms by its logical type, date by its converted type"),
+            dt.OpaqueType("time_ms by its logical type, date by its converted type"),
         ),
     ],
     ids=str,
@@ -199,7 +182,7 @@ def test_repeated_field_without_list_is_a_list():
 )
 def test_malformed_groups_are_opaque(column):
     (stored,) = fold(column)
-    assert isinstance(stored.type, OpaqueType)
+    assert isinstance(stored.type, dt.OpaqueType)
 
 
 @pytest.mark.parametrize(

@@ -19,37 +19,21 @@ from harness.errors import RequestError
 from harness.metadata.filters import literal_comparison
 from harness.metadata.filters.parse import parse_filter
 from harness.metadata.filters.predicate import Comparison, In, Op, Predicate, evaluate, is_decided, may_match
+from harness.metadata.model import schema as dt
 from harness.metadata.model.column_stats import ColumnStats
-from harness.metadata.model.schema import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    Field,
-    FloatType,
-    IntegerType,
-    ListType,
-    Schema,
-    StringType,
-    StructType,
-    TimestampType,
-    TimeType,
-    Type,
-    UuidType,
-)
 
 DAY = 86_400_000_000
 # Per column: type, DuckDB's type, and (SQL, internal values) of the values that rows have.
-COLUMNS: dict[str, tuple[Type, str, list[tuple[str, Any]]]] = {
-    "small": (IntegerType(8), "TINYINT", [("-128", -128), ("0", 0), ("1", 1), ("2", 2), ("127", 127)]),
-    "id": (IntegerType(32), "INTEGER", [("-2147483648", -(2**31)), ("1", 1), ("2", 2), ("16777217", 16777217)]),
+COLUMNS: dict[str, tuple[dt.Type, str, list[tuple[str, Any]]]] = {
+    "small": (dt.IntegerType(8), "TINYINT", [("-128", -128), ("0", 0), ("1", 1), ("2", 2), ("127", 127)]),
+    "id": (dt.IntegerType(32), "INTEGER", [("-2147483648", -(2**31)), ("1", 1), ("2", 2), ("16777217", 16777217)]),
     "big": (
-        IntegerType(64),
+        dt.IntegerType(64),
         "BIGINT",
         [("1", 1), ("9007199254740992", 2**53), ("9007199254740993", 2**53 + 1), ("9223372036854775807", 2**63 - 1)],
     ),
     "f": (
-        FloatType(32),
+        dt.FloatType(32),
         "FLOAT",
         [
             ("'nan'", math.nan),
@@ -61,41 +45,41 @@ COLUMNS: dict[str, tuple[Type, str, list[tuple[str, Any]]]] = {
         ],
     ),
     "d": (
-        FloatType(64),
+        dt.FloatType(64),
         "DOUBLE",
         [("'nan'", math.nan), ("0.0", 0.0), ("'0.1'", 0.1), ("'-inf'", -math.inf), ("1", 1.0), ("'1e300'", 1e300)],
     ),
     "de": (
-        DecimalType(10, 2),
+        dt.DecimalType(10, 2),
         "DECIMAL(10, 2)",
         [(x, Decimal(x)) for x in ("-1.01", "0.00", "1.00", "1.01", "99999999.99")],
     ),
     "wide": (
-        DecimalType(38, 10),
+        dt.DecimalType(38, 10),
         "DECIMAL(38, 10)",
         [(x, Decimal(x)) for x in ("1.0000000000", "9007199254740993.0000000001")],
     ),
     "s": (
-        StringType(),
+        dt.StringType(),
         "VARCHAR",
         [(f"'{x}'", x) for x in ("", "a", "ab", "a%", "Z", "é", "\U0001f600", "\uffff", "1")],
     ),
     "b": (
-        BinaryType(),
+        dt.BinaryType(),
         "BLOB",
         [("''::BLOB", b""), ("'a'::BLOB", b"a"), ("'\\x80'::BLOB", b"\x80"), ("'\\xFF'::BLOB", b"\xff")],
     ),
     "u": (
-        UuidType(),
+        dt.UuidType(),
         "UUID",
         [
             ("'00000000-0000-0000-0000-000000000001'", bytes(15) + b"\1"),
             ("'f" + "f" * 7 + "-0000-0000-0000-000000000001'", b"\xff" * 4 + bytes(11) + b"\1"),
         ],
     ),
-    "da": (DateType(), "DATE", [("'1969-12-31'", -1), ("'2020-01-01'", 18262), ("'2020-01-02'", 18263)]),
+    "da": (dt.DateType(), "DATE", [("'1969-12-31'", -1), ("'2020-01-01'", 18262), ("'2020-01-02'", 18263)]),
     "ts": (
-        TimestampType(),
+        dt.TimestampType(),
         "TIMESTAMP",
         [
             ("'1969-12-31 23:59:59.999999'", -1),
@@ -105,7 +89,7 @@ COLUMNS: dict[str, tuple[Type, str, list[tuple[str, Any]]]] = {
         ],
     ),
     "tz": (
-        TimestampType(utc=True),
+        dt.TimestampType(utc=True),
         "TIMESTAMPTZ",
         [
             ("'2019-12-31 22:00:00Z'", 18262 * DAY - 7_200_000_000),
@@ -114,28 +98,31 @@ COLUMNS: dict[str, tuple[Type, str, list[tuple[str, Any]]]] = {
         ],
     ),
     "tn": (
-        TimestampType("ns"),
+        dt.TimestampType("ns"),
         "TIMESTAMP_NS",
         [("'2020-01-01'", 18262 * DAY * 1000), ("'2020-01-01 00:00:00.000000001'", 18262 * DAY * 1000 + 1)],
     ),
     "tm": (
-        TimeType(),
+        dt.TimeType(),
         "TIME",
         [("'00:00:00'", 0), ("'10:00:00'", 36_000_000_000), ("'23:59:59.999999'", 86_399_999_999)],
     ),
-    "bo": (BooleanType(), "BOOLEAN", [("true", True), ("false", False)]),
+    "bo": (dt.BooleanType(), "BOOLEAN", [("true", True), ("false", False)]),
 }
-SCHEMA = Schema(
+SCHEMA = dt.Schema(
     fields=(
-        *(Field(id=i, name=name, type=c[0]) for i, (name, c) in enumerate(COLUMNS.items(), 1)),
-        Field(
+        *(dt.Field(id=i, name=name, type=c[0]) for i, (name, c) in enumerate(COLUMNS.items(), 1)),
+        dt.Field(
             id=100,
             name="st",
-            type=StructType(
-                (Field(id=101, name="x", type=IntegerType(32)), Field(id=102, name="a.b", type=StringType()))
+            type=dt.StructType(
+                (
+                    dt.Field(id=101, name="x", type=dt.IntegerType(32)),
+                    dt.Field(id=102, name="a.b", type=dt.StringType()),
+                )
             ),
         ),
-        Field(id=103, name="l", type=ListType(Field(id=104, name="element", type=IntegerType(32)))),
+        dt.Field(id=103, name="l", type=dt.ListType(dt.Field(id=104, name="element", type=dt.IntegerType(32)))),
     )
 )
 TS = next(f for f in SCHEMA.fields if f.name == "ts")
@@ -207,7 +194,7 @@ def judge() -> Iterator[duckdb.DuckDBPyConnection]:
         yield connection
 
 
-def stored(row: int, field: Field) -> Any:
+def stored(row: int, field: dt.Field) -> Any:
     if field.id == 101:
         return None if row in (2, 3) else row
     if field.id == 102:
@@ -559,7 +546,7 @@ def test_compound_filters_mean_what_duckdb_says(judge: duckdb.DuckDBPyConnection
     check(judge, text)
 
 
-def stats_of(field: Field, rows: list[int], missing: frozenset[str]) -> ColumnStats:
+def stats_of(field: dt.Field, rows: list[int], missing: frozenset[str]) -> ColumnStats:
     values = [stored(row, field) for row in rows]
     nans = [v for v in values if isinstance(v, float) and math.isnan(v)]
     plain = [v for v in values if v is not None and not (isinstance(v, float) and math.isnan(v))]
@@ -571,7 +558,7 @@ def stats_of(field: Field, rows: list[int], missing: frozenset[str]) -> ColumnSt
         "lower": lower,
         "upper": upper,
         "null_count": values.count(None),
-        "nan_count": len(nans) if isinstance(field.type, FloatType) else None,
+        "nan_count": len(nans) if isinstance(field.type, dt.FloatType) else None,
         "value_count": len(values),
     }
     return ColumnStats(**{k: None if k in missing else v for k, v in everything.items()})
@@ -596,17 +583,17 @@ def test_pruning_keeps_every_file_with_a_matching_row(
 
 # The shape of the result.
 
-NAMES = Schema(
+NAMES = dt.Schema(
     fields=(
-        Field(id=1, name="id", type=IntegerType(64)),
-        Field(id=2, name="ID", type=IntegerType(64)),
-        Field(id=3, name="Name", type=StringType()),
-        Field(id=4, name='odd "name" 😀', type=StringType()),
-        Field(id=5, name="t", type=StructType((Field(id=6, name="x", type=IntegerType(32)),))),
-        Field(id=7, name="x", type=DateType()),
-        Field(id=8, name="_file", type=StringType()),
-        Field(id=9, name="a.b", type=StringType()),
-        Field(id=10, name="", type=StringType()),
+        dt.Field(id=1, name="id", type=dt.IntegerType(64)),
+        dt.Field(id=2, name="ID", type=dt.IntegerType(64)),
+        dt.Field(id=3, name="Name", type=dt.StringType()),
+        dt.Field(id=4, name='odd "name" 😀', type=dt.StringType()),
+        dt.Field(id=5, name="t", type=dt.StructType((dt.Field(id=6, name="x", type=dt.IntegerType(32)),))),
+        dt.Field(id=7, name="x", type=dt.DateType()),
+        dt.Field(id=8, name="_file", type=dt.StringType()),
+        dt.Field(id=9, name="a.b", type=dt.StringType()),
+        dt.Field(id=10, name="", type=dt.StringType()),
     )
 )
 

@@ -14,9 +14,8 @@ from harness.errors import (
     HarnessError,
     InvalidTableError,
     IsAViewError,
-    TableNotFoundError,
 )
-from harness.metadata.iceberg.metadata import parse_metadata, parse_metadata_document
+from harness.metadata.iceberg.metadata import parse_metadata
 from harness.metadata.iceberg.model import (
     TableMetadata,
     parse_header_spec,
@@ -153,16 +152,6 @@ def test_damaged_file_is_corrupt_1_7(data: bytes) -> None:
     with pytest.raises(CorruptFileError) as caught:
         parse_metadata(data, file=FILE)
     assert (caught.value.cause, caught.value.file) == ("CorruptMetadata", FILE)
-
-
-@pytest.mark.parametrize("document", [{}, [], "x", {"hello": 1}], ids=str)
-def test_other_json_is_not_a_table(document: Any) -> None:
-    with pytest.raises(TableNotFoundError) as caught:
-        parse_metadata_document(document, file=FILE)
-    assert str(caught.value) == (
-        "Cannot open table: the file is no Iceberg table metadata, it has no 'format-version' "
-        "[NotATable; file v3.metadata.json, rule iceberg 1.15]"
-    )
 
 
 @pytest.mark.parametrize(

@@ -12,24 +12,15 @@ from harness.metadata.iceberg.model import PartitionField, PartitionSpec
 from harness.metadata.iceberg.skipping import projected
 from harness.metadata.iceberg.summaries import ManifestFilter
 from harness.metadata.iceberg.transforms import Identity
-from harness.metadata.model.schema import (
-    BinaryType,
-    Field,
-    FixedType,
-    FloatType,
-    IntegerType,
-    Schema,
-    StringType,
-    TimestampType,
-)
+from harness.metadata.model import schema as dt
 
-ID = Field(id=1, name="id", type=IntegerType(64))
-NAME = Field(id=2, name="name", type=StringType())
-PRICE = Field(id=3, name="price", type=FloatType(64))
-AT = Field(id=4, name="at", type=TimestampType("us"))
-RAW = Field(id=5, name="raw", type=BinaryType())
-TAG = Field(id=6, name="tag", type=FixedType(2))
-SCHEMA = Schema(fields=(ID, NAME, PRICE, AT, RAW, TAG))
+ID = dt.Field(id=1, name="id", type=dt.IntegerType(64))
+NAME = dt.Field(id=2, name="name", type=dt.StringType())
+PRICE = dt.Field(id=3, name="price", type=dt.FloatType(64))
+AT = dt.Field(id=4, name="at", type=dt.TimestampType("us"))
+RAW = dt.Field(id=5, name="raw", type=dt.BinaryType())
+TAG = dt.Field(id=6, name="tag", type=dt.FixedType(2))
+SCHEMA = dt.Schema(fields=(ID, NAME, PRICE, AT, RAW, TAG))
 
 RIGHT = {"iceberg-version": "Apache Iceberg 1.11.0 (commit 1234567)"}
 WRONG = {"iceberg-version": "Apache Iceberg 1.10.1 (commit 1234567)"}

@@ -13,7 +13,7 @@ import pytest
 
 from harness.errors import OutsideTableError, RequestError
 from harness.storage import gate as roots_module
-from harness.storage.gate import Outside, Roots, Verdict, metadata_root
+from harness.storage.gate import Outside, Roots, Verdict
 from harness.storage.paths import PathMap, place
 from harness.storage.stores import Storage
 from harness.table import open_storage
@@ -104,20 +104,6 @@ def test_a_link_is_judged_when_it_is_opened_not_before(lake: Path, monkeypatch: 
         storage.read(f"{lake}/t/file-out")
     with pytest.raises(OutsideTableError):
         storage.end(f"{lake}/t/file-out", 8)
-
-
-@pytest.mark.parametrize(
-    ("file", "root"),
-    [
-        ("/lake/t/metadata/v1.metadata.json", "/lake/t"),
-        ("/lake/t/v1.metadata.json", "/lake/t"),
-        ("/metadata/v1.metadata.json", "/metadata"),  # no table is the whole disk
-        ("s3://b/t/metadata/v1.metadata.json", "s3://b/t"),
-        ("s3://b/metadata/v1.metadata.json", "s3://b"),
-    ],
-)
-def test_the_table_of_a_metadata_file(file: str, root: str) -> None:
-    assert metadata_root(file) == root
 
 
 def test_a_link_in_the_place_of_a_metadata_file_widens_nothing(lake: Path) -> None:

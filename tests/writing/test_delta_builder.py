@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import datetime as dt
-import hashlib
 import json
-import uuid
 
 import pytest
 
 from harness.errors import RequestError
 from harness.testing.writing.delta.builder import DeltaTable, edited_schema
-from harness.testing.writing.delta.checkpoint import hint_checksum, hint_text
 from harness.testing.writing.delta.files import upper_bound
 from harness.testing.writing.delta.types import schema_json, schema_of
 from harness.testing.writing.places import FIRST_TIMESTAMP_MS
-
-EMPTY_PROTOCOL = {"minReaderVersion": 1, "minWriterVersion": 2}
 
 
 def commit(table, version=None):
@@ -74,42 +69,6 @@ def test_cut_upper_bounds_stay_above(text, expected):
 # -- commits -----------------------------------------------------------------------------------------------------------
 
 
-def test_the_first_commits_are_as_the_protocol_shows_them(tmp_path):
-    table, f = filled(tmp_path)
-    assert [kind for kind, _ in commit(table, 0)] == ["commitInfo", "protocol", "metaData"]
-    assert contents(table, "protocol", 0) == [EMPTY_PROTOCOL]
-    (metadata,) = contents(table, "metaData", 0)
-    assert json.loads(metadata.pop("schemaString")) == {
-        "type": "struct",
-        "fields": [
-            {"name": "id", "type": "long", "nullable": True, "metadata": {}},
-            {"name": "s", "type": "string", "nullable": True, "metadata": {}},
-        ],
-    }
-    assert uuid.UUID(metadata.pop("id"))
-    assert metadata == {
-        "format": {"provider": "parquet", "options": {}},
-        "partitionColumns": [],
-        "configuration": {},
-        "createdTime": FIRST_TIMESTAMP_MS,
-    }
-    (added,) = contents(table, "add", 1)
-    assert json.loads(added.pop("stats")) == {
-        "numRecords": 10,
-        "minValues": {"id": 0, "s": "s0"},
-        "maxValues": {"id": 9, "s": "s9"},
-        "nullCount": {"id": 0, "s": 0},
-        "tightBounds": True,
-    }
-    assert added == {
-        "path": "part-00001.parquet",
-        "partitionValues": {},
-        "size": f.file.stat().st_size,
-        "modificationTime": FIRST_TIMESTAMP_MS + 1000,
-        "dataChange": True,
-    }
-
-
 def test_in_commit_timestamps_are_first_and_note_their_enablement(tmp_path):
     table = small(tmp_path)
     table.set_configuration({"delta.enableInCommitTimestamps": "true"})
@@ -165,18 +124,6 @@ def busy(directory, **more):
     table.commit([transaction], add=[table.write_data([{"id": 9}])], remove=[first], operation="MERGE")
     table.commit([{"domainMetadata": {"domain": "d", "configuration": "{}", "removed": False}}])
     return table
-
-
-def test_the_hint_has_the_checksum_of_the_protocol():
-    # Delta, "JSON checksum": the sample and its canonical form.
-    sample = (
-        '{"k0":"\'v 0\'", "checksum": "adsaskfljadfkjadfkj", '
-        '"k1":{"k2": 2, "k3": ["v3", [1, 2], {"k4": "v4", "k5": ["v5", "v6", "v7"]}]}}'
-    )
-    assert hint_checksum(sample) == "6a92d155a59bf2eecbd4b4ec7fd1f875"
-    canonical = '"a"=1.50,"b"+0=true,"b"+1=null'
-    assert hint_checksum('{"b": [true, null], "a": 1.50}') == hashlib.md5(canonical.encode()).hexdigest()
-    assert json.loads(hint_text({"version": 1, "checksum": "old"}))["checksum"] == hint_checksum('{"version": 1}')
 
 
 # -- unusual and broken tables -----------------------------------------------------------------------------------------
