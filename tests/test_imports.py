@@ -94,10 +94,7 @@ def iceberg(folder: Path) -> Path:
 
 @pytest.mark.parametrize(
     ("make", "opened"),
-    [
-        (delta, {"pyarrow", "harness.metadata.delta"}),
-        (iceberg, {"pyarrow", "harness.metadata.iceberg"}),
-    ],
+    [(delta, {"pyarrow", "harness.metadata.delta"}), (iceberg, {"pyarrow", "harness.metadata.iceberg"})],
 )
 def test_a_journey_imports_what_it_needs(tmp_path: Path, make: Any, opened: set[str]) -> None:
     command = [sys.executable, "-c", _WALK, json.dumps(sorted(HEAVY)), str(make(tmp_path))]

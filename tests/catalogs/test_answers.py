@@ -156,11 +156,7 @@ METADATA = "s3://lake/t/metadata/1.metadata.json"
     ("said", "options", "ends"),
     [
         ({}, {}, None),
-        (
-            {"config": {"s3.access-key-id": "a"}, "metadata": {"location": "s3://lake/t"}},
-            {"key": "a"},
-            None,
-        ),
+        ({"config": {"s3.access-key-id": "a"}, "metadata": {"location": "s3://lake/t"}}, {"key": "a"}, None),
         pytest.param(
             {
                 "config": {"s3.access-key-id": "a", "s3.secret-access-key": "s"},
@@ -182,7 +178,7 @@ METADATA = "s3://lake/t/metadata/1.metadata.json"
                 "storage-credentials": [
                     {"prefix": "s3://lake/t", "config": {"s3.access-key-id": "a"}},
                     {"prefix": "s3://data/", "config": {"s3.access-key-id": "b"}},
-                ],
+                ]
             },
             {"key": "a", "s3://data": {"client_kwargs": {"region_name": "eu-west-1"}, "key": "b"}},
             None,

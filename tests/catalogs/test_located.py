@@ -75,9 +75,7 @@ def test_options_for_another_bucket_go_there_where_the_user_allows_to_read_it():
     ("vended", "own", "expected"),
     [
         ({"key": "a", "secret": "b"}, {}, {"key": "a", "secret": "b"}),
-        pytest.param(
-            {"key": "a", "secret": "b"}, {"key": "mine"}, {"key": "mine", "secret": "b"}, id="the caller's first"
-        ),
+        ({"key": "a", "secret": "b"}, {"key": "mine"}, {"key": "mine", "secret": "b"}),
     ],
 )
 def test_options_of_the_catalog_go_to_the_store(orders, vended, own, expected):

@@ -34,12 +34,7 @@ def test_tables_are_found_by_what_lies_there(lake):
     assert warehouse.namespaces(("eu",)) == (("eu", "empty"), ("eu", "hr"), ("eu", "metadata"))
     assert warehouse.tables() == (("top",),)
     assert warehouse.tables(("sales",)) == (("sales", "orders"), ("sales", "returns"))
-    assert list(walk(warehouse)) == [
-        ("top",),
-        ("eu", "hr", "people"),
-        ("sales", "orders"),
-        ("sales", "returns"),
-    ]
+    assert list(walk(warehouse)) == [("top",), ("eu", "hr", "people"), ("sales", "orders"), ("sales", "returns")]
 
 
 @pytest.mark.parametrize(

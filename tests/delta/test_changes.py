@@ -143,12 +143,7 @@ def test_ranges(tmp_path, clock, selectors, expected):
             id="two-ends",
         ),
         pytest.param({"from_version": -1}, harness.RequestError, "from_version is -1", id="negative"),
-        pytest.param(
-            {"from_version": 2, "to_version": 1},
-            harness.RequestError,
-            "starts at version 2, after its end at version 1",
-            id="reversed",
-        ),
+        ({"from_version": 2, "to_version": 1}, harness.RequestError, "starts at version 2, after its end at version 1"),
         pytest.param(
             {"from_timestamp": START + 2, "to_timestamp": START + 1},
             harness.RequestError,
@@ -156,12 +151,7 @@ def test_ranges(tmp_path, clock, selectors, expected):
             id="reversed-times",
         ),
         pytest.param({"from_version": 4}, harness.RequestError, "after the latest version, 3", id="after-the-latest"),
-        pytest.param(
-            {"from_timestamp": "2100-01-01"},
-            harness.RequestError,
-            "after the latest version, 3",
-            id="time-after-latest",
-        ),
+        ({"from_timestamp": "2100-01-01"}, harness.RequestError, "after the latest version, 3"),
         pytest.param(
             {"from_version": 0, "to_timestamp": "2000-01-01"},
             harness.SnapshotNotFoundError,

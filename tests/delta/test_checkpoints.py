@@ -6,6 +6,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from checkpoint_rows import TYPES, VECTOR_TYPE, add, table
 
 from harness.errors import CorruptFileError, InvalidTableError, MissingFileError
 from harness.metadata.delta.checkpoint_files import concat_files
@@ -15,69 +16,14 @@ from harness.metadata.delta.log_files import Checkpoint, CheckpointKind, LogFile
 from harness.metadata.delta.paths import TableRoot
 from harness.storage.stores import Storage
 
-TEXT_MAP = pa.map_(pa.string(), pa.string())
-PROTOCOL_TYPE = pa.struct({"minReaderVersion": pa.int32(), "minWriterVersion": pa.int32()})
-METADATA_TYPE = pa.struct(
-    {
-        "id": pa.string(),
-        "schemaString": pa.string(),
-        "partitionColumns": pa.list_(pa.string()),
-        "configuration": TEXT_MAP,
-    }
-)
-VECTOR_TYPE = pa.struct(
-    {
-        "storageType": pa.string(),
-        "pathOrInlineDv": pa.string(),
-        "offset": pa.int32(),
-        "sizeInBytes": pa.int32(),
-        "cardinality": pa.int64(),
-    }
-)
-ADD_TYPE = pa.struct(
-    {
-        "path": pa.string(),
-        "partitionValues": TEXT_MAP,
-        "size": pa.int64(),
-        "stats": pa.string(),
-        "deletionVector": VECTOR_TYPE,
-    }
-)
-TYPES = {
-    "protocol": PROTOCOL_TYPE,
-    "metaData": METADATA_TYPE,
-    "add": ADD_TYPE,
-    "remove": pa.struct({"path": pa.string(), "deletionVector": VECTOR_TYPE}),
-    "txn": pa.struct({"appId": pa.string(), "version": pa.int64(), "lastUpdated": pa.int64()}),
-    "domainMetadata": pa.struct({"domain": pa.string(), "configuration": pa.string(), "removed": pa.bool_()}),
-    "sidecar": pa.struct({"path": pa.string(), "sizeInBytes": pa.int64()}),
-    "checkpointMetadata": pa.struct({"version": pa.int64()}),
-}
 PROTOCOL = {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}
 METADATA = {"metaData": {"id": "i", "schemaString": "{}", "partitionColumns": [], "configuration": {"k": "v"}}}
 VERSION = {"checkpointMetadata": {"version": 5}}
-MAPS = ("partitionValues", "configuration")
 UUID_NAME = "checkpoint.80a083e8-7026-4e79-81be-64bd76c43a11"
-
-
-def add(path, **fields):
-    return {"add": {"path": path, "partitionValues": {}, "size": 1, **fields}}
 
 
 def vector(name):
     return {"storageType": "u", "pathOrInlineDv": name, "offset": 1, "sizeInBytes": 3, "cardinality": 2}
-
-
-def table(rows, types=TYPES):
-    names = [name for name in types if any(name in row for row in rows)]
-    columns = {name: pa.array([_maps(row.get(name)) for row in rows], types[name]) for name in names}
-    return pa.table(columns)
-
-
-def _maps(body):
-    if not isinstance(body, dict):
-        return body
-    return {key: list(v.items()) if key in MAPS and isinstance(v, dict) else v for key, v in body.items()}
 
 
 def write(root: Path, name: str, rows, types=TYPES) -> LogFile:
@@ -169,29 +115,15 @@ def test_misspelt_columns_of_vectors_are_refused(tmp_path, action, all_of_them):
 @pytest.mark.parametrize(
     ("rows", "kind", "reason"),
     [
-        pytest.param(
-            [PROTOCOL], CheckpointKind.UUID, "no checkpointMetadata action, as its name", id="named, unmarked"
-        ),
+        ([PROTOCOL], CheckpointKind.UUID, "no checkpointMetadata action, as its name"),
         pytest.param([VERSION, VERSION], CheckpointKind.UUID, "has 2 checkpointMetadata", id="marked twice"),
-        pytest.param(
-            [{"sidecar": {"path": "a"}}], CheckpointKind.CLASSIC, "has sidecars, but", id="sidecars, unmarked"
-        ),
+        ([{"sidecar": {"path": "a"}}], CheckpointKind.CLASSIC, "has sidecars, but"),
         pytest.param([{"checkpointMetadata": {"version": 4}}], CheckpointKind.UUID, "of version 4", id="wrong version"),
         pytest.param([PROTOCOL, PROTOCOL], CheckpointKind.CLASSIC, "2 protocol actions", id="two protocols"),
         pytest.param([METADATA, METADATA], CheckpointKind.CLASSIC, "2 metaData actions", id="two metaData"),
         pytest.param([add("a b"), add("a%20b")], CheckpointKind.CLASSIC, "the file a b twice", id="file twice"),
-        pytest.param(
-            [add("a"), add("a", deletionVector=vector("x"))],
-            CheckpointKind.CLASSIC,
-            "the file a twice",
-            id="two vectors",
-        ),
-        pytest.param(
-            [add("a"), {"remove": {"path": "./a"}}],
-            CheckpointKind.CLASSIC,
-            "as added and as removed",
-            id="add and remove",
-        ),
+        ([add("a"), add("a", deletionVector=vector("x"))], CheckpointKind.CLASSIC, "the file a twice"),
+        ([add("a"), {"remove": {"path": "./a"}}], CheckpointKind.CLASSIC, "as added and as removed"),
     ],
 )
 def test_contradiction_is_refused(tmp_path, rows, kind, reason):

@@ -5,12 +5,7 @@ from collections.abc import Mapping
 import pytest
 
 from harness.errors import InvalidTableError, SnapshotNotFoundError, UnsupportedError
-from harness.metadata.delta.commit_times import (
-    CommitHistory,
-    InCommitTimestamps,
-    in_commit_timestamps,
-    retention_ms,
-)
+from harness.metadata.delta.commit_times import CommitHistory, InCommitTimestamps, in_commit_timestamps, retention_ms
 from harness.metadata.delta.log_files import LogListing, arrange
 from harness.metadata.delta.segment import readable_ranges
 from harness.metadata.model.times import show_ms
@@ -58,24 +53,15 @@ def test_version_at(listing: LogListing, asked: int, version: int) -> None:
 @pytest.mark.parametrize(
     ("listing", "asked", "reason"),
     [
-        pytest.param(
-            log({0: 10, 1: 20}), 9, "the oldest version left, 0, is of 1970-01-01T00:00:00.010Z", id="before the first"
-        ),
+        (log({0: 10, 1: 20}), 9, "the oldest version left, 0, is of 1970-01-01T00:00:00.010Z"),
         pytest.param(
             log({3: 5, 4: 10, 5: 20}, classic=(4,)),
             7,
             "the oldest version left, 4, is of 1970-01-01T00:00:00.010Z",
             id="cleaned up",
         ),
-        pytest.param(
-            log({0: 10, 1: 20}), 21, "the latest version, 1, is of 1970-01-01T00:00:00.020Z", id="after the latest"
-        ),
-        pytest.param(
-            log({0: 30, 1: 20}),
-            32,
-            "the latest version, 1, is of 1970-01-01T00:00:00.031Z",
-            id="after the adjusted latest",
-        ),
+        (log({0: 10, 1: 20}), 21, "the latest version, 1, is of 1970-01-01T00:00:00.020Z"),
+        (log({0: 30, 1: 20}), 32, "the latest version, 1, is of 1970-01-01T00:00:00.031Z"),
         pytest.param(
             log({0: 10, 5: 50}, classic=(5,)),
             11,
@@ -177,12 +163,8 @@ def properties(enabled: str | None, version: str | None = None, timestamp: str |
     ("configuration", "message"),
     [
         pytest.param(properties("yes"), "Invalid table property: got 'yes', expected true or false", id="no boolean"),
-        pytest.param(
-            properties("true", "x", "1"), "Invalid table property: got 'x', expected a whole number", id="text"
-        ),
-        pytest.param(
-            properties("true", "3", "-1"), "Invalid table property: got '-1', expected a whole number", id="negative"
-        ),
+        (properties("true", "x", "1"), "Invalid table property: got 'x', expected a whole number"),
+        (properties("true", "3", "-1"), "Invalid table property: got '-1', expected a whole number"),
         pytest.param(
             properties("true", version="3"),
             "Invalid table properties: delta.inCommitTimestampEnablementVersion is set and "

@@ -102,9 +102,7 @@ BROKEN_INLINE = [
     pytest.param("~" * 5, 4, 3, "delta D4", id="no Z85"),
     pytest.param(encode_z85(DATA), len(DATA), 2, "delta D9", id="cardinality"),
     pytest.param(encode_z85(DATA + b"\0\0\0\0"), len(DATA) + 4, 3, "delta D7", id="bytes after the end (D8)"),
-    pytest.param(
-        encode_z85(struct.pack(">iii", NATIVE, 1, 100) + DATA[12:]), len(DATA), 3, "delta D7", id="cut, big-endian"
-    ),
+    (encode_z85(struct.pack(">iii", NATIVE, 1, 100) + DATA[12:]), len(DATA), 3, "delta D7"),
     pytest.param(encode_z85(b"\1\2"), 2, 3, "delta D7", id="no magic"),
     pytest.param(encode_z85(struct.pack("<i", 1681511378) + DATA[4:]), len(DATA), 3, "delta D7", id="other magic"),
     pytest.param(
@@ -191,9 +189,7 @@ def test_a_vector_at_no_place(tmp_path, wrong):
         pytest.param(lambda path: path.unlink(), MissingFileError, "delta D14", id="missing"),
         pytest.param(lambda path: path.write_bytes(path.read_bytes()[:-3]), CorruptDeleteError, "delta D14", id="cut"),
         pytest.param(lambda path: path.write_bytes(b""), CorruptDeleteError, "delta D5", id="empty"),
-        pytest.param(
-            lambda path: path.write_bytes(b"\2" + path.read_bytes()[1:]), CorruptDeleteError, "delta D5", id="version"
-        ),
+        (lambda path: path.write_bytes(b"\2" + path.read_bytes()[1:]), CorruptDeleteError, "delta D5"),
     ],
 )
 def test_a_damaged_file(tmp_path, damage, error, rule):

@@ -9,10 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import harness
-from harness.errors import (
-    SchemaMismatchError,
-    UnknownColumnError,
-)
+from harness.errors import SchemaMismatchError, UnknownColumnError
 from harness.testing.writing.delta.builder import DeltaTable
 
 pytestmark = pytest.mark.usefixtures("one_duckdb")

@@ -30,19 +30,9 @@ def sealed(document: str, text: str) -> bytes:
             '"a"=1.50,"b"=1E+3,"c"=-0,"d"=12345678901234567890,"version"=1',
             id="numbers as written",
         ),
-        pytest.param(
-            '{"version":1,"b":true,"a":null,"c":false}',
-            '"a"=null,"b"=true,"c"=false,"version"=1',
-            id="sorted, words unquoted",
-        ),
-        pytest.param(
-            '{"k é":"A-z0.9_~/+%","version":1}', '"k%20%C3%A9"="A-z0.9_~%2F%2B%25","version"=1', id="percent-encoding"
-        ),
-        pytest.param(
-            '{"a":{"checksum":"x"},"version":1}',
-            '"a"+"checksum"="x","version"=1',
-            id="only the outer checksum is left out",
-        ),
+        ('{"version":1,"b":true,"a":null,"c":false}', '"a"=null,"b"=true,"c"=false,"version"=1'),
+        ('{"k é":"A-z0.9_~/+%","version":1}', '"k%20%C3%A9"="A-z0.9_~%2F%2B%25","version"=1'),
+        ('{"a":{"checksum":"x"},"version":1}', '"a"+"checksum"="x","version"=1'),
         pytest.param('{"a":[],"b":{},"c":"","version":1}', '"c"="","version"=1', id="nothing has no leaf"),
     ],
 )

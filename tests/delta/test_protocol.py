@@ -29,58 +29,24 @@ def metadata(provider="parquet", **configuration):
     return Metadata(id="m", schema_string="", configuration=properties, provider=provider)
 
 
-READ = (
-    "columnMapping",
-    "deletionVectors",
-    "timestampNtz",
-    "timestampWithoutTimezone",
-    "typeWidening",
-    "typeWidening-preview",
-    "v2Checkpoint",
-    "vacuumProtocolCheck",
-    "variantType",
-    "variantType-preview",
-    "variantShredding",
-    "variantShredding-preview",
-    "geospatial",
-    "geospatial-dev",
-    "catalogManaged",
-    "catalogOwned-preview",
-)
-REFUSED = (
-    "adaptiveMetadata-preview",
-    "redirectReaderWriter-preview",
-    "timestampNanos",
-    "intervalType",
-    "testReaderWriter",
-    "fooBar",
-)
-WRITER_ONLY = (
-    "appendOnly",
-    "invariants",
-    "checkConstraints",
-    "generatedColumns",
-    "allowColumnDefaults",
-    "identityColumns",
-    "changeDataFeed",
-    "rowTracking",
-    "domainMetadata",
-    "clustering",
-    "inCommitTimestamp",
-    "icebergCompatV1",
-    "icebergCompatV2",
-    "icebergCompatV3",
-    "icebergWriterCompatV1",
-    "icebergWriterCompatV3",
-    "materializePartitionColumns",
-    "collations",
-    "collations-preview",
-    "checkpointProtection",
-    "coordinatedCommits-preview",
-    "redirectWriterOnly-preview",
-    "columnMappingUsageTracking",
-    "notYetInvented",
-)
+READ_TEXT = """
+    columnMapping deletionVectors timestampNtz timestampWithoutTimezone typeWidening typeWidening-preview
+    v2Checkpoint vacuumProtocolCheck variantType variantType-preview variantShredding variantShredding-preview
+    geospatial geospatial-dev catalogManaged catalogOwned-preview
+"""
+READ = tuple(READ_TEXT.split())
+REFUSED_TEXT = """
+    adaptiveMetadata-preview redirectReaderWriter-preview timestampNanos intervalType testReaderWriter fooBar
+"""
+REFUSED = tuple(REFUSED_TEXT.split())
+WRITER_ONLY_TEXT = """
+    appendOnly invariants checkConstraints generatedColumns allowColumnDefaults identityColumns changeDataFeed
+    rowTracking domainMetadata clustering inCommitTimestamp icebergCompatV1 icebergCompatV2 icebergCompatV3
+    icebergWriterCompatV1 icebergWriterCompatV3 materializePartitionColumns collations collations-preview
+    checkpointProtection coordinatedCommits-preview redirectWriterOnly-preview columnMappingUsageTracking
+    notYetInvented
+"""
+WRITER_ONLY = tuple(WRITER_ONLY_TEXT.split())
 
 
 @pytest.mark.parametrize("name", READ)

@@ -4,9 +4,9 @@ import dataclasses
 import json
 from pathlib import Path
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from checkpoint_rows import add, table
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -29,48 +29,6 @@ V2_PROTOCOL = {
     }
 }
 METADATA = {"metaData": {"id": "i", "schemaString": "{}", "partitionColumns": [], "configuration": {}}}
-TEXT_MAP = pa.map_(pa.string(), pa.string())
-VECTOR = pa.struct(
-    {
-        "storageType": pa.string(),
-        "pathOrInlineDv": pa.string(),
-        "offset": pa.int32(),
-        "sizeInBytes": pa.int32(),
-        "cardinality": pa.int64(),
-    }
-)
-TYPES = {
-    "protocol": pa.struct(
-        {
-            "minReaderVersion": pa.int32(),
-            "minWriterVersion": pa.int32(),
-            "readerFeatures": pa.list_(pa.string()),
-            "writerFeatures": pa.list_(pa.string()),
-        }
-    ),
-    "metaData": pa.struct(
-        {
-            "id": pa.string(),
-            "schemaString": pa.string(),
-            "partitionColumns": pa.list_(pa.string()),
-            "configuration": TEXT_MAP,
-        }
-    ),
-    "add": pa.struct(
-        {
-            "path": pa.string(),
-            "partitionValues": TEXT_MAP,
-            "size": pa.int64(),
-            "stats": pa.string(),
-            "deletionVector": VECTOR,
-        }
-    ),
-    "remove": pa.struct({"path": pa.string(), "deletionVector": VECTOR}),
-}
-
-
-def add(path, **fields):
-    return {"add": {"path": path, "partitionValues": {}, "size": 1, **fields}}
 
 
 def remove(path, **fields):
@@ -99,10 +57,8 @@ class Log:
         (self.directory / name).write_text("\n".join(json.dumps(action) for action in actions))
 
     def checkpoint(self, version, *actions, part=""):
-        names = [name for name in TYPES if any(name in action for action in actions)]
-        columns = {name: pa.array([_body(action.get(name)) for action in actions], TYPES[name]) for name in names}
         path = self.directory / f"{version:020d}.checkpoint{part}.parquet"
-        pq.write_table(pa.table(columns), path)
+        pq.write_table(table(actions), path)
         return path
 
     def checksum(self, version, text):
@@ -117,12 +73,6 @@ class Log:
     def live(self, version=None, **without):
         files = self.state(version, **without).files
         return dict(zip(files.column("key").to_pylist(), files.column("dv_path_or_inline").to_pylist(), strict=True))
-
-
-def _body(body):
-    if body is None:
-        return None
-    return {key: list(v.items()) if key in ("partitionValues", "configuration") else v for key, v in body.items()}
 
 
 @pytest.fixture

@@ -313,9 +313,7 @@ EPOCH_2024 = 1704067200 * 10**6
     ("structs", "type_", "bounds"),
     [
         pytest.param(struct(1, 5, pa.int32()), LONG, (1, 5), id="widened integer"),
-        pytest.param(
-            struct(1, 5, pa.int32()), dt.DecimalType(12, 2), (Decimal(1), Decimal(5)), id="integer to decimal"
-        ),
+        (struct(1, 5, pa.int32()), dt.DecimalType(12, 2), (Decimal(1), Decimal(5))),
         pytest.param(struct(1, 5, pa.int32()), dt.FloatType(64), (1.0, 5.0), id="integer to double"),
         pytest.param(struct("a", "b", pa.string()), LONG, (None, None), id="another type"),
         pytest.param(struct(1, 2, pa.int64()), dt.StringType(), (None, None), id="no text"),
@@ -333,21 +331,9 @@ EPOCH_2024 = 1704067200 * 10**6
             (EPOCH_2024, EPOCH_2024 + 1000),
             id="instant, cut to milliseconds",
         ),
-        pytest.param(
-            struct(-(2**62), 2**62, pa.timestamp("ms")),
-            dt.TimestampType(),
-            (None, 2**62 * 1000 + 1000),
-            id="beyond micros",
-        ),
-        pytest.param(
-            struct(-1, 2**62 + 1, pa.timestamp("ns")), dt.TimestampType(), (-1001, 2**62 // 1000 + 1000), id="nanos"
-        ),
-        pytest.param(
-            struct(19723, 19723, pa.date32()),
-            dt.TimestampType(),
-            (EPOCH_2024, EPOCH_2024 + 1000),
-            id="date to wall clock",
-        ),
+        (struct(-(2**62), 2**62, pa.timestamp("ms")), dt.TimestampType(), (None, 2**62 * 1000 + 1000)),
+        (struct(-1, 2**62 + 1, pa.timestamp("ns")), dt.TimestampType(), (-1001, 2**62 // 1000 + 1000)),
+        (struct(19723, 19723, pa.date32()), dt.TimestampType(), (EPOCH_2024, EPOCH_2024 + 1000)),
         pytest.param(struct(19723, 19724, pa.date32()), dt.DateType(), (19723, 19724), id="date"),
         pytest.param(struct(19723, 19724, pa.date32()), LONG, (None, None), id="date is no number"),
         pytest.param(struct(1, 5, pa.int64(), nulls=None), LONG, (None, None), id="no null count"),

@@ -81,12 +81,7 @@ LAST_MICROS_OF_3332 = 42_998_256_000_000_000 - 1
             [LAST_MICROS_OF_3332, -62135596800000000],
             dt.TimestampType("us", True),
         ),
-        (
-            {"type": "long", "logicalType": "timestamp-micros", "adjust-to-utc": False},
-            [5],
-            [5],
-            dt.TimestampType("us"),
-        ),
+        ({"type": "long", "logicalType": "timestamp-micros", "adjust-to-utc": False}, [5], [5], dt.TimestampType("us")),
         ({"type": "long", "logicalType": "timestamp-nanos"}, [7], [7], dt.TimestampType("ns")),
         ({"type": "long", "logicalType": "local-timestamp-micros"}, [7], [7], dt.TimestampType("us")),
     ],

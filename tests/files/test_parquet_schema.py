@@ -5,17 +5,9 @@ from __future__ import annotations
 import pytest
 
 from harness.errors import CorruptFileError
-from harness.metadata.files.parquet import (
-    ParquetElement,
-    physical_schema,
-    physical_schemas,
-)
+from harness.metadata.files.parquet import ParquetElement, physical_schema, physical_schemas
 from harness.metadata.model import schema as dt
-from harness.metadata.model.file_schema import (
-    STORED_LIST,
-    STORED_STRUCT,
-    PhysicalField,
-)
+from harness.metadata.model.file_schema import STORED_LIST, STORED_STRUCT, PhysicalField
 
 pytestmark = pytest.mark.usefixtures("one_duckdb")
 

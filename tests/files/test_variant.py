@@ -72,10 +72,7 @@ NULL = primitive(0)
         (primitive(16, b"\x04\x00\x00\x00" + 'é"\n'.encode()), '"é\\"\\n"'),
         (bytes([3 << 2 | 1]) + b"n/a", '"n/a"'),
         (b"\x01", '""'),
-        (
-            primitive(20, bytes.fromhex("f24f9b64819a4ea68e3ef89dabc9a9f1")),
-            '"f24f9b64-819a-4ea6-8e3e-f89dabc9a9f1"',
-        ),
+        (primitive(20, bytes.fromhex("f24f9b64819a4ea68e3ef89dabc9a9f1")), '"f24f9b64-819a-4ea6-8e3e-f89dabc9a9f1"'),
         (array(), "[]"),
         (array(ONE, NULL, array(ONE)), "[1,null,[1]]"),
     ],

@@ -12,9 +12,7 @@ from harness.metadata.iceberg.name_mapping import parse_name_mapping
 @pytest.mark.parametrize(
     ("mapping", "message"),
     [
-        pytest.param(
-            [{"field-id": 1, "names": ["a"]}, {"field-id": 2, "names": ["a"]}], "'a' occurs twice", id="names"
-        ),
+        ([{"field-id": 1, "names": ["a"]}, {"field-id": 2, "names": ["a"]}], "'a' occurs twice"),
         pytest.param([{"field-id": 1, "names": ["a", "a"]}], "'a' occurs twice", id="names of one entry"),
         pytest.param([{"names": ["a"]}, {"field-id": 2, "names": ["a"]}], "'a' occurs twice", id="hidden and mapped"),
         pytest.param(

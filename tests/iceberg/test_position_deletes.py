@@ -10,13 +10,7 @@ import pyarrow.orc as po
 import pyarrow.parquet as pq
 import pytest
 
-from harness.errors import (
-    CorruptDeleteError,
-    CorruptFileError,
-    EncryptedTableError,
-    HarnessError,
-    UnsupportedError,
-)
+from harness.errors import CorruptDeleteError, CorruptFileError, EncryptedTableError, HarnessError, UnsupportedError
 from harness.metadata.iceberg.columns.entries import from_entries
 from harness.metadata.iceberg.deletes import FileDeletes, FilesWithDeletes
 from harness.metadata.iceberg.manifests import Content, DataFile, ManifestEntry, Status
@@ -94,30 +88,10 @@ def hit(path, *files, **more):
 @pytest.mark.parametrize(
     ("content", "error", "message"),
     [
-        pytest.param(
-            parquet(rows((A, -1))),
-            CorruptDeleteError,
-            "Position delete file has position -1, expected 0 or more",
-            id="negative position",
-        ),
-        pytest.param(
-            parquet(rows((A, None))),
-            CorruptDeleteError,
-            "Position delete file has 1 rows without pos",
-            id="null position",
-        ),
-        pytest.param(
-            parquet(rows((None, 1), (A, 2))),
-            CorruptDeleteError,
-            "Position delete file has 1 rows without file_path",
-            id="null path",
-        ),
-        pytest.param(
-            parquet(rows((C, -5), (A, 1))),
-            CorruptDeleteError,
-            "Position delete file has position -5",
-            id="negative position of another file",
-        ),
+        (parquet(rows((A, -1))), CorruptDeleteError, "Position delete file has position -1, expected 0 or more"),
+        (parquet(rows((A, None))), CorruptDeleteError, "Position delete file has 1 rows without pos"),
+        (parquet(rows((None, 1), (A, 2))), CorruptDeleteError, "Position delete file has 1 rows without file_path"),
+        (parquet(rows((C, -5), (A, 1))), CorruptDeleteError, "Position delete file has position -5"),
         pytest.param(
             parquet(rows((A, 1)).drop_columns("pos")),
             CorruptFileError,

@@ -195,10 +195,7 @@ CHANGES = {
         [f"{_CHANGES} WHEN NOT MATCHED AND s.id > 0 THEN INSERT (id) VALUES (s.id)"],
         "2b 3c 5- 9-",
     ),
-    "two deletes of a row": (
-        ["MERGE INTO db.orders t USING db.items s ON t.id > s.id WHEN MATCHED THEN DELETE"],
-        "2b",
-    ),
+    "two deletes of a row": (["MERGE INTO db.orders t USING db.items s ON t.id > s.id WHEN MATCHED THEN DELETE"], "2b"),
     "a frame": ([_merged_by_frame], "2x 3c 9n"),
     "after one another": (
         [

@@ -39,12 +39,7 @@ LAKE = '[tool.harness.stores."s3a://lake/"]\n'
     [
         ("", "", {}, {}),
         ("", LAKE + 'region = "a"', {}, {"region": "a"}),
-        (
-            LAKE + 'region = "a"\ntimeout = 2',
-            LAKE + '"s3.region" = "b"',
-            {},
-            {"region": "b", "timeout": "2"},
-        ),
+        (LAKE + 'region = "a"\ntimeout = 2', LAKE + '"s3.region" = "b"', {}, {"region": "b", "timeout": "2"}),
         (LAKE + 'region = "a"', "", {"aws_region": "c"}, {"region": "c"}),
         (LAKE.replace("lake", "other") + 'region = "a"', "", {}, {}),
         (LAKE + 'key = "k"\nsecret = "s"\ntoken = "t"', "", {"profile": "p"}, {"profile": "p"}),
@@ -69,10 +64,7 @@ def test_what_holds_for_a_bucket(
 @pytest.mark.parametrize(
     ("project", "message"),
     [
-        (
-            LAKE + 'endpoint = "http://evil"',
-            "a project that says where requests go must say",
-        ),
+        (LAKE + 'endpoint = "http://evil"', "a project that says where requests go must say"),
         (LAKE + 'endpoint = "http://evil"\nprofile = "work"', "a project that says where requests go"),
         (LAKE + 'proxy_url = "http://evil"', "a project that says where requests go"),
         (LAKE + 'endpoint = "http://evil"\nrole_arn = "r"', "a project that says where requests go must say"),

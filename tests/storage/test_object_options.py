@@ -160,11 +160,7 @@ AZURE_HOST = "data@acc.dfs.core.windows.net"
             {"connection_string": "AccountName=a;AccountKey=k==;BlobEndpoint=http://h/a"},
             {"account_name": "a", "account_key": "k==", "endpoint": "http://h/a"},
         ),
-        (
-            "data",
-            {"fs.azure.account.key.acc.dfs.core.windows.net": "s"},
-            {"account_name": "acc", "account_key": "s"},
-        ),
+        ("data", {"fs.azure.account.key.acc.dfs.core.windows.net": "s"}, {"account_name": "acc", "account_key": "s"}),
         ("data", {"account_name": "a", "anon": True}, {"account_name": "a", "skip_signature": True}),
     ],
 )

@@ -13,11 +13,7 @@ import pytest
 from harness.errors import RequestError
 from harness.testing import demo
 from harness.testing.writing.iceberg.builder import IcebergTable
-from harness.testing.writing.iceberg.types import (
-    parse_type,
-    stored,
-    type_json,
-)
+from harness.testing.writing.iceberg.types import parse_type, stored, type_json
 
 
 def metadata(table):
