@@ -126,45 +126,26 @@ def test_ranges(tmp_path, clock, selectors, expected):
 
 
 @pytest.mark.parametrize(
-    ("selectors", "error", "message"),
+    ("selectors", "message"),
     [
-        pytest.param({}, harness.RequestError, "without a start: give from_version or from_timestamp", id="no-start"),
-        pytest.param({"to_version": 1}, harness.RequestError, "without a start", id="only-an-end"),
-        pytest.param(
-            {"from_version": 1, "from_timestamp": START},
-            harness.RequestError,
-            "from_version and from_timestamp exclude each other",
-            id="two-starts",
-        ),
-        pytest.param(
-            {"from_version": 1, "to_version": 1, "to_timestamp": START},
-            harness.RequestError,
-            "to_version and to_timestamp exclude each other",
-            id="two-ends",
-        ),
-        pytest.param({"from_version": -1}, harness.RequestError, "from_version is -1", id="negative"),
-        ({"from_version": 2, "to_version": 1}, harness.RequestError, "starts at version 2, after its end at version 1"),
-        pytest.param(
-            {"from_timestamp": START + 2, "to_timestamp": START + 1},
-            harness.RequestError,
-            "after its end at 2024-01-01T00:00:00.001Z",
-            id="reversed-times",
-        ),
-        pytest.param({"from_version": 4}, harness.RequestError, "after the latest version, 3", id="after-the-latest"),
-        ({"from_timestamp": "2100-01-01"}, harness.RequestError, "after the latest version, 3"),
-        pytest.param(
-            {"from_version": 0, "to_timestamp": "2000-01-01"},
-            harness.SnapshotNotFoundError,
-            "the oldest version left, 0",
-            id="end-before-the-table",
-        ),
+        ({}, "without a start: give from_version or from_timestamp"),
+        ({"to_version": 1}, "without a start"),
+        ({"from_version": 1, "from_timestamp": START}, "from_version and from_timestamp exclude each other"),
+        ({"from_version": 1, "to_version": 1, "to_timestamp": START}, "to_version and to_timestamp exclude each other"),
+        ({"from_version": -1}, "from_version is -1"),
+        ({"from_version": 2, "to_version": 1}, "starts at version 2, after its end at version 1"),
+        ({"from_timestamp": START + 2, "to_timestamp": START + 1}, "after its end at 2024-01-01T00:00:00.001Z"),
+        ({"from_version": 4}, "after the latest version, 3"),
+        ({"from_timestamp": "2100-01-01"}, "after the latest version, 3"),
     ],
 )
-def test_bad_ranges(tmp_path, selectors, error, message):
+def test_bad_ranges(tmp_path, selectors, message):
     """delta C1, C2"""
     table = history(tmp_path)
-    with pytest.raises(error, match=message):
+    with pytest.raises(harness.RequestError, match=message):
         changes(table, **selectors)
+    with pytest.raises(harness.SnapshotNotFoundError, match="the oldest version left, 0"):
+        changes(table, from_version=0, to_timestamp="2000-01-01")
 
 
 @pytest.mark.parametrize(

@@ -103,53 +103,35 @@ def test_text_becomes_the_typed_value(text, type_, expected):
     assert same(parse_partition_value(text, type_), expected)
 
 
-@pytest.mark.parametrize(
-    ("text", "type_"),
-    [
-        ("128", BYTE),
-        ("-32769", SHORT),
-        ("2147483648", INT),
-        ("9223372036854775808", LONG),
-        (" 12 ", INT),
-        ("1.5", INT),
-        ("1.0", INT),
-        ("1_000", INT),
-        ("٣", INT),
-        ("--1", INT),
-        ("0x1", INT),
-        ("yes", BOOLEAN),
-        ("1", BOOLEAN),
-        ("one", DOUBLE),
-        ("1_0", DOUBLE),
-        ("1.0f", DOUBLE),
-        ("1e400", DOUBLE),
-        ("1e39", FLOAT),
-        ("--inf", DOUBLE),
-        ("0.005", MONEY),
-        ("100000000", MONEY),
-        ("1E+9999", MONEY),
-        ("1E-9999", MONEY),
-        ("NaN", MONEY),
-        ("1,5", MONEY),
-        ("2024-13-01", DATE),
-        ("2023-02-29", DATE),
-        ("2024-01-00", DATE),
-        ("20240101", DATE),
-        ("2024-01-01 00:00:00", DATE),
-        ("9999999-01-01", DATE),
-        ("2024-01-01 24:00:00", INSTANT),
-        ("2024-01-01 10:60:00", INSTANT),
-        ("2024-01-01 10:20:60", INSTANT),
-        ("2024-01-01 10:20:30.1234567", INSTANT),
-        ("2024-01-01T10:20:30+19:00", INSTANT),
-        ("2024-01-01T10:20:30 Europe/Berlin", INSTANT),
-        ("2024-01-01 10", INSTANT),
-        ("yesterday", INSTANT),
-        ("400000-01-01 00:00:00", INSTANT),
-        ("2024-01-01T10:20:30+00:00", WALL),
-        ("2024-01-01T10:20:30+02:00", WALL),
-    ],
-)
+NO_VALUES = [
+    (BYTE, ["128"]),
+    (SHORT, ["-32769"]),
+    (INT, ["2147483648", " 12 ", "1.5", "1.0", "1_000", "٣", "--1", "0x1"]),
+    (LONG, ["9223372036854775808"]),
+    (BOOLEAN, ["yes", "1"]),
+    (DOUBLE, ["one", "1_0", "1.0f", "1e400", "--inf"]),
+    (FLOAT, ["1e39"]),
+    (MONEY, ["0.005", "100000000", "1E+9999", "1E-9999", "NaN", "1,5"]),
+    (DATE, ["2024-13-01", "2023-02-29", "2024-01-00", "20240101", "2024-01-01 00:00:00", "9999999-01-01"]),
+    (
+        INSTANT,
+        [
+            "2024-01-01 24:00:00",
+            "2024-01-01 10:60:00",
+            "2024-01-01 10:20:60",
+            "2024-01-01 10:20:30.1234567",
+            "2024-01-01T10:20:30+19:00",
+            "2024-01-01T10:20:30 Europe/Berlin",
+            "2024-01-01 10",
+            "yesterday",
+            "400000-01-01 00:00:00",
+        ],
+    ),
+    (WALL, ["2024-01-01T10:20:30+00:00", "2024-01-01T10:20:30+02:00"]),
+]
+
+
+@pytest.mark.parametrize(("text", "type_"), [(text, type_) for type_, found in NO_VALUES for text in found])
 def test_what_is_no_value_is_refused(text, type_):
     with pytest.raises(InvalidTableError) as error:
         parse_partition_value(text, type_, column="c")

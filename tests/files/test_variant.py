@@ -112,49 +112,29 @@ def deep(levels):
     return value
 
 
-@pytest.mark.parametrize(
-    ("metadata", "value", "error"),
-    [
-        (EMPTY, b"", CorruptFileError),
-        (b"", NULL, CorruptFileError),
-        (b"\x02\x00\x00", NULL, UnsupportedError),
-        (b"\x01\x05", NULL, CorruptFileError),
-        (b"\x01\x01\x00\x09a", NULL, CorruptFileError),
-        (bytes([0x01, 2, 0, 2, 1]) + b"ab", NULL, CorruptFileError),
-        (EMPTY, primitive(21), UnsupportedError),
-        (EMPTY, primitive(6, b"\x00" * 7), CorruptFileError),
-        (EMPTY, primitive(16, b"\xff\xff\xff\x7f"), CorruptFileError),
-        (EMPTY, bytes([2 << 2 | 1]) + b"\xff\xfe", CorruptFileError),
-        (EMPTY, primitive(8, b"\x27\x00\x00\x00\x00"), CorruptFileError),
-        (EMPTY, primitive(17, struct.pack("<q", -1)), CorruptFileError),
-        (EMPTY, record([0], ONE), CorruptFileError),
-        (AB, record([0, 0], ONE, ONE), CorruptFileError),
-        (EMPTY, bytes([0x03 | 0x04 << 2]) + b"\xff\xff\xff\xff", CorruptFileError),
-        (EMPTY, bytes([0x03, 1, 5, 2]) + ONE, CorruptFileError),
-        (EMPTY, shared_bytes(), CorruptFileError),
-        (EMPTY, deep(129), UnsupportedError),
-    ],
-    ids=[
-        "no-value",
-        "no-metadata",
-        "version-2",
-        "cut-dictionary",
-        "name-beyond-end",
-        "descending-names",
-        "unknown-type",
-        "short-int",
-        "long-string",
-        "not-utf8",
-        "scale-39",
-        "negative-time",
-        "unknown-name",
-        "name-twice",
-        "count-too-high",
-        "offset-beyond-end",
-        "shared-bytes",
-        "too-deep",
-    ],
-)
+MALFORMED = {
+    "no-value": (EMPTY, b"", CorruptFileError),
+    "no-metadata": (b"", NULL, CorruptFileError),
+    "version-2": (b"\x02\x00\x00", NULL, UnsupportedError),
+    "cut-dictionary": (b"\x01\x05", NULL, CorruptFileError),
+    "name-beyond-end": (b"\x01\x01\x00\x09a", NULL, CorruptFileError),
+    "descending-names": (bytes([0x01, 2, 0, 2, 1]) + b"ab", NULL, CorruptFileError),
+    "unknown-type": (EMPTY, primitive(21), UnsupportedError),
+    "short-int": (EMPTY, primitive(6, b"\x00" * 7), CorruptFileError),
+    "long-string": (EMPTY, primitive(16, b"\xff\xff\xff\x7f"), CorruptFileError),
+    "not-utf8": (EMPTY, bytes([2 << 2 | 1]) + b"\xff\xfe", CorruptFileError),
+    "scale-39": (EMPTY, primitive(8, b"\x27\x00\x00\x00\x00"), CorruptFileError),
+    "negative-time": (EMPTY, primitive(17, struct.pack("<q", -1)), CorruptFileError),
+    "unknown-name": (EMPTY, record([0], ONE), CorruptFileError),
+    "name-twice": (AB, record([0, 0], ONE, ONE), CorruptFileError),
+    "count-too-high": (EMPTY, bytes([0x03 | 0x04 << 2]) + b"\xff\xff\xff\xff", CorruptFileError),
+    "offset-beyond-end": (EMPTY, bytes([0x03, 1, 5, 2]) + ONE, CorruptFileError),
+    "shared-bytes": (EMPTY, shared_bytes(), CorruptFileError),
+    "too-deep": (EMPTY, deep(129), UnsupportedError),
+}
+
+
+@pytest.mark.parametrize(("metadata", "value", "error"), MALFORMED.values(), ids=MALFORMED)
 def test_malformed_values_are_refused(metadata, value, error):
     with pytest.raises(error):
         value_text(metadata, value)

@@ -85,57 +85,41 @@ def hit(path, *files, **more):
     return FileDeletes(data=data(path), position_files=files, **more)
 
 
+ODD, UNREAD = "Position delete file has ", "Cannot read position delete file: "
+
+
+def columns(paths, positions):
+    return parquet(pa.table({"file_path": paths, "pos": positions}))
+
+
 @pytest.mark.parametrize(
     ("content", "error", "message"),
     [
-        (parquet(rows((A, -1))), CorruptDeleteError, "Position delete file has position -1, expected 0 or more"),
-        (parquet(rows((A, None))), CorruptDeleteError, "Position delete file has 1 rows without pos"),
-        (parquet(rows((None, 1), (A, 2))), CorruptDeleteError, "Position delete file has 1 rows without file_path"),
-        (parquet(rows((C, -5), (A, 1))), CorruptDeleteError, "Position delete file has position -5"),
-        pytest.param(
-            parquet(rows((A, 1)).drop_columns("pos")),
-            CorruptFileError,
-            "Cannot read position delete file: 0 columns are pos by name",
-            id="no position column",
-        ),
-        pytest.param(
+        (parquet(rows((A, -1))), CorruptDeleteError, f"{ODD}position -1, expected 0 or more"),
+        (parquet(rows((A, None))), CorruptDeleteError, f"{ODD}1 rows without pos"),
+        (parquet(rows((None, 1), (A, 2))), CorruptDeleteError, f"{ODD}1 rows without file_path"),
+        (parquet(rows((C, -5), (A, 1))), CorruptDeleteError, f"{ODD}position -5"),  # of another file
+        (parquet(rows((A, 1)).drop_columns("pos")), CorruptFileError, f"{UNREAD}0 columns are pos by name"),
+        (
             parquet(with_ids(rows((A, 1)), PATH_ID, 1)),
             CorruptFileError,
-            f"Cannot read position delete file: 0 columns are pos by field id {POS_ID}",
-            id="ids, but not this one",
+            f"{UNREAD}0 columns are pos by field id {POS_ID}",
         ),
-        pytest.param(
-            parquet(rows((A, 1)).cast(pa.schema([("file_path", pa.string()), ("pos", pa.float64())]))),
+        (columns([A], [1.0]), CorruptDeleteError, f"{ODD}positions of type double"),
+        (columns([b"\xff"], [1]), CorruptDeleteError, f"{ODD}paths of type binary, expected UTF-8 text"),
+        (
+            columns(pa.array([6], pa.uint64()), [1]),
             CorruptDeleteError,
-            "Position delete file has positions of type double",
-            id="position is no integer",
+            f"{ODD}paths of type uint64, expected UTF-8 text",
         ),
-        pytest.param(
-            parquet(pa.table({"file_path": pa.array([b"\xff"]), "pos": [1]})),
+        (
+            columns(pa.array([], pa.float64()), pa.array([], pa.int64())),
             CorruptDeleteError,
-            "Position delete file has paths of type binary, expected UTF-8 text",
-            id="path is no text",
+            f"{ODD}paths of type double, expected UTF-8 text",
         ),
-        pytest.param(
-            parquet(pa.table({"file_path": pa.array([6], pa.uint64()), "pos": [1]})),
-            CorruptDeleteError,
-            "Position delete file has paths of type uint64, expected UTF-8 text",
-            id="path is a number",
-        ),
-        pytest.param(
-            parquet(pa.table({"file_path": pa.array([], pa.float64()), "pos": pa.array([], pa.int64())})),
-            CorruptDeleteError,
-            "Position delete file has paths of type double, expected UTF-8 text",
-            id="paths are numbers, and there are none",
-        ),
-        pytest.param(parquet(rows((A, 1)))[:-20], CorruptFileError, "Cannot read position delete file", id="cut"),
-        pytest.param(b"", CorruptFileError, "Cannot read position delete file", id="empty"),
-        pytest.param(
-            parquet(rows((A, 1)))[:-4] + b"PARE",
-            EncryptedTableError,
-            "Cannot read position delete file: it is encrypted",
-            id="encrypted",
-        ),
+        (parquet(rows((A, 1)))[:-20], CorruptFileError, UNREAD),
+        (b"", CorruptFileError, UNREAD),
+        (parquet(rows((A, 1)))[:-4] + b"PARE", EncryptedTableError, f"{UNREAD}it is encrypted"),
     ],
 )
 def test_unreadable_files_are_refused(tmp_path, content, error, message):
