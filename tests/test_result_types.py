@@ -68,18 +68,10 @@ def cases() -> Iterator[Case]:
 
 HERE = [*cases()]
 COLUMNS = {
-    "id": "long",
-    "u": "uuid",
-    "tm": "time",
-    "tn": "timestamp_ns",
-    "tz": "timestamptz_ns",
-    "f": "fixed[2]",
-    "un": "unknown",
-    "l": "list<int>",
-    "lf": "list<fixed[2]>",
-    "s": "struct<a: int, b: string>",
+    "id": "long", "u": "uuid", "tm": "time", "tn": "timestamp_ns", "tz": "timestamptz_ns", "f": "fixed[2]",
+    "un": "unknown", "l": "list<int>", "lf": "list<fixed[2]>", "s": "struct<a: int, b: string>",
     "m": "map<string, int>",
-}
+}  # fmt: skip
 ROW = {"id": 2**62, "tn": 1, "tz": 1, "f": b"ab", "l": [1, None], "lf": [b"cd"], "m": {"k": 1}}
 LONGEST = "9" * 38
 LONG = "1" + "0" * 38

@@ -12,6 +12,11 @@ from harness.metadata.model.times import show_ms
 from harness.storage.stores import Entry
 
 DAY = 24 * 3_600_000
+GONE = "it may be of versions that are no longer in the log ({})"
+TOGETHER = (
+    "Invalid table properties: delta.inCommitTimestampEnablement{} is set and delta.inCommitTimestampEnablement{} is "
+    "not; they come together"
+)
 
 
 def log(times: Mapping[int, int | None], *, classic: tuple[int, ...] = ()) -> LogListing:
@@ -54,26 +59,11 @@ def test_version_at(listing: LogListing, asked: int, version: int) -> None:
     ("listing", "asked", "reason"),
     [
         (log({0: 10, 1: 20}), 9, "the oldest version left, 0, is of 1970-01-01T00:00:00.010Z"),
-        pytest.param(
-            log({3: 5, 4: 10, 5: 20}, classic=(4,)),
-            7,
-            "the oldest version left, 4, is of 1970-01-01T00:00:00.010Z",
-            id="cleaned up",
-        ),
+        (log({3: 5, 4: 10, 5: 20}, classic=(4,)), 7, "the oldest version left, 4, is of 1970-01-01T00:00:00.010Z"),
         (log({0: 10, 1: 20}), 21, "the latest version, 1, is of 1970-01-01T00:00:00.020Z"),
         (log({0: 30, 1: 20}), 32, "the latest version, 1, is of 1970-01-01T00:00:00.031Z"),
-        pytest.param(
-            log({0: 10, 5: 50}, classic=(5,)),
-            11,
-            "it may be of versions that are no longer in the log (1 to 4)",
-            id="in a hole",
-        ),
-        pytest.param(
-            log({0: 10, 1: 20}, classic=(3,)),
-            25,
-            "it may be of versions that are no longer in the log (2 to 3)",
-            id="latest without commit",
-        ),
+        (log({0: 10, 5: 50}, classic=(5,)), 11, GONE.format("1 to 4")),
+        (log({0: 10, 1: 20}, classic=(3,)), 25, GONE.format("2 to 3")),
         pytest.param(log({}, classic=(3,)), 25, "no commit of that time is left", id="no commits"),
     ],
 )
@@ -107,24 +97,9 @@ def with_in_commit(
 @pytest.mark.parametrize(
     ("listing", "asked", "reason"),
     [
-        pytest.param(
-            log({4: 1, 5: 1}, classic=(4,)),
-            999,
-            "the oldest version left, 4, is of 1970-01-01T00:00:01.100Z",
-            id="before enablement, all cleaned up",
-        ),
-        pytest.param(
-            log({4: 1, 5: 1}, classic=(4,)),
-            1050,
-            "the oldest version left, 4, is of 1970-01-01T00:00:01.100Z",
-            id="after enablement, cleaned up",
-        ),
-        pytest.param(
-            log({0: 1, 3: 1, 4: 1, 5: 1}, classic=(3,)),
-            999,
-            "it may be of versions that are no longer in the log (1 to 2)",
-            id="hole before enablement",
-        ),
+        (log({4: 1, 5: 1}, classic=(4,)), 999, "the oldest version left, 4, is of 1970-01-01T00:00:01.100Z"),
+        (log({4: 1, 5: 1}, classic=(4,)), 1050, "the oldest version left, 4, is of 1970-01-01T00:00:01.100Z"),
+        (log({0: 1, 3: 1, 4: 1, 5: 1}, classic=(3,)), 999, GONE.format("1 to 2")),
     ],
 )
 def test_times_out_of_range_with_in_commit_timestamps(listing: LogListing, asked: int, reason: str) -> None:
@@ -165,18 +140,8 @@ def properties(enabled: str | None, version: str | None = None, timestamp: str |
         pytest.param(properties("yes"), "Invalid table property: got 'yes', expected true or false", id="no boolean"),
         (properties("true", "x", "1"), "Invalid table property: got 'x', expected a whole number"),
         (properties("true", "3", "-1"), "Invalid table property: got '-1', expected a whole number"),
-        pytest.param(
-            properties("true", version="3"),
-            "Invalid table properties: delta.inCommitTimestampEnablementVersion is set and "
-            "delta.inCommitTimestampEnablementTimestamp is not; they come together",
-            id="only the version",
-        ),
-        pytest.param(
-            properties("true", timestamp="3"),
-            "Invalid table properties: delta.inCommitTimestampEnablementTimestamp is set and "
-            "delta.inCommitTimestampEnablementVersion is not; they come together",
-            id="only the timestamp",
-        ),
+        (properties("true", version="3"), TOGETHER.format("Version", "Timestamp")),
+        (properties("true", timestamp="3"), TOGETHER.format("Timestamp", "Version")),
     ],
 )
 def test_invalid_configurations(configuration: dict[str, str], message: str) -> None:

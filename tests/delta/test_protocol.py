@@ -24,6 +24,10 @@ def protocol(reader, readers=None, writers=(), writer_version=7):
     )
 
 
+def lists(readers, writers):
+    return Protocol(min_reader_version=3, min_writer_version=7, reader_features=readers, writer_features=writers)
+
+
 def metadata(provider="parquet", **configuration):
     properties = {key.replace("__", "."): value for key, value in configuration.items()}
     return Metadata(id="m", schema_string="", configuration=properties, provider=provider)
@@ -99,23 +103,8 @@ def test_contradictions_are_refused(given, message):
         pytest.param(protocol(2, writers=["columnMapping"]), False, [], id="upgraded from reader 2"),
         pytest.param(protocol(2, writers=[]), False, [], id="reader 2 means column mapping"),
         pytest.param(protocol(3, ["fooBar"], ["rowTracking"]), False, [], id="no features of both"),
-        pytest.param(
-            Protocol(
-                min_reader_version=3,
-                min_writer_version=7,
-                reader_features=("typeWidening-preview",),
-                writer_features=("TYPEWIDENING",),
-            ),
-            False,
-            [],
-            id="two spellings",
-        ),
-        pytest.param(
-            Protocol(min_reader_version=3, min_writer_version=7, reader_features=("v2Checkpoint",)),
-            False,
-            ["'v2Checkpoint' among readerFeatures only"],
-            id="no list of writers",
-        ),
+        pytest.param(lists(("typeWidening-preview",), ("TYPEWIDENING",)), False, [], id="two spellings"),
+        (lists(("v2Checkpoint",), None), False, ["'v2Checkpoint' among readerFeatures only"]),
     ],
 )
 def test_warnings_of_features(given, has_vectors, warned):

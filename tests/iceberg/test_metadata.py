@@ -21,49 +21,32 @@ SCHEMA_1 = {
     "fields": [*SCHEMA_0["fields"], {"id": 2, "name": "day", "required": False, "type": "date"}],  # type: ignore[misc]
 }
 V3: dict[str, Any] = {
-    "format-version": 3,
-    "table-uuid": "9c12d441-03fe-4693-9a96-a0705ddf69c1",
-    "location": "s3://bucket/db/t",
-    "last-sequence-number": 34,
-    "last-updated-ms": 1602638573590,
-    "last-column-id": 2,
-    "current-schema-id": 1,
-    "schemas": [SCHEMA_0, SCHEMA_1],
-    "default-spec-id": 1,
+    "format-version": 3, "table-uuid": "9c12d441-03fe-4693-9a96-a0705ddf69c1", "location": "s3://bucket/db/t",
+    "last-sequence-number": 34, "last-updated-ms": 1602638573590, "last-column-id": 2, "current-schema-id": 1,
+    "schemas": [SCHEMA_0, SCHEMA_1], "default-spec-id": 1,
     "partition-specs": [
         {"spec-id": 0, "fields": []},
         {"spec-id": 1, "fields": [{"name": "d", "transform": "day", "source-id": 2, "field-id": 1000}]},
     ],
-    "last-partition-id": 1000,
-    "default-sort-order-id": 3,
+    "last-partition-id": 1000, "default-sort-order-id": 3,
     "sort-orders": [
         {
             "order-id": 3,
             "fields": [{"transform": "identity", "source-id": 1, "direction": "DESC", "null-order": "nulls-last"}],
-        }
+        },
     ],
-    "properties": {"write.format.default": "parquet"},
-    "current-snapshot-id": 3055729675574597004,
+    "properties": {"write.format.default": "parquet"}, "current-snapshot-id": 3055729675574597004,
     "snapshots": [
         {
-            "snapshot-id": 3051729675574597004,
-            "timestamp-ms": 1515100955770,
-            "sequence-number": 0,
+            "snapshot-id": 3051729675574597004, "timestamp-ms": 1515100955770, "sequence-number": 0,
             "manifest-list": "s3://bucket/db/t/metadata/1.avro",
             "summary": {"operation": "append", "added-records": 3, "flag": True, "nothing": None},
         },
         {
-            "snapshot-id": 3055729675574597004,
-            "parent-snapshot-id": 3051729675574597004,
-            "timestamp-ms": 1555100955770,
-            "sequence-number": 34,
-            "manifest-list": "s3://bucket/db/t/metadata/2.avro",
-            "manifests": ["s3://bucket/db/t/metadata/ignored.avro"],
-            "summary": {"operation": "delete"},
-            "schema-id": 1,
-            "first-row-id": 100,
-            "added-rows": 10,
-            "key-id": "k1",
+            "snapshot-id": 3055729675574597004, "parent-snapshot-id": 3051729675574597004,
+            "timestamp-ms": 1555100955770, "sequence-number": 34, "manifest-list": "s3://bucket/db/t/metadata/2.avro",
+            "manifests": ["s3://bucket/db/t/metadata/ignored.avro"], "summary": {"operation": "delete"},
+            "schema-id": 1, "first-row-id": 100, "added-rows": 10, "key-id": "k1",
         },
     ],
     "refs": {
@@ -74,29 +57,25 @@ V3: dict[str, Any] = {
     "metadata-log": [{"metadata-file": "s3://bucket/db/t/metadata/v2.metadata.json", "timestamp-ms": 1515100000000}],
     "statistics": [
         {
-            "snapshot-id": 3055729675574597004,
-            "statistics-path": "s3://bucket/db/t/metadata/s.puffin",
-            "file-size-in-bytes": 413,
-            "file-footer-size-in-bytes": 42,
+            "snapshot-id": 3055729675574597004, "statistics-path": "s3://bucket/db/t/metadata/s.puffin",
+            "file-size-in-bytes": 413, "file-footer-size-in-bytes": 42,
             "blob-metadata": [
                 {
-                    "type": "apache-datasketches-theta-v1",
-                    "snapshot-id": 3055729675574597004,
-                    "sequence-number": 34,
-                    "fields": [1],
-                    "properties": {"ndv": 7},
-                }
+                    "type": "apache-datasketches-theta-v1", "snapshot-id": 3055729675574597004, "sequence-number": 34,
+                    "fields": [1], "properties": {"ndv": 7},
+                },
             ],
-        }
+        },
     ],
     "partition-statistics": [
-        {"snapshot-id": 3055729675574597004, "statistics-path": "s3://bucket/p.parquet", "file-size-in-bytes": 43}
+        {"snapshot-id": 3055729675574597004, "statistics-path": "s3://bucket/p.parquet", "file-size-in-bytes": 43},
     ],
     "next-row-id": 110,
     "encryption-keys": [
-        {"key-id": "k1", "encrypted-key-metadata": "c2VjcmV0", "encrypted-by-id": "kms", "properties": {"a": "b"}}
+        {"key-id": "k1", "encrypted-key-metadata": "c2VjcmV0", "encrypted-by-id": "kms", "properties": {"a": "b"}},
     ],
-}
+}  # fmt: skip
+LOG = [{"metadata-file": "b", "timestamp-ms": 60001}, {"metadata-file": "a", "timestamp-ms": 0}]
 V1: dict[str, Any] = {
     "format-version": 1,
     "location": "/warehouse/t",
@@ -252,47 +231,23 @@ def test_snapshot_ids_are_exact_64_bit_patterns_1_16(id_: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("document", "warning"),
+    ("changes", "warning"),
     [
-        pytest.param(
-            edited(V3, last_column_id=..., next_row_id=None, table_uuid=...),
+        (
+            {"last_column_id": ..., "next_row_id": None, "table_uuid": ...},
             "Metadata of format version 3 lacks last-column-id, table-uuid, next-row-id [iceberg 1.17]",
-            id="1.17",
         ),
-        (edited(V3, default_spec_id=7), "The default partition spec 7 is not among the table's specs [iceberg 1.17]"),
-        pytest.param(
-            edited(V3, default_sort_order_id=7),
-            "The default sort order 7 is not among the table's orders [iceberg 1.17]",
-            id="1.17 sort order",
-        ),
-        pytest.param(
-            edited(V3, current_schema_id=0),
-            "Partition field 'd' of the default spec reads a dropped column [iceberg 1.21]",
-            id="1.21",
-        ),
-        pytest.param(
-            edited(
-                V3,
-                metadata_log=[{"metadata-file": "b", "timestamp-ms": 60001}, {"metadata-file": "a", "timestamp-ms": 0}],
-            ),
-            "The metadata log is more than a minute out of order [iceberg 1.8]",
-            id="1.8",
-        ),
-        pytest.param(
-            edited(V3, metadata_log=[{"metadata-file": "b"}]),
-            "Ignored /metadata-log/0: Missing required field 'timestamp-ms'",
-            id="1.8 broken entry",
-        ),
-        pytest.param(
-            edited(V3, statistics=[{"snapshot-id": 1}]),
-            "Ignored /statistics/0: Missing required field 'statistics-path'",
-            id="1.29",
-        ),
-        (edited(V3, partition_statistics={}), "Ignored /partition-statistics: Invalid value: got {}, expected a list"),
+        ({"default_spec_id": 7}, "The default partition spec 7 is not among the table's specs [iceberg 1.17]"),
+        ({"default_sort_order_id": 7}, "The default sort order 7 is not among the table's orders [iceberg 1.17]"),
+        ({"current_schema_id": 0}, "Partition field 'd' of the default spec reads a dropped column [iceberg 1.21]"),
+        ({"metadata_log": LOG}, "The metadata log is more than a minute out of order [iceberg 1.8]"),
+        ({"metadata_log": [{"metadata-file": "b"}]}, "Ignored /metadata-log/0: Missing required field 'timestamp-ms'"),
+        ({"statistics": [{"snapshot-id": 1}]}, "Ignored /statistics/0: Missing required field 'statistics-path'"),
+        ({"partition_statistics": {}}, "Ignored /partition-statistics: Invalid value: got {}, expected a list"),
     ],
 )
-def test_what_reading_does_not_use_is_a_warning(document: dict[str, Any], warning: str) -> None:
-    assert parsed(document).warnings == (warning,)
+def test_what_reading_does_not_use_is_a_warning(changes: dict[str, Any], warning: str) -> None:
+    assert parsed(edited(V3, **changes)).warnings == (warning,)
 
 
 @pytest.mark.parametrize("text", ["", "{}", "5", "[1]", '[{"name": "p"}]'])

@@ -21,23 +21,14 @@ def table(**changes: Any) -> TableMetadata:
     Main went 10, 20, 30; 40 is on the branch `dev`, 50 is staged, and the log remembers an expired 5.
     """
     document = {
-        "format-version": 2,
-        "table-uuid": "9c12d441-03fe-4693-9a96-a0705ddf69c1",
-        "location": "/t",
-        "last-sequence-number": 5,
-        "last-updated-ms": T0,
-        "last-column-id": 3,
-        "current-schema-id": 2,
+        "format-version": 2, "table-uuid": "9c12d441-03fe-4693-9a96-a0705ddf69c1", "location": "/t",
+        "last-sequence-number": 5, "last-updated-ms": T0, "last-column-id": 3, "current-schema-id": 2,
         "schemas": [
             {"schema-id": id_, "fields": [{"id": id_ + 1, "name": name, "required": False, "type": "int"}]}
             for id_, name in IN_SCHEMA.items()
         ],
-        "partition-specs": [{"spec-id": 0, "fields": []}],
-        "default-spec-id": 0,
-        "last-partition-id": 999,
-        "sort-orders": [],
-        "default-sort-order-id": 0,
-        "current-snapshot-id": 30,
+        "partition-specs": [{"spec-id": 0, "fields": []}], "default-spec-id": 0, "last-partition-id": 999,
+        "sort-orders": [], "default-sort-order-id": 0, "current-snapshot-id": 30,
         "snapshots": [
             snapshot(10, 1000, **{"schema-id": 0}),
             snapshot(20, 2000),
@@ -46,13 +37,11 @@ def table(**changes: Any) -> TableMetadata:
             snapshot(50, 3500, **{"schema-id": 1}),
         ],
         "refs": {
-            "main": {"snapshot-id": 30, "type": "branch"},
-            "dev": {"snapshot-id": 40, "type": "BRANCH"},
-            "v1": {"snapshot-id": 10, "type": "tag"},
-            "lost": {"snapshot-id": 99, "type": "tag"},
+            "main": {"snapshot-id": 30, "type": "branch"}, "dev": {"snapshot-id": 40, "type": "BRANCH"},
+            "v1": {"snapshot-id": 10, "type": "tag"}, "lost": {"snapshot-id": 99, "type": "tag"},
         },
         "snapshot-log": [log(0, 5), log(1000, 10), log(2000, 20), log(3000, 30)],
-    }
+    }  # fmt: skip
     return parse_metadata_document(document | changes, file="v1.metadata.json")
 
 
