@@ -307,20 +307,6 @@ def footer(groups: list[int], rows: int) -> Any:
     return SimpleNamespace(num_row_groups=len(found), row_group=found.__getitem__, num_rows=rows)
 
 
-def test_types_may_nest_as_deep_as_the_limit_says(tmp_path: Path) -> None:
-    type_: Any = "long"
-    for level in range(60):
-        type_ = {"type": "list", "element-id": level + 2, "element": type_, "element-required": False}
-    IcebergTable.create(tmp_path / "i", {"id": "long"})
-    (path,) = (tmp_path / "i" / "metadata").glob("*.metadata.json")
-    document = json.loads(path.read_text())
-    document["schemas"][0]["fields"].append({"id": 99, "name": "deep", "type": type_, "required": False})
-    path.write_text(json.dumps(document))
-    harness.open_table(str(path), limits=Limits(nesting=61))
-    with pytest.raises(LimitError, match="nesting"):
-        harness.open_table(str(path), limits=Limits(nesting=60))
-
-
 @pytest.mark.parametrize("levels", [300, 900, 20_000])
 @pytest.mark.parametrize("make", ["iceberg", "delta"])
 def test_types_that_nest_without_end(tmp_path: Path, make: str, levels: int) -> None:

@@ -299,9 +299,7 @@ def test_spark_reads_within_the_roots(tmp_path: Path, leaving: Any, leave: str, 
         assert warned(by_spark, location) == ([2], [outside_warning(tmp_path)])
 
 
-def test_a_local_table_opens_no_socket_but_to_this_machine_on_spark(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spark: Any
-) -> None:
+def test_a_local_table_opens_no_socket_but_to_this_machine_on_spark(tmp_path, monkeypatch, spark):
     """As far as Python's side shows: the JVM's sockets are its own."""
     location = iceberg(tmp_path, "equality deletes", str)
     connect, hosts = socket.socket.connect, list[str]()

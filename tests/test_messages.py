@@ -52,21 +52,6 @@ def test_every_rule_that_shared_code_cites_is_known_for_delta() -> None:
     assert all((in_format(rule, "delta") or "delta").startswith("delta") for rule in cited)
 
 
-@pytest.mark.parametrize(
-    ("rule", "table_format", "expected"),
-    [
-        ("iceberg 7.6", "delta", "delta L45"),
-        ("iceberg 7.6", "iceberg", "iceberg 7.6"),
-        ("iceberg 7.6", None, "iceberg 7.6"),
-        ("iceberg 2.19", "delta", None),
-        ("delta T23", "delta", "delta T23"),
-        (None, "delta", None),
-    ],
-)
-def test_an_error_within_a_table_cites_a_rule_of_its_format(rule, table_format, expected) -> None:
-    assert HarnessError("x", rule=rule).within(format=table_format).rule == expected
-
-
 @pytest.fixture
 def delta(tmp_path: Path) -> DeltaTable:
     t = DeltaTable.create(tmp_path / "t", {"id": "long", "s": "string"})

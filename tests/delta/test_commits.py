@@ -4,16 +4,13 @@ import json
 
 import pytest
 
-from harness.errors import CorruptFileError, InvalidTableError, MissingFileError
+from harness.errors import CorruptFileError, MissingFileError
 from harness.metadata.delta.commits import CommitReader, Locator, parse_commit
 from harness.metadata.delta.log_files import LogFile
 from harness.metadata.delta.paths import TableRoot
 from harness.storage.stores import Storage
 
 LOCATOR = Locator(TableRoot.of("/t"))
-
-
-METADATA = {"metaData": {"partitionColumns": [], "configuration": {}}}
 
 
 def commit(*actions, locator=LOCATOR, separator="\n"):
@@ -100,27 +97,6 @@ def test_bad_line_is_refused(line, reason):
         parse_commit(data, file="7.json", version=7, locator=LOCATOR)
     assert reason in str(caught.value)
     assert caught.value.file == "7.json"
-
-
-PROTOCOL = {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}
-
-
-@pytest.mark.parametrize(
-    ("actions", "reason"),
-    [
-        pytest.param((PROTOCOL, PROTOCOL), "holds 2 protocol actions", id="two protocols"),
-        pytest.param((METADATA, METADATA), "holds 2 metaData actions", id="two metaData"),
-        pytest.param((add("a b"), add("a%20b")), "adds the same file twice: a b", id="added twice"),
-        pytest.param((add("a"), remove("file:/t/a")), "both adds and removes", id="added and removed"),
-        pytest.param((remove("a"), add("a")), "both adds and removes", id="removed and added"),
-        ((add("a", deletionVector=vector("x")), remove("a", deletionVector=vector("x"))), "both adds and removes"),
-        pytest.param((add("a%zz"),), "percent sign", id="bad escape"),
-    ],
-)
-def test_contradiction_in_one_commit_is_refused(actions, reason):
-    with pytest.raises(InvalidTableError, match=reason) as caught:
-        commit(*actions)
-    assert caught.value.file == "/t/_delta_log/7.json"
 
 
 def test_read_commit(tmp_path):

@@ -1,15 +1,12 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 import harness
-from harness.errors import SchemaMismatchError, UnknownColumnError
+from harness.errors import UnknownColumnError
 from harness.testing.writing.delta.builder import DeltaTable
 
 pytestmark = pytest.mark.usefixtures("one_duckdb")
@@ -17,15 +14,6 @@ pytestmark = pytest.mark.usefixtures("one_duckdb")
 
 def snapshot(table: DeltaTable, **how: Any) -> harness.Snapshot:
     return harness.open_table(str(table.directory), **how).snapshot()
-
-
-def rows(table: DeltaTable, **how: Any) -> list[Any]:
-    """Rows by DuckDB, as tuples in a fixed order; asserts that a relation gives the same."""
-    at_once = snapshot(table).to_arrow(**how)
-    relation = snapshot(table).to_duckdb(**how)
-    found = sorted(map(tuple, (row.values() for row in at_once.to_pylist())), key=repr)
-    assert sorted(relation.fetchall(), key=repr) == found
-    return found
 
 
 @pytest.fixture
@@ -73,38 +61,6 @@ def test_unknown_columns_are_refused_even_where_no_file_could_match(table):
 
 
 # -- row tracking
-
-
-ON = {"delta.enableRowTracking": "true"}
-
-
-def tracked(directory: Path) -> DeltaTable:
-    table = DeltaTable.create(directory, {"id": "long"}, configuration=ON)
-    table.append(table.write_data([{"id": i} for i in range(3)]))
-    table.append(table.write_data([{"id": i} for i in range(3, 6)]))
-    return table
-
-
-@pytest.mark.parametrize(
-    ("type_", "values", "stored"),
-    [
-        (pa.float64(), [1.5, 2.5], "double"),
-        (pa.string(), ["1", "2"], "string"),
-        (pa.list_(pa.int64()), [[1], []], "list"),
-    ],
-)
-@pytest.mark.parametrize("column", ["_row_id", "_row_commit_version"])
-def test_materialized_columns_of_another_type_are_refused(tmp_path, column, type_, values, stored):
-    table = tracked(tmp_path / "t")
-    handle = table.write_data([{"id": 7}, {"id": 8}], row_ids=[1, 2], row_commit_versions=[1, 2])
-    table.append(handle)
-    written = pq.read_table(handle.file)
-    place = 1 + ["_row_id", "_row_commit_version"].index(column)
-    pq.write_table(written.set_column(place, written.schema.names[place], pa.array(values, type_)), handle.file)
-    assert rows(table, columns=["id"], where="id > 6") == [(7,), (8,)]
-    with pytest.raises(SchemaMismatchError, match=f"Cannot read column {column}: the file stores {stored}") as caught:
-        rows(table, columns=["id", column])
-    assert (caught.value.rule, caught.value.field) == ("delta T23", column)
 
 
 def test_columns_of_the_other_format(table):

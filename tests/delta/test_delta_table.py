@@ -174,19 +174,6 @@ def test_index(index, tmp_path):
     assert index.size_in_bytes == sum(file.stat().st_size for file in root.glob("*.parquet"))
 
 
-def test_index_lists_files_by_partition(index):
-    found = index.list_files()
-    assert len(found) == 3
-    by_region = {part.values["region"]: part.files for part in found}
-    assert {region: sorted(file.path for file in files) for region, files in by_region.items()} == {
-        "eu": ["%25.parquet", "%C3%B6.parquet"],
-        "u s": ["%20.parquet"],
-        None: ["%23.parquet"],
-    }
-    assert {file.record_count for files in by_region.values() for file in files} == {10}
-    assert sorted(file.ordinal for files in by_region.values() for file in files) == [0, 1, 2, 3]
-
-
 @pytest.mark.parametrize(
     ("partition_filters", "data_filters", "paths"),
     [

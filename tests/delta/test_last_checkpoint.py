@@ -4,8 +4,7 @@ import hashlib
 
 import pytest
 
-from harness.metadata.delta.log_files import Hint, parse_hint, read_hint
-from harness.storage.stores import Storage
+from harness.metadata.delta.log_files import Hint, parse_hint
 
 
 def sealed(document: str, text: str) -> bytes:
@@ -74,21 +73,3 @@ SEALED = sealed(GOOD.decode(), '"parts"=2,"size"=3,"version"=10')
 def test_parse_hint(data: bytes, version: int | None) -> None:
     hint = parse_hint(data)
     assert (None if hint is None else hint.version) == version
-
-
-@pytest.mark.parametrize(
-    ("contents", "version", "reads"),
-    [
-        pytest.param([GOOD], 10, 1, id="sound at once"),
-        pytest.param([b"", GOOD[:-3], GOOD], 10, 3, id="sound at the third reading"),
-        pytest.param([b"", b"", b"", GOOD], None, 3, id="given up"),
-    ],
-)
-def test_an_unsound_hint_is_read_again(
-    monkeypatch: pytest.MonkeyPatch, contents: list[bytes], version: int | None, reads: int
-) -> None:
-    left = list(contents)
-    monkeypatch.setattr(Storage, "read", lambda self, path: left.pop(0))
-    hint = read_hint(Storage(), "/t")
-    assert (None if hint is None else hint.version) == version
-    assert len(contents) - len(left) == reads

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -8,7 +7,7 @@ import pytest
 from harness.errors import TableNotFoundError
 from harness.metadata.delta.log_files import LogListing, arrange, list_log
 from harness.storage.clients import _FsspecClient
-from harness.storage.stores import UNREADABLE, Entry, Storage
+from harness.storage.stores import Entry, Storage
 
 UUID = "80a083e8-7026-4e79-81be-64bd76c43a11"
 
@@ -57,25 +56,6 @@ def test_other_names_are_ignored(name: str) -> None:
     assert found(listed(name)) == []
 
 
-def touch(root: Path, *names: str) -> None:
-    for name in names:
-        path = root / "_delta_log" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(b"{}")
-
-
-def test_list_log_gives_paths_sizes_and_times(tmp_path: Path) -> None:
-    touch(tmp_path, f"{v(0)}.json", f"_staged_commits/{v(1)}.{UUID}.json", "_sidecars/x.parquet", f"{v(2)}.json/inner")
-    path = tmp_path / "_delta_log" / f"{v(0)}.json"
-    os.utime(path, ns=(0, 1_700_000_000_123_999_999))
-    for root in (str(tmp_path), f"{tmp_path}/", f"file://{tmp_path}"):
-        listing = list_log(Storage(), root)
-        assert {version: file.size for version, file in listing.commits.items()} == {0: 2, 2: UNREADABLE}
-        file = listing.commits[0]
-        assert (file.version, file.size, file.modified_ms) == (0, 2, 1_700_000_000_123)
-        assert Storage().read(file.path) == b"{}"
-
-
 @pytest.mark.parametrize(
     ("names", "reason"),
     [
@@ -104,9 +84,7 @@ def test_no_table(tmp_path: Path, names: list[str] | None, reason: str) -> None:
         pytest.param({}, None, id="none"),
     ],
 )
-def test_modification_times_of_file_systems(
-    monkeypatch: pytest.MonkeyPatch, info: dict[str, object], modified_ms: int | None
-) -> None:
+def test_modification_times_of_file_systems(monkeypatch, info, modified_ms):
     class Store:
         def invalidate_cache(self, path: str) -> None: ...
 

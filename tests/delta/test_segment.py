@@ -117,9 +117,7 @@ LAGGING = log(range(21), classic=[10, 20])
         (log(range(3)), None, 1, LOST.format(1, "2 is read from commit 0")),
     ],
 )
-def test_the_hint_changes_nothing_but_warnings(
-    listing: LogListing, version: int | None, hint: int, warning: str | None
-) -> None:
+def test_the_hint_changes_nothing_but_warnings(listing, version, hint, warning):
     segment = choose_segment(replace(listing, hint=Hint(hint)), version)
     plain = choose_segment(listing, version)
     assert (segment.checkpoint, segment.commits) == (plain.checkpoint, plain.commits)

@@ -76,9 +76,7 @@ def read_name(found: FoundMetadata) -> str:
     ],
 )
 @pytest.mark.parametrize("given", ["table", "table/", "table/metadata", "table/metadata/"])
-def test_find_metadata_in_a_directory(
-    tmp_path: Path, names: list[str], hint: str | bytes | None, expected: str, given: str
-) -> None:
+def test_find_metadata_in_a_directory(tmp_path, names, hint, expected, given):
     write(tmp_path / "table" / "metadata", *names, hint=hint)
     (tmp_path / "table" / "metadata" / "notes.txt").write_text("not metadata")
     assert read_name(find(f"{tmp_path}/{given}")) == expected

@@ -54,9 +54,7 @@ LAKE = '[tool.harness.stores."s3a://lake/"]\n'
         ("", LAKE + 'endpoint = "http://h"\nanon = true', {"profile": "p"}, {"profile": "p"}),
     ],
 )
-def test_what_holds_for_a_bucket(
-    say: Any, own: str, project: str, given: dict[str, str], found: dict[str, str]
-) -> None:
+def test_what_holds_for_a_bucket(say, own, project, given, found):
     say(own, project)
     assert lake(**given) == found
 

@@ -84,9 +84,7 @@ ASKS: dict[str, Callable[[Storage, str], object]] = {
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_a_failing_client(
-    store: type[Failing], monkeypatch: pytest.MonkeyPatch, ask: Any, error: Exception, words: str
-) -> None:
+def test_a_failing_client(store, monkeypatch, ask, error, words):
     monkeypatch.setattr(store, "error", error)
     with pytest.raises(StorageError) as caught:
         ask(Storage(), "failing://b/t/f")
@@ -133,9 +131,7 @@ def test_a_failing_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ask: st
     assert os.strerror(number) in caught.value.message
 
 
-def test_a_file_that_cannot_be_looked_at_is_not_taken_for_absent(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_cannot_be_looked_at_is_not_taken_for_absent(tmp_path, monkeypatch):
     table = IcebergTable.create(tmp_path / "t", {"id": "long"})
     table.append(table.write_data([{"id": 1}]))
     stat = os.stat

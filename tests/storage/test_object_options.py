@@ -132,9 +132,7 @@ def test_connections() -> None:
         (StoreKind.S3, {"max_retries": "secret-value"}, "max_retries is no number"),
     ],
 )
-def test_wrong_options_are_named_and_their_values_are_not(
-    kind: StoreKind, options: dict[str, Any], message: str
-) -> None:
+def test_wrong_options_are_named_and_their_values_are_not(kind, options, message):
     with pytest.raises(RequestError) as caught:
         translated(kind, "lake", options)
     assert message in caught.value.message
@@ -227,9 +225,7 @@ def test_a_profile_that_is_not_there(tmp_path: Path) -> None:
         (StoreKind.GCS, "la ke", {}),
     ],
 )
-def test_nothing_that_a_catalog_names_makes_another_host(
-    kind: StoreKind, authority: str, options: dict[str, Any]
-) -> None:
+def test_nothing_that_a_catalog_names_makes_another_host(kind, authority, options):
     with pytest.raises(RequestError, match=r"has signs that no (region|account_name) has|that no bucket can have"):
         translated(kind, authority, options)
 
@@ -244,9 +240,7 @@ def test_nothing_that_a_catalog_names_makes_another_host(
         (StoreKind.AZURE, {"connection_string": "SharedAccessSignature=a=b"}, {"sas_token": "a=b"}),
     ],
 )
-def test_credentials_that_are_said_are_all_that_a_store_gets(
-    kind: StoreKind, options: dict[str, Any], given: dict[str, Any]
-) -> None:
+def test_credentials_that_are_said_are_all_that_a_store_gets(kind, options, given):
     """obstore mixes them with those of the environment: a session's token, a token of Azure."""
     first, second = (translated(kind, AZURE_HOST if kind is StoreKind.AZURE else "lake", options) for _ in range(2))
     assert first.provider is not None

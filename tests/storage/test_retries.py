@@ -141,9 +141,7 @@ def store() -> Storage:
     return Storage()
 
 
-def test_the_log_says_each_repetition(
-    store: Storage, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_log_says_each_repetition(store, caplog, monkeypatch):
     traffic = Traffic(clock=lambda: 0.0)
     monkeypatch.setattr("harness.storage.clients.TRAFFIC", traffic)
     caplog.set_level(logging.INFO, "harness.storage")

@@ -32,32 +32,8 @@ def lake(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize(
-    ("folder", "verdict"),
-    [
-        ("s3a://b/t/data", Verdict.INSIDE),
-        ("s3://b/t-evil", Verdict.OUTSIDE),
-        ("s3://b/t/../u", Verdict.OUTSIDE),
-        ("s3://b", Verdict.OUTSIDE),
-        ("s3://c/t", Verdict.FOREIGN),
-        ("gs://b/t", Verdict.FOREIGN),
-        ("/b/t", Verdict.FOREIGN),
-        ("https://b/t", Verdict.FOREIGN),
-        ("s3://allowed/x/y", Verdict.INSIDE),
-        ("s3://allowed/xx", Verdict.FOREIGN),
-        ("https://h/x/a", Verdict.INSIDE),
-        ("https://h/x/%2e%2e/y", Verdict.FOREIGN),
-    ],
-)
-def test_directories_of_stores(folder: str, verdict: Verdict) -> None:
-    roots = Roots.of("s3://b/t", ("s3n://allowed/x", "https://h/x"))
-    assert roots.verdict(folder) is verdict
-
-
 @pytest.mark.parametrize("root", ["", "file:", "FILE:", "file:.", "./", "file:./."])
-def test_a_root_without_a_path_is_the_process_directory_and_no_disk(
-    lake: Path, monkeypatch: pytest.MonkeyPatch, root: str
-) -> None:
+def test_a_root_without_a_path_is_the_process_directory_and_no_disk(lake, monkeypatch, root):
     monkeypatch.chdir(lake / "t")
     roots = Roots.of(root)
     found = [roots.verdict(folder) for folder in (f"{lake}/t/data", f"{lake}/other", "/etc")]
@@ -175,9 +151,7 @@ def opened(location: str, *, targets: tuple[str, ...] = (), allowed: tuple[str, 
         pytest.param("counter://a/t", (), "counter://own/f", {"key": "o"}, id="named"),
     ],
 )
-def test_options_go_to_the_store_that_they_are_for(
-    counter: type[Counter], location: str, targets: tuple[str, ...], read: str, expected: dict[str, str]
-) -> None:
+def test_options_go_to_the_store_that_they_are_for(counter, location, targets, read, expected):
     named: dict[str, Any] = {"counter://own": {"key": "o"}}
     allowed = ("counter://b", "counter://own")
     storage = opened(location, targets=targets, allowed=allowed, key="k", **named)
