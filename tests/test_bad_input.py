@@ -142,15 +142,6 @@ def test_a_whole_message(tmp_path):
     )
 
 
-def test_a_moved_file_is_named_by_both_paths(tmp_path):  # 1.12
-    t = IcebergTable.create(tmp_path / "t", {"id": "long"}, recorded_location="s3://bucket/t")
-    f = t.write_data([{"id": 1}])
-    t.append(f)
-    f.file.unlink()
-    caught = failure(str(tmp_path / "t"))
-    assert caught.file == f"{f.path} ({f.file})"
-
-
 @pytest.mark.parametrize("version", [2, 3])
 def test_a_broken_file_that_is_not_read_does_no_harm(tmp_path, version):  # planning skips it
     b = build(tmp_path / "t", version)

@@ -12,7 +12,6 @@ import pytest
 
 import harness
 from harness.errors import HarnessError
-from harness.metadata.iceberg.transforms import UnknownTransform, parse_transform
 from harness.metadata.model.schema import IntegerType, StringType
 from harness.queries.transpile.queries import query as spark_query
 from harness.testing.writing.delta.builder import DeltaTable
@@ -151,8 +150,3 @@ def test_numbers_without_end_in_a_query(numbers: harness.Table, query: str) -> N
     columns = {"id": IntegerType(64), "s": StringType()}
     with contextlib.suppress(HarnessError):
         assert spark_query(query, {"t": columns}) is not None
-
-
-@pytest.mark.parametrize("transform", [f"bucket[{NINES}]", f"truncate[{NINES}]"])
-def test_a_transform_without_end_is_unknown(transform: str) -> None:
-    assert parse_transform(transform) == UnknownTransform(transform)

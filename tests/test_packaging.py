@@ -58,11 +58,6 @@ def test_python_m_harness():
     assert run("-m", "harness", "--version") == f"harness {harness.__version__}\n"
 
 
-def test_the_console_script_exists():
-    module, name = PROJECT["scripts"]["harness"].split(":")
-    assert callable(getattr(importlib.import_module(module), name))
-
-
 def test_doctor_knows_the_dependencies_and_their_bounds():
     declared = {}
     extras = PROJECT["optional-dependencies"]

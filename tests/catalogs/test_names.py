@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from harness import RequestError
-from harness.metadata.catalogs.catalog import nearest, parse_name, written
+from harness.metadata.catalogs.catalog import parse_name, written
 
 
 @pytest.mark.parametrize(
@@ -26,9 +26,3 @@ def test_a_name_has_parts_and_is_written_again(text, parts):
 def test_a_name_with_an_empty_part_or_an_open_quote_is_none(text):
     with pytest.raises(RequestError, match=r"^Invalid name"):
         parse_name(text)
-
-
-def test_near_names_are_those_that_differ_little():
-    known = [("sales", "orders"), ("sales", "returns"), ("hr", "people")]
-    assert nearest(("sales", "Order"), known)[0] == ("sales", "orders")
-    assert nearest(("zzz",), known) == ()

@@ -55,16 +55,6 @@ def test_rearrangements_are_no_changes(tmp_path):
     assert changes(table, 2) == []
 
 
-def test_one_file_removed_and_added_unchanged_is_refused(tmp_path):
-    """delta C6, L25"""
-    table = create(tmp_path)
-    file = table.write_data(numbered(0))
-    table.append(file)
-    table.commit(add=[file], remove=[file])
-    with pytest.raises(harness.InvalidTableError, match="both adds and removes the same file"):
-        changes(table, 1)
-
-
 def test_a_file_removed_twice_in_one_commit_is_refused(tmp_path):
     table = create(tmp_path)
     file = table.write_data(numbered(0, 1))

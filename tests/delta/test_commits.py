@@ -36,21 +36,9 @@ def test_longs_are_exact():
     assert got.adds.column("modification_time").to_pylist() == [2**63 - 1]
 
 
-@pytest.mark.parametrize("separator", ["\r\n", "\n\n", "\n  \n"], ids=repr)
-def test_line_ends_and_blank_lines(separator):
-    assert commit(add("a"), add("b"), "", separator=separator).adds.num_rows == 2
-
-
 def test_line_separators_of_unicode_do_not_end_lines():
     got = commit(json.dumps(add("a\u2028b\x85c"), ensure_ascii=False))
     assert got.adds.column("path").to_pylist() == ["a\u2028b\x85c"]
-
-
-def test_commit_info_of_any_type_is_kept():
-    got = commit({"commitInfo": {"timestamp": "yesterday", "operation": 3, "operationParameters": [1, {"a": None}]}})
-    assert got.info is not None
-    assert (got.info.timestamp_ms, got.info.operation) == (None, None)
-    assert got.info.values["operationParameters"] == [1, {"a": None}]
 
 
 @pytest.mark.parametrize(

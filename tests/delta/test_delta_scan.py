@@ -44,13 +44,6 @@ def test_skipped_files_have_reasons(table):
         plan.skipped[2]
 
 
-def test_unknown_columns_are_refused_even_where_no_file_could_match(table):
-    with pytest.raises(UnknownColumnError):
-        snapshot(table).plan(where="region = 'nowhere' AND nothing = 1")
-    with pytest.raises(UnknownColumnError):
-        snapshot(table).plan(columns=["nothing"])
-
-
 # -- deletion vectors
 
 

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from pathlib import Path
-
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -9,8 +7,7 @@ from hypothesis import strategies as st
 
 from harness.errors import InvalidTableError, UnsupportedError
 from harness.metadata.delta.commits import ids_of
-from harness.metadata.delta.paths import TableRoot, canonical_of, keys_of, require_readable
-from harness.storage.stores import Storage
+from harness.metadata.delta.paths import TableRoot, canonical_of, keys_of
 
 LOCAL = TableRoot.of("/data/my table%20#1")
 REMOTE = TableRoot.of("s3://bucket/tables/t/")
@@ -120,11 +117,6 @@ def test_a_plain_path_is_its_own_key():
     ]
 
 
-def test_relative_root_becomes_absolute(tmp_path: Path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    assert TableRoot.of("t/").canonical("x") == f"{tmp_path}/t/x"
-
-
 def test_file_ids_hold_the_deletion_vector():
     files = {
         "key": ["/a", "/a", "/a", "/b"],
@@ -133,9 +125,3 @@ def test_file_ids_hold_the_deletion_vector():
         "dv_offset": pa.array([4, None, None, None], pa.int64()),
     }
     assert ids_of(pa.table(files)).to_pylist() == ["/a\x00ux@4", "/a\x00ux", "/a\x00ix@4", "/b"]
-
-
-@pytest.mark.parametrize("path", ["hdfs:/n/x", "nosuchscheme://h/x"])
-def test_store_without_file_system_is_refused(path):
-    with pytest.raises(UnsupportedError, match="no file system for it is installed"):
-        require_readable(pa.chunked_array([["x"], [path]]), LOCAL, Storage())

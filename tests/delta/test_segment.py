@@ -8,7 +8,7 @@ import pytest
 
 from harness import errors
 from harness.metadata.delta.log_files import Checkpoint, Hint, LogListing, arrange
-from harness.metadata.delta.segment import LogSegment, choose_segment, readable_ranges, with_listing
+from harness.metadata.delta.segment import LogSegment, choose_segment, with_listing
 from harness.storage.stores import Entry, Storage
 
 UUID = "80a083e8-7026-4e79-81be-64bd76c43a11"
@@ -88,11 +88,6 @@ def test_versions_that_are_not_there(listing: LogListing, version: int, reason: 
         choose_segment(listing, version)
     message = f"Cannot find version {version}: {reason} [VersionNotFound; table /t, rule delta L32]"
     assert str(raised.value) == message
-
-
-def test_readable_ranges_with_checkpoints_only() -> None:
-    listing = replace(log([0, 1, 3], classic=[2, 7]), allow_checkpoint_only=True)
-    assert readable_ranges(listing) == (range(0, 4), range(7, 8))
 
 
 LOST = "checkpoint {}, which is not there as a whole: version {}"

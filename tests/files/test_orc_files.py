@@ -50,14 +50,6 @@ def test_attributes_say_what_a_column_holds(field, values, stored_type, expected
     assert (type_, read.to_pylist()) == (stored_type, expected)
 
 
-@pytest.mark.parametrize("zone", [None, "UTC"], ids=["wall-clock", "instant"])
-@pytest.mark.parametrize("nanos", [0, -1, 1_591_000_000_123_456_789, -2_000_000_000_000_000_001], ids=str)
-def test_timestamps_keep_nanos_and_kind(zone, nanos):
-    type_, read = read_column(column("c", pa.timestamp("ns", zone), 1), [nanos])
-    assert type_ == dt.TimestampType("ns", zone is not None)
-    assert read.cast(pa.int64()).to_pylist() == [nanos]
-
-
 def test_wrong_fixed_length_is_refused():
     with pytest.raises(CorruptFileError):
         read_column(column("c", pa.binary(), 1, binary_type="FIXED", length="3"), [b"ab"])

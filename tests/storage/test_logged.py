@@ -46,17 +46,6 @@ def test_requests_say_what_came(told, monkeypatch):
     ]
 
 
-def test_long_reads_say_how_far_they_are(told):
-    times = iter([0.0, 4.9, 5.0, 9.0, 10.0])
-    traffic = Traffic(clock=lambda: next(times))
-    for size in (1_000_000, 500_000, 500_000, 0, 300_000):
-        traffic.add(size)
-    assert list(told) == [
-        "harness.storage: 1.9 MiB of stores in 3 requests so far",
-        "harness.storage: 2.2 MiB of stores in 5 requests so far",
-    ]
-
-
 def test_nothing_is_configured(told):
     own = logging.getLogger("harness")
     assert own.handlers == []
