@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import harness
-from harness.errors import CorruptFileError, EncryptedTableError, HarnessError, UnsupportedError
+from harness.errors import CorruptFileError, EncryptedTableError, HarnessError, InvalidTableError, UnsupportedError
 from harness.metadata.iceberg.manifests import ManifestFile, open_manifest
 from harness.testing.writing.iceberg.builder import IcebergTable
 
@@ -28,6 +28,7 @@ def refused(table):
     [
         ({"content": 2}, (CorruptFileError, "CorruptManifest", "content", "iceberg 2.2")),
         ({"key_metadata": b"k"}, (EncryptedTableError, "EncryptedTable", "key_metadata", "iceberg 2.19")),
+        ({"partition_spec_id": 9}, (InvalidTableError, "MissingSpec", None, "iceberg 2.22")),
     ],
 )
 def test_a_manifest_list_is_refused(table, change, error):
