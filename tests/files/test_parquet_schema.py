@@ -69,39 +69,21 @@ def unit(name, *, utc=0, kind="Timestamp"):
         ({"type": "INT64", "logical_type": unit("MILLIS")}, dt.TimestampType("ms")),
         ({"type": "INT64", "logical_type": unit("NANOS")}, dt.TimestampType("ns")),
         ({"type": "INT64", "converted_type": "TIMESTAMP_MILLIS"}, dt.TimestampType("ms", True)),
-        (
-            {"type": "INT64", "converted_type": "TIMESTAMP_MICROS", "logical_type": unit("MICROS")},
-            dt.TimestampType("us"),
-        ),
+        ({"type": "INT64", "converted_type": "TIMESTAMP_MICROS", "logical_type": unit("MICROS")},
+            dt.TimestampType("us")),
         ({"type": "INT32", "logical_type": "NullType()"}, dt.UnknownType()),
         ({"type": "FIXED_LEN_BYTE_ARRAY", "type_length": 12, "converted_type": "INTERVAL"}, dt.OpaqueType("interval")),
         ({"type": "BYTE_ARRAY", "logical_type": "NewType(x=1)"}, dt.OpaqueType("NewType(x=1)")),
-        (
-            {
-                "type": "INT64",
-                "converted_type": "DECIMAL",
-                "precision": 10,
-                "scale": 2,
-                "logical_type": "DecimalType(scale=2, precision=10)",
-            },
-            dt.DecimalType(10, 2),
-        ),
-        (
-            {
-                "type": "INT64",
-                "converted_type": "DECIMAL",
-                "precision": 10,
-                "logical_type": "DecimalType(scale=2, precision=10)",
-            },
-            dt.OpaqueType("decimal(10, 2) by its logical type, decimal(10, 0) by its converted type"),
-        ),
-        (
-            {"type": "INT32", "converted_type": "DATE", "logical_type": unit("MILLIS", kind="Time")},
-            dt.OpaqueType("time_ms by its logical type, date by its converted type"),
-        ),
+        ({"type": "INT64", "converted_type": "DECIMAL", "precision": 10, "scale": 2,
+            "logical_type": "DecimalType(scale=2, precision=10)"}, dt.DecimalType(10, 2)),
+        ({"type": "INT64", "converted_type": "DECIMAL", "precision": 10,
+            "logical_type": "DecimalType(scale=2, precision=10)"},
+            dt.OpaqueType("decimal(10, 2) by its logical type, decimal(10, 0) by its converted type")),
+        ({"type": "INT32", "converted_type": "DATE", "logical_type": unit("MILLIS", kind="Time")},
+            dt.OpaqueType("time_ms by its logical type, date by its converted type")),
     ],
     ids=str,
-)
+)  # fmt: skip
 def test_leaf_types(element, expected):
     (stored,) = fold([ParquetElement("c", repetition_type=OPTIONAL, field_id=7, **element)])
     assert stored == field("c", expected, id_=7)

@@ -62,60 +62,44 @@ def test_decode_portable_gives_positions(data, expected):
     assert list(roaring.decode_portable(memoryview(data))) == expected
 
 
+CUT, KEYS = "the bitmap ends early", "the container keys of a bitmap do not ascend"
+VALUES, RUNS_TEXT = "the values of an array container do not ascend", "the runs of a container"
+MANY = "a bitmap declares 65537 containers, expected at most 65536"
+
+
+def of_runs(cardinality, *runs):
+    """A container of runs that declares so many values less one."""
+    return portable((0, u32(12347) + b"\x01" + u16(0, cardinality) + u16(len(runs) // 2, *runs)))
+
+
+def of_two(first, second):
+    return portable((0, u32(12346, 2) + u16(first, 0, second, 0) + u32(24, 26) + u16(1, 1)))
+
+
 DAMAGED = {
-    "no bytes": (b"", "the bitmap ends early, after 0 bytes"),
-    "count cut": (b"\0" * 7, "the bitmap ends early, after 7 bytes"),
-    "count beyond the bytes": (
-        struct.pack("<Q", 1 << 60),
-        "it declares 1152921504606846976 bitmaps, more than its 8 bytes",
-    ),
+    "no bytes": (b"", f"{CUT}, after 0 bytes"),
+    "count cut": (b"\0" * 7, f"{CUT}, after 7 bytes"),
+    "count": (struct.pack("<Q", 1 << 60), "it declares 1152921504606846976 bitmaps, more than its 8 bytes"),
     "trailing byte": (portable((0, ARRAY)) + b"\0", "1 bytes follow the last bitmap"),
-    "array cut": (portable((0, ARRAY))[:-1], "the bitmap ends early"),
-    "bitset cut": (portable((0, BITSET))[:-1], "the bitmap ends early"),
-    "runs cut": (portable((0, RUNS))[:-1], "the bitmap ends early"),
-    "header cut": (portable((0, u32(12346, 9) + u16(0, 0))), "the bitmap ends early"),
+    "array cut": (portable((0, ARRAY))[:-1], CUT),
+    "bitset cut": (portable((0, BITSET))[:-1], CUT),
+    "runs cut": (portable((0, RUNS))[:-1], CUT),
+    "header cut": (portable((0, u32(12346, 9) + u16(0, 0))), CUT),
     "duplicate key": (portable((3, ARRAY), (3, RUNS)), "two bitmaps have the same key"),
     "key too large": (portable((2**31 - 1, ARRAY)), "key 2147483647 is too large, expected below 2147483647"),
     "unknown cookie": (portable((0, u32(12345, 1))), "a bitmap starts with cookie 12345, expected 12346 or 12347"),
-    "too many containers": (
-        portable((0, u32(12346, 65537))),
-        "a bitmap declares 65537 containers, expected at most 65536",
-    ),
-    "container keys descend": (
-        portable((0, u32(12346, 2) + u16(1, 0, 0, 0) + u32(24, 26) + u16(1, 1))),
-        "the container keys of a bitmap do not ascend",
-    ),
-    "container key repeated": (
-        portable((0, u32(12346, 2) + u16(1, 0, 1, 0) + u32(24, 26) + u16(1, 1))),
-        "the container keys of a bitmap do not ascend",
-    ),
+    "too many containers": (portable((0, u32(12346, 65537))), MANY),
+    "container keys descend": (of_two(1, 0), KEYS),
+    "container key repeated": (of_two(1, 1), KEYS),
     "wrong offset": (portable((0, ARRAY.replace(u32(16), u32(17)))), "the container offsets of a bitmap are wrong"),
-    "array not sorted": (portable((0, ARRAY[:-6] + u16(3, 9, 5))), "the values of an array container do not ascend"),
-    "array value repeated": (
-        portable((0, ARRAY[:-6] + u16(3, 3, 5))),
-        "the values of an array container do not ascend",
-    ),
-    "bitset cardinality": (
-        portable((0, u32(12346, 1) + u16(2, 4998) + u32(16) + EVEN_BITS)),
-        "a bitset container holds 5000 values, 4999 declared",
-    ),
-    "run cardinality": (
-        portable((0, u32(12347) + b"\x01" + u16(0, 4) + u16(2, 10, 2, 20, 0))),
-        "a run container holds 4 values, 5 declared",
-    ),
-    "runs overlap": (
-        portable((0, u32(12347) + b"\x01" + u16(0, 3) + u16(2, 10, 2, 12, 0))),
-        "the runs of a container overlap",
-    ),
-    "runs descend": (
-        portable((0, u32(12347) + b"\x01" + u16(0, 3) + u16(2, 20, 0, 10, 2))),
-        "the runs of a container overlap",
-    ),
-    "run leaves the container": (
-        portable((0, u32(12347) + b"\x01" + u16(0, 1) + u16(1, 65535, 1))),
-        "the runs of a container",
-    ),
-    "no runs": (portable((0, u32(12347) + b"\x01" + u16(0, 0) + u16(0))), "the runs of a container"),
+    "array not sorted": (portable((0, ARRAY[:-6] + u16(3, 9, 5))), VALUES),
+    "array value repeated": (portable((0, ARRAY[:-6] + u16(3, 3, 5))), VALUES),
+    "bitset": (portable((0, BITSET.replace(u16(4999), u16(4998), 1))), "a bitset container holds 5000 values, 4999"),
+    "run cardinality": (of_runs(4, 10, 2, 20, 0), "a run container holds 4 values, 5 declared"),
+    "runs overlap": (of_runs(3, 10, 2, 12, 0), "the runs of a container overlap"),
+    "runs descend": (of_runs(3, 20, 0, 10, 2), "the runs of a container overlap"),
+    "run leaves the container": (of_runs(1, 65535, 1), RUNS_TEXT),
+    "no runs": (of_runs(0), RUNS_TEXT),
 }
 
 

@@ -116,22 +116,16 @@ def test_connections() -> None:
     ("kind", "options", "message"),
     [
         (StoreKind.S3, {"endpont_url": "secret-value"}, "S3 has no option endpont_url; did you mean endpoint_url?"),
-        (
-            StoreKind.S3,
-            {"client_kwargs": {"regoin_name": "x"}},
-            "client_kwargs.regoin_name; did you mean client_kwargs.",
-        ),
+        (StoreKind.S3, {"client_kwargs": {"regoin_name": "x"}},
+            "client_kwargs.regoin_name; did you mean client_kwargs."),
         (StoreKind.AZURE, {"qqq": "x"}, "Azure has no option qqq; expected one of account_name, account_key"),
-        (
-            StoreKind.S3,
-            {"key": "one", "s3.access-key-id": "secret-value"},
-            "key and s3.access-key-id are one option, and",
-        ),
+        (StoreKind.S3, {"key": "one", "s3.access-key-id": "secret-value"},
+            "key and s3.access-key-id are one option, and"),
         (StoreKind.S3, {"anon": "secret-value"}, "anon must be true or false"),
         (StoreKind.S3, {"key": ["secret-value"]}, "key is no text, number or Boolean"),
         (StoreKind.S3, {"max_retries": "secret-value"}, "max_retries is no number"),
     ],
-)
+)  # fmt: skip
 def test_wrong_options_are_named_and_their_values_are_not(kind, options, message):
     with pytest.raises(RequestError) as caught:
         translated(kind, "lake", options)

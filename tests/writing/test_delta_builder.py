@@ -36,9 +36,6 @@ def filled(directory, **more):
     return table, f
 
 
-# -- types and values --------------------------------------------------------------------------------------------------
-
-
 def test_a_logical_schema_becomes_its_document_again(tmp_path):
     columns = {"a": "struct<x: array<short>>", "b": "map<string, decimal(4,1)>", "c": "timestamp", "d": "void"}
     table = DeltaTable.create(tmp_path / "t", columns, column_mapping="id")
@@ -63,12 +60,6 @@ def test_cut_upper_bounds_stay_above(text, expected):
     assert expected >= text
 
 
-# -- deletion vectors --------------------------------------------------------------------------------------------------
-
-
-# -- commits -----------------------------------------------------------------------------------------------------------
-
-
 def test_in_commit_timestamps_are_first_and_note_their_enablement(tmp_path):
     table = small(tmp_path)
     table.set_configuration({"delta.enableInCommitTimestamps": "true"})
@@ -82,9 +73,6 @@ def test_in_commit_timestamps_are_first_and_note_their_enablement(tmp_path):
     assert contents(table, "protocol")[0]["writerFeatures"] == ["appendOnly", "inCommitTimestamp", "invariants"]
     table.commit(in_commit_timestamp=42)
     assert contents(table, "commitInfo")[0]["inCommitTimestamp"] == 42
-
-
-# -- data files --------------------------------------------------------------------------------------------------------
 
 
 def test_rows_of_several_partitions_need_write_partitioned(tmp_path):
@@ -104,12 +92,6 @@ def test_an_unknown_partition_column_is_refused(tmp_path):
         small(tmp_path).write_data([], partition={"x": 1})
 
 
-# -- column mapping and schema changes ---------------------------------------------------------------------------------
-
-
-# -- checkpoints, compactions, checksums -------------------------------------------------------------------------------
-
-
 def busy(directory, **more):
     """Version 4: live are the files 2 (with a vector) and 3; 1 is a tombstone, and 2 without its vector."""
     columns = {"id": "long", "p": "date", "n": "decimal(9,2)", "st": "struct<ts: timestamp, tags: array<string>>"}
@@ -124,9 +106,6 @@ def busy(directory, **more):
     table.commit([transaction], add=[table.write_data([{"id": 9}])], remove=[first], operation="MERGE")
     table.commit([{"domainMetadata": {"domain": "d", "configuration": "{}", "removed": False}}])
     return table
-
-
-# -- unusual and broken tables -----------------------------------------------------------------------------------------
 
 
 def test_edited_commits_keep_their_times(tmp_path):
@@ -147,6 +126,3 @@ def test_the_same_calls_write_the_same_bytes(tmp_path):
         return {str(p.relative_to(directory)): (p.read_bytes(), p.stat().st_mtime_ns) for p in files}
 
     assert content(tmp_path / "a") == content(tmp_path / "b")
-
-
-# -- the demo ----------------------------------------------------------------------------------------------------------

@@ -24,9 +24,6 @@ def small(directory, version=2, **more):
     return IcebergTable.create(directory / "t", {"id": "long", "s": "string"}, format_version=version, **more)
 
 
-# -- types and values --------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -55,17 +52,12 @@ def test_a_value_that_does_not_fit_is_refused(type_text, value):
         stored(parse_type(type_text)[0], value)
 
 
-# -- transforms --------------------------------------------------------------------------------------------------------
-
-
 def test_an_unknown_transform_needs_an_explicit_partition(tmp_path):
     table = small(tmp_path, partition_spec=[("s", "zorder[3]")])
     with pytest.raises(RequestError, match="name the partition value in `partition`"):
         table.write_data([{"id": 1, "s": "a"}])
     assert table.write_data([{"id": 1}], partition={"s_zorder": "q"}).data_file["partition"] == {"s_zorder": "q"}
 
-
-# -- data files --------------------------------------------------------------------------------------------------------
 
 WIDE = {
     "b": "boolean", "i": "int", "l": "long", "f": "float", "d": "double", "dec": "decimal(38, 10)", "day": "date",
@@ -111,16 +103,10 @@ def test_upper_bounds_are_cut_upward(tmp_path, value, expected):
     assert found.get(2) == expected
 
 
-# -- partitions --------------------------------------------------------------------------------------------------------
-
-
 def test_rows_of_several_partitions_are_refused(tmp_path):
     table = small(tmp_path, partition_spec=[("s", "identity")])
     with pytest.raises(RequestError, match="they fall in 2; name it with `partition`, or use write_partitioned"):
         table.write_data([{"s": "a"}, {"s": "b"}])
-
-
-# -- deletes -----------------------------------------------------------------------------------------------------------
 
 
 def test_position_deletes_take_the_partition_of_their_data_files(tmp_path):
@@ -131,18 +117,12 @@ def test_position_deletes_take_the_partition_of_their_data_files(tmp_path):
         table.write_position_deletes([(f, 0), (g, 0)])
 
 
-# -- commits -----------------------------------------------------------------------------------------------------------
-
-
 def test_removing_a_file_that_is_not_live_is_refused(tmp_path):
     table = small(tmp_path)
     table.append(f := table.write_data([{"id": 1}]))
     table.commit(remove=[f])
     with pytest.raises(RequestError, match="not live in the parent snapshot"):
         table.commit(remove=[f])
-
-
-# -- metadata ----------------------------------------------------------------------------------------------------------
 
 
 def test_the_same_calls_write_the_same_bytes(tmp_path):
@@ -153,12 +133,6 @@ def test_the_same_calls_write_the_same_bytes(tmp_path):
         return {p.relative_to(directory): p.read_bytes() for p in sorted(directory.rglob("*")) if p.is_file()}
 
     assert build(tmp_path / "a") == build(tmp_path / "b")
-
-
-# -- unusual and broken tables -----------------------------------------------------------------------------------------
-
-
-# -- the demo ----------------------------------------------------------------------------------------------------------
 
 
 def test_the_demo_tables_hold_what_was_counted_by_hand(tmp_path):
