@@ -19,15 +19,8 @@ from harness.testing.writing.delta.builder import DeltaTable
 from harness.testing.writing.iceberg.builder import IcebergTable
 
 ICEBERG = (
-    "data",
-    "avro",
-    "orc",
-    "position deletes",
-    "equality deletes",
-    "deletion vector",
-    "manifest",
-    "manifest list",
-)
+    "data", "avro", "orc", "position deletes", "equality deletes", "deletion vector", "manifest", "manifest list",
+)  # fmt: skip
 
 ATTACKS = {
     "absolute": "{root}/t-evil/{name}",

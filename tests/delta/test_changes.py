@@ -180,7 +180,6 @@ def test_a_column_called_like_one_of_the_feed_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("evolve", "reason"),
     [
-        pytest.param(lambda t: t.rename_column("n", "m"), "column n was renamed to m", id="renamed"),
         pytest.param(lambda t: t.rename_column("s.a", "b"), "column s.a was renamed to s.b", id="nested-renamed"),
         pytest.param(lambda t: t.drop_column("n"), "column n was dropped or renamed", id="dropped"),
         pytest.param(lambda t: t.widen_column("n", "long"), "column n changed from int to long", id="widened"),

@@ -41,12 +41,6 @@ def pairs(history: CommitHistory) -> list[tuple[int, int]]:
 @pytest.mark.parametrize(
     ("listing", "asked", "version"),
     [
-        pytest.param(log({0: 10, 1: 20, 2: 30}), 10, 0, id="at the first"),
-        pytest.param(log({0: 10, 1: 20, 2: 30}), 19, 0, id="before the second"),
-        pytest.param(log({0: 10, 1: 20, 2: 30}), 20, 1, id="at the second"),
-        pytest.param(log({0: 10, 1: 20, 2: 30}), 30, 2, id="at the latest"),
-        pytest.param(log({0: 30, 1: 20, 2: 10}), 31, 1, id="L36 copied table"),
-        pytest.param(log({0: 30, 1: 20, 2: 10}), 32, 2, id="L36 copied table, latest"),
         pytest.param(log({0: 10, 5: 50, 6: 60}, classic=(5,)), 10, 0, id="before a hole, exactly"),
         pytest.param(log({0: 10, 5: 50, 6: 60}, classic=(5,)), 55, 5, id="after a hole"),
     ],

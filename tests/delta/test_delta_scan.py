@@ -44,15 +44,6 @@ def test_skipped_files_have_reasons(table):
         plan.skipped[2]
 
 
-# -- deletion vectors
-
-
-# -- paths
-
-
-# -- columns
-
-
 # -- row tracking
 
 

@@ -62,21 +62,10 @@ def test_primitive_types(name, expected):
 @pytest.mark.parametrize(
     "name",
     [
-        "int",
-        "INTEGER",
-        "bigint",
-        "decimal(39,0)",
-        "decimal(0,0)",
-        "decimal(3,4)",
-        "decimal(5,-2)",
-        "decimal(5)",
-        "",
-        "x",
-        "timestamp_ns",
-        "intervals",
-        "geometries",
+        "int", "INTEGER", "bigint", "decimal(39,0)", "decimal(0,0)", "decimal(3,4)", "decimal(5,-2)", "decimal(5)", "",
+        "x", "timestamp_ns", "intervals", "geometries",
     ],
-)
+)  # fmt: skip
 def test_unknown_type_names_are_refused_when_loading(name):
     assert parse_type_name(name) is None
     with pytest.raises(UnsupportedError) as error:
@@ -166,23 +155,11 @@ def changed(before, after, **extra):
 
 
 NOT_WIDENINGS = [
-    ("long", "integer"),
-    ("long", "double"),
-    ("integer", "float"),
-    ("double", "float"),
-    ("byte", "decimal(2,0)"),
-    ("byte", "decimal(3,1)"),
-    ("short", "decimal(4,0)"),
-    ("integer", "decimal(9,0)"),
-    ("integer", "decimal(10,1)"),
-    ("long", "decimal(19,0)"),
-    ("decimal(10,2)", "decimal(12,5)"),
-    ("decimal(10,2)", "decimal(9,2)"),
-    ("date", "timestamp"),
-    ("timestamp", "timestamp_ntz"),
-    ("integer", "string"),
-    ("integer", "hyperreal"),
-]
+    ("long", "integer"), ("long", "double"), ("integer", "float"), ("double", "float"), ("byte", "decimal(2,0)"),
+    ("byte", "decimal(3,1)"), ("short", "decimal(4,0)"), ("integer", "decimal(9,0)"), ("integer", "decimal(10,1)"),
+    ("long", "decimal(19,0)"), ("decimal(10,2)", "decimal(12,5)"), ("decimal(10,2)", "decimal(9,2)"),
+    ("date", "timestamp"), ("timestamp", "timestamp_ntz"), ("integer", "string"), ("integer", "hyperreal"),
+]  # fmt: skip
 WIDENING = frozenset({"typeWidening"})
 
 
@@ -196,6 +173,3 @@ def test_other_recorded_changes_are_refused_naming_the_column(before, after):
 @pytest.mark.parametrize("changes", [{}, [1], [{"fromType": "byte"}], "byte to long"])
 def test_malformed_changes_are_refused(changes):
     refused(column("c", "long", **{"delta.typeChanges": changes}), features=WIDENING)
-
-
-# From the actions.

@@ -113,9 +113,6 @@ def test_warnings_of_features(given, has_vectors, warned):
     assert all(words in text for words, text in zip(warned, found, strict=True))
 
 
-# Column mapping (P4).
-
-
 # Properties (R12).
 
 

@@ -75,9 +75,6 @@ def test_an_answer_that_cannot_be_one_is_refused(max_version, ratified, words):
     assert (error.value.cause, error.value.rule) == ("CatalogAnswer", "frontier F4.4")
 
 
-# -- read by the answer
-
-
 # -- without a catalog
 
 

@@ -287,14 +287,8 @@ def test_conditions_mean_what_duckdb_says(judge: duckdb.DuckDBPyConnection, text
 
 COMPARED = {"=": operator.eq, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 MOVES = [
-    "INTERVAL 1 DAY",
-    "INTERVAL 1 MONTH",
-    "INTERVAL 3 YEARS",
-    "INTERVAL (-2) WEEKS",
-    "INTERVAL 30 HOURS",
-    "1",
-    "-31",
-]
+    "INTERVAL 1 DAY", "INTERVAL 1 MONTH", "INTERVAL 3 YEARS", "INTERVAL (-2) WEEKS", "INTERVAL 30 HOURS", "1", "-31",
+]  # fmt: skip
 
 
 @given(

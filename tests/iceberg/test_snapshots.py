@@ -161,18 +161,11 @@ def test_timestamp_ms_reads_times_as_utc_rounded_down(value: Any, expected: int)
 @pytest.mark.parametrize(
     "value",
     [
-        "",
-        "yesterday",
-        "2023",
-        "20231114",
-        "2023-02-30",
-        "2023-11-14T25:00",
-        "2023-11-14T22:13:20 Europe/Paris",
-        True,
+        "", "yesterday", "2023", "20231114", "2023-02-30", "2023-11-14T25:00", "2023-11-14T22:13:20 Europe/Paris", True,
         1.5,
     ],
     ids=str,
-)
+)  # fmt: skip
 def test_timestamp_ms_refuses_what_is_no_time(value: Any) -> None:
     with pytest.raises(RequestError, match=r"^Invalid timestamp: got "):
         timestamp_ms(value)
