@@ -115,7 +115,6 @@ def test_misspelt_columns_of_vectors_are_refused(tmp_path, action, all_of_them):
 @pytest.mark.parametrize(
     ("rows", "kind", "reason"),
     [
-        ([PROTOCOL], CheckpointKind.UUID, "no checkpointMetadata action, as its name"),
         pytest.param([VERSION, VERSION], CheckpointKind.UUID, "has 2 checkpointMetadata", id="marked twice"),
         ([{"sidecar": {"path": "a"}}], CheckpointKind.CLASSIC, "has sidecars, but"),
         pytest.param([{"checkpointMetadata": {"version": 4}}], CheckpointKind.UUID, "of version 4", id="wrong version"),
@@ -123,7 +122,6 @@ def test_misspelt_columns_of_vectors_are_refused(tmp_path, action, all_of_them):
         pytest.param([METADATA, METADATA], CheckpointKind.CLASSIC, "2 metaData actions", id="two metaData"),
         pytest.param([add("a b"), add("a%20b")], CheckpointKind.CLASSIC, "the file a b twice", id="file twice"),
         ([add("a"), add("a", deletionVector=vector("x"))], CheckpointKind.CLASSIC, "the file a twice"),
-        ([add("a"), {"remove": {"path": "./a"}}], CheckpointKind.CLASSIC, "as added and as removed"),
     ],
 )
 def test_contradiction_is_refused(tmp_path, rows, kind, reason):
@@ -133,23 +131,11 @@ def test_contradiction_is_refused(tmp_path, rows, kind, reason):
     assert caught.value.file == top.path
 
 
-def _truncated(root: Path) -> Checkpoint:
-    file = write(root, "5.checkpoint.parquet", [PROTOCOL, METADATA])
-    path = Path(file.path)
-    path.write_bytes(path.read_bytes()[:-20])
-    return classic(file)
-
-
 def _half_json(root: Path) -> Checkpoint:
     file = write(root, f"5.{UUID_NAME}.json", [VERSION, PROTOCOL])
     path = Path(file.path)
     path.write_bytes(path.read_bytes()[:-5])
     return Checkpoint(5, CheckpointKind.UUID, (file,))
-
-
-def _no_sidecar(root: Path) -> Checkpoint:
-    rows = [VERSION, {"sidecar": {"path": "none.parquet", "sizeInBytes": 1}}]
-    return Checkpoint(5, CheckpointKind.UUID, (write(root, f"5.{UUID_NAME}.json", rows),))
 
 
 def _short_sidecar(root: Path) -> Checkpoint:
@@ -175,9 +161,7 @@ def _size_is_text(root: Path) -> Checkpoint:
 @pytest.mark.parametrize(
     ("make", "error", "reason"),
     [
-        (_truncated, CorruptFileError, "Cannot read the checkpoint"),
         (_half_json, CorruptFileError, "line 2 is not JSON"),
-        (_no_sidecar, MissingFileError, "does not exist"),
         (_short_sidecar, CorruptFileError, "is cut short"),
         (_no_path, CorruptFileError, "column add has no path"),
         (_no_size, CorruptFileError, "has no size"),

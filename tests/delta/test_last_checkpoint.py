@@ -49,11 +49,8 @@ SEALED = sealed(GOOD.decode(), '"parts"=2,"size"=3,"version"=10')
     [
         pytest.param(GOOD, 10, id="no checksum"),
         pytest.param(SEALED, 10, id="right checksum"),
-        pytest.param(SEALED.replace(b":10,", b":11,"), None, id="wrong checksum"),
         pytest.param(GOOD.replace(b"}", b',"checksum":5}'), None, id="checksum of another type"),
-        pytest.param(b"", None, id="empty"),
         pytest.param(b"\xff\xfe", None, id="not UTF-8"),
-        pytest.param(GOOD[:-4], None, id="half"),
         pytest.param(b"[10]", None, id="list"),
         pytest.param(b"10", None, id="number"),
         pytest.param(b"{}", None, id="no version"),

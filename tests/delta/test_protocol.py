@@ -75,7 +75,6 @@ def test_what_only_writers_must_know_never_stops_a_read(name, reader):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        pytest.param(protocol(3), "no list of readerFeatures", id="3-without-list"),
         pytest.param(protocol(1, []), "a list of readerFeatures with minReaderVersion 1", id="1-with-list"),
         pytest.param(protocol(2, ["columnMapping"]), "minReaderVersion 2", id="2-with-list"),
         pytest.param(protocol(0), "got minReaderVersion 0", id="0"),

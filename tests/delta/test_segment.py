@@ -54,15 +54,12 @@ PARTIAL = (
 @pytest.mark.parametrize(
     ("listing", "version", "latest", "error"),
     [
-        (log([0, 2]), None, 2, HOLE.format("1", "0")),
         (log([0, 1, 4, 5, 8, 9], classic=[1, 5]), None, 9, HOLE.format("6 to 7", "0 to 1, 5")),
         (log([0, 1, 9]), 5, 5, HOLE.format("2 to 5", "0 to 1")),
         (log([0, 1], compactions=[(1, 3)]), None, 3, HOLE.format("2 to 3", "0 to 1")),
         (log([0, 10**19]), None, 10**19, HOLE.format(f"1 to {10**19 - 1}", "0")),
-        (log([3, 4]), None, 4, CUT.format("the oldest commit is 3")),
         (log([3, 4], parts=[(3, 1, 2)]), 3, 3, CUT.format("the oldest commit is 3")),
         (log([], compactions=[(0, 3)]), None, 3, CUT.format("there are no commits")),
-        (log([], classic=[7]), None, 7, PARTIAL.format(7)),
         (log([0, 1, 2, 4], classic=[3]), None, 4, PARTIAL.format(3)),
     ],
 )
@@ -97,8 +94,6 @@ LAGGING = log(range(21), classic=[10, 20])
 @pytest.mark.parametrize(
     ("listing", "version", "hint", "warning"),
     [
-        pytest.param(LAGGING, None, 20, None, id="right"),
-        pytest.param(LAGGING, None, 10, None, id="L8 stale"),
         pytest.param(LAGGING, None, 5, None, id="L8 stale and cleaned up"),
         pytest.param(LAGGING, 12, 20, None, id="L8 newer than the version"),
         pytest.param(LAGGING, 12, 99, None, id="L8 newer than the log, in time travel"),

@@ -73,14 +73,8 @@ def index(*deletes, version=3, live=(DATA, OTHER), mismatched="refuse"):
 @pytest.mark.parametrize(
     ("deletes", "version", "error", "rule", "cause"),
     [
-        pytest.param([position(5)], 1, InvalidTableError, "4.16", "UnexpectedDeletes", id="deletes in v1"),
-        pytest.param([vector(5)], 2, CorruptDeleteError, "4.17", "CorruptDeletionVector", id="vector in v2"),
-        ([vector(5, target=None)], 3, CorruptDeleteError, "4.17", "CorruptDeletionVector"),
-        ([vector(5, content_offset=None)], 3, CorruptDeleteError, "4.17", "CorruptDeletionVector"),
         ([vector(5, content_size=None)], 3, CorruptDeleteError, "4.17", "CorruptDeletionVector"),
-        ([vector(5), vector(6, path="w.puffin")], 3, CorruptDeleteError, "4.21", "MultipleDVs"),
         pytest.param([vector(5), vector(5)], 3, CorruptDeleteError, "4.21", "MultipleDVs", id="one vector twice"),
-        pytest.param([equality(5, ids=())], 2, CorruptDeleteError, "4.23", "CorruptManifest", id="empty equality ids"),
         pytest.param([equality(5, ids=None)], 2, CorruptDeleteError, "4.23", "CorruptManifest", id="no equality ids"),
         ([equality(5, file_format="puffin")], 3, UnsupportedError, "2.20", "UnsupportedFormat"),
         pytest.param([equality(5, 9)], 2, InvalidTableError, "2.22", "MissingSpec", id="unknown spec"),

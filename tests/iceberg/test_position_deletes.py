@@ -95,7 +95,6 @@ def columns(paths, positions):
 @pytest.mark.parametrize(
     ("content", "error", "message"),
     [
-        (parquet(rows((A, -1))), CorruptDeleteError, f"{ODD}position -1, expected 0 or more"),
         (parquet(rows((A, None))), CorruptDeleteError, f"{ODD}1 rows without pos"),
         (parquet(rows((None, 1), (A, 2))), CorruptDeleteError, f"{ODD}1 rows without file_path"),
         (parquet(rows((C, -5), (A, 1))), CorruptDeleteError, f"{ODD}position -5"),  # of another file
