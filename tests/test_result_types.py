@@ -303,6 +303,11 @@ def test_variants_in_other_types():
         assert harness.sql(text).fetchall() == [(['{"a":1}', None],)]
 
 
+def test_harness_own_connection_gets_the_types_of_the_page():
+    rows = pa.table(harness.sql("SELECT true AS b, [false] AS l, gen_random_uuid() AS u, '1'::JSON AS j"))
+    assert [str(type_) for type_ in rows.schema.types] == ["bool", "list<l: bool>", "string", "string"]
+
+
 def test_relations_of_tables_have_booleans(tmp_path):
     t = IcebergTable.create(tmp_path / "t", {"b": "boolean", "l": "list<boolean>"})
     t.append(t.write_data([{"b": True, "l": [False]}]))
