@@ -49,6 +49,12 @@ _WINDOW = "OVER (PARTITION BY b1 ORDER BY row)"
 
 # By the first name in the code, or by all names of what has an entry here alone. Refused functions have no calls.
 
+
+def _of(kinds: tuple[str, ...], *names: str) -> dict[str | tuple[str, ...], tuple[str, ...]]:
+    """Functions of one value, with a call for each kind of it."""
+    return {name: tuple(f"{name}({{{kind}}})" for kind in kinds) for name in names}
+
+
 _DRAWS: dict[FunctionKind, dict[str | tuple[str, ...], tuple[str, ...]]] = {
     FunctionKind.GENERAL: {
         "coalesce": ("coalesce({text}, {text})", "ifnull({double}, {double})", "coalesce({long}, {int}, 0)"),
@@ -116,14 +122,10 @@ _DRAWS: dict[FunctionKind, dict[str | tuple[str, ...], tuple[str, ...]]] = {
     FunctionKind.TEXT: {
         "length": ("length({text})", "len({ints})", "len(list_distinct({texts}))"),
         "contains": ("contains({text}, {text})", "contains({ints}, 2)"),
-        "strlen": ("strlen({text})",),
-        "bit_length": ("bit_length({text})",),
+        **_of(("text",), "strlen", "bit_length"),
         "octet_length": ("octet_length({blob})",),
-        "upper": ("upper({cased})",),
-        "lower": ("lower({cased})",),
-        "trim": ("trim({text})", "trim({text}, {text})"),
-        "ltrim": ("ltrim({text})", "ltrim({text}, {text})"),
-        "rtrim": ("rtrim({text})", "rtrim({text}, {text})"),
+        **_of(("cased",), "upper", "lower"),
+        **_of(("text", "text}, {text"), "trim", "ltrim", "rtrim"),
         "substring": ("substring({text}, 2, 2)", "substring({text}, 1)", "substring({text}, 0, 2)"),
         "left": ("left({text}, {place})", "left({text}, 2)"),
         "right": ("right({text}, {place})", "right({text}, 2)"),
@@ -144,8 +146,7 @@ _DRAWS: dict[FunctionKind, dict[str | tuple[str, ...], tuple[str, ...]]] = {
         "unicode": ("unicode({text})", "ord({text})"),
         "chr": ("chr({point})",),
         "md5": ("md5({text})", "md5({blob})"),
-        "sha1": ("sha1({text})",),
-        "sha256": ("sha256({text})",),
+        **_of(("text",), "sha1", "sha256"),
         "hex": ("hex({text})", "hex({blob})", "hex({long})", "hex({int})"),
         "base64": ("base64({blob})",),
         "encode": ("encode({text})",),
@@ -169,28 +170,14 @@ _DRAWS: dict[FunctionKind, dict[str | tuple[str, ...], tuple[str, ...]]] = {
     FunctionKind.NUMBERS: {
         "abs": ("abs({double})", "abs({decimal})", "abs({small})"),
         "sign": ("sign({double})", "sign({decimal})", "sign({int})"),
-        "floor": ("floor({double})", "floor({decimal})", "floor({float})", "floor({int})"),
-        "ceil": ("ceil({double})", "ceil({decimal})", "ceil({float})", "ceil({int})"),
-        "trunc": ("trunc({double})", "trunc({decimal})", "trunc({float})", "trunc({int})"),
+        **_of(("double", "decimal", "float", "int"), "floor", "ceil", "trunc"),
         "round": ("round({decimal}, 1)", "round({double})", "round({double}, 2)", "round({seconds}, -2)"),
         "mod": ("({int} % 7)", "mod({double}, {double})", "({decimal} % 3)"),
         "sqrt": ("sqrt({double})",),
         "pow": ("pow({double}, {place})",),
-        "exp": ("exp({double})",),
-        "ln": ("ln({double})",),
-        "log10": ("log10({double})",),
-        "log2": ("log2({double})",),
-        "sin": ("sin({angle})",),
-        "cos": ("cos({angle})",),
-        "tan": ("tan({angle})",),
-        "asin": ("asin({angle})",),
-        "acos": ("acos({angle})",),
-        "atan": ("atan({angle})",),
-        "sinh": ("sinh({angle})",),
-        "cosh": ("cosh({angle})",),
-        "tanh": ("tanh({angle})",),
-        "radians": ("radians({double})",),
-        "degrees": ("degrees({double})",),
+        **_of(("double",), "exp", "ln", "log10", "log2"),
+        **_of(("angle",), "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh"),
+        **_of(("double",), "radians", "degrees"),
         "pi": ("pi()",),
         "&": ("({int} & {int})",),
         "|": ("({long} | {int})",),
@@ -198,30 +185,15 @@ _DRAWS: dict[FunctionKind, dict[str | tuple[str, ...], tuple[str, ...]]] = {
         "~": ("(~{int})",),
         "<<": ("({int} >> 3)", "({count} << 4)"),
         "bit_count": ("bit_count({int})",),
-        "isinf": ("isinf({double})",),
-        "isfinite": ("isfinite({double})",),
+        **_of(("double",), "isinf", "isfinite"),
         **dict.fromkeys(("factorial", "cbrt", "random"), ()),
     },
     FunctionKind.TIMES: {
-        "year": ("year({date})", "year({timestamp})", "year({instant})"),
-        "quarter": ("quarter({date})", "quarter({timestamp})", "quarter({instant})"),
-        "month": ("month({date})", "month({timestamp})", "month({instant})"),
-        "day": ("day({date})", "day({timestamp})", "day({instant})"),
-        "dayofweek": ("dayofweek({date})", "dayofweek({timestamp})", "dayofweek({instant})"),
-        "isodow": ("isodow({date})", "isodow({timestamp})", "isodow({instant})"),
-        "dayofyear": ("dayofyear({date})", "dayofyear({timestamp})", "dayofyear({instant})"),
-        "week": ("week({date})", "week({timestamp})", "week({instant})"),
-        "isoyear": ("isoyear({date})", "isoyear({timestamp})", "isoyear({instant})"),
-        "yearweek": ("yearweek({date})", "yearweek({timestamp})", "yearweek({instant})"),
-        "decade": ("decade({date})", "decade({timestamp})", "decade({instant})"),
-        "century": ("century({date})", "century({timestamp})", "century({instant})"),
-        "millennium": ("millennium({date})", "millennium({timestamp})", "millennium({instant})"),
-        "era": ("era({date})", "era({timestamp})", "era({instant})"),
-        "hour": ("hour({date})", "hour({timestamp})", "hour({instant})"),
-        "minute": ("minute({date})", "minute({timestamp})", "minute({instant})"),
-        "second": ("second({date})", "second({timestamp})", "second({instant})"),
-        "millisecond": ("millisecond({date})", "millisecond({timestamp})", "millisecond({instant})"),
-        "microsecond": ("microsecond({date})", "microsecond({timestamp})", "microsecond({instant})"),
+        **_of(
+            ("date", "timestamp", "instant"),
+            *("year", "quarter", "month", "day", "dayofweek", "isodow", "dayofyear", "week", "isoyear", "yearweek"),
+            *("decade", "century", "millennium", "era", "hour", "minute", "second", "millisecond", "microsecond"),
+        ),
         "epoch": ("epoch({date})", "epoch({timestamp})"),
         "date_part": (
             "date_part('year', {date})",
@@ -247,12 +219,10 @@ _DRAWS: dict[FunctionKind, dict[str | tuple[str, ...], tuple[str, ...]]] = {
         ),
         "date_sub": ("date_sub('hour', {timestamp}, {timestamp})", "date_sub('day', {date}, {timestamp})"),
         "date_add": ("date_add({near}, INTERVAL 1 MONTH)",),
-        "to_years": ("({near} + to_years({count}))",),
-        "to_months": ("({near} + to_months({count}))",),
-        "to_weeks": ("({near} + to_weeks({count}))",),
-        "to_days": ("({near} + to_days({count}))",),
-        "to_hours": ("({near} + to_hours({count}))",),
-        "to_minutes": ("({near} + to_minutes({count}))",),
+        **{
+            f"to_{unit}": (f"({{near}} + to_{unit}({{count}}))",)
+            for unit in ("years", "months", "weeks", "days", "hours", "minutes")
+        },
         "epoch_ms": ("epoch_ms({date})", "epoch_ms(date_trunc('second', {timestamp}))"),
         "epoch_us": ("epoch_us({timestamp})",),
         "epoch_ns": ("epoch_ns({near})",),
