@@ -1,6 +1,6 @@
 """Tables that the reference implementations wrote, and moved since: harness reads the rows that their writers read.
 
-They and their reads are in fixtures/reference, made by tests/reference/make_iceberg_tables.py and make_delta_tables.py.
+They and their reads are in fixtures/reference, made by tests/reference/make_tables.py.
 """
 
 from __future__ import annotations
@@ -65,6 +65,6 @@ def test_what_the_writer_reads_harness_reads_on_spark(name: str, spark: Any) -> 
 def test_who_wrote_is_recorded() -> None:
     for format in ("iceberg", "delta"):
         writer = json.loads((PLACE / format / "versions.json").read_text(encoding="utf-8"))
-        assert Path(writer["script"]).name == f"make_{format}_tables.py"
+        assert Path(writer["script"]).name == "make_tables.py"
         assert writer["packages"]
         assert writer["pyspark"]
