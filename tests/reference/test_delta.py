@@ -36,6 +36,7 @@ SLICES = (
 )
 
 
+@pytest.mark.filterwarnings("ignore:.*Files outside of the table are read")
 @pytest.mark.parametrize("name", params(HISTORIES, BEFORE_A_MERGE))
 def test_delta_writes_and_harness_reads(name: str, delta_spark: Any, warehouse: Path, counted: Counter[str]) -> None:
     location = warehouse / "they_write_delta" / name

@@ -26,9 +26,9 @@ from harness.testing.scenarios.model import Scenario
 pytestmark = pytest.mark.reference
 BEFORE_A_MERGE = (
     *("merge-on-read-v2", "merge-on-read-v3", "partitioned-deletes", "upgrade-lineage", "equality-deletes-v2"),
-    *("nested-columns", "partition-evolution-v2", "types", "avro-files-v3"),
+    *("nested-columns", "partition-evolution-v2", "types", "avro-files-v3", "variants"),
 )
-"""One of each kind: deletes of either form, row ids, evolved schemas and partitions, values, a format of files."""
+"""One of each kind: both forms of deletes, row ids, evolved schemas and partitions, values, file formats, variants."""
 LACKING = re.compile(r"\b(time|timestamp_ns|timestamptz_ns|geometry|unknown)\b")
 """Types that Iceberg has not in Spark."""
 SCENARIOS = find("iceberg/*")
@@ -41,6 +41,7 @@ SLICES = (
 )
 
 
+@pytest.mark.filterwarnings("ignore:.*Files outside of the table are read")
 @pytest.mark.parametrize("name", params(HISTORIES, BEFORE_A_MERGE))
 def test_iceberg_writes_and_harness_reads(
     name: str, iceberg_spark: Any, warehouse: Path, counted: Counter[str]
