@@ -17,7 +17,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Context, Decimal
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
 
@@ -37,35 +37,76 @@ from harness.metadata.model.schema import (
 )
 from harness.testing.scenarios.building import expected_table
 from harness.testing.scenarios.model import Selector, TableFormat
-from harness.testing.scenarios.values import scenario_value, stored_struct
+from harness.testing.scenarios.values import scenario_value, stored_struct, stored_value
 
 Columns: TypeAlias = tuple[Field, ...]
+TableKind: TypeAlias = Literal["iceberg-1", "iceberg-2", "iceberg-3", "delta"]
+"""A format, and for Iceberg its version."""
 DeleteKind: TypeAlias = Literal["position deletes", "vectors", "equality deletes"]
 Row: TypeAlias = dict[int, Any]
 _DAY_US = 86_400_000_000
 _WIDE = Context(prec=60)
 
 
-class TableModel(Protocol):
-    """The operations of both formats' models; `columns` are those of now."""
+class TableModel:
+    """A table of a format. kind: of table, as it is drawn. columns: those of now."""
 
     format: TableFormat
+    kind: TableKind
     columns: Columns
+
+    def __init__(self) -> None:
+        self.numbering = Numbering()
 
     def apply(self, operation: Mapping[str, Any]) -> None:
         """Do one operation of a scenario's history. Raises RequestError: the model does not know it."""
+        raise AssertionError("of the format")
 
     def points(self) -> list[Selector]:
         """The points of the history that can be read, oldest first, the current one last."""
+        raise AssertionError("of the format")
 
     def columns_at(self, at: Selector) -> Columns:
         """The columns that a read at that point shows."""
+        raise AssertionError("of the format")
 
     def rows(self, at: Selector) -> list[Row]:
         """The rows of a read at that point, in these columns."""
+        raise AssertionError("of the format")
 
     def hiding(self, at: Selector) -> frozenset[DeleteKind]:
         """The kinds of delete that hide a row there."""
+        raise AssertionError("of the format")
+
+    def spelt(self, text: str) -> tuple[Type, bool]:
+        """The type that a scenario spells so, and whether it is required."""
+        raise AssertionError("of the format")
+
+    def column(self, name: str, text: str, default: Any = None) -> Field:
+        """A new column, its type as a scenario spells it."""
+        type_, required = self.spelt(text)
+        new = self.numbering.named(name, type_, required=required)
+        return replace(new, initial_default=stored_value(new.type, default))
+
+    def changed(self, name: str, value: Any) -> Columns:
+        """The columns after an operation on them."""
+        match name:
+            case "add-column":
+                new = self.column(value["name"], value["type"], value.get("initial-default"))
+                parent = value.get("parent")
+                return (*self.columns, new) if parent is None else edited(self.columns, parent, grown(new))
+            case "drop-column":
+                return edited(self.columns, value, dropped)
+            case "rename-column":
+                return edited(self.columns, value["path"], replaced(name=value["to"]))
+            case "move-column":
+                return edited(self.columns, value["path"], moved(value["to"]))
+            case "widen-column":
+                return edited(self.columns, value["path"], replaced(type=self.spelt(value["type"])[0]))
+            case "make-optional":
+                return edited(self.columns, value, replaced(required=False))
+            case _:
+                raise RequestError(f"The model does not know the operation {name!r}")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -195,36 +236,28 @@ Change: TypeAlias = Callable[[Columns, int], Columns]
 """A level of columns after an operation, given the place of the column meant."""
 
 
-def edited(columns: Columns, path: Sequence[str], change: Change) -> Columns:
+def edited(columns: Columns, path: str, change: Change) -> Columns:
     """The columns with the level changed that the path leads to.
 
     Raises:
         RequestError: there is no such column.
     """
-    place = next((i for i, f in enumerate(columns) if f.name == path[0]), None)
+    name, _, rest = path.partition(".")
+    place = next((i for i, f in enumerate(columns) if f.name == name), None)
     if place is None:
-        raise RequestError(f"The model has no column {path[0]!r}: there are {', '.join(f.name for f in columns)}")
-    if len(path) == 1:
+        raise RequestError(f"The model has no column {name!r}: there are {', '.join(f.name for f in columns)}")
+    if not rest:
         return change(columns, place)
     outer = columns[place]
-    inner = edited(children(outer.type), path[1:], change)
+    inner = edited(children(outer.type), rest, change)
     return (*columns[:place], replace(outer, type=with_children(outer.type, inner)), *columns[place + 1 :])
 
 
-def column_at(columns: Columns, path: Sequence[str]) -> Field:
-    """The column that a path leads to.
-
-    Raises:
-        RequestError: there is none.
-    """
-    found: list[Field] = []
-
-    def take(level: Columns, place: int) -> Columns:
-        found.append(level[place])
-        return level
-
-    edited(columns, path, take)
-    return found[0]
+def column_at(columns: Columns, path: str) -> Field:
+    """The column that a path leads to; KeyError: there is none."""
+    name, _, rest = path.partition(".")
+    found = {f.name: f for f in columns}[name]
+    return column_at(children(found.type), rest) if rest else found
 
 
 def replaced(**attributes: Any) -> Change:

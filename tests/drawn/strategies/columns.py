@@ -1,18 +1,90 @@
-"""Names, paths and types for changes of a table's columns, and labels for what histories make."""
+"""Changes of a table's columns, drawn, with names, paths and types for them; and labels for what histories make."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import math
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from hypothesis import strategies as st
 
 from drawn.models.model import Columns, column_at
-from drawn.strategies.types import NAMES, TableKind, column_types, types, widenings
-from harness.metadata.model.schema import Field, ListType, MapType, StructType, Type, children
+from drawn.strategies.types import NAMES, Draw, TableKind, column_types, type_text, types, widenings
+from drawn.strategies.values import values
+from harness.metadata.model.schema import (
+    Field,
+    GeometryType,
+    ListType,
+    MapType,
+    StructType,
+    Type,
+    UnknownType,
+    children,
+)
 
 Operation: TypeAlias = dict[str, Any]
 """One operation of a scenario's history."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One kind of operation. possible: whether the table, as its model says it is now, allows it."""
+
+    possible: Callable[[Any], bool]
+    draw: Callable[[Draw, Any], Operation]
+
+
+def column_operations(
+    droppable: Callable[[Any], list[str]], may_name: Callable[[Any], bool] = lambda model: True
+) -> dict[str, Kind]:
+    """The operations on columns by name. droppable: paths that may go. may_name: whether names may change or go."""
+    return {
+        "add-column": Kind(lambda model: bool(free_names(model.columns, None)), _add),
+        "drop-column": Kind(
+            lambda model: may_name(model) and bool(droppable(model)),
+            lambda draw, model: {"drop-column": draw(st.sampled_from(droppable(model)))},
+        ),
+        "rename-column": Kind(lambda model: may_name(model) and bool(free_names(model.columns, None)), _rename),
+        "move-column": Kind(lambda model: len(model.columns) > 1, _move),
+        "widen-column": Kind(lambda model: bool(widenable(model.kind, model.columns)), _widen),
+    }
+
+
+def _add(draw: Draw, model: Any) -> Operation:
+    """A column, or a field of a struct; of Iceberg 3 perhaps with a default for the rows that are there."""
+    structs = [p for p, f in paths(model.columns) if isinstance(f.type, StructType)]
+    parent = draw(st.sampled_from([None, *structs]))
+    type_ = draw(added_type(model.kind, inner=parent is not None))
+    new = {"name": draw(st.sampled_from(free_names(model.columns, parent))), "type": type_text(model.kind, type_)}
+    if parent is not None:
+        new["parent"] = parent
+    if model.kind == "iceberg-3" and not children(type_) and not isinstance(type_, UnknownType | GeometryType):
+        default = draw(st.one_of(st.none(), values(type_).filter(_is_json)))
+        new |= {} if default is None else {"initial-default": default}
+    return {"add-column": new}
+
+
+def _is_json(value: Any) -> bool:
+    """Whether metadata can hold the value as a default: JSON has no number for NaN and infinity."""
+    return not isinstance(value, float) or math.isfinite(value)
+
+
+def _rename(draw: Draw, model: Any) -> Operation:
+    path = draw(st.sampled_from([p for p, _ in paths(model.columns, named=True)]))
+    parent = path.rpartition(".")[0] or None
+    return {"rename-column": {"path": path, "to": draw(st.sampled_from(free_names(model.columns, parent)))}}
+
+
+def _move(draw: Draw, model: Any) -> Operation:
+    names = [f.name for f in model.columns]
+    return {"move-column": {"path": draw(st.sampled_from(names)), "to": draw(st.integers(0, len(names) - 1))}}
+
+
+def _widen(draw: Draw, model: Any) -> Operation:
+    """A column, or a field at any level but in keys of maps, with a wider type."""
+    path, type_ = draw(st.sampled_from(widenable(model.kind, model.columns)))
+    return {"widen-column": {"path": path, "type": type_text(model.kind, type_)}}
 
 
 def fresh(taken: Collection[str], prefix: str) -> str:
@@ -50,7 +122,7 @@ def paths(columns: Columns, *, named: bool = False) -> list[tuple[str, Field]]:
 
 def free_names(columns: Columns, parent: str | None) -> list[str]:
     """Names for a new column, or for a new field of the struct at a path, that no other has in any case."""
-    level = columns if parent is None else children(column_at(columns, parent.split(".")).type)
+    level = columns if parent is None else children(column_at(columns, parent).type)
     used = {f.name.lower() for f in level}
     return [name for name in NAMES if name.lower() not in used]
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache
-from typing import Any, TypeAlias
+from typing import Any
 
 from hypothesis import strategies as st
 
 from drawn.predicates import OPERATORS, Compare, In, IsNull, Join, Not, Predicate
+from drawn.strategies.types import Draw
 from drawn.strategies.values import pool
 from harness.metadata.model.schema import (
     BooleanType,
@@ -23,7 +24,6 @@ from harness.metadata.model.schema import (
 )
 from harness.testing.scenarios.values import stored_value
 
-Draw: TypeAlias = Callable[[st.SearchStrategy[Any]], Any]
 _YEARS = range(-62_135_596_800_000_000, 253_402_300_800_000_000)
 
 

@@ -6,12 +6,13 @@ ones, so that neither order nor ties decide. Failing expressions, such as a divi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 from hypothesis import strategies as st
 
-Draw: TypeAlias = Callable[[st.SearchStrategy[Any]], Any]
+from drawn.strategies.types import Draw
+
 Column: TypeAlias = tuple[str, str]
 """How a column is written, and its type."""
 

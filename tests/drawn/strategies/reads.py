@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Sequence
+from typing import Any
 
 from hypothesis import strategies as st
 
@@ -11,6 +11,7 @@ from drawn.models.model import TableModel
 from drawn.predicates import literals
 from drawn.reads import Bound, First, Groups, Measure, Order, Pairs, Read, Shape
 from drawn.strategies.predicates import predicates
+from drawn.strategies.types import Draw
 from harness.metadata.model.schema import (
     BooleanType,
     DateType,
@@ -26,8 +27,6 @@ from harness.metadata.model.schema import (
     walk,
 )
 from harness.testing.scenarios.model import Selector
-
-Draw: TypeAlias = Callable[[st.SearchStrategy[Any]], Any]
 
 
 @st.composite

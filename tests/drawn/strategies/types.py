@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal, TypeAlias
+from collections.abc import Callable
+from typing import Any, Final, TypeAlias
 
 from hypothesis import strategies as st
 
+from drawn.models.model import TableKind
 from harness.metadata.model.schema import (
     BinaryType,
     BooleanType,
@@ -27,8 +29,7 @@ from harness.metadata.model.schema import (
     UuidType,
 )
 
-TableKind: TypeAlias = Literal["iceberg-1", "iceberg-2", "iceberg-3", "delta"]
-"""A format, and for Iceberg its version."""
+Draw: TypeAlias = Callable[[st.SearchStrategy[Any]], Any]
 
 _SHARED: Final[tuple[Type, ...]] = (
     IntegerType(64),
