@@ -22,24 +22,12 @@ from typing import Any, Literal, TypeAlias
 import pyarrow as pa
 
 from harness.errors import RequestError
-from harness.metadata.model.schema import (
-    DateType,
-    DecimalType,
-    Field,
-    FloatType,
-    IntegerType,
-    ListType,
-    MapType,
-    StructType,
-    TimestampType,
-    Type,
-    children,
-)
+from harness.metadata.model import schema as dt
 from harness.testing.scenarios.building import expected_table
 from harness.testing.scenarios.model import Selector, TableFormat
 from harness.testing.scenarios.values import scenario_value, stored_struct, stored_value
 
-Columns: TypeAlias = tuple[Field, ...]
+Columns: TypeAlias = tuple[dt.Field, ...]
 TableKind: TypeAlias = Literal["iceberg-1", "iceberg-2", "iceberg-3", "delta"]
 """A format, and for Iceberg its version."""
 DeleteKind: TypeAlias = Literal["position deletes", "vectors", "equality deletes"]
@@ -78,11 +66,11 @@ class TableModel:
         """The kinds of delete that hide a row there."""
         raise AssertionError("of the format")
 
-    def spelt(self, text: str) -> tuple[Type, bool]:
+    def spelt(self, text: str) -> tuple[dt.Type, bool]:
         """The type that a scenario spells so, and whether it is required."""
         raise AssertionError("of the format")
 
-    def column(self, name: str, text: str, default: Any = None) -> Field:
+    def column(self, name: str, text: str, default: Any = None) -> dt.Field:
         """A new column, its type as a scenario spells it."""
         type_, required = self.spelt(text)
         new = self.numbering.named(name, type_, required=required)
@@ -158,25 +146,25 @@ def shown(columns: Columns, old: Columns, row: Row) -> Row:
     }
 
 
-def converted(old: Type, new: Type, value: Any) -> Any:
+def converted(old: dt.Type, new: dt.Type, value: Any) -> Any:
     """A value of a column's type of then, in its type of now."""
     if value is None:
         return None
     match old, new:
-        case StructType(before), StructType(after):
+        case dt.StructType(before), dt.StructType(after):
             return shown(after, before, value)
-        case ListType(before), ListType(after):
+        case dt.ListType(before), dt.ListType(after):
             return [converted(before.type, after.type, v) for v in value]
-        case MapType(), MapType():
+        case dt.MapType(), dt.MapType():
             return [
                 (converted(old.key.type, new.key.type, k), converted(old.value.type, new.value.type, v))
                 for k, v in value
             ]
-        case IntegerType(), FloatType():
+        case dt.IntegerType(), dt.FloatType():
             return float(value)
-        case ((IntegerType() | DecimalType()), DecimalType(scale=scale)):
+        case ((dt.IntegerType() | dt.DecimalType()), dt.DecimalType(scale=scale)):
             return Decimal(value).quantize(Decimal(1).scaleb(-scale), context=_WIDE)
-        case DateType(), TimestampType():
+        case dt.DateType(), dt.TimestampType():
             return value * _DAY_US
         case _:
             return value
@@ -187,7 +175,7 @@ def leaf(columns: Columns, row: Row, field_id: int) -> Any:
     for f in columns:
         if f.id == field_id:
             return row.get(f.id)
-        if isinstance(f.type, StructType) and field_id in identities(f.type.fields):
+        if isinstance(f.type, dt.StructType) and field_id in identities(f.type.fields):
             inner = row.get(f.id)
             return None if inner is None else leaf(f.type.fields, inner, field_id)
     raise KeyError(field_id)
@@ -209,25 +197,25 @@ class Numbering:
     def __init__(self) -> None:
         self.last = 0
 
-    def named(self, name: str, type_: Type, *, required: bool = False, default: Any = None) -> Field:
+    def named(self, name: str, type_: dt.Type, *, required: bool = False, default: Any = None) -> dt.Field:
         """A new column, at every level."""
         self.last += 1
         number = self.last
-        return Field(id=number, name=name, type=self._typed(type_), required=required, initial_default=default)
+        return dt.Field(id=number, name=name, type=self._typed(type_), required=required, initial_default=default)
 
-    def _typed(self, type_: Type) -> Type:
-        return with_children(type_, tuple(self.named(f.name, f.type, required=f.required) for f in children(type_)))
+    def _typed(self, type_: dt.Type) -> dt.Type:
+        return with_children(type_, tuple(self.named(f.name, f.type, required=f.required) for f in dt.children(type_)))
 
 
-def with_children(type_: Type, fields: Columns) -> Type:
+def with_children(type_: dt.Type, fields: Columns) -> dt.Type:
     """A nested type with other fields; a primitive one as it is."""
     match type_:
-        case StructType():
-            return StructType(fields)
-        case ListType():
-            return ListType(*fields)
-        case MapType():
-            return MapType(*fields)
+        case dt.StructType():
+            return dt.StructType(fields)
+        case dt.ListType():
+            return dt.ListType(*fields)
+        case dt.MapType():
+            return dt.MapType(*fields)
         case _:
             return type_
 
@@ -249,15 +237,15 @@ def edited(columns: Columns, path: str, change: Change) -> Columns:
     if not rest:
         return change(columns, place)
     outer = columns[place]
-    inner = edited(children(outer.type), rest, change)
+    inner = edited(dt.children(outer.type), rest, change)
     return (*columns[:place], replace(outer, type=with_children(outer.type, inner)), *columns[place + 1 :])
 
 
-def column_at(columns: Columns, path: str) -> Field:
+def column_at(columns: Columns, path: str) -> dt.Field:
     """The column that a path leads to; KeyError: there is none."""
     name, _, rest = path.partition(".")
     found = {f.name: f for f in columns}[name]
-    return column_at(children(found.type), rest) if rest else found
+    return column_at(dt.children(found.type), rest) if rest else found
 
 
 def replaced(**attributes: Any) -> Change:
@@ -280,19 +268,19 @@ def moved(to: int) -> Change:
     return move
 
 
-def grown(new: Field) -> Change:
+def grown(new: dt.Field) -> Change:
     """The struct with one more field at its end."""
 
     def grow(level: Columns, place: int) -> Columns:
         struct = level[place]
-        return replaced(type=StructType((*children(struct.type), new)))(level, place)
+        return replaced(type=dt.StructType((*dt.children(struct.type), new)))(level, place)
 
     return grow
 
 
-def identities(columns: Columns) -> dict[int, Field]:
+def identities(columns: Columns) -> dict[int, dt.Field]:
     """The columns by identity, at every level."""
-    found: dict[int, Field] = {}
+    found: dict[int, dt.Field] = {}
     for f in columns:
-        found |= {f.id: f, **identities(children(f.type))}
+        found |= {f.id: f, **identities(dt.children(f.type))}
     return found

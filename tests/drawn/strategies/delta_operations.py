@@ -15,15 +15,7 @@ from drawn.models.delta import EMPTY, DeltaModel, LiveFile
 from drawn.models.model import Columns, identities, scenario_rows, shown, written
 from drawn.strategies.columns import Draw, Kind, Operation, column_operations, fresh, paths
 from drawn.strategies.values import rows
-from harness.metadata.model.schema import (
-    BooleanType,
-    DateType,
-    DecimalType,
-    IntegerType,
-    StringType,
-    TimestampType,
-    UnknownType,
-)
+from harness.metadata.model import schema as dt
 
 File: TypeAlias = dict[str, Any]
 _KINDS: Final[tuple[Any, ...]] = (
@@ -37,7 +29,7 @@ _KINDS: Final[tuple[Any, ...]] = (
 )
 _DAYS: Final = range(-719_162, 2_932_897)
 _MICROS: Final = range(-719_162 * 86_400_000_000, 2_932_897 * 86_400_000_000)
-_PARTITIONED: Final = (IntegerType, StringType, DateType, BooleanType, DecimalType, TimestampType)
+_PARTITIONED: Final = (dt.IntegerType, dt.StringType, dt.DateType, dt.BooleanType, dt.DecimalType, dt.TimestampType)
 
 
 def append(draw: Draw, model: DeltaModel) -> Operation:
@@ -141,7 +133,7 @@ def _grouped(model: DeltaModel, content: Sequence[Any], options: Mapping[str, An
 
 def _with_texts(model: DeltaModel, row: list[Any]) -> list[Any]:
     """The row with null in place of partition values of years that writers have no text for: all but 1 to 9999."""
-    limits = {DateType: _DAYS, TimestampType: _MICROS}
+    limits = {dt.DateType: _DAYS, dt.TimestampType: _MICROS}
     return [
         None if isinstance(v, int) and f.id in model.partitions and v not in limits.get(type(f.type), (v,)) else v
         for f, v in zip(model.columns, row, strict=True)
@@ -178,7 +170,7 @@ def _droppable(model: DeltaModel) -> list[str]:
     """What may go: neither the last of its level nor a partition column, nor the last column that is in files."""
     every = paths(model.columns, named=True)
     levels = [p.rpartition(".")[0] for p, _ in every]
-    stored = [f for f in model.columns if f.id not in model.partitions and not isinstance(f.type, UnknownType)]
+    stored = [f for f in model.columns if f.id not in model.partitions and not isinstance(f.type, dt.UnknownType)]
     kept = {*model.partitions, *([stored[0].id] if len(stored) == 1 else [])}
     return [p for p, f in every if levels.count(p.rpartition(".")[0]) > 1 and not kept & identities((f,)).keys()]
 

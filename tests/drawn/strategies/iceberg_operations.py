@@ -15,23 +15,7 @@ from drawn.models.iceberg import Entry, IcebergModel, Vector
 from drawn.models.model import Columns, ModelFile, identities, scenario_rows, shown, written
 from drawn.strategies.columns import Draw, Kind, Operation, column_operations, fresh, paths
 from drawn.strategies.values import field_values, rows
-from harness.metadata.model.schema import (
-    BooleanType,
-    DateType,
-    DecimalType,
-    Field,
-    FixedType,
-    FloatType,
-    GeometryType,
-    IntegerType,
-    StringType,
-    TimestampType,
-    TimeType,
-    Type,
-    UnknownType,
-    UuidType,
-    children,
-)
+from harness.metadata.model import schema as dt
 from harness.testing.scenarios.values import scenario_value
 
 File: TypeAlias = dict[str, Any]
@@ -158,21 +142,21 @@ def partition_specs(draw: Draw, columns: Columns) -> list[list[str]]:
     return [[f.name, t, f"p{f.id}_{t.replace('[', '').replace(']', '')}"] for f, t in chosen]
 
 
-def _transforms(type_: Type) -> tuple[str, ...]:
+def _transforms(type_: dt.Type) -> tuple[str, ...]:
     match type_:
-        case IntegerType() | StringType():
+        case dt.IntegerType() | dt.StringType():
             return ("identity", "bucket[3]", "truncate[2]", "void")
-        case DecimalType():
+        case dt.DecimalType():
             # The least decimal of every precision is a multiple of 9; other widths would truncate it to one digit more
             # than the type has, which no writer can store.
             return ("identity", "bucket[3]", "truncate[9]")
-        case DateType():
+        case dt.DateType():
             return ("identity", "month", "day", "year", "bucket[3]")
-        case TimestampType():
+        case dt.TimestampType():
             return ("day", "hour", "month", "bucket[3]", "identity")
-        case BooleanType():
+        case dt.BooleanType():
             return ("identity",)
-        case UuidType() | FixedType() | TimeType():
+        case dt.UuidType() | dt.FixedType() | dt.TimeType():
             return ("identity", "bucket[3]")
         case _:
             return ()
@@ -223,7 +207,7 @@ def _equality_deletes(draw: Draw, model: IcebergModel, taken: set[str]) -> File:
     return {"equality-deletes": [f.name for f in keys], "rows": dead, "label": fresh(taken, "d"), **place}
 
 
-def _present(model: IcebergModel, keys: Sequence[Field], scope: Scope | None) -> list[list[Any]]:
+def _present(model: IcebergModel, keys: Sequence[dt.Field], scope: Scope | None) -> list[list[Any]]:
     """The keys of live rows. scope: of their files; None: any."""
     found = [
         [scenario_value(f.type, row.get(f.id)) for f in keys]
@@ -260,10 +244,10 @@ def _data(model: IcebergModel) -> list[Entry]:
     return [e for e in model.current.files.values() if isinstance(e.file, ModelFile)]
 
 
-def _key_columns(columns: Columns) -> list[Field]:
+def _key_columns(columns: Columns) -> list[dt.Field]:
     """Columns that equality deletes may compare: neither nested nor floating."""
-    excluded = (FloatType, GeometryType, UnknownType)
-    return [f for f in columns if not children(f.type) and not isinstance(f.type, excluded)]
+    excluded = (dt.FloatType, dt.GeometryType, dt.UnknownType)
+    return [f for f in columns if not dt.children(f.type) and not isinstance(f.type, excluded)]
 
 
 def _expirable(model: IcebergModel) -> list[str]:
