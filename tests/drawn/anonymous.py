@@ -160,60 +160,38 @@ def _predicate(predicate: Predicate, columns: Mapping[str, dt.Field], visit: Vis
 
 
 def _substitutes(type_: dt.Type, values: Sequence[Any]) -> dict[Any, Any]:
-    """The new value of each distinct value of a column."""
-    match type_:
-        case dt.BooleanType():
-            return {_mark(v): v for v in values}
-        case dt.StringType() | dt.BinaryType() | dt.FixedType() | dt.UuidType():
-            return _ranked(type_, values)
-        case _:
-            return _counted(type_, values)
+    """The new value of each distinct value of a column, by rank; numbers below zero count down from it, others up."""
+    rest = sorted((v for v in values if not _stays(type_, v)), key=lambda v: v.encode() if isinstance(v, str) else v)
+    below = [v for v in reversed(rest) if not isinstance(v, str | bytes) and v < 0]
+    above = [v for v in rest if isinstance(v, str | bytes) or v > 0]
+    unit = (
+        1 if any(isinstance(v, int) for v in values) else None
+    )  # it held integers before it was widened
+    new = {_mark(v): v for v in values}
+    new |= {_mark(v): _numbered(type_, n, unit) for n, v in enumerate(above, 1)}
+    return new | {_mark(v): -_numbered(type_, n, unit) for n, v in enumerate(below, 1)}
 
 
-def _ranked(type_: dt.Type, values: Sequence[Any]) -> dict[Any, Any]:
-    """Texts and bytes, by rank; empty ones stay."""
-    full = sorted((v for v in values if v), key=lambda v: v.encode() if isinstance(v, str) else v)
-    return {_mark(v): v for v in values} | {_mark(v): _text(type_, number) for number, v in enumerate(full, 1)}
-
-
-def _text(type_: dt.Type, number: int) -> Any:
+def _numbered(type_: dt.Type, number: int, unit: int | None) -> Any:
     match type_:
         case dt.StringType():
             return f"v{number:03}"
         case dt.FixedType(length=length):
             return number.to_bytes(length, "big")
-        case dt.UuidType():
-            return number.to_bytes(16, "big")
-        case _:
-            return number.to_bytes(2, "big")
-
-
-def _counted(type_: dt.Type, values: Sequence[Any]) -> dict[Any, Any]:
-    """Numbers and times: those below zero count down from it, those above up; what has no such place stays."""
-    kept = [v for v in values if _stays(type_, v)]
-    rest = [v for v in values if not _stays(type_, v)]
-    above, below = sorted(v for v in rest if v > 0), sorted((v for v in rest if v < 0), reverse=True)
-    unit = _unit(type_, values)
-    counted = {_mark(v): unit * n for n, v in enumerate(above, 1)} | {
-        _mark(v): -unit * n for n, v in enumerate(below, 1)
-    }
-    return {_mark(v): v for v in kept} | counted
-
-
-def _unit(type_: dt.Type, values: Sequence[Any]) -> Any:
-    match type_:
-        case dt.DecimalType() if any(isinstance(v, int) for v in values):
-            return 1  # the column held integers before it was widened, and has room for all of them
+        case dt.UuidType() | dt.BinaryType():
+            return number.to_bytes(16 if isinstance(type_, dt.UuidType) else 2, "big")
         case dt.DecimalType(scale=scale):
-            return Decimal(1).scaleb(-scale)
+            return number * (unit or Decimal(1).scaleb(-scale))
         case dt.FloatType():
-            return 1.0
+            return float(number)
         case _:
-            return 1
+            return number
 
 
 def _stays(type_: dt.Type, value: Any) -> bool:
     match type_:
+        case dt.BooleanType():
+            return True
         case dt.FloatType():
             return not math.isfinite(value) or value == 0
         case dt.IntegerType(bits=bits):
@@ -221,7 +199,7 @@ def _stays(type_: dt.Type, value: Any) -> bool:
         case dt.DecimalType(precision=precision, scale=scale):
             return bool(value == 0 or abs(value) == Decimal((0, (9,) * precision, -scale)))
         case _:
-            return bool(value == 0)
+            return not value
 
 
 def _like(value: Any, substitute: Any) -> Any:
