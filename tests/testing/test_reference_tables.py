@@ -1,6 +1,6 @@
 """Tables that the reference implementations wrote, and moved since: harness reads the rows that their writers read.
 
-They and their reads are in fixtures/reference, made by tests/reference/make_iceberg_tables.py and make_delta_tables.py.
+They and their reads are in fixtures/reference, made by tests/reference/make_tables.py.
 """
 
 from __future__ import annotations
