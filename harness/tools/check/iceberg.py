@@ -88,7 +88,7 @@ class CheckedIceberg:
 
     def __init__(self, table: IcebergTable, snapshots: Sequence[Snapshot]) -> None:
         self.table, self.snapshots, self._source = table, tuple(snapshots), table.source
-        self._slim: dict[str, tuple[ManifestEntry, ...]] = {}
+        self._slim: dict[ManifestFile, tuple[ManifestEntry, ...]] = {}
 
     @property
     def metadata(self) -> TableMetadata:
@@ -143,9 +143,10 @@ class CheckedIceberg:
         return "; ".join(filter(None, (engine, said.get("iceberg-version")))) or None
 
     def things(self) -> Iterator[Thing]:
-        """The things that rules read, in turn: the metadata file, then each manifest once, and each snapshot's files.
+        """The things that rules read, in turn: the metadata file, then each manifest, and each snapshot's files.
 
-        A file that cannot be decoded is its error. A snapshot with such a manifest comes without its files.
+        A manifest comes once for each line that lists say of it. A file that cannot be decoded is its error. A snapshot
+        with such a manifest comes without its files.
         """
         yield Reads.TABLE, self, None
         for snapshot in self.snapshots:
@@ -155,12 +156,12 @@ class CheckedIceberg:
                 yield Reads.ERROR, error, snapshot.id
                 continue
             for line in lines:
-                if line.path not in self._slim:
+                if line not in self._slim:
                     try:
                         yield Reads.MANIFEST, self.opened(line, snapshot.manifest_list), snapshot.id
                     except HarnessError as error:
                         yield Reads.ERROR, error, snapshot.id
-            if all(line.path in self._slim for line in lines):
+            if all(line in self._slim for line in lines):
                 yield Reads.SNAPSHOT, self.files(snapshot, lines), snapshot.id
 
     def opened(self, line: ManifestFile, list_path: str | None) -> Manifest:
@@ -170,7 +171,7 @@ class CheckedIceberg:
         with contained(file=line.path):
             reader = open_manifest(data, line, specs=source.metadata.specs, schemas=self.schemas, limits=limits)
             entries = tuple(reader.entries(ALL, live_only=False))
-        self._slim[line.path] = tuple(_slim(entry) for entry in entries if entry.status is not Status.DELETED)
+        self._slim[line] = tuple(_slim(entry) for entry in entries if entry.status is not Status.DELETED)
         header = reader.container.metadata
         return Manifest(
             self, line, list_path, reader.spec, header, entries, len(data), self.writer(line.added_snapshot_id)
@@ -178,7 +179,7 @@ class CheckedIceberg:
 
     def files(self, snapshot: Snapshot, lines: Sequence[ManifestFile]) -> SnapshotFiles:
         """The live files of a snapshot whose manifests were all opened."""
-        live = tuple(entry for line in lines for entry in self._slim.get(line.path, ()))
+        live = tuple(entry for line in lines for entry in self._slim.get(line, ()))
         return SnapshotFiles(self, snapshot, tuple(lines), live)
 
 

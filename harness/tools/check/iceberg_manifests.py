@@ -2,29 +2,36 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
-from harness.errors import size_text
+from harness.errors import HarnessError, size_text
 from harness.metadata.iceberg.manifests import Content, FieldSummary, ManifestEntry, Status
+from harness.metadata.iceberg.metadata import NO_SNAPSHOT
+from harness.metadata.iceberg.model import parse_header_spec
 from harness.metadata.iceberg.skipping import partition_target, source_columns
 from harness.metadata.iceberg.transforms import UnknownTransform, Void
+from harness.metadata.iceberg.types import parse_schema
 from harness.metadata.iceberg.values import decode_bound
 from harness.metadata.model.schema import (
+    DecimalType,
     Field,
     GeographyType,
     GeometryType,
     ListType,
     MapType,
     OpaqueType,
+    Schema,
     StructType,
     UnknownType,
     VariantType,
 )
 from harness.tools.check.files import row_id_ranges
 from harness.tools.check.iceberg import Manifest, SnapshotFiles
-from harness.tools.check.rules import Found, Reads, Severity, rule
+from harness.tools.check.rules import Found, Place, Reads, Severity, rule
 
 _NO_BOUNDS = (StructType, ListType, MapType, VariantType, GeometryType, GeographyType, UnknownType, OpaqueType)
 _COUNTED = ((Status.ADDED, "added"), (Status.EXISTING, "existing"), (Status.DELETED, "deleted"))
@@ -156,6 +163,48 @@ def header(manifest: Manifest) -> Iterator[Found]:
     missing = [key for key in needed if key not in manifest.header]
     if missing:
         yield Found(place=manifest.place(field=missing[0]), recorded="no value", writer=manifest.writer)
+    for key, fault in (("schema", _schema_fault), ("partition-spec", _spec_fault), ("format-version", _version_fault)):
+        text = manifest.header.get(key, b"").decode("utf-8", "replace")
+        actual = fault(manifest, text) if text else None
+        if actual is not None:
+            place = manifest.place(field=key)
+            yield Found(place=place, recorded=f"{text:.60}", actual=actual, writer=manifest.writer)
+
+
+def _schema_fault(manifest: Manifest, text: str) -> str | None:
+    """The fault of the schema in a header: it is none of the table's."""
+    schema, known = header_schema(text), manifest.table.metadata.schemas
+    if schema is None:
+        return "no schema of a table"
+    recorded = known.get(schema.id)
+    is_named = '"schema-id"' in text  # without an id, which one it is nobody knows
+    if is_named and recorded is not None and recorded.by_id().keys() != schema.by_id().keys():
+        return f"schema {schema.id} of the table has other columns: {', '.join(recorded.names())}"
+    return None
+
+
+@lru_cache(maxsize=64)
+def header_schema(text: str) -> Schema | None:
+    """The schema in a manifest's header; None: it is none. The manifests of a table repeat few texts."""
+    try:
+        return parse_schema(json.loads(text))
+    except (ValueError, RecursionError, HarnessError):
+        return None
+
+
+def _spec_fault(manifest: Manifest, text: str) -> str | None:
+    """The fault of the partition spec in a header: it is another one than the list's."""
+    try:
+        said = parse_header_spec(text, manifest.spec.id, file=manifest.line.path)
+    except HarnessError:
+        return "no partition spec"
+    meanings = [[(each.source_ids, str(each.transform)) for each in spec.fields] for spec in (said, manifest.spec)]
+    return None if meanings[0] == meanings[1] else f"spec {manifest.spec.id} is another one"
+
+
+def _version_fault(manifest: Manifest, text: str) -> str | None:
+    most = manifest.table.metadata.format_version
+    return None if text in map(str, range(1, most + 1)) else f"the table has format version {most}"
 
 
 @rule(
@@ -188,6 +237,58 @@ def inherited(manifest: Manifest) -> Iterator[Found]:
             actual=f"a file has {least}",
             writer=manifest.writer,
         )
+
+
+@rule(
+    "ICE-208",
+    Severity.ERROR,
+    Reads.MANIFEST,
+    breaks=("iceberg 2.6", "iceberg 2.9"),
+    hurts="Readers of changes between snapshots, and of deletes: they take files of one snapshot for another's.",
+    mends="manifest list: added_snapshot_id, sequence_number; manifest: snapshot_id of the entry",
+)
+def origin(manifest: Manifest) -> Iterator[Found]:
+    """A manifest has the sequence number of the snapshot that added it, and its added and deleted files are of that."""
+    line, snapshots = manifest.line, manifest.table.metadata.snapshots
+    owner = snapshots.get(line.added_snapshot_id or NO_SNAPSHOT)
+    if line.sequence_number:  # 0 is of v1
+        if owner is not None and owner.sequence_number != line.sequence_number:
+            recorded, actual = str(line.sequence_number), f"snapshot {owner.id} has {owner.sequence_number}"
+            yield Found(place=manifest.listed("sequence_number"), recorded=recorded, actual=actual)
+        for other in () if owner is not None else snapshots.values():
+            if other.sequence_number == line.sequence_number:
+                actual = f"sequence number {line.sequence_number} is of snapshot {other.id}"
+                place = manifest.listed("added_snapshot_id")
+                yield Found(place=place, recorded=str(line.added_snapshot_id), actual=actual)
+    for entry in manifest.entries if manifest.list_path is not None else ():  # else of v1, which names none
+        if entry.status is not Status.EXISTING and entry.snapshot_id not in (None, line.added_snapshot_id):
+            actual = f"{entry.status.name.lower()} by a manifest of snapshot {line.added_snapshot_id}"
+            yield _wrong(manifest, entry, "snapshot_id", entry.snapshot_id, actual)
+
+
+@rule(
+    "ICE-209",
+    Severity.WARNING,
+    Reads.MANIFEST,
+    breaks="iceberg 1.28",
+    hurts="Readers of appended rows: they read rows of other operations as new ones, or miss that rows are gone.",
+    mends="metadata file: operation in the summary of the snapshot",
+)
+def operation(manifest: Manifest) -> Iterator[Found]:
+    """An append adds data files alone, and a delete adds none."""
+    owner = manifest.table.metadata.snapshots.get(manifest.line.added_snapshot_id or NO_SNAPSHOT)
+    if owner is None:
+        return
+    for entry in manifest.entries:
+        is_data, status = entry.file.content is Content.DATA, entry.status
+        against = {
+            "append": status is Status.DELETED or (status is Status.ADDED and not is_data),
+            "delete": status is Status.ADDED and is_data,
+        }
+        if entry.snapshot_id == owner.id and against.get(owner.operation, False):
+            what = f"{status.name.lower()} by snapshot {owner.id}, whose operation is {owner.operation}"
+            yield _wrong(manifest, entry, "status", "a data file" if is_data else "a delete file", what)
+            return
 
 
 @rule(
@@ -247,6 +348,27 @@ def bounds(manifest: Manifest) -> Iterator[Found]:
 
 
 @rule(
+    "ICE-210",
+    Severity.WARNING,
+    Reads.MANIFEST,
+    breaks="iceberg 3.22",
+    hurts="Strict readers and catalogs, which refuse the manifest.",
+    mends="manifest: lower_bounds, upper_bounds of the entry",
+)
+def short_decimals(manifest: Manifest) -> Iterator[Found]:
+    """Bounds of decimals take the fewest bytes that hold them."""
+    decimals = [id_ for id_, (_, f) in manifest.table.fields.items() if isinstance(f.type, DecimalType)]
+    for entry in manifest.entries if decimals else ():
+        for name, bounds_ in (("lower_bounds", entry.file.lower_bounds), ("upper_bounds", entry.file.upper_bounds)):
+            for key in decimals:
+                bound = (bounds_ or {}).get(key, b"")
+                value = int.from_bytes(bound, "big", signed=True)
+                fewest = (value if value >= 0 else ~value).bit_length() // 8 + 1
+                if len(bound) > fewest:
+                    yield _wrong(manifest, entry, name, bound.hex(), f"{fewest} bytes hold it", key)
+
+
+@rule(
     "ICE-221",
     Severity.ERROR,
     Reads.SNAPSHOT,
@@ -256,16 +378,17 @@ def bounds(manifest: Manifest) -> Iterator[Found]:
 )
 def duplicates(files: SnapshotFiles) -> Iterator[Found]:
     """A data file is live once in a snapshot."""
-    seen: dict[str, ManifestEntry] = {}
+    seen: dict[str, str] = {}
     for entry in files.live:
         if entry.file.content is Content.DATA:
-            first = seen.setdefault(entry.file.path, entry)
-            if first is not entry:
+            first = seen.get(entry.file.path)
+            if first is not None:
                 yield Found(
                     place=files.place(entry, "file_path"),
-                    actual=f"live in {first.manifest} too",
+                    actual=f"live in {first} too",
                     writer=files.table.writer(entry.snapshot_id),
                 )
+            seen[entry.file.path] = entry.manifest
 
 
 @rule(
@@ -277,11 +400,24 @@ def duplicates(files: SnapshotFiles) -> Iterator[Found]:
     mends="manifest list and manifests: first_row_id",
 )
 def file_row_ids(files: SnapshotFiles) -> Iterator[Found]:
-    """The row ids of data files do not overlap, and stay below next-row-id."""
+    """The row ids of data files do not overlap, are those of their snapshot, and stay below next-row-id."""
+    snapshot, last = files.snapshot, files.table.metadata.next_row_id
+    for line in files.manifests if snapshot.first_row_id is not None else ():
+        place = Place(file=snapshot.manifest_list or files.table.metadata.file, entry=line.path, field="first_row_id")
+        first, rows = line.first_row_id, (line.added_rows_count or 0) + (line.existing_rows_count or 0)
+        if first is None:
+            if not line.is_deletes:
+                yield Found(
+                    place=place, recorded="no value", actual=f"the snapshot gives ids from {snapshot.first_row_id}"
+                )
+        elif line.added_snapshot_id == snapshot.id and snapshot.added_rows is not None:
+            end = (snapshot.first_row_id or 0) + snapshot.added_rows
+            if not (snapshot.first_row_id or 0) <= first <= first + rows <= end:
+                actual = f"the snapshot gives ids from {snapshot.first_row_id} to {end - 1}"
+                yield Found(place=place, recorded=f"{first} and {rows} rows", actual=actual)
     with_ids = [e for e in files.live if e.file.first_row_id is not None and e.file.content is Content.DATA]
     with_ids.sort(key=lambda entry: entry.file.first_row_id or 0)
     ranges = ((e.file.first_row_id or 0, e.file.record_count or 0, files.place(e, "first_row_id")) for e in with_ids)
-    last = files.table.metadata.next_row_id
     yield from row_id_ranges(ranges, last, f"next-row-id is {last}")
 
 
@@ -294,18 +430,31 @@ def file_row_ids(files: SnapshotFiles) -> Iterator[Found]:
     mends="metadata file: summary of the snapshot",
 )
 def totals(files: SnapshotFiles) -> Iterator[Found]:
-    """Totals of a snapshot's summary are those of its live files."""
-    data = [entry for entry in files.live if entry.file.content is Content.DATA]
-    actual = {
-        "total-data-files": len(data),
-        "total-delete-files": len(files.live) - len(data),
-        "total-records": sum(entry.file.record_count or 0 for entry in data),
-    }
-    for key, number in actual.items():
+    """Totals of a snapshot's summary are those of its live files, and its numbers of added ones those of its own."""
+    own = [e for e in files.live if e.status is Status.ADDED and e.snapshot_id == files.snapshot.id]
+    numbers = {f"total-{key}": number for key, number in _numbers(files.live).items()}
+    numbers |= {f"added-{key}": number for key, number in _numbers(own).items()}
+    for key, number in numbers.items():
         said = files.snapshot.summary.get(key)
         if said is not None and said != str(number):
             place = files.of_snapshot(f"summary/{key}")
             yield Found(place=place, recorded=said, actual=str(number), writer=files.table.writer(files.snapshot.id))
+
+
+def _numbers(entries: Sequence[ManifestEntry]) -> dict[str, int]:
+    """Files and rows by the words of summaries."""
+    rows: Counter[Content] = Counter()
+    for entry in entries:
+        rows[entry.file.content] += entry.file.record_count or 0
+    data = sum(entry.file.content is Content.DATA for entry in entries)
+    files = {"data-files": data, "delete-files": len(entries) - data}
+    if any(entry.file.record_count is None for entry in entries):
+        return files
+    return files | {
+        "records": rows[Content.DATA],
+        "position-deletes": rows[Content.POSITION_DELETES],
+        "equality-deletes": rows[Content.EQUALITY_DELETES],
+    }
 
 
 def _wrong(

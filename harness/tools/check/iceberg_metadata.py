@@ -10,6 +10,8 @@ from harness.errors import HarnessError
 from harness.metadata.iceberg.metadata import NO_SNAPSHOT, OUT_OF_ORDER_MS
 from harness.metadata.iceberg.model import PartitionField, Snapshot, SortField
 from harness.metadata.iceberg.transforms import Void
+from harness.metadata.model.file_schema import widens
+from harness.metadata.model.schema import Field, FloatType, ListType, MapType, StructType, Type, UnknownType
 from harness.metadata.model.times import show_ms
 from harness.tools.check.iceberg import CheckedIceberg
 from harness.tools.check.rules import Found, Place, Reads, Severity, refused, rule
@@ -39,9 +41,8 @@ def undecodable(error: HarnessError) -> Iterator[Found]:
 )
 def required(table: CheckedIceberg) -> Iterator[Found]:
     """The metadata file has the fields that its format version requires."""
-    for warning in table.metadata.warnings:
-        if "lacks" in warning:
-            yield Found(place=_at(table, ""), detail=warning)
+    for key in table.metadata.missing:
+        yield Found(place=_at(table, key), recorded="no value")
 
 
 @rule(
@@ -201,7 +202,9 @@ def log_end(table: CheckedIceberg) -> Iterator[Found]:
 def log_order(table: CheckedIceberg) -> Iterator[Found]:
     """The snapshot log, the metadata log and last-updated-ms are in the order of time, to a minute."""
     metadata = table.metadata
+    current = metadata.current_snapshot
     for key, times in (
+        ("current-snapshot-id", [] if current is None else [current.timestamp_ms]),
         ("snapshot-log", [entry.timestamp_ms for entry in metadata.snapshot_log]),
         ("metadata-log", [entry.timestamp_ms for entry in metadata.metadata_log]),
     ):
@@ -265,24 +268,6 @@ def snapshot_schemas(table: CheckedIceberg) -> Iterator[Found]:
 
 
 @rule(
-    "ICE-113",
-    Severity.NOTE,
-    Reads.TABLE,
-    breaks="iceberg 1.29",
-    hurts="Optimisers, which miss the statistics.",
-    mends="metadata file: statistics, partition-statistics",
-)
-def statistics(table: CheckedIceberg) -> Iterator[Found]:
-    """Statistics files belong to snapshots of the table."""
-    metadata = table.metadata
-    for key, files in (("statistics", metadata.statistics), ("partition-statistics", metadata.partition_statistics)):
-        for file in files:
-            if file.snapshot_id not in metadata.snapshots:
-                place = Place(file=metadata.file, field=f"/{key}", entry=file.path)
-                yield Found(place=place, recorded=str(file.snapshot_id), actual="no such snapshot")
-
-
-@rule(
     "ICE-114",
     Severity.ERROR,
     Reads.TABLE,
@@ -317,9 +302,81 @@ def row_ids(table: CheckedIceberg) -> Iterator[Found]:
 )
 def ignored(table: CheckedIceberg) -> Iterator[Found]:
     """Parts of the metadata that reads do not need can be decoded too."""
-    for warning in table.metadata.warnings:
-        if warning.startswith("Ignored ") or "no operation" in warning:
-            yield Found(place=_at(table, ""), detail=warning)
+    for sentence in table.metadata.ignored:
+        yield Found(place=_at(table, ""), detail=sentence)
+
+
+@rule(
+    "ICE-116",
+    Severity.WARNING,
+    Reads.TABLE,
+    breaks=("iceberg 1.19", "iceberg 1.23"),
+    hurts="Readers of the partitions and files metadata tables: they mix the values of two partition fields, or fail.",
+    mends="metadata file: partition-specs",
+)
+def partition_ids(table: CheckedIceberg) -> Iterator[Found]:
+    """A partition field has its name alone in a spec, and its id alone in all specs."""
+    meanings: dict[int, tuple[object, ...]] = {}
+    for spec in table.metadata.specs.values():
+        names: set[str] = set()
+        for field in spec.fields:
+            place = _at(table, f"partition-specs/{spec.id}/{field.field_id}")
+            if field.name in names:
+                yield Found(place=place, recorded=f"name {field.name}", actual="another field of the spec has it")
+            names.add(field.name)
+            # Specs of version 1 number their fields anew, and an upgrade leaves them as they are.
+            meaning = (field.source_ids, str(field.transform))
+            first = meanings.setdefault(field.field_id, meaning)
+            is_void = "void" in (first[1], meaning[1])
+            if first != meaning and not is_void and table.metadata.format_version > 1:
+                actual = f"id {field.field_id} is of {first[1]} of source {first[0]} too"
+                yield Found(place=place, recorded=f"{meaning[1]} of source {meaning[0]}", actual=actual)
+
+
+@rule(
+    "ICE-117",
+    Severity.NOTE,
+    Reads.TABLE,
+    breaks=("iceberg 1.23", "iceberg 5.12"),
+    hurts="Readers of older snapshots that do not go by the schema of the time: they give other values, or fail.",
+    mends="metadata file: schemas; a new column takes a new id",
+)
+def column_ids(table: CheckedIceberg) -> Iterator[Found]:
+    """A column id keeps its type through the schemas, but for promotions, unless the table was replaced."""
+    known: dict[int, Field] = {}
+    for schema in table.metadata.schemas.values():
+        for path, field in schema.walk():
+            before = known.setdefault(field.id, field)
+            if not _is_kept(before.type, field.type):
+                place = Place(file=table.metadata.file, field=f"/schemas/{schema.id}/{field.id}", column=".".join(path))
+                yield Found(place=place, recorded=str(field.type), actual=f"id {field.id} had type {before.type}")
+
+
+def _is_kept(before: Type, after: Type) -> bool:
+    if isinstance(before, StructType | ListType | MapType):
+        return type(before) is type(after)
+    either = before == after or widens(before, after) or widens(after, before)
+    return either or UnknownType in (type(before), type(after))
+
+
+@rule(
+    "ICE-118",
+    Severity.WARNING,
+    Reads.TABLE,
+    breaks="iceberg 5.20",
+    hurts="Engines that update rows by these columns: they fail, or take several rows for one.",
+    mends="metadata file: identifier-field-ids of the schema",
+)
+def identifiers(table: CheckedIceberg) -> Iterator[Found]:
+    """Identifier fields are required columns of the schema, and no floats."""
+    for schema in table.metadata.schemas.values():
+        columns = schema.by_id()
+        for id_ in schema.identifier_field_ids:
+            _, field = columns.get(id_, ((), None))
+            if field is None or not field.required or isinstance(field.type, FloatType):
+                actual = "no column" if field is None else f"{'' if field.required else 'optional '}{field.type}"
+                place = _at(table, f"schemas/{schema.id}/identifier-field-ids")
+                yield Found(place=place, recorded=str(id_), actual=actual)
 
 
 def _at(table: CheckedIceberg, pointer: str) -> Place:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from harness.table import Table
 
 _TOPICS = {
-    "iceberg": ("iceberg_metadata", "iceberg_manifests", "iceberg_deletes", "files", "data"),
+    "iceberg": ("iceberg_metadata", "iceberg_statistics", "iceberg_manifests", "iceberg_deletes", "files", "data"),
     "delta": ("delta_log", "files", "data"),
 }
 """The modules of rules, by format."""
