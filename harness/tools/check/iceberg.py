@@ -15,7 +15,18 @@ from harness.metadata.iceberg.metadata import decompress
 from harness.metadata.iceberg.model import PartitionSpec, Snapshot, TableMetadata
 from harness.metadata.iceberg.scan import manifests_of, with_specs_of
 from harness.metadata.iceberg.table import HINT, METADATA_DIRECTORY, IcebergTable
-from harness.metadata.model.schema import Field, ListType, MapType, Schema, children, walk
+from harness.metadata.model.file_schema import widens
+from harness.metadata.model.schema import (
+    Field,
+    ListType,
+    MapType,
+    Schema,
+    StructType,
+    Type,
+    UnknownType,
+    children,
+    walk,
+)
 from harness.storage.limits import contained
 from harness.storage.paths import absolute, join
 from harness.storage.records import dataclass
@@ -188,6 +199,14 @@ def _slim(entry: ManifestEntry) -> ManifestEntry:
     if entry.file.content is Content.POSITION_DELETES:
         return entry
     return replace(entry, file=replace(entry.file, lower_bounds=None, upper_bounds=None))
+
+
+def is_kept(before: Type, after: Type) -> bool:
+    """True if a column may have both types in its life, in either order."""
+    if isinstance(before, StructType | ListType | MapType):
+        return type(before) is type(after)
+    either = before == after or widens(before, after) or widens(after, before)
+    return either or UnknownType in (type(before), type(after))
 
 
 def named_files(table: IcebergTable) -> tuple[str, frozenset[str]]:

@@ -30,7 +30,7 @@ from harness.metadata.model.schema import (
     VariantType,
 )
 from harness.tools.check.files import row_id_ranges
-from harness.tools.check.iceberg import Manifest, SnapshotFiles
+from harness.tools.check.iceberg import Manifest, SnapshotFiles, is_kept
 from harness.tools.check.rules import Found, Place, Reads, Severity, rule
 
 _NO_BOUNDS = (StructType, ListType, MapType, VariantType, GeometryType, GeographyType, UnknownType, OpaqueType)
@@ -173,18 +173,21 @@ def header(manifest: Manifest) -> Iterator[Found]:
 
 def _schema_fault(manifest: Manifest, text: str) -> str | None:
     """The fault of the schema in a header: it is none of the table's."""
-    schema, known = header_schema(text), manifest.table.metadata.schemas
+    schema, known = _header_schema(text), manifest.table.metadata.schemas
     if schema is None:
         return "no schema of a table"
-    recorded = known.get(schema.id)
-    is_named = '"schema-id"' in text  # without an id, which one it is nobody knows
-    if is_named and recorded is not None and recorded.by_id().keys() != schema.by_id().keys():
+    recorded = known.get(schema.id) if '"schema-id"' in text else None
+    if recorded is not None and recorded.by_id().keys() != schema.by_id().keys():
         return f"schema {schema.id} of the table has other columns: {', '.join(recorded.names())}"
+    for _, column in schema.walk():
+        types = [of[column.id][1].type for of in map(Schema.by_id, known.values()) if column.id in of]
+        if types and not any(isinstance(type_, OpaqueType) or is_kept(type_, column.type) for type_ in types):
+            return f"id {column.id} is of type {types[0]} in the table"
     return None
 
 
 @lru_cache(maxsize=64)
-def header_schema(text: str) -> Schema | None:
+def _header_schema(text: str) -> Schema | None:
     """The schema in a manifest's header; None: it is none. The manifests of a table repeat few texts."""
     try:
         return parse_schema(json.loads(text))

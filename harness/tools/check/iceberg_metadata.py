@@ -10,10 +10,9 @@ from harness.errors import HarnessError
 from harness.metadata.iceberg.metadata import NO_SNAPSHOT, OUT_OF_ORDER_MS
 from harness.metadata.iceberg.model import PartitionField, Snapshot, SortField
 from harness.metadata.iceberg.transforms import Void
-from harness.metadata.model.file_schema import widens
-from harness.metadata.model.schema import Field, FloatType, ListType, MapType, StructType, Type, UnknownType
+from harness.metadata.model.schema import Field, FloatType
 from harness.metadata.model.times import show_ms
-from harness.tools.check.iceberg import CheckedIceberg
+from harness.tools.check.iceberg import CheckedIceberg, is_kept
 from harness.tools.check.rules import Found, Place, Reads, Severity, refused, rule
 
 
@@ -347,16 +346,9 @@ def column_ids(table: CheckedIceberg) -> Iterator[Found]:
     for schema in table.metadata.schemas.values():
         for path, field in schema.walk():
             before = known.setdefault(field.id, field)
-            if not _is_kept(before.type, field.type):
+            if not is_kept(before.type, field.type):
                 place = Place(file=table.metadata.file, field=f"/schemas/{schema.id}/{field.id}", column=".".join(path))
                 yield Found(place=place, recorded=str(field.type), actual=f"id {field.id} had type {before.type}")
-
-
-def _is_kept(before: Type, after: Type) -> bool:
-    if isinstance(before, StructType | ListType | MapType):
-        return type(before) is type(after)
-    either = before == after or widens(before, after) or widens(after, before)
-    return either or UnknownType in (type(before), type(after))
 
 
 @rule(
