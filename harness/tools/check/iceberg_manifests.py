@@ -37,16 +37,13 @@ _NO_BOUNDS = (StructType, ListType, MapType, VariantType, GeometryType, Geograph
 _COUNTED = ((Status.ADDED, "added"), (Status.EXISTING, "existing"), (Status.DELETED, "deleted"))
 
 
-@rule(
-    "ICE-201",
-    Severity.ERROR,
-    Reads.MANIFEST,
-    breaks=("iceberg 2.2", "iceberg 3.5"),
-    hurts="Readers that skip a manifest without added and existing files, and those that count rows by the list.",
-    mends="manifest list: the counts of the manifest",
-)
+@rule("ICE-201", Severity.ERROR, Reads.MANIFEST, "iceberg 2.2", "iceberg 3.5")
 def counts(manifest: Manifest) -> Iterator[Found]:
-    """The manifest list counts a manifest's entries and rows as they are."""
+    """The manifest list counts a manifest's entries and rows as they are.
+
+    Hurts: Readers that skip a manifest without added and existing files, and those that count rows by the list.
+    Mends: manifest list: the counts of the manifest
+    """
     line = manifest.line
     files, rows = Counter(entry.status for entry in manifest.entries), Counter[Status]()
     for entry in manifest.entries:
@@ -62,16 +59,13 @@ def counts(manifest: Manifest) -> Iterator[Found]:
                 )
 
 
-@rule(
-    "ICE-202",
-    Severity.WARNING,
-    Reads.MANIFEST,
-    breaks="iceberg 2.3",
-    hurts="Readers that take so many bytes and no more: they lose entries, or fail.",
-    mends="manifest list: manifest_length",
-)
+@rule("ICE-202", Severity.WARNING, Reads.MANIFEST, "iceberg 2.3")
 def length(manifest: Manifest) -> Iterator[Found]:
-    """The manifest list records a manifest's length."""
+    """The manifest list records a manifest's length.
+
+    Hurts: Readers that take so many bytes and no more: they lose entries, or fail.
+    Mends: manifest list: manifest_length
+    """
     recorded, actual = manifest.line.length, manifest.size
     if recorded is not None and recorded != actual:
         yield Found(
@@ -82,16 +76,13 @@ def length(manifest: Manifest) -> Iterator[Found]:
         )
 
 
-@rule(
-    "ICE-203",
-    Severity.ERROR,
-    Reads.MANIFEST,
-    breaks=("iceberg 3.6", "iceberg 3.9"),
-    hurts="Readers that skip manifests by a filter on the partition: they lose rows without an error.",
-    mends="manifest list: partitions of the manifest",
-)
+@rule("ICE-203", Severity.ERROR, Reads.MANIFEST, "iceberg 3.6", "iceberg 3.9")
 def summaries(manifest: Manifest) -> Iterator[Found]:
-    """Partition summaries hold every partition value of a manifest's live files."""
+    """Partition summaries hold every partition value of a manifest's live files.
+
+    Hurts: Readers that skip manifests by a filter on the partition: they lose rows without an error.
+    Mends: manifest list: partitions of the manifest
+    """
     recorded = manifest.line.partitions
     if recorded is None:
         return
@@ -141,16 +132,13 @@ def _outside(summary: FieldSummary, target: Field, values: list[Any]) -> Iterato
         yield f"upper_bound {upper!r}", f"a file has {max(held)!r}"
 
 
-@rule(
-    "ICE-204",
-    Severity.WARNING,
-    Reads.MANIFEST,
-    breaks=("iceberg 2.4", "iceberg 2.22"),
-    hurts="Readers that believe the header: they take deletes for data, or another spec's partition values.",
-    mends="manifest: its header; manifest list: content, partition_spec_id",
-)
+@rule("ICE-204", Severity.WARNING, Reads.MANIFEST, "iceberg 2.4", "iceberg 2.22")
 def header(manifest: Manifest) -> Iterator[Found]:
-    """A manifest's header says what its line in the list says."""
+    """A manifest's header says what its line in the list says.
+
+    Hurts: Readers that believe the header: they take deletes for data, or another spec's partition values.
+    Mends: manifest: its header; manifest list: content, partition_spec_id
+    """
     line = manifest.line
     expected = {"content": "deletes" if line.is_deletes else "data", "partition-spec-id": str(manifest.spec.id)}
     for key, value in expected.items():
@@ -210,16 +198,13 @@ def _version_fault(manifest: Manifest, text: str) -> str | None:
     return None if text in map(str, range(1, most + 1)) else f"the table has format version {most}"
 
 
-@rule(
-    "ICE-205",
-    Severity.ERROR,
-    Reads.MANIFEST,
-    breaks=("iceberg 2.9", "iceberg 2.10"),
-    hurts="Readers of deletes: deletes hit the file that must not, or miss it.",
-    mends="manifest: sequence_number and file_sequence_number of the entry; manifest list: min_sequence_number",
-)
+@rule("ICE-205", Severity.ERROR, Reads.MANIFEST, "iceberg 2.9", "iceberg 2.10")
 def inherited(manifest: Manifest) -> Iterator[Found]:
-    """An added file has the sequence number of its manifest, and no file a higher one."""
+    """An added file has the sequence number of its manifest, and no file a higher one.
+
+    Hurts: Readers of deletes: deletes hit the file that must not, or miss it.
+    Mends: manifest: sequence_number and file_sequence_number of the entry; manifest list: min_sequence_number
+    """
     number = manifest.line.sequence_number
     if number == 0:  # of v1, or carried over from it
         return
@@ -242,16 +227,13 @@ def inherited(manifest: Manifest) -> Iterator[Found]:
         )
 
 
-@rule(
-    "ICE-208",
-    Severity.ERROR,
-    Reads.MANIFEST,
-    breaks=("iceberg 2.6", "iceberg 2.9"),
-    hurts="Readers of changes between snapshots, and of deletes: they take files of one snapshot for another's.",
-    mends="manifest list: added_snapshot_id, sequence_number; manifest: snapshot_id of the entry",
-)
+@rule("ICE-208", Severity.ERROR, Reads.MANIFEST, "iceberg 2.6", "iceberg 2.9")
 def origin(manifest: Manifest) -> Iterator[Found]:
-    """A manifest has the sequence number of the snapshot that added it, and its added and deleted files are of that."""
+    """A manifest has the sequence number of the snapshot that added it, and its added and deleted files are of that.
+
+    Hurts: Readers of changes between snapshots, and of deletes: they take files of one snapshot for another's.
+    Mends: manifest list: added_snapshot_id, sequence_number; manifest: snapshot_id of the entry
+    """
     line, snapshots = manifest.line, manifest.table.metadata.snapshots
     owner = snapshots.get(line.added_snapshot_id or NO_SNAPSHOT)
     if line.sequence_number:  # 0 is of v1
@@ -269,16 +251,13 @@ def origin(manifest: Manifest) -> Iterator[Found]:
             yield _wrong(manifest, entry, "snapshot_id", entry.snapshot_id, actual)
 
 
-@rule(
-    "ICE-209",
-    Severity.WARNING,
-    Reads.MANIFEST,
-    breaks="iceberg 1.28",
-    hurts="Readers of appended rows: they read rows of other operations as new ones, or miss that rows are gone.",
-    mends="metadata file: operation in the summary of the snapshot",
-)
+@rule("ICE-209", Severity.WARNING, Reads.MANIFEST, "iceberg 1.28")
 def operation(manifest: Manifest) -> Iterator[Found]:
-    """An append adds data files alone, and a delete adds none."""
+    """An append adds data files alone, and a delete adds none.
+
+    Hurts: Readers of appended rows: they read rows of other operations as new ones, or miss that rows are gone.
+    Mends: metadata file: operation in the summary of the snapshot
+    """
     owner = manifest.table.metadata.snapshots.get(manifest.line.added_snapshot_id or NO_SNAPSHOT)
     if owner is None:
         return
@@ -294,16 +273,13 @@ def operation(manifest: Manifest) -> Iterator[Found]:
             return
 
 
-@rule(
-    "ICE-206",
-    Severity.ERROR,
-    Reads.MANIFEST,
-    breaks="iceberg 3.19",
-    hurts="Readers that skip files without null or without values: they lose rows without an error.",
-    mends="manifest: value_counts, null_value_counts, nan_value_counts of the entry",
-)
+@rule("ICE-206", Severity.ERROR, Reads.MANIFEST, "iceberg 3.19")
 def possible_counts(manifest: Manifest) -> Iterator[Found]:
-    """Counts of values, nulls and NaN of a column are possible: none negative, none above the rows or the values."""
+    """Counts of values, nulls and NaN of a column are possible: none negative, none above the rows or the values.
+
+    Hurts: Readers that skip files without null or without values: they lose rows without an error.
+    Mends: manifest: value_counts, null_value_counts, nan_value_counts of the entry
+    """
     nested = manifest.table.repeated
     for entry in manifest.entries:
         file, rows = entry.file, entry.file.record_count
@@ -324,16 +300,13 @@ def possible_counts(manifest: Manifest) -> Iterator[Found]:
                     yield _wrong(manifest, entry, name, number, f"there are {most:,} values", key)
 
 
-@rule(
-    "ICE-207",
-    Severity.ERROR,
-    Reads.MANIFEST,
-    breaks=("iceberg 3.22", "iceberg 3.25"),
-    hurts="Readers that skip files by bounds: they lose rows without an error, or fail.",
-    mends="manifest: lower_bounds, upper_bounds of the entry",
-)
+@rule("ICE-207", Severity.ERROR, Reads.MANIFEST, "iceberg 3.22", "iceberg 3.25")
 def bounds(manifest: Manifest) -> Iterator[Found]:
-    """Bounds of a column can be decoded, and the lower one is not above the upper one."""
+    """Bounds of a column can be decoded, and the lower one is not above the upper one.
+
+    Hurts: Readers that skip files by bounds: they lose rows without an error, or fail.
+    Mends: manifest: lower_bounds, upper_bounds of the entry
+    """
     types = {id_: f.type for id_, (_, f) in manifest.table.fields.items() if not isinstance(f.type, _NO_BOUNDS)}
     for entry in manifest.entries:
         if entry.status is Status.DELETED:
@@ -350,16 +323,13 @@ def bounds(manifest: Manifest) -> Iterator[Found]:
                 yield _wrong(manifest, entry, "lower_bounds", repr(low), f"the upper bound is {high!r}", key)
 
 
-@rule(
-    "ICE-210",
-    Severity.WARNING,
-    Reads.MANIFEST,
-    breaks="iceberg 3.22",
-    hurts="Strict readers and catalogs, which refuse the manifest.",
-    mends="manifest: lower_bounds, upper_bounds of the entry",
-)
+@rule("ICE-210", Severity.WARNING, Reads.MANIFEST, "iceberg 3.22")
 def short_decimals(manifest: Manifest) -> Iterator[Found]:
-    """Bounds of decimals take the fewest bytes that hold them."""
+    """Bounds of decimals take the fewest bytes that hold them.
+
+    Hurts: Strict readers and catalogs, which refuse the manifest.
+    Mends: manifest: lower_bounds, upper_bounds of the entry
+    """
     decimals = [id_ for id_, (_, f) in manifest.table.fields.items() if isinstance(f.type, DecimalType)]
     for entry in manifest.entries if decimals else ():
         for name, bounds_ in (("lower_bounds", entry.file.lower_bounds), ("upper_bounds", entry.file.upper_bounds)):
@@ -371,16 +341,13 @@ def short_decimals(manifest: Manifest) -> Iterator[Found]:
                     yield _wrong(manifest, entry, name, bound.hex(), f"{fewest} bytes hold it", key)
 
 
-@rule(
-    "ICE-221",
-    Severity.ERROR,
-    Reads.SNAPSHOT,
-    breaks="iceberg 2.13",
-    hurts="All readers: its rows come twice, or the read is refused.",
-    mends="manifests: all entries of the file but one",
-)
+@rule("ICE-221", Severity.ERROR, Reads.SNAPSHOT, "iceberg 2.13")
 def duplicates(files: SnapshotFiles) -> Iterator[Found]:
-    """A data file is live once in a snapshot."""
+    """A data file is live once in a snapshot.
+
+    Hurts: All readers: its rows come twice, or the read is refused.
+    Mends: manifests: all entries of the file but one
+    """
     seen: dict[str, str] = {}
     for entry in files.live:
         if entry.file.content is Content.DATA:
@@ -394,16 +361,13 @@ def duplicates(files: SnapshotFiles) -> Iterator[Found]:
             seen[entry.file.path] = entry.manifest
 
 
-@rule(
-    "ICE-222",
-    Severity.ERROR,
-    Reads.SNAPSHOT,
-    breaks="iceberg 2.11",
-    hurts="Readers of row lineage: two rows have one id.",
-    mends="manifest list and manifests: first_row_id",
-)
+@rule("ICE-222", Severity.ERROR, Reads.SNAPSHOT, "iceberg 2.11")
 def file_row_ids(files: SnapshotFiles) -> Iterator[Found]:
-    """The row ids of data files do not overlap, are those of their snapshot, and stay below next-row-id."""
+    """The row ids of data files do not overlap, are those of their snapshot, and stay below next-row-id.
+
+    Hurts: Readers of row lineage: two rows have one id.
+    Mends: manifest list and manifests: first_row_id
+    """
     snapshot, last = files.snapshot, files.table.metadata.next_row_id
     for line in files.manifests if snapshot.first_row_id is not None else ():
         place = Place(file=snapshot.manifest_list or files.table.metadata.file, entry=line.path, field="first_row_id")
@@ -424,16 +388,13 @@ def file_row_ids(files: SnapshotFiles) -> Iterator[Found]:
     yield from row_id_ranges(ranges, last, f"next-row-id is {last}")
 
 
-@rule(
-    "ICE-223",
-    Severity.NOTE,
-    Reads.SNAPSHOT,
-    breaks="iceberg 1.28",
-    hurts="People, and optimisers that count by the summary.",
-    mends="metadata file: summary of the snapshot",
-)
+@rule("ICE-223", Severity.NOTE, Reads.SNAPSHOT, "iceberg 1.28")
 def totals(files: SnapshotFiles) -> Iterator[Found]:
-    """Totals of a snapshot's summary are those of its live files, and its numbers of added ones those of its own."""
+    """Totals of a snapshot's summary are those of its live files, and its numbers of added ones those of its own.
+
+    Hurts: People, and optimisers that count by the summary.
+    Mends: metadata file: summary of the snapshot
+    """
     own = [e for e in files.live if e.status is Status.ADDED and e.snapshot_id == files.snapshot.id]
     numbers = {f"total-{key}": number for key, number in _numbers(files.live).items()}
     numbers |= {f"added-{key}": number for key, number in _numbers(own).items()}

@@ -16,74 +16,59 @@ from harness.tools.check.iceberg import CheckedIceberg, is_kept
 from harness.tools.check.rules import Found, Place, Reads, Severity, refused, rule
 
 
-@rule(
-    "ICE-001",
-    Severity.ERROR,
-    Reads.ERROR,
-    breaks=("iceberg 1.17", "iceberg 2.2", "iceberg 2.6"),
-    hurts="All readers: they fail, or take the damage for data.",
-    mends="the file that is named; restore it, or roll back to a snapshot without it",
-)
+@rule("ICE-001", Severity.ERROR, Reads.ERROR, "iceberg 1.17", "iceberg 2.2", "iceberg 2.6")
 def undecodable(error: HarnessError) -> Iterator[Found]:
-    """The table's files can be decoded as the specification says."""
+    """The table's files can be decoded as the specification says.
+
+    Hurts: All readers: they fail, or take the damage for data.
+    Mends: the file that is named; restore it, or roll back to a snapshot without it
+    """
     place = Place(file=error.file or error.table or "the table", field=error.field)
     yield refused(place, error)
 
 
-@rule(
-    "ICE-101",
-    Severity.WARNING,
-    Reads.TABLE,
-    breaks="iceberg 1.17",
-    hurts="Strict readers, which refuse the table.",
-    mends="metadata file: the missing fields",
-)
+@rule("ICE-101", Severity.WARNING, Reads.TABLE, "iceberg 1.17")
 def required(table: CheckedIceberg) -> Iterator[Found]:
-    """The metadata file has the fields that its format version requires."""
+    """The metadata file has the fields that its format version requires.
+
+    Hurts: Strict readers, which refuse the table.
+    Mends: metadata file: the missing fields
+    """
     for key in table.metadata.missing:
         yield Found(place=_at(table, key), recorded="no value")
 
 
-@rule(
-    "ICE-102",
-    Severity.WARNING,
-    Reads.TABLE,
-    breaks="iceberg 1.17",
-    hurts="The next writer: a new column takes an id that files use already, and shows another column's values.",
-    mends="metadata file: last-column-id",
-)
+@rule("ICE-102", Severity.WARNING, Reads.TABLE, "iceberg 1.17")
 def last_column(table: CheckedIceberg) -> Iterator[Found]:
-    """last-column-id is the highest id of a column, in any schema."""
+    """last-column-id is the highest id of a column, in any schema.
+
+    Hurts: The next writer: a new column takes an id that files use already, and shows another column's values.
+    Mends: metadata file: last-column-id
+    """
     yield from _too_low(
         table, "last-column-id", (f.id for schema in table.metadata.schemas.values() for _, f in schema.walk())
     )
 
 
-@rule(
-    "ICE-103",
-    Severity.WARNING,
-    Reads.TABLE,
-    breaks="iceberg 1.17",
-    hurts="The next writer: a new partition field takes an id that manifests already use.",
-    mends="metadata file: last-partition-id",
-)
+@rule("ICE-103", Severity.WARNING, Reads.TABLE, "iceberg 1.17")
 def last_partition(table: CheckedIceberg) -> Iterator[Found]:
-    """last-partition-id is the highest id of a partition field, in any spec."""
+    """last-partition-id is the highest id of a partition field, in any spec.
+
+    Hurts: The next writer: a new partition field takes an id that manifests already use.
+    Mends: metadata file: last-partition-id
+    """
     yield from _too_low(
         table, "last-partition-id", (f.field_id for spec in table.metadata.specs.values() for f in spec.fields)
     )
 
 
-@rule(
-    "ICE-104",
-    Severity.WARNING,
-    Reads.TABLE,
-    breaks="iceberg 1.17",
-    hurts="Writers and strict readers, which refuse the table.",
-    mends="metadata file: default-spec-id, default-sort-order-id",
-)
+@rule("ICE-104", Severity.WARNING, Reads.TABLE, "iceberg 1.17")
 def defaults(table: CheckedIceberg) -> Iterator[Found]:
-    """The default spec and sort order are among the table's."""
+    """The default spec and sort order are among the table's.
+
+    Hurts: Writers and strict readers, which refuse the table.
+    Mends: metadata file: default-spec-id, default-sort-order-id
+    """
     metadata = table.metadata
     for key, id_, known in (
         ("default-spec-id", metadata.default_spec_id, metadata.specs),
@@ -93,16 +78,13 @@ def defaults(table: CheckedIceberg) -> Iterator[Found]:
             yield Found(place=_at(table, key), recorded=str(id_), actual=f"there are {', '.join(map(str, known))}")
 
 
-@rule(
-    "ICE-105",
-    Severity.WARNING,
-    Reads.TABLE,
-    breaks="iceberg 1.21",
-    hurts="Readers that bind every spec fail; a filter on the partition may be taken for another column's.",
-    mends="metadata file: source-id of the field",
-)
+@rule("ICE-105", Severity.WARNING, Reads.TABLE, "iceberg 1.21")
 def sources(table: CheckedIceberg) -> Iterator[Found]:
-    """The default spec and sort order read columns of the current schema, and older ones columns of some schema."""
+    """The default spec and sort order read columns of the current schema, and older ones columns of some schema.
+
+    Hurts: Readers that bind every spec fail; a filter on the partition may be taken for another column's.
+    Mends: metadata file: source-id of the field
+    """
     metadata = table.metadata
     ever = {f.id for schema in metadata.schemas.values() for _, f in schema.walk()}
     now = {f.id for _, f in metadata.current_schema.walk()}
@@ -120,16 +102,13 @@ def sources(table: CheckedIceberg) -> Iterator[Found]:
                     yield Found(place=_at(table, f"{key}/{id_}"), recorded=f"source {missing[0]}", actual="no column")
 
 
-@rule(
-    "ICE-106",
-    Severity.ERROR,
-    Reads.TABLE,
-    breaks="iceberg 1.26",
-    hurts="Readers of deletes: which deletes hit a file is decided by sequence numbers.",
-    mends="metadata file: sequence-number of the snapshot, last-sequence-number",
-)
+@rule("ICE-106", Severity.ERROR, Reads.TABLE, "iceberg 1.26")
 def sequence_numbers(table: CheckedIceberg) -> Iterator[Found]:
-    """A snapshot's sequence number is above its parent's, at most last-sequence-number, and no other snapshot's."""
+    """A snapshot's sequence number is above its parent's, at most last-sequence-number, and no other snapshot's.
+
+    Hurts: Readers of deletes: which deletes hit a file is decided by sequence numbers.
+    Mends: metadata file: sequence-number of the snapshot, last-sequence-number
+    """
     metadata = table.metadata
     if metadata.format_version == 1:
         return
@@ -149,16 +128,13 @@ def sequence_numbers(table: CheckedIceberg) -> Iterator[Found]:
             yield Found(place=place, recorded=str(number), actual=f"snapshot {other.id} has it too", writer=writer)
 
 
-@rule(
-    "ICE-107",
-    Severity.WARNING,
-    Reads.TABLE,
-    breaks="iceberg 1.26",
-    hurts="Incremental reads and expiry, which follow parents.",
-    mends="metadata file: parent-snapshot-id, timestamp-ms",
-)
+@rule("ICE-107", Severity.WARNING, Reads.TABLE, "iceberg 1.26")
 def lineage(table: CheckedIceberg) -> Iterator[Found]:
-    """A snapshot's parents end: none is its own ancestor, and none is younger by more than a minute."""
+    """A snapshot's parents end: none is its own ancestor, and none is younger by more than a minute.
+
+    Hurts: Incremental reads and expiry, which follow parents.
+    Mends: metadata file: parent-snapshot-id, timestamp-ms
+    """
     snapshots = table.metadata.snapshots
     for snapshot in snapshots.values():
         place = _at(table, f"snapshots/{snapshot.id}/parent-snapshot-id")
@@ -173,16 +149,13 @@ def lineage(table: CheckedIceberg) -> Iterator[Found]:
             yield Found(place=place, recorded=str(snapshot.parent_id), actual="its own ancestor")
 
 
-@rule(
-    "ICE-108",
-    Severity.ERROR,
-    Reads.TABLE,
-    breaks="iceberg 1.33",
-    hurts="Reads by time: they give an older state than the table had.",
-    mends="metadata file: snapshot-log",
-)
+@rule("ICE-108", Severity.ERROR, Reads.TABLE, "iceberg 1.33")
 def log_end(table: CheckedIceberg) -> Iterator[Found]:
-    """The snapshot log ends at the current snapshot."""
+    """The snapshot log ends at the current snapshot.
+
+    Hurts: Reads by time: they give an older state than the table had.
+    Mends: metadata file: snapshot-log
+    """
     log, current = table.metadata.snapshot_log, table.metadata.current_snapshot_id
     if log and log[-1].snapshot_id != current:
         yield Found(
@@ -190,16 +163,13 @@ def log_end(table: CheckedIceberg) -> Iterator[Found]:
         )
 
 
-@rule(
-    "ICE-109",
-    Severity.WARNING,
-    Reads.TABLE,
-    breaks=("iceberg 1.8", "iceberg 1.34"),
-    hurts="Java readers, which refuse the table; reads by time.",
-    mends="metadata file: snapshot-log, metadata-log, last-updated-ms",
-)
+@rule("ICE-109", Severity.WARNING, Reads.TABLE, "iceberg 1.8", "iceberg 1.34")
 def log_order(table: CheckedIceberg) -> Iterator[Found]:
-    """The snapshot log, the metadata log and last-updated-ms are in the order of time, to a minute."""
+    """The snapshot log, the metadata log and last-updated-ms are in the order of time, to a minute.
+
+    Hurts: Java readers, which refuse the table; reads by time.
+    Mends: metadata file: snapshot-log, metadata-log, last-updated-ms
+    """
     metadata = table.metadata
     current = metadata.current_snapshot
     for key, times in (
@@ -214,31 +184,25 @@ def log_order(table: CheckedIceberg) -> Iterator[Found]:
                 yield Found(place=place, recorded=show_ms(later), actual=f"before it stands {show_ms(earlier)}")
 
 
-@rule(
-    "ICE-110",
-    Severity.ERROR,
-    Reads.TABLE,
-    breaks="iceberg 1.25",
-    hurts="Readers of that branch or tag, which fail; Java readers refuse the whole table.",
-    mends="metadata file: refs",
-)
+@rule("ICE-110", Severity.ERROR, Reads.TABLE, "iceberg 1.25")
 def refs(table: CheckedIceberg) -> Iterator[Found]:
-    """A branch, a tag and the current snapshot are at snapshots of the table."""
+    """A branch, a tag and the current snapshot are at snapshots of the table.
+
+    Hurts: Readers of that branch or tag, which fail; Java readers refuse the whole table.
+    Mends: metadata file: refs
+    """
     for name, ref in table.metadata.refs.items():
         if ref.snapshot_id not in table.metadata.snapshots:
             yield Found(place=_at(table, f"refs/{name}"), recorded=str(ref.snapshot_id), actual="no such snapshot")
 
 
-@rule(
-    "ICE-111",
-    Severity.WARNING,
-    Reads.TABLE,
-    breaks="iceberg 1.37",
-    hurts="Maintenance, which may expire too much or nothing.",
-    mends="metadata file: refs",
-)
+@rule("ICE-111", Severity.WARNING, Reads.TABLE, "iceberg 1.37")
 def retention(table: CheckedIceberg) -> Iterator[Found]:
-    """Retention of branches and tags is positive, and tags keep no snapshots."""
+    """Retention of branches and tags is positive, and tags keep no snapshots.
+
+    Hurts: Maintenance, which may expire too much or nothing.
+    Mends: metadata file: refs
+    """
     for name, ref in table.metadata.refs.items():
         for key in ("min_snapshots_to_keep", "max_snapshot_age_ms", "max_ref_age_ms"):
             value, is_branch = getattr(ref, key), ref.type.value == "branch"
@@ -248,16 +212,13 @@ def retention(table: CheckedIceberg) -> Iterator[Found]:
                 yield Found(place=place, recorded=str(value), actual=f"of a {ref.type.value}")
 
 
-@rule(
-    "ICE-112",
-    Severity.ERROR,
-    Reads.TABLE,
-    breaks="iceberg 1.35",
-    hurts="Time travel: the read fails, or takes the current schema for that of the time.",
-    mends="metadata file: schemas, schema-id of the snapshot",
-)
+@rule("ICE-112", Severity.ERROR, Reads.TABLE, "iceberg 1.35")
 def snapshot_schemas(table: CheckedIceberg) -> Iterator[Found]:
-    """A snapshot's schema is among the table's schemas."""
+    """A snapshot's schema is among the table's schemas.
+
+    Hurts: Time travel: the read fails, or takes the current schema for that of the time.
+    Mends: metadata file: schemas, schema-id of the snapshot
+    """
     known = table.metadata.schemas
     for snapshot in table.metadata.snapshots.values():
         if snapshot.schema_id is not None and snapshot.schema_id not in known:
@@ -266,16 +227,13 @@ def snapshot_schemas(table: CheckedIceberg) -> Iterator[Found]:
             yield Found(place=place, recorded=str(snapshot.schema_id), actual=actual, writer=table.writer(snapshot.id))
 
 
-@rule(
-    "ICE-114",
-    Severity.ERROR,
-    Reads.TABLE,
-    breaks="iceberg 2.11",
-    hurts="Readers of row lineage: two rows have one id.",
-    mends="metadata file: next-row-id, first-row-id and added-rows of the snapshot",
-)
+@rule("ICE-114", Severity.ERROR, Reads.TABLE, "iceberg 2.11")
 def row_ids(table: CheckedIceberg) -> Iterator[Found]:
-    """The row ids of snapshots do not overlap, and next-row-id is above them."""
+    """The row ids of snapshots do not overlap, and next-row-id is above them.
+
+    Hurts: Readers of row lineage: two rows have one id.
+    Mends: metadata file: next-row-id, first-row-id and added-rows of the snapshot
+    """
     metadata = table.metadata
     ranges = sorted(
         (s.first_row_id, s.first_row_id + (s.added_rows or 0), s.id)
@@ -291,30 +249,24 @@ def row_ids(table: CheckedIceberg) -> Iterator[Found]:
         yield Found(place=_at(table, "next-row-id"), recorded=str(metadata.next_row_id), actual=f"at least {highest}")
 
 
-@rule(
-    "ICE-115",
-    Severity.NOTE,
-    Reads.TABLE,
-    breaks=("iceberg 1.8", "iceberg 1.18", "iceberg 1.29"),
-    hurts="Strict readers, which refuse the table.",
-    mends="metadata file: the part that is named",
-)
+@rule("ICE-115", Severity.NOTE, Reads.TABLE, "iceberg 1.8", "iceberg 1.18", "iceberg 1.29")
 def ignored(table: CheckedIceberg) -> Iterator[Found]:
-    """Parts of the metadata that reads do not need can be decoded too."""
+    """Parts of the metadata that reads do not need can be decoded too.
+
+    Hurts: Strict readers, which refuse the table.
+    Mends: metadata file: the part that is named
+    """
     for sentence in table.metadata.ignored:
         yield Found(place=_at(table, ""), detail=sentence)
 
 
-@rule(
-    "ICE-116",
-    Severity.WARNING,
-    Reads.TABLE,
-    breaks=("iceberg 1.19", "iceberg 1.23"),
-    hurts="Readers of the partitions and files metadata tables: they mix the values of two partition fields, or fail.",
-    mends="metadata file: partition-specs",
-)
+@rule("ICE-116", Severity.WARNING, Reads.TABLE, "iceberg 1.19", "iceberg 1.23")
 def partition_ids(table: CheckedIceberg) -> Iterator[Found]:
-    """A partition field has its name alone in a spec, and its id alone in all specs."""
+    """A partition field has its name alone in a spec, and its id alone in all specs.
+
+    Hurts: Readers of the partitions and files metadata tables: they mix the values of two partition fields, or fail.
+    Mends: metadata file: partition-specs
+    """
     meanings: dict[int, tuple[object, ...]] = {}
     for spec in table.metadata.specs.values():
         names: set[str] = set()
@@ -332,16 +284,13 @@ def partition_ids(table: CheckedIceberg) -> Iterator[Found]:
                 yield Found(place=place, recorded=f"{meaning[1]} of source {meaning[0]}", actual=actual)
 
 
-@rule(
-    "ICE-117",
-    Severity.NOTE,
-    Reads.TABLE,
-    breaks=("iceberg 1.23", "iceberg 5.12"),
-    hurts="Readers of older snapshots that do not go by the schema of the time: they give other values, or fail.",
-    mends="metadata file: schemas; a new column takes a new id",
-)
+@rule("ICE-117", Severity.NOTE, Reads.TABLE, "iceberg 1.23", "iceberg 5.12")
 def column_ids(table: CheckedIceberg) -> Iterator[Found]:
-    """A column id keeps its type through the schemas, but for promotions, unless the table was replaced."""
+    """A column id keeps its type through the schemas, but for promotions, unless the table was replaced.
+
+    Hurts: Readers of older snapshots that do not go by the schema of the time: they give other values, or fail.
+    Mends: metadata file: schemas; a new column takes a new id
+    """
     known: dict[int, Field] = {}
     for schema in table.metadata.schemas.values():
         for path, field in schema.walk():
@@ -351,16 +300,13 @@ def column_ids(table: CheckedIceberg) -> Iterator[Found]:
                 yield Found(place=place, recorded=str(field.type), actual=f"id {field.id} had type {before.type}")
 
 
-@rule(
-    "ICE-118",
-    Severity.WARNING,
-    Reads.TABLE,
-    breaks="iceberg 5.20",
-    hurts="Engines that update rows by these columns: they fail, or take several rows for one.",
-    mends="metadata file: identifier-field-ids of the schema",
-)
+@rule("ICE-118", Severity.WARNING, Reads.TABLE, "iceberg 5.20")
 def identifiers(table: CheckedIceberg) -> Iterator[Found]:
-    """Identifier fields are required columns of the schema, and no floats."""
+    """Identifier fields are required columns of the schema, and no floats.
+
+    Hurts: Engines that update rows by these columns: they fail, or take several rows for one.
+    Mends: metadata file: identifier-field-ids of the schema
+    """
     for schema in table.metadata.schemas.values():
         columns = schema.by_id()
         for id_ in schema.identifier_field_ids:

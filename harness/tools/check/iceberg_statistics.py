@@ -25,31 +25,25 @@ def _files(table: CheckedIceberg) -> Iterator[tuple[StatisticsFile | PartitionSt
         yield file, Place(file=metadata.file, field=f"/{key}", entry=file.path)
 
 
-@rule(
-    "ICE-113",
-    Severity.NOTE,
-    Reads.TABLE,
-    breaks="iceberg 1.29",
-    hurts="Optimisers, which miss the statistics.",
-    mends="metadata file: statistics, partition-statistics",
-)
+@rule("ICE-113", Severity.NOTE, Reads.TABLE, "iceberg 1.29")
 def owners(table: CheckedIceberg) -> Iterator[Found]:
-    """Statistics files belong to snapshots of the table."""
+    """Statistics files belong to snapshots of the table.
+
+    Hurts: Optimisers, which miss the statistics.
+    Mends: metadata file: statistics, partition-statistics
+    """
     for file, place in _files(table):
         if file.snapshot_id not in table.metadata.snapshots:
             yield Found(place=place, recorded=str(file.snapshot_id), actual="no such snapshot")
 
 
-@rule(
-    "ICE-119",
-    Severity.WARNING,
-    Reads.TABLE,
-    breaks="iceberg 1.29",
-    hurts="Optimisers: they fail, or plan by statistics of other columns or of another time.",
-    mends="metadata file: statistics, partition-statistics; or compute the statistics anew",
-)
+@rule("ICE-119", Severity.WARNING, Reads.TABLE, "iceberg 1.29")
 def contents(table: CheckedIceberg) -> Iterator[Found]:
-    """A statistics file is there, and has the size, the footer and the blobs that are recorded."""
+    """A statistics file is there, and has the size, the footer and the blobs that are recorded.
+
+    Hurts: Optimisers: they fail, or plan by statistics of other columns or of another time.
+    Mends: metadata file: statistics, partition-statistics; or compute the statistics anew
+    """
     for file, place in _files(table):
         if file.snapshot_id not in table.metadata.snapshots:
             continue  # ICE-113; an expired snapshot takes its statistics along
@@ -90,16 +84,13 @@ def _footer(table: CheckedIceberg, file: StatisticsFile, physical: str) -> list[
     return found
 
 
-@rule(
-    "ICE-224",
-    Severity.WARNING,
-    Reads.SNAPSHOT,
-    breaks="iceberg 1.29",
-    hurts="Optimisers and people, who take the numbers for those of the partitions.",
-    mends="metadata file: partition-statistics; or compute the statistics anew, from no older ones",
-)
+@rule("ICE-224", Severity.WARNING, Reads.SNAPSHOT, "iceberg 1.29")
 def partitions(files: SnapshotFiles) -> Iterator[Found]:
-    """Statistics per partition have the partitions, files and rows of their snapshot, none negative."""
+    """Statistics per partition have the partitions, files and rows of their snapshot, none negative.
+
+    Hurts: Optimisers and people, who take the numbers for those of the partitions.
+    Mends: metadata file: partition-statistics; or compute the statistics anew, from no older ones
+    """
     table = files.table
     for file in table.metadata.partition_statistics:
         if file.snapshot_id != files.snapshot.id or not file.path.endswith(".parquet"):

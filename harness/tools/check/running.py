@@ -18,10 +18,11 @@ from harness.tools.check.rules import RULES, Finding, Found, Level, Reads, Rule,
 
 if TYPE_CHECKING:
     from harness.table import Table
+    from harness.tools.check.files import Said
 
 _TOPICS = {
     "iceberg": ("iceberg_metadata", "iceberg_statistics", "iceberg_manifests", "iceberg_deletes", "files", "data"),
-    "delta": ("delta_log", "files", "data"),
+    "delta": ("delta_log", "delta_state", "files", "data"),
 }
 """The modules of rules, by format."""
 MOST = 1_000
@@ -96,7 +97,7 @@ def check(
         run.ask((Reads.ERROR, error, None))
         return run.report(time.perf_counter() - started)
     run.format = table.format
-    seen: set[str] = set()
+    seen: set[Said] = set()
     sample = _Sample(level is Level.DATA, sample_files, seed)
     with warnings.catch_warnings(), phase("checking metadata", unit="things") as advance:
         warnings.simplefilter("ignore", HarnessWarning)  # each of them is a finding
@@ -137,17 +138,17 @@ class _Sample:
 
 
 def _of_files(
-    table: Table, thing: Thing, sample: _Sample, columns: Sequence[str] | None, seen: set[str]
+    table: Table, thing: Thing, sample: _Sample, columns: Sequence[str] | None, seen: set[Said]
 ) -> Iterator[Thing]:
-    """The files of a snapshot that were not seen before, and their values."""
+    """The files of a snapshot that were not seen before as it states them, and their values."""
     from harness.tools.check.data import FileRows, column_values
-    from harness.tools.check.files import DeletedRows, checked_files
+    from harness.tools.check.files import DeletedRows, checked_files, said_of
 
     _, checked, id_ = thing
     statements = checked.statements()
     try:
         plan = table.snapshot(**parse_moment(id_)).plan()
-        new = [path for path in plan.files.column("path").to_pylist() if path not in seen]
+        new = [said[0] for said in said_of(plan, statements) if said not in seen]
         for file in checked_files(plan, statements, seen):
             yield Reads.FILE, file, id_
         yield Reads.DELETES, DeletedRows(plan, statements.says), id_
@@ -208,6 +209,7 @@ class _Run:
         self._asked = {format: chosen(format, level, rules, ignored) for format in _TOPICS}
         self._findings: list[Finding] = []
         self._counts: Counter[str] = Counter()
+        self._known: set[tuple[str, Found]] = set()
         self._read: Counter[str] = Counter()
         self._unchecked: list[str] = []
 
@@ -233,8 +235,12 @@ class _Run:
                     self._unchecked.append(f"{rule.id} was not asked: {error}")
 
     def _add(self, rule: Rule, found: Found, snapshot: int | None) -> None:
+        """Keeps a finding, once for all snapshots in which it is met."""
+        if (rule.id, found) in self._known:
+            return
         self._counts[rule.id] += 1
         if self._counts[rule.id] <= MOST:
+            self._known.add((rule.id, found))
             self._findings.append(Finding(rule=rule, found=found, snapshot=snapshot))
 
     def report(self, seconds: float) -> CheckReport:
