@@ -10,7 +10,7 @@ from harness.metadata.filters.predicate import Comparison, IsNan, IsNull, Op, St
 from harness.metadata.iceberg.manifests import FieldSummary, ManifestFile
 from harness.metadata.iceberg.model import PartitionField, PartitionSpec
 from harness.metadata.iceberg.skipping import projected
-from harness.metadata.iceberg.summaries import ManifestFilter, Statement, is_trusted_writer
+from harness.metadata.iceberg.summaries import ManifestFilter
 from harness.metadata.iceberg.transforms import Day, Identity
 from harness.metadata.model.schema import (
     BinaryType,
@@ -22,6 +22,7 @@ from harness.metadata.model.schema import (
     StringType,
     TimestampType,
 )
+from harness.metadata.plan.trust import Statement, is_trusted_writer
 
 ID = Field(id=1, name="id", type=IntegerType(64))
 NAME = Field(id=2, name="name", type=StringType())

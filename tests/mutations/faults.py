@@ -430,13 +430,13 @@ FAULTS = (
     ),
     Fault(
         "upper bounds of texts in partition summaries are taken as they are",
-        "metadata/iceberg/summaries.py",
+        "metadata/plan/trust.py",
         'Trust.ROUNDED_UP, "a known writer cuts',
         'Trust.YES, "a known writer cuts',
     ),
     Fault(
         "partition summaries of binary values are believed of every writer",
-        "metadata/iceberg/summaries.py",
+        "metadata/plan/trust.py",
         "        Trust.NAMED_WRITER,\n",
         "        Trust.YES,\n",
     ),

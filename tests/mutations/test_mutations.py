@@ -56,6 +56,7 @@ TOPICS = {
     "metadata/iceberg/skipping.py": ["iceberg/pruning", "iceberg/manifests", "unknown"],
     "metadata/iceberg/source.py": ["iceberg/time-travel"],
     "metadata/iceberg/summaries.py": ["iceberg/pruning"],
+    "metadata/plan/trust.py": ["iceberg/pruning"],
     "metadata/iceberg/transforms.py": ["iceberg/pruning"],
     "metadata/plan/projection.py": ["iceberg/schema", "iceberg/partitions"],
 }
