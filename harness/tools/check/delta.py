@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
@@ -145,6 +145,25 @@ class CheckedDelta:
                 place = Place(file=self.name(version), field="cdc", entry=action.path)
                 yield Reads.CHANGES, ChangeFile(action, self.source.storage, place), version
 
+    def named_files(self) -> tuple[str, Container[str]]:
+        """The table's root, and the physical paths that its log names: live, removed, of changes, and of vectors.
+
+        All that lies in the log's own directory is among them.
+
+        Raises HarnessError: a commit cannot be read, so that nobody knows which files it names.
+        """
+        source, named = self.source, set[str]()
+        commits = [self.commits.get(v) or source.commits.read_commit(file) for v, file in self.log.commits.items()]
+        files = [self.table.latest.state.files, *(each for commit in commits for each in (commit.adds, commit.removes))]
+        for table in files:
+            named.update(source.locator.physical(table.column("key")).to_pylist())
+            for row in table.select([f.name for f in DELETION_VECTOR]).to_pylist():
+                vector = DeletionVectorDescriptor.of(row)
+                path = None if vector is None else vector_path(vector, source.root)
+                named.update(() if path is None else (path,))
+        named.update(each.physical for commit in commits for each in commit.cdc)
+        return source.root.path, _NamedByLog(self.log.directory, frozenset(named))
+
     def _checked(self, checkpoint: Checkpoint) -> CheckedCheckpoint:
         content, fault = None, None
         try:
@@ -205,26 +224,3 @@ class _NamedByLog:
 
     def __contains__(self, path: object) -> bool:
         return isinstance(path, str) and (path.startswith(self._log) or path in self._paths)
-
-
-def named_files(table: DeltaTable) -> tuple[str, _NamedByLog]:
-    """The table's root, and the physical paths that its log names: live, removed, of changes, and of vectors.
-
-    Raises HarnessError: a commit cannot be read, so that nobody knows which files it names.
-    """
-    source, named = table.source, set[str]()
-
-    def add(files: pa.Table) -> None:
-        named.update(source.locator.physical(files.column("key")).to_pylist())
-        for row in files.select([f.name for f in DELETION_VECTOR]).to_pylist():
-            vector = DeletionVectorDescriptor.of(row)
-            path = None if vector is None else vector_path(vector, source.root)
-            named.update(() if path is None else (path,))
-
-    for file in table.log.commits.values():
-        commit = source.commits.read_commit(file)
-        add(commit.adds)
-        add(commit.removes)
-        named.update(each.physical for each in commit.cdc)
-    add(table.latest.state.files)
-    return source.root.path, _NamedByLog(table.log.directory, frozenset(named))

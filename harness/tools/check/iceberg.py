@@ -100,6 +100,7 @@ class CheckedIceberg:
     def __init__(self, table: IcebergTable, snapshots: Sequence[Snapshot]) -> None:
         self.table, self.snapshots, self._source = table, tuple(snapshots), table.source
         self._slim: dict[ManifestFile, tuple[ManifestEntry, ...]] = {}
+        self._paths: set[str] = set()
 
     @property
     def metadata(self) -> TableMetadata:
@@ -182,11 +183,30 @@ class CheckedIceberg:
         with contained(file=line.path):
             reader = open_manifest(data, line, specs=source.metadata.specs, schemas=self.schemas, limits=limits)
             entries = tuple(reader.entries(ALL, live_only=False))
+        self._paths.update(entry.file.path for entry in entries)
         self._slim[line] = tuple(_slim(entry) for entry in entries if entry.status is not Status.DELETED)
         header = reader.container.metadata
         return Manifest(
             self, line, list_path, reader.spec, header, entries, len(data), self.writer(line.added_snapshot_id)
         )
+
+    def named_files(self) -> tuple[str, frozenset[str]]:
+        """The table's root, and the physical paths of all files that its metadata names, of all snapshots.
+
+        Raises HarnessError: a manifest list or manifest cannot be read, so that nobody knows which files it names.
+        """
+        metadata, physical = self.metadata, self._source.path_map.physical
+        recorded = {entry.file for entry in metadata.metadata_log}
+        recorded |= {file.path for file in metadata.statistics} | {file.path for file in metadata.partition_statistics}
+        for snapshot in metadata.snapshots.values():
+            recorded |= set() if snapshot.manifest_list is None else {snapshot.manifest_list}
+            for line in manifests_of(self._source, snapshot):
+                recorded.add(line.path)
+                if line not in self._slim:
+                    self.opened(line, snapshot.manifest_list)
+        root = physical(metadata.location)
+        own = {absolute(self.table.metadata_path, os.getcwd()), join(join(root, METADATA_DIRECTORY), HINT)}
+        return root, frozenset(own | {physical(path) for path in recorded | self._paths})
 
     def files(self, snapshot: Snapshot, lines: Sequence[ManifestFile]) -> SnapshotFiles:
         """The live files of a snapshot whose manifests were all opened."""
@@ -207,23 +227,3 @@ def is_kept(before: Type, after: Type) -> bool:
         return type(before) is type(after)
     either = before == after or widens(before, after) or widens(after, before)
     return either or UnknownType in (type(before), type(after))
-
-
-def named_files(table: IcebergTable) -> tuple[str, frozenset[str]]:
-    """The table's root, and the physical paths of all files that its metadata names, of all snapshots.
-
-    Raises HarnessError: a manifest list or manifest cannot be read, so that nobody knows which files it names.
-    """
-    metadata, source = table.metadata, table.source
-    checked = CheckedIceberg(table, tuple(metadata.snapshots.values()))
-    recorded = {entry.file for entry in metadata.metadata_log}
-    recorded |= {file.path for file in metadata.statistics} | {file.path for file in metadata.partition_statistics}
-    for snapshot in checked.snapshots:
-        recorded |= set() if snapshot.manifest_list is None else {snapshot.manifest_list}
-        for line in manifests_of(source, snapshot):
-            if line.path not in recorded:
-                recorded.add(line.path)
-                recorded |= {entry.file.path for entry in checked.opened(line, snapshot.manifest_list).entries}
-    root = source.path_map.physical(metadata.location)
-    own = {absolute(table.metadata_path, os.getcwd()), join(join(root, METADATA_DIRECTORY), HINT)}
-    return root, frozenset(own | {source.path_map.physical(path) for path in recorded})

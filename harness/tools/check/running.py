@@ -8,7 +8,7 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from harness.errors import HarnessError, HarnessWarning, InvalidTableError, MissingFileError, RequestError, counted
 from harness.metadata.model.times import When, parse_moment
@@ -18,7 +18,11 @@ from harness.tools.check.rules import RULES, Finding, Found, Level, Reads, Rule,
 
 if TYPE_CHECKING:
     from harness.table import Table
+    from harness.tools.check.delta import CheckedDelta
     from harness.tools.check.files import Said
+    from harness.tools.check.iceberg import CheckedIceberg
+
+    Checked: TypeAlias = CheckedDelta | CheckedIceberg
 
 _TOPICS = {
     "iceberg": ("iceberg_metadata", "iceberg_statistics", "iceberg_manifests", "iceberg_deletes", "files", "data"),
@@ -101,14 +105,15 @@ def check(
     sample = _Sample(level is Level.DATA, sample_files, seed)
     with warnings.catch_warnings(), phase("checking metadata", unit="things") as advance:
         warnings.simplefilter("ignore", HarnessWarning)  # each of them is a finding
-        for thing in _things(table, at, all_snapshots):
+        checked = _checked(table, at, all_snapshots)
+        for thing in checked.things():
             run.ask(thing)
             advance(1)
             if thing[0] is Reads.SNAPSHOT and level is not Level.METADATA:
                 for other in _of_files(table, thing, sample, columns, seen):
                     run.ask(other)
         if orphans:
-            for other in _orphans(table):
+            for other in _orphans(checked):
                 run.ask(other)
     return run.report(time.perf_counter() - started)
 
@@ -160,21 +165,19 @@ def _of_files(
         yield Reads.ERROR, error, id_
 
 
-def _orphans(table: Table) -> Iterator[Thing]:
+def _orphans(checked: Checked) -> Iterator[Thing]:
     """The files below the table's location that nothing names."""
     from harness.tools.check.files import unnamed
 
     try:
-        source: Any = table.source
-        named_files = importlib.import_module(f"harness.tools.check.{table.format}").named_files
-        root, named = named_files(source)
-        for orphan in unnamed(source.source.storage, root, named):
+        root, named = checked.named_files()
+        for orphan in unnamed(checked.table.source.storage, root, named):
             yield Reads.ORPHAN, orphan, None
     except HarnessError as error:
         yield Reads.ERROR, error, None
 
 
-def _things(table: Table, at: When, all_snapshots: bool) -> Iterator[Thing]:
+def _checked(table: Table, at: When, all_snapshots: bool) -> Checked:
     source: Any = table.source
     moment = parse_moment(at)
     selected = source.select(moment.get("snapshot_id"), moment.get("timestamp"), moment.get("ref")).snapshot
@@ -182,11 +185,11 @@ def _things(table: Table, at: When, all_snapshots: bool) -> Iterator[Thing]:
         from harness.tools.check.iceberg import CheckedIceberg
 
         every = sorted(source.metadata.snapshots.values(), key=lambda each: (each.timestamp_ms, each.sequence_number))
-        return CheckedIceberg(source, every if all_snapshots else [selected] if selected is not None else []).things()
+        return CheckedIceberg(source, every if all_snapshots else [selected] if selected is not None else [])
     from harness.tools.check.delta import CheckedDelta
 
     versions = [version for each in source.readable() for version in each] if all_snapshots else [selected.id]
-    return CheckedDelta(source, versions).things()
+    return CheckedDelta(source, versions)
 
 
 _COUNTED = (Reads.MANIFEST, Reads.SNAPSHOT, Reads.FILE, Reads.COLUMN)
