@@ -265,15 +265,9 @@ class _Scan:
             return {}
         wanted = leaves(self.snapshot.columns.schema, (f.id for f in columns))
         try:
-            parts = list(statistics.read(wanted, kept)) if wanted else []
+            return statistics.bounds(wanted, kept)
         except HarnessError:
             return {}
-        if not parts:
-            return {}
-        order = np.argsort(np.concatenate([found for found, _ in parts]))
-        return {
-            leaf.field.id: ColumnBounds.joined([read.of_column(leaf) for _, read in parts], order) for leaf in wanted
-        }
 
     def _verdicts(self, condition: Filter | None, statistics: FilesStatistics, partitions: PartitionTuples) -> Verdicts:
         """The verdict of the filter on each file.

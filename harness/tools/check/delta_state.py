@@ -23,7 +23,7 @@ from harness.metadata.delta.replay import checksum_doubts, read_checksum
 from harness.metadata.delta.statistics import leaves
 from harness.metadata.delta.types import table_schema
 from harness.metadata.model.arrow_values import listed, to_numpy
-from harness.metadata.model.schema import Schema, value_text
+from harness.metadata.model.schema import value_text
 from harness.storage.records import dataclass
 from harness.tools.check.delta import CheckedCheckpoint, CheckedDelta, Version, identities
 from harness.tools.check.rules import Found, Place, Reads, Severity, refused, rule
@@ -232,55 +232,41 @@ def kept_statistics(checkpoint: CheckedCheckpoint) -> Iterator[Found]:
     Hurts: Readers that begin at the checkpoint: they skip files by it, and lose their rows without an error.
     Mends: log: delete the checkpoint, or write it anew with the statistics of the commits
     """
-    if checkpoint.content is None or checkpoint.state is None:
+    content, state = checkpoint.content, checkpoint.state
+    if content is None or state is None:
         return
-    columns = table_schema(checkpoint.state.protocol, checkpoint.state.metadata).schema
-    for adds in checkpoint.content.adds:
-        yield from _narrower(checkpoint, checkpoint.content, adds, checkpoint.state, columns)
-
-
-def _narrower(
-    checkpoint: CheckedCheckpoint, content: CheckpointContent, adds: pa.Table, state: State, schema: Schema
-) -> Iterator[Found]:
-    """The statistics of files in a table of a checkpoint that allow less than those of the commits."""
-    place, location = checkpoint.place, checkpoint.table.source.location
-    order = {identity: row for row, identity in enumerate(ids_of(state.files).to_pylist())}
-    ids = ids_of(adds).to_pylist() if adds.num_rows else []
-    rows = sorted((order[identity], row) for row, identity in enumerate(ids) if identity in order)
-    wanted = leaves(schema, (field.id for _, field in schema.walk()))
-    if not rows or not wanted:
-        return
-    ours, theirs = (np.array(side, dtype=np.int64) for side in ([row for _, row in rows], [row for row, _ in rows]))
-    paths = adds.column("path").to_pylist()
-    read = (
-        FilesStatistics(adds.take(pa.array(ours)), content.statistics, location),
-        FilesStatistics(state.files.take(pa.array(theirs)), state.statistics, location),
-    )
-    places = np.arange(len(rows))
-    (said, known) = (list(each.read(wanted, places)) for each in read)
-    if len(said) != 1 or len(known) != 1:
-        return  # many files, or statistics in several places: bounds are judged by the rows
-    counts = (listed(each[0][1].rows) for each in (said, known))
-    for (_, row), mine_, theirs__ in zip(rows, *counts, strict=True):
-        if None not in (mine_, theirs__) and mine_ != theirs__:
-            where = replace(place, entry=paths[row], field="add.numRecords")
-            yield Found(place=where, recorded=str(mine_), actual=f"the commit says {theirs__}")
-    for leaf in wanted:
-        one, other = said[0][1].of_column(leaf), known[0][1].of_column(leaf)
-        sides = ("minValues", one.lower, other.lower, 1), ("maxValues", one.upper, other.upper, -1)
-        for name, mine, theirs_, sign in sides:
-            for at, (_, row) in enumerate(rows):
-                ours_, commits = _at(mine, at), _at(theirs_, at)
-                if None in (ours_, commits) or (ours_ <= commits if sign > 0 else ours_ >= commits):
+    schema = table_schema(state.protocol, state.metadata).schema
+    wanted, location = leaves(schema, (field.id for _, field in schema.walk())), checkpoint.table.source.location
+    for adds in content.adds:
+        if not adds.num_rows or not state.files.num_rows:
+            continue
+        at = pc.index_in(ids_of(adds), value_set=ids_of(state.files))
+        recorded = FilesStatistics(adds.filter(pc.is_valid(at)), content.statistics, location)
+        known = FilesStatistics(state.files.take(at.drop_null()), state.statistics, location)
+        places = np.arange(known.files.num_rows)
+        counts = (each.record_counts(places).tolist() for each in (recorded, known))
+        bounds = [each.bounds(wanted, places) for each in (recorded, known)]
+        columns = [("numRecords", None, *counts)]
+        for leaf in wanted if all(bounds) else ():
+            one, other = (of[leaf.field.id] for of in bounds)
+            columns.append(("minValues", leaf, listed(one.lower), listed(other.lower)))
+            columns.append(("maxValues", leaf, listed(one.upper), listed(other.upper)))
+        paths = recorded.files.column("path").to_pylist()
+        for name, of, ours, commits in columns:
+            for path, mine, theirs in zip(paths, ours, commits, strict=True) if ours != commits else ():
+                if _is_kept(name, mine, theirs):
                     continue
-                where = replace(place, entry=paths[row], field=f"add.{name}", column=".".join(leaf.path))
-                text = value_text(commits, leaf.field.type)
-                yield Found(place=where, recorded=value_text(ours_, leaf.field.type), actual=f"the commit says {text}")
+                column = None if of is None else ".".join(of.path)
+                words = [value_text(value, None if of is None else of.field.type) for value in (mine, theirs)]
+                where = replace(checkpoint.place, entry=path, field=f"add.{name}", column=column)
+                yield Found(place=where, recorded=words[0], actual=f"the commit says {words[1]}")
 
 
-def _at(values: Sequence[Any] | pa.Array, place: int) -> Any:
-    value = values[place]
-    return value.as_py() if isinstance(value, pa.Scalar) else value
+def _is_kept(name: str, recorded: Any, known: Any) -> bool:
+    """True where a statistic is that of the commit, or wider, or one of them is unknown."""
+    if name == "numRecords":
+        return recorded == known or -1 in (recorded, known)
+    return None in (recorded, known) or (recorded <= known if name == "minValues" else recorded >= known)
 
 
 @rule("DEL-203", Severity.WARNING, Reads.SNAPSHOT, "delta L28")
