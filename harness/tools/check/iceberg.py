@@ -15,18 +15,8 @@ from harness.metadata.iceberg.metadata import decompress
 from harness.metadata.iceberg.model import PartitionSpec, Snapshot, TableMetadata
 from harness.metadata.iceberg.scan import manifests_of, with_specs_of
 from harness.metadata.iceberg.table import HINT, METADATA_DIRECTORY, IcebergTable
+from harness.metadata.model import schema as dt
 from harness.metadata.model.file_schema import widens
-from harness.metadata.model.schema import (
-    Field,
-    ListType,
-    MapType,
-    Schema,
-    StructType,
-    Type,
-    UnknownType,
-    children,
-    walk,
-)
 from harness.storage.limits import contained
 from harness.storage.paths import absolute, join
 from harness.storage.records import dataclass
@@ -126,12 +116,12 @@ class CheckedIceberg:
         return Json(json.loads(plain.decode("utf-8-sig")), path)
 
     @cached_property
-    def schemas(self) -> tuple[Schema, ...]:
+    def schemas(self) -> tuple[dt.Schema, ...]:
         """All schemas, the current one first."""
         return read_schema_first(self.metadata.schemas, self.metadata.current_schema)
 
     @cached_property
-    def fields(self) -> Mapping[int, tuple[tuple[str, ...], Field]]:
+    def fields(self) -> Mapping[int, tuple[tuple[str, ...], dt.Field]]:
         """Path and field of every column that ever was, by id; of several schemas' the first of `schemas` counts."""
         return {id_: found for schema in reversed(self.schemas) for id_, found in schema.by_id().items()}
 
@@ -139,9 +129,9 @@ class CheckedIceberg:
     def repeated(self) -> frozenset[int]:
         """The ids of fields below lists and maps, whose values are counted by element."""
         outside = (
-            f.type for schema in self.schemas for _, f in schema.walk() if isinstance(f.type, ListType | MapType)
+            f.type for schema in self.schemas for _, f in schema.walk() if isinstance(f.type, dt.ListType | dt.MapType)
         )
-        return frozenset(f.id for type_ in outside for _, f in walk(children(type_)))
+        return frozenset(f.id for type_ in outside for _, f in dt.walk(dt.children(type_)))
 
     def column(self, id_: int) -> str:
         """The name of a column, with dots; its id where no schema has it."""
@@ -221,9 +211,9 @@ def _slim(entry: ManifestEntry) -> ManifestEntry:
     return replace(entry, file=replace(entry.file, lower_bounds=None, upper_bounds=None))
 
 
-def is_kept(before: Type, after: Type) -> bool:
+def is_kept(before: dt.Type, after: dt.Type) -> bool:
     """True if a column may have both types in its life, in either order."""
-    if isinstance(before, StructType | ListType | MapType):
+    if isinstance(before, dt.StructType | dt.ListType | dt.MapType):
         return type(before) is type(after)
     either = before == after or widens(before, after) or widens(after, before)
-    return either or UnknownType in (type(before), type(after))
+    return either or dt.UnknownType in (type(before), type(after))

@@ -16,24 +16,13 @@ from harness.metadata.iceberg.skipping import partition_target, source_columns
 from harness.metadata.iceberg.transforms import UnknownTransform, Void
 from harness.metadata.iceberg.types import parse_schema
 from harness.metadata.iceberg.values import decode_bound
-from harness.metadata.model.schema import (
-    DecimalType,
-    Field,
-    GeographyType,
-    GeometryType,
-    ListType,
-    MapType,
-    OpaqueType,
-    Schema,
-    StructType,
-    UnknownType,
-    VariantType,
-)
+from harness.metadata.model import schema as dt
 from harness.tools.check.files import row_id_ranges
 from harness.tools.check.iceberg import Manifest, SnapshotFiles, is_kept
 from harness.tools.check.rules import Found, Place, Reads, Severity, rule
 
-_NO_BOUNDS = (StructType, ListType, MapType, VariantType, GeometryType, GeographyType, UnknownType, OpaqueType)
+_NESTED = (dt.StructType, dt.ListType, dt.MapType, dt.VariantType)
+_NO_BOUNDS = (*_NESTED, dt.GeometryType, dt.GeographyType, dt.UnknownType, dt.OpaqueType)
 _COUNTED = ((Status.ADDED, "added"), (Status.EXISTING, "existing"), (Status.DELETED, "deleted"))
 
 
@@ -54,9 +43,7 @@ def counts(manifest: Manifest) -> Iterator[Found]:
             field = f"{name}_{kind}_count"
             recorded = getattr(line, field)
             if recorded is not None and recorded != actual and not (kind == "rows" and status in unknown):
-                yield Found(
-                    place=manifest.listed(field), recorded=str(recorded), actual=str(actual), writer=manifest.writer
-                )
+                yield _listed(manifest, field, recorded, str(actual))
 
 
 @rule("ICE-202", Severity.WARNING, Reads.MANIFEST, "iceberg 2.3")
@@ -68,12 +55,7 @@ def length(manifest: Manifest) -> Iterator[Found]:
     """
     recorded, actual = manifest.line.length, manifest.size
     if recorded is not None and recorded != actual:
-        yield Found(
-            place=manifest.listed("manifest_length"),
-            recorded=size_text(recorded),
-            actual=f"{actual:,} bytes",
-            writer=manifest.writer,
-        )
+        yield _listed(manifest, "manifest_length", size_text(recorded), f"{actual:,} bytes")
 
 
 @rule("ICE-203", Severity.ERROR, Reads.MANIFEST, "iceberg 3.6", "iceberg 3.9")
@@ -87,12 +69,8 @@ def summaries(manifest: Manifest) -> Iterator[Found]:
     if recorded is None:
         return
     if len(recorded) != len(manifest.spec.fields):
-        yield Found(
-            place=manifest.listed("partitions"),
-            recorded=f"{len(recorded)} summaries",
-            actual=f"spec {manifest.spec.id} has {len(manifest.spec.fields)} fields",
-            writer=manifest.writer,
-        )
+        actual = f"spec {manifest.spec.id} has {len(manifest.spec.fields)} fields"
+        yield _listed(manifest, "partitions", f"{len(recorded)} summaries", actual)
         return
     live = [entry.file.partition for entry in manifest.entries if entry.status is not Status.DELETED]
     distinct = {id(partition): partition for partition in live}.values()
@@ -105,15 +83,10 @@ def summaries(manifest: Manifest) -> Iterator[Found]:
         if targets and not isinstance(field.transform, Void | UnknownTransform):
             values = [partition.get(field.field_id) for partition in distinct]
             for what, actual in _outside(summary, targets[0], values):
-                yield Found(
-                    place=manifest.listed(f"partitions/{field.name}"),
-                    recorded=what,
-                    actual=actual,
-                    writer=manifest.writer,
-                )
+                yield _listed(manifest, f"partitions/{field.name}", what, actual)
 
 
-def _outside(summary: FieldSummary, target: Field, values: list[Any]) -> Iterator[tuple[str, str]]:
+def _outside(summary: FieldSummary, target: dt.Field, values: list[Any]) -> Iterator[tuple[str, str]]:
     """The recorded word and the value against it, at most one of each kind."""
     held = [value for value in values if value is not None and value == value]
     if not summary.contains_null and None in values:
@@ -139,24 +112,24 @@ def header(manifest: Manifest) -> Iterator[Found]:
     Hurts: Readers that believe the header: they take deletes for data, or another spec's partition values.
     Mends: manifest: its header; manifest list: content, partition_spec_id
     """
-    line = manifest.line
-    expected = {"content": "deletes" if line.is_deletes else "data", "partition-spec-id": str(manifest.spec.id)}
-    for key, value in expected.items():
-        said = manifest.header.get(key)
-        if said is not None and said.decode("utf-8", "replace") != value:
-            text = said.decode("utf-8", "replace")
-            yield Found(place=manifest.place(field=key), recorded=text, actual=value, writer=manifest.writer)
+    expected = {
+        "content": ["deletes" if manifest.line.is_deletes else "data"],
+        "partition-spec-id": [str(manifest.spec.id)],
+        "format-version": [str(version) for version in range(1, manifest.table.metadata.format_version + 1)],
+    }
     is_v1 = manifest.line.sequence_number == 0  # carried over from before an upgrade
     needed = ["schema", "partition-spec", "partition-spec-id"] + ([] if is_v1 else ["content", "format-version"])
     missing = [key for key in needed if key not in manifest.header]
-    if missing:
-        yield Found(place=manifest.place(field=missing[0]), recorded="no value", writer=manifest.writer)
-    for key, fault in (("schema", _schema_fault), ("partition-spec", _spec_fault), ("format-version", _version_fault)):
-        text = manifest.header.get(key, b"").decode("utf-8", "replace")
-        actual = fault(manifest, text) if text else None
-        if actual is not None:
-            place = manifest.place(field=key)
-            yield Found(place=place, recorded=f"{text:.60}", actual=actual, writer=manifest.writer)
+    faults = [(key, "no value", "the header must have it") for key in missing[:1]]
+    for key, data in manifest.header.items():
+        text, fault = data.decode("utf-8", "replace"), None
+        if key in expected:
+            fault = None if text in expected[key] else " or ".join(expected[key])
+        elif key in ("schema", "partition-spec"):
+            fault = (_schema_fault if key == "schema" else _spec_fault)(manifest, text)
+        faults += [] if fault is None else [(key, f"{text:.60}", fault)]
+    for key, recorded, actual in faults:
+        yield Found(place=manifest.place(field=key), recorded=recorded, actual=actual, writer=manifest.writer)
 
 
 def _schema_fault(manifest: Manifest, text: str) -> str | None:
@@ -168,14 +141,14 @@ def _schema_fault(manifest: Manifest, text: str) -> str | None:
     if recorded is not None and recorded.by_id().keys() != schema.by_id().keys():
         return f"schema {schema.id} of the table has other columns: {', '.join(recorded.names())}"
     for _, column in schema.walk():
-        types = [of[column.id][1].type for of in map(Schema.by_id, known.values()) if column.id in of]
-        if types and not any(isinstance(type_, OpaqueType) or is_kept(type_, column.type) for type_ in types):
+        types = [of[column.id][1].type for of in map(dt.Schema.by_id, known.values()) if column.id in of]
+        if types and not any(isinstance(type_, dt.OpaqueType) or is_kept(type_, column.type) for type_ in types):
             return f"id {column.id} is of type {types[0]} in the table"
     return None
 
 
 @lru_cache(maxsize=64)
-def _header_schema(text: str) -> Schema | None:
+def _header_schema(text: str) -> dt.Schema | None:
     """The schema in a manifest's header; None: it is none. The manifests of a table repeat few texts."""
     try:
         return parse_schema(json.loads(text))
@@ -191,11 +164,6 @@ def _spec_fault(manifest: Manifest, text: str) -> str | None:
         return "no partition spec"
     meanings = [[(each.source_ids, str(each.transform)) for each in spec.fields] for spec in (said, manifest.spec)]
     return None if meanings[0] == meanings[1] else f"spec {manifest.spec.id} is another one"
-
-
-def _version_fault(manifest: Manifest, text: str) -> str | None:
-    most = manifest.table.metadata.format_version
-    return None if text in map(str, range(1, most + 1)) else f"the table has format version {most}"
 
 
 @rule("ICE-205", Severity.ERROR, Reads.MANIFEST, "iceberg 2.9", "iceberg 2.10")
@@ -214,17 +182,11 @@ def inherited(manifest: Manifest) -> Iterator[Found]:
         if entry.status is Status.ADDED and recorded != number:
             yield _wrong(manifest, entry, "file_sequence_number", recorded, f"added by sequence number {number}")
         if entry.sequence_number > number:
-            yield _wrong(
-                manifest, entry, "sequence_number", entry.sequence_number, f"the manifest's number is {number}"
-            )
+            actual = f"the manifest's number is {number}"
+            yield _wrong(manifest, entry, "sequence_number", entry.sequence_number, actual)
     least = min((entry.sequence_number for entry in live), default=None)
     if least is not None and manifest.line.min_sequence_number > least:
-        yield Found(
-            place=manifest.listed("min_sequence_number"),
-            recorded=str(manifest.line.min_sequence_number),
-            actual=f"a file has {least}",
-            writer=manifest.writer,
-        )
+        yield _listed(manifest, "min_sequence_number", manifest.line.min_sequence_number, f"a file has {least}")
 
 
 @rule("ICE-208", Severity.ERROR, Reads.MANIFEST, "iceberg 2.6", "iceberg 2.9")
@@ -238,13 +200,12 @@ def origin(manifest: Manifest) -> Iterator[Found]:
     owner = snapshots.get(line.added_snapshot_id or NO_SNAPSHOT)
     if line.sequence_number:  # 0 is of v1
         if owner is not None and owner.sequence_number != line.sequence_number:
-            recorded, actual = str(line.sequence_number), f"snapshot {owner.id} has {owner.sequence_number}"
-            yield Found(place=manifest.listed("sequence_number"), recorded=recorded, actual=actual)
+            actual = f"snapshot {owner.id} has {owner.sequence_number}"
+            yield _listed(manifest, "sequence_number", line.sequence_number, actual)
         for other in () if owner is not None else snapshots.values():
             if other.sequence_number == line.sequence_number:
                 actual = f"sequence number {line.sequence_number} is of snapshot {other.id}"
-                place = manifest.listed("added_snapshot_id")
-                yield Found(place=place, recorded=str(line.added_snapshot_id), actual=actual)
+                yield _listed(manifest, "added_snapshot_id", line.added_snapshot_id, actual)
     for entry in manifest.entries if manifest.list_path is not None else ():  # else of v1, which names none
         if entry.status is not Status.EXISTING and entry.snapshot_id not in (None, line.added_snapshot_id):
             actual = f"{entry.status.name.lower()} by a manifest of snapshot {line.added_snapshot_id}"
@@ -259,15 +220,13 @@ def operation(manifest: Manifest) -> Iterator[Found]:
     Mends: metadata file: operation in the summary of the snapshot
     """
     owner = manifest.table.metadata.snapshots.get(manifest.line.added_snapshot_id or NO_SNAPSHOT)
-    if owner is None:
+    if owner is None or owner.operation not in ("append", "delete"):
         return
     for entry in manifest.entries:
         is_data, status = entry.file.content is Content.DATA, entry.status
-        against = {
-            "append": status is Status.DELETED or (status is Status.ADDED and not is_data),
-            "delete": status is Status.ADDED and is_data,
-        }
-        if entry.snapshot_id == owner.id and against.get(owner.operation, False):
+        is_against = status is Status.ADDED and is_data == (owner.operation == "delete")
+        is_against |= status is Status.DELETED and owner.operation == "append"
+        if entry.snapshot_id == owner.id and is_against:
             what = f"{status.name.lower()} by snapshot {owner.id}, whose operation is {owner.operation}"
             yield _wrong(manifest, entry, "status", "a data file" if is_data else "a delete file", what)
             return
@@ -330,7 +289,7 @@ def short_decimals(manifest: Manifest) -> Iterator[Found]:
     Hurts: Strict readers and catalogs, which refuse the manifest.
     Mends: manifest: lower_bounds, upper_bounds of the entry
     """
-    decimals = [id_ for id_, (_, f) in manifest.table.fields.items() if isinstance(f.type, DecimalType)]
+    decimals = [id_ for id_, (_, f) in manifest.table.fields.items() if isinstance(f.type, dt.DecimalType)]
     for entry in manifest.entries if decimals else ():
         for name, bounds_ in (("lower_bounds", entry.file.lower_bounds), ("upper_bounds", entry.file.upper_bounds)):
             for key in decimals:
@@ -419,6 +378,10 @@ def _numbers(entries: Sequence[ManifestEntry]) -> dict[str, int]:
         "position-deletes": rows[Content.POSITION_DELETES],
         "equality-deletes": rows[Content.EQUALITY_DELETES],
     }
+
+
+def _listed(manifest: Manifest, field: str, recorded: object, actual: str) -> Found:
+    return Found(place=manifest.listed(field), recorded=str(recorded), actual=actual, writer=manifest.writer)
 
 
 def _wrong(
