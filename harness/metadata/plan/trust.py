@@ -178,20 +178,16 @@ def is_trusted_writer(statement: Statement, type_: Type, summary: Mapping[str, s
 
 
 def guards(format: str, statement: Statement, fields: Iterable[Field]) -> tuple[str, ...]:
-    """The known faults that a filter meets where it goes by a statement about columns, with their guards.
+    """The known faults that a filter meets where it goes by a statement about columns, and that lose no row.
 
     A fault of any type is guarded against in each filter, and is not said.
 
-    Returns: a sentence for each fault.
+    Returns: for each fault the columns, the words of the register, and the source.
     """
     columns = list(fields)
     met = {
         lie: ", ".join(f.name for f in columns if isinstance(f.type, lie.types))
         for lie in LIES
-        if lie.format == format and lie.statement is statement and lie.types
+        if lie.format == format and lie.statement is statement and lie.types and not lie.guard.startswith("none")
     }
-    return tuple(
-        f"{statement.value}, of {names}: {lie.wrong} ({lie.writer}); {lie.guard}; {lie.source}"
-        for lie, names in met.items()
-        if names and not lie.guard.startswith("none")
-    )
+    return tuple(f"{names}: {lie.wrong} ({lie.source})" for lie, names in met.items() if names)
