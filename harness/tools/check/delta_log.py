@@ -150,6 +150,9 @@ def commit_times(table: CheckedDelta) -> Iterator[Found]:
             yield Found(place=place, actual=actual, writer=table.writer(version))
             continue
         now = info.in_commit_timestamp_ms
+        if version == enabled.version and enabled.time_ms not in (None, now):
+            actual = f"delta.inCommitTimestampEnablementTimestamp is {show_ms(enabled.time_ms or 0)}"
+            yield Found(place=place, recorded=show_ms(now), actual=actual, writer=table.writer(version))
         if before is not None and now <= before:
             actual = f"the version before has {show_ms(before)}"
             yield Found(place=place, recorded=show_ms(now), actual=actual, writer=table.writer(version))
@@ -393,6 +396,9 @@ def row_tracking(version: Version) -> Iterator[Found]:
         for path, value in zip(paths, values, strict=True):
             if value is None:
                 yield Found(place=version.place(entry=path, field=f"add.{name}"), recorded="none")
+            elif name == "defaultRowCommitVersion" and value > version.snapshot.id:
+                place = version.place(entry=path, field=f"add.{name}")
+                yield Found(place=place, recorded=str(value), actual=f"the version is {version.snapshot.id}")
 
 
 def _record_counts(version: Version) -> list[int]:

@@ -118,6 +118,7 @@ def checked_files(plan: ScanPlan, statements: Statements, seen: set[Said]) -> It
             chunks = _chunks(plan, told)
             for row, size in zip(part, sizes, strict=True):
                 name = row["name"]
+                entry = entries[name.physical]
                 fault = faults.get(name.physical) or _fault(name, size, plan)
                 yield CheckedFile(
                     plan=plan,
@@ -126,8 +127,8 @@ def checked_files(plan: ScanPlan, statements: Statements, seen: set[Said]) -> It
                     footer=footers.get(name.physical),
                     chunks=chunks.get(name.physical),
                     says=statements.says.get(name.recorded, plan.table),
-                    entry=entries[name.physical],
-                    **row,
+                    entry=entry,
+                    **{**row, "recorded_size": entry.size if entry is not None else row["recorded_size"]},
                 )
                 advance(1)
 

@@ -85,6 +85,9 @@ def vectors(files: SnapshotFiles) -> Iterator[Found]:
             if puffin is None:
                 puffin = open_puffin(files.table.storage, files.table.physical(entry.file.path), file=entry.file.path)
                 opened[entry.file.path] = puffin
+                if entry.file.size not in (None, puffin.size):
+                    recorded, actual = f"{entry.file.size:,} bytes", f"{puffin.size:,} bytes"
+                    yield Found(place=files.place(entry, "file_size_in_bytes"), recorded=recorded, actual=actual)
             read_deletion_vector(puffin, entry, data_record_count=rows.get(str(entry.file.referenced_data_file)))
         except HarnessError as error:
             yield _refused(files, entry, error)

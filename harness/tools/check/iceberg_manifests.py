@@ -42,7 +42,9 @@ def counts(manifest: Manifest) -> Iterator[Found]:
         for kind, actual in (("files", files[status]), ("rows", rows[status])):
             field = f"{name}_{kind}_count"
             recorded = getattr(line, field)
-            if recorded is not None and recorded != actual and not (kind == "rows" and status in unknown):
+            if recorded is None and line.sequence_number:  # optional in v1 alone
+                yield _listed(manifest, field, "no value", str(actual))
+            elif recorded not in (None, actual) and not (kind == "rows" and status in unknown):
                 yield _listed(manifest, field, recorded, str(actual))
 
 
@@ -198,14 +200,13 @@ def origin(manifest: Manifest) -> Iterator[Found]:
     """
     line, snapshots = manifest.line, manifest.table.metadata.snapshots
     owner = snapshots.get(line.added_snapshot_id or NO_SNAPSHOT)
-    if line.sequence_number:  # 0 is of v1
-        if owner is not None and owner.sequence_number != line.sequence_number:
-            actual = f"snapshot {owner.id} has {owner.sequence_number}"
-            yield _listed(manifest, "sequence_number", line.sequence_number, actual)
-        for other in () if owner is not None else snapshots.values():
-            if other.sequence_number == line.sequence_number:
-                actual = f"sequence number {line.sequence_number} is of snapshot {other.id}"
-                yield _listed(manifest, "added_snapshot_id", line.added_snapshot_id, actual)
+    if owner is not None and owner.sequence_number != line.sequence_number:
+        actual = f"snapshot {owner.id} has {owner.sequence_number}"
+        yield _listed(manifest, "sequence_number", line.sequence_number, actual)
+    for other in snapshots.values() if owner is None and line.sequence_number else ():  # 0 is of v1
+        if other.sequence_number == line.sequence_number:
+            actual = f"sequence number {line.sequence_number} is of snapshot {other.id}"
+            yield _listed(manifest, "added_snapshot_id", line.added_snapshot_id, actual)
     for entry in manifest.entries if manifest.list_path is not None else ():  # else of v1, which names none
         if entry.status is not Status.EXISTING and entry.snapshot_id not in (None, line.added_snapshot_id):
             actual = f"{entry.status.name.lower()} by a manifest of snapshot {line.added_snapshot_id}"

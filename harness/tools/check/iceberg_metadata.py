@@ -8,7 +8,7 @@ from typing import Any
 
 from harness.errors import HarnessError
 from harness.metadata.iceberg.metadata import NO_SNAPSHOT, OUT_OF_ORDER_MS
-from harness.metadata.iceberg.model import PartitionField, Snapshot, SortField
+from harness.metadata.iceberg.model import PartitionField, RefType, Snapshot, SortField
 from harness.metadata.iceberg.transforms import Void
 from harness.metadata.model.schema import Field, FloatType
 from harness.metadata.model.times import show_ms
@@ -165,7 +165,7 @@ def log_end(table: CheckedIceberg) -> Iterator[Found]:
 
 @rule("ICE-109", Severity.WARNING, Reads.TABLE, "iceberg 1.8", "iceberg 1.34")
 def log_order(table: CheckedIceberg) -> Iterator[Found]:
-    """The snapshot log, the metadata log and last-updated-ms are in the order of time, to a minute.
+    """The snapshot log, the metadata log and last-updated-ms are in the order of time, and none before its snapshot.
 
     Hurts: Java readers, which refuse the table; reads by time.
     Mends: metadata file: snapshot-log, metadata-log, last-updated-ms
@@ -182,11 +182,16 @@ def log_order(table: CheckedIceberg) -> Iterator[Found]:
             if later < earlier - OUT_OF_ORDER_MS:
                 place = _at(table, f"{key}/{index + 1}" if index + 1 < len(times) else "last-updated-ms")
                 yield Found(place=place, recorded=show_ms(later), actual=f"before it stands {show_ms(earlier)}")
+    for index, entry in enumerate(metadata.snapshot_log):
+        snapshot = metadata.snapshots.get(entry.snapshot_id)
+        if snapshot is not None and entry.timestamp_ms < snapshot.timestamp_ms - OUT_OF_ORDER_MS:
+            actual = f"its snapshot is of {show_ms(snapshot.timestamp_ms)}"
+            yield Found(place=_at(table, f"snapshot-log/{index}"), recorded=show_ms(entry.timestamp_ms), actual=actual)
 
 
 @rule("ICE-110", Severity.ERROR, Reads.TABLE, "iceberg 1.25")
 def refs(table: CheckedIceberg) -> Iterator[Found]:
-    """A branch, a tag and the current snapshot are at snapshots of the table.
+    """A branch, a tag and the current snapshot are at snapshots of the table, and main is a branch.
 
     Hurts: Readers of that branch or tag, which fail; Java readers refuse the whole table.
     Mends: metadata file: refs
@@ -194,6 +199,8 @@ def refs(table: CheckedIceberg) -> Iterator[Found]:
     for name, ref in table.metadata.refs.items():
         if ref.snapshot_id not in table.metadata.snapshots:
             yield Found(place=_at(table, f"refs/{name}"), recorded=str(ref.snapshot_id), actual="no such snapshot")
+        if name == "main" and ref.type is not RefType.BRANCH:
+            yield Found(place=_at(table, "refs/main/type"), recorded=ref.type.value, actual="main is a branch")
 
 
 @rule("ICE-111", Severity.WARNING, Reads.TABLE, "iceberg 1.37")
