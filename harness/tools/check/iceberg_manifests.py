@@ -42,10 +42,9 @@ def counts(manifest: Manifest) -> Iterator[Found]:
         for kind, actual in (("files", files[status]), ("rows", rows[status])):
             field = f"{name}_{kind}_count"
             recorded = getattr(line, field)
-            if recorded is None and line.sequence_number:  # optional in v1 alone
-                yield _listed(manifest, field, "no value", str(actual))
-            elif recorded not in (None, actual) and not (kind == "rows" and status in unknown):
-                yield _listed(manifest, field, recorded, str(actual))
+            is_missing = recorded is None and line.sequence_number > 0  # optional in v1 alone
+            if (is_missing or recorded not in (None, actual)) and not (kind == "rows" and status in unknown):
+                yield _listed(manifest, field, "no value" if is_missing else recorded, str(actual))
 
 
 @rule("ICE-202", Severity.WARNING, Reads.MANIFEST, "iceberg 2.3")
