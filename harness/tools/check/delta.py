@@ -87,6 +87,8 @@ class CheckedDelta:
         self.commits: dict[int, Commit] = {}
         self._named: dict[str, str] = {}
         self._named_to = -1
+        self.judged: set[tuple[str, str | None]] = set()
+        """Paths and statistics of files that a rule has looked at, in a version before."""
 
     @property
     def log(self) -> LogListing:
@@ -110,8 +112,8 @@ class CheckedDelta:
         """
         if version < self._named_to:
             self._named, self._named_to = {}, -1
-        for number, commit in sorted(self.commits.items()):
-            if self._named_to < number <= version:
+        for number in range(self._named_to + 1, version + 1):
+            if (commit := self.commits.get(number)) is not None:
                 self._named.update(dict.fromkeys(commit.adds.column("path").to_pylist(), commit.file))
         self._named_to = version
         return self._named

@@ -31,8 +31,7 @@ def undecodable(error: HarnessError) -> Iterator[Found]:
     Hurts: All readers: they fail, or take the damage for data.
     Mends: the file that is named; restore it, or write a checkpoint of the version before
     """
-    place = Place(file=error.file or error.table or "the table", field=error.field)
-    yield refused(place, error)
+    yield refused(Place(file=error.file or error.table or "the table", field=error.field), error)
 
 
 @rule("DEL-101", Severity.ERROR, Reads.TABLE, "delta L21")
@@ -46,7 +45,7 @@ def contiguous(table: CheckedDelta) -> Iterator[Found]:
         if after != before + 1:
             place = Place(file=table.name(after))
             missing = f"{before + 1}" if after == before + 2 else f"{before + 1} to {after - 1}"
-            yield Found(place=place, recorded=f"version {after}", actual=f"there is no version {missing}")
+            yield Found(place, f"version {after}", f"there is no version {missing}")
 
 
 @rule("DEL-102", Severity.ERROR, Reads.TABLE, "delta R1", "delta R3")
@@ -76,7 +75,7 @@ def removes(table: CheckedDelta) -> Iterator[Found]:
                 is_other = any(each.partition("\x00")[0] == same for each in live)
                 actual = "live with another deletion vector, or none" if is_other else "not live"
                 place = Place(file=commit.file, entry=path, field="remove")
-                yield Found(place=place, recorded="removed", actual=actual, writer=table.writer(version))
+                yield Found(place, "removed", actual, table.writer(version))
         live.update(identities([commit.adds]))
 
 
@@ -97,15 +96,11 @@ def stable_mapping(table: CheckedDelta) -> Iterator[Found]:
             place = Place(file=commit.file, field="metaData.schemaString", column=path)
             before, owner = names.setdefault(id_, physical), ids.setdefault(physical, id_)
             if before != physical:
-                actual = f"its id {id_} had the physical name {before}"
-                yield Found(place=place, recorded=physical, actual=actual, writer=table.writer(version))
+                yield Found(place, physical, f"its id {id_} had the physical name {before}", table.writer(version))
             elif owner != id_:
-                actual = f"its physical name {physical} had the id {owner}"
-                yield Found(place=place, recorded=str(id_), actual=actual, writer=table.writer(version))
+                yield Found(place, str(id_), f"its physical name {physical} had the id {owner}", table.writer(version))
             if most.isdecimal() and id_ > int(most):
-                yield Found(
-                    place=place, recorded=str(id_), actual=f"{_HIGHEST} is {most}", writer=table.writer(version)
-                )
+                yield Found(place, str(id_), f"{_HIGHEST} is {most}", table.writer(version))
             names[id_], ids[physical] = physical, id_
 
 
@@ -147,15 +142,14 @@ def commit_times(table: CheckedDelta) -> Iterator[Found]:
         place = Place(file=commit.file, field="commitInfo.inCommitTimestamp")
         if info is None or not info.is_first or info.in_commit_timestamp_ms is None:
             actual = "commitInfo must be first and have the timestamp"
-            yield Found(place=place, actual=actual, writer=table.writer(version))
+            yield Found(place, actual=actual, writer=table.writer(version))
             continue
         now = info.in_commit_timestamp_ms
         if version == enabled.version and enabled.time_ms not in (None, now):
             actual = f"delta.inCommitTimestampEnablementTimestamp is {show_ms(enabled.time_ms or 0)}"
-            yield Found(place=place, recorded=show_ms(now), actual=actual, writer=table.writer(version))
+            yield Found(place, show_ms(now), actual, table.writer(version))
         if before is not None and now <= before:
-            actual = f"the version before has {show_ms(before)}"
-            yield Found(place=place, recorded=show_ms(now), actual=actual, writer=table.writer(version))
+            yield Found(place, show_ms(now), f"the version before has {show_ms(before)}", table.writer(version))
         before = now
 
 
@@ -171,7 +165,7 @@ def change_files(table: CheckedDelta) -> Iterator[Found]:
         metadata = commit.metadata or metadata
         if commit.cdc and metadata is not None and not is_enabled(metadata.configuration, "delta.enableChangeDataFeed"):
             place = Place(file=commit.file, field="cdc", entry=commit.cdc[0].path)
-            yield Found(place=place, recorded=counted(len(commit.cdc), "file"), writer=table.writer(version))
+            yield Found(place, counted(len(commit.cdc), "file"), writer=table.writer(version))
 
 
 @rule("DEL-111", Severity.WARNING, Reads.TABLE, "delta R9")
@@ -190,7 +184,7 @@ def append_only(table: CheckedDelta) -> Iterator[Found]:
         if lost.num_rows:
             place = Place(file=commit.file, field="remove", entry=lost.column("path")[0].as_py())
             recorded = f"{counted(lost.num_rows, 'file')} removed"
-            yield Found(place=place, recorded=recorded, actual="delta.appendOnly is true", writer=table.writer(version))
+            yield Found(place, recorded, "delta.appendOnly is true", table.writer(version))
 
 
 @rule("DEL-409", Severity.NOTE, Reads.CHANGES, "delta C4")
@@ -206,7 +200,7 @@ def change_file(file: ChangeFile) -> Iterator[Found]:
         yield refused(file.place, error)
         return
     if size != file.action.size:
-        yield Found(place=file.place, recorded=f"{file.action.size:,} bytes", actual=f"{size:,} bytes")
+        yield Found(file.place, f"{file.action.size:,} bytes", f"{size:,} bytes")
 
 
 @rule("DEL-201", Severity.ERROR, Reads.SNAPSHOT, "delta P1", "delta P3")
@@ -221,7 +215,7 @@ def used_features(version: Version) -> Iterator[Found]:
     for feature, where in _used(version):
         if feature not in listed:
             place = version.place(field="protocol.readerFeatures")
-            yield Found(place=place, recorded=_shown(state.protocol), actual=f"{feature} is used: {where}")
+            yield Found(place, _shown(state.protocol), f"{feature} is used: {where}")
 
 
 def _shown(protocol: Protocol) -> str:
@@ -260,7 +254,7 @@ def writer_features(version: Version) -> Iterator[Found]:
         least = _WRITERS.get(feature, 7)
         if feature not in known and (protocol.min_writer_version == 7 or protocol.min_writer_version < least):
             recorded = f"writer version {protocol.min_writer_version} ({', '.join(sorted(known)) or 'no features'})"
-            yield Found(place=place, recorded=recorded, actual=f"{feature} is used: {where}")
+            yield Found(place, recorded, f"{feature} is used: {where}")
     for sentence in feature_warnings(protocol, has_vectors=False):
         yield Found(place=place, detail=sentence)
 
@@ -309,24 +303,24 @@ def possible_statistics(version: Version) -> Iterator[Found]:
     Hurts: Readers that skip files by counts: they lose rows without an error, or fail.
     Mends: log: the statistics of the add
     """
-    files = version.state.files
-    for path, text in zip(files.column("path").to_pylist(), files.column("stats").to_pylist(), strict=True):
+    columns = (version.state.files.column(name).to_pylist() for name in ("path", "stats"))
+    fresh = [stated for stated in zip(*columns, strict=True) if stated not in version.table.judged]
+    version.table.judged.update(fresh)
+    for path, text in fresh:
         try:
             said = {} if text is None else json.loads(text)
             rows, nulls = said.get("numRecords"), said.get("nullCount")
         except (ValueError, AttributeError, RecursionError):
-            yield Found(
-                place=version.place(entry=path, field="add.stats"), recorded=f"{text:.60}", actual="no statistics"
-            )
+            yield Found(version.place(entry=path, field="add.stats"), f"{text:.60}", "no statistics")
             continue
-        place = version.place(entry=path, field="add.stats.numRecords")
         if rows is not None and (type(rows) is not int or rows < 0):
-            yield Found(place=place, recorded=f"{rows!r:.40}", actual="no number of rows")
+            place = version.place(entry=path, field="add.stats.numRecords")
+            yield Found(place, f"{rows!r:.40}", "no number of rows")
             continue
         for name, number in _numbers(nulls, ()):
             if number < 0 or (rows is not None and number > rows):
                 place = version.place(entry=path, field="add.stats.nullCount", column=name)
-                yield Found(place=place, recorded=str(number), actual=f"the file has {rows} rows")
+                yield Found(place, str(number), f"the file has {rows} rows")
 
 
 def _numbers(counts: Any, path: tuple[str, ...]) -> Iterator[tuple[str, int]]:
@@ -362,7 +356,7 @@ def partition_values(version: Version) -> Iterator[Found]:
         missing = [name for name in names if name not in keys]
         if missing:
             place = version.place(entry=path, field="add.partitionValues", column=missing[0])
-            yield Found(place=place, recorded=f"keys {sorted(keys)}", actual=f"no key {missing[0]}")
+            yield Found(place, f"keys {sorted(keys)}", f"no key {missing[0]}")
 
 
 @rule("DEL-204", Severity.ERROR, Reads.SNAPSHOT, "delta W2", "delta W4")
@@ -391,14 +385,14 @@ def row_tracking(version: Version) -> Iterator[Found]:
     )
     if mark is None and paths:
         recorded = "none" if domain is None else domain.configuration
-        yield Found(place=version.place(field="domainMetadata.delta.rowTracking"), recorded=recorded)
+        yield Found(version.place(field="domainMetadata.delta.rowTracking"), recorded)
     for name, values in (("baseRowId", bases), ("defaultRowCommitVersion", commits)):
         for path, value in zip(paths, values, strict=True):
             if value is None:
-                yield Found(place=version.place(entry=path, field=f"add.{name}"), recorded="none")
+                yield Found(version.place(entry=path, field=f"add.{name}"), "none")
             elif name == "defaultRowCommitVersion" and value > version.snapshot.id:
                 place = version.place(entry=path, field=f"add.{name}")
-                yield Found(place=place, recorded=str(value), actual=f"the version is {version.snapshot.id}")
+                yield Found(place, str(value), f"the version is {version.snapshot.id}")
 
 
 def _record_counts(version: Version) -> list[int]:
@@ -430,7 +424,7 @@ def vectors(version: Version) -> Iterator[Found]:
             continue
         place = version.place(entry=path, field="add.deletionVector.cardinality")
         if cardinality < 0 or (has_stats and count and cardinality > count):
-            yield Found(place=place, recorded=str(cardinality), actual=f"numRecords is {count}")
+            yield Found(place, str(cardinality), f"numRecords is {count}")
 
 
 @rule("DEL-406", Severity.ERROR, Reads.SNAPSHOT, "delta D5", "delta D9", "delta D14")

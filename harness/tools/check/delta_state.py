@@ -59,7 +59,7 @@ class _Content:
         for name, said, replayed in pairs:
             if said is not None and said != replayed:
                 recorded, known = (_words(one, other) for one, other in ((said, replayed), (replayed, said)))
-                yield Found(place=replace(place, field=name), recorded=recorded, actual=known)
+                yield Found(replace(place, field=name), recorded, known)
         yield from _file_differences(place, self.files, actual.files)
 
 
@@ -112,7 +112,7 @@ def _file_differences(place: Place, recorded: Sequence[pa.Table], actual: Sequen
         (extra, "add", "the commits do not have it live"),
     ):
         for path in sorted(paths):
-            yield Found(place=replace(place, entry=path, field="add"), recorded=there, actual=what)
+            yield Found(replace(place, entry=path, field="add"), there, what)
     both = said.keys() & known.keys()
     ours, theirs = _by_identity(recorded, both), _by_identity(actual, both)
     for name in _COMPARED:
@@ -120,8 +120,7 @@ def _file_differences(place: Place, recorded: Sequence[pa.Table], actual: Sequen
             values = (table.column(name).to_pylist() for table in (ours, theirs))
             for path, one, other in zip(ours.column("path").to_pylist(), *values, strict=True):
                 if (sorted(one or ()) != sorted(other or ())) if name == "partition_values" else one != other:
-                    where = replace(place, entry=path, field=f"add.{name}")
-                    yield Found(place=where, recorded=str(one), actual=f"the commit says {other}")
+                    yield Found(replace(place, entry=path, field=f"add.{name}"), str(one), f"the commit says {other}")
 
 
 def _by_identity(tables: Sequence[pa.Table], identities_: Iterable[str]) -> pa.Table:
@@ -152,7 +151,7 @@ def hint(table: CheckedDelta) -> Iterator[Found]:
         return
     known = [each for each in table.log.checkpoints if each.version == said.version]
     if not known:
-        yield Found(place=place, recorded=f"version {said.version}", actual="no such complete checkpoint")
+        yield Found(place, f"version {said.version}", "no such complete checkpoint")
         return
     content = table.checkpoint(known[-1])
     for name, recorded, actual in (
@@ -160,7 +159,7 @@ def hint(table: CheckedDelta) -> Iterator[Found]:
         ("size", said.actions, content.actions),
     ):
         if None not in (recorded, actual) and recorded != actual:
-            yield Found(place=place, recorded=f"{name} {recorded}", actual=f"the checkpoint has {actual}")
+            yield Found(place, f"{name} {recorded}", f"the checkpoint has {actual}")
 
 
 @rule("DEL-107", Severity.ERROR, Reads.CHECKPOINT, "delta L18", "delta L29")
@@ -177,7 +176,7 @@ def checkpoints(checkpoint: CheckedCheckpoint) -> Iterator[Found]:
     content = _Content.of(checkpoint.content)
     for name, action in (("protocol", content.protocol), ("metaData", content.metadata)):
         if action is None:
-            yield Found(place=replace(checkpoint.place, field=name), recorded="no action")
+            yield Found(replace(checkpoint.place, field=name), "no action")
     live = {domain: text for domain, text in (content.domains or {}).items() if text is not None}
     yield from replace(content, domains=live).differences(_Content.of(checkpoint.state), checkpoint.place)
 
@@ -217,12 +216,12 @@ def compactions(table: CheckedDelta) -> Iterator[Found]:
         said = _Content.of(content)
         for name, one, other in (("protocol", said.protocol, protocol), ("metaData", said.metadata, metadata)):
             if one is None and other is not None:
-                yield Found(place=replace(place, field=name), recorded="no action", actual="a commit has one")
+                yield Found(replace(place, field=name), "no action", "a commit has one")
         yield from said.differences(_Content(protocol, metadata, transactions, domains, files), place)
         lost = removed.keys() - identities([content.removes]).keys()
         for identity in sorted(lost):
             entry = Place(file=place.file, entry=removed[identity], field="remove")
-            yield Found(place=entry, recorded="no remove", actual="a commit removes the file")
+            yield Found(entry, "no remove", "a commit removes the file")
 
 
 @rule("DEL-109", Severity.ERROR, Reads.CHECKPOINT, "delta F2", "delta F7")
@@ -259,7 +258,7 @@ def kept_statistics(checkpoint: CheckedCheckpoint) -> Iterator[Found]:
                 column = None if of is None else ".".join(of.path)
                 words = [value_text(value, None if of is None else of.field.type) for value in (mine, theirs)]
                 where = replace(checkpoint.place, entry=path, field=f"add.{name}", column=column)
-                yield Found(place=where, recorded=words[0], actual=f"the commit says {words[1]}")
+                yield Found(where, words[0], f"the commit says {words[1]}")
 
 
 def _is_kept(name: str, recorded: Any, known: Any) -> bool:
@@ -297,8 +296,7 @@ def checksum(version: Version) -> Iterator[Found]:
     recorded = said.get("inCommitTimestampOpt")
     actual = None if commit is None or commit.info is None else commit.info.in_commit_timestamp_ms
     if None not in (recorded, actual) and recorded != actual:
-        place = replace(place, field="inCommitTimestampOpt")
-        yield Found(place=place, recorded=str(recorded), actual=f"the commit says {actual}")
+        yield Found(replace(place, field="inCommitTimestampOpt"), str(recorded), f"the commit says {actual}")
 
 
 _IN_CHECKSUM = {
@@ -344,6 +342,4 @@ def _histogram(version: Version, said: Mapping[str, Any], place: Place) -> Itera
             actual = ([], [])
         if (counts, totals) != actual:
             recorded = f"files {counts}, bytes {totals}"
-            yield Found(
-                place=replace(place, field=key), recorded=recorded, actual=f"files {actual[0]}, bytes {actual[1]}"
-            )
+            yield Found(replace(place, field=key), recorded, f"files {actual[0]}, bytes {actual[1]}")

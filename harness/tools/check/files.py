@@ -249,8 +249,7 @@ def size(file: CheckedFile) -> Iterator[Found]:
     Mends: manifest: file_size_in_bytes; log: size of the add
     """
     if file.size is not None and file.recorded_size is not None and file.size != file.recorded_size:
-        place = file.place("file_size_in_bytes")
-        yield Found(place=place, recorded=f"{file.recorded_size:,} bytes", actual=f"{file.size:,} bytes")
+        yield Found(file.place("file_size_in_bytes"), f"{file.recorded_size:,} bytes", f"{file.size:,} bytes")
 
 
 @rule("ICE-403", Severity.ERROR, Reads.FILE, "iceberg 2.7", "iceberg 2.11")
@@ -262,8 +261,7 @@ def rows(file: CheckedFile) -> Iterator[Found]:
     Mends: manifest: record_count; log: numRecords in the statistics of the add
     """
     if file.footer is not None and file.recorded_rows is not None and file.footer.rows != file.recorded_rows:
-        place = file.place("record_count")
-        yield Found(place=place, recorded=f"{file.recorded_rows:,}", actual=f"{file.footer.rows:,}")
+        yield Found(file.place("record_count"), f"{file.recorded_rows:,}", f"{file.footer.rows:,}")
 
 
 @rule("ICE-404", Severity.ERROR, Reads.FILE, "iceberg 5.1", "iceberg 5.2", "iceberg 5.12")
@@ -304,7 +302,7 @@ def field_ids(file: CheckedFile) -> Iterator[Found]:
         and file.is_data
         and is_positional(file.footer.schema, name_mapping=file.plan.name_mapping)
     ):
-        yield Found(place=file.place(), actual="no field ids: columns are taken by position")
+        yield Found(file.place(), actual="no field ids: columns are taken by position")
 
 
 @rule("ICE-409", Severity.WARNING, Reads.FILE, "iceberg 3.26")
@@ -319,14 +317,12 @@ def split_offsets(file: CheckedFile) -> Iterator[Found]:
     offsets, starts = file.entry.split_offsets or (), set(file.chunks.starts)
     wrong = [offset for offset in offsets if offset not in starts]
     if wrong or list(offsets) != sorted(set(offsets)):
-        actual = f"row groups start at {sorted(starts)[:5]}"
-        yield Found(place=file.place("split_offsets"), recorded=str(list(offsets)[:5]), actual=actual)
+        yield Found(file.place("split_offsets"), str(list(offsets)[:5]), f"row groups start at {sorted(starts)[:5]}")
     names = {stored.id: stored.name for stored in file.footer.schema if not stored.children}
     for id_, recorded in (file.entry.column_sizes or {}).items():
         actual_size = file.chunks.sizes.get(names.get(id_, ""))
         if actual_size is not None and recorded != actual_size:
-            place = file.place("column_sizes", names[id_])
-            yield Found(place=place, recorded=f"{recorded:,} bytes", actual=f"{actual_size:,} bytes")
+            yield Found(file.place("column_sizes", names[id_]), f"{recorded:,} bytes", f"{actual_size:,} bytes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -354,7 +350,7 @@ def positions(deletes: DeletedRows) -> Iterator[Found]:
             yield refused(place, error)
             continue
         if deleted and rows is not None and deleted.max() >= rows:
-            yield Found(place=place, recorded=f"position {deleted.max()} deleted", actual=f"the file has {rows} rows")
+            yield Found(place, f"position {deleted.max()} deleted", f"the file has {rows} rows")
 
 
 @rule("ICE-407", Severity.ERROR, Reads.DELETES, "iceberg 4.23", "iceberg 4.25")
@@ -369,8 +365,7 @@ def equality_keys(deletes: DeletedRows) -> Iterator[Found]:
             with about(deletes.plan):
                 duckdb_engine().relation(deletes.plan).aggregate("count(*)").fetchall()
         except HarnessError as error:
-            place = Place(file=error.file or deletes.plan.table)
-            yield refused(place, error)
+            yield refused(Place(file=error.file or deletes.plan.table), error)
 
 
 def row_id_ranges(ranges: Iterable[tuple[int, int, Place]], given_out: int | None, said: str) -> Iterator[Found]:
@@ -382,9 +377,9 @@ def row_id_ranges(ranges: Iterable[tuple[int, int, Place]], given_out: int | Non
     end, owner = 0, None
     for first, rows, place in ranges:
         if first < end and rows:
-            yield Found(place=place, recorded=str(first), actual=f"{owner} has ids up to {end - 1}")
+            yield Found(place, str(first), f"{owner} has ids up to {end - 1}")
         if given_out is not None and first + rows > given_out:
-            yield Found(place=place, recorded=f"{first} and {rows} rows", actual=said)
+            yield Found(place, f"{first} and {rows} rows", said)
         if first + rows > end:
             end, owner = first + rows, place.entry
 
@@ -421,4 +416,4 @@ def orphan(file: Orphan) -> Iterator[Found]:
     Mends: the store: delete the file, once it is old enough to be of no commit on its way
     """
     days = "unknown" if file.age_ms is None else f"{file.age_ms / 86_400_000:.1f} days"
-    yield Found(place=Place(file=file.path), actual=f"{file.size:,} bytes, age {days}")
+    yield Found(Place(file=file.path), actual=f"{file.size:,} bytes, age {days}")

@@ -130,7 +130,7 @@ def header(manifest: Manifest) -> Iterator[Found]:
             fault = (_schema_fault if key == "schema" else _spec_fault)(manifest, text)
         faults += [] if fault is None else [(key, f"{text:.60}", fault)]
     for key, recorded, actual in faults:
-        yield Found(place=manifest.place(field=key), recorded=recorded, actual=actual, writer=manifest.writer)
+        yield Found(manifest.place(field=key), recorded, actual, manifest.writer)
 
 
 def _schema_fault(manifest: Manifest, text: str) -> str | None:
@@ -313,7 +313,7 @@ def duplicates(files: SnapshotFiles) -> Iterator[Found]:
             first = seen.get(entry.file.path)
             if first is not None:
                 yield Found(
-                    place=files.place(entry, "file_path"),
+                    files.place(entry, "file_path"),
                     actual=f"live in {first} too",
                     writer=files.table.writer(entry.snapshot_id),
                 )
@@ -333,14 +333,12 @@ def file_row_ids(files: SnapshotFiles) -> Iterator[Found]:
         first, rows = line.first_row_id, (line.added_rows_count or 0) + (line.existing_rows_count or 0)
         if first is None:
             if not line.is_deletes:
-                yield Found(
-                    place=place, recorded="no value", actual=f"the snapshot gives ids from {snapshot.first_row_id}"
-                )
+                yield Found(place, "no value", f"the snapshot gives ids from {snapshot.first_row_id}")
         elif line.added_snapshot_id == snapshot.id and snapshot.added_rows is not None:
             end = (snapshot.first_row_id or 0) + snapshot.added_rows
             if not (snapshot.first_row_id or 0) <= first <= first + rows <= end:
                 actual = f"the snapshot gives ids from {snapshot.first_row_id} to {end - 1}"
-                yield Found(place=place, recorded=f"{first} and {rows} rows", actual=actual)
+                yield Found(place, f"{first} and {rows} rows", actual)
     with_ids = [e for e in files.live if e.file.first_row_id is not None and e.file.content is Content.DATA]
     with_ids.sort(key=lambda entry: entry.file.first_row_id or 0)
     ranges = ((e.file.first_row_id or 0, e.file.record_count or 0, files.place(e, "first_row_id")) for e in with_ids)
@@ -360,8 +358,7 @@ def totals(files: SnapshotFiles) -> Iterator[Found]:
     for key, number in numbers.items():
         said = files.snapshot.summary.get(key)
         if said is not None and said != str(number):
-            place = files.of_snapshot(f"summary/{key}")
-            yield Found(place=place, recorded=said, actual=str(number), writer=files.table.writer(files.snapshot.id))
+            yield Found(files.of_snapshot(f"summary/{key}"), said, str(number), files.table.writer(files.snapshot.id))
 
 
 def _numbers(entries: Sequence[ManifestEntry]) -> dict[str, int]:
@@ -381,7 +378,7 @@ def _numbers(entries: Sequence[ManifestEntry]) -> dict[str, int]:
 
 
 def _listed(manifest: Manifest, field: str, recorded: object, actual: str) -> Found:
-    return Found(place=manifest.listed(field), recorded=str(recorded), actual=actual, writer=manifest.writer)
+    return Found(manifest.listed(field), str(recorded), actual, manifest.writer)
 
 
 def _wrong(
@@ -389,4 +386,4 @@ def _wrong(
 ) -> Found:
     column = None if key is None else manifest.table.column(key)
     place = manifest.place(entry, field=field, column=column)
-    return Found(place=place, recorded=str(recorded), actual=actual, writer=manifest.table.writer(entry.snapshot_id))
+    return Found(place, str(recorded), actual, manifest.table.writer(entry.snapshot_id))

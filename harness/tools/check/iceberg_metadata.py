@@ -23,8 +23,7 @@ def undecodable(error: HarnessError) -> Iterator[Found]:
     Hurts: All readers: they fail, or take the damage for data.
     Mends: the file that is named; restore it, or roll back to a snapshot without it
     """
-    place = Place(file=error.file or error.table or "the table", field=error.field)
-    yield refused(place, error)
+    yield refused(Place(file=error.file or error.table or "the table", field=error.field), error)
 
 
 @rule("ICE-101", Severity.WARNING, Reads.TABLE, "iceberg 1.17")
@@ -35,7 +34,7 @@ def required(table: CheckedIceberg) -> Iterator[Found]:
     Mends: metadata file: the missing fields
     """
     for key in table.metadata.missing:
-        yield Found(place=_at(table, key), recorded="no value")
+        yield Found(_at(table, key), "no value")
 
 
 @rule("ICE-102", Severity.WARNING, Reads.TABLE, "iceberg 1.17")
@@ -75,7 +74,7 @@ def defaults(table: CheckedIceberg) -> Iterator[Found]:
         ("default-sort-order-id", metadata.default_sort_order_id, metadata.sort_orders),
     ):
         if id_ not in known:
-            yield Found(place=_at(table, key), recorded=str(id_), actual=f"there are {', '.join(map(str, known))}")
+            yield Found(_at(table, key), str(id_), f"there are {', '.join(map(str, known))}")
 
 
 @rule("ICE-105", Severity.WARNING, Reads.TABLE, "iceberg 1.21")
@@ -99,7 +98,7 @@ def sources(table: CheckedIceberg) -> Iterator[Found]:
             for field in fields:
                 missing = [source for source in field.source_ids if source not in known]
                 if missing and not isinstance(field.transform, Void):
-                    yield Found(place=_at(table, f"{key}/{id_}"), recorded=f"source {missing[0]}", actual="no column")
+                    yield Found(_at(table, f"{key}/{id_}"), f"source {missing[0]}", "no column")
 
 
 @rule("ICE-106", Severity.ERROR, Reads.TABLE, "iceberg 1.26")
@@ -117,15 +116,13 @@ def sequence_numbers(table: CheckedIceberg) -> Iterator[Found]:
         number, parent = snapshot.sequence_number, metadata.snapshots.get(snapshot.parent_id or NO_SNAPSHOT)
         place, writer = _at(table, f"snapshots/{snapshot.id}/sequence-number"), table.writer(snapshot.id)
         if number > metadata.last_sequence_number:
-            actual = f"last-sequence-number is {metadata.last_sequence_number}"
-            yield Found(place=place, recorded=str(number), actual=actual, writer=writer)
+            yield Found(place, str(number), f"last-sequence-number is {metadata.last_sequence_number}", writer)
         # Snapshots from before an upgrade to v2 all have 0.
         if parent is not None and number <= parent.sequence_number and number > 0:
-            actual = f"its parent {parent.id} has {parent.sequence_number}"
-            yield Found(place=place, recorded=str(number), actual=actual, writer=writer)
+            yield Found(place, str(number), f"its parent {parent.id} has {parent.sequence_number}", writer)
         other = owners.setdefault(number, snapshot)
         if other is not snapshot and number > 0:
-            yield Found(place=place, recorded=str(number), actual=f"snapshot {other.id} has it too", writer=writer)
+            yield Found(place, str(number), f"snapshot {other.id} has it too", writer)
 
 
 @rule("ICE-107", Severity.WARNING, Reads.TABLE, "iceberg 1.26")
@@ -141,12 +138,12 @@ def lineage(table: CheckedIceberg) -> Iterator[Found]:
         seen, at = {snapshot.id}, snapshots.get(snapshot.parent_id or NO_SNAPSHOT)
         if at is not None and at.timestamp_ms > snapshot.timestamp_ms + OUT_OF_ORDER_MS:
             times = show_ms(snapshot.timestamp_ms), f"its parent {at.id} is of {show_ms(at.timestamp_ms)}"
-            yield Found(place=place, recorded=times[0], actual=times[1], writer=table.writer(snapshot.id))
+            yield Found(place, times[0], times[1], table.writer(snapshot.id))
         while at is not None and at.id not in seen:
             seen.add(at.id)
             at = snapshots.get(at.parent_id or NO_SNAPSHOT)
         if at is not None and at.id == snapshot.id:
-            yield Found(place=place, recorded=str(snapshot.parent_id), actual="its own ancestor")
+            yield Found(place, str(snapshot.parent_id), "its own ancestor")
 
 
 @rule("ICE-108", Severity.ERROR, Reads.TABLE, "iceberg 1.33")
@@ -158,9 +155,7 @@ def log_end(table: CheckedIceberg) -> Iterator[Found]:
     """
     log, current = table.metadata.snapshot_log, table.metadata.current_snapshot_id
     if log and log[-1].snapshot_id != current:
-        yield Found(
-            place=_at(table, "snapshot-log"), recorded=str(log[-1].snapshot_id), actual=f"the current one is {current}"
-        )
+        yield Found(_at(table, "snapshot-log"), str(log[-1].snapshot_id), f"the current one is {current}")
 
 
 @rule("ICE-109", Severity.WARNING, Reads.TABLE, "iceberg 1.8", "iceberg 1.34")
@@ -181,12 +176,12 @@ def log_order(table: CheckedIceberg) -> Iterator[Found]:
         for index, (earlier, later) in enumerate(pairwise([*times, *updated])):
             if later < earlier - OUT_OF_ORDER_MS:
                 place = _at(table, f"{key}/{index + 1}" if index + 1 < len(times) else "last-updated-ms")
-                yield Found(place=place, recorded=show_ms(later), actual=f"before it stands {show_ms(earlier)}")
+                yield Found(place, show_ms(later), f"before it stands {show_ms(earlier)}")
     for index, entry in enumerate(metadata.snapshot_log):
         snapshot = metadata.snapshots.get(entry.snapshot_id)
         if snapshot is not None and entry.timestamp_ms < snapshot.timestamp_ms - OUT_OF_ORDER_MS:
             actual = f"its snapshot is of {show_ms(snapshot.timestamp_ms)}"
-            yield Found(place=_at(table, f"snapshot-log/{index}"), recorded=show_ms(entry.timestamp_ms), actual=actual)
+            yield Found(_at(table, f"snapshot-log/{index}"), show_ms(entry.timestamp_ms), actual)
 
 
 @rule("ICE-110", Severity.ERROR, Reads.TABLE, "iceberg 1.25")
@@ -198,9 +193,9 @@ def refs(table: CheckedIceberg) -> Iterator[Found]:
     """
     for name, ref in table.metadata.refs.items():
         if ref.snapshot_id not in table.metadata.snapshots:
-            yield Found(place=_at(table, f"refs/{name}"), recorded=str(ref.snapshot_id), actual="no such snapshot")
+            yield Found(_at(table, f"refs/{name}"), str(ref.snapshot_id), "no such snapshot")
         if name == "main" and ref.type is not RefType.BRANCH:
-            yield Found(place=_at(table, "refs/main/type"), recorded=ref.type.value, actual="main is a branch")
+            yield Found(_at(table, "refs/main/type"), ref.type.value, "main is a branch")
 
 
 @rule("ICE-111", Severity.WARNING, Reads.TABLE, "iceberg 1.37")
@@ -215,8 +210,7 @@ def retention(table: CheckedIceberg) -> Iterator[Found]:
             value, is_branch = getattr(ref, key), ref.type.value == "branch"
             wrong = value is not None and (value <= 0 or (not is_branch and key != "max_ref_age_ms"))
             if wrong:
-                place = _at(table, f"refs/{name}/{key.replace('_', '-')}")
-                yield Found(place=place, recorded=str(value), actual=f"of a {ref.type.value}")
+                yield Found(_at(table, f"refs/{name}/{key.replace('_', '-')}"), str(value), f"of a {ref.type.value}")
 
 
 @rule("ICE-112", Severity.ERROR, Reads.TABLE, "iceberg 1.35")
@@ -231,7 +225,7 @@ def snapshot_schemas(table: CheckedIceberg) -> Iterator[Found]:
         if snapshot.schema_id is not None and snapshot.schema_id not in known:
             place = _at(table, f"snapshots/{snapshot.id}/schema-id")
             actual = f"there are {', '.join(map(str, known))}"
-            yield Found(place=place, recorded=str(snapshot.schema_id), actual=actual, writer=table.writer(snapshot.id))
+            yield Found(place, str(snapshot.schema_id), actual, table.writer(snapshot.id))
 
 
 @rule("ICE-114", Severity.ERROR, Reads.TABLE, "iceberg 2.11")
@@ -250,10 +244,10 @@ def row_ids(table: CheckedIceberg) -> Iterator[Found]:
     for (_, end, before), (first, _, id_) in pairwise(ranges):
         if first < end:
             place = _at(table, f"snapshots/{id_}/first-row-id")
-            yield Found(place=place, recorded=str(first), actual=f"snapshot {before} has ids up to {end - 1}")
+            yield Found(place, str(first), f"snapshot {before} has ids up to {end - 1}")
     highest = max((end for _, end, _ in ranges), default=0)
     if metadata.next_row_id is not None and metadata.next_row_id < highest:
-        yield Found(place=_at(table, "next-row-id"), recorded=str(metadata.next_row_id), actual=f"at least {highest}")
+        yield Found(_at(table, "next-row-id"), str(metadata.next_row_id), f"at least {highest}")
 
 
 @rule("ICE-115", Severity.NOTE, Reads.TABLE, "iceberg 1.8", "iceberg 1.18", "iceberg 1.29")
@@ -280,7 +274,7 @@ def partition_ids(table: CheckedIceberg) -> Iterator[Found]:
         for field in spec.fields:
             place = _at(table, f"partition-specs/{spec.id}/{field.field_id}")
             if field.name in names:
-                yield Found(place=place, recorded=f"name {field.name}", actual="another field of the spec has it")
+                yield Found(place, f"name {field.name}", "another field of the spec has it")
             names.add(field.name)
             # Specs of version 1 number their fields anew, and an upgrade leaves them as they are.
             meaning = (field.source_ids, str(field.transform))
@@ -288,7 +282,7 @@ def partition_ids(table: CheckedIceberg) -> Iterator[Found]:
             is_void = "void" in (first[1], meaning[1])
             if first != meaning and not is_void and table.metadata.format_version > 1:
                 actual = f"id {field.field_id} is of {first[1]} of source {first[0]} too"
-                yield Found(place=place, recorded=f"{meaning[1]} of source {meaning[0]}", actual=actual)
+                yield Found(place, f"{meaning[1]} of source {meaning[0]}", actual)
 
 
 @rule("ICE-117", Severity.NOTE, Reads.TABLE, "iceberg 1.23", "iceberg 5.12")
@@ -304,7 +298,7 @@ def column_ids(table: CheckedIceberg) -> Iterator[Found]:
             before = known.setdefault(field.id, field)
             if not is_kept(before.type, field.type):
                 place = Place(file=table.metadata.file, field=f"/schemas/{schema.id}/{field.id}", column=".".join(path))
-                yield Found(place=place, recorded=str(field.type), actual=f"id {field.id} had type {before.type}")
+                yield Found(place, str(field.type), f"id {field.id} had type {before.type}")
 
 
 @rule("ICE-118", Severity.WARNING, Reads.TABLE, "iceberg 5.20")
@@ -320,8 +314,7 @@ def identifiers(table: CheckedIceberg) -> Iterator[Found]:
             _, field = columns.get(id_, ((), None))
             if field is None or not field.required or isinstance(field.type, FloatType):
                 actual = "no column" if field is None else f"{'' if field.required else 'optional '}{field.type}"
-                place = _at(table, f"schemas/{schema.id}/identifier-field-ids")
-                yield Found(place=place, recorded=str(id_), actual=actual)
+                yield Found(_at(table, f"schemas/{schema.id}/identifier-field-ids"), str(id_), actual)
 
 
 def _at(table: CheckedIceberg, pointer: str) -> Place:
@@ -333,4 +326,4 @@ def _too_low(table: CheckedIceberg, key: str, used: Iterator[int]) -> Iterator[F
     # Ids from 2147483447 on are reserved for columns that no schema has.
     highest = max(used, default=0)
     if type(recorded) is int and recorded < highest:
-        yield Found(place=_at(table, key), recorded=str(recorded), actual=f"at least {highest}")
+        yield Found(_at(table, key), str(recorded), f"at least {highest}")

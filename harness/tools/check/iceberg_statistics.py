@@ -34,7 +34,7 @@ def owners(table: CheckedIceberg) -> Iterator[Found]:
     """
     for file, place in _files(table):
         if file.snapshot_id not in table.metadata.snapshots:
-            yield Found(place=place, recorded=str(file.snapshot_id), actual="no such snapshot")
+            yield Found(place, str(file.snapshot_id), "no such snapshot")
 
 
 @rule("ICE-119", Severity.WARNING, Reads.TABLE, "iceberg 1.29")
@@ -55,9 +55,9 @@ def contents(table: CheckedIceberg) -> Iterator[Found]:
             yield refused(place, error)
             continue
         if file.size is not None and file.size != size:
-            yield Found(place=place, recorded=f"{file.size:,} bytes", actual=f"{size:,} bytes")
+            yield Found(place, f"{file.size:,} bytes", f"{size:,} bytes")
         for recorded, actual in footer:
-            yield Found(place=place, recorded=recorded, actual=actual)
+            yield Found(place, recorded, actual)
 
 
 def _footer(table: CheckedIceberg, file: StatisticsFile, physical: str) -> list[tuple[str, str]]:
@@ -112,14 +112,14 @@ def partitions(files: SnapshotFiles) -> Iterator[Found]:
             yield refused(place, error)
             continue
         except duckdb.Error as error:
-            yield Found(place=place, recorded="statistics per partition", actual=str(error).partition("\n")[0])
+            yield Found(place, "statistics per partition", str(error).partition("\n")[0])
             continue
         if row[0] not in (len(parts), len(values)):
-            yield Found(place=place, recorded=f"{row[0]:,} partitions", actual=f"the snapshot has {len(parts):,}")
+            yield Found(place, f"{row[0]:,} partitions", f"the snapshot has {len(parts):,}")
         for name, total, least, number in zip(
             names, row[1::2], row[2::2], (len(data), sum(f.record_count or 0 for f in data)), strict=True
         ):
             if (total or 0) != number:
-                yield Found(place=place, recorded=f"{name} {total}", actual=f"the snapshot has {number:,}")
+                yield Found(place, f"{name} {total}", f"the snapshot has {number:,}")
             if least is not None and least < 0:
-                yield Found(place=place, recorded=f"{name} {least}", actual="a number below 0")
+                yield Found(place, f"{name} {least}", "a number below 0")

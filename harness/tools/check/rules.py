@@ -97,7 +97,7 @@ class Place:
         return ", ".join(parts)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Found:
     """A breach of a rule, as the rule's function gives it.
 
