@@ -87,14 +87,17 @@ class CheckedFile:
         return Place(file=self.says, entry=self.name.recorded, field=field, column=column)
 
 
-Said: TypeAlias = tuple[str, int | None, int | None, str | None]
-"""A file as a snapshot states it: path, size, rows, and the JSON of its statistics. A later one may say otherwise."""
+Said: TypeAlias = tuple[str, str, int | None, int | None, str | None]
+"""A file as a snapshot states it: path, the columns of the table, size, rows, and the JSON of its statistics."""
 
 
 def said_of(plan: ScanPlan, statements: Statements) -> Iterator[Said]:
     """The data files of a plan as they are stated, in its order."""
-    columns = (plan.files.column(name).to_pylist() for name in ("path", "size", "record_count"))
-    return ((path, size, rows, statements.stats.get(path)) for path, size, rows in zip(*columns, strict=True))
+    schema, columns = (
+        str(plan.schema),
+        (plan.files.column(name).to_pylist() for name in ("path", "size", "record_count")),
+    )
+    return ((path, schema, size, rows, statements.stats.get(path)) for path, size, rows in zip(*columns, strict=True))
 
 
 def checked_files(plan: ScanPlan, statements: Statements, seen: set[Said]) -> Iterator[CheckedFile]:
@@ -102,7 +105,7 @@ def checked_files(plan: ScanPlan, statements: Statements, seen: set[Said]) -> It
 
     A file that the statements do not name is said to be named at the table's location.
     """
-    said = [*said_of(plan, statements), *((each["name"].recorded, None, None, None) for each in _deletes(plan))]
+    said = [*said_of(plan, statements), *((each["name"].recorded, "", None, None, None) for each in _deletes(plan))]
     rows = [row for row, own in zip([*_data(plan), *_deletes(plan)], said, strict=True) if own not in seen]
     seen.update(said)
     with phase("looking at files", len(rows), "files") as advance:
