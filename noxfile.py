@@ -112,7 +112,7 @@ def tests_without_spark(session: nox.Session) -> None:
 @nox.session(name="tests-slow")
 def tests_slow(session: nox.Session) -> None:
     """Tests that start process after process, such as runs of scenarios, and the examples of the pages."""
-    _install(session)
+    _install(session, "pydantic-sarif==0.1.1")
     _pytest(session, "-m", "slow and not harness_spark")
 
 

@@ -19,7 +19,7 @@ import typer
 from harness.cli.app import FEW, application
 from harness.cli.options import MEANINGS, OPENING
 from harness.differ.itself import SHAPES
-from harness.metadata.iceberg.summaries import CLAIMS, LIES, Lie
+from harness.metadata.plan.trust import CLAIMS, LIES, Lie
 from harness.queries.transpile.functions import nested, numbers, registry, times
 from harness.queries.transpile.functions import text as texts
 from harness.queries.transpile.functions.registry import Signature

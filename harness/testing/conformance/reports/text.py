@@ -17,8 +17,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from functools import partial
 
-from harness.differ.reports.documents import annotation
+from harness.differ.reports.documents import annotation, shown_annotations
 from harness.differ.reports.text import to_text as comparison_text
 from harness.differ.result import BatchOutcome
 from harness.errors import counted, visible
@@ -249,7 +250,6 @@ def _cell(text: str) -> str:
 
 
 _KINDS = {Outcome.FAIL: "error", Outcome.ERROR: "warning", Outcome.XPASS: "error"}
-_MOST = 10
 
 
 def to_github(run: Run) -> str:
@@ -259,12 +259,16 @@ def to_github(run: Run) -> str:
 
 def _annotations(run: Run) -> Iterator[str]:
     for outcome, kind in _KINDS.items():
-        cases = [case for case in run.cases if case.outcome is outcome]
-        shown = cases if len(cases) <= _MOST else cases[: _MOST - 1]
-        yield from (_annotation(kind, case) for case in shown)
-        if left := len(cases) - len(shown):
-            text = f"{counted(left, 'more scenario')} came to {outcome.value}; see the log or another report"
-            yield annotation(kind, text, title=outcome.value)
+        yield from shown_annotations(
+            [case for case in run.cases if case.outcome is outcome],
+            partial(_annotation, kind),
+            partial(_more, kind, outcome.value),
+        )
+
+
+def _more(kind: str, outcome: str, left: int) -> str:
+    text = f"{counted(left, 'more scenario')} came to {outcome}; see the log or another report"
+    return annotation(kind, text, title=outcome)
 
 
 def _annotation(kind: str, case: Case) -> str:
