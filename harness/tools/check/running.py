@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from harness.table import Table
 
 _TOPICS = {
-    "iceberg": ("iceberg_metadata", "iceberg_manifests", "iceberg_deletes", "files", "data"),
-    "delta": ("delta_log", "files", "data"),
+    "iceberg": ("iceberg_metadata", "iceberg_manifests", "iceberg_deletes", "files", "data", "rows"),
+    "delta": ("delta_log", "files", "data", "rows"),
 }
 """The modules of rules, by format."""
 MOST = 1_000
@@ -140,8 +140,9 @@ def _of_files(
     table: Table, thing: Thing, sample: _Sample, columns: Sequence[str] | None, seen: set[str]
 ) -> Iterator[Thing]:
     """The files of a snapshot that were not seen before, and their values."""
-    from harness.tools.check.data import FileRows, column_values
     from harness.tools.check.files import DeletedRows, checked_files
+    from harness.tools.check.rows import FileRows
+    from harness.tools.check.values import column_values
 
     _, checked, id_ = thing
     statements = checked.statements()

@@ -1,0 +1,351 @@
+"""The values of data files, column by column, as rules of level data read them: one pass of DuckDB over many files.
+
+The values are read as the table's, by the plan of a read without skipping and without deletes. What is recorded is what
+reads skip by: `ScanPlan.bounds`, where truncated and wide bounds are widened.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from decimal import Decimal
+from functools import lru_cache
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from harness.engines.duckdb.instance import cursor
+from harness.engines.duckdb.relations import about
+from harness.engines.registry import duckdb_engine
+from harness.errors import UnknownColumnError
+from harness.metadata.filters import sqltext
+from harness.metadata.model import schema as dt
+from harness.metadata.model.column_stats import ColumnBounds
+from harness.metadata.model.schema import value_text
+from harness.metadata.plan.projection import stored_name
+from harness.metadata.plan.scan_plan import ScanPlan
+from harness.storage.records import dataclass
+from harness.storage.threads import phase
+from harness.tools.check.files import Statements
+from harness.tools.check.rules import Place
+
+SINGLE = (
+    dt.BooleanType,
+    dt.IntegerType,
+    dt.FloatType,
+    dt.DecimalType,
+    dt.DateType,
+    dt.TimeType,
+    dt.TimestampType,
+    dt.StringType,
+    dt.UuidType,
+    dt.BinaryType,
+    dt.FixedType,
+)
+"""The types of single values that have an order, or are at least equal or not."""
+_UNORDERED = (dt.UuidType, dt.VariantType, dt.GeometryType, dt.GeographyType, dt.ListType, dt.MapType)
+"""Types of which counts alone are compared."""
+_MOST_FILES, _MOST_BYTES = 2_000, 1 << 30
+"""Files, and their bytes, that are read by one query."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnValues:
+    """A column, a field of structs, or the elements of lists and maps, in one file: recorded beside actual.
+
+    name: with a point between two levels. stored: the names in data files, from the top down. rows, nulls: its values
+    with nulls, and the nulls. gaps: nulls that stand for a null struct, or for a null or empty list; writers count
+    them, or do not. nans: values that are NaN. least, greatest: of the other values, as internal values; None: there is
+    none. recorded: what reads skip by. at: the place of the file in `recorded`.
+    """
+
+    field: dt.Field
+    name: str
+    stored: tuple[str, ...]
+    path: str
+    statements: Statements
+    rows: int
+    nulls: int
+    gaps: int
+    nans: int
+    least: Any
+    greatest: Any
+    recorded: ColumnBounds | None
+    at: int
+
+    def spans(self, lower: Any, upper: Any) -> tuple[tuple[float, float], tuple[float, float]] | None:
+        """The recorded and the actual range, where both are numbers; an unknown bound is the actual one."""
+        ends = (self.least if lower is None else lower, self.greatest if upper is None else upper)
+        values = (*ends, self.least, self.greatest)
+        if not all(isinstance(value, int | float | Decimal) and math.isfinite(value) for value in values):
+            return None
+        return (float(ends[0]), float(ends[1])), (float(self.least), float(self.greatest))
+
+    def text(self, value: Any) -> str:
+        """A value of the column for people."""
+        return value_text(value, self.field.type)
+
+    def place(self, field: str) -> Place:
+        """The place of a statement about the column."""
+        return Place(
+            file=self.statements.says.get(self.path, self.path), entry=self.path, field=field, column=self.name
+        )
+
+    def in_stats(self, name: str) -> Any:
+        """The value for the column under a name of Delta's statistics; None: there is none that a reader gets."""
+        return stated(self.statements.stats.get(self.path), name, self.stored)
+
+
+def stated(stats: str | None, name: str, stored: Sequence[str]) -> Any:
+    """The value for a column under a name of the statistics of a file of Delta; None: there is none."""
+    found = None if stats is None else _document(stats)
+    for part in (name, *stored):
+        found = found.get(part) if isinstance(found, dict) else None
+    return found
+
+
+@lru_cache(maxsize=16)
+def _document(stats: str) -> Any:
+    try:
+        return json.loads(stats, parse_float=Decimal)
+    except (ValueError, ArithmeticError, RecursionError):
+        return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Leaf:
+    """A column of single values as SQL over the table's rows.
+
+    path: the fields from the top down. value: the value of a row, or if `listed` the list of values of a row.
+    gaps: counts of null and empty lists on the way, which stand for no value. parent: the count of null structs that
+    the column is a field of.
+    """
+
+    path: tuple[dt.Field, ...]
+    value: str
+    listed: bool = False
+    gaps: tuple[str, ...] = ()
+    parent: str = "0"
+
+    @property
+    def stored(self) -> tuple[str, ...]:
+        return tuple(map(stored_name, self.path))
+
+    def each(self, expression: str) -> str:
+        """The values of an expression of `x`, a value."""
+        if self.listed:
+            return f"list_transform({self.value}, lambda x: {expression.format('x')})"
+        return expression.format(self.value)
+
+    def count(self, condition: str) -> str:
+        """The number of values for which a condition on `x` holds."""
+        if self.listed:
+            return f"coalesce(sum(len(list_filter({self.value}, lambda x: {condition.format('x')}))), 0)::BIGINT"
+        return f"count(*) FILTER ({condition.format(self.value)})"
+
+    def most(self, function: str, condition: str = "") -> str:
+        """The least or greatest value, by `min` or `max`, of those for which a condition on `x` holds, for Arrow."""
+        if not self.listed:
+            found = f"{function}({self.value})" + (f" FILTER ({condition.format(self.value)})" if condition else "")
+        else:
+            some = f"list_filter({self.value}, lambda x: {condition.format('x')})" if condition else self.value
+            found = f"{function}(list_aggregate({some}, '{function}'))"
+        return internal(found, self.path[-1].type)
+
+    def aggregates(self) -> tuple[str, ...]:
+        """Values with nulls, values without, gaps, least and greatest value; NaN is the greatest."""
+        rows, values = "count(*)", f"count({self.value})"
+        if self.listed:
+            rows = " + ".join((f"coalesce(sum(len({self.value})), 0)::BIGINT", *self.gaps))
+            values = f"coalesce(sum(list_aggregate({self.value}, 'count')), 0)::BIGINT"
+        return rows, values, " + ".join((self.parent, *self.gaps)), self.most("min"), self.most("max")
+
+    def below(self, *, in_lists: bool) -> Iterator[_Leaf]:
+        """The columns of single values in this one. in_lists: those in lists and maps, in place of these."""
+        type_ = self.path[-1].type
+        match type_:
+            case dt.StructType(fields=fields):
+                parent = self.count("{} IS NULL")
+                for f in fields:
+                    value = self.each(f"struct_extract({{}}, {sqltext.text(f.name)})")
+                    leaf = replace(self, path=(*self.path, f), value=value, parent=parent)
+                    yield from leaf.below(in_lists=in_lists)
+            case dt.ListType() | dt.MapType() if in_lists:
+                gaps = (*self.gaps, self.count("coalesce(len({}), 0) = 0"))
+                functions = ("{}",) if isinstance(type_, dt.ListType) else ("map_keys({})", "map_values({})")
+                for f, function in zip(dt.children(type_), functions, strict=True):
+                    value = f"flatten({self.each(function)})" if self.listed else self.each(function)
+                    leaf = _Leaf(path=(*self.path, f), value=value, listed=True, gaps=gaps)
+                    yield from leaf.below(in_lists=True)
+            case _:
+                yield from (self,) if isinstance(type_, (*SINGLE, *_UNORDERED)) else ()
+
+    def is_stated(self, statements: Statements, paths: Sequence[str]) -> bool:
+        """True unless it takes reading of lists, and the metadata counts nothing of them in these files."""
+        if not self.listed and not isinstance(self.path[-1].type, dt.ListType | dt.MapType):
+            return True
+        id_, entries = self.path[-1].id, [statements.entries.get(path) for path in paths]
+        if any(id_ in (entry.value_counts or entry.null_value_counts or ()) for entry in entries if entry is not None):
+            return True
+        return any(type(stated(statements.stats.get(path), "nullCount", self.stored)) is int for path in paths)
+
+
+def column_values(
+    plan: ScanPlan, statements: Statements, paths: Sequence[str], names: Sequence[str] | None
+) -> Iterator[ColumnValues]:
+    """The columns of some files of a plan, before deletes, at every depth.
+
+    paths: of the files, as recorded. names: the columns that are wanted; None: all.
+    """
+    known = {f.name: f for f in plan.schema.fields}
+    for name in names or ():
+        if name not in known:
+            raise UnknownColumnError(f"Unknown column {name!r}: there are {', '.join(known)}", field=name)
+    leaves = [
+        leaf
+        for f in known.values()
+        if names is None or f.name in names
+        for leaf in _Leaf(path=(f,), value=sqltext.name(f.name)).below(in_lists=plan.format == "iceberg")
+        if leaf.is_stated(statements, paths)
+    ]
+    wanted = _Wanted(
+        plan=plan,
+        statements=statements,
+        leaves=leaves,
+        bounds={} if plan.bounds is None else dict(plan.bounds([leaf.path[-1] for leaf in leaves])),
+        ordinals={path: at for at, path in enumerate(plan.files.column("path").to_pylist())},
+    )
+    with phase("reading values", len(paths), "files") as advance:
+        for part in _parts(plan, paths):
+            yield from wanted.values(part)
+            advance(len(part))
+
+
+def _parts(plan: ScanPlan, paths: Sequence[str]) -> Iterator[Sequence[str]]:
+    """The files in parts that one query reads."""
+    sizes = dict(zip(plan.files.column("path").to_pylist(), plan.files.column("size").to_pylist(), strict=True))
+    part: list[str] = []
+    size = 0
+    for path in paths:
+        if part and (len(part) == _MOST_FILES or size > _MOST_BYTES):
+            yield part
+            part, size = [], 0
+        part.append(path)
+        size += sizes.get(path) or 0
+    if part:
+        yield part
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Wanted:
+    plan: ScanPlan
+    statements: Statements
+    leaves: Sequence[_Leaf]
+    bounds: Mapping[int, ColumnBounds]
+    ordinals: Mapping[str, int]
+
+    def values(self, paths: Sequence[str]) -> Iterator[ColumnValues]:
+        """The columns of some files."""
+        found = self._asked(paths, [part for leaf in self.leaves for part in leaf.aggregates()])
+        numbers = self._numbers(found)
+        for path, *values in found:
+            for place, leaf in enumerate(self.leaves):
+                rows, present, gaps, least, greatest = values[5 * place : 5 * place + 5]
+                nans, greatest = numbers.get((path, place), (0, greatest))
+                yield ColumnValues(
+                    field=leaf.path[-1],
+                    name=".".join(f.name for f in leaf.path),
+                    stored=leaf.stored,
+                    path=path,
+                    statements=self.statements,
+                    rows=rows,
+                    nulls=rows - present,
+                    gaps=gaps,
+                    nans=nans,
+                    least=None if _is_nan(least) else least,
+                    greatest=greatest,
+                    recorded=self.bounds.get(leaf.path[-1].id),
+                    at=self.ordinals[path],
+                )
+
+    def _numbers(self, found: Sequence[tuple[Any, ...]]) -> dict[tuple[str, int], tuple[int, Any]]:
+        """The number of NaN, and the greatest number, by file and column, where there is a NaN.
+
+        They take a second pass over those columns: to look at every value for NaN in the first costs a tenth of it.
+        """
+        places = [
+            (path, place)
+            for path, *values in found
+            for place, leaf in enumerate(self.leaves)
+            if isinstance(leaf.path[-1].type, dt.FloatType) and _is_nan(values[5 * place + 4])
+        ]
+        paths, columns = (list(dict.fromkeys(part)) for part in zip(*places, strict=True)) if places else ([], [])
+        leaves = [self.leaves[place] for place in columns]
+        texts = [(leaf.count("isnan({})"), leaf.most("max", "NOT isnan({})")) for leaf in leaves]
+        rows = self._asked(paths, [text for pair in texts for text in pair]) if places else []
+        return {
+            (path, place): (values[2 * i], values[2 * i + 1])
+            for path, *values in rows
+            for i, place in enumerate(columns)
+            if (path, place) in set(places)
+        }
+
+    def _asked(self, paths: Sequence[str], aggregates: Sequence[str]) -> list[tuple[Any, ...]]:
+        """The aggregates of each file, behind its path."""
+        tops = list({leaf.path[0].id: leaf.path[0] for leaf in self.leaves}.values())
+        connection = cursor()
+        duckdb_engine().relation(rows_of(self.plan, paths, ["_file"], tops), connection, name="checked_rows")
+        text = f"SELECT {', '.join(['_file', *aggregates])} FROM checked_rows GROUP BY _file"
+        with about(self.plan):
+            table = connection.sql(text).to_arrow_table()
+        return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
+
+
+def _is_nan(value: Any) -> bool:
+    return isinstance(value, float) and math.isnan(value)
+
+
+def rows_of(plan: ScanPlan, paths: Sequence[str], more: Sequence[str], fields: Sequence[dt.Field]) -> ScanPlan:
+    """The plan of some files before deletes. more: metadata columns, which come before `fields`."""
+    files = plan.files.filter(pc.is_in(plan.files.column("path"), pa.array(paths, pa.string())))
+    none = {
+        "delete_set": pa.array([0] * files.num_rows, pa.int32()),
+        "has_positions": pa.array([False] * files.num_rows, pa.bool_()),
+    }
+    for name, values in none.items():
+        files = files.set_column(files.schema.get_field_index(name), files.schema.field(name), values)
+    return replace(
+        plan,
+        columns=(*(dt.METADATA[name] for name in more), *fields),
+        files=files,
+        equality_deletes=(),
+        delete_sets=((),),
+        position_deletes=(),
+        load_positions=lambda ordinals: {},
+    )
+
+
+def asked(plan: ScanPlan, relation: duckdb.DuckDBPyRelation, text: str) -> list[tuple[Any, ...]]:
+    """The answer to a query about a relation of a plan that is called `rows` in the text."""
+    with about(plan):
+        found = relation.query("rows", text)
+        return [] if found is None else found.fetchall()
+
+
+def internal(value: str, type_: dt.Type) -> str:
+    """An SQL value of a type as an internal value: days, micros or nanos as numbers; null if there is no order."""
+    match type_:
+        case dt.DateType():
+            return f"date_diff('day', DATE '1970-01-01', {value})"
+        case dt.TimeType():
+            return f"epoch_us({value})"
+        case dt.TimestampType(unit="ns", utc=True):
+            return "NULL"  # DuckDB shows them in micros
+        case dt.TimestampType(unit=unit):
+            return f"epoch_ns({value})" if unit == "ns" else f"epoch_us({value})"
+        case _:
+            return "NULL" if isinstance(type_, _UNORDERED) else value
