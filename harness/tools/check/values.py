@@ -175,8 +175,10 @@ class _Leaf:
                     leaf = replace(self, path=(*self.path, f), value=value, parent=parent)
                     yield from leaf.below(in_lists=in_lists)
             case dt.ListType() | dt.MapType() if in_lists:
-                gaps = (*self.gaps, self.count("coalesce(len({}), 0) = 0"))
-                functions = ("{}",) if isinstance(type_, dt.ListType) else ("map_keys({})", "map_values({})")
+                size, *functions = ("len", "{}")
+                if isinstance(type_, dt.MapType):
+                    size, *functions = ("cardinality", "map_keys({})", "map_values({})")
+                gaps = (*self.gaps, self.count(f"coalesce({size}({{}}), 0) = 0"))
                 for f, function in zip(dt.children(type_), functions, strict=True):
                     value = f"flatten({self.each(function)})" if self.listed else self.each(function)
                     leaf = _Leaf(path=(*self.path, f), value=value, listed=True, gaps=gaps)
