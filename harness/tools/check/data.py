@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from harness.metadata.delta.bounds import PREFIX_LENGTH, from_json, has_bounds, lower_bounds, upper_bounds
-from harness.metadata.iceberg.transforms import Day, Hour, Month, Year, apply, is_defined
+from harness.metadata.iceberg.transforms import Bucket, Day, Hour, Month, Year, apply, is_defined
 from harness.metadata.model import schema as dt
 from harness.tools.check.rules import Found, Reads, Severity, rule
 from harness.tools.check.values import ColumnValues
@@ -135,12 +135,16 @@ def partitions(column: ColumnValues) -> Iterator[Found]:
     for part in spec.fields:
         if part.source_id != column.field.id or not is_defined(part.transform, column.field.type):
             continue
+        if isinstance(part.transform, Bucket):
+            continue  # by ICE-510: no two values tell the buckets of those between
         function, recorded = apply(part.transform, column.field.type), entry.partition.get(part.field_id)
         allowed = {recorded}
         if isinstance(part.transform, Year | Month | Day | Hour) and recorded is not None and recorded <= 0:
             allowed.add(recorded - 1)  # old writers stored one more before 1970 (iceberg 3.13)
         values = [function(value) for value in (column.least, column.greatest) if value is not None]
         values += [None] if column.nulls else []
+        if column.nans and not (isinstance(recorded, float) and math.isnan(recorded)):
+            values.append(math.nan)
         wrong = [value for value in values if value not in allowed]
         if wrong:
             place = column.place(f"partition.{part.name}")

@@ -6,17 +6,22 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+import duckdb
+
+from harness.engines.duckdb.instance import cursor
+from harness.engines.duckdb.relations import about
 from harness.engines.registry import duckdb_engine
 from harness.errors import EngineError
 from harness.metadata.filters import sqltext
-from harness.metadata.iceberg.model import Direction
-from harness.metadata.iceberg.transforms import Identity
+from harness.metadata.iceberg.model import Direction, PartitionField
+from harness.metadata.iceberg.transforms import Bucket, is_defined
 from harness.metadata.model import schema as dt
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.storage.records import dataclass
 from harness.tools.check.files import Statements
 from harness.tools.check.rules import Found, Place, Reads, Severity, rule
-from harness.tools.check.values import SINGLE, asked, rows_of
+from harness.tools.check.transformed import bucket_function, hashed, ordered
+from harness.tools.check.values import SINGLE, asked, rows_of, single_columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +46,7 @@ class FileRows:
     mends="manifest: sort_order_id of the entry; or rewrite the file in order",
 )
 def sorted_rows(rows: FileRows) -> Iterator[Found]:
-    """The rows of a file have the sort order that its entry names, as far as keys are columns."""
+    """The rows of a file have the sort order that its entry names, as far as DuckDB can order its keys."""
     claimed: dict[int, list[str]] = {}
     for path in rows.paths:
         entry = rows.statements.entries.get(path)
@@ -51,24 +56,96 @@ def sorted_rows(rows: FileRows) -> Iterator[Found]:
         keys = list(_keys(rows, order_id))
         if not keys:
             continue
-        columns = [f for f in rows.plan.schema.fields if isinstance(f.type, SINGLE)]
-        relation = duckdb_engine().relation(rows_of(rows.plan, paths, ["_file", "_pos"], columns))
-        order = ", ".join([*keys, '"_pos"'])
-        ranked = f'SELECT "_file", "_pos", row_number() OVER (PARTITION BY "_file" ORDER BY {order}) - 1 AS r FROM rows'
-        text = f'SELECT "_file", min("_pos") FROM ({ranked}) WHERE r <> "_pos" GROUP BY ALL ORDER BY ALL'
-        for path, at in asked(rows.plan, relation, text):
+        tops = list({top.id: top for top, _ in keys}.values())
+        relation = duckdb_engine().relation(rows_of(rows.plan, paths, ["_file", "_pos"], tops))
+        for path, at in unsorted(rows.plan, relation, ", ".join(key for _, key in keys)):
             yield Found(place=rows.place(path, "sort_order_id"), recorded=str(order_id), actual=f"not from row {at} on")
 
 
-def _keys(rows: FileRows, order_id: int) -> Iterator[str]:
-    """The leading keys of a sort order that are columns themselves, as SQL; their transforms keep no other order."""
-    order, columns = rows.statements.orders.get(order_id), {f.id: f for f in rows.plan.schema.fields}
+def unsorted(plan: ScanPlan, relation: duckdb.DuckDBPyRelation, keys: str) -> list[tuple[str, int]]:
+    """The files whose rows are not in the order of keys of `create_sort_key`, with the first row that is not.
+
+    relation: with `_file` and `_pos`. Rows are held against the row before, as they stream by. Files of which DuckDB
+    gave rows out of their place are put in order first.
+    """
+
+    def text(source: str, over: str) -> str:
+        before = ", ".join(f"lag({name}) OVER ({over}) AS b_{at}" for at, name in enumerate(("f", "p", "k")))
+        return (
+            f'WITH keyed AS (SELECT "_file" AS f, "_pos" AS p, create_sort_key({keys}) AS k FROM {source}), '
+            f"pairs AS (SELECT f, p, k, {before} FROM keyed) SELECT f, "
+            "min(p) FILTER (b_0 = f AND b_1 = p - 1 AND b_2 > k), count(*) FILTER (b_0 = f AND b_1 = p - 1) + 1 "
+            "= count(*) FROM pairs GROUP BY f ORDER BY f"
+        )
+
+    found = asked(plan, relation, text("rows", ""))
+    astray = [path for path, _, is_whole in found if not is_whole]
+    if astray:
+        some = f'(SELECT * FROM rows WHERE "_file" IN ({", ".join(map(sqltext.text, astray))}))'
+        found = [row for row in found if row[2]] + asked(plan, relation, text(some, "PARTITION BY f ORDER BY p"))
+    return [(path, at) for path, at, _ in found if at is not None]
+
+
+def _keys(rows: FileRows, order_id: int) -> Iterator[tuple[dt.Field, str]]:
+    """The leading keys of a sort order that have an order in DuckDB: the column to read, and arguments."""
+    order, columns = rows.statements.orders.get(order_id), single_columns(rows.plan.schema)
     for key in () if order is None else order.fields:
         column = columns.get(key.source_id or -1)
-        if column is None or not isinstance(key.transform, Identity) or not isinstance(column.type, SINGLE):
+        if column is None:
+            return
+        top, field, value = column
+        sql = ordered(key.transform, value, field.type) if isinstance(field.type, SINGLE) else None
+        if sql is None:
             return
         direction = "ASC" if key.direction is Direction.ASCENDING else "DESC"
-        yield f"{sqltext.name(column.name)} {direction} NULLS {key.null_order.value.rpartition('-')[2].upper()}"
+        yield top, f"{sql}, '{direction} NULLS {key.null_order.value.rpartition('-')[2].upper()}'"
+
+
+@rule(
+    "ICE-510",
+    Severity.ERROR,
+    Reads.ROWS,
+    breaks="iceberg 3.11",
+    hurts="Readers that skip files by their partition: they lose the rows of other buckets, without an error.",
+    mends="manifest: partition of the entry; or rewrite the file into its buckets",
+)
+def buckets(rows: FileRows) -> Iterator[Found]:
+    """The values of a column that buckets divide are in the bucket of their file."""
+    columns = single_columns(rows.plan.schema)
+    by_spec: dict[int, list[str]] = {}
+    for path in rows.paths:
+        entry = rows.statements.entries.get(path)
+        if entry is not None:
+            by_spec.setdefault(entry.spec_id, []).append(path)
+    for spec_id, paths in by_spec.items():
+        spec = rows.statements.specs.get(spec_id)
+        for part in () if spec is None else spec.fields:
+            column = columns.get(part.source_id or -1)
+            if column is not None and isinstance(part.transform, Bucket) and is_defined(part.transform, column[1].type):
+                yield from _other_buckets(rows, paths, part, part.transform, *column)
+
+
+def _other_buckets(
+    rows: FileRows,
+    paths: Sequence[str],
+    part: PartitionField,
+    bucket: Bucket,
+    top: dt.Field,
+    field: dt.Field,
+    value: str,
+) -> Iterator[Found]:
+    connection = cursor()
+    with bucket_function(connection, bucket, field.type) as function:
+        duckdb_engine().relation(rows_of(rows.plan, paths, ["_file"], [top]), connection, name="bucketed_rows")
+        text = f'SELECT "_file", {function}({hashed(value, field.type)}) AS b, count(*), any_value({value}::VARCHAR) '
+        with about(rows.plan):
+            found = connection.execute(f"{text} FROM bucketed_rows GROUP BY ALL ORDER BY ALL").fetchall()
+    for path, actual, number, example in found:
+        recorded = rows.statements.entries[path].partition.get(part.field_id)
+        if actual != recorded:
+            place = rows.place(path, f"partition.{part.name}", field.name)
+            said = f"{number:,} rows are in {actual}, such as {example}"
+            yield Found(place=place, recorded=repr(recorded), actual=said)
 
 
 _IDS = {

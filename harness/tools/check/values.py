@@ -196,6 +196,12 @@ class _Leaf:
         return any(type(stated(statements.stats.get(path), "nullCount", self.stored)) is int for path in paths)
 
 
+def single_columns(schema: dt.Schema) -> Mapping[int, tuple[dt.Field, dt.Field, str]]:
+    """The columns of single values by id, those in structs too: the top-level column, the field, and its SQL."""
+    found = (leaf for f in schema.fields for leaf in _Leaf(path=(f,), value=sqltext.name(f.name)).below(in_lists=False))
+    return {leaf.path[-1].id: (leaf.path[0], leaf.path[-1], leaf.value) for leaf in found}
+
+
 def column_values(
     plan: ScanPlan, statements: Statements, paths: Sequence[str], names: Sequence[str] | None
 ) -> Iterator[ColumnValues]:
