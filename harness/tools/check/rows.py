@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
 import duckdb
+import pyarrow as pa
+from duckdb.func import PythonUDFType
 
 from harness.engines.duckdb.instance import cursor
 from harness.engines.duckdb.relations import about
@@ -14,14 +18,24 @@ from harness.engines.registry import duckdb_engine
 from harness.errors import EngineError
 from harness.metadata.filters import sqltext
 from harness.metadata.iceberg.model import Direction, PartitionField
-from harness.metadata.iceberg.transforms import Bucket, is_defined
+from harness.metadata.iceberg.transforms import (
+    Bucket,
+    Day,
+    Hour,
+    Identity,
+    Month,
+    Transform,
+    Truncate,
+    Year,
+    buckets_of,
+    is_defined,
+)
 from harness.metadata.model import schema as dt
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.storage.records import dataclass
 from harness.tools.check.files import Statements
 from harness.tools.check.rules import Found, Place, Reads, Severity, rule
-from harness.tools.check.transformed import bucket_function, hashed, ordered
-from harness.tools.check.values import SINGLE, asked, rows_of, single_columns
+from harness.tools.check.values import SINGLE, asked, internal, rows_of, single_columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,3 +237,69 @@ def constraints(rows: FileRows) -> Iterator[Found]:
             raise EngineError(f"Cannot ask the constraint {name}, {condition!r:.80}: {error}") from error
         if number:
             yield Found(place=place, recorded=condition, actual=f"{number:,} rows make it false")
+
+
+# Partition transforms over the rows of a query: as SQL where they are plain arithmetic, buckets by a function.
+
+
+_numbers = itertools.count()
+
+
+@contextmanager
+def bucket_function(connection: duckdb.DuckDBPyConnection, bucket: Bucket, type_: dt.Type) -> Iterator[str]:
+    """An SQL function on a connection that gives the bucket of a value as `hashed` shows it; a null has none."""
+    name, buckets = f"harness_bucket_{next(_numbers)}", buckets_of(bucket, type_)
+
+    def run(values: pa.ChunkedArray | pa.Array) -> pa.Array:
+        return buckets(values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values)
+
+    connection.create_function(name, run, [_shown(type_)], "INTEGER", type=PythonUDFType.ARROW)
+    try:
+        yield name
+    finally:
+        connection.remove_function(name)
+
+
+def _shown(type_: dt.Type) -> str:
+    match type_:
+        case dt.StringType():
+            return "VARCHAR"
+        case dt.UuidType() | dt.BinaryType() | dt.FixedType():
+            return "BLOB"
+        case dt.DecimalType(precision=precision, scale=scale):
+            return f"DECIMAL({precision}, {scale})"
+        case _:
+            return "BIGINT"
+
+
+def hashed(value: str, type_: dt.Type) -> str:
+    """An SQL value as the functions of buckets take it."""
+    match type_:
+        case dt.UuidType():
+            return f"unhex(replace({value}::VARCHAR, '-', ''))"
+        case dt.StringType() | dt.BinaryType() | dt.FixedType() | dt.DecimalType():
+            return value
+        case dt.TimestampType(utc=True):
+            return f"epoch_us({value})"  # also of nanos: DuckDB shows them in micros
+        case _:
+            return f"({internal(value, type_)})::BIGINT"
+
+
+def ordered(transform: Transform, value: str, type_: dt.Type) -> str | None:
+    """An SQL value that is ordered as a transform of `value` is; None: there is none, or it is a bucket."""
+    if isinstance(transform, Identity):
+        return value
+    if isinstance(transform, Bucket) or not is_defined(transform, type_):
+        return None
+    match transform, type_:
+        case Truncate(width=width), dt.StringType():
+            return f"left({value}, {width})"
+        case Truncate(width=width), dt.IntegerType():
+            number = f"{value}::HUGEINT"
+            return f"{number} - (({number} % {width}) + {width}) % {width}"
+        case Day() | Hour() | Month() | Year(), dt.DateType() | dt.TimestampType(unit="us"):
+            # In UTC, whatever the zone of the session.
+            moment = value if isinstance(type_, dt.DateType) else f"make_timestamp(epoch_us({value}))"
+            return f"date_trunc('{transform}', {moment})"
+        case _:
+            return None
