@@ -11,7 +11,7 @@ import pyarrow as pa
 from harness.metadata.delta.bounds import PREFIX_LENGTH, from_json, has_bounds, lower_bounds, upper_bounds
 from harness.metadata.iceberg.transforms import Bucket, Day, Hour, Month, Year, apply, is_defined
 from harness.metadata.model import schema as dt
-from harness.tools.check.rules import Found, Reads, Severity, rule
+from harness.tools.check.rules import Found, Place, Reads, Severity, rule
 from harness.tools.check.values import ColumnValues
 
 _BOUNDS = {
@@ -151,6 +151,12 @@ def partitions(column: ColumnValues) -> Iterator[Found]:
             yield Found(place=place, recorded=repr(recorded), actual=f"a row has {wrong[0]!r}")
 
 
+_FOOTER = {
+    "hurts": "Readers that skip row groups by statistics: they lose rows of the file, without an error.",
+    "mends": "the file: rewrite it",
+}
+
+
 @rule(
     "DEL-503",
     Severity.ERROR,
@@ -177,6 +183,26 @@ def stated_bounds(column: ColumnValues) -> Iterator[Found]:
         high = max(high, f"{high[:PREFIX_LENGTH]}\U0010ffff")
     if column.least is not None:
         yield from _outside(column, low, high, ("minValues", "maxValues"))
+
+
+@rule("ICE-511", Severity.ERROR, Reads.COLUMN, breaks="iceberg 7.6", **_FOOTER)
+@rule("DEL-511", Severity.ERROR, Reads.COLUMN, breaks="delta F9", **_FOOTER)
+def footer_statistics(column: ColumnValues) -> Iterator[Found]:
+    """The statistics of a row group in a data file's footer hold the values of the row group."""
+    for group in column.groups:
+        stated = group.stated
+        if stated is None:
+            continue
+        said = []
+        if stated.lower is not None and group.least is not None and group.least < stated.lower:
+            said.append(("min_value", column.text(stated.lower), f"the least is {column.text(group.least)}"))
+        if stated.upper is not None and group.greatest is not None and group.greatest > stated.upper:
+            said.append(("max_value", column.text(stated.upper), f"the greatest is {column.text(group.greatest)}"))
+        if stated.nulls is not None and not group.nulls - group.gaps <= stated.nulls <= group.nulls:
+            said.append(("null_count", f"{stated.nulls:,}", f"{group.nulls:,} values are null"))
+        for name, recorded, actual in said:
+            place = Place(file=column.path, entry=column.path, field=name, column=column.name)
+            yield Found(place=place, recorded=recorded, actual=actual, detail=f"row group {group.number}")
 
 
 def _stated(column: ColumnValues) -> tuple[Any, Any] | None:

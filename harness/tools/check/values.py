@@ -6,27 +6,31 @@ reads skip by: `ScanPlan.bounds`, where truncated and wide bounds are widened.
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
-from functools import lru_cache
+from functools import cache, lru_cache, partial
 from typing import Any
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from harness.engines.duckdb.instance import cursor
+from harness.engines.data_files import FileName
+from harness.engines.duckdb.instance import DuckDBFiles, cursor
 from harness.engines.duckdb.relations import about
+from harness.engines.footers import read_footers
 from harness.engines.registry import duckdb_engine
-from harness.errors import UnknownColumnError
+from harness.errors import HarnessError, UnknownColumnError
 from harness.metadata.filters import sqltext
 from harness.metadata.model import schema as dt
 from harness.metadata.model.column_stats import ColumnBounds
 from harness.metadata.model.schema import value_text
-from harness.metadata.plan.projection import stored_name
+from harness.metadata.plan.projection import ColumnSource, Stored, resolve, stored_name
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.storage.records import dataclass
 from harness.storage.threads import phase
@@ -53,6 +57,29 @@ _MOST_FILES, _MOST_BYTES = 2_000, 1 << 30
 """Files, and their bytes, that are read by one query."""
 
 
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """The statistics of a column chunk in a Parquet footer; None: there is none that is understood."""
+
+    lower: Any
+    upper: Any
+    nulls: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupValues:
+    """A column in one row group; a file without row groups counts as one. Fields are those of `ColumnValues`."""
+
+    number: int
+    rows: int
+    nulls: int
+    gaps: int
+    nans: int
+    least: Any
+    greatest: Any
+    stated: Stated | None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnValues:
     """A column, a field of structs, or the elements of lists and maps, in one file: recorded beside actual.
@@ -68,6 +95,7 @@ class ColumnValues:
     stored: tuple[str, ...]
     path: str
     statements: Statements
+    groups: Sequence[GroupValues]
     rows: int
     nulls: int
     gaps: int
@@ -258,59 +286,216 @@ class _Wanted:
 
     def values(self, paths: Sequence[str]) -> Iterator[ColumnValues]:
         """The columns of some files."""
-        found = self._asked(paths, [part for leaf in self.leaves for part in leaf.aggregates()])
-        numbers = self._numbers(found)
-        for path, *values in found:
+        footers = row_groups(self.plan, paths)
+        keys = {path: footers[path].key if path in footers else "0" for path in paths}
+        found = self._asked(keys, [part for leaf in self.leaves for part in leaf.aggregates()])
+        numbers = self._numbers(keys, found)
+        by_path: dict[str, list[Sequence[Any]]] = {}
+        for row in found:
+            by_path.setdefault(row[0], []).append(row)
+        for path, rows in by_path.items():
             for place, leaf in enumerate(self.leaves):
-                rows, present, gaps, least, greatest = values[5 * place : 5 * place + 5]
-                nans, greatest = numbers.get((path, place), (0, greatest))
-                yield ColumnValues(
-                    field=leaf.path[-1],
-                    name=".".join(f.name for f in leaf.path),
-                    stored=leaf.stored,
-                    path=path,
-                    statements=self.statements,
-                    rows=rows,
-                    nulls=rows - present,
-                    gaps=gaps,
-                    nans=nans,
-                    least=None if _is_nan(least) else least,
-                    greatest=greatest,
-                    recorded=self.bounds.get(leaf.path[-1].id),
-                    at=self.ordinals[path],
-                )
+                stated_of = footers[path].statistics(leaf.path) if path in footers else None
+                parts = []
+                for _, number, *values in rows:
+                    count, present, gaps, least, greatest = values[5 * place : 5 * place + 5]
+                    nans, greatest = numbers.get((path, number, place), (0, greatest))
+                    parts.append(
+                        GroupValues(
+                            number=number,
+                            rows=count,
+                            nulls=count - present,
+                            gaps=gaps,
+                            nans=nans,
+                            least=None if _is_nan(least) else least,
+                            greatest=greatest,
+                            stated=None if stated_of is None else stated_of(number),
+                        )
+                    )
+                yield self._joined(leaf, path, parts)
 
-    def _numbers(self, found: Sequence[tuple[Any, ...]]) -> dict[tuple[str, int], tuple[int, Any]]:
-        """The number of NaN, and the greatest number, by file and column, where there is a NaN.
+    def _joined(self, leaf: _Leaf, path: str, parts: Sequence[GroupValues]) -> ColumnValues:
+        return ColumnValues(
+            field=leaf.path[-1],
+            name=".".join(f.name for f in leaf.path),
+            stored=leaf.stored,
+            path=path,
+            statements=self.statements,
+            groups=parts,
+            rows=sum(part.rows for part in parts),
+            nulls=sum(part.nulls for part in parts),
+            gaps=sum(part.gaps for part in parts),
+            nans=sum(part.nans for part in parts),
+            least=min((part.least for part in parts if part.least is not None), default=None),
+            greatest=max((part.greatest for part in parts if part.greatest is not None), default=None),
+            recorded=self.bounds.get(leaf.path[-1].id),
+            at=self.ordinals[path],
+        )
+
+    def _numbers(
+        self, keys: Mapping[str, str], found: Sequence[Sequence[Any]]
+    ) -> dict[tuple[str, int, int], tuple[int, Any]]:
+        """The number of NaN, and the greatest number, by file, row group and column, where there is a NaN.
 
         They take a second pass over those columns: to look at every value for NaN in the first costs a tenth of it.
         """
-        places = [
-            (path, place)
-            for path, *values in found
-            for place, leaf in enumerate(self.leaves)
-            if isinstance(leaf.path[-1].type, dt.FloatType) and _is_nan(values[5 * place + 4])
-        ]
-        paths, columns = (list(dict.fromkeys(part)) for part in zip(*places, strict=True)) if places else ([], [])
+        floats = [place for place, leaf in enumerate(self.leaves) if isinstance(leaf.path[-1].type, dt.FloatType)]
+        places = {(row[0], row[1], place) for row in found for place in floats if _is_nan(row[2 + 5 * place + 4])}
+        if not places:
+            return {}
+        columns = sorted({place for *_, place in places})
         leaves = [self.leaves[place] for place in columns]
-        texts = [(leaf.count("isnan({})"), leaf.most("max", "NOT isnan({})")) for leaf in leaves]
-        rows = self._asked(paths, [text for pair in texts for text in pair]) if places else []
+        texts = [text for leaf in leaves for text in (leaf.count("isnan({})"), leaf.most("max", "NOT isnan({})"))]
+        rows = self._asked({path: keys[path] for path, *_ in sorted(places)}, texts)
         return {
-            (path, place): (values[2 * i], values[2 * i + 1])
-            for path, *values in rows
+            (path, number, place): (values[2 * i], values[2 * i + 1])
+            for path, number, *values in rows
             for i, place in enumerate(columns)
-            if (path, place) in set(places)
+            if (path, number, place) in places
         }
 
-    def _asked(self, paths: Sequence[str], aggregates: Sequence[str]) -> list[tuple[Any, ...]]:
-        """The aggregates of each file, behind its path."""
+    def _asked(self, keys: Mapping[str, str], aggregates: Sequence[str]) -> list[tuple[Any, ...]]:
+        """The aggregates of each row group, behind the file's path and its number.
+
+        keys: SQL of the number by path; files with the same are read together.
+        """
+        together: dict[str, list[str]] = {}
+        for path, key in keys.items():
+            together.setdefault(key, []).append(path)
         tops = list({leaf.path[0].id: leaf.path[0] for leaf in self.leaves}.values())
-        connection = cursor()
-        duckdb_engine().relation(rows_of(self.plan, paths, ["_file"], tops), connection, name="checked_rows")
-        text = f"SELECT {', '.join(['_file', *aggregates])} FROM checked_rows GROUP BY _file"
-        with about(self.plan):
-            table = connection.sql(text).to_arrow_table()
-        return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
+        rows: list[tuple[Any, ...]] = []
+        for key, paths in together.items():
+            more = ["_file"] if key == "0" else ["_file", "_pos"]
+            plan, connection = rows_of(self.plan, paths, more, tops), cursor()
+            duckdb_engine().relation(plan, connection, name="checked_rows")
+            text = f"SELECT {', '.join(['_file', key, *aggregates])} FROM checked_rows GROUP BY ALL"
+            with about(self.plan):
+                table = connection.sql(text).to_arrow_table()
+            rows += zip(*(column.to_pylist() for column in table.columns), strict=True)
+        return rows
+
+
+@dataclass(frozen=True, slots=True)
+class RowGroups:
+    """The row groups of a Parquet file.
+
+    rows: of each. chunks: type, least and greatest value as text, and null count, by number and path in the schema.
+    """
+
+    rows: Sequence[int]
+    chunks: Mapping[tuple[int, str], tuple[str, str | None, str | None, int | None]]
+    sources: Callable[[dt.Field], ColumnSource | None]
+
+    @property
+    def key(self) -> str:
+        """The number of a row's group in SQL, by its position."""
+        sizes = set(self.rows[:-1])
+        if not sizes:
+            return "0"
+        if len(sizes) == 1 and 0 < self.rows[-1] <= self.rows[0]:
+            return f'"_pos" // {self.rows[0]}'
+        return _bisected([0, *itertools.accumulate(self.rows)], 0, len(self.rows))
+
+    def statistics(self, path: Sequence[dt.Field]) -> Callable[[int], Stated] | None:
+        """The statistics of a column by the number of the row group; None: the file does not hold it so."""
+        names, source = [], self.sources(path[0])
+        for field, inner in zip(path, (*path[1:], None), strict=True):
+            if not isinstance(source, Stored) or isinstance(field.type, dt.ListType | dt.MapType):
+                return None
+            names.append(source.physical.name)
+            if inner is not None and isinstance(field.type, dt.StructType):
+                source = source.parts[field.type.fields.index(inner)]
+        name, type_ = ", ".join(names), path[-1].type
+
+        def of(number: int) -> Stated:
+            kind, lower, upper, nulls = self.chunks.get((number, name), ("", None, None, None))
+            return Stated(_parsed(lower, kind, type_), _parsed(upper, kind, type_), nulls)
+
+        return of
+
+
+def _bisected(starts: Sequence[int], low: int, high: int) -> str:
+    """The number of the row group that a position is in, of some groups, as SQL."""
+    if high - low == 1:
+        return str(low)
+    middle = (low + high) // 2
+    parts = _bisected(starts, low, middle), _bisected(starts, middle, high)
+    return f'CASE WHEN "_pos" < {starts[middle]} THEN {parts[0]} ELSE {parts[1]} END'
+
+
+def row_groups(plan: ScanPlan, paths: Sequence[str]) -> dict[str, RowGroups]:
+    """The row groups of Parquet files by recorded path; none where a footer cannot be read, which other rules say."""
+    wanted = set(paths)
+    rows = plan.files.select(["path", "physical", "format", "partition"]).to_pylist()
+    files = {row["physical"]: row for row in rows if row["format"] == "parquet" and row["path"] in wanted}
+    access = DuckDBFiles(cursor(), plan.storage)
+    names = [FileName(row["path"], physical) for physical, row in files.items()]
+    text = (
+        "SELECT file_name, row_group_id, row_group_num_rows, path_in_schema, type, stats_min_value, stats_max_value, "
+        f"stats_null_count FROM parquet_metadata({access.listed(list(files))}) ORDER BY ALL"
+    )
+    try:
+        footers = read_footers(access, names, table=plan.table)
+        found = access.connection.execute(text).fetchall() if files else []
+    except (duckdb.Error, HarnessError):
+        return {}
+    sizes: dict[str, dict[int, int]] = {}
+    chunks: dict[str, dict[tuple[int, str], Any]] = {}
+    for file, group, size, column, *statistics in found:
+        sizes.setdefault(file, {})[group] = size
+        chunks.setdefault(file, {})[group, column] = tuple(statistics)
+
+    @cache
+    def source(schema: int, partition: int, field: dt.Field) -> ColumnSource | None:
+        try:
+            return resolve(
+                (field,),
+                schemas[schema],
+                name_mapping=plan.name_mapping,
+                partition_ids=frozenset(plan.partitions[partition].constants),
+                file_path=plan.table,
+                table=plan.table,
+                lookup=plan.lookup,
+            )[0]
+        except HarnessError:  # which ICE-404 and DEL-404 say
+            return None
+
+    schemas = {id(footer.schema): footer.schema for footer in footers.values()}
+    return {
+        row["path"]: RowGroups(
+            list(sizes[access.name(physical)].values()),
+            chunks[access.name(physical)],
+            partial(source, id(footers[physical].schema), row["partition"]),
+        )
+        for physical, row in files.items()
+        if access.name(physical) in sizes
+    }
+
+
+def _parsed(text: str | None, kind: str, type_: dt.Type) -> Any:
+    """DuckDB's text of a statistic as an internal value; None: it is not understood, or of no use."""
+    try:
+        match type_:
+            case dt.BooleanType() if text in ("false", "true"):
+                return text == "true"
+            case dt.IntegerType() if text is not None:
+                return int(text)
+            case dt.FloatType() if text is not None and kind in ("FLOAT", "DOUBLE"):
+                number = float(np.float32(text)) if kind == "FLOAT" else float(text)
+                return None if math.isnan(number) else number
+            case dt.DecimalType() if text is not None:
+                return Decimal(text)
+            case dt.DateType() if text is not None:
+                return sqltext.parse_date(text)
+            case dt.TimestampType(unit="us") if text is not None:
+                nanos = sqltext.parse_instant(text, digits=9)
+                return None if nanos is None else nanos // 1_000
+            case dt.StringType() if text is not None and "\\x" not in text:  # so DuckDB shows bytes that are no text
+                return text
+            case _:
+                return None
+    except (ValueError, ArithmeticError):
+        return None
 
 
 def _is_nan(value: Any) -> bool:
