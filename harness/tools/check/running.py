@@ -10,7 +10,15 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from harness.errors import HarnessError, HarnessWarning, InvalidTableError, MissingFileError, RequestError, counted
+from harness.errors import (
+    CorruptFileError,
+    HarnessError,
+    HarnessWarning,
+    InvalidTableError,
+    MissingFileError,
+    RequestError,
+    counted,
+)
 from harness.metadata.model.times import When, parse_moment
 from harness.storage.records import dataclass
 from harness.storage.threads import phase
@@ -153,8 +161,11 @@ def _of_files(
             yield Reads.FILE, file, id_
         yield Reads.DELETES, DeletedRows(plan, statements.says), id_
         if read := sample.of(new):
-            for column in column_values(plan, statements, read, columns):
-                yield Reads.COLUMN, column, id_
+            try:
+                for column in column_values(plan, statements, read, columns):
+                    yield Reads.COLUMN, column, id_
+            except CorruptFileError as error:  # whose pages may have checksums
+                yield Reads.ERROR, error, id_
             yield Reads.ROWS, FileRows(plan, statements, read), id_
     except HarnessError as error:
         yield Reads.ERROR, error, id_

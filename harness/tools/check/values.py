@@ -472,6 +472,22 @@ def row_groups(plan: ScanPlan, paths: Sequence[str]) -> dict[str, RowGroups]:
     }
 
 
+def column_chunks(plan: ScanPlan, physical: Sequence[str]) -> list[tuple[str, int, str, int, int]]:
+    """The column chunks of Parquet files: path, row group, column, first byte, bytes. None, if one cannot be read."""
+    access = DuckDBFiles(cursor(), plan.storage)
+    text = (
+        "SELECT file_name, row_group_id, path_in_schema, coalesce(nullif(dictionary_page_offset, 0), "
+        "data_page_offset), total_compressed_size "
+        f"FROM parquet_metadata({access.listed(physical)})"
+    )
+    try:
+        rows = access.connection.execute(text).fetchall() if physical else []
+    except duckdb.Error:
+        return []
+    paths = {access.name(path): path for path in physical}
+    return [(paths[file], *others) for file, *others in rows]
+
+
 def _parsed(text: str | None, kind: str, type_: dt.Type) -> Any:
     """DuckDB's text of a statistic as an internal value; None: it is not understood, or of no use."""
     try:
