@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import itertools
-import os
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -14,12 +12,10 @@ import duckdb
 import pyarrow as pa
 from duckdb.func import PythonUDFType
 
-from harness.engines.data_files import look_at
 from harness.engines.duckdb.instance import cursor
 from harness.engines.duckdb.relations import about
 from harness.engines.registry import duckdb_engine
 from harness.errors import EngineError
-from harness.metadata.files.parquet_pages import damaged_pages, has_checksum
 from harness.metadata.filters import sqltext
 from harness.metadata.iceberg.model import Direction, PartitionField
 from harness.metadata.iceberg.transforms import (
@@ -37,10 +33,9 @@ from harness.metadata.iceberg.transforms import (
 from harness.metadata.model import schema as dt
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.storage.records import dataclass
-from harness.storage.threads import phase
 from harness.tools.check.files import Statements
 from harness.tools.check.rules import Found, Place, Reads, Severity, rule
-from harness.tools.check.values import SINGLE, asked, column_chunks, internal, rows_of, single_columns
+from harness.tools.check.values import SINGLE, asked, internal, rows_of, single_columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,36 +237,6 @@ def constraints(rows: FileRows) -> Iterator[Found]:
             raise EngineError(f"Cannot ask the constraint {name}, {condition!r:.80}: {error}") from error
         if number:
             yield Found(place=place, recorded=condition, actual=f"{number:,} rows make it false")
-
-
-_PAGES = {
-    "hurts": "All readers: those that check sums fail, the others take damaged bytes for values.",
-    "mends": "the file: restore it, or rewrite it from another copy",
-}
-
-
-@rule("ICE-512", Severity.ERROR, Reads.ROWS, breaks="iceberg 7.6", **_PAGES)
-@rule("DEL-512", Severity.ERROR, Reads.ROWS, breaks="delta E9", **_PAGES)
-def page_checksums(rows: FileRows) -> Iterator[Found]:
-    """The pages of a Parquet file have the checksums that their headers say."""
-    storage = rows.plan.storage
-    files = rows.plan.files.select(["path", "physical", "format"]).to_pylist()
-    wanted = set(rows.paths)
-    physical = {f["physical"]: f["path"] for f in files if f["format"] == "parquet" and f["path"] in wanted}
-    # The first page of a file is behind the magic, and all pages have checksums, or none.
-    tells = look_at(lambda path: has_checksum(storage.read(path, offset=4, length=4096)), list(physical), physical)
-    chunks = column_chunks(rows.plan, [path for path, told in zip(physical, tells, strict=True) if told])
-
-    def damaged(chunk: tuple[str, int, str, int, int]) -> list[int]:
-        path, _, _, start, size = chunk
-        return [start + at for at in damaged_pages(storage.read(path, offset=start, length=size))]
-
-    with ThreadPoolExecutor(os.cpu_count()) as pool, phase("checking pages", len(chunks), "columns") as advance:
-        for (path, group, column, _, _), wrong in zip(chunks, pool.map(damaged, chunks), strict=True):
-            advance(1)
-            for at in wrong:
-                place = Place(file=physical[path], entry=physical[path], field="crc", column=column)
-                yield Found(place=place, actual=f"the page at byte {at:,} of row group {group} has another")
 
 
 # Partition transforms over the rows of a query: as SQL where they are plain arithmetic, buckets by a function.

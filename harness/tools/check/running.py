@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from harness.table import Table
 
 _TOPICS = {
-    "iceberg": ("iceberg_metadata", "iceberg_manifests", "iceberg_deletes", "files", "data", "rows"),
-    "delta": ("delta_log", "files", "data", "rows"),
+    "iceberg": ("iceberg_metadata", "iceberg_manifests", "iceberg_deletes", "files", "data", "parquet", "rows"),
+    "delta": ("delta_log", "files", "data", "parquet", "rows"),
 }
 """The modules of rules, by format."""
 MOST = 1_000

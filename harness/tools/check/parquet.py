@@ -1,0 +1,245 @@
+"""The words of Parquet files on themselves: statistics of row groups, and checksums of pages.
+
+Spec: Apache Parquet, `PageHeader` in Thrift's compact protocol, and its CRC-32 of the bytes of a page as stored.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import os
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from decimal import Decimal
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import numpy as np
+
+from harness.engines.data_files import FileName, look_at
+from harness.engines.duckdb.instance import DuckDBFiles, cursor
+from harness.engines.footers import read_footers
+from harness.errors import HarnessError
+from harness.metadata.files.parquet_footer import Contradiction, struct
+from harness.metadata.filters import sqltext
+from harness.metadata.model import schema as dt
+from harness.metadata.plan.projection import ColumnSource, Stored, resolve
+from harness.metadata.plan.scan_plan import ScanPlan
+from harness.storage.records import dataclass
+from harness.storage.threads import phase
+from harness.tools.check.rules import Found, Place, Reads, Severity, rule
+
+if TYPE_CHECKING:
+    from harness.tools.check.rows import FileRows
+
+
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """The statistics of a column chunk in a Parquet footer; None: there is none that is understood."""
+
+    lower: Any
+    upper: Any
+    nulls: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class RowGroups:
+    """The row groups of a Parquet file.
+
+    rows: of each. chunks: type, least and greatest value as text, and null count, by number and path in the schema.
+    """
+
+    rows: Sequence[int]
+    chunks: Mapping[tuple[int, str], tuple[str, str | None, str | None, int | None]]
+    sources: Callable[[dt.Field], ColumnSource | None]
+
+    @property
+    def key(self) -> str:
+        """The number of a row's group in SQL, by its position."""
+        sizes = set(self.rows[:-1])
+        if not sizes:
+            return "0"
+        if len(sizes) == 1 and 0 < self.rows[-1] <= self.rows[0]:
+            return f'"_pos" // {self.rows[0]}'
+        return _bisected([0, *itertools.accumulate(self.rows)], 0, len(self.rows))
+
+    def statistics(self, path: Sequence[dt.Field]) -> Callable[[int], Stated] | None:
+        """The statistics of a column by the number of the row group; None: the file does not hold it so."""
+        names, source = [], self.sources(path[0])
+        for field, inner in zip(path, (*path[1:], None), strict=True):
+            if not isinstance(source, Stored) or isinstance(field.type, dt.ListType | dt.MapType):
+                return None
+            names.append(source.physical.name)
+            if inner is not None and isinstance(field.type, dt.StructType):
+                source = source.parts[field.type.fields.index(inner)]
+        name, type_ = ", ".join(names), path[-1].type
+
+        def of(number: int) -> Stated:
+            kind, lower, upper, nulls = self.chunks.get((number, name), ("", None, None, None))
+            return Stated(_parsed(lower, kind, type_), _parsed(upper, kind, type_), nulls)
+
+        return of
+
+
+def _bisected(starts: Sequence[int], low: int, high: int) -> str:
+    """The number of the row group that a position is in, of some groups, as SQL."""
+    if high - low == 1:
+        return str(low)
+    middle = (low + high) // 2
+    parts = _bisected(starts, low, middle), _bisected(starts, middle, high)
+    return f'CASE WHEN "_pos" < {starts[middle]} THEN {parts[0]} ELSE {parts[1]} END'
+
+
+def row_groups(plan: ScanPlan, paths: Sequence[str]) -> dict[str, RowGroups]:
+    """The row groups of Parquet files by recorded path; none where a footer cannot be read, which other rules say."""
+    wanted = set(paths)
+    rows = plan.files.select(["path", "physical", "format", "partition"]).to_pylist()
+    files = {row["physical"]: row for row in rows if row["format"] == "parquet" and row["path"] in wanted}
+    access = DuckDBFiles(cursor(), plan.storage)
+    names = [FileName(row["path"], physical) for physical, row in files.items()]
+    text = (
+        "SELECT file_name, row_group_id, row_group_num_rows, path_in_schema, type, stats_min_value, stats_max_value, "
+        f"stats_null_count FROM parquet_metadata({access.listed(list(files))}) ORDER BY ALL"
+    )
+    try:
+        footers = read_footers(access, names, table=plan.table)
+        found = access.connection.execute(text).fetchall() if files else []
+    except (duckdb.Error, HarnessError):
+        return {}
+    sizes: dict[str, dict[int, int]] = {}
+    chunks: dict[str, dict[tuple[int, str], Any]] = {}
+    for file, group, size, column, *statistics in found:
+        sizes.setdefault(file, {})[group] = size
+        chunks.setdefault(file, {})[group, column] = tuple(statistics)
+
+    @cache
+    def source(schema: int, partition: int, field: dt.Field) -> ColumnSource | None:
+        try:
+            return resolve(
+                (field,),
+                schemas[schema],
+                name_mapping=plan.name_mapping,
+                partition_ids=frozenset(plan.partitions[partition].constants),
+                file_path=plan.table,
+                table=plan.table,
+                lookup=plan.lookup,
+            )[0]
+        except HarnessError:  # which ICE-404 and DEL-404 say
+            return None
+
+    schemas = {id(footer.schema): footer.schema for footer in footers.values()}
+    return {
+        row["path"]: RowGroups(
+            list(sizes[access.name(physical)].values()),
+            chunks[access.name(physical)],
+            partial(source, id(footers[physical].schema), row["partition"]),
+        )
+        for physical, row in files.items()
+        if access.name(physical) in sizes
+    }
+
+
+def column_chunks(plan: ScanPlan, physical: Sequence[str]) -> list[tuple[str, int, str, int, int]]:
+    """The column chunks of Parquet files: path, row group, column, first byte, bytes. None, if one cannot be read."""
+    access = DuckDBFiles(cursor(), plan.storage)
+    text = (
+        "SELECT file_name, row_group_id, path_in_schema, coalesce(nullif(dictionary_page_offset, 0), "
+        "data_page_offset), total_compressed_size "
+        f"FROM parquet_metadata({access.listed(physical)})"
+    )
+    try:
+        rows = access.connection.execute(text).fetchall() if physical else []
+    except duckdb.Error:
+        return []
+    paths = {access.name(path): path for path in physical}
+    return [(paths[file], *others) for file, *others in rows]
+
+
+def _parsed(text: str | None, kind: str, type_: dt.Type) -> Any:
+    """DuckDB's text of a statistic as an internal value; None: it is not understood, or of no use."""
+    try:
+        match type_:
+            case dt.BooleanType() if text in ("false", "true"):
+                return text == "true"
+            case dt.IntegerType() if text is not None:
+                return int(text)
+            case dt.FloatType() if text is not None and kind in ("FLOAT", "DOUBLE"):
+                number = float(np.float32(text)) if kind == "FLOAT" else float(text)
+                return None if math.isnan(number) else number
+            case dt.DecimalType() if text is not None:
+                return Decimal(text)
+            case dt.DateType() if text is not None:
+                return sqltext.parse_date(text)
+            case dt.TimestampType(unit="us") if text is not None:
+                nanos = sqltext.parse_instant(text, digits=9)
+                return None if nanos is None else nanos // 1_000
+            case dt.StringType() if text is not None and "\\x" not in text:  # so DuckDB shows bytes that are no text
+                return text
+            case _:
+                return None
+    except (ValueError, ArithmeticError):
+        return None
+
+
+_PAGES = {
+    "hurts": "All readers: those that check sums fail, the others take damaged bytes for values.",
+    "mends": "the file: restore it, or rewrite it from another copy",
+}
+
+
+@rule("ICE-512", Severity.ERROR, Reads.ROWS, breaks="iceberg 7.6", **_PAGES)
+@rule("DEL-512", Severity.ERROR, Reads.ROWS, breaks="delta E9", **_PAGES)
+def page_checksums(rows: FileRows) -> Iterator[Found]:
+    """The pages of a Parquet file have the checksums that their headers say."""
+    storage = rows.plan.storage
+    files = rows.plan.files.select(["path", "physical", "format"]).to_pylist()
+    wanted = set(rows.paths)
+    physical = {f["physical"]: f["path"] for f in files if f["format"] == "parquet" and f["path"] in wanted}
+    # The first page of a file is behind the magic, and all pages have checksums, or none.
+    tells = look_at(lambda path: has_checksum(storage.read(path, offset=4, length=4096)), list(physical), physical)
+    chunks = column_chunks(rows.plan, [path for path, told in zip(physical, tells, strict=True) if told])
+
+    def damaged(chunk: tuple[str, int, str, int, int]) -> list[int]:
+        path, _, _, start, size = chunk
+        return [start + at for at in damaged_pages(storage.read(path, offset=start, length=size))]
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool, phase("checking pages", len(chunks), "columns") as advance:
+        for (path, group, column, _, _), wrong in zip(chunks, pool.map(damaged, chunks), strict=True):
+            advance(1)
+            for at in wrong:
+                place = Place(file=physical[path], entry=physical[path], field="crc", column=column)
+                yield Found(place=place, actual=f"the page at byte {at:,} of row group {group} has another")
+
+
+_SIZE, _CHECKSUM = 3 << 4 | 5, 4 << 4 | 5
+"""Fields of a header, as `struct` calls them: numbers 3 and 4, integers of 32 bits."""
+
+
+def has_checksum(data: bytes) -> bool:
+    """True if a page that begins with these bytes says its checksum. A header that is cut off says none."""
+    try:
+        header, _ = struct(data, 0, {})
+    except (IndexError, Contradiction):
+        return False
+    return _CHECKSUM in header
+
+
+def damaged_pages(chunk: bytes) -> Iterator[int]:
+    """The places in a column chunk where pages begin that have other checksums than they say, or no header."""
+    at = 0
+    while at < len(chunk):
+        try:
+            header, start = struct(chunk, at, {})
+            end = start + header[_SIZE]
+        except (IndexError, KeyError, Contradiction):
+            yield at
+            return
+        if end > len(chunk) or end < start:
+            yield at
+            return
+        said = header.get(_CHECKSUM)
+        if said is not None and zlib.crc32(memoryview(chunk)[start:end]) != said & 0xFFFFFFFF:
+            yield at
+        at = end
