@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 import numpy as np
+import pyarrow.compute as pc
 
 from harness.engines.data_files import FileName, look_at
 from harness.engines.duckdb.instance import DuckDBFiles, cursor
@@ -139,6 +140,20 @@ def row_groups(plan: ScanPlan, paths: Sequence[str]) -> dict[str, RowGroups]:
         for physical, row in files.items()
         if access.name(physical) in sizes
     }
+
+
+def created_by(plan: ScanPlan, path: str) -> str | None:
+    """The program that wrote a data file, as its Parquet footer says; None: there is no such, or it does not say."""
+    at = pc.index(plan.files.column("path"), path).as_py()
+    if at < 0 or plan.files.column("format")[at].as_py() != "parquet":
+        return None
+    access = DuckDBFiles(cursor(), plan.storage)
+    try:
+        listed = access.listed([plan.files.column("physical")[at].as_py()])
+        rows = access.connection.execute(f"SELECT created_by FROM parquet_file_metadata({listed})").fetchall()
+    except (duckdb.Error, HarnessError):
+        return None
+    return rows[0][0] or None
 
 
 def column_chunks(plan: ScanPlan, physical: Sequence[str]) -> list[tuple[str, int, str, int, int]]:

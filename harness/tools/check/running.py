@@ -8,6 +8,7 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from harness.errors import (
@@ -202,6 +203,8 @@ def _things(table: Table, at: When, all_snapshots: bool) -> Iterator[Thing]:
 
 _COUNTED = (Reads.MANIFEST, Reads.SNAPSHOT, Reads.FILE, Reads.COLUMN)
 """Things whose number says how much was read."""
+_OF_FILES = (Reads.FILE, Reads.DELETES, Reads.COLUMN, Reads.ROWS)
+"""Things that are data files of a plan, or parts of them."""
 
 
 def every_rule() -> list[Rule]:
@@ -222,6 +225,7 @@ class _Run:
         self._counts: Counter[str] = Counter()
         self._read: Counter[str] = Counter()
         self._unchecked: list[str] = []
+        self._writers: dict[str, str | None] = {}
 
     def ask(self, thing: Thing) -> None:
         """Asks the rules about a thing. An error is a breach of the rule that files can be decoded.
@@ -240,9 +244,20 @@ class _Run:
             if rule.reads is reads:
                 try:
                     for found in rule.find(value):
-                        self._add(rule, found, snapshot)
+                        self._add(rule, self._signed(found, value) if reads in _OF_FILES else found, snapshot)
                 except HarnessError as error:
                     self._unchecked.append(f"{rule.id} was not asked: {error}")
+
+    def _signed(self, found: Found, value: Any) -> Found:
+        """The breach with the program that wrote the data file, as its footer says, where nobody else is named."""
+        from harness.tools.check.parquet import created_by
+
+        entry = found.place.entry
+        if found.writer is not None or entry is None:
+            return found
+        if entry not in self._writers:
+            self._writers[entry] = created_by(value.plan, entry)
+        return replace(found, writer=self._writers[entry])
 
     def _add(self, rule: Rule, found: Found, snapshot: int | None) -> None:
         self._counts[rule.id] += 1

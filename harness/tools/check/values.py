@@ -82,6 +82,7 @@ class ColumnValues:
     name: str
     stored: tuple[str, ...]
     path: str
+    plan: ScanPlan
     statements: Statements
     groups: Sequence[GroupValues]
     rows: int
@@ -308,6 +309,7 @@ class _Wanted:
             name=".".join(f.name for f in leaf.path),
             stored=leaf.stored,
             path=path,
+            plan=self.plan,
             statements=self.statements,
             groups=parts,
             rows=sum(part.rows for part in parts),
