@@ -85,7 +85,7 @@ _REQUIRED = {
 
 
 @rule("ICE-504", Severity.ERROR, Reads.COLUMN, breaks="iceberg 5.2", **_REQUIRED)
-@rule("DEL-504", Severity.ERROR, Reads.COLUMN, breaks="delta T7", **_REQUIRED)
+@rule("DEL-504", Severity.ERROR, Reads.COLUMN, breaks="delta T3", **_REQUIRED)
 def required(column: ColumnValues) -> Iterator[Found]:
     """A required column has no null."""
     if column.field.required and column.nulls > column.gaps:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 import pyarrow as pa
@@ -42,17 +44,29 @@ class Version:
         for version, commit in sorted(self.table.commits.items()):
             if version <= self.snapshot.id:
                 found.update(dict.fromkeys(commit.adds.column("path").to_pylist(), commit.file))
-        configuration = self.state.metadata.configuration
-        prefix = "delta.constraints."
-        constraints = {k.removeprefix(prefix): text for k, text in configuration.items() if k.startswith(prefix)}
+        metadata = self.state.metadata
+        checks = {key: text for key, text in metadata.configuration.items() if key.startswith("delta.constraints.")}
         files = self.state.files
         texts = zip(files.column("path").to_pylist(), files.column("stats").to_pylist(), strict=True)
         stats = {path: text for path, text in texts if text is not None}
-        return Statements(says=found, stats=stats, constraints=constraints)
+        return Statements(says=found, stats=stats, constraints=checks | _promised(metadata.schema_string))
 
     def place(self, entry: str | None = None, field: str | None = None, column: str | None = None) -> Place:
         """A place in the log up to the version."""
         return Place(file=self.table.name(self.snapshot.id), entry=entry, field=field, column=column)
+
+
+def _promised(schema: str) -> dict[str, str]:
+    """The invariants and generation expressions of top-level columns as conditions, by their place in the schema."""
+    found: dict[str, str] = {}
+    for column in json.loads(schema)["fields"]:
+        name, metadata = column["name"], column.get("metadata") or {}
+        with suppress(ValueError, LookupError, TypeError):  # of no such form, so that nothing is promised
+            found[f"delta.invariants of {name}"] = json.loads(metadata["delta.invariants"])["expression"]["expression"]
+        if isinstance(generated := metadata.get("delta.generationExpression"), str):
+            quoted = name.replace("`", "``")
+            found[f"delta.generationExpression of {name}"] = f"`{quoted}` <=> ({generated})"
+    return found
 
 
 class CheckedDelta:
