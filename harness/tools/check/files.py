@@ -35,14 +35,15 @@ from harness.tools.check.rules import Found, Place, Reads, Severity, refused, ru
 class Statements:
     """The words of the metadata on files that a plan does not carry, by recorded path.
 
-    says: the manifest or commit that names the file. entries, specs, orders: of Iceberg. stats, constraints: of Delta,
-    the JSON of a file's statistics, and SQL of Spark by name.
+    says: the manifest or commit that names the file. entries, specs, orders: of Iceberg. next_row_id: of Iceberg; None:
+    not recorded. stats, constraints: of Delta, the JSON of a file's statistics, and SQL of Spark by its place.
     """
 
     says: Mapping[str, str]
     entries: Mapping[str, DataFile] = field(default_factory=dict)
     specs: Mapping[int, PartitionSpec] = field(default_factory=dict)
     orders: Mapping[int, SortOrder] = field(default_factory=dict)
+    next_row_id: int | None = None
     stats: Mapping[str, str] = field(default_factory=dict)
     constraints: Mapping[str, str] = field(default_factory=dict)
 

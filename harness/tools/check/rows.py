@@ -14,8 +14,10 @@ import sqlglot
 from duckdb.func import PythonUDFType
 from sqlglot import exp
 
-from harness.engines.duckdb.instance import cursor
+from harness.engines.data_files import FileName
+from harness.engines.duckdb.instance import DuckDBFiles, cursor
 from harness.engines.duckdb.relations import about
+from harness.engines.footers import read_footers
 from harness.engines.registry import duckdb_engine
 from harness.errors import EngineError
 from harness.metadata.filters import sqltext
@@ -33,7 +35,9 @@ from harness.metadata.iceberg.transforms import (
     is_defined,
 )
 from harness.metadata.model import schema as dt
-from harness.metadata.plan.scan_plan import ScanPlan
+from harness.metadata.model.schema import value_text
+from harness.metadata.plan.projection import stored_name
+from harness.metadata.plan.scan_plan import PositionDelete, ScanPlan
 from harness.storage.records import dataclass
 from harness.tools.check.files import Statements
 from harness.tools.check.rules import Found, Place, Reads, Severity, rule
@@ -42,11 +46,15 @@ from harness.tools.check.values import SINGLE, asked, internal, rows_of, single_
 
 @dataclass(frozen=True, slots=True)
 class FileRows:
-    """The rows of some files of a plan, with the words of the metadata on the files. paths: as recorded."""
+    """The rows of some files of a plan, with the words of the metadata on the files.
+
+    paths: as recorded. deletes: sources of deleted positions that were not looked at before.
+    """
 
     plan: ScanPlan
     statements: Statements
     paths: Sequence[str]
+    deletes: Sequence[PositionDelete]
 
     def place(self, path: str, field: str, column: str | None = None) -> Place:
         """The place of a statement about a file."""
@@ -173,13 +181,28 @@ _IDS = {
 @rule("ICE-508", Severity.ERROR, Reads.ROWS, breaks=("iceberg 2.11", "iceberg 5.18"), **_IDS)
 @rule("DEL-508", Severity.ERROR, Reads.ROWS, breaks=("delta W2", "delta W5"), **_IDS)
 def unique_ids(rows: FileRows) -> Iterator[Found]:
-    """A row id is that of one live row."""
-    if rows.plan.files.column("first_row_id").null_count == len(rows.plan.files):
+    """A row id is that of one live row, and no stored id or number is of a later commit than the file."""
+    plan = rows.plan
+    if not rows.paths or plan.files.column("first_row_id").null_count == len(plan.files):
         return
-    columns = (dt.METADATA["_file"], dt.METADATA["_row_id"])
-    relation = duckdb_engine().relation(replace(rows.plan, columns=columns))
-    ranges = 'SELECT "_file", min("_row_id"), max("_row_id"), count("_row_id") FROM rows GROUP BY ALL ORDER BY 2, 3'
-    doubtful = sorted(_overlapping(rows.plan, asked(rows.plan, relation, ranges)))
+    number = "_last_updated_sequence_number" if plan.format == "iceberg" else "_row_commit_version"
+    columns = (dt.METADATA["_file"], dt.METADATA["_row_id"], dt.METADATA[number])
+    relation = duckdb_engine().relation(replace(plan, columns=columns))
+    text = f"""SELECT "_file", min("_row_id"), max("_row_id"), count("_row_id"), max("{number}") FROM rows GROUP BY ALL
+        ORDER BY 2, 3"""
+    ranges = asked(plan, relation, text)
+    files = {row["path"]: row for row in plan.files.to_pylist()}
+    ids = rows.statements.next_row_id
+    for path, _, greatest, _, latest in ranges:
+        file = files[path]
+        limit = plan.snapshot if plan.format == "delta" else file["sequence_number"]
+        own = (file["first_row_id"] or 0) + (file["record_count"] or 0)  # from which on ids are stored ones
+        if ids is not None and greatest is not None and greatest >= max(ids, own):
+            said = f"{ids} is the next one to be given out"
+            yield Found(place=rows.place(path, "_row_id"), recorded=f"row id {greatest}", actual=said)
+        if latest is not None and limit is not None and latest > limit:
+            yield Found(place=rows.place(path, number), recorded=str(latest), actual=f"the file is of {limit}")
+    doubtful = sorted(_overlapping(plan, [row[:4] for row in ranges]))
     if not doubtful:
         return
     text = (
@@ -187,9 +210,9 @@ def unique_ids(rows: FileRows) -> Iterator[Found]:
         f'AND "_file" IN ({", ".join(map(sqltext.text, doubtful))}) '
         'GROUP BY "_row_id" HAVING count(*) > 1 ORDER BY ALL LIMIT 20'
     )
-    for id_, number, first, last in asked(rows.plan, relation, text):
+    for id_, times, first, last in asked(plan, relation, text):
         place = rows.place(first, "first_row_id")
-        yield Found(place=place, recorded=f"row id {id_}", actual=f"{number} rows have it, one in {last}")
+        yield Found(place=place, recorded=f"row id {id_}", actual=f"{times} rows have it, one in {last}")
 
 
 def _overlapping(plan: ScanPlan, ranges: Sequence[tuple[Any, ...]]) -> set[str]:
@@ -225,7 +248,7 @@ def _overlapping(plan: ScanPlan, ranges: Sequence[tuple[Any, ...]]) -> set[str]:
 )
 def constraints(rows: FileRows) -> Iterator[Found]:
     """No live row makes a CHECK constraint, an invariant or the expression of a generated column false."""
-    if not rows.statements.constraints:
+    if not rows.paths or not rows.statements.constraints:
         return
     relation = duckdb_engine().relation(replace(rows.plan, columns=rows.plan.schema.fields))
     refused: list[str] = []
@@ -244,6 +267,70 @@ def constraints(rows: FileRows) -> Iterator[Found]:
             yield Found(place=place, recorded=condition, actual=f"{number:,} rows make it false")
     if refused:
         raise EngineError("; ".join(refused))
+
+
+@rule(
+    "DEL-506",
+    Severity.WARNING,
+    Reads.ROWS,
+    breaks="delta V1",
+    hurts="Readers that take the column from the file, such as those of Iceberg metadata beside the log: other values.",
+    mends="the file: rewrite it; or log: partitionValues of the add",
+)
+def partition_columns(rows: FileRows) -> Iterator[Found]:
+    """A partition column that a data file holds has the value that the log records."""
+    plan = rows.plan
+    ids = {id_ for partition in plan.partitions for id_ in partition.constants}
+    if not ids:
+        return
+    files = {row["path"]: row for row in plan.files.select(["path", "physical", "partition"]).to_pylist()}
+    names = [FileName(path, files[path]["physical"]) for path in rows.paths]
+    footers = read_footers(DuckDBFiles(cursor(), plan.storage), names, table=plan.table)
+    bare = replace(plan, partitions=tuple(replace(partition, constants={}) for partition in plan.partitions))
+    for column in (f for f in plan.schema.fields if f.id in ids):
+        holds = [
+            name.recorded
+            for name in names
+            if any(stored.name == stored_name(column) for stored in footers[name.physical].schema)
+        ]
+        if not holds:
+            continue
+        relation = duckdb_engine().relation(rows_of(bare, holds, ["_file"], [column]))
+        value = sqltext.name(column.name)
+        ends = (internal(f"{function}({value})", column.type) for function in ("min", "max"))
+        text = f'SELECT "_file", {", ".join(ends)}, count(*) - count({value}) FROM rows GROUP BY "_file" ORDER BY ALL'
+        for path, least, greatest, nulls in asked(plan, relation, text):
+            recorded = plan.partitions[files[path]["partition"]].constants.get(column.id)
+            found = [each for each in (least, greatest) if each is not None] + [None] * bool(nulls)
+            wrong = [each for each in found if each != recorded and (each == each or recorded == recorded)]
+            if wrong:
+                said = [value_text(each, column.type) for each in (recorded, wrong[0])]
+                place = rows.place(path, "partitionValues", column.name)
+                yield Found(place=place, recorded=said[0], actual=f"a row has {said[1]}")
+
+
+@rule(
+    "ICE-513",
+    Severity.WARNING,
+    Reads.ROWS,
+    breaks="iceberg 4.12",
+    hurts="Readers that merge deletes with rows as both stream by: deleted rows come back.",
+    mends="the delete file: rewrite it in order",
+)
+def sorted_deletes(rows: FileRows) -> Iterator[Found]:
+    """The rows of a position delete file of Parquet are sorted by path and position."""
+    files = [d for d in rows.deletes if d.kind == "position delete file" and d.format == "parquet"]
+    paths = {d.physical: d.path for d in files if d.physical is not None}
+    if not paths:
+        return
+    access = DuckDBFiles(cursor(), rows.plan.storage)
+    named = {access.name(path): recorded for path, recorded in paths.items()}
+    text = 'SELECT filename AS "_file", file_row_number AS "_pos", file_path, pos FROM read_parquet'
+    with about(rows.plan):
+        relation = access.connection.sql(f"{text}({access.listed(list(paths))}, hive_partitioning=false)")
+    for name, at in unsorted(rows.plan, relation, "file_path, 'ASC NULLS LAST', pos, 'ASC NULLS LAST'"):
+        place = Place(file=named[name], field="file_path, pos")
+        yield Found(place=place, recorded="in order", actual=f"not from row {at} on")
 
 
 _ALIKE = """

@@ -158,16 +158,18 @@ def _of_files(
     try:
         plan = table.snapshot(**parse_moment(id_)).plan()
         new = [path for path in plan.files.column("path").to_pylist() if path not in seen]
+        deletes = [delete for delete in plan.position_deletes if delete.path not in seen]
         for file in checked_files(plan, statements, seen):
             yield Reads.FILE, file, id_
         yield Reads.DELETES, DeletedRows(plan, statements.says), id_
-        if read := sample.of(new):
-            try:
-                for column in column_values(plan, statements, read, columns):
-                    yield Reads.COLUMN, column, id_
-            except CorruptFileError as error:  # whose pages may have checksums
-                yield Reads.ERROR, error, id_
-            yield Reads.ROWS, FileRows(plan, statements, read), id_
+        read = sample.of(new)
+        try:
+            for column in column_values(plan, statements, read, columns) if read else ():
+                yield Reads.COLUMN, column, id_
+        except CorruptFileError as error:  # whose pages may have checksums
+            yield Reads.ERROR, error, id_
+        if sample.reads and (read or deletes):
+            yield Reads.ROWS, FileRows(plan, statements, read, deletes), id_
     except HarnessError as error:
         yield Reads.ERROR, error, id_
 
