@@ -19,6 +19,7 @@ from harness.metadata.delta.replay import load_state
 from harness.metadata.delta.scan import DeltaSnapshot, DeltaSource
 from harness.metadata.delta.segment import choose_segment
 from harness.metadata.delta.table import DeltaTable
+from harness.metadata.delta.types import materialized_columns
 from harness.storage.limits import contained
 from harness.storage.records import dataclass
 from harness.tools.check.files import Statements
@@ -49,7 +50,12 @@ class Version:
         files = self.state.files
         texts = zip(files.column("path").to_pylist(), files.column("stats").to_pylist(), strict=True)
         stats = {path: text for path, text in texts if text is not None}
-        return Statements(says=found, stats=stats, constraints=checks | _promised(metadata.schema_string))
+        return Statements(
+            says=found,
+            stats=stats,
+            constraints=checks | _promised(metadata.schema_string),
+            materialized=materialized_columns(metadata.configuration),
+        )
 
     def place(self, entry: str | None = None, field: str | None = None, column: str | None = None) -> Place:
         """A place in the log up to the version."""

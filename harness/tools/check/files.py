@@ -36,7 +36,8 @@ class Statements:
     """The words of the metadata on files that a plan does not carry, by recorded path.
 
     says: the manifest or commit that names the file. entries, specs, orders: of Iceberg. next_row_id: of Iceberg; None:
-    not recorded. stats, constraints: of Delta, the JSON of a file's statistics, and SQL of Spark by its place.
+    not recorded. stats, constraints, materialized: of Delta, the JSON of a file's statistics, SQL of Spark by its
+    place, and the columns of stored row ids as in `ScanPlan`.
     """
 
     says: Mapping[str, str]
@@ -46,6 +47,7 @@ class Statements:
     next_row_id: int | None = None
     stats: Mapping[str, str] = field(default_factory=dict)
     constraints: Mapping[str, str] = field(default_factory=dict)
+    materialized: Mapping[str, str] = field(default_factory=dict)
 
 
 _AT_ONCE = 500  # footers that are read in one go

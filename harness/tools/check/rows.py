@@ -182,7 +182,7 @@ _IDS = {
 @rule("DEL-508", Severity.ERROR, Reads.ROWS, breaks=("delta W2", "delta W5"), **_IDS)
 def unique_ids(rows: FileRows) -> Iterator[Found]:
     """A row id is that of one live row, and no stored id or number is of a later commit than the file."""
-    plan = rows.plan
+    plan = replace(rows.plan, materialized=rows.statements.materialized)
     if not rows.paths or plan.files.column("first_row_id").null_count == len(plan.files):
         return
     number = "_last_updated_sequence_number" if plan.format == "iceberg" else "_row_commit_version"
