@@ -49,12 +49,13 @@ class Stated:
 class RowGroups:
     """The row groups of a Parquet file.
 
-    rows: of each. chunks: type, least and greatest value as text, and null count, by number and path in the schema.
+    rows: of each. chunks: type, least and greatest value as text, and null count, by number and path in the schema, as
+    DuckDB shows it. place: that path of a column, which is fields from the top down; None: the file does not hold it so.
     """
 
     rows: Sequence[int]
     chunks: Mapping[tuple[int, str], tuple[str, str | None, str | None, int | None]]
-    sources: Callable[[dt.Field], ColumnSource | None]
+    place: Callable[[tuple[dt.Field, ...]], str | None]
 
     @property
     def key(self) -> str:
@@ -66,22 +67,30 @@ class RowGroups:
             return f'"_pos" // {self.rows[0]}'
         return _bisected([0, *itertools.accumulate(self.rows)], 0, len(self.rows))
 
-    def statistics(self, path: Sequence[dt.Field]) -> Callable[[int], Stated] | None:
+    def statistics(self, path: tuple[dt.Field, ...]) -> Callable[[int], Stated] | None:
         """The statistics of a column by the number of the row group; None: the file does not hold it so."""
-        names, source = [], self.sources(path[0])
-        for field, inner in zip(path, (*path[1:], None), strict=True):
-            if not isinstance(source, Stored) or isinstance(field.type, dt.ListType | dt.MapType):
-                return None
-            names.append(source.physical.name)
-            if inner is not None and isinstance(field.type, dt.StructType):
-                source = source.parts[field.type.fields.index(inner)]
-        name, type_ = ", ".join(names), path[-1].type
+        name = self.place(path)
+        if name is None:
+            return None
+        type_ = path[-1].type
 
         def of(number: int) -> Stated:
             kind, lower, upper, nulls = self.chunks.get((number, name), ("", None, None, None))
             return Stated(_parsed(lower, kind, type_), _parsed(upper, kind, type_), nulls)
 
         return of
+
+
+def _place(path: tuple[dt.Field, ...], source: ColumnSource | None) -> str | None:
+    """DuckDB's name for a column of single values in a file; None: the file does not hold it so."""
+    names = []
+    for field, inner in zip(path, (*path[1:], None), strict=True):
+        if not isinstance(source, Stored) or isinstance(field.type, dt.ListType | dt.MapType):
+            return None
+        names.append(source.physical.name)
+        if inner is not None and isinstance(field.type, dt.StructType):
+            source = source.parts[field.type.fields.index(inner)]
+    return ", ".join(names)
 
 
 def _bisected(starts: Sequence[int], low: int, high: int) -> str:
@@ -116,17 +125,18 @@ def row_groups(plan: ScanPlan, paths: Sequence[str]) -> dict[str, RowGroups]:
         chunks.setdefault(file, {})[group, column] = tuple(statistics)
 
     @cache
-    def source(schema: int, partition: int, field: dt.Field) -> ColumnSource | None:
+    def place(schema: int, partition: int, path: tuple[dt.Field, ...]) -> str | None:
         try:
-            return resolve(
-                (field,),
+            (source,) = resolve(
+                path[:1],
                 schemas[schema],
                 name_mapping=plan.name_mapping,
                 partition_ids=frozenset(plan.partitions[partition].constants),
                 file_path=plan.table,
                 table=plan.table,
                 lookup=plan.lookup,
-            )[0]
+            )
+            return _place(path, source)
         except HarnessError:  # which ICE-404 and DEL-404 say
             return None
 
@@ -135,7 +145,7 @@ def row_groups(plan: ScanPlan, paths: Sequence[str]) -> dict[str, RowGroups]:
         row["path"]: RowGroups(
             list(sizes[access.name(physical)].values()),
             chunks[access.name(physical)],
-            partial(source, id(footers[physical].schema), row["partition"]),
+            partial(place, id(footers[physical].schema), row["partition"]),
         )
         for physical, row in files.items()
         if access.name(physical) in sizes

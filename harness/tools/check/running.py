@@ -223,6 +223,9 @@ class _Run:
         self.format, self._location, self._level = "iceberg", location, level
         every_rule()
         self._asked = {format: chosen(format, level, rules, ignored) for format in _TOPICS}
+        self._about: dict[tuple[str, Reads], list[Rule]] = {}
+        for rule in (rule for rules in self._asked.values() for rule in rules):
+            self._about.setdefault((rule.format, rule.reads), []).append(rule)
         self._findings: list[Finding] = []
         self._counts: Counter[str] = Counter()
         self._read: Counter[str] = Counter()
@@ -242,13 +245,12 @@ class _Run:
             return
         if reads in _COUNTED:
             self._read[reads.name.lower()] += 1
-        for rule in self._asked[self.format]:
-            if rule.reads is reads:
-                try:
-                    for found in rule.find(value):
-                        self._add(rule, self._signed(found, value) if reads in _OF_FILES else found, snapshot)
-                except HarnessError as error:
-                    self._unchecked.append(f"{rule.id} was not asked: {error}")
+        for rule in self._about.get((self.format, reads), ()):
+            try:
+                for found in rule.find(value):
+                    self._add(rule, self._signed(found, value) if reads in _OF_FILES else found, snapshot)
+            except HarnessError as error:
+                self._unchecked.append(f"{rule.id} was not asked: {error}")
 
     def _signed(self, found: Found, value: Any) -> Found:
         """The breach with the program that wrote the data file, as its footer says, where nobody else is named."""

@@ -29,7 +29,7 @@ from harness.metadata.model.schema import value_text
 from harness.metadata.plan.projection import stored_name
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.storage.records import dataclass
-from harness.storage.threads import phase
+from harness.storage.threads import cached_property, phase
 from harness.tools.check.files import Statements
 from harness.tools.check.parquet import Stated, row_groups
 from harness.tools.check.rules import Place
@@ -133,7 +133,7 @@ def _document(stats: str) -> Any:
         return None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class _Leaf:
     """A column of single values as SQL over the table's rows.
 
@@ -148,7 +148,11 @@ class _Leaf:
     gaps: tuple[str, ...] = ()
     parent: str = "0"
 
-    @property
+    @cached_property
+    def name(self) -> str:
+        return ".".join(f.name for f in self.path)
+
+    @cached_property
     def stored(self) -> tuple[str, ...]:
         return tuple(map(stored_name, self.path))
 
@@ -306,7 +310,7 @@ class _Wanted:
     def _joined(self, leaf: _Leaf, path: str, parts: Sequence[GroupValues]) -> ColumnValues:
         return ColumnValues(
             field=leaf.path[-1],
-            name=".".join(f.name for f in leaf.path),
+            name=leaf.name,
             stored=leaf.stored,
             path=path,
             plan=self.plan,
