@@ -50,7 +50,7 @@ class RowGroups:
     """The row groups of a Parquet file.
 
     rows: of each. chunks: type, least and greatest value as text, and null count, by number and path in the schema, as
-    DuckDB shows it. place: that path of a column, which is fields from the top down; None: the file does not hold it so.
+    DuckDB shows it. place: that path of a column, given as fields from the top down; None: the file does not hold it.
     """
 
     rows: Sequence[int]
