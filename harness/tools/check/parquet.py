@@ -109,20 +109,20 @@ def row_groups(plan: ScanPlan, paths: Sequence[str]) -> dict[str, RowGroups]:
     files = {row["physical"]: row for row in rows if row["format"] == "parquet" and row["path"] in wanted}
     access = DuckDBFiles(cursor(), plan.storage)
     names = [FileName(row["path"], physical) for physical, row in files.items()]
-    text = (
-        "SELECT file_name, row_group_id, row_group_num_rows, path_in_schema, type, stats_min_value, stats_max_value, "
-        f"stats_null_count FROM parquet_metadata({access.listed(list(files))}) ORDER BY ALL"
+    columns = (
+        "row_group_id, row_group_num_rows, path_in_schema, type, stats_min_value, stats_max_value, stats_null_count"
     )
     try:
         footers = read_footers(access, names, table=plan.table)
+        text = f"SELECT {columns} FROM parquet_metadata({access.listed(list(files))}) ORDER BY ALL"
         found = access.connection.execute(text).fetchall() if files else []
     except (duckdb.Error, HarnessError):
         return {}
     sizes: dict[str, dict[int, int]] = {}
     chunks: dict[str, dict[tuple[int, str], Any]] = {}
-    for file, group, size, column, *statistics in found:
+    for file, group, size, column, *said in found:
         sizes.setdefault(file, {})[group] = size
-        chunks.setdefault(file, {})[group, column] = tuple(statistics)
+        chunks.setdefault(file, {})[group, column] = tuple(said)
 
     @cache
     def place(schema: int, partition: int, path: tuple[dt.Field, ...]) -> str | None:

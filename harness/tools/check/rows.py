@@ -260,7 +260,8 @@ def constraints(rows: FileRows) -> Iterator[Found]:
             text = parsed.sql("duckdb")
             ((number,),) = asked(rows.plan, relation, f"SELECT count(*) FROM rows WHERE ({text}) IS FALSE")
         except (sqlglot.errors.SqlglotError, EngineError) as error:
-            refused.append(f"Cannot ask {name}, {condition!r:.80}: {error}")
+            said = error.message if isinstance(error, EngineError) else error
+            refused.append(f"Cannot ask {name}, {condition!r:.80}: {said}")
             continue
         if number:
             place = Place(file=rows.plan.table, field=name)

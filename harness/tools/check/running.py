@@ -161,6 +161,8 @@ def _of_files(
         deletes = [delete for delete in plan.position_deletes if delete.path not in seen]
         for file in checked_files(plan, statements, seen):
             yield Reads.FILE, file, id_
+            if file.fault is not None and file.is_data:
+                new.remove(file.name.recorded)  # no rows to be read
         yield Reads.DELETES, DeletedRows(plan, statements.says), id_
         read = sample.of(new)
         try:
