@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import os
+import zlib
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -14,12 +17,15 @@ import sqlglot
 from duckdb.func import PythonUDFType
 from sqlglot import exp
 
-from harness.engines.data_files import FileName
+from harness.engines.data_files import FileName, look_at
 from harness.engines.duckdb.instance import DuckDBFiles, cursor
+from harness.engines.duckdb.leaves import SINGLE, internal, single_columns
 from harness.engines.duckdb.relations import about
 from harness.engines.footers import read_footers
 from harness.engines.registry import duckdb_engine
+from harness.engines.row_groups import column_chunks
 from harness.errors import EngineError
+from harness.metadata.files.parquet_footer import Contradiction, struct
 from harness.metadata.filters import sqltext
 from harness.metadata.iceberg.model import Direction, PartitionField
 from harness.metadata.iceberg.transforms import (
@@ -39,9 +45,10 @@ from harness.metadata.model.schema import value_text
 from harness.metadata.plan.projection import stored_name
 from harness.metadata.plan.scan_plan import PositionDelete, ScanPlan
 from harness.storage.records import dataclass
+from harness.storage.threads import phase
 from harness.tools.check.files import Statements
 from harness.tools.check.rules import Found, Place, Reads, Severity, rule
-from harness.tools.check.values import SINGLE, asked, internal, rows_of, single_columns
+from harness.tools.check.values import asked, rows_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,6 +339,68 @@ def sorted_deletes(rows: FileRows) -> Iterator[Found]:
     for name, at in unsorted(rows.plan, relation, "file_path, 'ASC NULLS LAST', pos, 'ASC NULLS LAST'"):
         place = Place(file=named[name], field="file_path, pos")
         yield Found(place=place, recorded="in order", actual=f"not from row {at} on")
+
+
+_PAGES = {
+    "hurts": "All readers: those that check sums fail, the others take damaged bytes for values.",
+    "mends": "the file: restore it, or rewrite it from another copy",
+}
+
+
+@rule("ICE-512", Severity.ERROR, Reads.ROWS, breaks="iceberg 7.6", **_PAGES)
+@rule("DEL-512", Severity.ERROR, Reads.ROWS, breaks="delta E9", **_PAGES)
+def page_checksums(rows: FileRows) -> Iterator[Found]:
+    """The pages of a Parquet file have the checksums that their headers say."""
+    storage = rows.plan.storage
+    files = rows.plan.files.select(["path", "physical", "format"]).to_pylist()
+    wanted = set(rows.paths)
+    physical = {f["physical"]: f["path"] for f in files if f["format"] == "parquet" and f["path"] in wanted}
+    # The first page of a file is behind the magic, and all pages have checksums, or none.
+    tells = look_at(lambda path: has_checksum(storage.read(path, offset=4, length=4096)), list(physical), physical)
+    chunks = column_chunks(rows.plan, [path for path, told in zip(physical, tells, strict=True) if told])
+
+    def damaged(chunk: tuple[str, int, str, int, int]) -> list[int]:
+        path, _, _, start, size = chunk
+        return [start + at for at in damaged_pages(storage.read(path, offset=start, length=size))]
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool, phase("checking pages", len(chunks), "columns") as advance:
+        for (path, group, column, _, _), wrong in zip(chunks, pool.map(damaged, chunks), strict=True):
+            advance(1)
+            for at in wrong:
+                place = Place(file=physical[path], entry=physical[path], field="crc", column=column)
+                yield Found(place=place, actual=f"the page at byte {at:,} of row group {group} has another")
+
+
+_SIZE, _CHECKSUM = 3 << 4 | 5, 4 << 4 | 5
+"""Fields of a header, as `struct` calls them: numbers 3 and 4, integers of 32 bits."""
+
+
+def has_checksum(data: bytes) -> bool:
+    """True if a page that begins with these bytes says its checksum. A header that is cut off says none."""
+    try:
+        header, _ = struct(data, 0, {})
+    except (IndexError, Contradiction):
+        return False
+    return _CHECKSUM in header
+
+
+def damaged_pages(chunk: bytes) -> Iterator[int]:
+    """The places in a column chunk where pages begin that have other checksums than they say, or no header."""
+    at = 0
+    while at < len(chunk):
+        try:
+            header, start = struct(chunk, at, {})
+            end = start + header[_SIZE]
+        except (IndexError, KeyError, Contradiction):
+            yield at
+            return
+        if end > len(chunk) or end < start:
+            yield at
+            return
+        said = header.get(_CHECKSUM)
+        if said is not None and zlib.crc32(memoryview(chunk)[start:end]) != said & 0xFFFFFFFF:
+            yield at
+        at = end
 
 
 _ALIKE = """

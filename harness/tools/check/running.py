@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from harness.table import Table
 
 _TOPICS = {
-    "iceberg": ("iceberg_metadata", "iceberg_manifests", "iceberg_deletes", "files", "data", "parquet", "rows"),
-    "delta": ("delta_log", "files", "data", "parquet", "rows"),
+    "iceberg": ("iceberg_metadata", "iceberg_manifests", "iceberg_deletes", "files", "data", "rows"),
+    "delta": ("delta_log", "files", "data", "rows"),
 }
 """The modules of rules, by format."""
 MOST = 1_000
@@ -256,7 +256,7 @@ class _Run:
 
     def _signed(self, found: Found, value: Any) -> Found:
         """The breach with the program that wrote the data file, as its footer says, where nobody else is named."""
-        from harness.tools.check.parquet import created_by
+        from harness.engines.row_groups import created_by
 
         entry = found.place.entry
         if found.writer is not None or entry is None:

@@ -1,39 +1,27 @@
-"""The words of Parquet files on themselves: statistics of row groups, and checksums of pages.
-
-Spec: Apache Parquet, `PageHeader` in Thrift's compact protocol, and its CRC-32 of the bytes of a page as stored.
-"""
+"""Row groups of Parquet files, as their footers describe them: rows, places, and statistics as internal values."""
 
 from __future__ import annotations
 
 import itertools
 import math
-import os
-import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import duckdb
 import numpy as np
 import pyarrow.compute as pc
 
-from harness.engines.data_files import FileName, look_at
+from harness.engines.data_files import FileName
 from harness.engines.duckdb.instance import DuckDBFiles, cursor
 from harness.engines.footers import read_footers
 from harness.errors import HarnessError
-from harness.metadata.files.parquet_footer import Contradiction, struct
 from harness.metadata.filters import sqltext
 from harness.metadata.model import schema as dt
 from harness.metadata.plan.projection import ColumnSource, Stored, resolve
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.storage.records import dataclass
-from harness.storage.threads import phase
-from harness.tools.check.rules import Found, Place, Reads, Severity, rule
-
-if TYPE_CHECKING:
-    from harness.tools.check.rows import FileRows
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,15 +91,14 @@ def _bisected(starts: Sequence[int], low: int, high: int) -> str:
 
 
 def row_groups(plan: ScanPlan, paths: Sequence[str]) -> dict[str, RowGroups]:
-    """The row groups of Parquet files by recorded path; none where a footer cannot be read, which other rules say."""
+    """The row groups of Parquet files by recorded path; none where a footer cannot be read, which reads refuse."""
     wanted = set(paths)
     rows = plan.files.select(["path", "physical", "format", "partition"]).to_pylist()
     files = {row["physical"]: row for row in rows if row["format"] == "parquet" and row["path"] in wanted}
     access = DuckDBFiles(cursor(), plan.storage)
     names = [FileName(row["path"], physical) for physical, row in files.items()]
-    columns = (
-        "row_group_id, row_group_num_rows, path_in_schema, type, stats_min_value, stats_max_value, stats_null_count"
-    )
+    said_of = "type, stats_min_value, stats_max_value, stats_null_count"
+    columns = f"file_name, row_group_id, row_group_num_rows, path_in_schema, {said_of}"
     try:
         footers = read_footers(access, names, table=plan.table)
         text = f"SELECT {columns} FROM parquet_metadata({access.listed(list(files))}) ORDER BY ALL"
@@ -137,7 +124,7 @@ def row_groups(plan: ScanPlan, paths: Sequence[str]) -> dict[str, RowGroups]:
                 lookup=plan.lookup,
             )
             return _place(path, source)
-        except HarnessError:  # which ICE-404 and DEL-404 say
+        except HarnessError:  # no read gives the column
             return None
 
     schemas = {id(footer.schema): footer.schema for footer in footers.values()}
@@ -206,65 +193,3 @@ def _parsed(text: str | None, kind: str, type_: dt.Type) -> Any:
                 return None
     except (ValueError, ArithmeticError):
         return None
-
-
-_PAGES = {
-    "hurts": "All readers: those that check sums fail, the others take damaged bytes for values.",
-    "mends": "the file: restore it, or rewrite it from another copy",
-}
-
-
-@rule("ICE-512", Severity.ERROR, Reads.ROWS, breaks="iceberg 7.6", **_PAGES)
-@rule("DEL-512", Severity.ERROR, Reads.ROWS, breaks="delta E9", **_PAGES)
-def page_checksums(rows: FileRows) -> Iterator[Found]:
-    """The pages of a Parquet file have the checksums that their headers say."""
-    storage = rows.plan.storage
-    files = rows.plan.files.select(["path", "physical", "format"]).to_pylist()
-    wanted = set(rows.paths)
-    physical = {f["physical"]: f["path"] for f in files if f["format"] == "parquet" and f["path"] in wanted}
-    # The first page of a file is behind the magic, and all pages have checksums, or none.
-    tells = look_at(lambda path: has_checksum(storage.read(path, offset=4, length=4096)), list(physical), physical)
-    chunks = column_chunks(rows.plan, [path for path, told in zip(physical, tells, strict=True) if told])
-
-    def damaged(chunk: tuple[str, int, str, int, int]) -> list[int]:
-        path, _, _, start, size = chunk
-        return [start + at for at in damaged_pages(storage.read(path, offset=start, length=size))]
-
-    with ThreadPoolExecutor(os.cpu_count()) as pool, phase("checking pages", len(chunks), "columns") as advance:
-        for (path, group, column, _, _), wrong in zip(chunks, pool.map(damaged, chunks), strict=True):
-            advance(1)
-            for at in wrong:
-                place = Place(file=physical[path], entry=physical[path], field="crc", column=column)
-                yield Found(place=place, actual=f"the page at byte {at:,} of row group {group} has another")
-
-
-_SIZE, _CHECKSUM = 3 << 4 | 5, 4 << 4 | 5
-"""Fields of a header, as `struct` calls them: numbers 3 and 4, integers of 32 bits."""
-
-
-def has_checksum(data: bytes) -> bool:
-    """True if a page that begins with these bytes says its checksum. A header that is cut off says none."""
-    try:
-        header, _ = struct(data, 0, {})
-    except (IndexError, Contradiction):
-        return False
-    return _CHECKSUM in header
-
-
-def damaged_pages(chunk: bytes) -> Iterator[int]:
-    """The places in a column chunk where pages begin that have other checksums than they say, or no header."""
-    at = 0
-    while at < len(chunk):
-        try:
-            header, start = struct(chunk, at, {})
-            end = start + header[_SIZE]
-        except (IndexError, KeyError, Contradiction):
-            yield at
-            return
-        if end > len(chunk) or end < start:
-            yield at
-            return
-        said = header.get(_CHECKSUM)
-        if said is not None and zlib.crc32(memoryview(chunk)[start:end]) != said & 0xFFFFFFFF:
-            yield at
-        at = end
