@@ -52,7 +52,7 @@ _COUNTS = {
 @rule("DEL-502", Severity.ERROR, Reads.COLUMN, breaks=("delta F3", "delta F5"), **_COUNTS)
 def nulls(column: ColumnValues) -> Iterator[Found]:
     """A column has nulls, and values, only where the recorded counts allow them."""
-    if column.recorded is None:
+    if column.recorded is None or column.in_orc_list:
         return
     if column.nulls > column.gaps and not column.recorded.has_nulls[column.at]:
         place = column.place("null_value_counts")
@@ -106,6 +106,8 @@ def exact_counts(column: ColumnValues) -> Iterator[Found]:
     """The recorded counts of values, nulls and NaN are those of the column."""
     entry, id_ = column.statements.entries.get(column.path), column.field.id
     counts: list[tuple[str, Any, int, int]] = []
+    if column.in_orc_list:
+        return
     if entry is not None:
         counts.append(("value_counts", (entry.value_counts or {}).get(id_), column.rows, column.gaps))
         counts.append(("null_value_counts", (entry.null_value_counts or {}).get(id_), column.nulls, column.gaps))

@@ -125,7 +125,9 @@ def _keys(rows: FileRows, order_id: int) -> Iterator[tuple[dt.Field, str]]:
         if column is None:
             return
         top, field, value = column
-        sql = ordered(key.transform, value, field.type) if isinstance(field.type, SINGLE) else None
+        # Writers in Java compare the halves of UUIDs as signed numbers.
+        has_order = isinstance(field.type, SINGLE) and not isinstance(field.type, dt.UuidType)
+        sql = ordered(key.transform, value, field.type) if has_order else None
         if sql is None:
             return
         direction = "ASC" if key.direction is Direction.ASCENDING else "DESC"

@@ -56,16 +56,18 @@ class GroupValues:
 class ColumnValues:
     """A column, a field of structs, or the elements of lists and maps, in one file: recorded beside actual.
 
-    name: with a point between two levels. stored: the names in data files, from the top down. rows, nulls: its values
-    with nulls, and the nulls. gaps: nulls that stand for a null struct, or for a null or empty list; writers count
-    them, or do not. nans: values that are NaN. least, greatest: of the other values, as internal values; None: there is
-    none. recorded: what reads skip by. at: the place of the file in `recorded`.
+    name: with a point between two levels. stored: the names in data files, from the top down. listed: the values are
+    those in lists or maps. rows, nulls: its values with nulls, and the nulls. gaps: nulls that stand for a null struct,
+    or for a null or empty list; writers count them, or do not. nans: values that are NaN. least, greatest: of the other
+    values, as internal values; None: there is none. recorded: what reads skip by. at: the place of the file in
+    `recorded`. groups: the same by row group.
     """
 
     field: dt.Field
     name: str
     stored: tuple[str, ...]
     path: str
+    listed: bool
     plan: ScanPlan
     statements: Statements
     groups: Sequence[GroupValues]
@@ -95,6 +97,12 @@ class ColumnValues:
         return Place(
             file=self.statements.says.get(self.path, self.path), entry=self.path, field=field, column=self.name
         )
+
+    @property
+    def in_orc_list(self) -> bool:
+        """True for elements, keys and values in ORC, which keeps no counts of them; Java takes rows for those."""
+        entry = self.statements.entries.get(self.path)
+        return self.listed and entry is not None and entry.format == "orc"
 
     def in_stats(self, name: str) -> Any:
         """The value for the column under a name of Delta's statistics; None: there is none that a reader gets."""
@@ -217,6 +225,7 @@ class _Wanted:
             name=leaf.name,
             stored=leaf.stored,
             path=path,
+            listed=leaf.listed,
             plan=self.plan,
             statements=self.statements,
             groups=parts,
