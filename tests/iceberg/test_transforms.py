@@ -6,6 +6,7 @@ import datetime
 import uuid
 from decimal import Decimal
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -24,6 +25,7 @@ from harness.metadata.iceberg.transforms import (
     Void,
     Year,
     apply,
+    buckets_of,
     murmur3,
     parse_transform,
     result_type,
@@ -93,6 +95,15 @@ def test_parse_transform(text, transform):
 )
 def test_bucket_hashes_as_the_specification_says(type_, value, expected):
     assert apply(Bucket(1 << 40), type_)(value) == expected & 0x7FFFFFFF
+    assert buckets_of(Bucket(1 << 40), type_)(pa.array([value])).to_pylist() == [expected & 0x7FFFFFFF]
+
+
+@given(st.lists(st.binary(max_size=20)), st.integers(1, 100))
+def test_buckets_of_many_values_are_those_of_each(values, number):
+    bucket = Bucket(number)
+    assert buckets_of(bucket, BinaryType())(pa.array(values, pa.binary())).to_pylist() == [
+        apply(bucket, BinaryType())(value) for value in values
+    ]
 
 
 @pytest.mark.parametrize(("number", "length"), [(127, 1), (128, 2), (-128, 1), (-129, 2), (0, 1)])

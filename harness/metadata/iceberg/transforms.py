@@ -305,7 +305,7 @@ def buckets_of(bucket: Bucket, source: dt.Type) -> Callable[[pa.Array], pa.Array
             words = murmur3_of(numbers.view(np.uint8).reshape(-1, 8))
         else:
             words = _of_bytes(values.cast(pa.large_binary()))
-        return pa.array((words & np.uint32(0x7FFFFFFF)) % np.uint32(bucket.n), pa.int32())
+        return pa.array((words & np.uint32(0x7FFFFFFF)).astype(np.int64) % bucket.n, pa.int32())
 
     return run
 

@@ -469,8 +469,8 @@ def hashed(value: str, type_: dt.Type) -> str:
             return f"unhex(replace({value}::VARCHAR, '-', ''))"
         case dt.StringType() | dt.BinaryType() | dt.FixedType() | dt.DecimalType():
             return value
-        case dt.TimestampType(utc=True):
-            return f"epoch_us({value})"  # also of nanos: DuckDB shows them in micros
+        case dt.TimestampType(unit="ns", utc=True):
+            return f"epoch_us({value}) * 1000"  # DuckDB shows them in micros
         case _:
             return f"({internal(value, type_)})::BIGINT"
 
