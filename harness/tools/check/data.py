@@ -113,8 +113,8 @@ def exact_counts(column: ColumnValues) -> Iterator[Found]:
         counts.append(("null_value_counts", (entry.null_value_counts or {}).get(id_), column.nulls, column.gaps))
         if isinstance(column.field.type, dt.FloatType):
             counts.append(("nan_value_counts", (entry.nan_value_counts or {}).get(id_), column.nans, 0))
-    else:
-        counts.append(("nullCount", column.in_stats("nullCount"), column.nulls, column.gaps))
+    elif (said := column.in_stats("nullCount")) in (0, column.rows) or not column.is_wide:
+        counts.append(("nullCount", said, column.nulls, column.gaps))
     for name, recorded, actual, open_ in counts:
         if type(recorded) is int and not actual - open_ <= recorded <= actual:
             yield Found(place=column.place(name), recorded=f"{recorded:,}", actual=f"{actual:,}")

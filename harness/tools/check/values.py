@@ -104,6 +104,11 @@ class ColumnValues:
         entry = self.statements.entries.get(self.path)
         return self.listed and entry is not None and entry.format == "orc"
 
+    @property
+    def is_wide(self) -> bool:
+        """True where Delta's statistics may be those from before rows were deleted (delta F12)."""
+        return stated(self.statements.stats.get(self.path), "tightBounds", ()) is False
+
     def in_stats(self, name: str) -> Any:
         """The value for the column under a name of Delta's statistics; None: there is none that a reader gets."""
         return stated(self.statements.stats.get(self.path), name, self.stored)
