@@ -72,6 +72,7 @@ def test_a_finding_says_where_and_what(lying):
     assert (place.field, place.column) == ("maxValues", "x")
     assert place.file.endswith("_delta_log/00000000000000000002.json")
     assert (finding.found.recorded, finding.found.actual) == ("103", "the greatest is 133")
+    assert finding.found.writer.startswith("parquet-cpp-arrow version ")
     assert finding.found.spans == ((70.0, 103.0), (70.0, 133.0))
 
 

@@ -6,6 +6,7 @@ import datetime
 import uuid
 from decimal import Decimal
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -24,6 +25,7 @@ from harness.metadata.iceberg.transforms import (
     Void,
     Year,
     apply,
+    buckets_of,
     result_type,
 )
 from harness.metadata.model import schema as dt
@@ -52,6 +54,14 @@ DAY_US = 86_400_000_000
 )
 def test_bucket_hashes_as_the_specification_says(type_, value, expected):
     assert apply(Bucket(1 << 40), type_)(value) == expected & 0x7FFFFFFF
+    assert buckets_of(Bucket(1 << 40), type_)(pa.array([value])).to_pylist() == [expected & 0x7FFFFFFF]
+
+
+@given(st.lists(st.binary(max_size=20)), st.integers(1, 100))
+def test_buckets_of_many_values_are_those_of_each(values, number):
+    bucket = Bucket(number)
+    single, many = apply(bucket, dt.BinaryType()), buckets_of(bucket, dt.BinaryType())
+    assert many(pa.array(values, pa.binary())).to_pylist() == [single(value) for value in values]
 
 
 @pytest.mark.parametrize(
