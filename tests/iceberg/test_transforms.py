@@ -73,6 +73,7 @@ def test_bucket_hashes_as_the_specification_says(type_, value, expected):
         (Day(), MICROS, -1, -1),
         (Month(), MICROS, -1, -1),
         (Year(), MICROS, -1, -1),
+        (Void(), INT, 1, None),
     ],
     ids=str,
 )
