@@ -46,6 +46,7 @@ def refused(*fields, **options):
         ("null", dt.UnknownType()),
         ("decimal", dt.DecimalType(10, 0)),
         ("decimal( 5 , 5 )", dt.DecimalType(5, 5)),
+        ("string collate UTF8_LCASE", dt.StringType()),
         ("interval year to month", dt.OpaqueType("interval year to month")),
         ("interval", dt.OpaqueType("interval")),
         ("geometry(4326)", dt.OpaqueType("geometry(4326)")),

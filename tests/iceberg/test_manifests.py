@@ -50,6 +50,13 @@ def test_an_entry_is_refused(table, change, error):
     assert refused(table) == error
 
 
+def test_row_ids_need_record_counts(tmp_path):
+    made = IcebergTable.create(tmp_path / "t", {"id": "long"}, format_version=3)
+    made.append(data := made.write_data([{"id": 1}]))
+    made.edit_manifest(data, lambda document: document.records[0]["data_file"].update(record_count=-1))
+    assert refused(made) == (CorruptFileError, "CorruptManifest", "record_count", "iceberg 2.11")
+
+
 def file_fields(document):
     return next(f for f in document.schema["fields"] if f["name"] == "data_file")["type"]["fields"]
 

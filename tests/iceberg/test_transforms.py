@@ -83,6 +83,7 @@ def test_buckets_of_many_values_are_those_of_each(values, number):
         (Day(), MICROS, -1, -1),
         (Month(), MICROS, -1, -1),
         (Year(), MICROS, -1, -1),
+        (Void(), INT, 1, None),
     ],
     ids=str,
 )
