@@ -22,30 +22,22 @@ from harness.testing.writing.delta.builder import DeltaTable
 from harness.testing.writing.iceberg.builder import IcebergTable
 
 
-class StandInPlan:
+class StandIn:
+    """A table, its snapshot and its plan, which note what they are asked for."""
+
+    def __init__(self, calls: list) -> None:
+        self.calls = calls
+
+    def snapshot(self, snapshot_id=None, timestamp=None, ref=None) -> StandIn:
+        self.calls.append(("snapshot", snapshot_id, timestamp, ref))
+        return self
+
+    def plan(self, columns=None, where=None) -> StandIn:
+        self.calls.append(("plan", columns, where))
+        return self
+
     def explain(self, *, width: int | None, in_ascii: bool) -> str:
         return "1 file read, 1 skipped"
-
-    def to_dict(self) -> dict:
-        return {"files": [{"path": "a.parquet", "size": 2**60}], "bound": b"\x0a"}
-
-
-class StandInSnapshot:
-    def __init__(self, calls: list) -> None:
-        self.calls = calls
-
-    def plan(self, columns=None, where=None) -> StandInPlan:
-        self.calls.append(("plan", columns, where))
-        return StandInPlan()
-
-
-class StandInTable:
-    def __init__(self, calls: list) -> None:
-        self.calls = calls
-
-    def snapshot(self, snapshot_id=None, timestamp=None, ref=None) -> StandInSnapshot:
-        self.calls.append(("snapshot", snapshot_id, timestamp, ref))
-        return StandInSnapshot(self.calls)
 
     def describe(self) -> dict:
         return {
@@ -71,7 +63,7 @@ def calls(monkeypatch) -> list:
 
     def open_table(location, **options):
         made.append(("open", location, options))
-        return StandInTable(made)
+        return StandIn(made)
 
     def run_query(query, tables, *, params, dialect, connection):
         made.append(("sql", query, dialect, sorted(tables)))
