@@ -97,14 +97,3 @@ def test_contradictions_are_errors(table, tmp_path, capfd, arguments, sentence):
     assert main(arguments) == 2
     assert sentence in capfd.readouterr().err
     assert list(tmp_path.glob("o.*")) == []
-
-
-def test_a_run_writes_each_report_in_the_format_of_its_file(tmp_path, monkeypatch, capfd):
-    monkeypatch.chdir(tmp_path)
-    scenario = ["iceberg/deletes/null-keys", "--engines", "duckdb"]
-    assert main(["scenarios", "run", *scenario, "--output", "r.xml", "--output", "r.json", "--output", "r.md"]) == 0
-    assert capfd.readouterr().out == ""
-    assert (tmp_path / "r.xml").read_text().startswith("<?xml")
-    assert json.loads((tmp_path / "r.json").read_text())["kind"] == "conformance"
-    assert "|" in (tmp_path / "r.md").read_text()
-    assert main(["scenarios", "run", *scenario, "--format", "github", "--output", "annotations.txt"]) == 0

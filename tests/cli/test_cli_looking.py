@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import io
 import re
-import sys
 from pathlib import Path
 
 import pytest
 
-from harness.cli import main, results
+from harness.cli import main
 from harness.errors import size_text
 from harness.testing.writing.delta.builder import DeltaTable
 from harness.testing.writing.iceberg.builder import IcebergTable
@@ -103,26 +101,3 @@ def test_info_of_a_table_whose_manifests_are_gone(tmp_path: Path, capfd: pytest.
     out, err = capfd.readouterr()
     assert re.search(r"^rows: unknown: Cannot .*\nfiles: unknown\nbytes: unknown\ndeletes: unknown$", out, re.MULTILINE)
     assert err == ""
-
-
-def test_bars_have_colours_and_characters_that_the_terminal_has(
-    places: dict[str, str], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(results, "is_terminal_output", lambda: True)
-    monkeypatch.setattr(results.ByteStream, "isatty", lambda self: True)
-    monkeypatch.setattr(results, "style_of", lambda stream: lambda text, name: f"<{name} {text}>")
-    command = ["plan", places["dlt"], "--where", "id > 0"]
-    assert main(command) == 0
-    out = capfd.readouterr().out
-    assert re.search(r"  part-\S+  █+<red ▒+>  4 rows  25 % deleted\n  █ read  <red ▒> deleted\n", out), out
-    monkeypatch.setattr(results, "is_ascii", lambda output: True)
-    assert main(command) == 0
-    assert re.search(r"  part-\S+  #+x+  4 rows  25 % deleted\n  # read  x deleted\n", capfd.readouterr().out)
-
-
-@pytest.mark.parametrize(("encoding", "expected"), [("latin-1", True), ("utf-8", False), ("UTF-8", False)])
-def test_a_terminal_without_utf_8_gets_ascii(encoding: str, expected: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(results, "is_terminal_output", lambda: True)
-    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO(), encoding=encoding))
-    assert results.is_ascii(None) is expected
-    assert not results.is_ascii(Path("plan.txt"))

@@ -63,14 +63,6 @@ def released(monkeypatch) -> None:
 DOCUMENTATION = "https://git.example/me/harness/tree/main/docs"
 
 
-def test_a_release_says_where_the_rule_stands(released, capfd):
-    place = f"{DOCUMENTATION}/rules/delta.md#delta-L40"
-    assert main(["rule", "delta", "L40"]) == 0
-    assert capfd.readouterr().out == TEXT.replace("reconciliation\n", f"reconciliation\n{place}\n")
-    assert main(["rule", "delta", "L40", "--format", "json"]) == 0
-    assert json.loads(capfd.readouterr().out)["address"] == place
-
-
 def test_an_error_of_a_release_has_the_address_of_its_rule(released, tmp_path, capfd):
     (tmp_path / "_delta_log").mkdir()
     (tmp_path / "_delta_log/00000000000000000003.json").write_text("{}\n", "utf-8")
@@ -85,14 +77,6 @@ def test_an_unknown_rule_is_an_error_in_one_line(capfd):
     assert out == ""
     unknown = " ".join(["delta", "L47"])  # not in one piece: the test of citations would take it for one
     assert err == f"error: Unknown rule '{unknown}': the nearest are delta L46, delta L45, delta L44 [Request]\n"
-
-
-def test_this_environment_can_read_with_duckdb(capfd):
-    assert main(["doctor", "--format", "json"]) == 0
-    report = json.loads(capfd.readouterr().out)
-    assert (report["format"], report["kind"]) == (1, "doctor")
-    assert report["works"]["DuckDB reads"] is True
-    assert {p["package"] for p in report["packages"]} >= {"duckdb", "pyarrow", "pyspark"}
 
 
 def test_without_duckdb_it_says_how_to_get_it_and_exits_with_2(capfd, monkeypatch):
@@ -168,20 +152,6 @@ def test_java_versions(version, pyspark, problem):
 
 
 _ONE = "iceberg/deletes/null-keys"
-
-
-def test_build_writes_a_suite(tmp_path, capsys):
-    assert main(["scenarios", "build", "iceberg/deletes/null*", _ONE, str(tmp_path / "out")]) == DONE
-    out = tmp_path / "out"
-    index = json.loads((out / "suite.json").read_text())
-    assert (index["format"], index["kind"]) == (1, "suite")
-    (entry,) = [case for case in index["cases"] if case["name"] == _ONE]
-    assert entry["case"] == f"{_ONE}/case.json"
-    case = json.loads((out / entry["case"]).read_text())
-    assert (case["format"], case["kind"], case["table_format"]) == (1, "case", "iceberg")
-    assert (out / _ONE / case["metadata"]).is_file()
-    assert (out / _ONE / case["reads"][0]["rows"]["arrow"]).is_file()
-    assert str(out / entry["case"]) in capsys.readouterr().out.splitlines()
 
 
 def test_build_refuses_what_is_there(tmp_path, capsys):

@@ -113,13 +113,6 @@ def test_a_full_stdout_is_one_line(form):
     assert done.stderr == b"error: Cannot write to standard output: No space left on device [Request]\n"
 
 
-@needs_full
-def test_a_full_stderr_does_not_change_the_code_of_an_interruption():
-    told = "import harness.cli, sys; harness.cli._say_interrupted(); sys.exit(130)"
-    with FULL.open("wb") as full:
-        assert subprocess.run([sys.executable, "-c", told], stderr=full, env=buffered(), check=False).returncode == 130
-
-
 @pytest.mark.slow
 @no_windows
 @pytest.mark.parametrize(("closed", "code"), [("1", 2), ("2", 0), ("0 1 2", 2)])

@@ -137,23 +137,6 @@ def test_files_are_counted_over_more_rows_than_are_shown(tmp_path: Path) -> None
     assert re.search(rf"\n  {Path(b.path).name} .* 25  left: 20 changed, 5 only left\n", text)
 
 
-def test_a_changed_row_counts_once_in_a_file_that_both_sides_read(tmp_path: Path) -> None:
-    table = IcebergTable.create(tmp_path / "t", {"id": "long", "v": "long"})
-    table.append(table.write_data([{"id": i, "v": i} for i in range(4)]))
-    sides = [harness.open_table(table.location).snapshot() for _ in range(2)]
-    rows = [pa.table({"id": [0, 1, 2, 3], "v": values}) for values in ([0, 1, 2, 3], [9, 9, 2, 3])]
-    from comparing import difference_of
-
-    from harness.differ.origins import with_origins
-
-    plans = (sides[0].plan(), sides[1].plan())
-    difference = difference_of(*rows, ["id", "v"], ["id"], max_rows=9)
-    _, found = with_origins(difference, (rows[0], rows[1]), ["id", "v"], plans, keys=["id"])
-    assert found is not None
-    assert [(p.values[0], p.changed) for p in found.places] == [("both", 2)]
-    assert (found.rows, found.total) == (2, 1)
-
-
 # -- pictures ---------------------------------------------------------------------------------------------------------
 
 
