@@ -241,18 +241,6 @@ WIDE = pa.table(
             ],
         ),
         (
-            40,
-            [
-                "        id  day         c",
-                "    bigint  date        struct",
-                "----------  ----------  -------",
-                '1234567890  2024-03-01  {"n":1}',
-                "         5  NULL        NULL",
-                "(3 more columns: kind =",
-                "    kkkkkkkkkkkkkkkk, a, b)",
-            ],
-        ),
-        (
             5,  # a number is whole
             [
                 *("        id", "    bigint", "----------", "1234567890", "         5", "(5", "    more"),
