@@ -8,7 +8,7 @@ from collections import Counter
 import duckdb
 import pyarrow as pa
 import pytest
-from comparing import difference_of
+from comparing import difference_of, row
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from nasty import ALL, SHARED, array
@@ -17,7 +17,7 @@ from harness.differ.buckets import passes
 from harness.differ.compare import compare
 from harness.differ.exact import DifferingRow
 from harness.differ.hashing import NULL, SAMPLES
-from harness.differ.result import ComparisonResult, RowDifference, RowKind
+from harness.differ.result import ComparisonResult, RowKind
 from harness.differ.sides import Sums
 from harness.errors import RequestError
 
@@ -39,28 +39,20 @@ def found(left, right, **how):
 # -- as multisets -----------------------------------------------------------------------------------------------------
 
 
+INSTANT, BERLIN = pa.timestamp("us", "UTC"), pa.timestamp("us", "Europe/Berlin")
+HOURS = ("1970-01-01 00:00:00.000000Z", "1970-01-01 01:00:00.000000Z")
+
+
 @pytest.mark.parametrize(
     ("left", "right", "texts"),
     [
-        pytest.param(pa.array([""]), pa.array([None], pa.string()), ("''", "NULL"), id="empty text and null"),
-        pytest.param(pa.array([0.0]), pa.array([-0.0]), ("0.0", "-0.0 (0x8000000000000000)"), id="zeros"),
-        pytest.param(
-            pa.array([math.nan]),
-            pa.array([None], pa.float64()),
-            ("NaN (0x7ff8000000000000)", "NULL"),
-            id="NaN and null",
-        ),
-        pytest.param(
-            pa.array([0.1], pa.float32()), pa.array([0.1]), ("0.1 (0x3dcccccd)", "0.1"), id="float and double"
-        ),
-        pytest.param(
-            pa.array([0], pa.timestamp("us", "UTC")),
-            pa.array([3_600_000_000], pa.timestamp("us", "Europe/Berlin")),
-            ("1970-01-01 00:00:00.000000Z", "1970-01-01 01:00:00.000000Z"),
-            id="shifted zone",
-        ),
-        pytest.param(pa.array([[1, 2]]), pa.array([[2, 1]]), ("[1, 2]", "[2, 1]"), id="order in lists"),
-        pytest.param(pa.array([[None]]), pa.array([None], pa.list_(pa.null())), ("[NULL]", "NULL"), id="nested null"),
+        (pa.array([""]), pa.array([None], pa.string()), ("''", "NULL")),
+        (pa.array([0.0]), pa.array([-0.0]), ("0.0", "-0.0 (0x8000000000000000)")),
+        (pa.array([math.nan]), pa.array([None], pa.float64()), ("NaN (0x7ff8000000000000)", "NULL")),
+        (pa.array([0.1], pa.float32()), pa.array([0.1]), ("0.1 (0x3dcccccd)", "0.1")),
+        (pa.array([0], INSTANT), pa.array([3_600_000_000], BERLIN), HOURS),
+        (pa.array([[1, 2]]), pa.array([[2, 1]]), ("[1, 2]", "[2, 1]")),
+        (pa.array([[None]]), pa.array([None], pa.list_(pa.null())), ("[NULL]", "NULL")),
     ],
 )
 def test_different_values(left, right, texts):
@@ -117,19 +109,12 @@ def test_rows_are_paired_by_key():
     left = table((1, "a", 0.0), (2, "b", 1.0), (3, "c", 2.0), (None, "n", 1.0))
     right = table((None, "n", 2.0), (4, "d", 1.0), (1, None, -0.0), (2, "b", 1.0))
     difference = difference_of(left, right, ["a", "b", "c"], ["a"], max_rows=9)
+    zeros = (("1", "'a'", "0.0"), ("1", "NULL", "-0.0 (0x8000000000000000)"))
     assert difference.rows == (
-        RowDifference(
-            kind=CHANGED, left=("NULL", "'n'", "1.0"), right=("NULL", "'n'", "2.0"), count=1, differing=("c",)
-        ),
-        RowDifference(
-            kind=CHANGED,
-            left=("1", "'a'", "0.0"),
-            right=("1", "NULL", "-0.0 (0x8000000000000000)"),
-            count=1,
-            differing=("b", "c"),
-        ),
-        RowDifference(kind=LEFT, left=("3", "'c'", "2.0"), right=None),
-        RowDifference(kind=RIGHT, left=None, right=("4", "'d'", "1.0")),
+        row(CHANGED, ("NULL", "'n'", "1.0"), ("NULL", "'n'", "2.0"), differing=("c",)),
+        row(CHANGED, *zeros, differing=("b", "c")),
+        row(LEFT, ("3", "'c'", "2.0"), None),
+        row(RIGHT, None, ("4", "'d'", "1.0")),
     )
     assert (difference.only_left, difference.only_right, difference.changed) == (1, 1, 2)
     rows = (DifferingRow(CHANGED, 3, 0), DifferingRow(CHANGED, 0, 2), DifferingRow(LEFT, 2, None))

@@ -109,50 +109,33 @@ LISTS = pa.ListArray.from_arrays(offsets(1, 3, 4, 4, 6), ELEMENTS, mask=nulls(0,
 """[1, 2], null over an entry, [], [None, 3]; entries before and behind."""
 STRUCTS = pa.StructArray.from_arrays([ints(1, HIDDEN, None), LISTS[:3]], names=["a", "l"], mask=nulls(0, 1, 0))
 KEYS = pa.array(["-", "a", "b", "-", "a", "c", "-"])
+ROWS = [[1, 2], None, [], [None, 3]]
+THREE, FOUR = nulls(0, 1, 0), nulls(0, 1, 0, 0)
+
+
+def listed(elements: pa.Array, *ends: int, mask: pa.Array) -> pa.Array:
+    return pa.ListArray.from_arrays(offsets(*ends), elements, mask=mask)
+
+
+MAPS = pa.MapArray.from_arrays(offsets(1, 3, 4, 4, 6), KEYS, ELEMENTS, mask=FOUR)
+FIXED = pa.FixedSizeListArray.from_arrays(ints(1, 2, HIDDEN, HIDDEN, None, 3), 2, mask=THREE)
+VIEWS = pa.ListViewArray.from_arrays(offsets(4, 3, 1), offsets(2, 1, 2), ELEMENTS, mask=THREE)
+OF_UUIDS = pa.StructArray.from_arrays([UUIDS], ["u"])
+ONE, THIRD = (UUID(bytes=bytes([i]) * 16) for i in (1, 3))
 ARRAYS: dict[str, tuple[pa.Array, list[Any]]] = {
-    "list": (LISTS, [[1, 2], None, [], [None, 3]]),
-    "large list": (
-        pa.LargeListArray.from_arrays(offsets_of(LISTS), ELEMENTS, mask=nulls(0, 1, 0, 0)),
-        [[1, 2], None, [], [None, 3]],
-    ),
-    "fixed-size list": (
-        pa.FixedSizeListArray.from_arrays(ints(1, 2, HIDDEN, HIDDEN, None, 3), 2, mask=nulls(0, 1, 0)),
-        [[1, 2], None, [None, 3]],
-    ),
-    "list view": (
-        pa.ListViewArray.from_arrays(offsets(4, 3, 1), offsets(2, 1, 2), ELEMENTS, mask=nulls(0, 1, 0)),
-        [[None, 3], None, [1, 2]],
-    ),
-    "map": (
-        pa.MapArray.from_arrays(offsets(1, 3, 4, 4, 6), KEYS, ELEMENTS, mask=nulls(0, 1, 0, 0)),
-        [[("a", 1), ("b", 2)], None, [], [("a", None), ("c", 3)]],
-    ),
+    "list": (LISTS, ROWS),
+    "large list": (pa.LargeListArray.from_arrays(offsets_of(LISTS), ELEMENTS, mask=FOUR), ROWS),
+    "fixed-size list": (FIXED, [[1, 2], None, [None, 3]]),
+    "list view": (VIEWS, [[None, 3], None, [1, 2]]),
+    "map": (MAPS, [[("a", 1), ("b", 2)], None, [], [("a", None), ("c", 3)]]),
     "struct": (STRUCTS, [{"a": 1, "l": [1, 2]}, None, {"a": None, "l": []}]),
     "struct without fields": (pa.array([{}, None, {}], pa.struct([])), [{}, None, {}]),
-    "list of structs": (
-        pa.ListArray.from_arrays(offsets(0, 2, 3), STRUCTS, mask=nulls(0, 1)),
-        [[{"a": 1, "l": [1, 2]}, None], None],
-    ),
-    "only null lists of structs of uuids": (
-        pa.ListArray.from_arrays(offsets(0, 1, 1), pa.StructArray.from_arrays([UUIDS], ["u"]), mask=nulls(1, 1)),
-        [None, None],
-    ),
-    "list of uuids": (
-        pa.ListArray.from_arrays(offsets(1, 2, 3, 4), UUIDS, mask=nulls(0, 1, 0)),
-        [[UUID(int=0x01010101010101010101010101010101)], None, [UUID(int=0x03030303030303030303030303030303)]],
-    ),
-    "list of dictionary values": (
-        pa.ListArray.from_arrays(offsets(1, 3, 4), KEYS.dictionary_encode(), mask=nulls(0, 1)),
-        [["a", "b"], None],
-    ),
-    "list of runs": (
-        pa.ListArray.from_arrays(offsets(1, 3, 4), pc.run_end_encode(ints(7, 7, 8, 8)), mask=nulls(0, 1)),
-        [[7, 8], None],
-    ),
-    "list of views": (
-        pa.ListArray.from_arrays(offsets(1, 3, 4), KEYS.cast(pa.string_view()), mask=nulls(0, 1)),
-        [["a", "b"], None],
-    ),
+    "list of structs": (listed(STRUCTS, 0, 2, 3, mask=nulls(0, 1)), [[{"a": 1, "l": [1, 2]}, None], None]),
+    "only null lists of structs of uuids": (listed(OF_UUIDS, 0, 1, 1, mask=nulls(1, 1)), [None, None]),
+    "list of uuids": (listed(UUIDS, 1, 2, 3, 4, mask=THREE), [[ONE], None, [THIRD]]),
+    "list of dictionary values": (listed(KEYS.dictionary_encode(), 1, 3, 4, mask=nulls(0, 1)), [["a", "b"], None]),
+    "list of runs": (listed(pc.run_end_encode(ints(7, 7, 8, 8)), 1, 3, 4, mask=nulls(0, 1)), [[7, 8], None]),
+    "list of views": (listed(KEYS.cast(pa.string_view()), 1, 3, 4, mask=nulls(0, 1)), [["a", "b"], None]),
     "no row": (LISTS[:0], []),
     "only nulls": (pa.nulls(2, pa.list_(pa.struct([("u", pa.uuid())]))), [None, None]),
 }
