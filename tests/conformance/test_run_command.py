@@ -138,8 +138,6 @@ def test_a_written_list_of_failures_is_expected_by_the_next_run(suite, tmp_path,
         pytest.param(["--python", "pyicebreg=/x"], "did you mean pyiceberg?", id="python-of-no-engine"),
         pytest.param(["--python", "x"], "not of the form NAME=VALUE", id="python-without-path"),
         pytest.param(["--skips", "no-such-file"], "Cannot read the list", id="list"),
-        pytest.param(["--format", "json", "--format", "text"], "standard output takes one report", id="two-reports"),
-        pytest.param(["--output", "a", "--output", "a"], "--output names a file twice", id="two-outputs"),
     ],
 )
 def test_what_cannot_run_ends_with_2(suite, capsys, arguments, message):
