@@ -148,7 +148,7 @@ def test_an_error_and_a_warning_about_files_outside(tmp_path, capfd):
     ("arguments", "expected"),
     [
         ("--path-map s3://b=/x=y --path-map /old=/new", {"path_map": {"s3://b": "/x=y", "/old": "/new"}}),
-        ("--storage-option key=v", {"storage_options": {"key": "v"}}),
+        ("--storage-option key=v --storage-option anon=false", {"storage_options": {"key": "v", "anon": False}}),
         ("--allow-root /a --allow-root s3://b/c", {"allowed_roots": ["/a", "s3://b/c"]}),
         ("--outside refuse --prune off", {"outside": "refuse", "prune": "off"}),
         *((f"--set {name}=true", {name: True}) for name in SWITCHES),

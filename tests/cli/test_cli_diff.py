@@ -221,30 +221,6 @@ def orders(tmp_path) -> IcebergTable:
     return built
 
 
-def snapshots(orders: IcebergTable) -> list[str]:
-    return [str(s["snapshot-id"]) for s in json.loads(orders.metadata_path.read_text())["snapshots"]]
-
-
-def between(orders: IcebergTable, left: int, right: int) -> list[str]:
-    ids = snapshots(orders)
-    return ["diff", str(orders.location), "--at", ids[left], "--at", ids[right]]
-
-
-def report(capfd) -> dict:
-    return json.loads(capfd.readouterr().out)
-
-
-def test_two_snapshots_differ_by_a_deleted_row(orders, capfd):
-    assert main([*between(orders, 0, 1), "--format", "json"]) == 1
-    found = report(capfd)
-    assert (found["only_left"], found["only_right"], found["left"]["rows"], found["right"]["rows"]) == (1, 0, 3, 2)
-    (row,) = found["rows"]
-    (origin,) = row["left_origins"]
-    assert row["left"] == ["2", "'eu'"]
-    assert origin["position"] == 1
-    assert len(origin["hidden_by"]) == 1
-
-
 def test_a_file_is_compared_with_a_table(orders, tmp_path, capfd):
     (tmp_path / "orders.csv").write_text("id,REGION\n1,EU \n3,apac\n")
     given = ["diff", str(tmp_path / "orders.csv"), str(orders.location), "--rename", "REGION=region"]
@@ -270,7 +246,7 @@ def test_a_file_is_compared_with_a_table(orders, tmp_path, capfd):
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
 def test_what_cannot_be_asked_is_one_line(orders, capfd, arguments, sentence):
-    given = [snapshots(orders)[0] if argument == "FIRST" else argument for argument in arguments]
+    given = [str(orders.snapshots[0]["snapshot-id"]) if argument == "FIRST" else argument for argument in arguments]
     assert main(["diff", str(orders.location), "--engines", "duckdb", *given]) == 2
     out, err = capfd.readouterr()
     assert out == ""

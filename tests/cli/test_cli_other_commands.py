@@ -1,14 +1,18 @@
-"""`harness cache`, `rule`, `doctor`, and `scenarios list` and `build`."""
+"""`harness cache`, `rule`, `doctor`, `demo`, and `scenarios list` and `build`."""
 
 from __future__ import annotations
 
 import importlib.metadata
 import json
+import re
+import shlex
 import sys
+from dataclasses import replace
 from email.message import Message
 
 import pytest
 
+import harness.testing.demo
 from harness.cli import DONE, FAILED, doctor, main
 from harness.cli.doctor import Requirement, check, java_problem
 from harness.errors import RequestError
@@ -179,3 +183,34 @@ def test_scenarios_are_listed_by_name_and_feature(capfd):
     assert {each["format"] for each in found} == {"iceberg", "delta"}
     assert all("deletion-vector" in each["features"] for each in found)
     assert {line.split()[0] for line in lines} < {each["name"] for each in found}
+
+
+def test_demo_is_a_page_of_commands_that_run(capfd, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["demo", "--directory", "demo-tables"]) == 0
+    out, err = capfd.readouterr()
+    for rows in ("orders: 3610 rows", "events: 1798 rows", "clicks: 2113 rows"):
+        assert f"{rows}, exactly those that it must hold" in out
+    assert err == "The tables are in demo-tables; next: harness info demo-tables/orders\n"
+    lines = out.splitlines()
+    assert (len(lines) <= 64, max(map(len, lines)) <= 80) == (True, True)
+    commands = re.findall(r"^\$ harness (.*(?:\n    .*)?)$", out, re.MULTILINE)
+    assert len(commands) == 6
+    for command in commands:
+        assert main(shlex.split(command)) == 0
+        printed = capfd.readouterr().out.splitlines()
+        assert {line for line in printed if line.startswith(("files ", "rows ", "eu ", "buy "))} <= set(lines)
+    assert main(["demo", "--directory", "demo-tables"]) == 2
+    assert capfd.readouterr().err.startswith("error: Cannot make the demo tables: the directory exists")
+
+
+def test_demo_with_wrong_rows_exits_with_1(capfd, tmp_path, monkeypatch):
+    build = harness.testing.demo.build_demo_tables
+
+    def build_with_one_row_less(directory):
+        tables = build(directory)
+        return replace(tables, events=replace(tables.events, expected=tables.events.expected[1:]))
+
+    monkeypatch.setattr(harness.testing.demo, "build_demo_tables", build_with_one_row_less)
+    assert main(["demo"]) == 1
+    assert "events: 1798 rows, but not the 1797 that it must hold" in capfd.readouterr().out
