@@ -41,9 +41,7 @@ class StandIn:
 
     def describe(self) -> dict:
         return {
-            "format_version": 2,
-            "current_snapshot_id": 2**60,
-            "last_updated_ms": 1_700_000_000_123,
+            **{"format_version": 2, "current_snapshot_id": 2**60, "last_updated_ms": 1_700_000_000_123},
             "schemas": [{"schema_id": 0, "fields": [{"id": 1, "name": "a"}, {"id": 2, "name": None}]}],
             "schema": [
                 {"id": 1, "name": "a", "type": "int", "doc": None},
@@ -185,9 +183,7 @@ def test_sql(calls, capfd):
     assert main(["sql", "SELECT 1", "--table", "t=dir=x", "--table", "u=v", "--format", "csv"]) == 0
     assert capfd.readouterr() == ("n,d\n1,1.50\n,\n", "")
     assert calls == [
-        ("open", "dir=x", DEFAULT_OPEN),
-        ("open", "v", DEFAULT_OPEN),
-        ("sql", "SELECT 1", "duckdb", ["t", "u"]),
+        *(("open", "dir=x", DEFAULT_OPEN), ("open", "v", DEFAULT_OPEN), ("sql", "SELECT 1", "duckdb", ["t", "u"])),
     ]
 
 

@@ -61,10 +61,8 @@ def calls(monkeypatch) -> Calls:
 @pytest.mark.parametrize(
     ("arguments", "engines"),
     [
-        (["u"], ("duckdb", "duckdb")),
-        (["--at", "4", "--at", "5"], ("duckdb", "duckdb")),
-        (["--at", "4"], ("duckdb", "spark")),
-        (["u", "--engines", "duckdb,spark"], ("duckdb", "spark")),
+        *((["u"], ("duckdb", "duckdb")), (["--at", "4", "--at", "5"], ("duckdb", "duckdb"))),
+        *((["--at", "4"], ("duckdb", "spark")), (["u", "--engines", "duckdb,spark"], ("duckdb", "spark"))),
     ],
     ids=" ".join,
 )
@@ -238,10 +236,8 @@ def test_a_file_is_compared_with_a_table(orders, tmp_path, capfd):
     [
         (["--keys", "nothing"], "the left side has only id, region"),
         (["--keys", "region", "--at", "FIRST"], "rows with region = 'eu'"),
-        (["--columns", "nothing"], "nothing"),
-        (["--where", "id >"], "Cannot parse the filter"),
-        (["--engines", "postgres"], "Unknown engine 'postgres'"),
-        (["--at", "nowhere"], "nowhere"),
+        *((["--columns", "nothing"], "nothing"), (["--where", "id >"], "Cannot parse the filter")),
+        *((["--engines", "postgres"], "Unknown engine 'postgres'"), (["--at", "nowhere"], "nowhere")),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )

@@ -266,9 +266,7 @@ def of_bytes(value: bytes) -> int:
 
 
 CASES = {
-    "NULL::BIGINT": NULL,
-    "CAST('-1' AS BIGINT)": mix(-1),
-    "CAST('18446744073709551615' AS UBIGINT)": mix(-1),
+    **{"NULL::BIGINT": NULL, "CAST('-1' AS BIGINT)": mix(-1), "CAST('18446744073709551615' AS UBIGINT)": mix(-1)},
     "CAST('12345678901234567890123' AS HUGEINT)": mix(12345678901234567890123) ^ mix(12345678901234567890123 >> 64),
     "CAST('-1.25' AS DECIMAL(18, 2))": mix(-125),
     "CAST('-1.25' AS DECIMAL(38, 2))": mix(-125) ^ mix(-1),

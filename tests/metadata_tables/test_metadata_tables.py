@@ -120,10 +120,8 @@ DELTA_PARTITIONS = "SELECT partition.s, record_count, file_count, deleted_rows F
         (
             *(None, ENTRIES),
             [
-                (0, FIRST, 1, "one.parquet", DAY),
-                (0, FIRST, 1, "two.parquet", NEXT),
-                (1, FIRST + 1, 2, "keys.parquet", NEXT),
-                (1, FIRST + 1, 2, "positions.parquet", DAY),
+                *((0, FIRST, 1, "one.parquet", DAY), (0, FIRST, 1, "two.parquet", NEXT)),
+                *((1, FIRST + 1, 2, "keys.parquet", NEXT), (1, FIRST + 1, 2, "positions.parquet", DAY)),
                 (2, FIRST + 2, 1, "three.parquet", NEXT),
             ],
         ),

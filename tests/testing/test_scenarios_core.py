@@ -80,11 +80,8 @@ def test_scalars_are_those_of_yaml_1_2(text, value):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("a: 1\na: 2", "'a' stands twice"),
-        ("a: &x [1]\nb: *x", "aliases"),
-        ("a: &x 1\n? *x\n: 2", "aliases"),
-        ("a: &x [*x]", "aliases"),
-        ("a: [", "Cannot read here"),
+        *(("a: 1\na: 2", "'a' stands twice"), ("a: &x [1]\nb: *x", "aliases"), ("a: &x 1\n? *x\n: 2", "aliases")),
+        *(("a: &x [*x]", "aliases"), ("a: [", "Cannot read here")),
         ("a: !!python/name:os.system x", "Cannot read here"),
     ],
 )
@@ -148,10 +145,8 @@ def test_load_names_a_missing_file(tmp_path):
     ("type_", "value"),
     [
         *((IntegerType(32), True), (IntegerType(64), 1.0), (StringType(), 1), (DateType(), "yesterday")),
-        (TimeType(), "1:00"),
-        (TimestampType(), "2024-01-01 00:00:00Z"),
-        (TimestampType(utc=True), "2024-01-01 00:00:00"),
-        (TimestampType(), "2024-01-01 00:00:00.0000001"),
+        *((TimeType(), "1:00"), (TimestampType(), "2024-01-01 00:00:00Z")),
+        *((TimestampType(utc=True), "2024-01-01 00:00:00"), (TimestampType(), "2024-01-01 00:00:00.0000001")),
         *((DecimalType(5, 2), 1.5), (DecimalType(5, 2), "1.555"), (FloatType(64), "1"), (FloatType(64), 2**53 + 1)),
         *((BinaryType(), "xyz"), (UuidType(), "1")),
     ],
@@ -277,10 +272,8 @@ def test_selectors_resolve_labels_to_versions_and_times(tmp_path: Path) -> None:
         ({"edit-commit": {"version": 1, "unset": ["1/add/nope"]}}, "Nothing to remove"),
         ({"stage": 7}, "there is no version 7"),
         ({"stage": {"version": 1, "uuid": "x"}}, "Unknown key 'uuid'"),
-        ({"hold": "1"}, "expected a whole number"),
-        ({"hold": 7}, "there is no version 7"),
-        ({"break": {"delete": "b"}}, "No file 'b'"),
-        ({"break": {"smash": "a"}}, "give one of delete"),
+        *(({"hold": "1"}, "expected a whole number"), ({"hold": 7}, "there is no version 7")),
+        *(({"break": {"delete": "b"}}, "No file 'b'"), ({"break": {"smash": "a"}}, "give one of delete")),
     ],
 )
 def test_what_cannot_be_of_a_delta_table_is_refused(tmp_path: Path, operation: dict[str, Any], message: str) -> None:
