@@ -52,7 +52,7 @@ command's own are in the smoke of other versions."""
 
 
 _SMOKE = (
-    *("tests/cli/test_cli_diff.py", "tests/cli/test_cli_end_to_end.py", "tests/cli/test_cli_printable.py"),
+    *("tests/cli/test_cli_diff.py", "tests/cli/test_cli_other_commands.py", "tests/cli/test_cli_printable.py"),
     *("tests/delta/test_checkpoints.py", "tests/differ/test_compare_on_spark.py"),
     *("tests/engines/test_duckdb_files.py", "tests/engines/test_duckdb_instance.py"),
     "tests/engines/test_duckdb_positional_join.py",

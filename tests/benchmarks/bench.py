@@ -24,12 +24,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import bench_reports
-from bench_contenders import SCRIPTS, ContenderFailed, Interpreters
 from bench_figures import ON_SPARK, figures, is_large, planning, spark_figures
 from bench_made import FULL, SMALL, Made, Scale, made
 from bench_planned import planned
 from bench_records import Failed, Record, Run, earlier_run, from_lines, newest_run, to_line
-from bench_rounds import Figure, measure
+from bench_rounds import SCRIPTS, ContenderFailed, Figure, Interpreters, measure
 from bench_scanned import scanned
 from bench_small import many, small
 

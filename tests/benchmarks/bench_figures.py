@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from bench_contenders import Contender
 from bench_made import Made, Scale
 from bench_planned import DAY, ROWS, date_of
-from bench_rounds import Figure
+from bench_rounds import Contender, Figure
 from bench_scanned import RANGE
 
 SUMS = "count(*), sum(k), sum(id)"

@@ -11,7 +11,6 @@ import bench
 import bench_reports
 import bench_rounds
 import pytest
-from bench_contenders import Contender, ContenderFailed, Interpreters, fresh_processes, one_process
 from bench_figures import figures, spark_figures
 from bench_made import FULL, SMALL, made
 from bench_records import (
@@ -26,6 +25,7 @@ from bench_records import (
     to_line,
 )
 from bench_reports import differences, report
+from bench_rounds import Contender, ContenderFailed, Interpreters, fresh_processes, one_process
 
 RUN = Run(date="2026-11-22T20:00:00+00:00", commit="abc", scale="full", cores=2, system="Linux x86_64", python="3.11.7")
 FIGURE = Measured(

@@ -22,36 +22,26 @@ from harness.testing.writing.delta.builder import DeltaTable
 from harness.testing.writing.iceberg.builder import IcebergTable
 
 
-class StandInPlan:
+class StandIn:
+    """A table, its snapshot and its plan, which note what they are asked for."""
+
+    def __init__(self, calls: list) -> None:
+        self.calls = calls
+
+    def snapshot(self, snapshot_id=None, timestamp=None, ref=None) -> StandIn:
+        self.calls.append(("snapshot", snapshot_id, timestamp, ref))
+        return self
+
+    def plan(self, columns=None, where=None) -> StandIn:
+        self.calls.append(("plan", columns, where))
+        return self
+
     def explain(self, *, width: int | None, in_ascii: bool) -> str:
         return "1 file read, 1 skipped"
 
-    def to_dict(self) -> dict:
-        return {"files": [{"path": "a.parquet", "size": 2**60}], "bound": b"\x0a"}
-
-
-class StandInSnapshot:
-    def __init__(self, calls: list) -> None:
-        self.calls = calls
-
-    def plan(self, columns=None, where=None) -> StandInPlan:
-        self.calls.append(("plan", columns, where))
-        return StandInPlan()
-
-
-class StandInTable:
-    def __init__(self, calls: list) -> None:
-        self.calls = calls
-
-    def snapshot(self, snapshot_id=None, timestamp=None, ref=None) -> StandInSnapshot:
-        self.calls.append(("snapshot", snapshot_id, timestamp, ref))
-        return StandInSnapshot(self.calls)
-
     def describe(self) -> dict:
         return {
-            "format_version": 2,
-            "current_snapshot_id": 2**60,
-            "last_updated_ms": 1_700_000_000_123,
+            **{"format_version": 2, "current_snapshot_id": 2**60, "last_updated_ms": 1_700_000_000_123},
             "schemas": [{"schema_id": 0, "fields": [{"id": 1, "name": "a"}, {"id": 2, "name": None}]}],
             "schema": [
                 {"id": 1, "name": "a", "type": "int", "doc": None},
@@ -71,7 +61,7 @@ def calls(monkeypatch) -> list:
 
     def open_table(location, **options):
         made.append(("open", location, options))
-        return StandInTable(made)
+        return StandIn(made)
 
     def run_query(query, tables, *, params, dialect, connection):
         made.append(("sql", query, dialect, sorted(tables)))
@@ -156,7 +146,7 @@ def test_an_error_and_a_warning_about_files_outside(tmp_path, capfd):
     ("arguments", "expected"),
     [
         ("--path-map s3://b=/x=y --path-map /old=/new", {"path_map": {"s3://b": "/x=y", "/old": "/new"}}),
-        ("--storage-option key=v", {"storage_options": {"key": "v"}}),
+        ("--storage-option key=v --storage-option anon=false", {"storage_options": {"key": "v", "anon": False}}),
         ("--allow-root /a --allow-root s3://b/c", {"allowed_roots": ["/a", "s3://b/c"]}),
         ("--outside refuse --prune off", {"outside": "refuse", "prune": "off"}),
         *((f"--set {name}=true", {name: True}) for name in SWITCHES),
@@ -193,9 +183,7 @@ def test_sql(calls, capfd):
     assert main(["sql", "SELECT 1", "--table", "t=dir=x", "--table", "u=v", "--format", "csv"]) == 0
     assert capfd.readouterr() == ("n,d\n1,1.50\n,\n", "")
     assert calls == [
-        ("open", "dir=x", DEFAULT_OPEN),
-        ("open", "v", DEFAULT_OPEN),
-        ("sql", "SELECT 1", "duckdb", ["t", "u"]),
+        *(("open", "dir=x", DEFAULT_OPEN), ("open", "v", DEFAULT_OPEN), ("sql", "SELECT 1", "duckdb", ["t", "u"])),
     ]
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib.util
 import json
+from dataclasses import replace
 from decimal import Decimal
+from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import pytest
@@ -20,40 +22,21 @@ from harness.testing.writing.iceberg.builder import IcebergTable
 
 SIDE = SideInfo(name="t", engine="duckdb 2.0.0", rows=1)
 EQUAL = ComparisonResult(left=SIDE, right=SIDE, columns=("a",))
-DIFFERENT = ComparisonResult(
-    left=SIDE,
-    right=SIDE,
-    columns=("a",),
-    rows=(RowDifference(kind=RowKind.ONLY_LEFT, left=("1",), right=None),),
-    only_left=1,
-)
+GONE = RowDifference(kind=RowKind.ONLY_LEFT, left=("1",), right=None)
+DIFFERENT = replace(EQUAL, rows=(GONE,), only_left=1)
 BROKEN = SideInfo(name="t", engine="spark 4.3.0", error=EngineError("executor lost"))
 OUTCOME = ComparisonResult(left=SIDE, right=BROKEN)
 FAILED = ComparisonResult(left=SideInfo(name="t", engine="duckdb 2.0.0", error=CorruptFileError("torn")), right=BROKEN)
-
-
-class StandInTable:
-    def __init__(self, location: str) -> None:
-        self.location = location
-
-    def snapshot(self, snapshot_id=None, timestamp=None, ref=None) -> tuple:
-        return (self.location, snapshot_id, timestamp, ref)
 
 
 class Calls:
     """What was asked of the API, which is replaced; `compare` gives `found`."""
 
     def __init__(self) -> None:
-        self.found = EQUAL
-        self.opened: list = []
-        self.compared: list = []
-        self.sessions = 0
+        self.found, self.compared, self.sessions = EQUAL, [], 0
 
     def open_table(self, location, **given):
-        usual = {"prune": "all", "outside": "warn"}
-        chosen = {key: value for key, value in given.items() if value and usual.get(key) != value}
-        self.opened.append((location, chosen))
-        return StandInTable(location)
+        return SimpleNamespace(location=location, snapshot=lambda *_, **__: location)
 
     def compare(self, left, right, **given):
         self.compared.append((left, right, given))
@@ -78,10 +61,8 @@ def calls(monkeypatch) -> Calls:
 @pytest.mark.parametrize(
     ("arguments", "engines"),
     [
-        (["u"], ("duckdb", "duckdb")),
-        (["--at", "4", "--at", "5"], ("duckdb", "duckdb")),
-        (["--at", "4"], ("duckdb", "spark")),
-        (["u", "--engines", "duckdb,spark"], ("duckdb", "spark")),
+        *((["u"], ("duckdb", "duckdb")), (["--at", "4", "--at", "5"], ("duckdb", "duckdb"))),
+        *((["--at", "4"], ("duckdb", "spark")), (["u", "--engines", "duckdb,spark"], ("duckdb", "spark"))),
     ],
     ids=" ".join,
 )
@@ -168,15 +149,10 @@ def test_reports_say_when_and_how_they_were_made_without_secrets(calls, capfd, m
         (["t", "--keys", "a,,b"], "--keys 'a,,b' holds an empty name"),
         (["t", "--sql", "SELECT 1", "--where", "a"], "--sql excludes --columns and --where"),
         (["t", "--max-rows", "-1"], "max-rows"),
-        (["t", "--format", "xml"], "xml"),
-        (["t", "--format", "text", "--output", "r.html"], "--output r.html: the suffix says html, --format says text"),
         (
             ["t", "--output", "o.parquet"],
             "--output o.parquet: the suffix says parquet; there are text, json, junit, html",
         ),
-        (["t", "--format", "json", "--format", "html"], "standard output takes one report"),
-        (["t", "--output", "r.json", "--output", "r.json"], "names a file twice"),
-        (["t", "--output-file", "r.json"], "No such option: --output-file"),
         (["t", "--tolerance", "a"], "--tolerance 'a': expected two parts with = between them"),
         (["t", "--tolerance", "a=much"], "--tolerance 'a=much': Invalid tolerance 'much'"),
         (["t", "--rename", "a="], "--rename 'a='"),
@@ -243,30 +219,6 @@ def orders(tmp_path) -> IcebergTable:
     return built
 
 
-def snapshots(orders: IcebergTable) -> list[str]:
-    return [str(s["snapshot-id"]) for s in json.loads(orders.metadata_path.read_text())["snapshots"]]
-
-
-def between(orders: IcebergTable, left: int, right: int) -> list[str]:
-    ids = snapshots(orders)
-    return ["diff", str(orders.location), "--at", ids[left], "--at", ids[right]]
-
-
-def report(capfd) -> dict:
-    return json.loads(capfd.readouterr().out)
-
-
-def test_two_snapshots_differ_by_a_deleted_row(orders, capfd):
-    assert main([*between(orders, 0, 1), "--format", "json"]) == 1
-    found = report(capfd)
-    assert (found["only_left"], found["only_right"], found["left"]["rows"], found["right"]["rows"]) == (1, 0, 3, 2)
-    (row,) = found["rows"]
-    (origin,) = row["left_origins"]
-    assert row["left"] == ["2", "'eu'"]
-    assert origin["position"] == 1
-    assert len(origin["hidden_by"]) == 1
-
-
 def test_a_file_is_compared_with_a_table(orders, tmp_path, capfd):
     (tmp_path / "orders.csv").write_text("id,REGION\n1,EU \n3,apac\n")
     given = ["diff", str(tmp_path / "orders.csv"), str(orders.location), "--rename", "REGION=region"]
@@ -284,15 +236,13 @@ def test_a_file_is_compared_with_a_table(orders, tmp_path, capfd):
     [
         (["--keys", "nothing"], "the left side has only id, region"),
         (["--keys", "region", "--at", "FIRST"], "rows with region = 'eu'"),
-        (["--columns", "nothing"], "nothing"),
-        (["--where", "id >"], "Cannot parse the filter"),
-        (["--engines", "postgres"], "Unknown engine 'postgres'"),
-        (["--at", "nowhere"], "nowhere"),
+        *((["--columns", "nothing"], "nothing"), (["--where", "id >"], "Cannot parse the filter")),
+        *((["--engines", "postgres"], "Unknown engine 'postgres'"), (["--at", "nowhere"], "nowhere")),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
 def test_what_cannot_be_asked_is_one_line(orders, capfd, arguments, sentence):
-    given = [snapshots(orders)[0] if argument == "FIRST" else argument for argument in arguments]
+    given = [str(orders.snapshots[0]["snapshot-id"]) if argument == "FIRST" else argument for argument in arguments]
     assert main(["diff", str(orders.location), "--engines", "duckdb", *given]) == 2
     out, err = capfd.readouterr()
     assert out == ""

@@ -37,10 +37,8 @@ def asked(texts: dict[str, str], *more: str) -> list[str]:
 
 QUERIES = {
     "1-equal.sql": "SELECT k, count(*) AS n FROM t GROUP BY k;\n",
-    "2-sums.sql": "SELECT k, sum(v) AS s FROM t GROUP BY k",
-    "3-different.sql": "SELECT list(v) AS l FROM t",
-    "4-refused.sql": "DELETE FROM t",
-    "5-failed.sql": "SELECT nothing FROM t",
+    **{"2-sums.sql": "SELECT k, sum(v) AS s FROM t GROUP BY k", "3-different.sql": "SELECT list(v) AS l FROM t"},
+    **{"4-refused.sql": "DELETE FROM t", "5-failed.sql": "SELECT nothing FROM t"},
 }
 
 
@@ -73,12 +71,9 @@ FIRSTS = "SELECT k, list(v)[1] AS v FROM t GROUP BY k"  # 0.1 and 0.3 for k = 1
 @pytest.mark.parametrize(
     ("comment", "query", "code"),
     [
-        ("", LISTS, 1),
-        ("-- harness: --exclude l", LISTS, 0),
-        ("-- harness: --ignore-name-case --exclude L", LISTS, 0),
-        ("-- harness: --cast 'v=INTEGER'", FIRSTS, 0),
-        ("-- harness: --tolerance floats=1", FIRSTS, 0),
-        ("-- harness: --keys k --tolerance v=1", FIRSTS, 0),
+        *(("", LISTS, 1), ("-- harness: --exclude l", LISTS, 0)),
+        *(("-- harness: --ignore-name-case --exclude L", LISTS, 0), ("-- harness: --cast 'v=INTEGER'", FIRSTS, 0)),
+        *(("-- harness: --tolerance floats=1", FIRSTS, 0), ("-- harness: --keys k --tolerance v=1", FIRSTS, 0)),
         ("-- harness: --tolerance v=1", FIRSTS, 0),
         ("-- harness: --keys k --tolerance 'v=0.1 because of it'", FIRSTS, 1),
     ],

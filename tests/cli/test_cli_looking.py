@@ -1,16 +1,19 @@
-"""First looks at a table: head, count, schema and history, as text and as JSON."""
+"""First looks at a table: head, count, schema, info, and what fits and colours a terminal."""
 
 from __future__ import annotations
 
-import io
 import re
-import sys
+import shlex
+from datetime import UTC, datetime
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from harness.cli import main, results
+from harness.cli import main
 from harness.errors import size_text
+from harness.metadata.model.text_tables import cell_width
 from harness.testing.writing.delta.builder import DeltaTable
 from harness.testing.writing.iceberg.builder import IcebergTable
 
@@ -38,10 +41,8 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         ("head dlt 2", '    id  at\nbigint  struct\n------  --------\n     2  {"x":20}\n     3  {"x":30}\n'),
         ("head ice 1 --columns id,_pos --at old", "    id    _pos\nbigint  bigint\n------  ------\n     1       0\n"),
         ("head ice --where id>3 --columns id --format csv", "id\n4\n"),
-        ("head ice 0 --columns id", "    id\nbigint\n------\n"),
-        ("count ice", "3\n"),
-        ("count ice --at old", "4\n"),
-        ("count dlt --where id<3 --at 1", "2\n"),
+        *(("head ice 0 --columns id", "    id\nbigint\n------\n"), ("count ice", "3\n")),
+        *(("count ice --at old", "4\n"), ("count dlt --where id<3 --at 1", "2\n")),
         ("schema ice", "id   long    required\nat   struct  nullable\n  x  int     nullable\nu    uuid    nullable\n"),
     ],
 )
@@ -105,24 +106,82 @@ def test_info_of_a_table_whose_manifests_are_gone(tmp_path: Path, capfd: pytest.
     assert err == ""
 
 
-def test_bars_have_colours_and_characters_that_the_terminal_has(
-    places: dict[str, str], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(results, "is_terminal_output", lambda: True)
-    monkeypatch.setattr(results.ByteStream, "isatty", lambda self: True)
-    monkeypatch.setattr(results, "style_of", lambda stream: lambda text, name: f"<{name} {text}>")
-    command = ["plan", places["dlt"], "--where", "id > 0"]
-    assert main(command) == 0
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    monkeypatch.setattr("harness.cli.results.ByteStream.isatty", lambda self: True)
+    monkeypatch.setattr("harness.cli.results.is_terminal_output", lambda: True)
+    monkeypatch.setenv("NO_COLOR", "1")
+    return monkeypatch
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A table with files by month and hour, one without deletes, one with each kind; and two files to compare."""
+    lake = tmp_path_factory.mktemp("lake")
+    columns = {"id": "long", "region": "string", "at": "timestamptz", "note": "string"}
+    spec = [("region", "identity"), ("at", "month"), ("at", "hour")]
+    table = IcebergTable.create(lake / "orders", columns, partition_spec=spec)
+    day = datetime(2024, 3, 1, 5, tzinfo=UTC)
+    rows = [{"id": n, "region": "eu", "at": day, "note": "日本 and words " * 9} for n in range(20)]
+    first = table.write_data(rows)
+    table.append(first, table.write_data([row | {"region": "us"} for row in rows]))
+    partition = {"region": "eu", "at_month": 650, "at_hour": 474_797}
+    table.append(
+        table.write_position_deletes([(first, 3)]),
+        table.write_equality_deletes(["id", "region"], [{"id": 5, "region": "eu"}], partition=partition),
+    )
+    for name, changed in (("a", 0), ("b", 1)):
+        found = [row | {"at": None, "note": f"{row['note']}{changed if row['id'] == 7 else ''}"} for row in rows]
+        pq.write_table(pa.Table.from_pylist(found[changed:]), lake / f"{name}.parquet")
+    return lake
+
+
+COMMANDS = [
+    *("info orders", "info orders --full", "schema orders", "history orders", "head orders", "sql 'FROM range(3)'"),
+    *(f"metadata orders {name}" for name in ("files", "partitions", "entries", "snapshots", "manifests", "refs")),
+    *("plan orders --where id<3", "plan orders --where \"region = 'eu'\"", "diff a.parquet b.parquet --keys id"),
+    *("diff a.parquet b.parquet", "doctor", "list ."),
+    "scenarios list iceberg/deletes/*",
+    "scenarios run iceberg/deletes/cut-path-bounds --engines duckdb",
+]
+
+
+@pytest.mark.parametrize("width", [80, 200])
+@pytest.mark.parametrize("command", COMMANDS)
+def test_what_is_printed_fits_the_terminal(lake, terminal, capfd, command, width):
+    terminal.chdir(lake)
+    terminal.setenv("COLUMNS", str(width))
+    assert main(shlex.split(command)) in (0, 1)
+    lines = capfd.readouterr().out.splitlines()
+    assert lines
+    too_wide = [line for line in lines if cell_width(line) > width]
+    # A path that no line holds is never broken.
+    assert [line for line in too_wide if max(map(len, line.split())) < width - 30] == []
+
+
+@pytest.mark.parametrize(
+    ("command", "painted"),
+    [
+        ("sql 'SELECT NULL AS n'", ["\x1b[2minteger", "\x1b[2m   NULL\x1b[0m"]),
+        (
+            "diff a.parquet b.parquet --columns id",
+            ["\x1b[31mdifferent: 1 row only on the left\x1b[0m", "\x1b[31m  -  0"],
+        ),
+        ("diff a.parquet a.parquet", ["\x1b[32mequal: no difference in 20 rows\x1b[0m"]),
+        ("plan orders --where \"region = 'us'\"", ["  partition\x1b[0m\n", "\x1b[2m  "]),
+        ("plan orders --where \"region = 'eu'\"", ["\x1b[33mdeletes 1 positional on 1 files"]),
+    ],
+)
+@pytest.mark.parametrize("no_colour", [True, False])
+def test_colours_are_those_of_a_terminal(lake, terminal, capfd, command, painted, no_colour):
+    terminal.chdir(lake)
+    terminal.setenv("TERM", "xterm")
+    terminal.setenv("COLUMNS", "200")
+    if not no_colour:
+        terminal.delenv("NO_COLOR")
+    main(shlex.split(command))
     out = capfd.readouterr().out
-    assert re.search(r"  part-\S+  █+<red ▒+>  4 rows  25 % deleted\n  █ read  <red ▒> deleted\n", out), out
-    monkeypatch.setattr(results, "is_ascii", lambda output: True)
-    assert main(command) == 0
-    assert re.search(r"  part-\S+  #+x+  4 rows  25 % deleted\n  # read  x deleted\n", capfd.readouterr().out)
-
-
-@pytest.mark.parametrize(("encoding", "expected"), [("latin-1", True), ("utf-8", False), ("UTF-8", False)])
-def test_a_terminal_without_utf_8_gets_ascii(encoding: str, expected: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(results, "is_terminal_output", lambda: True)
-    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO(), encoding=encoding))
-    assert results.is_ascii(None) is expected
-    assert not results.is_ascii(Path("plan.txt"))
+    if no_colour:
+        assert "\x1b" not in out
+    else:
+        assert [text for text in painted if text not in out] == []

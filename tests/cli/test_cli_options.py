@@ -8,7 +8,6 @@ import shlex
 import pytest
 import typer
 
-import harness
 from harness.cli import main
 from harness.cli.app import COMMANDS, command
 from harness.cli.options import storage_options
@@ -93,16 +92,3 @@ def test_what_is_wrong_is_told_without_the_value(texts, message) -> None:
     with pytest.raises(typer.BadParameter) as caught:
         storage_options(texts)
     assert caught.value.message == message
-
-
-def test_the_file_system_gets_them_typed(monkeypatch) -> None:
-    given = {}
-
-    def open_table(location, **options):
-        given.update(options)
-        raise harness.TableNotFoundError("Cannot find it")
-
-    monkeypatch.setitem(vars(harness), "open_table", open_table)
-    arguments = ["--storage-option", "anon=false", "--storage-option", "client_kwargs.endpoint_url=http://localhost:1"]
-    assert main(["info", "s3://bucket/t", *arguments]) == 2
-    assert given["storage_options"] == {"anon": False, "client_kwargs": {"endpoint_url": "http://localhost:1"}}

@@ -1,14 +1,18 @@
-"""`harness cache`, `rule`, `doctor`, and `scenarios list` and `build`."""
+"""`harness cache`, `rule`, `doctor`, `demo`, and `scenarios list` and `build`."""
 
 from __future__ import annotations
 
 import importlib.metadata
 import json
+import re
+import shlex
 import sys
+from dataclasses import replace
 from email.message import Message
 
 import pytest
 
+import harness.testing.demo
 from harness.cli import DONE, FAILED, doctor, main
 from harness.cli.doctor import Requirement, check, java_problem
 from harness.errors import RequestError
@@ -63,14 +67,6 @@ def released(monkeypatch) -> None:
 DOCUMENTATION = "https://git.example/me/harness/tree/main/docs"
 
 
-def test_a_release_says_where_the_rule_stands(released, capfd):
-    place = f"{DOCUMENTATION}/rules/delta.md#delta-L40"
-    assert main(["rule", "delta", "L40"]) == 0
-    assert capfd.readouterr().out == TEXT.replace("reconciliation\n", f"reconciliation\n{place}\n")
-    assert main(["rule", "delta", "L40", "--format", "json"]) == 0
-    assert json.loads(capfd.readouterr().out)["address"] == place
-
-
 def test_an_error_of_a_release_has_the_address_of_its_rule(released, tmp_path, capfd):
     (tmp_path / "_delta_log").mkdir()
     (tmp_path / "_delta_log/00000000000000000003.json").write_text("{}\n", "utf-8")
@@ -85,14 +81,6 @@ def test_an_unknown_rule_is_an_error_in_one_line(capfd):
     assert out == ""
     unknown = " ".join(["delta", "L47"])  # not in one piece: the test of citations would take it for one
     assert err == f"error: Unknown rule '{unknown}': the nearest are delta L46, delta L45, delta L44 [Request]\n"
-
-
-def test_this_environment_can_read_with_duckdb(capfd):
-    assert main(["doctor", "--format", "json"]) == 0
-    report = json.loads(capfd.readouterr().out)
-    assert (report["format"], report["kind"]) == (1, "doctor")
-    assert report["works"]["DuckDB reads"] is True
-    assert {p["package"] for p in report["packages"]} >= {"duckdb", "pyarrow", "pyspark"}
 
 
 def test_without_duckdb_it_says_how_to_get_it_and_exits_with_2(capfd, monkeypatch):
@@ -170,20 +158,6 @@ def test_java_versions(version, pyspark, problem):
 _ONE = "iceberg/deletes/null-keys"
 
 
-def test_build_writes_a_suite(tmp_path, capsys):
-    assert main(["scenarios", "build", "iceberg/deletes/null*", _ONE, str(tmp_path / "out")]) == DONE
-    out = tmp_path / "out"
-    index = json.loads((out / "suite.json").read_text())
-    assert (index["format"], index["kind"]) == (1, "suite")
-    (entry,) = [case for case in index["cases"] if case["name"] == _ONE]
-    assert entry["case"] == f"{_ONE}/case.json"
-    case = json.loads((out / entry["case"]).read_text())
-    assert (case["format"], case["kind"], case["table_format"]) == (1, "case", "iceberg")
-    assert (out / _ONE / case["metadata"]).is_file()
-    assert (out / _ONE / case["reads"][0]["rows"]["arrow"]).is_file()
-    assert str(out / entry["case"]) in capsys.readouterr().out.splitlines()
-
-
 def test_build_refuses_what_is_there(tmp_path, capsys):
     (tmp_path / _ONE).mkdir(parents=True)
     assert main(["scenarios", "build", _ONE, str(tmp_path)]) == FAILED
@@ -209,3 +183,34 @@ def test_scenarios_are_listed_by_name_and_feature(capfd):
     assert {each["format"] for each in found} == {"iceberg", "delta"}
     assert all("deletion-vector" in each["features"] for each in found)
     assert {line.split()[0] for line in lines} < {each["name"] for each in found}
+
+
+def test_demo_is_a_page_of_commands_that_run(capfd, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["demo", "--directory", "demo-tables"]) == 0
+    out, err = capfd.readouterr()
+    for rows in ("orders: 3610 rows", "events: 1798 rows", "clicks: 2113 rows"):
+        assert f"{rows}, exactly those that it must hold" in out
+    assert err == "The tables are in demo-tables; next: harness info demo-tables/orders\n"
+    lines = out.splitlines()
+    assert (len(lines) <= 64, max(map(len, lines)) <= 80) == (True, True)
+    commands = re.findall(r"^\$ harness (.*(?:\n    .*)?)$", out, re.MULTILINE)
+    assert len(commands) == 6
+    for command in commands:
+        assert main(shlex.split(command)) == 0
+        printed = capfd.readouterr().out.splitlines()
+        assert {line for line in printed if line.startswith(("files ", "rows ", "eu ", "buy "))} <= set(lines)
+    assert main(["demo", "--directory", "demo-tables"]) == 2
+    assert capfd.readouterr().err.startswith("error: Cannot make the demo tables: the directory exists")
+
+
+def test_demo_with_wrong_rows_exits_with_1(capfd, tmp_path, monkeypatch):
+    build = harness.testing.demo.build_demo_tables
+
+    def build_with_one_row_less(directory):
+        tables = build(directory)
+        return replace(tables, events=replace(tables.events, expected=tables.events.expected[1:]))
+
+    monkeypatch.setattr(harness.testing.demo, "build_demo_tables", build_with_one_row_less)
+    assert main(["demo"]) == 1
+    assert "events: 1798 rows, but not the 1797 that it must hold" in capfd.readouterr().out

@@ -92,11 +92,8 @@ ERRORS = [
     ("plan", "{}", "--where", f"{EVIL} = 1"),
     ("sql", f'SELECT "{EVIL}" FROM t', "--table", "t={}"),
     *(("info", "{}", "--format", EVIL), ("info", "{}", f"--{EVIL}"), (EVIL,), ("rule", EVIL)),
-    ("scenarios", "run", EVIL),
-    ("scenarios", "run", "--engines", EVIL),
-    ("scenarios", "run", "--skips", "{}"),
-    ("scenarios", "build", EVIL, "x"),
-    ("demo", "--directory", "{}"),
+    *(("scenarios", "run", EVIL), ("scenarios", "run", "--engines", EVIL), ("scenarios", "run", "--skips", "{}")),
+    *(("scenarios", "build", EVIL, "x"), ("demo", "--directory", "{}")),
 ]
 
 

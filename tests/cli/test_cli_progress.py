@@ -140,10 +140,8 @@ def test_a_comparison_tells_its_phases_and_keeps_warnings_above(
         "starting engines",
         "comparing: opening the left side",
         "comparing: opening the left side: reading footers, 2 of 2 files, 100 %",
-        "comparing: opening the right side",
-        "comparing: hashing the left side, 60,000 rows",
-        "comparing: hashing the right side, 59,999 rows",
-        "comparing: looking for repeated keys on the left side",
+        *("comparing: opening the right side", "comparing: hashing the left side, 60,000 rows"),
+        *("comparing: hashing the right side, 59,999 rows", "comparing: looking for repeated keys on the left side"),
         "comparing: differing buckets: fetching hashes of the right side, 59,999 rows",
         "comparing: fetching rows of the left side to show, 60,000 rows",
         "comparing: finding the files of differing rows",
@@ -188,6 +186,7 @@ TABLES = ("comparing", 10, "tables")
 FILES = ("reading footers", 2_000, "files")
 HASHING = ("hashing the left side", 20_000_000, "rows")
 COPYING = ("fetching files", 361 << 20, "bytes")
+NESTED, COMPARING, LEFT = [TABLES, HASHING], "comparing, 1 of 10 tables, 10 %", "(10 s, 1 min 30 s left)"
 
 
 @pytest.mark.parametrize(
@@ -201,29 +200,15 @@ COPYING = ("fetching files", 361 << 20, "bytes")
         ([HASHING], [], 0.0, 80, "hashing the left side, 20,000,000 rows (10 s)"),  # DuckDB does not know
         ([("writing", 1, "files")], [1], None, 80, "writing (10 s)"),
         ([("putting aside", None, "rows")], [1_200], None, 80, "putting aside, 1,200 rows (10 s)"),
-        ([TABLES], [1], None, 80, "comparing, 1 of 10 tables, 10 % (10 s, 1 min 30 s left)"),
-        (
-            *([TABLES, HASHING], [1], 40.0, 120),
-            "comparing, 1 of 10 tables, 10 %: hashing the left side, 20,000,000 rows, 40 % (10 s, 1 min 30 s left)",
-        ),
+        ([TABLES], [1], None, 80, f"{COMPARING} {LEFT}"),
+        (NESTED, [1], 40.0, 120, f"{COMPARING}: hashing the left side, 20,000,000 rows, 40 % {LEFT}"),
         # Of both, the numbers of the inner one go first, then all of it.
-        (
-            *([TABLES, HASHING], [1], 40.0, 100),
-            "comparing, 1 of 10 tables, 10 %: hashing the left side, 40 % (10 s, 1 min 30 s left)",
-        ),
-        ([TABLES, HASHING], [1], 40.0, 80, "comparing, 1 of 10 tables, 10 % (10 s, 1 min 30 s left)"),
+        (NESTED, [1], 40.0, 100, f"{COMPARING}: hashing the left side, 40 % {LEFT}"),
+        (NESTED, [1], 40.0, 80, f"{COMPARING} {LEFT}"),
         ([HASHING], [], 40.0, 30, "hashing the left side, 40 %…"),
     ],
 )
-def test_a_line_says_as_much_as_fits(
-    shown: Terminal,
-    monkeypatch: pytest.MonkeyPatch,
-    phases: list[tuple[str, int | None, str]],
-    done: list[int],
-    measured: float | None,
-    width: int,
-    words: str,
-) -> None:
+def test_a_line_says_as_much_as_fits(shown, monkeypatch, phases, done, measured, width, words) -> None:
     monkeypatch.setenv("COLUMNS", str(width))
     monkeypatch.setattr(sys, "stderr", shown)
     monkeypatch.setattr(threads, "percent", lambda: measured)

@@ -36,25 +36,14 @@ class Claiming(Fake):
         return frozenset()
 
 
-class Declining(Fake):
-    name = "declining"
+class Raising(Fake):
+    """Ends each read with an error."""
+
+    def __init__(self, name: str, error: BaseException) -> None:
+        self.name, self.error = name, error
 
     def read(self, table: TableAt, *, columns: tuple[str, ...] | None, where: str | None) -> pa.Table:
-        raise Unsupported("no tables today")
-
-
-class Unwritten(Fake):
-    name = "unwritten"
-
-    def read(self, table: TableAt, *, columns: tuple[str, ...] | None, where: str | None) -> pa.Table:
-        raise NotImplementedError
-
-
-class Refusing(Fake):
-    name = "refusing"
-
-    def read(self, table: TableAt, *, columns: tuple[str, ...] | None, where: str | None) -> pa.Table:
-        raise ValueError("this table\nis odd")
+        raise self.error
 
 
 class Crashing(Fake):
@@ -79,11 +68,8 @@ class Panic(BaseException):
     pass
 
 
-class Panicking(Fake):
-    name = "panicking"
-
-    def read(self, table: TableAt, *, columns: tuple[str, ...] | None, where: str | None) -> pa.Table:
-        raise Panic("index out of bounds")
-
-
+Declining = Raising("declining", Unsupported("no tables today"))
+Unwritten = Raising("unwritten", NotImplementedError())
+Refusing = Raising("refusing", ValueError("this table\nis odd"))
+Panicking = Raising("panicking", Panic("index out of bounds"))
 an_instance = Fake()

@@ -1,4 +1,4 @@
-"""`harness scenarios run --cases`: published case formats, made by hand as their suites have them."""
+"""Readers and cases: published case formats, made by hand as their suites have them, and harness's own engines."""
 
 from __future__ import annotations
 
@@ -11,8 +11,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from harness.cli import main
+from harness.errors import OutsideTableError
+from harness.testing.conformance.own import OwnReader
 from harness.testing.scenarios.building import build
 from harness.testing.scenarios.loading import from_mapping
+from harness.testing.scenarios.model import ResolvedExpectation, ResolvedSelector
+from harness.testing.writing.delta.builder import DeltaTable
 
 SCHEMA = {"id": "long", "At": "timestamp", "letter": "string"}
 TIME = "2024-05-06 07:08:09Z"
@@ -76,9 +80,7 @@ def test_readings_of_an_acceptance_test_are_judged_version_by_version(dat, tmp_p
     report = ran(tmp_path, capsys, "--engines", "duckdb,oracle")
     name = "reader_tests/generated/two"
     assert outcomes(report) == {
-        ("duckdb", name): "PASS",
-        ("oracle", name): "PASS",
-        ("duckdb", f"{name}/table_version_metadata"): "PASS",
+        **{("duckdb", name): "PASS", ("oracle", name): "PASS", ("duckdb", f"{name}/table_version_metadata"): "PASS"},
         ("oracle", f"{name}/table_version_metadata"): "UNSUPPORTED",
     }
     assert [check["read"] for check in report["cases"][0]["checks"]] == ["all columns", "all columns at version 1"]
@@ -191,3 +193,20 @@ def test_a_case_that_cannot_be_read_is_named(tmp_path, capsys):
     written(tmp_path / "specs/torn.json", [1])
     assert main(["scenarios", "run", "--cases", str(tmp_path)]) == 2
     assert "Cannot read the case: ValueError: not an object" in capsys.readouterr().err
+
+
+READ = ResolvedExpectation(number=1, at=ResolvedSelector(), columns=None, where=None, expected=None)
+
+
+@pytest.mark.parametrize("name", ["duckdb", "oracle"])
+def test_files_are_read_within_one_directory(tmp_path, name):
+    table = DeltaTable.create(tmp_path / "tables" / "clone", {"id": "long"})
+    data = table.write_data([{"id": 1}])
+    (tmp_path / "tables" / "source").mkdir()
+    moved = shutil.move(data.file, tmp_path / "tables" / "source")
+    data.add["path"] = f"file://{moved}"
+    table.append(data)
+    location = str(table.directory)
+    assert OwnReader(name, str(tmp_path / "tables")).answer(location, READ).num_rows == 1
+    with pytest.raises(OutsideTableError):
+        OwnReader(name, location).answer(location, READ)

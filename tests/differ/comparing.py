@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -62,19 +62,19 @@ KEYED = replace(KEYED, only_left=2, only_right=1, changed=1)
 CUT = replace(KEYED, changed=1234, truncated=True)
 
 
-def places(count: int, rows: int, total: int, value: Callable[[int], tuple[str, ...]]) -> Spread:
-    found = (GroupDifference(values=value(n), changed=60, only_left=n) for n in range(count))
-    return Spread(places=tuple(found), rows=rows, total=total)
-
-
+RANGES = tuple(GroupDifference(values=(f"{n} to {n + 9:,}" * (n + 1),), changed=60, only_left=n) for n in range(20))
+FILES = tuple(
+    GroupDifference(values=("left", f"region={'apac' * (n % 2 + 1)}/ordered_at_month=65{n}/00012.parquet"), changed=n)
+    for n in range(1, 20)
+)
 PLACED = replace(
     CUT,
     by_column=tuple(ColumnDifference(column=f"column {n} " + "x" * n, rows=1234 - n) for n in range(60)),
     grouped_by=("day", "region"),
     by_group=tuple(GroupDifference(values=(f"2024-01-{n:02}", "'世界' " * n), changed=n) for n in range(1, 20)),
     groups=10_000,
-    by_key=places(20, 1237, 20, lambda n: (f"{n} to {n + 9:,}" * (n + 1),)),
-    by_file=places(19, 190, 10_000, lambda n: ("left", f"region={'apac' * (n % 2 + 1)}/ordered_at={n}/00012.parquet")),
+    by_key=Spread(places=RANGES, rows=1237, total=20),
+    by_file=Spread(places=FILES, rows=190, total=10_000),
 )
 """Cut, and with pictures of all kinds that are as large as they become."""
 ALIKE = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import duckdb
@@ -52,33 +53,26 @@ class CountsAll(Right):
         return super().count(table, where=None)
 
 
-class SkipsTooMuch(Right):
-    """Takes a filter's greatest value for one that no file holds."""
+class Filters(Right):
+    """Reads by another filter than the one that is asked. other: the filter of columns and a filter."""
 
-    name = "skips-too-much"
-
-    def read(self, table: TableAt, *, columns: Columns, where: Where) -> pa.Table:
-        return super().read(table, columns=columns, where="false" if where == "id = 4" else where)
-
-
-class NullIsNoMatch(Right):
-    """Lets NOT turn null into true."""
-
-    name = "null-is-no-match"
+    def __init__(self, name: str, other: Callable[[Columns, Where], Where]) -> None:
+        self.name, self.other = name, other
 
     def read(self, table: TableAt, *, columns: Columns, where: Where) -> pa.Table:
-        turned = where and where.startswith("NOT")
-        return super().read(table, columns=columns, where=f"({where}) IS NOT FALSE" if turned else where)
+        return super().read(table, columns=columns, where=self.other(columns, where))
 
 
-class ForgetsFilter(Right):
-    """Filters by columns that are shown, and by no other."""
+def without_hidden(columns: Columns, where: Where) -> Where:
+    """The filter, if it is by a column that is shown."""
+    return where if columns is None or where is None or any(name in where for name in columns) else None
 
-    name = "forgets-filter"
 
-    def read(self, table: TableAt, *, columns: Columns, where: Where) -> pa.Table:
-        hidden = columns is not None and where is not None and not any(name in where for name in columns)
-        return super().read(table, columns=columns, where=None if hidden else where)
+SkipsTooMuch = Filters("skips-too-much", lambda _, where: "false" if where == "id = 4" else where)
+NullIsNoMatch = Filters(
+    "null-is-no-match", lambda _, where: f"({where}) IS NOT FALSE" if (where or "").startswith("NOT") else where
+)
+ForgetsFilter = Filters("forgets-filter", without_hidden)
 
 
 class Planned(Right):

@@ -14,7 +14,7 @@ from nasty import CARRIED, SHARED
 from pyspark.sql import functions
 from pyspark.sql import types as spark_types
 from pyspark.sql.pandas.types import from_arrow_schema
-from test_compare_by_hashes import AS_THEY_ARE, BY_HASHES, counts, shown
+from test_compared_rows import AS_THEY_ARE, BY_HASHES, counts, shown
 
 import harness
 from harness.differ import spark_side

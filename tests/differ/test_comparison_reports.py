@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 from xml.etree import ElementTree
 
 import pytest
-from comparing import ALL, CHANGED, CUT, EQUAL, FAILED, KEYED, LEFT, OUTCOME, UNKEYED, with_value
+from comparing import ALL, CHANGED, CUT, EQUAL, FAILED, KEYED, LEFT, OUTCOME, PLACED, UNKEYED, with_value
 
 from harness.differ.reports.documents import to_json, to_junit
 from harness.differ.reports.html import MOST_ROWS, to_html
@@ -126,6 +126,7 @@ def test_columns_and_groups_come_before_rows_in_text() -> None:
         "   total   1,200                 3                0.50              1.50 → 2.00\n"
         "   region      1                                                 1  'eu' → NULL\n\nrows ("
     ) in to_text(found)
+    assert "\ncolumns (60 of 3 differ; the 40 with most rows)\n" in to_text(PLACED)
 
 
 def test_a_printed_comparison_is_its_verdict_and_its_sides() -> None:
@@ -184,10 +185,8 @@ def suite(comparison) -> ElementTree.Element:
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("equal", ["passed", "passed", "passed"]),
-        ("keyed", ["passed", "failure", "failure"]),
-        ("unkeyed", ["passed", "passed", "failure"]),
-        ("outcome", ["failure", "skipped", "skipped"]),
+        *(("equal", ["passed", "passed", "passed"]), ("keyed", ["passed", "failure", "failure"])),
+        *(("unkeyed", ["passed", "passed", "failure"]), ("outcome", ["failure", "skipped", "skipped"])),
         ("failed", ["error", "skipped", "skipped"]),
     ],
 )

@@ -151,16 +151,11 @@ def test_a_fault_of_a_reader_shows(table, reader, wrong):
 @pytest.mark.parametrize(
     ("reader", "shape", "wrong"),
     [
-        ("Planned", None, None),
-        ("LimitsWithoutFilter", "limit", "limit 1 where id = 4"),
-        ("LimitsTooLate", "limit", "limit 3"),
-        ("OneFilter", "twice", "id = 4, and not, by one query"),
-        ("loses_by_threads", "threads", "by 4 threads"),
-        ("loses_by_batches", "batches", "by batches of 1 row"),
-        ("loses_by_splits", "splits", "by splits of 100 bytes"),
-        ("RemembersPlaces", "moved", "all rows, moved"),
-        ("ReadsOneFile", "order", "all rows, order"),
-        ("NeedsBounds", "statistics", "id = 4, statistics"),
+        *(("Planned", None, None), ("LimitsWithoutFilter", "limit", "limit 1 where id = 4")),
+        *(("LimitsTooLate", "limit", "limit 3"), ("OneFilter", "twice", "id = 4, and not, by one query")),
+        *(("loses_by_threads", "threads", "by 4 threads"), ("loses_by_batches", "batches", "by batches of 1 row")),
+        *(("loses_by_splits", "splits", "by splits of 100 bytes"), ("RemembersPlaces", "moved", "all rows, moved")),
+        *(("ReadsOneFile", "order", "all rows, order"), ("NeedsBounds", "statistics", "id = 4, statistics")),
     ],
 )
 def test_a_fault_shows_by_its_shape(two_files, reader, shape, wrong):
@@ -175,9 +170,7 @@ def test_a_difference_comes_with_both_queries_and_the_command(two_files):
     found = harness.against_itself(snapshot, "naive_readers:OneFilter", shapes=["twice"])
     (entry,) = [each for each in found.entries if each.name == "s = 'b', and not, by one query"]
     assert [*entry.asked] == [
-        "both reads:",
-        "  SELECT * FROM t WHERE \"s\" = 'b'",
-        "  SELECT * FROM t WHERE NOT (\"s\" = 'b')",
+        *("both reads:", "  SELECT * FROM t WHERE \"s\" = 'b'", "  SELECT * FROM t WHERE NOT (\"s\" = 'b')"),
         "s = 'b', and not, by one query:",
         "  SELECT * FROM t WHERE \"s\" = 'b' UNION ALL SELECT * FROM t WHERE NOT (\"s\" = 'b')",
         "again:",

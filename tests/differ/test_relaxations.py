@@ -115,9 +115,7 @@ def test_differences_of_types_pass_by_rules_that_are_named() -> None:
     zone = pa.timestamp("us", "UTC")
     left = {"i": pa.array([1], pa.int32()), "d": pa.array([1]), "t": pa.array([5], zone), "s": pa.array(["1"])}
     right = {
-        "i": pa.array([1], pa.uint64()),
-        "d": pa.array([Decimal("1.0")]),
-        "t": pa.array([5], pa.timestamp("us")),
+        **{"i": pa.array([1], pa.uint64()), "d": pa.array([Decimal("1.0")]), "t": pa.array([5], pa.timestamp("us"))},
         "s": pa.array([1]),
     }
     found = both_ways(pa.table(left), pa.table(right), relaxations=Relaxations(types=ALL_TYPE_RULES))

@@ -9,7 +9,7 @@ import pytest
 
 import harness
 from harness.cli import main
-from harness.errors import MissingFileError, RequestError, TableNotFoundError, UnknownColumnError
+from harness.errors import MissingFileError, RequestError, UnknownColumnError
 from harness.metadata.iceberg.columns import entries as walked
 from harness.metadata.tables.reading import NAMES
 from harness.testing.writing.delta.builder import DeltaTable
@@ -120,10 +120,8 @@ DELTA_PARTITIONS = "SELECT partition.s, record_count, file_count, deleted_rows F
         (
             *(None, ENTRIES),
             [
-                (0, FIRST, 1, "one.parquet", DAY),
-                (0, FIRST, 1, "two.parquet", NEXT),
-                (1, FIRST + 1, 2, "keys.parquet", NEXT),
-                (1, FIRST + 1, 2, "positions.parquet", DAY),
+                *((0, FIRST, 1, "one.parquet", DAY), (0, FIRST, 1, "two.parquet", NEXT)),
+                *((1, FIRST + 1, 2, "keys.parquet", NEXT), (1, FIRST + 1, 2, "positions.parquet", DAY)),
                 (2, FIRST + 2, 1, "three.parquet", NEXT),
             ],
         ),
@@ -278,21 +276,6 @@ def test_what_commits_of_delta_say(tmp_path):
     assert dict(row["operationParameters"]) == told
     assert (dict(row["operationMetrics"]), row["readVersion"]) == ({"numOutputRows": "7"}, 0)
     assert (row["isBlindAppend"], row["userId"], row["engineInfo"]) == (None, None, "test")
-
-
-def test_connections_read_them_by_qualified_names(iceberg, delta):
-    with harness.connect({"sales.ice": iceberg, "delta": delta}) as connection:
-        query = "SELECT status, count(*) FROM sales.ice.entries GROUP BY ALL ORDER BY ALL"
-        assert connection.execute(query).fetchall() == [(0, 2), (1, 2), (2, 1)]
-        query = "SELECT (SELECT count(*) FROM sales.ice) + count(*) FROM delta.versions AS v WHERE v.version > 0"
-        assert connection.execute(query).fetchall() == [(4,)]  # rows 2 and the null one, versions 1 and 2
-        assert connection.plans("SELECT * FROM sales.ice.files") == []
-        connection.execute("CREATE TEMP TABLE mine AS FROM sales.ice.refs")
-        assert connection.execute("SELECT count(*) FROM mine").fetchall() == [(2,)]
-        with pytest.raises(TableNotFoundError, match=r"no table sales\.ice\.file"):
-            connection.execute("SELECT * FROM sales.ice.file")
-        with pytest.raises(TableNotFoundError, match=r"no table sales\.none\.files"):
-            connection.execute("SELECT * FROM sales.none.files")
 
 
 def test_what_there_is_not_is_named(iceberg, delta):

@@ -31,9 +31,7 @@ def test_every_form_leaves_the_same_rows(form, tmp_path, one_duckdb):
     plan = harness.open_table(table).snapshot().plan()
     found = {each.kind for each in plan.position_deletes} | ({"equality"} if plan.equality_deletes else set())
     kinds = {
-        "none": set(),
-        "position": {"position delete file"},
-        "vector": {"deletion vector"},
+        **{"none": set(), "position": {"position delete file"}, "vector": {"deletion vector"}},
         "equality": {"equality"},
     }
     assert found == kinds[form[1]]
