@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -13,6 +14,7 @@ from harness.cli import main
 from harness.errors import RequestError, UnknownColumnError
 from harness.testing.writing.delta.builder import DeltaTable
 from harness.testing.writing.iceberg.builder import IcebergTable
+from harness.tools.check.reports import to_sarif
 
 
 @pytest.fixture
@@ -78,10 +80,15 @@ def test_lighter_findings_fail_where_they_are_asked_for(tmp_path, capsys):
     table = IcebergTable.create(tmp_path / "t", {"id": "long"})
     table.append(table.write_data([{"id": 1}]))
     (tmp_path / "t/data/left-over.parquet").write_bytes(b"x" * 7)
+    (named,) = {*(tmp_path / "t/data").iterdir()} - {tmp_path / "t/data/left-over.parquet"}
+    for name in (named.name, "gone.parquet"):  # checksums of Hadoop's local file system
+        (tmp_path / "t/data" / f".{name}.crc").write_bytes(b"crc")
     words = ["check", str(table.location), "--orphans"]
     assert main(words) == 0
     assert "left-over.parquet" in (out := capsys.readouterr().out)
     assert "7 bytes, age 0.0 days" in out
+    assert ".gone.parquet.crc" in out
+    assert f".{named.name}.crc" not in out
     assert main([*words, "--fail-on", "note"]) == 1
 
 
@@ -129,3 +136,28 @@ def test_a_table_that_cannot_be_opened_is_a_finding(lying, capsys):
     (lying / "_delta_log/00000000000000000001.json").write_text("{", "utf-8")
     assert main(["check", str(lying)]) == 1
     assert "DEL-001" in capsys.readouterr().out
+
+
+def test_annotations_are_no_more_than_github_shows(tmp_path, capsys):
+    table = DeltaTable.create(tmp_path / "t", {"id": "long"})
+    table.append(*(table.write_data([{"id": 1}]) for _ in range(12)))
+    commit = tmp_path / "t/_delta_log/00000000000000000001.json"
+    commit.write_text(re.sub(r'"size": ?\d+', '"size": 1', commit.read_text("utf-8")), "utf-8")
+    assert main(["check", str(tmp_path / "t"), "--format", "github"]) == 1
+    *lines, sentence = capsys.readouterr().out.splitlines()
+    assert len(lines) == 10
+    assert all(line.startswith("::error title=DEL-402") for line in lines[:9])
+    assert lines[9] == "::error ::3 more findings; see the log or another report"
+    assert sentence.startswith("12 errors by")
+
+
+@pytest.mark.slow
+def test_sarif_keeps_to_its_schema(lying):
+    """pydantic-sarif has the classes that were generated from the schema of SARIF 2.1.0; unknown keys are errors."""
+    model = pytest.importorskip("pydantic_sarif.model", reason="pydantic-sarif is of the session tests-slow")
+    report = harness.open_table(str(lying)).check(level="data")
+    document = json.loads(to_sarif(report))
+    assert model.StaticAnalysisResultsFormatSarifVersion210JsonSchema(**document).runs[0].results
+    document["runs"][0]["results"][0]["wrong"] = 1
+    with pytest.raises(ValueError, match="wrong"):
+        model.StaticAnalysisResultsFormatSarifVersion210JsonSchema(**document)

@@ -6,17 +6,20 @@ readers would round them. Unprintable characters are escaped.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import Any, TypeVar
 from xml.etree import ElementTree
 
 from harness.differ.reports.text import to_text
 from harness.differ.result import ComparisonResult, SideInfo
 from harness.errors import counted, json_text, visible
 
+T = TypeVar("T")
+
 FORMAT = 1
 _EXACT = 2**53
+_MOST = 10
 
 
 def to_json(comparison: ComparisonResult) -> str:
@@ -147,6 +150,17 @@ def annotation(level: str, text: str, **properties: str) -> str:
     """A command of a GitHub workflow, as a line: an annotation. level: error, warning or notice."""
     known = ",".join(f"{name}={_escaped(value, ':', ',')}" for name, value in properties.items())
     return f"::{level} {known}::{_escaped(text)}"
+
+
+def shown_annotations(told: Sequence[T], line: Callable[[T], str], more: Callable[[int], str]) -> Iterator[str]:
+    """The annotations of one level: at most ten, since GitHub shows no more of a level in a step.
+
+    line: of one thing. more: the line that says how many are left, as the tenth.
+    """
+    shown = told if len(told) <= _MOST else told[: _MOST - 1]
+    yield from map(line, shown)
+    if left := len(told) - len(shown):
+        yield more(left)
 
 
 def _escaped(text: str, *more: str) -> str:

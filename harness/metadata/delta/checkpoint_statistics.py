@@ -6,7 +6,7 @@ The checkpoint is held as it is stored, so that what is read later is of the fil
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -28,6 +28,7 @@ from harness.metadata.delta.statistics import (
 from harness.metadata.files.avro_values import DAMAGE
 from harness.metadata.files.parquet import open_parquet
 from harness.metadata.model.arrow_values import field_at, from_numpy, plain, scalar_of, to_numpy
+from harness.metadata.model.column_stats import ColumnBounds
 from harness.storage.decoded import DECODED, Cache, Key
 from harness.storage.limits import Limits, contained
 from harness.storage.records import dataclass
@@ -252,6 +253,16 @@ class FilesStatistics:
         Raises CorruptFileError: as said. LimitError: statistics take more memory than the limits allow.
         """
         yield from self._read(wanted, places, lambda table: read_statistics(table, wanted))
+
+    def bounds(self, wanted: Sequence[Leaf], places: Rows) -> Mapping[int, ColumnBounds]:
+        """The bounds of the columns `wanted` in some files, by field id; empty where none are. Raises as `read`."""
+        parts = list(self.read(wanted, places)) if wanted else []
+        if not parts:
+            return {}
+        order = np.argsort(np.concatenate([found for found, _ in parts]))
+        return {
+            leaf.field.id: ColumnBounds.joined([read.of_column(leaf) for _, read in parts], order) for leaf in wanted
+        }
 
     def record_counts(self, places: Rows) -> npt.NDArray[np.int64]:
         """Physical rows of some files; -1 is unknown. Raises as `read`."""

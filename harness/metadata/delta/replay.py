@@ -8,11 +8,11 @@ per distinct identity, so that reconciling is a few passes over arrays.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import field, replace
 from functools import partial
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -33,7 +33,7 @@ from harness.metadata.delta.actions import (
 )
 from harness.metadata.delta.checkpoint_files import concat_files
 from harness.metadata.delta.commits import REMOVED, Locator, file_actions, ids_of, read_log_file, refuse_repeats
-from harness.metadata.delta.log_files import Compaction
+from harness.metadata.delta.log_files import Compaction, LogFile
 from harness.metadata.delta.paths import TableRoot, require_readable
 from harness.metadata.delta.segment import LogSegment
 from harness.metadata.files.documents import check_document
@@ -56,23 +56,29 @@ if TYPE_CHECKING:
 # They were stale or malformed in real tables, so they never override replay: their contradictions are warnings.
 
 
-def _doubts(state: State, segment: LogSegment, storage: Storage) -> tuple[str, ...]:
-    """Warnings of known fields in the checksum file that contradict the state, or of an unreadable file (L28)."""
-    if segment.checksum is None:
-        return ()
-    file, name = segment.checksum.path, segment.checksum.name
+def read_checksum(checksum: LogFile, storage: Storage) -> Mapping[str, Any] | None:
+    """The document in a checksum file; None: it is malformed. Raises MissingFileError."""
+    data = storage.read(checksum.path)
     try:
-        data = storage.read(file)
+        check_document(data, file=checksum.path, limits=storage.limits)
+        said = json.loads(data.decode("utf-8"))
+    except (ValueError, RecursionError, LimitError):
+        return None
+    return said if isinstance(said, dict) else None
+
+
+def checksum_doubts(state: State, checksum: LogFile | None, storage: Storage) -> tuple[str, ...]:
+    """Warnings of known fields in a checksum file that contradict the state, or of an unreadable file (L28)."""
+    if checksum is None:
+        return ()
+    name = checksum.name
+    try:
+        said = read_checksum(checksum, storage)
     except MissingFileError as error:
         if error.cause == IRREGULAR:
             raise
         return ()
-    try:
-        check_document(data, file=file, limits=storage.limits)
-        said = json.loads(data.decode("utf-8"))
-    except (ValueError, RecursionError, LimitError):
-        said = None
-    if not isinstance(said, dict):
+    if said is None:
         return (f"The checksum file {name} is malformed and was not used",)
     said = {key: len(value) if key == "allFiles" and isinstance(value, list) else value for key, value in said.items()}
     files, vectors = state.files, state.files.column("dv_cardinality")
@@ -132,11 +138,11 @@ def load_state(
                 raise
             named = [compaction for compaction in segment.compactions if compaction.file.path == error.file]
             segment = segment.without(named or segment.compactions, error.message)
-    doubts = _doubts(state, segment, storage)
+    doubts = checksum_doubts(state, segment.checksum, storage)
     if doubts and segment.compactions:
         plain = segment.without(segment.listing.compactions, doubts[0])
         certain = load(plain)
-        settled = _doubts(certain, plain, storage)
+        settled = checksum_doubts(certain, plain.checksum, storage)
         state, doubts = (state, doubts) if settled == doubts else (certain, settled)
     if doubts and storage.untrusted:
         raise distrusted(doubts[0], locator.root.path)

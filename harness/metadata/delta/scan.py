@@ -233,12 +233,21 @@ class _Scan:
             storage=self.source.storage,
             warnings=self.snapshot.feature_warnings,
             trusted=trusted_of_files(skipped, condition),
+            guarded=partial(self._guarded, condition),
             lookup=self.snapshot.columns.lookup,
             materialized={column: name for column, name in materialized.items() if column in used},
             row_commit_versions=files.column("default_row_commit_version").combine_chunks(),
             kept_whole=None if condition is None else partial(self._kept_whole, condition, statistics, kept),
             bounds=partial(self._bounds, replace(statistics, strict=True), kept),
         )
+
+    def _guarded(self, condition: Filter | None) -> tuple[str, ...]:
+        """The known faults of writers in the bounds of the filter's columns."""
+        if condition is None or not self.source.options.prune.by_statistics:
+            return ()
+        from harness.metadata.plan.trust import Statement, guards
+
+        return guards("delta", Statement.COLUMN_BOUNDS, condition.columns)
 
     def _kept_whole(
         self, condition: Filter, statistics: FilesStatistics, kept: npt.NDArray[np.int64]
@@ -256,15 +265,9 @@ class _Scan:
             return {}
         wanted = leaves(self.snapshot.columns.schema, (f.id for f in columns))
         try:
-            parts = list(statistics.read(wanted, kept)) if wanted else []
+            return statistics.bounds(wanted, kept)
         except HarnessError:
             return {}
-        if not parts:
-            return {}
-        order = np.argsort(np.concatenate([found for found, _ in parts]))
-        return {
-            leaf.field.id: ColumnBounds.joined([read.of_column(leaf) for _, read in parts], order) for leaf in wanted
-        }
 
     def _verdicts(self, condition: Filter | None, statistics: FilesStatistics, partitions: PartitionTuples) -> Verdicts:
         """The verdict of the filter on each file.

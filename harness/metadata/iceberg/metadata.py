@@ -155,18 +155,16 @@ def parse_metadata_document(value: Any, *, file: str, limits: Limits = DEFAULT) 
     """
     document = Json(value, file, rule="iceberg 1.17")
     version = _format_version(document)
-    warnings: list[str] = []
+    ignored: list[str] = []
     expected = _EXPECTED + (_EXPECTED_V2 if version >= 2 else ()) + (_EXPECTED_V3 if version >= 3 else ())
-    missing = [key for key in expected if not document.has(key)]
-    if missing:
-        warnings.append(f"Metadata of format version {version} lacks {', '.join(missing)} [iceberg 1.17]")
+    missing = tuple(key for key in expected if not document.has(key))
     schemas, current_schema_id = _schemas(document, version)
     for schema in schemas.values():
         check_nesting(schema.fields, limits, file=file)
     specs = _specs(document, version)
     default_spec_id = document.optional_integer("default-spec-id", bits=32)
-    snapshots = _snapshots(document, warnings)
-    sort_orders = _lenient(document, "sort-orders", parse_sort_order, warnings)
+    snapshots = _snapshots(document, ignored)
+    sort_orders = _lenient(document, "sort-orders", parse_sort_order, ignored)
     current_snapshot_id = _current_snapshot_id(document, snapshots)
     metadata = TableMetadata(
         file=file,
@@ -192,9 +190,9 @@ def parse_metadata_document(value: Any, *, file: str, limits: Limits = DEFAULT) 
             document,
             "metadata-log",
             lambda item: MetadataLogEntry(item.integer("timestamp-ms"), item.text("metadata-file")),
-            warnings,
+            ignored,
         ),
-        statistics=_lenient(document, "statistics", parse_statistics_file, warnings),
+        statistics=_lenient(document, "statistics", parse_statistics_file, ignored),
         partition_statistics=_lenient(
             document,
             "partition-statistics",
@@ -203,14 +201,16 @@ def parse_metadata_document(value: Any, *, file: str, limits: Limits = DEFAULT) 
                 path=item.text("statistics-path"),
                 size=item.optional_integer("file-size-in-bytes"),
             ),
-            warnings,
+            ignored,
         ),
         properties=parse_texts(document.optional("properties")),
         next_row_id=document.optional_integer("next-row-id"),
         encryption_keys=tuple(k.text("key-id") for k in document.under("iceberg 1.31").elements("encryption-keys")),
+        missing=missing,
+        ignored=tuple(ignored),
         warnings=(),
     )
-    return replace(metadata, warnings=(*warnings, *_consistency_warnings(metadata)))
+    return replace(metadata, warnings=tuple(_warnings(metadata)))
 
 
 def _refuse_constant(name: str) -> Any:
@@ -289,7 +289,7 @@ def _specs(document: Json, version: int) -> dict[int, PartitionSpec]:
     raise document.error("Missing required field 'partition-specs'", key="partition-specs", cause="MissingSpec")
 
 
-def _snapshots(document: Json, warnings: list[str]) -> dict[int, Snapshot]:
+def _snapshots(document: Json, ignored: list[str]) -> dict[int, Snapshot]:
     """Snapshots by id, in file order."""
     document = document.under("iceberg 1.26")
     snapshots: dict[int, Snapshot] = {}
@@ -301,7 +301,7 @@ def _snapshots(document: Json, warnings: list[str]) -> dict[int, Snapshot]:
         snapshots[snapshot.id] = snapshot
         without_operation += bool(snapshot.summary) and "operation" not in snapshot.summary
     if without_operation:
-        warnings.append(f"{without_operation} snapshot summaries have no operation, taken as overwrite [iceberg 1.28]")
+        ignored.append(f"{without_operation} snapshot summaries have no operation, taken as overwrite [iceberg 1.28]")
     return snapshots
 
 
@@ -331,8 +331,12 @@ def _refs(document: Json, current: int | None) -> dict[str, SnapshotRef]:
     return {name: ref for name, ref in refs.items() if name != "main" or current is not None}
 
 
-def _consistency_warnings(metadata: TableMetadata) -> Iterator[str]:
-    """Contradictions that do not matter to a reader."""
+def _warnings(metadata: TableMetadata) -> Iterator[str]:
+    """The gaps and contradictions that do not matter to a reader."""
+    if metadata.missing:
+        lacks = ", ".join(metadata.missing)
+        yield f"Metadata of format version {metadata.format_version} lacks {lacks} [iceberg 1.17]"
+    yield from metadata.ignored
     if metadata.default_spec_id not in metadata.specs:
         yield f"The default partition spec {metadata.default_spec_id} is not among the table's specs [iceberg 1.17]"
     else:
@@ -347,17 +351,17 @@ def _consistency_warnings(metadata: TableMetadata) -> Iterator[str]:
         yield "The metadata log is more than a minute out of order [iceberg 1.8]"
 
 
-def _lenient(document: Json, key: str, parse: Callable[[Json], T], warnings: list[str]) -> tuple[T, ...]:
-    """The elements of a list that no read depends on; those that cannot be parsed become warnings."""
+def _lenient(document: Json, key: str, parse: Callable[[Json], T], ignored: list[str]) -> tuple[T, ...]:
+    """The elements of a list that no read depends on; those that cannot be parsed become sentences in `ignored`."""
     parsed: list[T] = []
     try:
         for item in document.elements(key):
             try:
                 parsed.append(parse(item))
             except InvalidTableError as error:
-                warnings.append(f"Ignored {pointer(item.path)}: {error.message}")
+                ignored.append(f"Ignored {pointer(item.path)}: {error.message}")
     except InvalidTableError as error:
-        warnings.append(f"Ignored /{key}: {error.message}")
+        ignored.append(f"Ignored /{key}: {error.message}")
     return tuple(parsed)
 
 

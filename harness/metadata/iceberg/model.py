@@ -270,7 +270,9 @@ class TableMetadata:
     snapshot_log: history of `main`, in file order, which may be up to a minute out of time order (iceberg 1.34).
     next_row_id: v3 only.
     encryption_keys: their ids; harness unwraps none (iceberg 1.31).
-    warnings: what is odd but harmless to a reader, with the rule; one sentence each.
+    missing: required fields of the file that no read needs and that it lacks.
+    ignored: parts that no read needs and that cannot be decoded, a sentence each.
+    warnings: what is odd but harmless to a reader, with the rule; one sentence each. Among them are those two.
     """
 
     file: str
@@ -296,6 +298,8 @@ class TableMetadata:
     next_row_id: int | None
     encryption_keys: tuple[str, ...]
     warnings: tuple[str, ...]
+    missing: tuple[str, ...] = ()
+    ignored: tuple[str, ...] = ()
 
     @property
     def current_schema(self) -> Schema:

@@ -137,6 +137,7 @@ class _Scan:
             storage=self.source.storage,
             warnings=opened.warnings,
             trusted=(*opened.trusted, *trusted_of_files(files.skipped, condition)),
+            guarded=opened.guarded,
             kept_whole=None if condition is None else lambda: self._dropped(opened.files.files, opposite(condition)),
             bounds=partial(self._bounds, opened.files.files, data, condition),
         )
@@ -164,11 +165,16 @@ class _Scan:
         filters = self._manifest_filters(manifests, condition)
         chosen = [m for m in manifests if m.spec_id not in filters or filters[m.spec_id].may_hold(m)]
         files = self._data_files(chosen, statistics, condition)
+
+        def guarded() -> tuple[str, ...]:
+            return tuple(dict.fromkeys(sentence for each in filters.values() for sentence in each.guarded()))
+
         if len(chosen) == len(manifests):
-            return _Opened(files, len(manifests))
+            return _Opened(files, len(manifests), guarded=guarded)
         wrong = _contradicted(chosen, files, filters)
         if wrong is None:
-            return _Opened(files, len(chosen), trusted=tuple(t for f in filters.values() for t in f.trusted()))
+            trusted = tuple(t for f in filters.values() for t in f.trusted())
+            return _Opened(files, len(chosen), trusted=trusted, guarded=guarded)
         warning = f"Partition summaries of manifest {wrong.path} are wrong: no manifest is skipped [iceberg 3.9]"
         return _Opened(self._data_files(manifests, statistics, condition), len(manifests), (warning,))
 
@@ -267,6 +273,7 @@ class _Opened:
     manifests: int
     warnings: tuple[str, ...] = ()
     trusted: tuple[str, ...] = ()
+    guarded: Callable[[], tuple[str, ...]] = tuple
 
 
 def _contradicted(

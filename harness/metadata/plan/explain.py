@@ -31,6 +31,7 @@ def as_dict(plan: ScanPlan) -> dict[str, Any]:
         "filter": None if plan.filter is None else plan.filter.sql,
         "totals": totals(plan),
         "trusted": list(plan.trusted),
+        "guarded": list(plan.guarded()),
         "warnings": list(plan.warnings),
         "files": [_file(plan, row) for row in plan.files.to_pylist()],
         "skipped": [
@@ -108,6 +109,7 @@ def as_text(plan: ScanPlan, width: int | None = None, picture: Sequence[str] = (
         f"{known['equality_deletes']} equality on {known['files_with_equality_deletes']} files",
     ]
     lines += [f"trusted {', '.join(plan.trusted)}"] if plan.trusted else []
+    lines += [f"guarded {sentence}" for sentence in plan.guarded()]
     lines += picture
     read_ = [_read_file(plan, n, row) for n, row in enumerate(plan.files.to_pylist()[:_SHOWN_FILES])]
     lines += _section("read", read_, plan.files.num_rows, width)

@@ -173,6 +173,7 @@ class ScanPlan:
     skipped: live files left out, with the reason.
     warnings: what is odd about the files but harmless to the rows, one sentence each.
     trusted: what the table says of manifests and files, and was believed so that they were skipped, a phrase each.
+    guarded: gives the known faults of writers that `filter` meets and that lose no row, a phrase each.
     lookup: how columns are found in data files, for `harness.metadata.plan.projection.resolve`.
     materialized: by name of a metadata column, the name of the column of data files that holds it, where a file has
         one and it is not null; Delta's row tracking (delta W2, W3). Iceberg finds such columns by their ids.
@@ -204,6 +205,7 @@ class ScanPlan:
     storage: Storage
     warnings: tuple[str, ...] = ()
     trusted: tuple[str, ...] = ()
+    guarded: Callable[[], tuple[str, ...]] = tuple
     lookup: ColumnLookup = ColumnLookup.ICEBERG
     materialized: Mapping[str, str] = field(default_factory=dict)
     row_commit_versions: pa.Array | None = None

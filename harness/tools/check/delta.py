@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
 import pyarrow as pa
 
 from harness.errors import HarnessError
-from harness.metadata.delta.actions import DELETION_VECTOR, Commit, DeletionVectorDescriptor, State
+from harness.metadata.delta.actions import DELETION_VECTOR, AddCdc, Commit, DeletionVectorDescriptor, State
 from harness.metadata.delta.checkpoints import CheckpointContent, read_checkpoint
 from harness.metadata.delta.commits import ids_of, parse_commit, read_log_file
 from harness.metadata.delta.deletion_vectors import vector_path
@@ -22,6 +22,7 @@ from harness.metadata.delta.table import DeltaTable
 from harness.metadata.delta.types import materialized_columns
 from harness.storage.limits import contained
 from harness.storage.records import dataclass
+from harness.storage.stores import Storage
 from harness.tools.check.files import Statements
 from harness.tools.check.rules import Place, Reads, Thing
 
@@ -41,25 +42,48 @@ class Version:
 
     def statements(self) -> Statements:
         """The words of the log on files; a checkpoint may have files whose commits are gone."""
-        found: dict[str, str] = {}
-        for version, commit in sorted(self.table.commits.items()):
-            if version <= self.snapshot.id:
-                found.update(dict.fromkeys(commit.adds.column("path").to_pylist(), commit.file))
         metadata = self.state.metadata
         checks = {key: text for key, text in metadata.configuration.items() if key.startswith("delta.constraints.")}
         files = self.state.files
         texts = zip(files.column("path").to_pylist(), files.column("stats").to_pylist(), strict=True)
         stats = {path: text for path, text in texts if text is not None}
         return Statements(
-            says=found,
+            says=self.table.named_up_to(self.snapshot.id),
             stats=stats,
             constraints=checks | _promised(metadata.schema_string),
             materialized=materialized_columns(metadata.configuration),
         )
 
     def place(self, entry: str | None = None, field: str | None = None, column: str | None = None) -> Place:
-        """A place in the log up to the version."""
-        return Place(file=self.table.name(self.snapshot.id), entry=entry, field=field, column=column)
+        """A place in the log up to the version: in the commit that adds the file `entry`, or has the last protocol."""
+        file = self.table.named_up_to(self.snapshot.id).get(entry or "")
+        if file is None and (field or "").startswith("protocol."):
+            commits = (c for v, c in sorted(self.table.commits.items(), reverse=True) if v <= self.snapshot.id)
+            file = next((commit.file for commit in commits if commit.protocol is not None), None)
+        return Place(file=file or self.table.name(self.snapshot.id), entry=entry, field=field, column=column)
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeFile:
+    """A file of changes that a commit names."""
+
+    action: AddCdc
+    storage: Storage
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedCheckpoint:
+    """A checkpoint. content: None, where it cannot be read, for the reason `fault`.
+
+    state: by the commits up to it alone; None: the log has too few of them.
+    """
+
+    table: CheckedDelta
+    place: Place
+    content: CheckpointContent | None
+    fault: HarnessError | None
+    state: State | None
 
 
 def _promised(schema: str) -> dict[str, str]:
@@ -81,6 +105,10 @@ class CheckedDelta:
     def __init__(self, table: DeltaTable, versions: Sequence[int]) -> None:
         self.table, self.versions = table, tuple(versions)
         self.commits: dict[int, Commit] = {}
+        self._named: dict[str, str] = {}
+        self._named_to = -1
+        self.judged: set[tuple[str, str | None]] = set()
+        """Paths and statistics of files that a rule has looked at, in a version before."""
 
     @property
     def log(self) -> LogListing:
@@ -97,6 +125,19 @@ class CheckedDelta:
         file = self.log.commits.get(version)
         return f"{self.log.directory}/{version:020}.json" if file is None else file.path
 
+    def named_up_to(self, version: int) -> Mapping[str, str]:
+        """The last commit up to a version that adds a file, by the file's path.
+
+        Each version carries the mapping of the one before on, so that no commit is walked twice.
+        """
+        if version < self._named_to:
+            self._named, self._named_to = {}, -1
+        for number in range(self._named_to + 1, version + 1):
+            if (commit := self.commits.get(number)) is not None:
+                self._named.update(dict.fromkeys(commit.adds.column("path").to_pylist(), commit.file))
+        self._named_to = version
+        return self._named
+
     def writer(self, version: int) -> str | None:
         """The program that wrote a commit, as its commitInfo says."""
         commit = self.commits.get(version)
@@ -105,13 +146,15 @@ class CheckedDelta:
         return said if isinstance(said, str) else None
 
     def things(self) -> Iterator[Thing]:
-        """The things that rules read, in turn: the log with its commits, then the versions."""
+        """The things that rules read, in turn: the log with its commits, its checkpoints, then the versions."""
         for version, file in self.log.commits.items():
             try:
                 self.commits[version] = self._commit(file)
             except HarnessError as error:
                 yield Reads.ERROR, error, version
         yield Reads.TABLE, self, None
+        for checkpoint in self.log.checkpoints:
+            yield Reads.CHECKPOINT, self._checked(checkpoint), checkpoint.version
         for version in self.versions:
             try:
                 snapshot = self.table.select(version, None, None).snapshot
@@ -119,6 +162,41 @@ class CheckedDelta:
                 yield Reads.ERROR, error, version
             else:
                 yield Reads.SNAPSHOT, Version(self, snapshot, self.writer(version)), version
+            commit = self.commits.get(version)
+            for action in () if commit is None else commit.cdc:
+                place = Place(file=self.name(version), field="cdc", entry=action.path)
+                yield Reads.CHANGES, ChangeFile(action, self.source.storage, place), version
+
+    def named_files(self) -> tuple[str, Container[str]]:
+        """The table's root, and the physical paths that its log names: live, removed, of changes, and of vectors.
+
+        All that lies in the log's own directory is among them.
+
+        Raises HarnessError: a commit cannot be read, so that nobody knows which files it names.
+        """
+        source, named = self.source, set[str]()
+        commits = [self.commits.get(v) or source.commits.read_commit(file) for v, file in self.log.commits.items()]
+        files = [self.table.latest.state.files, *(each for commit in commits for each in (commit.adds, commit.removes))]
+        for table in files:
+            named.update(source.locator.physical(table.column("key")).to_pylist())
+            for row in table.select([f.name for f in DELETION_VECTOR]).to_pylist():
+                vector = DeletionVectorDescriptor.of(row)
+                path = None if vector is None else vector_path(vector, source.root)
+                named.update(() if path is None else (path,))
+        named.update(each.physical for commit in commits for each in commit.cdc)
+        return source.root.path, _NamedByLog(self.log.directory, frozenset(named))
+
+    def _checked(self, checkpoint: Checkpoint) -> CheckedCheckpoint:
+        content, fault = None, None
+        try:
+            content = self.checkpoint(checkpoint)
+        except HarnessError as error:
+            fault = error
+        try:
+            state = None if content is None else self.replayed(checkpoint.version, without=checkpoint)
+        except HarnessError:
+            state = None  # the commit that is damaged is a finding of its own
+        return CheckedCheckpoint(self, Place(file=checkpoint.files[0].path), content, fault, state)
 
     def _commit(self, file: LogFile | Compaction) -> Commit:
         at = file.file if isinstance(file, Compaction) else file
@@ -168,26 +246,3 @@ class _NamedByLog:
 
     def __contains__(self, path: object) -> bool:
         return isinstance(path, str) and (path.startswith(self._log) or path in self._paths)
-
-
-def named_files(table: DeltaTable) -> tuple[str, _NamedByLog]:
-    """The table's root, and the physical paths that its log names: live, removed, of changes, and of vectors.
-
-    Raises HarnessError: a commit cannot be read, so that nobody knows which files it names.
-    """
-    source, named = table.source, set[str]()
-
-    def add(files: pa.Table) -> None:
-        named.update(source.locator.physical(files.column("key")).to_pylist())
-        for row in files.select([f.name for f in DELETION_VECTOR]).to_pylist():
-            vector = DeletionVectorDescriptor.of(row)
-            path = None if vector is None else vector_path(vector, source.root)
-            named.update(() if path is None else (path,))
-
-    for file in table.log.commits.values():
-        commit = source.commits.read_commit(file)
-        add(commit.adds)
-        add(commit.removes)
-        named.update(each.physical for each in commit.cdc)
-    add(table.latest.state.files)
-    return source.root.path, _NamedByLog(table.log.directory, frozenset(named))

@@ -1,68 +1,60 @@
-"""Rules about a Delta log: commits, protocol, metadata, checkpoints and the files of a version."""
+"""Rules about a Delta log: commits, protocol, metadata and the files of a version."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness.errors import HarnessError, counted
 from harness.metadata.delta.actions import Metadata, Protocol
 from harness.metadata.delta.commit_times import in_commit_timestamps
-from harness.metadata.delta.protocol import features, is_enabled
+from harness.metadata.delta.protocol import feature_warnings, features, is_enabled
+from harness.metadata.delta.scan import plan_scan
 from harness.metadata.delta.statistics import record_counts
 from harness.metadata.delta.types import ID, PHYSICAL_NAME
-from harness.metadata.model.arrow_values import to_numpy
+from harness.metadata.model.arrow_values import scalar_of, to_numpy
 from harness.metadata.model.times import show_ms
-from harness.tools.check.delta import CheckedDelta, Version, identities
-from harness.tools.check.files import row_id_ranges
+from harness.tools.check.delta import ChangeFile, CheckedDelta, Version, identities
+from harness.tools.check.files import DeletedRows, positions, row_id_ranges
 from harness.tools.check.rules import Found, Place, Reads, Severity, refused, rule
 
 
-@rule(
-    "DEL-001",
-    Severity.ERROR,
-    Reads.ERROR,
-    breaks=("delta L19", "delta L24", "delta L25"),
-    hurts="All readers: they fail, or take the damage for data.",
-    mends="the file that is named; restore it, or write a checkpoint of the version before",
-)
+@rule("DEL-001", Severity.ERROR, Reads.ERROR, "delta L19", "delta L24", "delta L25")
 def undecodable(error: HarnessError) -> Iterator[Found]:
-    """The table's log can be decoded and replayed as the specification says."""
-    place = Place(file=error.file or error.table or "the table", field=error.field)
-    yield refused(place, error)
+    """The table's log can be decoded and replayed as the specification says.
+
+    Hurts: All readers: they fail, or take the damage for data.
+    Mends: the file that is named; restore it, or write a checkpoint of the version before
+    """
+    yield refused(Place(file=error.file or error.table or "the table", field=error.field), error)
 
 
-@rule(
-    "DEL-101",
-    Severity.ERROR,
-    Reads.TABLE,
-    breaks="delta L21",
-    hurts="Readers of the versions in the gap and, without a checkpoint after it, of the table.",
-    mends="log: restore the commits, or write a checkpoint after the gap",
-)
+@rule("DEL-101", Severity.ERROR, Reads.TABLE, "delta L21")
 def contiguous(table: CheckedDelta) -> Iterator[Found]:
-    """The log has every commit between its first and its last one."""
+    """The log has every commit between its first and its last one.
+
+    Hurts: Readers of the versions in the gap and, without a checkpoint after it, of the table.
+    Mends: log: restore the commits, or write a checkpoint after the gap
+    """
     for before, after in pairwise(table.log.commits):
         if after != before + 1:
             place = Place(file=table.name(after))
             missing = f"{before + 1}" if after == before + 2 else f"{before + 1} to {after - 1}"
-            yield Found(place=place, recorded=f"version {after}", actual=f"there is no version {missing}")
+            yield Found(place, f"version {after}", f"there is no version {missing}")
 
 
-@rule(
-    "DEL-102",
-    Severity.ERROR,
-    Reads.TABLE,
-    breaks=("delta R1", "delta R3"),
-    hurts="Readers that know files by path alone: they lose the live file, with its rows.",
-    mends="log: a commit that removes the file with the deletion vector that it has, or none",
-)
+@rule("DEL-102", Severity.ERROR, Reads.TABLE, "delta R1", "delta R3")
 def removes(table: CheckedDelta) -> Iterator[Found]:
-    """A commit removes files that are live, each with the deletion vector that it has."""
+    """A commit removes files that are live, each with the deletion vector that it has.
+
+    Hurts: Readers that know files by path alone: they lose the live file, with its rows.
+    Mends: log: a commit that removes the file with the deletion vector that it has, or none
+    """
     versions = sorted(table.commits)
     if not versions:
         return
@@ -80,38 +72,39 @@ def removes(table: CheckedDelta) -> Iterator[Found]:
         for identity, path in identities([commit.removes]).items():
             if live.pop(identity, None) is None:
                 same = identity.partition("\x00")[0]
-                others = [each for each in live if each.partition("\x00")[0] == same]
-                if others:
-                    actual = "live with another deletion vector, or none"
-                    place = Place(file=commit.file, entry=path, field="remove")
-                    yield Found(place=place, recorded="removed", actual=actual, writer=table.writer(version))
+                is_other = any(each.partition("\x00")[0] == same for each in live)
+                actual = "live with another deletion vector, or none" if is_other else "not live"
+                place = Place(file=commit.file, entry=path, field="remove")
+                yield Found(place, "removed", actual, table.writer(version))
         live.update(identities([commit.adds]))
 
 
-@rule(
-    "DEL-103",
-    Severity.ERROR,
-    Reads.TABLE,
-    breaks=("delta T13", "delta T9"),
-    hurts="Readers of older files: a column shows another column's values, or nulls.",
-    mends="log: metaData with the ids and physical names that the columns had",
-)
+@rule("DEL-103", Severity.ERROR, Reads.TABLE, "delta T13", "delta T9")
 def stable_mapping(table: CheckedDelta) -> Iterator[Found]:
-    """A column's id and physical name stay as they are through the versions."""
-    known: dict[int, str] = {}
+    """A column's id and physical name stay together through the versions, below the table's highest id.
+
+    Hurts: Readers of older files: a column shows another column's values, or nulls.
+    Mends: log: metaData with the ids and physical names that the columns had
+    """
+    names: dict[int, str] = {}
+    ids: dict[str, int] = {}
     for version, commit in sorted(table.commits.items()):
         if commit.metadata is None or commit.metadata.configuration.get(_MODE, "none") == "none":
             continue
+        most = commit.metadata.configuration.get(_HIGHEST, "")
         for path, id_, physical in _mapped(commit.metadata):
-            before = known.setdefault(id_, physical)
+            place = Place(file=commit.file, field="metaData.schemaString", column=path)
+            before, owner = names.setdefault(id_, physical), ids.setdefault(physical, id_)
             if before != physical:
-                place = Place(file=commit.file, field="metaData.schemaString", column=path)
-                actual = f"its id {id_} had the physical name {before}"
-                yield Found(place=place, recorded=physical, actual=actual, writer=table.writer(version))
-                known[id_] = physical
+                yield Found(place, physical, f"its id {id_} had the physical name {before}", table.writer(version))
+            elif owner != id_:
+                yield Found(place, str(id_), f"its physical name {physical} had the id {owner}", table.writer(version))
+            if most.isdecimal() and id_ > int(most):
+                yield Found(place, str(id_), f"{_HIGHEST} is {most}", table.writer(version))
+            names[id_], ids[physical] = physical, id_
 
 
-_MODE = "delta.columnMapping.mode"
+_MODE, _HIGHEST = "delta.columnMapping.mode", "delta.columnMapping.maxColumnId"
 
 
 def _mapped(metadata: Metadata) -> Iterator[tuple[str, int, str]]:
@@ -131,16 +124,13 @@ def _mapped(metadata: Metadata) -> Iterator[tuple[str, int, str]]:
     yield from walk(json.loads(metadata.schema_string or "{}"), ())
 
 
-@rule(
-    "DEL-104",
-    Severity.ERROR,
-    Reads.TABLE,
-    breaks="delta L35",
-    hurts="Reads by time: they give another version than the one of that time, or fail.",
-    mends="log: commitInfo.inCommitTimestamp of the commit",
-)
+@rule("DEL-104", Severity.ERROR, Reads.TABLE, "delta L35")
 def commit_times(table: CheckedDelta) -> Iterator[Found]:
-    """In-commit timestamps come first in each commit, and rise from version to version."""
+    """In-commit timestamps come first in each commit, and rise from version to version.
+
+    Hurts: Reads by time: they give another version than the one of that time, or fail.
+    Mends: log: commitInfo.inCommitTimestamp of the commit
+    """
     enabled = in_commit_timestamps(table.table.latest.state.metadata.configuration)
     if enabled is None:
         return
@@ -152,166 +142,80 @@ def commit_times(table: CheckedDelta) -> Iterator[Found]:
         place = Place(file=commit.file, field="commitInfo.inCommitTimestamp")
         if info is None or not info.is_first or info.in_commit_timestamp_ms is None:
             actual = "commitInfo must be first and have the timestamp"
-            yield Found(place=place, actual=actual, writer=table.writer(version))
+            yield Found(place, actual=actual, writer=table.writer(version))
             continue
         now = info.in_commit_timestamp_ms
+        if version == enabled.version and enabled.time_ms not in (None, now):
+            actual = f"delta.inCommitTimestampEnablementTimestamp is {show_ms(enabled.time_ms or 0)}"
+            yield Found(place, show_ms(now), actual, table.writer(version))
         if before is not None and now <= before:
-            actual = f"the version before has {show_ms(before)}"
-            yield Found(place=place, recorded=show_ms(now), actual=actual, writer=table.writer(version))
+            yield Found(place, show_ms(now), f"the version before has {show_ms(before)}", table.writer(version))
         before = now
 
 
-@rule(
-    "DEL-105",
-    Severity.WARNING,
-    Reads.TABLE,
-    breaks="delta C3",
-    hurts="Readers of changes: the rows of such files are in no feed.",
-    mends="log: delta.enableChangeDataFeed, or a commit without cdc",
-)
+@rule("DEL-105", Severity.WARNING, Reads.TABLE, "delta C3")
 def change_files(table: CheckedDelta) -> Iterator[Found]:
-    """A commit has files of changes only where the change data feed is on."""
+    """A commit has files of changes only where the change data feed is on.
+
+    Hurts: Readers of changes: the rows of such files are in no feed.
+    Mends: log: delta.enableChangeDataFeed, or a commit without cdc
+    """
     metadata: Metadata | None = None
     for version, commit in sorted(table.commits.items()):
         metadata = commit.metadata or metadata
         if commit.cdc and metadata is not None and not is_enabled(metadata.configuration, "delta.enableChangeDataFeed"):
             place = Place(file=commit.file, field="cdc", entry=commit.cdc[0].path)
-            yield Found(place=place, recorded=counted(len(commit.cdc), "file"), writer=table.writer(version))
+            yield Found(place, counted(len(commit.cdc), "file"), writer=table.writer(version))
 
 
-@rule(
-    "DEL-106",
-    Severity.WARNING,
-    Reads.TABLE,
-    breaks=("delta L6", "delta L10"),
-    hurts="Readers that trust the hint: they fail, or read an older state.",
-    mends="_last_checkpoint: delete it, or write it anew",
-)
-def hint(table: CheckedDelta) -> Iterator[Found]:
-    """_last_checkpoint is sound, and names a checkpoint of the log with the files that it says."""
-    if not table.log.hinted:
+@rule("DEL-111", Severity.WARNING, Reads.TABLE, "delta R9")
+def append_only(table: CheckedDelta) -> Iterator[Found]:
+    """A table that is only appended to loses no rows: its commits remove files for no change of data alone.
+
+    Hurts: Readers of new rows alone, which take the table at its word that rows stay.
+    Mends: log: delta.appendOnly; or a commit that adds the rows again
+    """
+    metadata: Metadata | None = None
+    for version, commit in sorted(table.commits.items()):
+        metadata = commit.metadata or metadata
+        if metadata is None or not is_enabled(metadata.configuration, "delta.appendOnly"):
+            continue
+        lost = commit.removes.filter(pc.equal(commit.removes.column("data_change"), scalar_of(True, pa.bool_())))
+        if lost.num_rows:
+            place = Place(file=commit.file, field="remove", entry=lost.column("path")[0].as_py())
+            recorded = f"{counted(lost.num_rows, 'file')} removed"
+            yield Found(place, recorded, "delta.appendOnly is true", table.writer(version))
+
+
+@rule("DEL-409", Severity.NOTE, Reads.CHANGES, "delta C4")
+def change_file(file: ChangeFile) -> Iterator[Found]:
+    """A file of changes is there, and has the size that is recorded.
+
+    Hurts: Readers of the version's changes, which fail; a clean-up may have taken an old version's files.
+    Mends: the file; or read changes from a later version on
+    """
+    try:
+        size = file.storage.size(file.action.physical)
+    except HarnessError as error:
+        yield refused(file.place, error)
         return
-    place, said = Place(file=f"{table.log.directory}/_last_checkpoint"), table.log.hint
-    if said is None:
-        yield Found(place=place, detail="It is no hint: not JSON, of wrong types, or with a wrong checksum")
-        return
-    known = [each for each in table.log.checkpoints if each.version == said.version]
-    if not known:
-        yield Found(place=place, recorded=f"version {said.version}", actual="no such complete checkpoint")
-    elif said.files is not None and said.files != (actual := table.checkpoint(known[-1]).files):
-        yield Found(place=place, recorded=f"numOfAddFiles {said.files}", actual=f"the checkpoint has {actual}")
+    if size != file.action.size:
+        yield Found(file.place, f"{file.action.size:,} bytes", f"{size:,} bytes")
 
 
-@rule(
-    "DEL-107",
-    Severity.ERROR,
-    Reads.TABLE,
-    breaks=("delta L18", "delta L29"),
-    hurts="Readers that begin at the checkpoint: they lose rows, or read rows that are gone.",
-    mends="log: delete the checkpoint, or write it anew",
-)
-def checkpoints(table: CheckedDelta) -> Iterator[Found]:
-    """A checkpoint holds what the commits up to it make."""
-    for checkpoint in table.log.checkpoints:
-        place = Place(file=checkpoint.files[0].path)
-        try:
-            content = table.checkpoint(checkpoint)
-        except HarnessError as error:
-            yield refused(place, error)
-            continue
-        state = table.replayed(checkpoint.version, without=checkpoint)
-        if state is None:
-            continue
-        recorded: tuple[Any, ...] = (
-            content.protocol,
-            content.metadata,
-            *_latest(content.transactions, content.domains),
-        )
-        actual: tuple[Any, ...] = (
-            state.protocol,
-            state.metadata,
-            *_latest(state.transactions.values(), state.domains.values()),
-        )
-        yield from _file_differences(place, identities(content.adds), identities([state.files]))
-        for name, said, replayed in zip(
-            ("protocol", "metaData", "txn", "domainMetadata"), recorded, actual, strict=True
-        ):
-            if said != replayed:
-                yield Found(place=_in(place, name), recorded=repr(said), actual=repr(replayed))
-
-
-def _latest(transactions: Any, domains: Any) -> tuple[Mapping[str, int], Mapping[str, str]]:
-    return (
-        {each.app_id: each.version for each in transactions},
-        {each.domain: each.configuration for each in domains if not each.removed},
-    )
-
-
-def _in(place: Place, field: str) -> Place:
-    return Place(file=place.file, field=field)
-
-
-def _file_differences(place: Place, recorded: Mapping[str, str], actual: Mapping[str, str]) -> Iterator[Found]:
-    lost = [actual[identity] for identity in actual.keys() - recorded.keys()]
-    extra = [recorded[identity] for identity in recorded.keys() - actual.keys()]
-    for paths, what in ((lost, "the commits keep the file alive"), (extra, "the commits do not have it live")):
-        for path in sorted(paths):
-            there = "no add" if paths is lost else "add"
-            yield Found(place=Place(file=place.file, entry=path, field="add"), recorded=there, actual=what)
-
-
-@rule(
-    "DEL-108",
-    Severity.ERROR,
-    Reads.TABLE,
-    breaks="delta L27",
-    hurts="Readers that take the compacted file in place of the commits: they lose rows, or read rows that are gone.",
-    mends="log: delete the compacted file",
-)
-def compactions(table: CheckedDelta) -> Iterator[Found]:
-    """A compacted log file holds what the commits that it stands for make."""
-    for compaction in table.log.compactions:
-        place = Place(file=compaction.file.path)
-        covered = [table.commits.get(version) for version in range(compaction.first, compaction.last + 1)]
-        try:
-            content = table.compacted(compaction)
-        except HarnessError as error:
-            yield refused(place, error)
-            continue
-        if None in covered:
-            continue
-        added: dict[str, str] = {}
-        removed: dict[str, str] = {}
-        for commit in filter(None, covered):
-            for identity, path in identities([commit.removes]).items():
-                added.pop(identity, None)
-                removed[identity] = path
-            for identity, path in identities([commit.adds]).items():
-                removed.pop(identity, None)
-                added[identity] = path
-        yield from _file_differences(place, identities([content.adds]), added)
-        lost = removed.keys() - identities([content.removes]).keys()
-        for identity in sorted(lost):
-            entry = Place(file=place.file, entry=removed[identity], field="remove")
-            yield Found(place=entry, recorded="no remove", actual="a commit removes the file")
-
-
-@rule(
-    "DEL-201",
-    Severity.ERROR,
-    Reads.SNAPSHOT,
-    breaks=("delta P1", "delta P3"),
-    hurts="Readers that do not know the feature: they take the table for a plain one and give wrong rows.",
-    mends="log: a protocol action that lists the feature",
-)
+@rule("DEL-201", Severity.ERROR, Reads.SNAPSHOT, "delta P1", "delta P3")
 def used_features(version: Version) -> Iterator[Found]:
-    """The protocol lists every feature that the table uses."""
+    """The protocol lists every feature that the table uses.
+
+    Hurts: Readers that do not know the feature: they take the table for a plain one and give wrong rows.
+    Mends: log: a protocol action that lists the feature
+    """
     state = version.state
     listed = features(state.protocol)
     for feature, where in _used(version):
         if feature not in listed:
             place = version.place(field="protocol.readerFeatures")
-            yield Found(place=place, recorded=_shown(state.protocol), actual=f"{feature} is used: {where}")
+            yield Found(place, _shown(state.protocol), f"{feature} is used: {where}")
 
 
 def _shown(protocol: Protocol) -> str:
@@ -336,16 +240,105 @@ def _used(version: Version) -> Iterator[tuple[str, str]]:
             yield feature, f"the schema has {spelled}"
 
 
-@rule(
-    "DEL-202",
-    Severity.ERROR,
-    Reads.SNAPSHOT,
-    breaks=("delta V4", "delta V8"),
-    hurts="All readers: they fail, or give null.",
-    mends="log: partitionValues of the add",
-)
+@rule("DEL-206", Severity.WARNING, Reads.SNAPSHOT, "delta P1", "delta P3")
+def writer_features(version: Version) -> Iterator[Found]:
+    """The protocol lists every feature that writers must know, and those of readers in both lists.
+
+    Hurts: Writers that do not know the feature: they break its promises. Not listed, it is not in force.
+    Mends: log: a protocol action that lists the feature
+    """
+    protocol = version.state.protocol
+    place = version.place(field="protocol.writerFeatures")
+    known = {name.removesuffix("-preview") for name in protocol.writer_features or ()}
+    for feature, where in _used_by_writers(version):
+        least = _WRITERS.get(feature, 7)
+        if feature not in known and (protocol.min_writer_version == 7 or protocol.min_writer_version < least):
+            recorded = f"writer version {protocol.min_writer_version} ({', '.join(sorted(known)) or 'no features'})"
+            yield Found(place, recorded, f"{feature} is used: {where}")
+    for sentence in feature_warnings(protocol, has_vectors=False):
+        yield Found(place=place, detail=sentence)
+
+
+_WRITERS = {"appendOnly": 2, "invariants": 2, "checkConstraints": 3, "changeDataFeed": 4, "generatedColumns": 4}
+_WRITERS |= {"identityColumns": 6}
+"""The writer version from which on a feature is meant without a list; the others are always listed."""
+
+_BY_PROPERTY = {
+    "delta.appendOnly": "appendOnly",
+    "delta.enableChangeDataFeed": "changeDataFeed",
+    "delta.enableRowTracking": "rowTracking",
+    "delta.enableInCommitTimestamps": "inCommitTimestamp",
+    "delta.enableIcebergCompatV1": "icebergCompatV1",
+    "delta.enableIcebergCompatV2": "icebergCompatV2",
+}
+_BY_ANNOTATION = {
+    '"delta.generationExpression"': "generatedColumns",
+    '"delta.identity.start"': "identityColumns",
+    '"delta.invariants"': "invariants",
+    '"CURRENT_DEFAULT"': "allowColumnDefaults",
+}
+
+
+def _used_by_writers(version: Version) -> Iterator[tuple[str, str]]:
+    """The features of writers that a version uses, each with a sentence where."""
+    state = version.state
+    for key, value in state.metadata.configuration.items():
+        if key in _BY_PROPERTY and value.lower() == "true":
+            yield _BY_PROPERTY[key], f"{key} is {value}"
+        if key.startswith("delta.constraints."):
+            yield "checkConstraints", f"there is {key}"
+    for spelled, feature in _BY_ANNOTATION.items():
+        if spelled in state.metadata.schema_string:
+            yield feature, f"the schema has {spelled}"
+    for domain in state.domains:
+        yield "domainMetadata", f"there is the domain {domain}"
+        if domain == "delta.clustering":
+            yield "clustering", f"there is the domain {domain}"
+
+
+@rule("DEL-207", Severity.ERROR, Reads.SNAPSHOT, "delta F2", "delta F3")
+def possible_statistics(version: Version) -> Iterator[Found]:
+    """Statistics of a file are JSON whose counts are possible: none negative, no nulls above the rows.
+
+    Hurts: Readers that skip files by counts: they lose rows without an error, or fail.
+    Mends: log: the statistics of the add
+    """
+    columns = (version.state.files.column(name).to_pylist() for name in ("path", "stats"))
+    fresh = [stated for stated in zip(*columns, strict=True) if stated not in version.table.judged]
+    version.table.judged.update(fresh)
+    for path, text in fresh:
+        try:
+            said = {} if text is None else json.loads(text)
+            rows, nulls = said.get("numRecords"), said.get("nullCount")
+        except (ValueError, AttributeError, RecursionError):
+            yield Found(version.place(entry=path, field="add.stats"), f"{text:.60}", "no statistics")
+            continue
+        if rows is not None and (type(rows) is not int or rows < 0):
+            place = version.place(entry=path, field="add.stats.numRecords")
+            yield Found(place, f"{rows!r:.40}", "no number of rows")
+            continue
+        for name, number in _numbers(nulls, ()):
+            if number < 0 or (rows is not None and number > rows):
+                place = version.place(entry=path, field="add.stats.nullCount", column=name)
+                yield Found(place, str(number), f"the file has {rows} rows")
+
+
+def _numbers(counts: Any, path: tuple[str, ...]) -> Iterator[tuple[str, int]]:
+    """Whole numbers in nested counts, each with the path of its column."""
+    for name, value in counts.items() if isinstance(counts, dict) else ():
+        if type(value) is int:
+            yield ".".join((*path, name)), value
+        else:
+            yield from _numbers(value, (*path, name))
+
+
+@rule("DEL-202", Severity.ERROR, Reads.SNAPSHOT, "delta V4", "delta V8")
 def partition_values(version: Version) -> Iterator[Found]:
-    """Partition values are values of their columns' types, and every partition column has its key."""
+    """Partition values are values of their columns' types, and every partition column has its key.
+
+    Hurts: All readers: they fail, or give null.
+    Mends: log: partitionValues of the add
+    """
     try:
         _ = version.snapshot.partitions
     except HarnessError as error:
@@ -363,40 +356,22 @@ def partition_values(version: Version) -> Iterator[Found]:
         missing = [name for name in names if name not in keys]
         if missing:
             place = version.place(entry=path, field="add.partitionValues", column=missing[0])
-            yield Found(place=place, recorded=f"keys {sorted(keys)}", actual=f"no key {missing[0]}")
+            yield Found(place, f"keys {sorted(keys)}", f"no key {missing[0]}")
 
 
-@rule(
-    "DEL-203",
-    Severity.WARNING,
-    Reads.SNAPSHOT,
-    breaks="delta L28",
-    hurts="Readers and writers that check themselves by it: they refuse the table, or trust wrong totals.",
-    mends="log: delete the .crc file",
-)
-def checksum(version: Version) -> Iterator[Found]:
-    """The .crc file of a version says what the log makes."""
-    for warning in version.state.warnings:
-        if "checksum file" in warning:
-            file = version.table.log.checksums.get(version.snapshot.id)
-            yield Found(place=Place(file=version.table.log.directory if file is None else file.path), detail=warning)
-
-
-@rule(
-    "DEL-204",
-    Severity.ERROR,
-    Reads.SNAPSHOT,
-    breaks=("delta W2", "delta W4"),
-    hurts="Readers of row ids: two rows have one id, or a row has none.",
-    mends="log: baseRowId of the adds, and the domain delta.rowTracking",
-)
+@rule("DEL-204", Severity.ERROR, Reads.SNAPSHOT, "delta W2", "delta W4")
 def row_tracking(version: Version) -> Iterator[Found]:
-    """Row ids of files do not overlap, and stay at most the high-water mark."""
+    """Row ids of files do not overlap, and stay at most the high-water mark, which the table has.
+
+    Hurts: Readers of row ids: two rows have one id, or a row has none.
+    Mends: log: baseRowId of the adds, and the domain delta.rowTracking
+    """
     state = version.state
     if not is_enabled(state.metadata.configuration, "delta.enableRowTracking"):
         return
     files = state.files
-    paths, bases = files.column("path").to_pylist(), files.column("base_row_id").to_pylist()
+    names = ("path", "base_row_id", "default_row_commit_version")
+    paths, bases, commits = (files.column(name).to_pylist() for name in names)
     rows = _record_counts(version)
     domain = state.domains.get("delta.rowTracking")
     mark = None if domain is None else _mark(domain.configuration)
@@ -408,9 +383,16 @@ def row_tracking(version: Version) -> Iterator[Found]:
         None if mark is None else mark + 1,
         f"the high-water mark is {mark}",
     )
-    for path, base in zip(paths, bases, strict=True):
-        if base is None:
-            yield Found(place=version.place(entry=path, field="add.baseRowId"), recorded="none")
+    if mark is None and paths:
+        recorded = "none" if domain is None else domain.configuration
+        yield Found(version.place(field="domainMetadata.delta.rowTracking"), recorded)
+    for name, values in (("baseRowId", bases), ("defaultRowCommitVersion", commits)):
+        for path, value in zip(paths, values, strict=True):
+            if value is None:
+                yield Found(version.place(entry=path, field=f"add.{name}"), "none")
+            elif name == "defaultRowCommitVersion" and value > version.snapshot.id:
+                place = version.place(entry=path, field=f"add.{name}")
+                yield Found(place, str(value), f"the version is {version.snapshot.id}")
 
 
 def _record_counts(version: Version) -> list[int]:
@@ -425,16 +407,13 @@ def _mark(text: str) -> int | None:
     return value if type(value) is int else None
 
 
-@rule(
-    "DEL-205",
-    Severity.ERROR,
-    Reads.SNAPSHOT,
-    breaks=("delta D9", "delta D15"),
-    hurts="Readers that count by the log: they count rows that are deleted, or fail.",
-    mends="log: cardinality of the deletion vector, numRecords in the statistics",
-)
+@rule("DEL-205", Severity.ERROR, Reads.SNAPSHOT, "delta D9", "delta D15")
 def vectors(version: Version) -> Iterator[Found]:
-    """A deletion vector deletes at most the rows of its file, whose number the statistics say."""
+    """A deletion vector deletes at most the rows of its file, whose number the statistics say.
+
+    Hurts: Readers that count by the log: they count rows that are deleted, or fail.
+    Mends: log: cardinality of the deletion vector, numRecords in the statistics
+    """
     files = version.state.files
     rows, cardinalities = _record_counts(version), files.column("dv_cardinality").to_pylist()
     known = to_numpy(pc.is_valid(files.column("stats"))).tolist()
@@ -445,4 +424,17 @@ def vectors(version: Version) -> Iterator[Found]:
             continue
         place = version.place(entry=path, field="add.deletionVector.cardinality")
         if cardinality < 0 or (has_stats and count and cardinality > count):
-            yield Found(place=place, recorded=str(cardinality), actual=f"numRecords is {count}")
+            yield Found(place, str(cardinality), f"numRecords is {count}")
+
+
+@rule("DEL-406", Severity.ERROR, Reads.SNAPSHOT, "delta D5", "delta D9", "delta D14")
+def deleted_positions(version: Version) -> Iterator[Found]:
+    """A deletion vector can be read, and its positions lie within the data file.
+
+    Hurts: All readers: they fail; those that pass over the delete give deleted rows.
+    Mends: the deletion vector: rewrite it
+    """
+    vectors_ = version.state.files.column("dv_storage_type")
+    if vectors_.null_count < len(vectors_):
+        plan = plan_scan(version.table.source, version.snapshot, columns=None, where=None)
+        yield from positions(DeletedRows(plan, version.statements().says))

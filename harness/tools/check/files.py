@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
-from typing import Any
+from typing import Any, TypeAlias
 
 import duckdb
 import numpy as np
@@ -90,13 +90,30 @@ class CheckedFile:
         return Place(file=self.says, entry=self.name.recorded, field=field, column=column)
 
 
-def checked_files(plan: ScanPlan, statements: Statements, seen: set[str]) -> Iterator[CheckedFile]:
-    """The files of a plan that were not `seen` before, looked at together; those of stores in parallel.
+Said: TypeAlias = tuple[str, str, int | None, int | None, str | None]
+"""A file as a snapshot states it: path, the columns of the table, size, rows, and the JSON of its statistics."""
+
+
+def said_of(plan: ScanPlan, statements: Statements) -> Iterator[Said]:
+    """The data files of a plan as they are stated, in its order."""
+    schema, stats = str(plan.schema), statements.stats
+    columns = (plan.files.column(name).to_pylist() for name in ("path", "size", "record_count"))
+    return ((path, schema, size, rows, stats.get(path)) for path, size, rows in zip(*columns, strict=True))
+
+
+def said_of_delete(path: str) -> Said:
+    """A delete file, which is stated the same by each snapshot."""
+    return path, "", None, None, None
+
+
+def checked_files(plan: ScanPlan, statements: Statements, seen: set[Said]) -> Iterator[CheckedFile]:
+    """The files of a plan that were not `seen` before as they are stated, looked at together; in stores in parallel.
 
     A file that the statements do not name is said to be named at the table's location.
     """
-    rows = [row for row in _named(plan) if row["name"].recorded not in seen]
-    seen.update(row["name"].recorded for row in rows)
+    said = [*said_of(plan, statements), *(said_of_delete(each["name"].recorded) for each in _deletes(plan))]
+    rows = [row for row, own in zip([*_data(plan), *_deletes(plan)], said, strict=True) if own not in seen]
+    seen.update(said)
     with phase("looking at files", len(rows), "files") as advance:
         for start in range(0, len(rows), _AT_ONCE):
             part = rows[start : start + _AT_ONCE]
@@ -110,6 +127,7 @@ def checked_files(plan: ScanPlan, statements: Statements, seen: set[str]) -> Ite
             chunks = _chunks(plan, told)
             for row, size in zip(part, sizes, strict=True):
                 name = row["name"]
+                entry = entries[name.physical]
                 fault = faults.get(name.physical) or _fault(name, size, plan)
                 yield CheckedFile(
                     plan=plan,
@@ -118,13 +136,13 @@ def checked_files(plan: ScanPlan, statements: Statements, seen: set[str]) -> Ite
                     footer=footers.get(name.physical),
                     chunks=chunks.get(name.physical),
                     says=statements.says.get(name.recorded, plan.table),
-                    entry=entries[name.physical],
-                    **row,
+                    entry=entry,
+                    **{**row, "recorded_size": entry.size if entry is not None else row["recorded_size"]},
                 )
                 advance(1)
 
 
-def _named(plan: ScanPlan) -> Iterator[dict[str, Any]]:
+def _data(plan: ScanPlan) -> Iterator[dict[str, Any]]:
     wanted = ("path", "physical", "format", "record_count", "size", "partition")
     ids = [frozenset(partition.constants) for partition in plan.partitions]
     for batch in plan.files.select(wanted).to_batches():
@@ -137,6 +155,9 @@ def _named(plan: ScanPlan) -> Iterator[dict[str, Any]]:
                 "recorded_rows": row["record_count"],
                 "partition_ids": ids[row["partition"]],
             }
+
+
+def _deletes(plan: ScanPlan) -> Iterator[dict[str, Any]]:
     others = [(d.path, d.physical, d.format, d.record_count) for d in plan.equality_deletes]
     others += [
         (d.path, d.physical, d.format or "puffin", d.record_count)
@@ -216,60 +237,50 @@ def _chunks(plan: ScanPlan, physical: Sequence[str]) -> dict[str, Chunks]:
     }
 
 
-_EXISTS = {
-    "hurts": "All readers: they fail; those that pass over missing files lose rows.",
-    "mends": "the file; or remove its entry, and its rows, by a new snapshot or commit",
-}
-
-
-@rule("ICE-401", Severity.ERROR, Reads.FILE, breaks=("iceberg 7.6", "iceberg 2.19"), **_EXISTS)
-@rule("DEL-401", Severity.ERROR, Reads.FILE, breaks="delta E9", **_EXISTS)
+@rule("ICE-401", Severity.ERROR, Reads.FILE, "iceberg 7.6", "iceberg 2.19")
+@rule("DEL-401", Severity.ERROR, Reads.FILE, "delta E9")
 def readable(file: CheckedFile) -> Iterator[Found]:
-    """A data or delete file is there, and its footer can be read."""
+    """A data or delete file is there, and its footer can be read.
+
+    Hurts: All readers: they fail; those that pass over missing files lose rows.
+    Mends: the file; or remove its entry, and its rows, by a new snapshot or commit
+    """
     if file.fault is not None:
         yield Found(place=file.place("file_path"), detail=f"{file.fault.message} [{file.fault.cause}]")
 
 
-_SIZE = {
-    "hurts": "Readers that look for the footer where the recorded size says: they fail. The file may be another one.",
-    "mends": "manifest: file_size_in_bytes; log: size of the add",
-}
-
-
-@rule("ICE-402", Severity.ERROR, Reads.FILE, breaks="iceberg 2.7", **_SIZE)
-@rule("DEL-402", Severity.ERROR, Reads.FILE, breaks="delta R12", **_SIZE)
+@rule("ICE-402", Severity.ERROR, Reads.FILE, "iceberg 2.7")
+@rule("DEL-402", Severity.ERROR, Reads.FILE, "delta R12")
 def size(file: CheckedFile) -> Iterator[Found]:
-    """A file has the size that is recorded."""
+    """A file has the size that is recorded.
+
+    Hurts: Readers that look for the footer where the recorded size says: they fail. The file may be another one.
+    Mends: manifest: file_size_in_bytes; log: size of the add
+    """
     if file.size is not None and file.recorded_size is not None and file.size != file.recorded_size:
-        place = file.place("file_size_in_bytes")
-        yield Found(place=place, recorded=f"{file.recorded_size:,} bytes", actual=f"{file.size:,} bytes")
+        yield Found(file.place("file_size_in_bytes"), f"{file.recorded_size:,} bytes", f"{file.size:,} bytes")
 
 
-_ROWS = {
-    "hurts": "Readers that count by metadata, and those of row ids: they give wrong numbers.",
-    "mends": "manifest: record_count; log: numRecords in the statistics of the add",
-}
-
-
-@rule("ICE-403", Severity.ERROR, Reads.FILE, breaks=("iceberg 2.7", "iceberg 2.11"), **_ROWS)
-@rule("DEL-403", Severity.ERROR, Reads.FILE, breaks=("delta E9", "delta F15"), **_ROWS)
+@rule("ICE-403", Severity.ERROR, Reads.FILE, "iceberg 2.7", "iceberg 2.11")
+@rule("DEL-403", Severity.ERROR, Reads.FILE, "delta E9", "delta F15")
 def rows(file: CheckedFile) -> Iterator[Found]:
-    """A file has as many rows as is recorded."""
+    """A file has as many rows as is recorded.
+
+    Hurts: Readers that count by metadata, and those of row ids: they give wrong numbers.
+    Mends: manifest: record_count; log: numRecords in the statistics of the add
+    """
     if file.footer is not None and file.recorded_rows is not None and file.footer.rows != file.recorded_rows:
-        place = file.place("record_count")
-        yield Found(place=place, recorded=f"{file.recorded_rows:,}", actual=f"{file.footer.rows:,}")
+        yield Found(file.place("record_count"), f"{file.recorded_rows:,}", f"{file.footer.rows:,}")
 
 
-_COLUMNS = {
-    "hurts": "All readers: they fail, or give the values of another type or column.",
-    "mends": "the file: rewrite it with the table's columns",
-}
-
-
-@rule("ICE-404", Severity.ERROR, Reads.FILE, breaks=("iceberg 5.1", "iceberg 5.2", "iceberg 5.12"), **_COLUMNS)
-@rule("DEL-404", Severity.ERROR, Reads.FILE, breaks=("delta T11", "delta T16", "delta T22"), **_COLUMNS)
+@rule("ICE-404", Severity.ERROR, Reads.FILE, "iceberg 5.1", "iceberg 5.2", "iceberg 5.12")
+@rule("DEL-404", Severity.ERROR, Reads.FILE, "delta T11", "delta T16", "delta T22")
 def columns(file: CheckedFile) -> Iterator[Found]:
-    """The columns of a data file can be read as the table's."""
+    """The columns of a data file can be read as the table's.
+
+    Hurts: All readers: they fail, or give the values of another type or column.
+    Mends: the file: rewrite it with the table's columns
+    """
     if file.footer is None or not file.is_data or not file.footer.schema:
         return
     plan = file.plan
@@ -288,47 +299,39 @@ def columns(file: CheckedFile) -> Iterator[Found]:
             yield refused(file.place(column=wanted.name), error)
 
 
-@rule(
-    "ICE-405",
-    Severity.WARNING,
-    Reads.FILE,
-    breaks=("iceberg 5.6",),
-    hurts="Readers that go by field id: they fail, or give null for every column.",
-    mends="table property schema.name-mapping.default; or rewrite the file",
-)
+@rule("ICE-405", Severity.WARNING, Reads.FILE, "iceberg 5.6")
 def field_ids(file: CheckedFile) -> Iterator[Found]:
-    """A data file has field ids, or the table has a name mapping."""
+    """A data file has field ids, or the table has a name mapping.
+
+    Hurts: Readers that go by field id: they fail, or give null for every column.
+    Mends: table property schema.name-mapping.default; or rewrite the file
+    """
     if (
         file.footer is not None
         and file.is_data
         and is_positional(file.footer.schema, name_mapping=file.plan.name_mapping)
     ):
-        yield Found(place=file.place(), actual="no field ids: columns are taken by position")
+        yield Found(file.place(), actual="no field ids: columns are taken by position")
 
 
-@rule(
-    "ICE-409",
-    Severity.WARNING,
-    Reads.FILE,
-    breaks="iceberg 3.26",
-    hurts="Engines that split files by these offsets: tasks of no rows, or of too many; sizes mislead optimisers.",
-    mends="manifest: split_offsets, column_sizes of the entry",
-)
+@rule("ICE-409", Severity.WARNING, Reads.FILE, "iceberg 3.26")
 def split_offsets(file: CheckedFile) -> Iterator[Found]:
-    """Split offsets are starts of row groups, and column sizes the stored bytes of the columns."""
+    """Split offsets are starts of row groups, and column sizes the stored bytes of the columns.
+
+    Hurts: Engines that split files by these offsets: tasks of no rows, or of too many; sizes mislead optimisers.
+    Mends: manifest: split_offsets, column_sizes of the entry
+    """
     if file.chunks is None or file.entry is None or file.footer is None:
         return
     offsets, starts = file.entry.split_offsets or (), set(file.chunks.starts)
     wrong = [offset for offset in offsets if offset not in starts]
     if wrong or list(offsets) != sorted(set(offsets)):
-        actual = f"row groups start at {sorted(starts)[:5]}"
-        yield Found(place=file.place("split_offsets"), recorded=str(list(offsets)[:5]), actual=actual)
+        yield Found(file.place("split_offsets"), str(list(offsets)[:5]), f"row groups start at {sorted(starts)[:5]}")
     names = {stored.id: stored.name for stored in file.footer.schema if not stored.children}
     for id_, recorded in (file.entry.column_sizes or {}).items():
         actual_size = file.chunks.sizes.get(names.get(id_, ""))
         if actual_size is not None and recorded != actual_size:
-            place = file.place("column_sizes", names[id_])
-            yield Found(place=place, recorded=f"{recorded:,} bytes", actual=f"{actual_size:,} bytes")
+            yield Found(file.place("column_sizes", names[id_]), f"{recorded:,} bytes", f"{actual_size:,} bytes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,16 +342,13 @@ class DeletedRows:
     says: Mapping[str, str]
 
 
-_POSITIONS = {
-    "hurts": "All readers: they fail; those that pass over the delete give deleted rows.",
-    "mends": "the delete file or deletion vector: rewrite it",
-}
-
-
-@rule("ICE-406", Severity.ERROR, Reads.DELETES, breaks=("iceberg 4.11", "iceberg 4.19"), **_POSITIONS)
-@rule("DEL-406", Severity.ERROR, Reads.DELETES, breaks=("delta D5", "delta D9", "delta D14"), **_POSITIONS)
+@rule("ICE-406", Severity.ERROR, Reads.DELETES, "iceberg 4.11", "iceberg 4.19")
 def positions(deletes: DeletedRows) -> Iterator[Found]:
-    """The deleted positions of a data file can be read, and lie within the file."""
+    """The deleted positions of a data file can be read, and lie within the file.
+
+    Hurts: All readers: they fail; those that pass over the delete give deleted rows.
+    Mends: the delete file or deletion vector: rewrite it
+    """
     plan = deletes.plan
     for ordinal in np.flatnonzero(to_numpy(plan.files.column("has_positions"))).tolist():
         path, rows = (plan.files.column(name)[ordinal].as_py() for name in ("path", "record_count"))
@@ -359,26 +359,22 @@ def positions(deletes: DeletedRows) -> Iterator[Found]:
             yield refused(place, error)
             continue
         if deleted and rows is not None and deleted.max() >= rows:
-            yield Found(place=place, recorded=f"position {deleted.max()} deleted", actual=f"the file has {rows} rows")
+            yield Found(place, f"position {deleted.max()} deleted", f"the file has {rows} rows")
 
 
-@rule(
-    "ICE-407",
-    Severity.ERROR,
-    Reads.DELETES,
-    breaks=("iceberg 4.23", "iceberg 4.25"),
-    hurts="All readers: they fail; those that pass over the delete give deleted rows.",
-    mends="the equality delete file: rewrite it",
-)
+@rule("ICE-407", Severity.ERROR, Reads.DELETES, "iceberg 4.23", "iceberg 4.25")
 def equality_keys(deletes: DeletedRows) -> Iterator[Found]:
-    """The keys of equality deletes can be read, as the columns that they name."""
+    """The keys of equality deletes can be read, as the columns that they name.
+
+    Hurts: All readers: they fail; those that pass over the delete give deleted rows.
+    Mends: the equality delete file: rewrite it
+    """
     if deletes.plan.equality_deletes:
         try:
             with about(deletes.plan):
                 duckdb_engine().relation(deletes.plan).aggregate("count(*)").fetchall()
         except HarnessError as error:
-            place = Place(file=error.file or deletes.plan.table)
-            yield refused(place, error)
+            yield refused(Place(file=error.file or deletes.plan.table), error)
 
 
 def row_id_ranges(ranges: Iterable[tuple[int, int, Place]], given_out: int | None, said: str) -> Iterator[Found]:
@@ -390,9 +386,9 @@ def row_id_ranges(ranges: Iterable[tuple[int, int, Place]], given_out: int | Non
     end, owner = 0, None
     for first, rows, place in ranges:
         if first < end and rows:
-            yield Found(place=place, recorded=str(first), actual=f"{owner} has ids up to {end - 1}")
+            yield Found(place, str(first), f"{owner} has ids up to {end - 1}")
         if given_out is not None and first + rows > given_out:
-            yield Found(place=place, recorded=f"{first} and {rows} rows", actual=said)
+            yield Found(place, f"{first} and {rows} rows", said)
         if first + rows > end:
             end, owner = first + rows, place.entry
 
@@ -407,28 +403,30 @@ class Orphan:
 
 
 def unnamed(storage: Storage, root: str, named: Container[str]) -> Iterator[Orphan]:
-    """The files below a directory that are not among the named ones, by physical path."""
+    """The files below a directory that are not among the named ones, by physical path.
+
+    Hadoop's local file system keeps a checksum, `.NAME.crc`, beside each file; that of a named file is none of them.
+    """
     now = time.time_ns() // 1_000_000
     waiting = [root]
     while waiting:
         directory = waiting.pop()
         for entry in storage.entries(directory):
-            path = join(directory, entry.name)
-            if entry.size != UNREADABLE and path not in named:
+            path, about = join(directory, entry.name), entry.name.removeprefix(".").removesuffix(".crc")
+            is_checksum = entry.name == f".{about}.crc" and join(directory, about) in named
+            if entry.size != UNREADABLE and path not in named and not is_checksum:
                 age = None if entry.modified_ms is None else now - entry.modified_ms
                 yield Orphan(path, entry.size, age)
         waiting += [join(directory, name) for name in storage.directories(directory)]
 
 
-_ORPHANS = {
-    "hurts": "Nobody; they take room. A file that is younger than a commit takes may belong to one on its way.",
-    "mends": "the store: delete the file, once it is old enough to be of no commit on its way",
-}
-
-
-@rule("ICE-408", Severity.NOTE, Reads.ORPHAN, breaks="iceberg 1.1", **_ORPHANS)
-@rule("DEL-408", Severity.NOTE, Reads.ORPHAN, breaks="delta U5", **_ORPHANS)
+@rule("ICE-408", Severity.NOTE, Reads.ORPHAN, "iceberg 1.1")
+@rule("DEL-408", Severity.NOTE, Reads.ORPHAN, "delta U5")
 def orphan(file: Orphan) -> Iterator[Found]:
-    """A file below the table's location is named by a snapshot, a version or the log."""
+    """A file below the table's location is named by a snapshot, a version or the log.
+
+    Hurts: Nobody; they take room. A file that is younger than a commit takes may belong to one on its way.
+    Mends: the store: delete the file, once it is old enough to be of no commit on its way
+    """
     days = "unknown" if file.age_ms is None else f"{file.age_ms / 86_400_000:.1f} days"
-    yield Found(place=Place(file=file.path), actual=f"{file.size:,} bytes, age {days}")
+    yield Found(Place(file=file.path), actual=f"{file.size:,} bytes, age {days}")

@@ -15,7 +15,8 @@ from harness.metadata.iceberg.metadata import decompress
 from harness.metadata.iceberg.model import PartitionSpec, Snapshot, TableMetadata
 from harness.metadata.iceberg.scan import manifests_of, with_specs_of
 from harness.metadata.iceberg.table import HINT, METADATA_DIRECTORY, IcebergTable
-from harness.metadata.model.schema import Field, ListType, MapType, Schema, children, walk
+from harness.metadata.model import schema as dt
+from harness.metadata.model.file_schema import widens
 from harness.storage.limits import contained
 from harness.storage.paths import absolute, join
 from harness.storage.records import dataclass
@@ -89,7 +90,8 @@ class CheckedIceberg:
 
     def __init__(self, table: IcebergTable, snapshots: Sequence[Snapshot]) -> None:
         self.table, self.snapshots, self._source = table, tuple(snapshots), table.source
-        self._slim: dict[str, tuple[ManifestEntry, ...]] = {}
+        self._slim: dict[ManifestFile, tuple[ManifestEntry, ...]] = {}
+        self._paths: set[str] = set()
 
     @property
     def metadata(self) -> TableMetadata:
@@ -115,12 +117,12 @@ class CheckedIceberg:
         return Json(json.loads(plain.decode("utf-8-sig")), path)
 
     @cached_property
-    def schemas(self) -> tuple[Schema, ...]:
+    def schemas(self) -> tuple[dt.Schema, ...]:
         """All schemas, the current one first."""
         return read_schema_first(self.metadata.schemas, self.metadata.current_schema)
 
     @cached_property
-    def fields(self) -> Mapping[int, tuple[tuple[str, ...], Field]]:
+    def fields(self) -> Mapping[int, tuple[tuple[str, ...], dt.Field]]:
         """Path and field of every column that ever was, by id; of several schemas' the first of `schemas` counts."""
         return {id_: found for schema in reversed(self.schemas) for id_, found in schema.by_id().items()}
 
@@ -128,9 +130,9 @@ class CheckedIceberg:
     def repeated(self) -> frozenset[int]:
         """The ids of fields below lists and maps, whose values are counted by element."""
         outside = (
-            f.type for schema in self.schemas for _, f in schema.walk() if isinstance(f.type, ListType | MapType)
+            f.type for schema in self.schemas for _, f in schema.walk() if isinstance(f.type, dt.ListType | dt.MapType)
         )
-        return frozenset(f.id for type_ in outside for _, f in walk(children(type_)))
+        return frozenset(f.id for type_ in outside for _, f in dt.walk(dt.children(type_)))
 
     def column(self, id_: int) -> str:
         """The name of a column, with dots; its id where no schema has it."""
@@ -144,9 +146,10 @@ class CheckedIceberg:
         return "; ".join(filter(None, (engine, said.get("iceberg-version")))) or None
 
     def things(self) -> Iterator[Thing]:
-        """The things that rules read, in turn: the metadata file, then each manifest once, and each snapshot's files.
+        """The things that rules read, in turn: the metadata file, then each manifest, and each snapshot's files.
 
-        A file that cannot be decoded is its error. A snapshot with such a manifest comes without its files.
+        A manifest comes once for each line that lists say of it. A file that cannot be decoded is its error. A snapshot
+        with such a manifest comes without its files.
         """
         yield Reads.TABLE, self, None
         for snapshot in self.snapshots:
@@ -156,12 +159,12 @@ class CheckedIceberg:
                 yield Reads.ERROR, error, snapshot.id
                 continue
             for line in lines:
-                if line.path not in self._slim:
+                if line not in self._slim:
                     try:
                         yield Reads.MANIFEST, self.opened(line, snapshot.manifest_list), snapshot.id
                     except HarnessError as error:
                         yield Reads.ERROR, error, snapshot.id
-            if all(line.path in self._slim for line in lines):
+            if all(line in self._slim for line in lines):
                 yield Reads.SNAPSHOT, self.files(snapshot, lines), snapshot.id
 
     def opened(self, line: ManifestFile, list_path: str | None) -> Manifest:
@@ -171,15 +174,34 @@ class CheckedIceberg:
         with contained(file=line.path):
             reader = open_manifest(data, line, specs=source.metadata.specs, schemas=self.schemas, limits=limits)
             entries = tuple(reader.entries(ALL, live_only=False))
-        self._slim[line.path] = tuple(_slim(entry) for entry in entries if entry.status is not Status.DELETED)
+        self._paths.update(entry.file.path for entry in entries)
+        self._slim[line] = tuple(_slim(entry) for entry in entries if entry.status is not Status.DELETED)
         header = reader.container.metadata
         return Manifest(
             self, line, list_path, reader.spec, header, entries, len(data), self.writer(line.added_snapshot_id)
         )
 
+    def named_files(self) -> tuple[str, frozenset[str]]:
+        """The table's root, and the physical paths of all files that its metadata names, of all snapshots.
+
+        Raises HarnessError: a manifest list or manifest cannot be read, so that nobody knows which files it names.
+        """
+        metadata, physical = self.metadata, self._source.path_map.physical
+        recorded = {entry.file for entry in metadata.metadata_log}
+        recorded |= {file.path for file in metadata.statistics} | {file.path for file in metadata.partition_statistics}
+        for snapshot in metadata.snapshots.values():
+            recorded |= set() if snapshot.manifest_list is None else {snapshot.manifest_list}
+            for line in manifests_of(self._source, snapshot):
+                recorded.add(line.path)
+                if line not in self._slim:
+                    self.opened(line, snapshot.manifest_list)
+        root = physical(metadata.location)
+        own = {absolute(self.table.metadata_path, os.getcwd()), join(join(root, METADATA_DIRECTORY), HINT)}
+        return root, frozenset(own | {physical(path) for path in recorded | self._paths})
+
     def files(self, snapshot: Snapshot, lines: Sequence[ManifestFile]) -> SnapshotFiles:
         """The live files of a snapshot whose manifests were all opened."""
-        live = tuple(entry for line in lines for entry in self._slim.get(line.path, ()))
+        live = tuple(entry for line in lines for entry in self._slim.get(line, ()))
         return SnapshotFiles(self, snapshot, tuple(lines), live)
 
 
@@ -190,21 +212,9 @@ def _slim(entry: ManifestEntry) -> ManifestEntry:
     return replace(entry, file=replace(entry.file, lower_bounds=None, upper_bounds=None))
 
 
-def named_files(table: IcebergTable) -> tuple[str, frozenset[str]]:
-    """The table's root, and the physical paths of all files that its metadata names, of all snapshots.
-
-    Raises HarnessError: a manifest list or manifest cannot be read, so that nobody knows which files it names.
-    """
-    metadata, source = table.metadata, table.source
-    checked = CheckedIceberg(table, tuple(metadata.snapshots.values()))
-    recorded = {entry.file for entry in metadata.metadata_log}
-    recorded |= {file.path for file in metadata.statistics} | {file.path for file in metadata.partition_statistics}
-    for snapshot in checked.snapshots:
-        recorded |= set() if snapshot.manifest_list is None else {snapshot.manifest_list}
-        for line in manifests_of(source, snapshot):
-            if line.path not in recorded:
-                recorded.add(line.path)
-                recorded |= {entry.file.path for entry in checked.opened(line, snapshot.manifest_list).entries}
-    root = source.path_map.physical(metadata.location)
-    own = {absolute(table.metadata_path, os.getcwd()), join(join(root, METADATA_DIRECTORY), HINT)}
-    return root, frozenset(own | {source.path_map.physical(path) for path in recorded})
+def is_kept(before: dt.Type, after: dt.Type) -> bool:
+    """True if a column may have both types in its life, in either order."""
+    if isinstance(before, dt.StructType | dt.ListType | dt.MapType):
+        return type(before) is type(after)
+    either = before == after or widens(before, after) or widens(after, before)
+    return either or dt.UnknownType in (type(before), type(after))

@@ -14,16 +14,13 @@ from harness.tools.check.iceberg import SnapshotFiles
 from harness.tools.check.rules import Found, Reads, Severity, refused, rule
 
 
-@rule(
-    "ICE-301",
-    Severity.ERROR,
-    Reads.SNAPSHOT,
-    breaks=("iceberg 4.16", "iceberg 4.17", "iceberg 4.23"),
-    hurts="All readers: they fail, or the deleted rows come back.",
-    mends="manifest: the entry of the delete file; or rewrite the delete",
-)
+@rule("ICE-301", Severity.ERROR, Reads.SNAPSHOT, "iceberg 4.16", "iceberg 4.17", "iceberg 4.23")
 def complete_entries(files: SnapshotFiles) -> Iterator[Found]:
-    """The entry of a delete says all that its kind needs, and its keys are columns."""
+    """The entry of a delete says all that its kind needs, and its keys are columns.
+
+    Hurts: All readers: they fail, or the deleted rows come back.
+    Mends: manifest: the entry of the delete file; or rewrite the delete
+    """
     for entry in _deletes(files):
         try:
             check_entry(entry, files.table.metadata.format_version)
@@ -33,35 +30,29 @@ def complete_entries(files: SnapshotFiles) -> Iterator[Found]:
             yield _refused(files, entry, error)
 
 
-@rule(
-    "ICE-302",
-    Severity.ERROR,
-    Reads.SNAPSHOT,
-    breaks="iceberg 4.21",
-    hurts="All readers: which rows are deleted is not defined.",
-    mends="manifests: all vectors of the data file but one",
-)
+@rule("ICE-302", Severity.ERROR, Reads.SNAPSHOT, "iceberg 4.21")
 def one_vector(files: SnapshotFiles) -> Iterator[Found]:
-    """A data file has at most one deletion vector."""
+    """A data file has at most one deletion vector.
+
+    Hurts: All readers: which rows are deleted is not defined.
+    Mends: manifests: all vectors of the data file but one
+    """
     seen: dict[str, ManifestEntry] = {}
     for entry in _vectors(files):
         target = str(entry.file.referenced_data_file)
         first = seen.setdefault(target, entry)
         if first is not entry:
             place = files.place(entry, "referenced_data_file")
-            yield Found(place=place, recorded=target, actual=f"{first.file.path} at {first.file.content_offset} too")
+            yield Found(place, target, f"{first.file.path} at {first.file.content_offset} too")
 
 
-@rule(
-    "ICE-303",
-    Severity.ERROR,
-    Reads.SNAPSHOT,
-    breaks=("iceberg 4.3", "iceberg 4.4"),
-    hurts="Readers disagree: some apply the delete, some pass over it, some fail.",
-    mends="manifest: sequence_number, partition and spec of the delete's entry; or rewrite the delete",
-)
+@rule("ICE-303", Severity.ERROR, Reads.SNAPSHOT, "iceberg 4.3", "iceberg 4.4")
 def scope(files: SnapshotFiles) -> Iterator[Found]:
-    """A delete of one data file has the partition of that file, and is not older."""
+    """A delete of one data file has the partition of that file, and is not older.
+
+    Hurts: Readers disagree: some apply the delete, some pass over it, some fail.
+    Mends: manifest: sequence_number, partition and spec of the delete's entry; or rewrite the delete
+    """
     rules = DeleteScope(partition_of=lambda file: (file.spec_id, *_tuple(file.partition)), specs=files.specs)
     data = {entry.file.path: entry for entry in files.live if entry.file.content is Content.DATA}
     for entry in _deletes(files):
@@ -77,16 +68,13 @@ def scope(files: SnapshotFiles) -> Iterator[Found]:
             yield _refused(files, entry, error)
 
 
-@rule(
-    "ICE-304",
-    Severity.ERROR,
-    Reads.SNAPSHOT,
-    breaks=("iceberg 4.17", "iceberg 4.18", "iceberg 4.19", "iceberg 4.22"),
-    hurts="All readers: they fail; those that check no sums delete other rows.",
-    mends="Puffin file: rewrite the vector; manifest: record_count, content_offset, content_size_in_bytes",
-)
+@rule("ICE-304", Severity.ERROR, Reads.SNAPSHOT, "iceberg 4.17", "iceberg 4.18", "iceberg 4.19", "iceberg 4.22")
 def vectors(files: SnapshotFiles) -> Iterator[Found]:
-    """A deletion vector has the length, checksum and number of positions that are recorded, all within its file."""
+    """A deletion vector has the length, checksum and number of positions that are recorded, all within its file.
+
+    Hurts: All readers: they fail; those that check no sums delete other rows.
+    Mends: Puffin file: rewrite the vector; manifest: record_count, content_offset, content_size_in_bytes
+    """
     rows = {entry.file.path: entry.file.record_count for entry in files.live if entry.file.content is Content.DATA}
     opened: dict[str, PuffinFile] = {}
     for entry in _vectors(files):
@@ -97,21 +85,21 @@ def vectors(files: SnapshotFiles) -> Iterator[Found]:
             if puffin is None:
                 puffin = open_puffin(files.table.storage, files.table.physical(entry.file.path), file=entry.file.path)
                 opened[entry.file.path] = puffin
+                if entry.file.size not in (None, puffin.size):
+                    recorded, actual = f"{entry.file.size:,} bytes", f"{puffin.size:,} bytes"
+                    yield Found(files.place(entry, "file_size_in_bytes"), recorded, actual)
             read_deletion_vector(puffin, entry, data_record_count=rows.get(str(entry.file.referenced_data_file)))
         except HarnessError as error:
             yield _refused(files, entry, error)
 
 
-@rule(
-    "ICE-305",
-    Severity.NOTE,
-    Reads.SNAPSHOT,
-    breaks=("iceberg 4.7", "iceberg 4.8"),
-    hurts="Nobody; readers read it for nothing.",
-    mends="manifests: remove the delete",
-)
+@rule("ICE-305", Severity.NOTE, Reads.SNAPSHOT, "iceberg 4.7", "iceberg 4.8")
 def dangling(files: SnapshotFiles) -> Iterator[Found]:
-    """A delete can hit a live data file."""
+    """A delete can hit a live data file.
+
+    Hurts: Nobody; readers read it for nothing.
+    Mends: manifests: remove the delete
+    """
     data = [entry for entry in files.live if entry.file.content is Content.DATA]
     paths = {entry.file.path for entry in data}
     oldest: dict[object, int] = {}
@@ -126,14 +114,14 @@ def dangling(files: SnapshotFiles) -> Iterator[Found]:
             is_global = spec is not None and spec.is_unpartitioned
             scope_ = None if is_global else (file.spec_id, *_tuple(file.partition))
             if oldest.get(scope_, entry.sequence_number) >= entry.sequence_number:
-                yield Found(place=files.place(entry), actual="no older data file in its partition")
+                yield Found(files.place(entry), actual="no older data file in its partition")
             continue
         bounds = path_bounds(file)
         if target is None and bounds is not None and bounds[0] == bounds[1]:
             is_cut = any(path.startswith(bounds[0]) for path in paths)
             target = None if is_cut else bounds[0]
         if target is not None and target not in paths:
-            yield Found(place=files.place(entry, "referenced_data_file"), recorded=target, actual="not live")
+            yield Found(files.place(entry, "referenced_data_file"), target, "not live")
 
 
 def _deletes(files: SnapshotFiles) -> Iterator[ManifestEntry]:

@@ -8,101 +8,82 @@ from typing import Any
 
 from harness.errors import HarnessError
 from harness.metadata.iceberg.metadata import NO_SNAPSHOT, OUT_OF_ORDER_MS
-from harness.metadata.iceberg.model import PartitionField, Snapshot, SortField
+from harness.metadata.iceberg.model import PartitionField, RefType, Snapshot, SortField
 from harness.metadata.iceberg.transforms import Void
+from harness.metadata.model.schema import Field, FloatType
 from harness.metadata.model.times import show_ms
-from harness.tools.check.iceberg import CheckedIceberg
+from harness.tools.check.iceberg import CheckedIceberg, is_kept
 from harness.tools.check.rules import Found, Place, Reads, Severity, refused, rule
 
 
-@rule(
-    "ICE-001",
-    Severity.ERROR,
-    Reads.ERROR,
-    breaks=("iceberg 1.17", "iceberg 2.2", "iceberg 2.6"),
-    hurts="All readers: they fail, or take the damage for data.",
-    mends="the file that is named; restore it, or roll back to a snapshot without it",
-)
+@rule("ICE-001", Severity.ERROR, Reads.ERROR, "iceberg 1.17", "iceberg 2.2", "iceberg 2.6")
 def undecodable(error: HarnessError) -> Iterator[Found]:
-    """The table's files can be decoded as the specification says."""
-    place = Place(file=error.file or error.table or "the table", field=error.field)
-    yield refused(place, error)
+    """The table's files can be decoded as the specification says.
+
+    Hurts: All readers: they fail, or take the damage for data.
+    Mends: the file that is named; restore it, or roll back to a snapshot without it
+    """
+    yield refused(Place(file=error.file or error.table or "the table", field=error.field), error)
 
 
-@rule(
-    "ICE-101",
-    Severity.WARNING,
-    Reads.TABLE,
-    breaks="iceberg 1.17",
-    hurts="Strict readers, which refuse the table.",
-    mends="metadata file: the missing fields",
-)
+@rule("ICE-101", Severity.WARNING, Reads.TABLE, "iceberg 1.17")
 def required(table: CheckedIceberg) -> Iterator[Found]:
-    """The metadata file has the fields that its format version requires."""
-    for warning in table.metadata.warnings:
-        if "lacks" in warning:
-            yield Found(place=_at(table, ""), detail=warning)
+    """The metadata file has the fields that its format version requires.
+
+    Hurts: Strict readers, which refuse the table.
+    Mends: metadata file: the missing fields
+    """
+    for key in table.metadata.missing:
+        yield Found(_at(table, key), "no value")
 
 
-@rule(
-    "ICE-102",
-    Severity.WARNING,
-    Reads.TABLE,
-    breaks="iceberg 1.17",
-    hurts="The next writer: a new column takes an id that files use already, and shows another column's values.",
-    mends="metadata file: last-column-id",
-)
+@rule("ICE-102", Severity.WARNING, Reads.TABLE, "iceberg 1.17")
 def last_column(table: CheckedIceberg) -> Iterator[Found]:
-    """last-column-id is the highest id of a column, in any schema."""
+    """last-column-id is the highest id of a column, in any schema.
+
+    Hurts: The next writer: a new column takes an id that files use already, and shows another column's values.
+    Mends: metadata file: last-column-id
+    """
     yield from _too_low(
         table, "last-column-id", (f.id for schema in table.metadata.schemas.values() for _, f in schema.walk())
     )
 
 
-@rule(
-    "ICE-103",
-    Severity.WARNING,
-    Reads.TABLE,
-    breaks="iceberg 1.17",
-    hurts="The next writer: a new partition field takes an id that manifests already use.",
-    mends="metadata file: last-partition-id",
-)
+@rule("ICE-103", Severity.WARNING, Reads.TABLE, "iceberg 1.17")
 def last_partition(table: CheckedIceberg) -> Iterator[Found]:
-    """last-partition-id is the highest id of a partition field, in any spec."""
+    """last-partition-id is the highest id of a partition field, in any spec.
+
+    Hurts: The next writer: a new partition field takes an id that manifests already use.
+    Mends: metadata file: last-partition-id
+    """
     yield from _too_low(
         table, "last-partition-id", (f.field_id for spec in table.metadata.specs.values() for f in spec.fields)
     )
 
 
-@rule(
-    "ICE-104",
-    Severity.WARNING,
-    Reads.TABLE,
-    breaks="iceberg 1.17",
-    hurts="Writers and strict readers, which refuse the table.",
-    mends="metadata file: default-spec-id, default-sort-order-id",
-)
+@rule("ICE-104", Severity.WARNING, Reads.TABLE, "iceberg 1.17")
 def defaults(table: CheckedIceberg) -> Iterator[Found]:
-    """The default spec and sort order are among the table's."""
+    """The default spec and sort order are among the table's.
+
+    Hurts: Writers and strict readers, which refuse the table.
+    Mends: metadata file: default-spec-id, default-sort-order-id
+    """
     metadata = table.metadata
     for key, id_, known in (
         ("default-spec-id", metadata.default_spec_id, metadata.specs),
         ("default-sort-order-id", metadata.default_sort_order_id, metadata.sort_orders),
     ):
         if id_ not in known:
-            yield Found(place=_at(table, key), recorded=str(id_), actual=f"there are {', '.join(map(str, known))}")
+            yield Found(_at(table, key), str(id_), f"there are {', '.join(map(str, known))}")
 
 
-@rule(
-    "ICE-105",
-    Severity.WARNING,
-    Reads.TABLE,
-    breaks="iceberg 1.21",
-    hurts="Readers that bind every spec fail; a filter on the partition may be taken for another column's.",
-    mends="metadata file: source-id of the field",
-)
+@rule("ICE-105", Severity.WARNING, Reads.TABLE, "iceberg 1.21")
 def sources(table: CheckedIceberg) -> Iterator[Found]:
-    """The default spec and sort order read columns of the current schema, and older ones columns of some schema."""
+    """The default spec and sort order read columns of the current schema, and older ones columns of some schema.
+
+    Hurts: Readers that bind every spec fail; a filter on the partition may be taken for another column's.
+    Mends: metadata file: source-id of the field
+    """
     metadata = table.metadata
     ever = {f.id for schema in metadata.schemas.values() for _, f in schema.walk()}
     now = {f.id for _, f in metadata.current_schema.walk()}
@@ -117,19 +98,16 @@ def sources(table: CheckedIceberg) -> Iterator[Found]:
             for field in fields:
                 missing = [source for source in field.source_ids if source not in known]
                 if missing and not isinstance(field.transform, Void):
-                    yield Found(place=_at(table, f"{key}/{id_}"), recorded=f"source {missing[0]}", actual="no column")
+                    yield Found(_at(table, f"{key}/{id_}"), f"source {missing[0]}", "no column")
 
 
-@rule(
-    "ICE-106",
-    Severity.ERROR,
-    Reads.TABLE,
-    breaks="iceberg 1.26",
-    hurts="Readers of deletes: which deletes hit a file is decided by sequence numbers.",
-    mends="metadata file: sequence-number of the snapshot, last-sequence-number",
-)
+@rule("ICE-106", Severity.ERROR, Reads.TABLE, "iceberg 1.26")
 def sequence_numbers(table: CheckedIceberg) -> Iterator[Found]:
-    """A snapshot's sequence number is above its parent's, at most last-sequence-number, and no other snapshot's."""
+    """A snapshot's sequence number is above its parent's, at most last-sequence-number, and no other snapshot's.
+
+    Hurts: Readers of deletes: which deletes hit a file is decided by sequence numbers.
+    Mends: metadata file: sequence-number of the snapshot, last-sequence-number
+    """
     metadata = table.metadata
     if metadata.format_version == 1:
         return
@@ -138,70 +116,59 @@ def sequence_numbers(table: CheckedIceberg) -> Iterator[Found]:
         number, parent = snapshot.sequence_number, metadata.snapshots.get(snapshot.parent_id or NO_SNAPSHOT)
         place, writer = _at(table, f"snapshots/{snapshot.id}/sequence-number"), table.writer(snapshot.id)
         if number > metadata.last_sequence_number:
-            actual = f"last-sequence-number is {metadata.last_sequence_number}"
-            yield Found(place=place, recorded=str(number), actual=actual, writer=writer)
+            yield Found(place, str(number), f"last-sequence-number is {metadata.last_sequence_number}", writer)
         # Snapshots from before an upgrade to v2 all have 0.
         if parent is not None and number <= parent.sequence_number and number > 0:
-            actual = f"its parent {parent.id} has {parent.sequence_number}"
-            yield Found(place=place, recorded=str(number), actual=actual, writer=writer)
+            yield Found(place, str(number), f"its parent {parent.id} has {parent.sequence_number}", writer)
         other = owners.setdefault(number, snapshot)
         if other is not snapshot and number > 0:
-            yield Found(place=place, recorded=str(number), actual=f"snapshot {other.id} has it too", writer=writer)
+            yield Found(place, str(number), f"snapshot {other.id} has it too", writer)
 
 
-@rule(
-    "ICE-107",
-    Severity.WARNING,
-    Reads.TABLE,
-    breaks="iceberg 1.26",
-    hurts="Incremental reads and expiry, which follow parents.",
-    mends="metadata file: parent-snapshot-id, timestamp-ms",
-)
+@rule("ICE-107", Severity.WARNING, Reads.TABLE, "iceberg 1.26")
 def lineage(table: CheckedIceberg) -> Iterator[Found]:
-    """A snapshot's parents end: none is its own ancestor, and none is younger by more than a minute."""
+    """A snapshot's parents end: none is its own ancestor, and none is younger by more than a minute.
+
+    Hurts: Incremental reads and expiry, which follow parents.
+    Mends: metadata file: parent-snapshot-id, timestamp-ms
+    """
     snapshots = table.metadata.snapshots
     for snapshot in snapshots.values():
         place = _at(table, f"snapshots/{snapshot.id}/parent-snapshot-id")
         seen, at = {snapshot.id}, snapshots.get(snapshot.parent_id or NO_SNAPSHOT)
         if at is not None and at.timestamp_ms > snapshot.timestamp_ms + OUT_OF_ORDER_MS:
             times = show_ms(snapshot.timestamp_ms), f"its parent {at.id} is of {show_ms(at.timestamp_ms)}"
-            yield Found(place=place, recorded=times[0], actual=times[1], writer=table.writer(snapshot.id))
+            yield Found(place, times[0], times[1], table.writer(snapshot.id))
         while at is not None and at.id not in seen:
             seen.add(at.id)
             at = snapshots.get(at.parent_id or NO_SNAPSHOT)
         if at is not None and at.id == snapshot.id:
-            yield Found(place=place, recorded=str(snapshot.parent_id), actual="its own ancestor")
+            yield Found(place, str(snapshot.parent_id), "its own ancestor")
 
 
-@rule(
-    "ICE-108",
-    Severity.ERROR,
-    Reads.TABLE,
-    breaks="iceberg 1.33",
-    hurts="Reads by time: they give an older state than the table had.",
-    mends="metadata file: snapshot-log",
-)
+@rule("ICE-108", Severity.ERROR, Reads.TABLE, "iceberg 1.33")
 def log_end(table: CheckedIceberg) -> Iterator[Found]:
-    """The snapshot log ends at the current snapshot."""
+    """The snapshot log ends at the current snapshot.
+
+    Hurts: Reads by time: they give an older state than the table had.
+    Mends: metadata file: snapshot-log
+    """
     log, current = table.metadata.snapshot_log, table.metadata.current_snapshot_id
     if log and log[-1].snapshot_id != current:
-        yield Found(
-            place=_at(table, "snapshot-log"), recorded=str(log[-1].snapshot_id), actual=f"the current one is {current}"
-        )
+        yield Found(_at(table, "snapshot-log"), str(log[-1].snapshot_id), f"the current one is {current}")
 
 
-@rule(
-    "ICE-109",
-    Severity.WARNING,
-    Reads.TABLE,
-    breaks=("iceberg 1.8", "iceberg 1.34"),
-    hurts="Java readers, which refuse the table; reads by time.",
-    mends="metadata file: snapshot-log, metadata-log, last-updated-ms",
-)
+@rule("ICE-109", Severity.WARNING, Reads.TABLE, "iceberg 1.8", "iceberg 1.34")
 def log_order(table: CheckedIceberg) -> Iterator[Found]:
-    """The snapshot log, the metadata log and last-updated-ms are in the order of time, to a minute."""
+    """The snapshot log, the metadata log and last-updated-ms are in the order of time, and none before its snapshot.
+
+    Hurts: Java readers, which refuse the table; reads by time.
+    Mends: metadata file: snapshot-log, metadata-log, last-updated-ms
+    """
     metadata = table.metadata
+    current = metadata.current_snapshot
     for key, times in (
+        ("current-snapshot-id", [] if current is None else [current.timestamp_ms]),
         ("snapshot-log", [entry.timestamp_ms for entry in metadata.snapshot_log]),
         ("metadata-log", [entry.timestamp_ms for entry in metadata.metadata_log]),
     ):
@@ -209,89 +176,65 @@ def log_order(table: CheckedIceberg) -> Iterator[Found]:
         for index, (earlier, later) in enumerate(pairwise([*times, *updated])):
             if later < earlier - OUT_OF_ORDER_MS:
                 place = _at(table, f"{key}/{index + 1}" if index + 1 < len(times) else "last-updated-ms")
-                yield Found(place=place, recorded=show_ms(later), actual=f"before it stands {show_ms(earlier)}")
+                yield Found(place, show_ms(later), f"before it stands {show_ms(earlier)}")
+    for index, entry in enumerate(metadata.snapshot_log):
+        snapshot = metadata.snapshots.get(entry.snapshot_id)
+        if snapshot is not None and entry.timestamp_ms < snapshot.timestamp_ms - OUT_OF_ORDER_MS:
+            actual = f"its snapshot is of {show_ms(snapshot.timestamp_ms)}"
+            yield Found(_at(table, f"snapshot-log/{index}"), show_ms(entry.timestamp_ms), actual)
 
 
-@rule(
-    "ICE-110",
-    Severity.ERROR,
-    Reads.TABLE,
-    breaks="iceberg 1.25",
-    hurts="Readers of that branch or tag, which fail; Java readers refuse the whole table.",
-    mends="metadata file: refs",
-)
+@rule("ICE-110", Severity.ERROR, Reads.TABLE, "iceberg 1.25")
 def refs(table: CheckedIceberg) -> Iterator[Found]:
-    """A branch, a tag and the current snapshot are at snapshots of the table."""
+    """A branch, a tag and the current snapshot are at snapshots of the table, and main is a branch.
+
+    Hurts: Readers of that branch or tag, which fail; Java readers refuse the whole table.
+    Mends: metadata file: refs
+    """
     for name, ref in table.metadata.refs.items():
         if ref.snapshot_id not in table.metadata.snapshots:
-            yield Found(place=_at(table, f"refs/{name}"), recorded=str(ref.snapshot_id), actual="no such snapshot")
+            yield Found(_at(table, f"refs/{name}"), str(ref.snapshot_id), "no such snapshot")
+        if name == "main" and ref.type is not RefType.BRANCH:
+            yield Found(_at(table, "refs/main/type"), ref.type.value, "main is a branch")
 
 
-@rule(
-    "ICE-111",
-    Severity.WARNING,
-    Reads.TABLE,
-    breaks="iceberg 1.37",
-    hurts="Maintenance, which may expire too much or nothing.",
-    mends="metadata file: refs",
-)
+@rule("ICE-111", Severity.WARNING, Reads.TABLE, "iceberg 1.37")
 def retention(table: CheckedIceberg) -> Iterator[Found]:
-    """Retention of branches and tags is positive, and tags keep no snapshots."""
+    """Retention of branches and tags is positive, and tags keep no snapshots.
+
+    Hurts: Maintenance, which may expire too much or nothing.
+    Mends: metadata file: refs
+    """
     for name, ref in table.metadata.refs.items():
         for key in ("min_snapshots_to_keep", "max_snapshot_age_ms", "max_ref_age_ms"):
             value, is_branch = getattr(ref, key), ref.type.value == "branch"
             wrong = value is not None and (value <= 0 or (not is_branch and key != "max_ref_age_ms"))
             if wrong:
-                place = _at(table, f"refs/{name}/{key.replace('_', '-')}")
-                yield Found(place=place, recorded=str(value), actual=f"of a {ref.type.value}")
+                yield Found(_at(table, f"refs/{name}/{key.replace('_', '-')}"), str(value), f"of a {ref.type.value}")
 
 
-@rule(
-    "ICE-112",
-    Severity.ERROR,
-    Reads.TABLE,
-    breaks="iceberg 1.35",
-    hurts="Time travel: the read fails, or takes the current schema for that of the time.",
-    mends="metadata file: schemas, schema-id of the snapshot",
-)
+@rule("ICE-112", Severity.ERROR, Reads.TABLE, "iceberg 1.35")
 def snapshot_schemas(table: CheckedIceberg) -> Iterator[Found]:
-    """A snapshot's schema is among the table's schemas."""
+    """A snapshot's schema is among the table's schemas.
+
+    Hurts: Time travel: the read fails, or takes the current schema for that of the time.
+    Mends: metadata file: schemas, schema-id of the snapshot
+    """
     known = table.metadata.schemas
     for snapshot in table.metadata.snapshots.values():
         if snapshot.schema_id is not None and snapshot.schema_id not in known:
             place = _at(table, f"snapshots/{snapshot.id}/schema-id")
             actual = f"there are {', '.join(map(str, known))}"
-            yield Found(place=place, recorded=str(snapshot.schema_id), actual=actual, writer=table.writer(snapshot.id))
+            yield Found(place, str(snapshot.schema_id), actual, table.writer(snapshot.id))
 
 
-@rule(
-    "ICE-113",
-    Severity.NOTE,
-    Reads.TABLE,
-    breaks="iceberg 1.29",
-    hurts="Optimisers, which miss the statistics.",
-    mends="metadata file: statistics, partition-statistics",
-)
-def statistics(table: CheckedIceberg) -> Iterator[Found]:
-    """Statistics files belong to snapshots of the table."""
-    metadata = table.metadata
-    for key, files in (("statistics", metadata.statistics), ("partition-statistics", metadata.partition_statistics)):
-        for file in files:
-            if file.snapshot_id not in metadata.snapshots:
-                place = Place(file=metadata.file, field=f"/{key}", entry=file.path)
-                yield Found(place=place, recorded=str(file.snapshot_id), actual="no such snapshot")
-
-
-@rule(
-    "ICE-114",
-    Severity.ERROR,
-    Reads.TABLE,
-    breaks="iceberg 2.11",
-    hurts="Readers of row lineage: two rows have one id.",
-    mends="metadata file: next-row-id, first-row-id and added-rows of the snapshot",
-)
+@rule("ICE-114", Severity.ERROR, Reads.TABLE, "iceberg 2.11")
 def row_ids(table: CheckedIceberg) -> Iterator[Found]:
-    """The row ids of snapshots do not overlap, and next-row-id is above them."""
+    """The row ids of snapshots do not overlap, and next-row-id is above them.
+
+    Hurts: Readers of row lineage: two rows have one id.
+    Mends: metadata file: next-row-id, first-row-id and added-rows of the snapshot
+    """
     metadata = table.metadata
     ranges = sorted(
         (s.first_row_id, s.first_row_id + (s.added_rows or 0), s.id)
@@ -301,25 +244,77 @@ def row_ids(table: CheckedIceberg) -> Iterator[Found]:
     for (_, end, before), (first, _, id_) in pairwise(ranges):
         if first < end:
             place = _at(table, f"snapshots/{id_}/first-row-id")
-            yield Found(place=place, recorded=str(first), actual=f"snapshot {before} has ids up to {end - 1}")
+            yield Found(place, str(first), f"snapshot {before} has ids up to {end - 1}")
     highest = max((end for _, end, _ in ranges), default=0)
     if metadata.next_row_id is not None and metadata.next_row_id < highest:
-        yield Found(place=_at(table, "next-row-id"), recorded=str(metadata.next_row_id), actual=f"at least {highest}")
+        yield Found(_at(table, "next-row-id"), str(metadata.next_row_id), f"at least {highest}")
 
 
-@rule(
-    "ICE-115",
-    Severity.NOTE,
-    Reads.TABLE,
-    breaks=("iceberg 1.8", "iceberg 1.18", "iceberg 1.29"),
-    hurts="Strict readers, which refuse the table.",
-    mends="metadata file: the part that is named",
-)
+@rule("ICE-115", Severity.NOTE, Reads.TABLE, "iceberg 1.8", "iceberg 1.18", "iceberg 1.29")
 def ignored(table: CheckedIceberg) -> Iterator[Found]:
-    """Parts of the metadata that reads do not need can be decoded too."""
-    for warning in table.metadata.warnings:
-        if warning.startswith("Ignored ") or "no operation" in warning:
-            yield Found(place=_at(table, ""), detail=warning)
+    """Parts of the metadata that reads do not need can be decoded too.
+
+    Hurts: Strict readers, which refuse the table.
+    Mends: metadata file: the part that is named
+    """
+    for sentence in table.metadata.ignored:
+        yield Found(place=_at(table, ""), detail=sentence)
+
+
+@rule("ICE-116", Severity.WARNING, Reads.TABLE, "iceberg 1.19", "iceberg 1.23")
+def partition_ids(table: CheckedIceberg) -> Iterator[Found]:
+    """A partition field has its name alone in a spec, and its id alone in all specs.
+
+    Hurts: Readers of the partitions and files metadata tables: they mix the values of two partition fields, or fail.
+    Mends: metadata file: partition-specs
+    """
+    meanings: dict[int, tuple[object, ...]] = {}
+    for spec in table.metadata.specs.values():
+        names: set[str] = set()
+        for field in spec.fields:
+            place = _at(table, f"partition-specs/{spec.id}/{field.field_id}")
+            if field.name in names:
+                yield Found(place, f"name {field.name}", "another field of the spec has it")
+            names.add(field.name)
+            # Specs of version 1 number their fields anew, and an upgrade leaves them as they are.
+            meaning = (field.source_ids, str(field.transform))
+            first = meanings.setdefault(field.field_id, meaning)
+            is_void = "void" in (first[1], meaning[1])
+            if first != meaning and not is_void and table.metadata.format_version > 1:
+                actual = f"id {field.field_id} is of {first[1]} of source {first[0]} too"
+                yield Found(place, f"{meaning[1]} of source {meaning[0]}", actual)
+
+
+@rule("ICE-117", Severity.NOTE, Reads.TABLE, "iceberg 1.23", "iceberg 5.12")
+def column_ids(table: CheckedIceberg) -> Iterator[Found]:
+    """A column id keeps its type through the schemas, but for promotions, unless the table was replaced.
+
+    Hurts: Readers of older snapshots that do not go by the schema of the time: they give other values, or fail.
+    Mends: metadata file: schemas; a new column takes a new id
+    """
+    known: dict[int, Field] = {}
+    for schema in table.metadata.schemas.values():
+        for path, field in schema.walk():
+            before = known.setdefault(field.id, field)
+            if not is_kept(before.type, field.type):
+                place = Place(file=table.metadata.file, field=f"/schemas/{schema.id}/{field.id}", column=".".join(path))
+                yield Found(place, str(field.type), f"id {field.id} had type {before.type}")
+
+
+@rule("ICE-118", Severity.WARNING, Reads.TABLE, "iceberg 5.20")
+def identifiers(table: CheckedIceberg) -> Iterator[Found]:
+    """Identifier fields are required columns of the schema, and no floats.
+
+    Hurts: Engines that update rows by these columns: they fail, or take several rows for one.
+    Mends: metadata file: identifier-field-ids of the schema
+    """
+    for schema in table.metadata.schemas.values():
+        columns = schema.by_id()
+        for id_ in schema.identifier_field_ids:
+            _, field = columns.get(id_, ((), None))
+            if field is None or not field.required or isinstance(field.type, FloatType):
+                actual = "no column" if field is None else f"{'' if field.required else 'optional '}{field.type}"
+                yield Found(_at(table, f"schemas/{schema.id}/identifier-field-ids"), str(id_), actual)
 
 
 def _at(table: CheckedIceberg, pointer: str) -> Place:
@@ -331,4 +326,4 @@ def _too_low(table: CheckedIceberg, key: str, used: Iterator[int]) -> Iterator[F
     # Ids from 2147483447 on are reserved for columns that no schema has.
     highest = max(used, default=0)
     if type(recorded) is int and recorded < highest:
-        yield Found(place=_at(table, key), recorded=str(recorded), actual=f"at least {highest}")
+        yield Found(_at(table, key), str(recorded), f"at least {highest}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import quote
 from xml.etree import ElementTree
 
 import harness
@@ -117,16 +118,24 @@ def to_junit(report: CheckReport) -> str:
 
 
 def to_github(report: CheckReport) -> str:
-    """The findings as annotations of GitHub's actions, a line each."""
-    from harness.differ.reports.documents import annotation
+    """The findings as annotations of GitHub's actions, a line each, then the outcome as plain text."""
+    from harness.differ.reports.documents import annotation, shown_annotations
 
-    lines = []
-    for finding in report.findings:
+    def line(finding: Finding) -> str:
         title = f"{finding.rule.id} {finding.rule.title}"
         text = visible(" ".join(line.strip() for line in said(finding)))
-        level = _GITHUB_LEVELS[finding.rule.severity]
-        lines.append(annotation(level, text, title=title))
-    return "\n".join([*lines, annotation("notice", report.sentence)]) + "\n"
+        return annotation(_GITHUB_LEVELS[finding.rule.severity], text, title=title)
+
+    lines: list[str] = []
+    for severity, level in _GITHUB_LEVELS.items():
+        found = [each for each in report.findings if each.rule.severity is severity]
+        unkept = report.number(severity) - len(found)
+
+        def more(left: int, level: str = level, unkept: int = unkept) -> str:
+            return annotation(level, f"{counted(left + unkept, 'more finding')}; see the log or another report")
+
+        lines += shown_annotations(found, line, more)
+    return "\n".join([*lines, visible(report.sentence)]) + "\n"
 
 
 def to_sarif(report: CheckReport) -> str:
@@ -145,7 +154,7 @@ def to_sarif(report: CheckReport) -> str:
     results = []
     for finding in report.findings:
         place = finding.found.place
-        location: dict[str, Any] = {"artifactLocation": {"uri": place.file}}
+        location: dict[str, Any] = {"artifactLocation": {"uri": quote(place.file, safe="/:")}}
         if place.line is not None:
             location["region"] = {"startLine": place.line}
         results.append(

@@ -48,10 +48,12 @@ class Reads(enum.Enum):
 
     ERROR = "a file that cannot be decoded"
     TABLE = "the metadata file, or the log"
+    CHECKPOINT = "a checkpoint, and the commits up to it"
     SNAPSHOT = "the files of a snapshot or version"
     MANIFEST = "a manifest and its line in the manifest list"
     FILE = "a data or delete file: existence, size, footer"
     DELETES = "the deletes of a snapshot, and the positions that they name"
+    CHANGES = "a file of changes"
     COLUMN = "the values of a column in a data file"
     ROWS = "the rows of data files"
     ORPHAN = "a file that nothing names"
@@ -62,6 +64,7 @@ class Reads(enum.Enum):
         deeper = {
             Reads.FILE: Level.FILES,
             Reads.DELETES: Level.FILES,
+            Reads.CHANGES: Level.FILES,
             Reads.COLUMN: Level.DATA,
             Reads.ROWS: Level.DATA,
         }
@@ -94,7 +97,7 @@ class Place:
         return ", ".join(parts)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Found:
     """A breach of a rule, as the rule's function gives it.
 
@@ -160,29 +163,26 @@ _F = TypeVar("_F", bound=Callable[..., Iterable[Found]])
 
 
 def rule(
-    id_: str,
-    severity: Severity,
-    reads: Reads,
-    *,
-    breaks: str | Sequence[str],
-    hurts: str,
-    mends: str,
+    id_: str, severity: Severity, reads: Reads, *numbers: str, breaks: str | Sequence[str] = (), **said: str
 ) -> Callable[[_F], _F]:
-    """Makes a function a rule, which its docstring says in a sentence.
+    """Makes a function a rule. Its docstring is the title, and then "Hurts: …" and "Mends: …".
 
-    Arguments are those of `Rule`; `breaks` may be one number.
+    Arguments are those of `Rule`; numbers: its `breaks`.
     """
+    broken = numbers or ((breaks,) if isinstance(breaks, str) else tuple(breaks))
 
     def register(find: _F) -> _F:
         assert id_ not in RULES, id_
+        title, _, rest = (find.__doc__ or "").partition("\n")
+        hurts, _, mends = " ".join(rest.split()).partition("Hurts: ")[2].partition(" Mends: ")
         RULES[id_] = Rule(
             id=id_,
             severity=severity,
             reads=reads,
-            title=(find.__doc__ or "").partition("\n")[0].removesuffix("."),
-            breaks=(breaks,) if isinstance(breaks, str) else tuple(breaks),
-            hurts=hurts,
-            mends=mends,
+            title=title.removesuffix("."),
+            breaks=broken,
+            hurts=said.get("hurts", hurts),
+            mends=said.get("mends", mends),
             find=find,
         )
         return find

@@ -9,7 +9,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from harness.errors import (
     CorruptFileError,
@@ -27,10 +27,18 @@ from harness.tools.check.rules import RULES, Finding, Found, Level, Reads, Rule,
 
 if TYPE_CHECKING:
     from harness.table import Table
+    from harness.tools.check.delta import CheckedDelta
+    from harness.tools.check.files import Said
+    from harness.tools.check.iceberg import CheckedIceberg
+
+    Checked: TypeAlias = CheckedDelta | CheckedIceberg
 
 _TOPICS = {
-    "iceberg": ("iceberg_metadata", "iceberg_manifests", "iceberg_deletes", "files", "data", "rows"),
-    "delta": ("delta_log", "files", "data", "rows"),
+    "iceberg": (
+        *("iceberg_metadata", "iceberg_statistics", "iceberg_manifests", "iceberg_deletes"),
+        *("files", "data", "rows"),
+    ),
+    "delta": ("delta_log", "delta_state", "files", "data", "rows"),
 }
 """The modules of rules, by format."""
 MOST = 1_000
@@ -105,18 +113,19 @@ def check(
         run.ask((Reads.ERROR, error, None))
         return run.report(time.perf_counter() - started)
     run.format = table.format
-    seen: set[str] = set()
+    seen: set[Said] = set()
     sample = _Sample(level is Level.DATA, sample_files, seed)
     with warnings.catch_warnings(), phase("checking metadata", unit="things") as advance:
         warnings.simplefilter("ignore", HarnessWarning)  # each of them is a finding
-        for thing in _things(table, at, all_snapshots):
+        checked = _checked(table, at, all_snapshots)
+        for thing in checked.things():
             run.ask(thing)
             advance(1)
             if thing[0] is Reads.SNAPSHOT and level is not Level.METADATA:
                 for other in _of_files(table, thing, sample, columns, seen):
                     run.ask(other)
         if orphans:
-            for other in _orphans(table):
+            for other in _orphans(checked):
                 run.ask(other)
     return run.report(time.perf_counter() - started)
 
@@ -146,10 +155,10 @@ class _Sample:
 
 
 def _of_files(
-    table: Table, thing: Thing, sample: _Sample, columns: Sequence[str] | None, seen: set[str]
+    table: Table, thing: Thing, sample: _Sample, columns: Sequence[str] | None, seen: set[Said]
 ) -> Iterator[Thing]:
-    """The files of a snapshot that were not seen before, and their values."""
-    from harness.tools.check.files import DeletedRows, checked_files
+    """The files of a snapshot that were not seen before as it states them, and their values."""
+    from harness.tools.check.files import DeletedRows, checked_files, said_of, said_of_delete
     from harness.tools.check.rows import FileRows
     from harness.tools.check.values import column_values
 
@@ -157,8 +166,8 @@ def _of_files(
     statements = checked.statements()
     try:
         plan = table.snapshot(**parse_moment(id_)).plan()
-        new = [path for path in plan.files.column("path").to_pylist() if path not in seen]
-        deletes = [delete for delete in plan.position_deletes if delete.path not in seen]
+        new = [said[0] for said in said_of(plan, statements) if said not in seen]
+        deletes = [delete for delete in plan.position_deletes if said_of_delete(delete.path) not in seen]
         for file in checked_files(plan, statements, seen):
             yield Reads.FILE, file, id_
             if file.fault is not None and file.is_data:
@@ -176,21 +185,19 @@ def _of_files(
         yield Reads.ERROR, error, id_
 
 
-def _orphans(table: Table) -> Iterator[Thing]:
+def _orphans(checked: Checked) -> Iterator[Thing]:
     """The files below the table's location that nothing names."""
     from harness.tools.check.files import unnamed
 
     try:
-        source: Any = table.source
-        named_files = importlib.import_module(f"harness.tools.check.{table.format}").named_files
-        root, named = named_files(source)
-        for orphan in unnamed(source.source.storage, root, named):
+        root, named = checked.named_files()
+        for orphan in unnamed(checked.table.source.storage, root, named):
             yield Reads.ORPHAN, orphan, None
     except HarnessError as error:
         yield Reads.ERROR, error, None
 
 
-def _things(table: Table, at: When, all_snapshots: bool) -> Iterator[Thing]:
+def _checked(table: Table, at: When, all_snapshots: bool) -> Checked:
     source: Any = table.source
     moment = parse_moment(at)
     selected = source.select(moment.get("snapshot_id"), moment.get("timestamp"), moment.get("ref")).snapshot
@@ -198,11 +205,11 @@ def _things(table: Table, at: When, all_snapshots: bool) -> Iterator[Thing]:
         from harness.tools.check.iceberg import CheckedIceberg
 
         every = sorted(source.metadata.snapshots.values(), key=lambda each: (each.timestamp_ms, each.sequence_number))
-        return CheckedIceberg(source, every if all_snapshots else [selected] if selected is not None else []).things()
+        return CheckedIceberg(source, every if all_snapshots else [selected] if selected is not None else [])
     from harness.tools.check.delta import CheckedDelta
 
     versions = [version for each in source.readable() for version in each] if all_snapshots else [selected.id]
-    return CheckedDelta(source, versions).things()
+    return CheckedDelta(source, versions)
 
 
 _COUNTED = (Reads.MANIFEST, Reads.SNAPSHOT, Reads.FILE, Reads.COLUMN)
@@ -230,6 +237,7 @@ class _Run:
             self._about.setdefault((rule.format, rule.reads), []).append(rule)
         self._findings: list[Finding] = []
         self._counts: Counter[str] = Counter()
+        self._known: set[tuple[str, Found]] = set()
         self._read: Counter[str] = Counter()
         self._unchecked: list[str] = []
         self._writers: dict[str, str | None] = {}
@@ -266,8 +274,12 @@ class _Run:
         return replace(found, writer=self._writers[entry])
 
     def _add(self, rule: Rule, found: Found, snapshot: int | None) -> None:
+        """Keeps a finding, once for all snapshots in which it is met."""
+        if (rule.id, found) in self._known:
+            return
         self._counts[rule.id] += 1
         if self._counts[rule.id] <= MOST:
+            self._known.add((rule.id, found))
             self._findings.append(Finding(rule=rule, found=found, snapshot=snapshot))
 
     def report(self, seconds: float) -> CheckReport:

@@ -9,15 +9,17 @@
     duckdb 2.0.0               0   157     0            0      0     3           100.0 %       100.0 %    9/9
 
 Silently wrong are reads that gave other rows than the specification's, or rows of a table that must be refused, and no
-error. An engine claims the reads that it does not decline. Policy is apart: refusals that are harness's own.
+error. An engine claims the reads that it does not decline. Policy is apart: answers that harness gives and no
+specification demands.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from functools import partial
 
-from harness.differ.reports.documents import annotation
+from harness.differ.reports.documents import annotation, shown_annotations
 from harness.differ.reports.text import to_text as comparison_text
 from harness.differ.result import BatchOutcome
 from harness.errors import counted, visible
@@ -30,7 +32,7 @@ from harness.testing.conformance.results import Case, Check, Outcome, Run, Score
 MEANINGS = {
     Outcome.PASS: "as the specification demands",
     Outcome.FAIL: "wrong rows, or rows of a table that must be refused",
-    Outcome.POLICY: "read, where harness refuses by a policy of its own",
+    Outcome.POLICY: "another answer, where harness's is a policy of its own",
     Outcome.UNSUPPORTED: "the engine says that it does not do this",
     Outcome.ERROR: "failed, crashed or hung",
     Outcome.OPEN: "the specification does not decide",
@@ -122,7 +124,7 @@ SCORES = ("silently wrong", "right of claimed", "right of all", "policy")
 def score_cells(score: Score) -> tuple[str, str, str, str]:
     """A score in the words of all reports: reads that are silently wrong, shares of right reads, policies."""
     shares = (f"{score.of_claimed:.1f} %" if score.claimed else "–", f"{score.of_all:.1f} %")
-    return f"✗ {score.silent:,}" if score.silent else "0", *shares, f"{score.refused:,}/{score.policies:,}"
+    return f"✗ {score.silent:,}" if score.silent else "0", *shares, f"{score.kept:,}/{score.policies:,}"
 
 
 def _engines(run: Run) -> list[str]:
@@ -218,7 +220,7 @@ def to_markdown(run: Run) -> str:
     ]
     marks = ["---", *(":---:" for _ in names)]
     legend = "✓ as the specification demands · ✗ wrong rows, or a broken table read · ! error, crash or hang"
-    rest = "– the engine says that it does not read this · ~ read, where harness refuses by a policy of its own"
+    rest = "– the engine says that it does not read this · ~ another answer than harness gives by a policy of its own"
     rest += " · ? open in the specification · numbers are scenarios"
     lines = [
         f"{_cell(headline(run))}.",
@@ -248,7 +250,6 @@ def _cell(text: str) -> str:
 
 
 _KINDS = {Outcome.FAIL: "error", Outcome.ERROR: "warning", Outcome.XPASS: "error"}
-_MOST = 10
 
 
 def to_github(run: Run) -> str:
@@ -258,12 +259,16 @@ def to_github(run: Run) -> str:
 
 def _annotations(run: Run) -> Iterator[str]:
     for outcome, kind in _KINDS.items():
-        cases = [case for case in run.cases if case.outcome is outcome]
-        shown = cases if len(cases) <= _MOST else cases[: _MOST - 1]
-        yield from (_annotation(kind, case) for case in shown)
-        if left := len(cases) - len(shown):
-            text = f"{counted(left, 'more scenario')} came to {outcome.value}; see the log or another report"
-            yield annotation(kind, text, title=outcome.value)
+        yield from shown_annotations(
+            [case for case in run.cases if case.outcome is outcome],
+            partial(_annotation, kind),
+            partial(_more, kind, outcome.value),
+        )
+
+
+def _more(kind: str, outcome: str, left: int) -> str:
+    text = f"{counted(left, 'more scenario')} came to {outcome}; see the log or another report"
+    return annotation(kind, text, title=outcome)
 
 
 def _annotation(kind: str, case: Case) -> str:

@@ -1,0 +1,345 @@
+"""Rules about files that repeat a Delta table's state: hint, checkpoints, compacted logs, checksums (delta L6 to L29).
+
+Each holds a record of the state against the replay of the commits.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from harness.errors import HarnessError, InvalidTableError
+from harness.metadata.delta.actions import Commit, DomainMetadata, Metadata, Protocol, State, Transaction
+from harness.metadata.delta.checkpoint_statistics import FilesStatistics
+from harness.metadata.delta.checkpoints import CheckpointContent
+from harness.metadata.delta.commits import ids_of, parse_commit
+from harness.metadata.delta.replay import checksum_doubts, read_checksum
+from harness.metadata.delta.statistics import leaves
+from harness.metadata.delta.types import table_schema
+from harness.metadata.model.arrow_values import listed, to_numpy
+from harness.metadata.model.schema import value_text
+from harness.storage.records import dataclass
+from harness.tools.check.delta import CheckedCheckpoint, CheckedDelta, Version, identities
+from harness.tools.check.rules import Found, Place, Reads, Severity, refused, rule
+
+
+@dataclass(frozen=True, slots=True)
+class _Content:
+    """The state, as a record has it or as commits make it; None: the record does not say. domains: None: removed."""
+
+    protocol: Protocol | None = None
+    metadata: Metadata | None = None
+    transactions: Mapping[str, int] | None = None
+    domains: Mapping[str, str | None] | None = None
+    files: Sequence[pa.Table] = ()
+
+    @staticmethod
+    def of(of: CheckpointContent | Commit | State) -> _Content:
+        """The content of a checkpoint, a compacted log or a replay."""
+        files: Sequence[pa.Table] = of.adds if isinstance(of, CheckpointContent) else ()
+        files = [of.adds] if isinstance(of, Commit) else [of.files] if isinstance(of, State) else files
+        transactions = of.transactions.values() if isinstance(of, State) else of.transactions
+        domains = of.domains.values() if isinstance(of, State) else of.domains
+        return _Content(of.protocol, of.metadata, _versions(transactions), _texts(domains), files)
+
+    def differences(self, actual: _Content, place: Place) -> Iterator[Found]:
+        """The words of the record that the commits deny; files are held against them where the record has any."""
+        pairs: list[tuple[str, Any, Any]] = [
+            ("protocol", _plain_protocol(self.protocol), _plain_protocol(actual.protocol)),
+            ("metaData", _plain_metadata(self.metadata), _plain_metadata(actual.metadata)),
+            ("txn", self.transactions, actual.transactions),
+            ("domainMetadata", self.domains, actual.domains),
+        ]
+        for name, said, replayed in pairs:
+            if said is not None and said != replayed:
+                recorded, known = (_words(one, other) for one, other in ((said, replayed), (replayed, said)))
+                yield Found(replace(place, field=name), recorded, known)
+        yield from _file_differences(place, self.files, actual.files)
+
+
+def _words(value: Any, other: Any) -> str:
+    """The parts of an action, or of actions by name, that are not those of the other one."""
+    parts = value if isinstance(value, Mapping) else {} if value is None else _parts(value)
+    others = other if isinstance(other, Mapping) else {} if other is None else _parts(other)
+    return ", ".join(f"{key} {part!r:.200}" for key, part in parts.items() if others.get(key, others) != part) or "none"
+
+
+def _parts(action: Protocol | Metadata) -> Mapping[str, Any]:
+    return {each.name: getattr(action, each.name) for each in fields(action)}
+
+
+def _versions(transactions: Iterable[Transaction]) -> Mapping[str, int]:
+    return {each.app_id: each.version for each in transactions}
+
+
+def _texts(domains: Iterable[DomainMetadata]) -> Mapping[str, str | None]:
+    return {each.domain: None if each.removed else each.configuration for each in domains}
+
+
+def _plain_protocol(protocol: Protocol | None) -> Protocol | None:
+    """The protocol with its features in the order of their names."""
+    if protocol is None:
+        return None
+    reader, writer = (
+        None if f is None else tuple(sorted(f)) for f in (protocol.reader_features, protocol.writer_features)
+    )
+    return replace(protocol, reader_features=reader, writer_features=writer)
+
+
+def _plain_metadata(metadata: Metadata | None) -> Metadata | None:
+    """The metadata with its schema in one spelling."""
+    if metadata is None:
+        return None
+    return replace(metadata, schema_string=json.dumps(json.loads(metadata.schema_string or "{}"), sort_keys=True))
+
+
+_COMPARED = ("size", "base_row_id", "default_row_commit_version", "dv_size", "dv_cardinality", "partition_values")
+
+
+def _file_differences(place: Place, recorded: Sequence[pa.Table], actual: Sequence[pa.Table]) -> Iterator[Found]:
+    """Files that a record lacks or has too many, and those of which it says other than the commits."""
+    said, known = identities(recorded), identities(actual)
+    lost = [known[identity] for identity in known.keys() - said.keys()]
+    extra = [said[identity] for identity in said.keys() - known.keys()]
+    for paths, there, what in (
+        (lost, "no add", "the commits keep the file alive"),
+        (extra, "add", "the commits do not have it live"),
+    ):
+        for path in sorted(paths):
+            yield Found(replace(place, entry=path, field="add"), there, what)
+    both = said.keys() & known.keys()
+    ours, theirs = _by_identity(recorded, both), _by_identity(actual, both)
+    for name in _COMPARED:
+        if both and not ours.column(name).equals(theirs.column(name)):
+            values = (table.column(name).to_pylist() for table in (ours, theirs))
+            for path, one, other in zip(ours.column("path").to_pylist(), *values, strict=True):
+                if (sorted(one or ()) != sorted(other or ())) if name == "partition_values" else one != other:
+                    yield Found(replace(place, entry=path, field=f"add.{name}"), str(one), f"the commit says {other}")
+
+
+def _by_identity(tables: Sequence[pa.Table], identities_: Iterable[str]) -> pa.Table:
+    """The files with these identities, in the order of the identities."""
+    known = pa.array(identities_, pa.string())
+    parts = [
+        table.select(["path", *_COMPARED]).append_column("id", ids_of(table)) for table in tables if table.num_rows
+    ]
+    if not parts:
+        return pa.table({name: pa.nulls(0) for name in ("path", *_COMPARED)})
+    whole = pa.concat_tables(parts)
+    whole = whole.filter(pc.is_in(whole.column("id"), known))
+    return whole.take(pc.sort_indices(whole.column("id"))).combine_chunks()
+
+
+@rule("DEL-106", Severity.WARNING, Reads.TABLE, "delta L6", "delta L10")
+def hint(table: CheckedDelta) -> Iterator[Found]:
+    """_last_checkpoint is sound, and names a checkpoint of the log with the files and actions that it says.
+
+    Hurts: Readers that trust the hint: they fail, or read an older state.
+    Mends: _last_checkpoint: delete it, or write it anew
+    """
+    if not table.log.hinted:
+        return
+    place, said = Place(file=f"{table.log.directory}/_last_checkpoint"), table.log.hint
+    if said is None:
+        yield Found(place=place, detail="It is no hint: not JSON, of wrong types, or with a wrong checksum")
+        return
+    known = [each for each in table.log.checkpoints if each.version == said.version]
+    if not known:
+        yield Found(place, f"version {said.version}", "no such complete checkpoint")
+        return
+    content = table.checkpoint(known[-1])
+    for name, recorded, actual in (
+        ("numOfAddFiles", said.files, content.files),
+        ("size", said.actions, content.actions),
+    ):
+        if None not in (recorded, actual) and recorded != actual:
+            yield Found(place, f"{name} {recorded}", f"the checkpoint has {actual}")
+
+
+@rule("DEL-107", Severity.ERROR, Reads.CHECKPOINT, "delta L18", "delta L29")
+def checkpoints(checkpoint: CheckedCheckpoint) -> Iterator[Found]:
+    """A checkpoint holds what the commits up to it make.
+
+    Hurts: Readers that begin at the checkpoint: they lose rows, or read rows that are gone.
+    Mends: log: delete the checkpoint, or write it anew
+    """
+    if checkpoint.fault is not None:
+        yield refused(checkpoint.place, checkpoint.fault)
+    if checkpoint.content is None or checkpoint.state is None:
+        return
+    content = _Content.of(checkpoint.content)
+    for name, action in (("protocol", content.protocol), ("metaData", content.metadata)):
+        if action is None:
+            yield Found(replace(checkpoint.place, field=name), "no action")
+    live = {domain: text for domain, text in (content.domains or {}).items() if text is not None}
+    yield from replace(content, domains=live).differences(_Content.of(checkpoint.state), checkpoint.place)
+
+
+@rule("DEL-108", Severity.ERROR, Reads.TABLE, "delta L27")
+def compactions(table: CheckedDelta) -> Iterator[Found]:
+    """A compacted log file holds what the commits that it stands for make.
+
+    Hurts: Readers that take the compacted file in place of the commits: they lose rows, or read rows that are gone.
+    Mends: log: delete the compacted file
+    """
+    for compaction in table.log.compactions:
+        place = Place(file=compaction.file.path)
+        covered = [table.commits.get(version) for version in range(compaction.first, compaction.last + 1)]
+        try:
+            content = table.compacted(compaction)
+        except HarnessError as error:
+            yield refused(place, error)
+            continue
+        commits = [commit for commit in covered if commit is not None]
+        if len(commits) < len(covered):
+            continue
+        added: dict[str, tuple[pa.Table, int]] = {}
+        removed: dict[str, str] = {}
+        for commit in commits:
+            for identity, path in identities([commit.removes]).items():
+                added.pop(identity, None)
+                removed[identity] = path
+            for row, identity in enumerate(ids_of(commit.adds).to_pylist() if commit.adds.num_rows else ()):
+                removed.pop(identity, None)
+                added[identity] = (commit.adds, row)
+        protocol = next((c.protocol for c in reversed(commits) if c.protocol is not None), None)
+        metadata = next((c.metadata for c in reversed(commits) if c.metadata is not None), None)
+        transactions = _versions(each for c in commits for each in c.transactions)
+        domains = _texts(each for c in commits for each in c.domains)
+        files = [adds.slice(row, 1) for adds, row in added.values()]
+        said = _Content.of(content)
+        for name, one, other in (("protocol", said.protocol, protocol), ("metaData", said.metadata, metadata)):
+            if one is None and other is not None:
+                yield Found(replace(place, field=name), "no action", "a commit has one")
+        yield from said.differences(_Content(protocol, metadata, transactions, domains, files), place)
+        lost = removed.keys() - identities([content.removes]).keys()
+        for identity in sorted(lost):
+            entry = Place(file=place.file, entry=removed[identity], field="remove")
+            yield Found(entry, "no remove", "a commit removes the file")
+
+
+@rule("DEL-109", Severity.ERROR, Reads.CHECKPOINT, "delta F2", "delta F7")
+def kept_statistics(checkpoint: CheckedCheckpoint) -> Iterator[Found]:
+    """A checkpoint has the statistics of its files as the commits have them, or wider ones.
+
+    Hurts: Readers that begin at the checkpoint: they skip files by it, and lose their rows without an error.
+    Mends: log: delete the checkpoint, or write it anew with the statistics of the commits
+    """
+    content, state = checkpoint.content, checkpoint.state
+    if content is None or state is None:
+        return
+    schema = table_schema(state.protocol, state.metadata).schema
+    wanted, location = leaves(schema, (field.id for _, field in schema.walk())), checkpoint.table.source.location
+    for adds in content.adds:
+        if not adds.num_rows or not state.files.num_rows:
+            continue
+        at = pc.index_in(ids_of(adds), value_set=ids_of(state.files))
+        recorded = FilesStatistics(adds.filter(pc.is_valid(at)), content.statistics, location)
+        known = FilesStatistics(state.files.take(at.drop_null()), state.statistics, location)
+        places = np.arange(known.files.num_rows)
+        counts = (each.record_counts(places).tolist() for each in (recorded, known))
+        bounds = [each.bounds(wanted, places) for each in (recorded, known)]
+        columns = [("numRecords", None, *counts)]
+        for leaf in wanted if all(bounds) else ():
+            one, other = (of[leaf.field.id] for of in bounds)
+            columns.append(("minValues", leaf, listed(one.lower), listed(other.lower)))
+            columns.append(("maxValues", leaf, listed(one.upper), listed(other.upper)))
+        paths = recorded.files.column("path").to_pylist()
+        for name, of, ours, commits in columns:
+            for path, mine, theirs in zip(paths, ours, commits, strict=True) if ours != commits else ():
+                if _is_kept(name, mine, theirs):
+                    continue
+                column = None if of is None else ".".join(of.path)
+                words = [value_text(value, None if of is None else of.field.type) for value in (mine, theirs)]
+                where = replace(checkpoint.place, entry=path, field=f"add.{name}", column=column)
+                yield Found(where, words[0], f"the commit says {words[1]}")
+
+
+def _is_kept(name: str, recorded: Any, known: Any) -> bool:
+    """True where a statistic is that of the commit, or wider, or one of them is unknown."""
+    if name == "numRecords":
+        return recorded == known or -1 in (recorded, known)
+    return None in (recorded, known) or (recorded <= known if name == "minValues" else recorded >= known)
+
+
+@rule("DEL-203", Severity.WARNING, Reads.SNAPSHOT, "delta L28")
+def checksum(version: Version) -> Iterator[Found]:
+    """The .crc file of a version says what the log makes.
+
+    Hurts: Readers and writers that check themselves by it: they refuse the table, or trust wrong totals.
+    Mends: log: delete the .crc file
+    """
+    file, storage = version.table.log.checksums.get(version.snapshot.id), version.table.source.storage
+    if file is None:
+        return
+    place = Place(file=file.path)
+    for sentence in checksum_doubts(version.state, file, storage):
+        yield Found(place=place, detail=sentence)
+    said = read_checksum(file, storage)
+    if said is None:
+        return
+    try:
+        content = _of_checksum(version, said, file.path)
+    except (HarnessError, TypeError) as error:
+        error = error if isinstance(error, HarnessError) else InvalidTableError("It has no actions", cause="LogCorrupt")
+        yield refused(place, error)
+        return
+    yield from content.differences(_Content.of(version.state), place)
+    yield from _histogram(version, said, place)
+    commit = version.table.commits.get(version.snapshot.id)
+    recorded = said.get("inCommitTimestampOpt")
+    actual = None if commit is None or commit.info is None else commit.info.in_commit_timestamp_ms
+    if None not in (recorded, actual) and recorded != actual:
+        yield Found(replace(place, field="inCommitTimestampOpt"), str(recorded), f"the commit says {actual}")
+
+
+_IN_CHECKSUM = {
+    "protocol": "protocol",
+    "metadata": "metaData",
+    "setTransactions": "txn",
+    "domainMetadata": "domainMetadata",
+}
+_IN_CHECKSUM |= {"allFiles": "add"}
+
+
+def _of_checksum(version: Version, said: Mapping[str, Any], file: str) -> _Content:
+    """The actions in a checksum file, as far as it has any. Raises as `parse_commit`."""
+    lines = []
+    for key, action in _IN_CHECKSUM.items():
+        bodies = said.get(key) or ()
+        lines += [json.dumps({action: body}) for body in ([bodies] if isinstance(bodies, dict) else bodies)]
+    source = version.table.source
+    data = "\n".join(lines).encode()
+    commit = parse_commit(data, file=file, version=version.snapshot.id, locator=source.locator)
+    content = _Content.of(commit)
+    return replace(
+        content,
+        transactions=content.transactions if "setTransactions" in said else None,
+        domains=content.domains if "domainMetadata" in said else None,
+        files=content.files if "allFiles" in said else [version.state.files],
+    )
+
+
+def _histogram(version: Version, said: Mapping[str, Any], place: Place) -> Iterator[Found]:
+    """The bins of file sizes that are not those of the live files."""
+    for key in ("fileSizeHistogram", "histogramOpt"):
+        stated = said.get(key)
+        if not isinstance(stated, dict):
+            continue
+        sizes = to_numpy(version.state.files.column("size"))
+        bounds, counts, totals = (stated.get(name) for name in ("sortedBinBoundaries", "fileCounts", "totalBytes"))
+        try:
+            bins = np.searchsorted(np.array(bounds, dtype=np.int64), sizes, side="right") - 1
+            number = len(bounds or ())
+            actual = np.bincount(bins, minlength=number).tolist(), np.bincount(bins, sizes, number).astype(int).tolist()
+        except (ValueError, TypeError, OverflowError):
+            actual = ([], [])
+        if (counts, totals) != actual:
+            recorded = f"files {counts}, bytes {totals}"
+            yield Found(replace(place, field=key), recorded, f"files {actual[0]}, bytes {actual[1]}")
