@@ -25,7 +25,7 @@ _BOUNDS = {
 @rule("DEL-501", Severity.ERROR, Reads.COLUMN, breaks=("delta F4", "delta F6", "delta F7"), **_BOUNDS)
 def within_bounds(column: ColumnValues) -> Iterator[Found]:
     """Every value of a column lies within the recorded bounds."""
-    if column.recorded is None or column.least is None or column.path in column.statements.stats:
+    if column.recorded is None or column.path in column.statements.stats:
         return  # texts of Delta's statistics are judged as they stand, by DEL-503
     lower, upper = (_at(values, column.at) for values in (column.recorded.lower, column.recorded.upper))
     yield from _outside(column, lower, upper, ("lower_bounds", "upper_bounds"))
@@ -34,9 +34,9 @@ def within_bounds(column: ColumnValues) -> Iterator[Found]:
 def _outside(column: ColumnValues, lower: Any, upper: Any, names: tuple[str, str]) -> Iterator[Found]:
     """The bounds that a value lies beyond; None: there is no bound. names: their fields."""
     found = []
-    if lower is not None and column.least < lower:
+    if lower is not None and column.least is not None and column.least < lower:
         found.append((names[0], lower, f"the least is {column.text(column.least)}"))
-    if upper is not None and column.greatest > upper:
+    if upper is not None and column.greatest is not None and column.greatest > upper:
         found.append((names[1], upper, f"the greatest is {column.text(column.greatest)}"))
     for name, bound, actual in found:
         spans = column.spans(lower, upper)
@@ -184,8 +184,7 @@ def stated_bounds(column: ColumnValues) -> Iterator[Found]:
         high += 999  # writers cut to milliseconds, and readers know (delta F7)
     if isinstance(high, str) and len(high) >= PREFIX_LENGTH:  # a prefix stands for all texts that begin so (delta F6)
         high = max(high, f"{high[:PREFIX_LENGTH]}\U0010ffff")
-    if column.least is not None:
-        yield from _outside(column, low, high, ("minValues", "maxValues"))
+    yield from _outside(column, low, high, ("minValues", "maxValues"))
 
 
 @rule("ICE-511", Severity.ERROR, Reads.COLUMN, breaks="iceberg 7.6", **_FOOTER)
