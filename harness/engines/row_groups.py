@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from functools import cache, partial
-from typing import Any
+from typing import Any, TypeVar
 
 import duckdb
 import numpy as np
@@ -17,11 +17,16 @@ from harness.engines.data_files import FileName
 from harness.engines.duckdb.instance import DuckDBFiles, cursor
 from harness.engines.footers import read_footers
 from harness.errors import HarnessError
+from harness.metadata.files.parquet_footer import struct, varint
 from harness.metadata.filters import sqltext
 from harness.metadata.model import schema as dt
 from harness.metadata.plan.projection import ColumnSource, Stored, resolve
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.storage.records import dataclass
+from harness.storage.stores import Storage
+from harness.storage.threads import cached_property
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,17 +38,26 @@ class Stated:
     nulls: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RowGroups:
     """The row groups of a Parquet file.
 
-    rows: of each. chunks: type, least and greatest value as text, and null count, by number and path in the schema, as
-    DuckDB shows it. place: that path of a column, given as fields from the top down; None: the file does not hold it.
+    rows: of each. chunks: type, least and greatest value as text, null count, and first byte and length of the column
+    index, by number and path in the schema, as DuckDB shows it. place: that path of a column, which is fields from the
+    top down, and its type in the file; None: the file does not hold it. read: bytes of the file, from a place on.
     """
 
     rows: Sequence[int]
-    chunks: Mapping[tuple[int, str], tuple[str, str | None, str | None, int | None]]
-    place: Callable[[tuple[dt.Field, ...]], str | None]
+    chunks: Mapping[tuple[int, str], tuple[str, str | None, str | None, int | None, int | None, int | None]]
+    place: Callable[[tuple[dt.Field, ...]], tuple[str, dt.Type] | None]
+    read: Callable[[int, int], bytes]
+
+    @cached_property
+    def _indexes(self) -> tuple[int, bytes]:
+        """The bytes of all column indexes, which lie together, and the place of the first."""
+        spans = [(start, start + length) for *_, start, length in self.chunks.values() if start and length]
+        first, last = min(start for start, _ in spans), max(end for _, end in spans)
+        return first, self.read(first, last - first)
 
     @property
     def key(self) -> str:
@@ -55,30 +69,103 @@ class RowGroups:
             return f'"_pos" // {self.rows[0]}'
         return _bisected([0, *itertools.accumulate(self.rows)], 0, len(self.rows))
 
-    def statistics(self, path: tuple[dt.Field, ...]) -> Callable[[int], Stated] | None:
-        """The statistics of a column by the number of the row group; None: the file does not hold it so."""
-        name = self.place(path)
-        if name is None:
+    def statistics(self, path: tuple[dt.Field, ...]) -> Callable[[int], tuple[Stated, Stated | None]] | None:
+        """The statistics of a column, and those of its pages together, by row group; None: the file has no such."""
+        placed = self.place(path)
+        if placed is None:
             return None
+        name, stored = placed
         type_ = path[-1].type
 
-        def of(number: int) -> Stated:
-            kind, lower, upper, nulls = self.chunks.get((number, name), ("", None, None, None))
-            return Stated(_parsed(lower, kind, type_), _parsed(upper, kind, type_), nulls)
+        def of(number: int) -> tuple[Stated, Stated | None]:
+            kind, lower, upper, nulls, start, length = self.chunks.get((number, name), _NO_CHUNK)
+            stated = Stated(_parsed(lower, kind, type_), _parsed(upper, kind, type_), nulls)
+            if not start or not length:
+                return stated, None
+            first, data = self._indexes
+            return stated, pages_together(data[start - first : start - first + length], kind, stored, type_)
 
         return of
 
 
-def _place(path: tuple[dt.Field, ...], source: ColumnSource | None) -> str | None:
-    """DuckDB's name for a column of single values in a file; None: the file does not hold it so."""
+_NO_CHUNK = ("", None, None, None, None, None)
+
+
+def pages_together(index: bytes, kind: str, stored: dt.Type, type_: dt.Type) -> Stated | None:
+    """The least and greatest value and the nulls of all pages in a column index; None: it is not understood.
+
+    kind: the physical type. stored, type_: of the file and of the table.
+    """
+    try:
+        fields, _ = struct(index, 0, {})
+        empty = [flag == 1 for flag in _items(index, fields[_NULL_PAGES], lambda at: (index[at], at + 1))]
+        ends = [_items(index, fields[key], partial(_text, index)) for key in (_LEAST, _GREATEST)]
+        counts = _items(index, fields[_NULLS], partial(varint, index)) if _NULLS in fields else None
+        values = [
+            [_plain(raw, kind, stored, type_) for raw, is_empty in zip(raws, empty, strict=True) if not is_empty]
+            for raws in ends
+        ]
+    except (KeyError, IndexError, ValueError):  # damaged, or a text that is cut inside a character
+        return None
+    lower, upper = (None if None in end or not end else end for end in values)
+    nulls = None if counts is None else sum(count >> 1 for count in counts)
+    return Stated(None if lower is None else min(lower), None if upper is None else max(upper), nulls)
+
+
+_NULL_PAGES, _LEAST, _GREATEST, _NULLS = (number << 4 | 9 for number in (1, 2, 3, 5))
+"""Fields of a column index, as `struct` calls them: lists of flags, texts, texts and numbers."""
+
+
+def _items(data: bytes, at: int, read: Callable[[int], tuple[T, int]]) -> list[T]:
+    """The elements of a list in Thrift's compact protocol. read: an element and the place after it."""
+    count, at = data[at] >> 4, at + 1
+    if count == 0x0F:
+        count, at = varint(data, at)
+    found = []
+    for _ in range(count):
+        item, at = read(at)
+        found.append(item)
+    return found
+
+
+def _text(data: bytes, at: int) -> tuple[bytes, int]:
+    length, at = varint(data, at)
+    return data[at : at + length], at + length
+
+
+def _plain(raw: bytes, kind: str, stored: dt.Type, type_: dt.Type) -> Any:
+    """A value in Parquet's plain encoding as an internal value; None: it is of no use, or not understood."""
+    number = int.from_bytes(raw, "little" if kind in ("INT32", "INT64") else "big", signed=True)
+    match type_, stored:
+        case dt.IntegerType(), dt.IntegerType():
+            return number
+        case dt.DateType(), dt.DateType():
+            return number
+        case dt.TimestampType(unit="us"), dt.TimestampType(unit=unit) if kind == "INT64":
+            return {"ms": number * 1_000, "us": number, "ns": number // 1_000}[unit]
+        case dt.DecimalType(), dt.DecimalType(scale=scale):
+            return dt.from_unscaled(number, scale)
+        case dt.FloatType(), dt.FloatType(bits=bits) if len(raw) * 8 == bits and bits != 16:
+            value = float(np.frombuffer(raw, f"<f{len(raw)}")[0])
+            return None if math.isnan(value) else value
+        case dt.StringType(), dt.StringType():
+            return raw.decode()
+        case _:
+            return None
+
+
+def _place(path: tuple[dt.Field, ...], source: ColumnSource | None) -> tuple[str, dt.Type] | None:
+    """DuckDB's name for a column of single values in a file, and its type there; None: the file does not hold it so."""
     names = []
     for field, inner in zip(path, (*path[1:], None), strict=True):
         if not isinstance(source, Stored) or isinstance(field.type, dt.ListType | dt.MapType):
             return None
         names.append(source.physical.name)
-        if inner is not None and isinstance(field.type, dt.StructType):
+        if inner is None:
+            return ", ".join(names), source.physical.type
+        if isinstance(field.type, dt.StructType):
             source = source.parts[field.type.fields.index(inner)]
-    return ", ".join(names)
+    return None
 
 
 def _bisected(starts: Sequence[int], low: int, high: int) -> str:
@@ -90,6 +177,9 @@ def _bisected(starts: Sequence[int], low: int, high: int) -> str:
     return f'CASE WHEN "_pos" < {starts[middle]} THEN {parts[0]} ELSE {parts[1]} END'
 
 
+_INDEX = "NULL, NULL" if duckdb.__version__.startswith("1.") else "column_index_offset, column_index_length"
+
+
 def row_groups(plan: ScanPlan, paths: Sequence[str]) -> dict[str, RowGroups]:
     """The row groups of Parquet files by recorded path; none where a footer cannot be read, which reads refuse."""
     wanted = set(paths)
@@ -97,7 +187,7 @@ def row_groups(plan: ScanPlan, paths: Sequence[str]) -> dict[str, RowGroups]:
     files = {row["physical"]: row for row in rows if row["format"] == "parquet" and row["path"] in wanted}
     access = DuckDBFiles(cursor(), plan.storage)
     names = [FileName(row["path"], physical) for physical, row in files.items()]
-    said_of = "type, stats_min_value, stats_max_value, stats_null_count"
+    said_of = f"type, stats_min_value, stats_max_value, stats_null_count, {_INDEX}"
     columns = f"file_name, row_group_id, row_group_num_rows, path_in_schema, {said_of}"
     try:
         footers = read_footers(access, names, table=plan.table)
@@ -112,7 +202,7 @@ def row_groups(plan: ScanPlan, paths: Sequence[str]) -> dict[str, RowGroups]:
         chunks.setdefault(file, {})[group, column] = tuple(said)
 
     @cache
-    def place(schema: int, partition: int, path: tuple[dt.Field, ...]) -> str | None:
+    def place(schema: int, partition: int, path: tuple[dt.Field, ...]) -> tuple[str, dt.Type] | None:
         try:
             (source,) = resolve(
                 path[:1],
@@ -133,10 +223,15 @@ def row_groups(plan: ScanPlan, paths: Sequence[str]) -> dict[str, RowGroups]:
             list(sizes[access.name(physical)].values()),
             chunks[access.name(physical)],
             partial(place, id(footers[physical].schema), row["partition"]),
+            partial(_bytes_of, plan.storage, physical),
         )
         for physical, row in files.items()
         if access.name(physical) in sizes
     }
+
+
+def _bytes_of(storage: Storage, path: str, start: int, length: int) -> bytes:
+    return storage.read(path, offset=start, length=length)
 
 
 def created_by(plan: ScanPlan, path: str) -> str | None:

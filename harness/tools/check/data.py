@@ -8,11 +8,12 @@ from typing import Any
 
 import pyarrow as pa
 
+from harness.engines.row_groups import Stated
 from harness.metadata.delta.bounds import PREFIX_LENGTH, from_json, has_bounds, lower_bounds, upper_bounds
 from harness.metadata.iceberg.transforms import Bucket, Day, Hour, Month, Year, apply, is_defined
 from harness.metadata.model import schema as dt
 from harness.tools.check.rules import Found, Place, Reads, Severity, rule
-from harness.tools.check.values import ColumnValues
+from harness.tools.check.values import ColumnValues, GroupValues
 
 _BOUNDS = {
     "hurts": "Readers that skip files by statistics: they lose the rows beyond the bound, without an error.",
@@ -24,7 +25,7 @@ _BOUNDS = {
 @rule("DEL-501", Severity.ERROR, Reads.COLUMN, breaks=("delta F4", "delta F6", "delta F7"), **_BOUNDS)
 def within_bounds(column: ColumnValues) -> Iterator[Found]:
     """Every value of a column lies within the recorded bounds."""
-    if column.recorded is None or column.least is None or column.path in column.statements.stats:
+    if column.recorded is None or column.path in column.statements.stats:
         return  # texts of Delta's statistics are judged as they stand, by DEL-503
     lower, upper = (_at(values, column.at) for values in (column.recorded.lower, column.recorded.upper))
     yield from _outside(column, lower, upper, ("lower_bounds", "upper_bounds"))
@@ -33,9 +34,9 @@ def within_bounds(column: ColumnValues) -> Iterator[Found]:
 def _outside(column: ColumnValues, lower: Any, upper: Any, names: tuple[str, str]) -> Iterator[Found]:
     """The bounds that a value lies beyond; None: there is no bound. names: their fields."""
     found = []
-    if lower is not None and column.least < lower:
+    if lower is not None and column.least is not None and column.least < lower:
         found.append((names[0], lower, f"the least is {column.text(column.least)}"))
-    if upper is not None and column.greatest > upper:
+    if upper is not None and column.greatest is not None and column.greatest > upper:
         found.append((names[1], upper, f"the greatest is {column.text(column.greatest)}"))
     for name, bound, actual in found:
         spans = column.spans(lower, upper)
@@ -183,28 +184,27 @@ def stated_bounds(column: ColumnValues) -> Iterator[Found]:
         high += 999  # writers cut to milliseconds, and readers know (delta F7)
     if isinstance(high, str) and len(high) >= PREFIX_LENGTH:  # a prefix stands for all texts that begin so (delta F6)
         high = max(high, f"{high[:PREFIX_LENGTH]}\U0010ffff")
-    if column.least is not None:
-        yield from _outside(column, low, high, ("minValues", "maxValues"))
+    yield from _outside(column, low, high, ("minValues", "maxValues"))
 
 
 @rule("ICE-511", Severity.ERROR, Reads.COLUMN, breaks="iceberg 7.6", **_FOOTER)
 @rule("DEL-511", Severity.ERROR, Reads.COLUMN, breaks="delta F9", **_FOOTER)
 def footer_statistics(column: ColumnValues) -> Iterator[Found]:
-    """The statistics of a row group in a data file's footer hold the values of the row group."""
+    """The statistics of a row group in a data file's footer, and those of its pages together, hold its values."""
     for group in column.groups:
-        stated = group.stated
-        if stated is None:
-            continue
-        said = []
-        if stated.lower is not None and group.least is not None and group.least < stated.lower:
-            said.append(("min_value", column.text(stated.lower), f"the least is {column.text(group.least)}"))
-        if stated.upper is not None and group.greatest is not None and group.greatest > stated.upper:
-            said.append(("max_value", column.text(stated.upper), f"the greatest is {column.text(group.greatest)}"))
-        if stated.nulls is not None and not group.nulls - group.gaps <= stated.nulls <= group.nulls:
-            said.append(("null_count", f"{stated.nulls:,}", f"{group.nulls:,} values are null"))
-        for name, recorded, actual in said:
-            place = Place(file=column.path, entry=column.path, field=name, column=column.name)
-            yield Found(place=place, recorded=recorded, actual=actual, detail=f"row group {group.number}")
+        for source, stated in (("", group.stated), ("column_index/", group.pages)):
+            for name, recorded, actual in () if stated is None else _beyond(column, group, stated):
+                place = Place(file=column.path, entry=column.path, field=f"{source}{name}", column=column.name)
+                yield Found(place=place, recorded=recorded, actual=actual, detail=f"row group {group.number}")
+
+
+def _beyond(column: ColumnValues, group: GroupValues, stated: Stated) -> Iterator[tuple[str, str, str]]:
+    if stated.lower is not None and group.least is not None and group.least < stated.lower:
+        yield "min_value", column.text(stated.lower), f"the least is {column.text(group.least)}"
+    if stated.upper is not None and group.greatest is not None and group.greatest > stated.upper:
+        yield "max_value", column.text(stated.upper), f"the greatest is {column.text(group.greatest)}"
+    if stated.nulls is not None and not group.nulls - group.gaps <= stated.nulls <= group.nulls:
+        yield "null_count", f"{stated.nulls:,}", f"{group.nulls:,} values are null"
 
 
 def _stated(column: ColumnValues) -> tuple[Any, Any] | None:

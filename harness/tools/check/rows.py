@@ -370,7 +370,8 @@ def page_checksums(rows: FileRows) -> Iterator[Found]:
             advance(1)
             for at in wrong:
                 place = Place(file=physical[path], entry=physical[path], field="crc", column=column)
-                yield Found(place=place, actual=f"the page at byte {at:,} of row group {group} has another")
+                said = f"the bytes of the page at byte {at:,}, in row group {group}, have another sum"
+                yield Found(place=place, actual=said)
 
 
 _SIZE, _CHECKSUM = 3 << 4 | 5, 4 << 4 | 5
@@ -407,7 +408,7 @@ def damaged_pages(chunk: bytes) -> Iterator[int]:
 
 _ALIKE = """
 Column Identifier Literal Null Boolean Paren And Or Not EQ NEQ GT GTE LT LTE NullSafeEQ Is In Between Add Sub Mul Neg
-DataType Cast TryCast TsOrDsToDate Year Month Day Substring Concat Upper Lower Length
+DataType Cast TryCast TsOrDsToDate Year Month Day Concat Upper Lower Length
 """
 """Parts of expressions, as sqlglot calls them, that give the same in Spark and DuckDB."""
 
@@ -420,13 +421,15 @@ def _is_alike(parsed: exp.Expr, schema: dt.Schema, *, strict: bool) -> bool:
     types = {f.name.lower(): f.type for f in schema.fields}
     used = [types.get(column.name.lower()) for column in parsed.find_all(exp.Column)]
     names = [type(node).__name__ for node in parsed.walk()]
-    has_instants = any(isinstance(type_, dt.TimestampType) and type_.utc for type_ in used)
-    if has_instants and {"Literal", "Cast", "TryCast", "TsOrDsToDate", "Year", "Month", "Day"} & set(names):
+    reads_dates = bool({"Cast", "TryCast", "TsOrDsToDate", "Year", "Month", "Day"} & set(names))
+    has_texts = any(literal.is_string for literal in parsed.find_all(exp.Literal))
+    if (has_texts or reads_dates) and any(isinstance(type_, dt.TimestampType) and type_.utc for type_ in used):
         return False
-    inexact = any(isinstance(type_, dt.FloatType) for type_ in used) or any(
-        not to.is_type("date") for to in parsed.find_all(exp.DataType)
-    )
-    return not strict or (set(names) <= set(_ALIKE.split()) and not inexact)
+    inexact = (dt.FloatType, dt.StringType) if reads_dates else dt.FloatType
+    to_others = any(not to.is_type("date") for to in parsed.find_all(exp.DataType))
+    if strict and (to_others or any(isinstance(type_, inexact) for type_ in used)):
+        return False
+    return not strict or set(names) <= set(_ALIKE.split())
 
 
 # Partition transforms over the rows of a query: as SQL where they are plain arithmetic, buckets by a function.

@@ -50,6 +50,7 @@ class GroupValues:
     least: Any
     greatest: Any
     stated: Stated | None
+    pages: Stated | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,6 +211,7 @@ class _Wanted:
                 for _, number, *values in rows:
                     count, present, gaps, least, greatest = values[5 * place : 5 * place + 5]
                     nans, greatest = numbers.get((path, number, place), (0, greatest))
+                    stated, pages = (None, None) if stated_of is None else stated_of(number)
                     parts.append(
                         GroupValues(
                             number=number,
@@ -219,7 +221,8 @@ class _Wanted:
                             nans=nans,
                             least=None if _is_nan(least) else least,
                             greatest=greatest,
-                            stated=None if stated_of is None else stated_of(number),
+                            stated=stated,
+                            pages=pages,
                         )
                     )
                 yield self._joined(leaf, path, parts)
