@@ -15,11 +15,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-_NUMBERS = {
-    "iceberg": r"(?:trap )?T\d+|\d+\.\d+b?",
-    "delta": r"trap \d+|[A-Z]\d+",
-    "frontier": r"F\d+\.\d+",
-}
+_NUMBERS = {"iceberg": r"(?:trap )?T\d+|\d+\.\d+b?", "delta": r"trap \d+|[A-Z]\d+", "frontier": r"F\d+\.\d+"}
 _END = r"(?![\w%]|\.\d)"  # neither a longer word nor a version such as 1.5.5
 _SPACE = r"[ \n](?:[ ]*(?:# )?)?"
 _JOIN = rf"(?:,{_SPACE}(?:and )?|;{_SPACE}|{_SPACE}and |{_SPACE}or |{_SPACE}to{_SPACE}|-)"

@@ -61,13 +61,6 @@ def test_a_block_may_hold_as_much_as_the_limit_says(codec: str) -> None:
     assert caught.value.file == "f"
 
 
-@pytest.mark.parametrize("codec", ["bzip2", "xz"])
-def test_streams_after_one_another_share_the_limit(codec: str) -> None:
-    two = PACKED[codec](bytes(40_000)) * 2
-    with pytest.raises(LimitError, match="holds 80,000 or more"):
-        decompress(codec, two, file="f", cause="c", limits=Limits(block_bytes=79_999))
-
-
 @pytest.mark.parametrize("declared", [2**20, 2**32 - 1, 2**62])
 def test_the_declared_length_of_snappy_is_read_first(declared: int) -> None:
     with pytest.raises(TooLongError):
@@ -215,19 +208,6 @@ def test_a_number_of_an_orc_footer_ends() -> None:
         orc._message(b"\x80" * 11 + b"\1")
 
 
-def test_data_files_have_the_limits_too() -> None:
-    read_avro(EMPTY_ITEMS, file="f", limits=Limits(empty_values=5))
-    with pytest.raises(LimitError, match="empty_values"):
-        read_avro(EMPTY_ITEMS, file="f", limits=Limits(empty_values=4))
-    with pytest.raises(LimitError, match="schema_types"):
-        read_avro(bombs.avro(bombs.record(*bombs.doubling(40)), 0, b""), file="f")
-    deep: Any = "long"
-    for _ in range(150):
-        deep = {"type": "array", "items": deep}
-    with pytest.raises(LimitError, match="nesting"):
-        read_avro(bombs.avro(bombs.record(deep), 0, b""), file="f")
-
-
 @pytest.mark.parametrize("decode", [decode_portable, decode_native])
 def test_a_bitmap_may_hold_as_much_as_the_limit_says(decode: Any) -> None:
     data = bombs.runs(4, 1)
@@ -316,11 +296,6 @@ def read_rows(location: str, limits: Limits) -> int:
     return harness.open_table(location, limits=limits).snapshot().to_arrow().num_rows
 
 
-@pytest.mark.parametrize("groups", [[1, 2], [3], [3, 0]])
-def test_a_footer_counts_the_rows_of_its_groups(groups: list[int]) -> None:
-    assert row_count(footer(groups, 3), file="f") == 3
-
-
 @pytest.mark.parametrize("groups", [[1, 1], [4], [-4, 7], []])
 def test_a_footer_that_counts_other_rows(groups: list[int]) -> None:
     with pytest.raises(CorruptFileError, match=f"counts 3 rows, its row groups {sum(groups)}"):
@@ -330,20 +305,6 @@ def test_a_footer_that_counts_other_rows(groups: list[int]) -> None:
 def footer(groups: list[int], rows: int) -> Any:
     found = [SimpleNamespace(num_rows=count) for count in groups]
     return SimpleNamespace(num_row_groups=len(found), row_group=found.__getitem__, num_rows=rows)
-
-
-def test_types_may_nest_as_deep_as_the_limit_says(tmp_path: Path) -> None:
-    type_: Any = "long"
-    for level in range(60):
-        type_ = {"type": "list", "element-id": level + 2, "element": type_, "element-required": False}
-    IcebergTable.create(tmp_path / "i", {"id": "long"})
-    (path,) = (tmp_path / "i" / "metadata").glob("*.metadata.json")
-    document = json.loads(path.read_text())
-    document["schemas"][0]["fields"].append({"id": 99, "name": "deep", "type": type_, "required": False})
-    path.write_text(json.dumps(document))
-    harness.open_table(str(path), limits=Limits(nesting=61))
-    with pytest.raises(LimitError, match="nesting"):
-        harness.open_table(str(path), limits=Limits(nesting=60))
 
 
 @pytest.mark.parametrize("levels", [300, 900, 20_000])
@@ -384,11 +345,6 @@ def test_memory_that_ends_is_an_error_of_the_file(tmp_path: Path, monkeypatch: p
     with pytest.raises(LimitError, match="more memory than there is") as caught:
         harness.open_table(str(location))
     assert str(caught.value.file).endswith(".metadata.json")
-
-
-def test_damage_is_no_limit() -> None:
-    with pytest.raises(CorruptFileError):
-        decompress("snappy", b"", file="f", cause="c", limits=SMALL)
 
 
 def test_the_page_names_every_limit_and_its_default() -> None:

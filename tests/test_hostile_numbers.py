@@ -11,9 +11,7 @@ import duckdb
 import pytest
 
 import harness
-from harness.errors import HarnessError, InvalidTableError, RequestError
-from harness.metadata.delta.commit_times import RETENTION, retention_ms
-from harness.metadata.iceberg.transforms import UnknownTransform, parse_transform
+from harness.errors import HarnessError
 from harness.metadata.model.schema import IntegerType, StringType
 from harness.queries.transpile.queries import query as spark_query
 from harness.testing.writing.delta.builder import DeltaTable
@@ -100,20 +98,11 @@ def test_as_a_default_of_an_iceberg_column(tmp_path: Path, type_: str, number: s
 
 NINES = "9" * 5000
 CONDITIONS = [
-    f"id = {NINES}",
-    f"id = -{NINES}",
-    f"id IN (1, {NINES})",
-    f"d = {NINES}.5",
-    f"f = 1e{NINES}",
-    f"id = '{NINES}'",
-    f"s = {NINES}",
-    f"d = CAST(1 AS DECIMAL({NINES}, 1))",
-    "d = CAST(1 AS DECIMAL(38, 99999999))",
-    f"day > DATE '{NINES}-01-01'",
-    f"day > DATE '2020-01-01' + INTERVAL '{NINES}' DAY",
-    f"day = make_date({NINES}, 1, 1)",
-    "s = '\ud800'",
-]
+    f"id = {NINES}", f"id = -{NINES}", f"id IN (1, {NINES})", f"d = {NINES}.5", f"f = 1e{NINES}", f"id = '{NINES}'",
+    f"s = {NINES}", f"d = CAST(1 AS DECIMAL({NINES}, 1))", "d = CAST(1 AS DECIMAL(38, 99999999))",
+    f"day > DATE '{NINES}-01-01'", f"day > DATE '2020-01-01' + INTERVAL '{NINES}' DAY",
+    f"day = make_date({NINES}, 1, 1)", "s = '\ud800'",
+]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -131,18 +120,13 @@ def test_numbers_without_end_in_a_filter(numbers: harness.Table, condition: str)
 
 
 QUERIES = [
-    f"SELECT id FROM t LIMIT {NINES}",
-    f"SELECT id FROM t LIMIT 1 OFFSET {NINES}",
-    f"SELECT id, count(*) FROM t GROUP BY id, {NINES}",
-    f"SELECT id FROM t ORDER BY {NINES}",
-    "SELECT id FROM t ORDER BY ²",
-    f"SELECT id FROM t AT (VERSION => {NINES})",
-    f"SELECT id FROM t AT (VERSION => '{NINES}')",
-    f"SELECT CAST(id AS DECIMAL({NINES}, 1)) FROM t",
-    f"SELECT regexp_matches(s, 'a{{{NINES}}}') FROM t",
-    f"SELECT id FROM t WHERE id = {NINES}",
+    f"SELECT id FROM t LIMIT {NINES}", f"SELECT id FROM t LIMIT 1 OFFSET {NINES}",
+    f"SELECT id, count(*) FROM t GROUP BY id, {NINES}", f"SELECT id FROM t ORDER BY {NINES}",
+    "SELECT id FROM t ORDER BY ²", f"SELECT id FROM t AT (VERSION => {NINES})",
+    f"SELECT id FROM t AT (VERSION => '{NINES}')", f"SELECT CAST(id AS DECIMAL({NINES}, 1)) FROM t",
+    f"SELECT regexp_matches(s, 'a{{{NINES}}}') FROM t", f"SELECT id FROM t WHERE id = {NINES}",
     "SELECT '\ud800' FROM t",
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("query", QUERIES, ids=lambda text: ascii(text)[:40])
@@ -152,19 +136,3 @@ def test_numbers_without_end_in_a_query(numbers: harness.Table, query: str) -> N
     columns = {"id": IntegerType(64), "s": StringType()}
     with contextlib.suppress(HarnessError):
         assert spark_query(query, {"t": columns}) is not None
-
-
-def test_half_a_character_is_named() -> None:
-    with pytest.raises(RequestError, match=r"Cannot parse the query: character 9 is half of one, '\\ud800'"):
-        harness.sql("SELECT '\ud800' FROM t", t="nowhere")
-
-
-@pytest.mark.parametrize("transform", [f"bucket[{NINES}]", f"truncate[{NINES}]"])
-def test_a_transform_without_end_is_unknown(transform: str) -> None:
-    assert parse_transform(transform) == UnknownTransform(transform)
-
-
-def test_a_retention_without_end_is_none() -> None:
-    with pytest.raises(InvalidTableError, match="deletedFileRetentionDuration"):
-        retention_ms({RETENTION: f"interval {NINES} days"})
-    assert retention_ms({RETENTION: "interval 2 days"}) == 2 * 86_400_000

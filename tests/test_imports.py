@@ -21,27 +21,13 @@ pytestmark = pytest.mark.slow
 HEAVY = {
     *("asyncio", "duckdb", "fastavro", "fsspec", "numpy.ma", "pandas", "pyarrow", "pyarrow.dataset", "pyarrow.orc"),
     *("pyarrow.parquet", "pydantic", "pyspark", "pytest", "rich", "rich.console", "sqlglot", "typer", "yaml"),
-    *(
-        "harness.metadata.delta",
-        "harness.metadata.iceberg",
-        "harness.engines.duckdb.engine",
-        "harness.engines.spark.engine",
-        "harness.testing.oracle",
-    ),
-    *(
-        "harness.metadata.delta.changes",
-        "harness.metadata.delta.deletion_vectors",
-        "harness.metadata.iceberg.position_deletes",
-        "harness.metadata.files.avro",
-    ),
-    *(
-        "harness.metadata.files.orc",
-        "harness.queries.transpile",
-        "harness.differ.compare",
-        "harness.testing",
-        "harness.testing.writing",
-    ),
-}
+    *("harness.metadata.delta", "harness.metadata.iceberg", "harness.engines.duckdb.engine",
+        "harness.engines.spark.engine", "harness.testing.oracle"),
+    *("harness.metadata.delta.changes", "harness.metadata.delta.deletion_vectors",
+        "harness.metadata.iceberg.position_deletes", "harness.metadata.files.avro"),
+    *("harness.metadata.files.orc", "harness.queries.transpile", "harness.differ.compare", "harness.testing",
+        "harness.testing.writing"),
+}  # fmt: skip
 
 _WALK = """
 import json, sys
@@ -94,10 +80,7 @@ def iceberg(folder: Path) -> Path:
 
 @pytest.mark.parametrize(
     ("make", "opened"),
-    [
-        (delta, {"pyarrow", "harness.metadata.delta"}),
-        (iceberg, {"pyarrow", "harness.metadata.iceberg"}),
-    ],
+    [(delta, {"pyarrow", "harness.metadata.delta"}), (iceberg, {"pyarrow", "harness.metadata.iceberg"})],
 )
 def test_a_journey_imports_what_it_needs(tmp_path: Path, make: Any, opened: set[str]) -> None:
     command = [sys.executable, "-c", _WALK, json.dumps(sorted(HEAVY)), str(make(tmp_path))]

@@ -17,7 +17,6 @@ import harness
 from harness.cli import main, options
 from harness.errors import HarnessError, in_format, warn, without_secrets
 from harness.metadata.catalogs.warehouse import Warehouse
-from harness.storage import paths
 from harness.table import open_storage
 from harness.testing.writing.delta.builder import DeltaTable
 from harness.testing.writing.iceberg.builder import IcebergTable
@@ -51,21 +50,6 @@ def test_every_rule_that_shared_code_cites_is_known_for_delta() -> None:
     # Encryption, Avro's codecs, and delete files: Delta has no rule, and all but the first not the thing.
     assert cited - known == {"iceberg 2.14", "iceberg 2.19", "iceberg 4.11", "iceberg 4.25"}
     assert all((in_format(rule, "delta") or "delta").startswith("delta") for rule in cited)
-
-
-@pytest.mark.parametrize(
-    ("rule", "table_format", "expected"),
-    [
-        ("iceberg 7.6", "delta", "delta L45"),
-        ("iceberg 7.6", "iceberg", "iceberg 7.6"),
-        ("iceberg 7.6", None, "iceberg 7.6"),
-        ("iceberg 2.19", "delta", None),
-        ("delta T23", "delta", "delta T23"),
-        (None, "delta", None),
-    ],
-)
-def test_an_error_within_a_table_cites_a_rule_of_its_format(rule, table_format, expected) -> None:
-    assert HarnessError("x", rule=rule).within(format=table_format).rule == expected
 
 
 @pytest.fixture
@@ -133,15 +117,6 @@ def test_a_wrong_count_of_a_delta_file_cites_delta(delta) -> None:
     pa.parquet.write_table(pa.table({"id": [1, 2, 3], "s": ["a", "b", "c"]}), file.file)
     for engine in ("duckdb", "oracle"):
         assert error_of(delta.directory, engine).rule == "delta E9"
-
-
-def test_a_missing_file_of_a_delta_table_is_told_in_one_line(delta) -> None:
-    delta.live_files[0].file.unlink()
-    t, path = delta.directory, delta.live_files[0].path
-    assert str(error_of(t)) == (
-        "Cannot read a data file: it is missing or empty; restore it, or map its path with path_map "
-        f"[MissingFile; table {t}, snapshot 1, file {path} ({t}/{path}), rule delta L45]"
-    )
 
 
 def test_an_ambiguous_name_in_a_filter_cites_delta(tmp_path) -> None:
@@ -234,37 +209,6 @@ def test_every_option_of_opening_and_reading_has_its_spelling() -> None:
     assert options.spelled("max_version", "3") == "--set max_version=3"
 
 
-def test_a_guess_is_asked_for_by_the_commands_option(tmp_path, capfd) -> None:
-    t = IcebergTable.create(tmp_path / "t", {"id": "long"}, metadata_names="uuid")
-    directory = t.metadata_path.parent
-    assert main(["info", str(tmp_path / "t")]) == 2
-    assert capfd.readouterr().err == (
-        f"error: Cannot tell the current metadata file: there is no version hint, and '{t.metadata_path.name}' is only "
-        "the highest number; name the metadata file itself, or give --set allow_version_guess=true "
-        f"[AmbiguousMetadata; table {tmp_path / 't'}, file {directory}, rule iceberg 1.5]\n"
-    )
-
-
-def test_a_checkpoint_alone_is_read_by_the_commands_option(delta, capfd) -> None:
-    delta.checkpoint()
-    for commit in (delta.directory / "_delta_log").glob("*.json"):
-        commit.unlink()
-    assert main(["info", str(delta.directory)]) == 2
-    assert (
-        "so it may be a partial copy; --set allow_checkpoint_only=true reads it all the same" in capfd.readouterr().err
-    )
-    assert main(["info", str(delta.directory), "--set", "allow_checkpoint_only=true"]) == 0
-
-
-def test_an_old_version_is_read_without_the_commands_option(delta, capfd) -> None:
-    read = ["sql", "SELECT * FROM t", "--table", f"t={delta.directory}", "--at", "0"]
-    assert main(read) == 0
-    assert main([*read, "--set", "enforce_retention=true"]) == 2
-    assert (
-        "to read it all the same, leave --set enforce_retention=true out [BeyondRetention; " in capfd.readouterr().err
-    )
-
-
 def test_a_side_that_failed_is_told_with_the_commands_options(delta, capfd) -> None:
     delta.live_files[0].file.unlink()
     assert main(["diff", str(delta.directory), "--engines", "duckdb"]) == 2
@@ -320,31 +264,12 @@ def test_tables_show_where_and_what_they_are(delta, positional) -> None:
     assert repr(i.snapshot()) == f"Snapshot({positional!r}, format='iceberg', snapshot={i.snapshot().id})"
 
 
-def test_a_table_without_a_snapshot_says_so(tmp_path) -> None:
-    IcebergTable.create(tmp_path / "t", {"id": "long"})
-    assert repr(harness.open_table(str(tmp_path / "t"))) == f"Table('{tmp_path}/t', format='iceberg', snapshot=None)"
-
-
 def test_changes_show_the_last_version(tmp_path) -> None:
     t = DeltaTable.create(tmp_path / "t", {"id": "long"}, configuration={"delta.enableChangeDataFeed": "true"})
     t.append(t.write_data([{"id": 1}]))
     t.append(t.write_data([{"id": 2}]))
     changes = harness.open_table(str(tmp_path / "t")).changes(1, 1)
     assert repr(changes) == f"Changes('{tmp_path}/t', format='delta', version=1, files=1, skipped=0)"
-
-
-@pytest.mark.parametrize(
-    ("location", "expected"),
-    [
-        ("s3://key:secret@bucket/a/t?X-Amz-Signature=abc", "s3://bucket/a/t"),
-        ("https://host/t.metadata.json?sig=abc", "https://host/t.metadata.json"),
-        ("abfss://container@account.dfs.core.windows.net/t", "abfss://container@account.dfs.core.windows.net/t"),
-        ("/a/what?/t@home", "/a/what?/t@home"),
-        ("s3://bucket/day=1/a@b", "s3://bucket/day=1/a@b"),
-    ],
-)
-def test_locations_are_shown_without_secrets(location, expected) -> None:
-    assert paths.shown(location) == expected
 
 
 # Files that are no table.
@@ -422,12 +347,6 @@ def test_a_path_without_a_table_names_those_nearby(lake, location, said) -> None
             harness.open_table(location, format_hint=name)
 
 
-def test_very_many_directories_are_not_looked_through(lake, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr("harness.metadata.catalogs.warehouse._MOST_AROUND", 1)
-    with pytest.raises(harness.TableNotFoundError, match="check the path"):
-        harness.open_table("lake")
-
-
 def test_a_file_of_a_delta_log_names_the_table(delta) -> None:
     commit = delta.directory / "_delta_log" / f"{1:020}.json"
     with pytest.raises(harness.TableNotFoundError) as caught:
@@ -452,14 +371,6 @@ def test_metadata_is_read_whatever_its_file_is_called_and_damage_stays_damage(tm
 
 
 # Columns that are not there.
-
-
-def test_a_misspelt_column_of_a_query_brings_the_tables_nearest_names(tmp_path, capfd) -> None:
-    t = IcebergTable.create(tmp_path / "t", {"id": "long", "region": "string", "total": "double"})
-    t.append(t.write_data([{"id": 1, "region": "eu", "total": 1.0}]))
-    assert main(["sql", "SELECT id FROM t WHERE totl = 1", "--table", f"t={tmp_path / 't'}"]) == 2
-    err = capfd.readouterr().err  # the words before the hint are DuckDB's
-    assert re.fullmatch(r'error: DuckDB cannot run the query: .*"totl".* Did you mean total\?.* \[Engine\]\n', err)
 
 
 def test_a_refused_query_leaves_nothing_on_the_users_connection(delta) -> None:

@@ -76,20 +76,6 @@ def test_no_text_of_a_table_is_markup(tables):
         assert "script>alert(1)<" in parsed.text, type(thing)
 
 
-def test_a_table_is_described(tmp_path):
-    t = DeltaTable.create(tmp_path / "t", {"id": "long", "s": "string"})
-    t.append(t.write_data([{"id": 1, "s": "x"}]))
-    table = harness.open_table(str(t.directory))
-    for thing, title in ((table, "Table"), (table.snapshot(), "Snapshot")):
-        text = Parsed(thing._repr_html_()).text
-        assert text.startswith(f"{title}")
-        assert "format: delta" in text
-        assert "version: 1" in text
-        assert "idlong" in text
-    assert "files 1 read" in Parsed(table.snapshot().plan()._repr_html_()).text
-    assert "no difference in 1 row" in Parsed(harness.compare(table, table)._repr_html_()).text
-
-
 def test_metadata_is_a_table_in_a_notebook_and_printed(tmp_path, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     t = DeltaTable.create(tmp_path / "t", {"id": "long", "s": "string"})
@@ -118,16 +104,6 @@ def test_metadata_is_a_table_in_a_notebook_and_printed(tmp_path, monkeypatch):
     assert "<td>2023-11-14T22:13:21.000Z</td>" in found._repr_html_()
 
 
-def test_a_table_shows_its_first_rows(tmp_path):
-    t = DeltaTable.create(tmp_path / "t", {"id": "long", "s": "string"})
-    t.append(t.write_data([{"id": number, "s": None if number else "<b>"} for number in range(7)]))
-    html = harness.open_table(str(t.directory))._repr_html_()
-    rows = [f"<td>{number}</td>" in html for number in range(7)]
-    assert rows == [True] * 5 + [False] * 2
-    assert "<td>&lt;b&gt;</td>" in html
-    assert "<td><code>NULL</code></td>" in html
-
-
 def test_a_table_shows_the_size_that_its_metadata_says(tmp_path):
     d = DeltaTable.create(tmp_path / "d", {"id": "long"})
     for number in (1, 2):
@@ -147,14 +123,6 @@ def test_a_table_shows_the_size_that_its_metadata_says(tmp_path):
     assert "no rows to show: " in text
     assert "recorded files: 12recorded rows before deletes: 3,610" in text
     assert "recorded bytes" not in text
-
-
-def test_wide_tables_are_cut(tmp_path):
-    t = DeltaTable.create(tmp_path / "t", {f"c{i}": "long" for i in range(103)})
-    text = Parsed(harness.open_table(str(t.directory))._repr_html_()).text
-    assert "c99long" in text
-    assert "c100" not in text
-    assert "3 more columns" in text
 
 
 @pytest.fixture(scope="module")
@@ -196,11 +164,6 @@ def test_what_is_not_installed_is_said(exact, monkeypatch, package, method):
     monkeypatch.setitem(__import__("sys").modules, package, None)
     with pytest.raises(RequestError, match=f"{package} is not installed, pip install {package}"):
         getattr(exact, method)()
-
-
-def test_a_value_of_many_fields_is_cut_in_a_cell(tables):
-    shown = Parsed(tables[0].metadata_table("files")._repr_html_()).text
-    assert re.search(r"\{'id': \{'column_size': [^{}]{70,80}…$", shown)  # readable_metrics, the last of the columns
 
 
 def test_ipython_shows_the_users_own_lines_and_the_error(tables, tmp_path):

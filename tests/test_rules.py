@@ -18,8 +18,7 @@ from citing import bare, citations, sections
 
 import harness
 from harness.cli import main
-from harness.errors import RequestError
-from harness.testing.scenarios.rules import PAGES, find_rule, parse_page, rules
+from harness.testing.scenarios.rules import PAGES, parse_page, rules
 
 ROOT = Path(__file__).parents[1]
 PAGE_FILES = [ROOT / "docs" / "rules" / f"{page}.md" for page in PAGES]
@@ -66,54 +65,6 @@ def test_numbers_of_a_section_have_no_holes():
     assert holes == {}
 
 
-def test_a_rule_has_its_parts():
-    found = find_rule("delta L21")
-    assert found.title == "A gap in the commits"
-    assert found.source == "Delta protocol, Delta Log Entries"
-    assert found.text.startswith("Every commit between the checkpoint and the version is needed.")
-    assert found.page == "docs/rules/delta.md#delta-L21"
-
-
-# -- looking up -------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("text", "name"),
-    [
-        ("delta L38", "delta L38"),
-        ("Delta l38", "delta L38"),
-        ("ICEBERG 4.1B", "iceberg 4.1b"),
-        ("iceberg t11", "iceberg T11"),
-        ("  delta   trap 9 ", "delta trap 9"),
-        ("[iceberg 5.6]", "iceberg 5.6"),
-        ("rule iceberg 1.1", "iceberg 1.1"),
-        ("frontier f1.3", "frontier F1.3"),
-    ],
-)
-def test_names_are_found_as_people_write_them(text, name):
-    assert find_rule(text).name == name
-
-
-@pytest.mark.parametrize(
-    ("page", "number", "nearest"),
-    [
-        ("delta", "L99", "delta L46, delta L45, delta L44"),
-        ("iceberg", "4.0", "iceberg 4.1, iceberg 4.1b, iceberg 4.2"),
-        ("frontier", "F1.77", "frontier F1.10, frontier F1.9, frontier F1.8"),
-        ("delta", "trap 26", "delta trap 25, delta trap 24, delta trap 23"),
-        ("delta", "", "delta L1, delta R1, delta P1"),
-    ],
-)
-def test_an_unknown_rule_names_the_nearest(page, number, nearest):
-    with pytest.raises(RequestError, match=re.escape(f"the nearest are {nearest}")):
-        find_rule(f"{page} {number}")
-
-
-def test_a_text_that_names_no_format_says_what_is_expected():
-    with pytest.raises(RequestError, match=r"expected one such as iceberg 4\.7, delta L38 or frontier F1\.3"):
-        find_rule("4.7")
-
-
 # -- citations --------------------------------------------------------------------------------------------------------
 
 
@@ -138,25 +89,8 @@ def test_citations_are_found_in_every_form(text, cited):
     assert [found.rule for found in citations(text)] == cited
 
 
-def test_citations_without_a_format_are_found():
-    assert [found.rule for found in bare("delta", "a path (L38, L39) and rule R3")] == [
-        "delta L38",
-        "delta L39",
-        "delta R3",
-    ]
-
-
-def test_a_range_across_sections_is_no_rule():
-    assert "delta L46 to R1" in {found.rule for found in citations("delta L46" + " to R1")}
-
-
 def unknown(found, path: Path) -> list[str]:
     return [f"{path}:{cited.line}: {cited.rule}" for cited in found if cited.rule not in KNOWN]
-
-
-def test_a_citation_that_is_no_rule_is_named_with_its_place():
-    text = "Fine (iceberg 4.7).\nBroken (delta L38,\n    L99)."
-    assert unknown(citations(text), Path("harness/a.py")) == ["harness/a.py:3: delta L99"]
 
 
 def test_every_citation_is_a_rule():

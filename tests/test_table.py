@@ -113,22 +113,6 @@ def test_a_recorded_count_that_deletes_make_wrong_is_not_given(tmp_path: Path) -
     assert harness.open_table(table.location).count() == 2
 
 
-@pytest.mark.filterwarnings("ignore::harness.HarnessWarning")
-def test_recorded_counts_that_nothing_rests_on_are_not_believed(tmp_path: Path) -> None:
-    table = IcebergTable.create(tmp_path / "t", {"id": "long"})
-    data = table.write_data([{"id": i} for i in range(5)])
-    table.append(data)
-    table.edit_manifest(data, lambda manifest: manifest.records[0]["data_file"].update(record_count=99))
-    assert harness.open_table(table.location).count() == 5
-
-
-@pytest.mark.parametrize("make", [IcebergTable.create, DeltaTable.create])
-def test_a_table_without_rows_has_none(make: Any, tmp_path: Path) -> None:
-    make(tmp_path / "t", {"id": "long"})
-    table = harness.open_table(str(tmp_path / "t"))
-    assert (table.count(), table.head().fetchall(), table.to_arrow(limit=3).num_rows) == (0, [], 0)
-
-
 # -- moments -----------------------------------------------------------------------------------------------------------
 
 

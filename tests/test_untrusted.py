@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
 
 import harness
-from harness.errors import HarnessWarning, InvalidTableError, OutsideTableError
+from harness.errors import HarnessWarning, InvalidTableError
 from harness.testing.writing.delta.builder import DeltaTable
 from harness.testing.writing.iceberg.builder import IcebergTable
 
@@ -48,18 +47,6 @@ def test_of_other_tables_it_is_a_warning(tmp_path, build):
     said = build(tmp_path / "t")
     with pytest.warns(HarnessWarning, match=said):
         harness.open_table(str(tmp_path / "t")).snapshot().to_arrow()
-
-
-def test_files_outside_are_refused(tmp_path):
-    table = DeltaTable.create(tmp_path / "t", {"id": "long"})
-    data = table.write_data([{"id": 1}])
-    data.add["path"] = (tmp_path / "elsewhere.parquet").as_uri()
-    shutil.move(data.file, tmp_path / "elsewhere.parquet")
-    table.append(data)
-    with pytest.raises(OutsideTableError):
-        harness.open_table(str(tmp_path / "t"), untrusted=True).snapshot().to_arrow()
-    allowed = harness.open_table(str(tmp_path / "t"), untrusted=True, allowed_roots=[str(tmp_path)])
-    assert allowed.snapshot().to_arrow().num_rows == 1
 
 
 def lying_bounds(directory: Path) -> None:

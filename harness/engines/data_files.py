@@ -372,4 +372,7 @@ def _mapped(
     if not any(path[: len(place)] == place for path in chosen):
         return array
     parts = [_mapped(child, (*place, i), chosen, change) for i, child in enumerate(children_of(array))]
-    return with_children(array, parts, nested_type(array.type, [part.type for part in parts]))
+    type_ = nested_type(array.type, [part.type for part in parts])
+    if pa.types.is_struct(type_):  # files differ in what must not be null, and their rows are read as of one schema
+        type_ = pa.struct([field.with_nullable(True) for field in type_])
+    return with_children(array, parts, type_)

@@ -1,10 +1,10 @@
 """Recall by backtest: real wrong-row bugs of released readers, each looked for in the release that has it.
 
-`python tests/backtest/backtest.py [--whole] [ID ...]` makes an environment for each release that `bugs.toml` names,
+`python tests/backtest/backtest.py [ID ...]` makes an environment for each release that `bugs.toml` names,
 runs the scenarios and shapes that the bug names on the broken and on the mended release, and writes `results.json` and
 the table of `docs/reference/backtest.md`. A bug is found where the broken release gives wrong rows, silently, and the
-mended one passes the same read. `--whole` runs every scenario of the reader's formats instead of the named ones, and
-records nothing. Environments lie in the folder that HARNESS_BACKTEST names, by default `.nox/backtest-environments`.
+mended one passes the same read. Environments lie in the folder that HARNESS_BACKTEST names,
+by default `.nox/backtest-environments`.
 """
 
 from __future__ import annotations
@@ -125,13 +125,13 @@ def page(text: str, results: Mapping[str, Result]) -> str:
     return f"{before}{_BEGIN}\n{table(results)}\n{_END}{rest.partition(_END)[2]}"
 
 
-def backtest(bug: Bug, environments: Path, *, whole: bool = False) -> Result:
+def backtest(bug: Bug, environments: Path) -> Result:
     """Looks for a bug: its scenarios on both releases at once, then its shapes."""
     scripts = [_script(bug, bug.broken, bug.packages, environments)]
     if bug.fixed:
         scripts.append(_script(bug, bug.fixed, bug.fixed_packages or bug.packages, environments))
     try:
-        versions, by = _by_scenarios(bug, scripts, whole)
+        versions, by = _by_scenarios(bug, scripts)
     except (RequestError, EngineError) as error:
         return Result(id=bug.id, broken=bug.broken, fixed=bug.fixed, found=False, by=(), message=str(error))
     by += [f"against itself: {shape}" for shape in bug.shapes if _found_by_shape(bug, shape, scripts)]
@@ -158,12 +158,9 @@ def _script(bug: Bug, pins: str, packages: str, environments: Path) -> tuple[Pat
     return made[name], script
 
 
-def _by_scenarios(bug: Bug, scripts: Sequence[tuple[Path, Path]], whole: bool) -> tuple[list[str], list[str]]:
+def _by_scenarios(bug: Bug, scripts: Sequence[tuple[Path, Path]]) -> tuple[list[str], list[str]]:
     """The versions, and the reads that the broken release gives wrong rows for and the mended one none."""
-    patterns = bug.scenarios
-    if whole:
-        patterns = tuple(f"{format}/*" for format in ("iceberg", "delta") if format in bug.reader) or ("*",)
-    scenarios = [scenario for pattern in patterns for scenario in find(pattern)]
+    scenarios = [scenario for pattern in bug.scenarios for scenario in find(pattern)]
     workers = []
     try:
         for name, (python, script) in zip(("broken", "fixed"), scripts, strict=False):
@@ -214,16 +211,13 @@ def main() -> None:
     """Runs the named bugs, or all, and writes what came of them."""
     parser = argparse.ArgumentParser()
     parser.add_argument("ids", nargs="*")
-    parser.add_argument("--whole", action="store_true")
     arguments = parser.parse_args()
     environments = Path(os.environ.get("HARNESS_BACKTEST", ROOT / ".nox" / "backtest-environments"))
     chosen = [bug for bug in bugs() if not arguments.ids or bug.id in arguments.ids]
     for bug in chosen:
         print(bug.id, file=sys.stderr)
-        result = backtest(bug, environments, whole=arguments.whole)
+        result = backtest(bug, environments)
         print(f"  found by {', '.join(result.by)}" if result.found else f"  missed {result.message}", file=sys.stderr)
-        if arguments.whole:
-            continue
         results = {**recorded(), bug.id: result}
         ordered = [asdict(results[each.id]) for each in bugs() if each.id in results]
         RESULTS.write_text(json.dumps(ordered, indent=1) + "\n", "utf-8")

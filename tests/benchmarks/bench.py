@@ -23,18 +23,15 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-import bench_comparing
-import bench_page
+import bench_reports
 from bench_contenders import SCRIPTS, ContenderFailed, Interpreters
-from bench_figures import ON_SPARK, figures, is_large, large_figures, spark_figures
-from bench_made import Made, made
-from bench_many import many
+from bench_figures import ON_SPARK, figures, is_large, planning, spark_figures
+from bench_made import FULL, SMALL, Made, Scale, made
 from bench_planned import planned
 from bench_records import Failed, Record, Run, earlier_run, from_lines, newest_run, to_line
 from bench_rounds import Figure, measure
-from bench_scales import FULL, SMALL, Scale
 from bench_scanned import scanned
-from bench_small import small
+from bench_small import many, small
 
 from harness.testing.conformance.readers import interpreters
 
@@ -51,7 +48,7 @@ MAKERS = {"scanned": scanned, "small": small, "many": many, "planned": planned}
 def main(words: Sequence[str] | None = None) -> int:
     """Do what the words say. 0; 1 where harness failed, gave a wrong answer, or became slower."""
     arguments = _arguments(words)
-    scale = _scale(arguments)
+    scale = SMALL if arguments.small else FULL
     history = HISTORY if scale.name == FULL.name else OTHERS
     before = from_lines(history.read_text("utf-8")) if history.is_file() else []
     if arguments.newest:
@@ -61,7 +58,7 @@ def main(words: Sequence[str] | None = None) -> int:
         whole = scale == FULL and not arguments.only and not arguments.alone
         _keep(now, HISTORY if whole else OTHERS)
         if whole:
-            bench_page.write(PAGE, bench_page.figures(now))
+            bench_reports.write(PAGE, bench_reports.figures(now))
     failing = [f"{record.figure}: {name}: {reason}" for record in now for name, reason in _failures(record)]
     for text in failing:
         print(text)
@@ -69,8 +66,8 @@ def main(words: Sequence[str] | None = None) -> int:
         return int(bool(failing))
     then = earlier_run(before, scale.name, before=now[0].run.date, commit=arguments.compare) if now else []
     then = [record for record in then if _asked(record.figure, arguments, scale)]
-    print(bench_comparing.report(now, then))
-    return int(bool(failing) or any(difference.bad for difference in bench_comparing.differences(now, then)))
+    print(bench_reports.report(now, then))
+    return int(bool(failing) or any(difference.bad for difference in bench_reports.differences(now, then)))
 
 
 def _arguments(words: Sequence[str] | None) -> argparse.Namespace:
@@ -78,35 +75,14 @@ def _arguments(words: Sequence[str] | None) -> argparse.Namespace:
         prog="bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--small", action="store_true", help="small tables and few rounds")
-    parser.add_argument(
-        "--compare",
-        metavar="COMMIT",
-        nargs="?",
-        const="",
-        help="say what became slower than the run before, or than the run of a commit",
-    )
+    slower = "say what became slower than the run before, or than the run of a commit"
+    parser.add_argument("--compare", metavar="COMMIT", nargs="?", const="", help=slower)
     parser.add_argument("--newest", action="store_true", help="measure nothing: take the newest run of the history")
     parser.add_argument("--only", metavar="REGEX", default="", help="only figures whose name matches")
     parser.add_argument("--alone", action="store_true", help="without peers: harness and the floors")
     parser.add_argument("--spark", action="store_true", help="Spark too, and the formats' own jars from Maven Central")
     parser.add_argument("--large", action="store_true", help="planning a million files too, which take minutes to make")
-    parser.add_argument("--rows", type=int, help="rows of the tables that are scanned")
-    parser.add_argument("--planned", type=_numbers, metavar="N,N…", help="files of tables that are planned")
-    parser.add_argument("--rounds", type=int, help="how often each reader has its turn")
     return parser.parse_args(words)
-
-
-def _scale(arguments: argparse.Namespace) -> Scale:
-    scale = SMALL if arguments.small else FULL
-    if arguments.rounds is not None:
-        scale = replace(scale, rounds=arguments.rounds)
-    sizes = {"rows": arguments.rows, "planned_files": arguments.planned}
-    changed = {name: size for name, size in sizes.items() if size is not None}
-    return replace(scale, name="other sizes", **changed) if changed else scale
-
-
-def _numbers(text: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in text.split(","))
 
 
 def _measured(arguments: argparse.Namespace, scale: Scale) -> list[Record]:
@@ -129,7 +105,7 @@ def _measured(arguments: argparse.Namespace, scale: Scale) -> list[Record]:
             except ContenderFailed as error:
                 sys.exit(str(error))
             record = Record(run=run, group=figure.group, figure=figure.figure, title=figure.title, outcomes=outcomes)
-            print(bench_page.line(record), flush=True)
+            print(bench_reports.line(record), flush=True)
             found.append(record)
     return found
 
@@ -150,7 +126,7 @@ def _figures(scale: Scale, *, large: bool) -> Iterator[Figure]:
     if large:
         print("tables: large", flush=True)
         largest = replace(scale, name=f"large {scale.name}", planned_files=(scale.large_files,))
-        yield from large_figures(made(planned, largest, BUILD), largest)
+        yield from planning(made(planned, largest, BUILD), largest)
 
 
 def _commit() -> str:
@@ -172,7 +148,7 @@ def _keep(records: Sequence[Record], history: Path) -> None:
 def _failures(record: Record) -> Iterator[tuple[str, str]]:
     """The project's own failures; a peer's are in the record."""
     for name, outcome in record.outcomes.items():
-        if name.startswith(bench_comparing.OURS) and isinstance(outcome, Failed):
+        if name.startswith(bench_reports.OURS) and isinstance(outcome, Failed):
             yield name, outcome.reason
 
 

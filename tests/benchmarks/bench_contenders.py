@@ -9,12 +9,11 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from bench_records import Sample
 
@@ -24,11 +23,8 @@ _ANSWERING = Path(__file__).with_name("bench_answering.py")
 _ROOT = Path(__file__).parents[2]
 
 _READERS = replace(READERS["polars"], name="readers", install=f"{READERS['polars'].install} polars-iceberg")
-_EXTENSIONS = replace(
-    READERS["duckdb-iceberg"],
-    name="duckdb-extensions",
-    install=f"{READERS['duckdb-iceberg'].install} duckdb-extension-delta",
-)
+_BOTH = f"{READERS['duckdb-iceberg'].install} duckdb-extension-delta"
+_EXTENSIONS = replace(READERS["duckdb-iceberg"], name="duckdb-extensions", install=_BOTH)
 _ON_SPARK = ("spark-iceberg", "spark-delta")
 ENVIRONMENTS: Mapping[str, tuple[str, ...]] = {
     "readers": ("polars", "deltalake", "pyiceberg"),
@@ -39,9 +35,7 @@ ENVIRONMENTS: Mapping[str, tuple[str, ...]] = {
 }
 """The peers that each environment serves; those that are not here run in harness's own interpreter."""
 SCRIPTS: Mapping[str, OtherReader] = {
-    "readers": _READERS,
-    "duckdb-extensions": _EXTENSIONS,
-    "chdb": READERS["chdb"],
+    **{"readers": _READERS, "duckdb-extensions": _EXTENSIONS, "chdb": READERS["chdb"]},
     # harness and its dependencies too: harness and the jar run on one version of Spark.
     **{name: replace(READERS[name], install=f"{READERS[name].install} -e {_ROOT}") for name in _ON_SPARK},
 }
@@ -77,66 +71,42 @@ class Interpreters:
         return sys.executable if environment is None else self.pythons.get(environment)
 
 
-class ReaderProcess:
-    """A contender in one process, which is started now and answers when it is asked, in `limit_s` seconds or never."""
+Turn = Callable[[], tuple[list[int] | None, Sample]]
+"""Gives the answer, and what it took. Raises ContenderFailed: the reader gave an error, ended, or took too long."""
 
-    def __init__(self, contender: Contender, python: str, limit_s: float) -> None:
-        self._limit_s = limit_s
-        self._process = _started(contender.peer, contender.task, contender.arguments, python)
 
-    def __enter__(self) -> Self:
-        return self
+@contextlib.contextmanager
+def one_process(contender: Contender, python: str, limit_s: float) -> Iterator[Turn]:
+    """A contender in one process, which is started now and answers each turn in `limit_s` seconds or never."""
+    process = _started(contender.peer, contender.task, contender.arguments, python)
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._process.communicate()
-
-    def turn(self) -> tuple[list[int] | None, Sample]:
-        """The answer, and what it took.
-
-        Raises:
-            ContenderFailed: the reader gave an error, ended, or took too long.
-        """
-        answer = _asked(self._process, self._limit_s)
+    def turn() -> tuple[list[int] | None, Sample]:
+        answer = _asked(process, limit_s)
         return answer["answer"], Sample(answer["wall_s"], answer["cpu_s"], answer["peak_mib"])
 
+    yield turn
+    process.communicate()
 
-class FreshProcesses:
-    """A contender in a process for each turn, whose whole life is timed; it ends in `limit_s` seconds."""
 
-    def __init__(self, contender: Contender, python: str, limit_s: float) -> None:
-        self._limit_s = limit_s
-        self._contender = contender
-        self._python = python
+@contextlib.contextmanager
+def fresh_processes(contender: Contender, python: str, limit_s: float) -> Iterator[Turn]:
+    """A contender in a process for each turn, timed from its start to its end; it ends in `limit_s` seconds."""
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        return
-
-    def turn(self) -> tuple[list[int] | None, Sample]:
-        """The answer, and what it took from the start of the process to its end.
-
-        Raises:
-            ContenderFailed: the reader gave an error, ended, or took too long.
-        """
+    def turn() -> tuple[list[int] | None, Sample]:
         started = time.perf_counter()
-        process = _started(self._contender.peer, self._contender.task, self._contender.arguments, self._python)
+        process = _started(contender.peer, contender.task, contender.arguments, python)
         try:
-            answer = _asked(process, self._limit_s)
+            answer = _asked(process, limit_s)
         finally:
-            for pipe in (process.stdin, process.stdout):
-                if pipe is not None:
-                    with contextlib.suppress(BrokenPipeError):
-                        pipe.close()
+            for pipe in filter(None, (process.stdin, process.stdout)):
+                with contextlib.suppress(BrokenPipeError):
+                    pipe.close()
             _, status, usage = os.wait4(process.pid, 0)
             process.returncode = os.waitstatus_to_exitcode(status)
         wall = time.perf_counter() - started
         return answer["answer"], Sample(wall, usage.ru_utime + usage.ru_stime, answer["peak_mib"])
+
+    yield turn
 
 
 @cache
@@ -158,15 +128,8 @@ def _started(peer: str, task: str, arguments: Mapping[str, Any], python: str) ->
     # Installed packages come compiled; harness is read from the checkout, and would be compiled anew by each process.
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     command = [python, str(_ANSWERING), peer, task]
-    process = subprocess.Popen(
-        command,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        env=environment,
-        text=True,
-        encoding="utf-8",
-    )
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    process = subprocess.Popen(command, **pipes, env=environment, text=True, encoding="utf-8")
     assert process.stdin is not None
     process.stdin.write(json.dumps(arguments) + "\n")
     process.stdin.flush()

@@ -81,9 +81,7 @@ class Record:
 def measured(samples: Sequence[Sample], floor: Sequence[Sample], versions: str) -> Measured:
     """The figures of one reader; `samples` and `floor` are of the same rounds, in order."""
     peaks = [sample.peak_mib for sample in samples if sample.peak_mib is not None]
-    low, middle, high = _quartiles(
-        [mine.wall_s / floors.wall_s for mine, floors in zip(samples, floor, strict=True)],
-    )
+    low, middle, high = _quartiles([mine.wall_s / floors.wall_s for mine, floors in zip(samples, floor, strict=True)])
     return Measured(
         versions=versions,
         rounds=len(samples),

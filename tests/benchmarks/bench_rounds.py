@@ -4,20 +4,13 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 
-from bench_contenders import (
-    Contender,
-    ContenderFailed,
-    FreshProcesses,
-    Interpreters,
-    ReaderProcess,
-    versions,
-)
+from bench_contenders import Contender, ContenderFailed, Interpreters, Turn, fresh_processes, one_process, versions
+from bench_made import Scale
 from bench_records import Failed, Outcome, Sample, measured
-from bench_scales import Scale
 
 _LEAST = 2
 _MORE = 5
@@ -51,7 +44,14 @@ def measure(figure: Figure, scale: Scale, interpreters: Interpreters) -> dict[st
         python = interpreters.of(contender.peer)
         if python is not None:
             said[contender.name] = versions(contender.peer, python)
-    with _running(figure, scale, interpreters) as running:
+    kind = fresh_processes if figure.fresh else one_process
+    with ExitStack() as stack:
+        pythons = [(contender, interpreters.of(contender.peer)) for contender in figure.contenders]
+        running = {
+            contender.name: stack.enter_context(kind(contender, python, scale.turn_s))
+            for contender, python in pythons
+            if python is not None
+        }
         samples, failed = _samples(figure, scale, running)
     floor = figure.contenders[0].name
     if floor in failed:
@@ -64,22 +64,8 @@ def measure(figure: Figure, scale: Scale, interpreters: Interpreters) -> dict[st
     }
 
 
-@contextmanager
-def _running(
-    figure: Figure, scale: Scale, interpreters: Interpreters
-) -> Iterator[Mapping[str, ReaderProcess | FreshProcesses]]:
-    kind = FreshProcesses if figure.fresh else ReaderProcess
-    with ExitStack() as stack:
-        pythons = [(contender, interpreters.of(contender.peer)) for contender in figure.contenders]
-        yield {
-            contender.name: stack.enter_context(kind(contender, python, scale.turn_s))
-            for contender, python in pythons
-            if python is not None
-        }
-
-
 def _samples(
-    figure: Figure, scale: Scale, running: Mapping[str, ReaderProcess | FreshProcesses]
+    figure: Figure, scale: Scale, running: Mapping[str, Turn]
 ) -> tuple[dict[str, list[Sample]], dict[str, str]]:
     samples: dict[str, list[Sample]] = {name: [] for name in running}
     failed: dict[str, str] = {}
@@ -88,11 +74,11 @@ def _samples(
         if round_ and enough(round_ - 1, time.perf_counter() - started, scale):
             break
         # There and back, so that nobody always follows the same reader.
-        for name, reader in running.items() if round_ % 2 == 0 else reversed(running.items()):
+        for name, turn in running.items() if round_ % 2 == 0 else reversed(running.items()):
             if name in failed:
                 continue
             try:
-                answer, sample = reader.turn()
+                answer, sample = turn()
             except ContenderFailed as error:
                 failed[name] = str(error)
                 continue

@@ -13,8 +13,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 import pyarrow as pa
-from bench_made import Made, linked, linked_delta
-from bench_scales import Scale
+from bench_made import Made, Scale, linked, linked_delta
 
 from harness.testing.writing.delta.builder import DeltaTable
 from harness.testing.writing.iceberg.builder import IcebergTable
@@ -31,12 +30,7 @@ Shape: TypeAlias = Literal["scattered", "clustered"]
 Positions: TypeAlias = "np.ndarray[tuple[int], np.dtype[np.int64]]"
 
 SCHEMA = {
-    "id": "long",
-    "k": "long",
-    "v": "double",
-    "s": "string",
-    "d": "date",
-    "flag": "boolean",
+    **{"id": "long", "k": "long", "v": "double", "s": "string", "d": "date", "flag": "boolean"},
     "amt": "decimal(18,2)",
     "place": "struct<lat: double, zone: string>",
 }
@@ -129,10 +123,7 @@ def _rows(first: int, last: int) -> pa.Table:
     lat = pa.array(values * 180 - 90)
     return pa.table(
         {
-            "id": ids,
-            "k": _k(ids),
-            "v": values,
-            "s": names.cast(pa.string()),
+            **{"id": ids, "k": _k(ids), "v": values, "s": names.cast(pa.string())},
             "d": pa.array((_FIRST_DAY + ids % 1000).astype(np.int32)).cast(pa.date32()),
             "flag": pa.array(ids % 3 == 0),
             "amt": amounts,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from pathlib import Path
 
 import fastavro
@@ -74,22 +73,6 @@ def test_the_second_process_reads_no_manifest_and_plans_the_same(table, tmp_path
     assert (plans(table, directory), read) == (expected, [])
 
 
-@pytest.mark.parametrize("is_local", [True, False])
-def test_small_manifests_are_kept_only_of_a_store(table, tmp_path, monkeypatch, is_local):
-    monkeypatch.setattr(manifests, "_FEW", 5)
-    monkeypatch.setattr(manifests, "is_local", lambda physical: is_local)
-    expected = plans(table, str(tmp_path / "cache"))
-    read = manifests_read(monkeypatch)
-    assert plans(table, str(tmp_path / "cache")) == expected
-    assert len(set(read)) == (3 if is_local else 0)
-
-
-def test_the_same_process_reads_no_manifest_twice(table, monkeypatch):
-    expected = plans(table, "")
-    read = manifests_read(monkeypatch)
-    assert (plans(table, ""), read) == (expected, [])
-
-
 def test_bounds_of_another_column_are_added(table, tmp_path, monkeypatch):
     directory = str(tmp_path / "cache")
     harness.open_table(str(table), cache_dir=directory).snapshot().plan()
@@ -150,15 +133,6 @@ def test_a_manifest_that_was_replaced_in_place_is_read_again(table, tmp_path):
     assert after == plans(table, "")
 
 
-def test_a_copied_table_has_entries_of_its_own(table, tmp_path):
-    directory = str(tmp_path / "cache")
-    plans(table, directory)
-    copied = shutil.copytree(table, tmp_path / "copy")
-    physical = [file["physical"] for files, *_ in plans(copied, directory) for file in files]
-    assert physical
-    assert all(path.startswith(str(copied)) for path in physical)
-
-
 def test_a_file_that_changed_just_now_is_not_remembered(table, tmp_path, monkeypatch):
     monkeypatch.undo()
     plans(table, str(tmp_path / "cache"))
@@ -180,9 +154,3 @@ def test_the_environment_says_where_and_how_much(table, tmp_path, monkeypatch):
     monkeypatch.setenv(decoded.BYTES, "much")
     with pytest.raises(RequestError, match="expected a whole number of bytes"):
         harness.open_table(str(table))
-
-
-def test_a_query_by_location_uses_it_too(table, tmp_path):
-    query = "SELECT count(*) FROM t WHERE id = 17"
-    assert harness.sql(query, t=str(table), cache_dir=str(tmp_path / "cache")).fetchall() == [(1,)]
-    assert list((tmp_path / "cache" / "harness-1").iterdir()) != []

@@ -10,9 +10,7 @@ from typing import Any
 import pytest
 
 import harness
-from harness.metadata.catalogs.catalog import walk
 from harness.metadata.catalogs.pyiceberg import PyIcebergCatalog, asking
-from harness.testing.writing.delta.builder import DeltaTable
 
 DELTA = {"spark.sql.sources.provider": "delta"}
 
@@ -151,16 +149,6 @@ def test_what_is_no_table_of_either_format_is_refused(given, said):
         catalog({"t": given}).locate(("db", "t"))
 
 
-@pytest.mark.parametrize("kind", [GlueCatalog, HiveCatalog])
-def test_tables_of_both_formats_are_listed_and_read(tmp_path, kind):
-    table = DeltaTable.create(tmp_path / "orders", {"id": "long"})
-    table.append(table.write_data([{"id": 1}, {"id": 2}]))
-    iceberg = record({"table_type": "ICEBERG", "metadata_location": "s3://lake/t/metadata/1.metadata.json"})
-    own = catalog({"orders": record(DELTA, str(tmp_path / "orders")), "t": iceberg, "csv": record({})}, kind)
-    assert list(walk(own)) == [("db", "orders"), ("db", "t")]
-    assert harness.open_table("db.orders", catalog=own).snapshot().to_arrow().num_rows == 2
-
-
 METADATA = "s3://lake/t/metadata/1.metadata.json"
 
 
@@ -168,11 +156,7 @@ METADATA = "s3://lake/t/metadata/1.metadata.json"
     ("said", "options", "ends"),
     [
         ({}, {}, None),
-        (
-            {"config": {"s3.access-key-id": "a"}, "metadata": {"location": "s3://lake/t"}},
-            {"key": "a"},
-            None,
-        ),
+        ({"config": {"s3.access-key-id": "a"}, "metadata": {"location": "s3://lake/t"}}, {"key": "a"}, None),
         pytest.param(
             {
                 "config": {"s3.access-key-id": "a", "s3.secret-access-key": "s"},
@@ -194,7 +178,7 @@ METADATA = "s3://lake/t/metadata/1.metadata.json"
                 "storage-credentials": [
                     {"prefix": "s3://lake/t", "config": {"s3.access-key-id": "a"}},
                     {"prefix": "s3://data/", "config": {"s3.access-key-id": "b"}},
-                ],
+                ]
             },
             {"key": "a", "s3://data": {"client_kwargs": {"region_name": "eu-west-1"}, "key": "b"}},
             None,

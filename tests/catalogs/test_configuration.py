@@ -49,19 +49,6 @@ def test_a_table_opens_by_the_name_of_its_catalog(project, capfd):
     assert capfd.readouterr().out.split() == ["catalogs:", "name", "type", "warehouse", "lake", "warehouse", "lake"]
 
 
-def test_a_project_goes_before_its_user(project):
-    say(project, WAREHOUSE)
-    say_at_home(
-        project,
-        WAREHOUSE.replace('"lake"', '"elsewhere"') + '[tool.harness.catalogs.own]\ntype = "unity"\nuri = "https://h"\n',
-    )
-    found = resolving.configured()
-    assert {name: (each.kind, each.warehouse) for name, each in found.items()} == {
-        "lake": ("warehouse", "lake"),
-        "own": ("unity", None),
-    }
-
-
 def test_unity_with_the_token_of_the_environment(project, monkeypatch):
     with UnityServer(token="abc") as server:
         server.add("main.sales.orders", project / "lake" / "sales" / "orders", managed=False)

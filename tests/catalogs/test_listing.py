@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -35,18 +34,6 @@ def test_list_prints_a_name_on_each_line(capfd, arguments, printed):
     assert capfd.readouterr().out == printed
 
 
-def test_list_as_json(capfd):
-    assert main(["list", "--catalog", "lake", "sales", "--format", "json"]) == 0
-    assert json.loads(capfd.readouterr().out) == {
-        "format": 1,
-        "kind": "list",
-        "catalog": "lake",
-        "namespace": ["sales"],
-        "namespaces": ["lake.sales.eu"],
-        "tables": ["lake.sales.orders"],
-    }
-
-
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -66,11 +53,6 @@ def test_commands_take_names(capfd, command):
     assert main([*command, "sales.orders", "--catalog", "lake"]) == 0
     assert main([*command, "sales.orderz", "--catalog", "lake"]) == 2
     assert "the nearest are sales.orders" in capfd.readouterr().err
-
-
-def test_a_query_takes_names(capfd):
-    assert main(["sql", "SELECT count(*) AS n FROM o", "--table", "o=sales.orders", "--catalog", "lake"]) == 0
-    assert capfd.readouterr().out.split() == ["n", "bigint", "------", "2"]
 
 
 @pytest.mark.parametrize(

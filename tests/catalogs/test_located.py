@@ -62,15 +62,6 @@ def test_all_else_is_not(orders, more, metadata):
         harness.open_table("sales.orders", catalog=catalog, **more).snapshot().plan()
 
 
-def test_the_metadata_file_that_the_catalog_names_is_read(orders):
-    *_, first, last = sorted((orders / "metadata").glob("v*.metadata.json"))
-    for file, rows in ((first, 0), (last, 2)):
-        catalog = Own({"location": str(orders), "metadata_location": str(file), "format": "iceberg"})
-        table = harness.open_table("sales.orders", catalog=catalog, allowed_roots=[orders.parent])
-        snapshot = table.snapshot()
-        assert (0 if snapshot.id is None else snapshot.to_arrow().num_rows) == rows
-
-
 def test_options_for_another_bucket_go_there_where_the_user_allows_to_read_it():
     both = {"key": "a", "s3://archive": {"key": "b"}, "s3://evil": {"key": "c"}}
     found = harness.Located(catalog="own", name=("t",), location="s3://lake/t", storage_options=both)
@@ -84,9 +75,7 @@ def test_options_for_another_bucket_go_there_where_the_user_allows_to_read_it():
     ("vended", "own", "expected"),
     [
         ({"key": "a", "secret": "b"}, {}, {"key": "a", "secret": "b"}),
-        pytest.param(
-            {"key": "a", "secret": "b"}, {"key": "mine"}, {"key": "mine", "secret": "b"}, id="the caller's first"
-        ),
+        ({"key": "a", "secret": "b"}, {"key": "mine"}, {"key": "mine", "secret": "b"}),
     ],
 )
 def test_options_of_the_catalog_go_to_the_store(orders, vended, own, expected):

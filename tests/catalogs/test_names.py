@@ -3,20 +3,16 @@ from __future__ import annotations
 import pytest
 
 from harness import RequestError
-from harness.metadata.catalogs.catalog import nearest, parse_name, written
+from harness.metadata.catalogs.catalog import parse_name, written
 
 
 @pytest.mark.parametrize(
     ("text", "parts"),
     [
-        ("orders", ("orders",)),
-        ("sales.orders", ("sales", "orders")),
-        ('sales."a.b"', ("sales", "a.b")),
-        ('"say ""hi""".t', ('say "hi"', "t")),
-        ("größe.2024 x", ("größe", "2024 x")),
-        (("a.b", "c"), ("a.b", "c")),
+        ("orders", ("orders",)), ("sales.orders", ("sales", "orders")), ('sales."a.b"', ("sales", "a.b")),
+        ('"say ""hi""".t', ('say "hi"', "t")), ("größe.2024 x", ("größe", "2024 x")), (("a.b", "c"), ("a.b", "c")),
     ],
-)
+)  # fmt: skip
 def test_a_name_has_parts_and_is_written_again(text, parts):
     assert parse_name(text) == parts
     assert parse_name(written(parts)) == parts
@@ -26,9 +22,3 @@ def test_a_name_has_parts_and_is_written_again(text, parts):
 def test_a_name_with_an_empty_part_or_an_open_quote_is_none(text):
     with pytest.raises(RequestError, match=r"^Invalid name"):
         parse_name(text)
-
-
-def test_near_names_are_those_that_differ_little():
-    known = [("sales", "orders"), ("sales", "returns"), ("hr", "people")]
-    assert nearest(("sales", "Order"), known)[0] == ("sales", "orders")
-    assert nearest(("zzz",), known) == ()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -61,22 +60,6 @@ def test_a_table_is_read_at_the_version_that_it_is_at(request, given, name):
     assert not harness.compare(pa.table({"id": pa.array([2], pa.int64())}), (given, "oracle")).equal
 
 
-def test_later_versions_can_be_asked_for(of_deltalake):
-    table = harness.open_table(of_deltalake)
-    assert sorted(table.snapshot(version=2).to_arrow()["id"].to_pylist()) == [1, 2]
-
-
-def test_a_version_that_is_gone_is_an_error(of_deltalake, tmp_path):
-    of_deltalake.version = lambda: 7
-    with pytest.raises(harness.SnapshotNotFoundError):
-        harness.open_table(of_deltalake)
-
-
 def test_what_is_no_table_is_refused():
     with pytest.raises(harness.RequestError, match=r"object of type int: expected a location, a name, or a table of P"):
         harness.open_table(3)
-
-
-def test_a_path_object_is_a_location(tmp_path):
-    DeltaTable.create(tmp_path / "t", {"id": "long"})
-    assert harness.open_table(Path(tmp_path / "t")).name is None

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.metadata.catalogs.pyiceberg import expires_ms, options_of, store_options, vended_for
+from harness.metadata.catalogs.pyiceberg import options_of, vended_for
 
 S3 = {"s3.endpoint": "http://localhost:1", "s3.access-key-id": "a", "s3.secret-access-key": "b"}
 OURS = {"endpoint_url": "http://localhost:1", "key": "a", "secret": "b"}
@@ -32,24 +32,6 @@ OURS = {"endpoint_url": "http://localhost:1", "key": "a", "secret": "b"}
 )
 def test_what_a_catalog_says_becomes_options_of_the_store(properties, location, expected):
     assert options_of(properties, location) == expected
-
-
-def test_another_bucket_has_options_under_its_own_name():
-    roots = ["s3://lake/t/data", "s3://archive/t", "/local", "gs://other/t"]
-    assert store_options(lambda path: S3, "s3://lake/t", roots) == OURS | {"s3://archive": OURS}
-
-
-@pytest.mark.parametrize(
-    ("properties", "expected"),
-    [
-        ({}, None),
-        ({"s3.session-token-expires-at-ms": "1700000000000"}, 1_700_000_000_000),
-        ({"gcs.oauth2.token-expires-at": 5, "adls.sas-token-expires-at-ms.acc": "3"}, 3),
-        pytest.param({"s3.session-token-expires-at-ms": "soon"}, None, id="no-time"),
-    ],
-)
-def test_the_first_credential_that_ends_counts(properties, expected):
-    assert expires_ms(properties) == expected
 
 
 @pytest.mark.parametrize(

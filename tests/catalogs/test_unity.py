@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import fsspec
@@ -85,16 +84,6 @@ def ids(table: harness.Table, **at: Any) -> list[int]:
 # -- tables
 
 
-def test_a_managed_table_is_read_by_its_name_with_the_commits_that_the_catalog_ratified(server):
-    table = harness.open_table("main.sales.orders", catalog=unity(server))
-    assert (table.name, ids(table), ids(table, version=3)) == ("unity.main.sales.orders", [1, 2, 3, 4], [1, 2, 3])
-
-
-def test_what_is_published_is_read_on_request_without_the_catalogs_answer(server):
-    with pytest.warns(HarnessWarning, match="up to version 2"):
-        assert ids(harness.open_table("main.sales.orders", catalog=unity(server), published_only=True)) == [1, 2]
-
-
 def test_names_are_listed_page_by_page(server):
     catalog = unity(server)
     assert isinstance(catalog, Catalog)
@@ -103,14 +92,6 @@ def test_names_are_listed_page_by_page(server):
     assert catalog.tables(("main", "sales")) == (("main", "sales", "orders"), ("main", "sales", "plain"))
     assert (catalog.namespaces(("main", "sales")), catalog.tables(("main",))) == ((), ())
     assert [".".join(name) for name in walk(catalog)] == ["main.sales.orders", "main.sales.plain", "other.hr.people"]
-
-
-def test_a_prefix_makes_names_of_two_parts(server):
-    catalog = unity(server, name="prod", prefix="main")
-    assert catalog.namespaces() == (("sales",),)
-    assert catalog.tables(("sales",)) == (("sales", "orders"), ("sales", "plain"))
-    table = harness.open_table("sales.orders", catalog=catalog)
-    assert (table.name, ids(table)) == ("prod.sales.orders", [1, 2, 3, 4])
 
 
 @pytest.mark.parametrize(
@@ -142,15 +123,6 @@ def test_what_is_no_delta_table_is_named_as_what_it_is(server, entry, error, wor
         harness.open_table("main.sales.other", catalog=unity(server))
 
 
-def test_a_delta_table_that_is_an_iceberg_table_too_is_read_as_delta(server, plain, tmp_path):
-    table = DeltaTable.create(tmp_path / "both", {"id": "long"})
-    table.append(table.write_data([{"id": 5}]))
-    (tmp_path / "both" / "metadata").mkdir()
-    (tmp_path / "both" / "metadata" / "00000.metadata.json").write_text("{}")
-    server.add("main.sales.both", tmp_path / "both", managed=False)
-    assert ids(harness.open_table("main.sales.both", catalog=unity(server))) == [5]
-
-
 # -- answers that do not fit
 
 
@@ -170,19 +142,6 @@ def test_an_answer_about_commits_that_does_not_fit(server, entry, error, words):
         setattr(server.tables["main", "sales", "orders"], field, value)
     with pytest.raises(error, match=words):
         harness.open_table("main.sales.orders", catalog=unity(server))
-
-
-@pytest.mark.parametrize("latest", [0, -1])
-def test_a_table_without_commits_is_at_version_0(server, tmp_path, latest):
-    table = DeltaTable.create(
-        tmp_path / "t",
-        {"id": "long"},
-        features=["catalogManaged"],
-        configuration={"delta.enableInCommitTimestamps": "true"},
-    )
-    server.add("main.sales.fresh", table.directory, latest=latest)
-    opened = harness.open_table("main.sales.fresh", catalog=unity(server))
-    assert (opened.snapshot().id, ids(opened)) == (0, [])
 
 
 @pytest.mark.parametrize(
@@ -214,12 +173,6 @@ def test_a_server_without_a_call_for_commits(orders):
             pytest.raises(UnsupportedError, match="published_only reads what is published"),
         ):
             harness.open_table("main.sales.orders", catalog=unity(server))
-
-
-def test_a_server_that_says_that_it_has_no_such_call(newer):
-    newer.failures = [(501, {"error": {"type": "NotImplementedException", "message": "no"}})]
-    assert ids(harness.open_table("main.sales.orders", catalog=unity(newer))) == [1, 2, 3, 4]
-    assert "GET delta/preview/commits" in newer.asked
 
 
 # -- servers that fail
@@ -302,14 +255,6 @@ def test_a_page_of_commits_that_is_given_again(orders):
 # -- the token
 
 
-def test_the_token_comes_from_the_environment(newer, monkeypatch):
-    monkeypatch.setenv("UNITY_CATALOG_TOKEN", TOKEN)
-    assert unity(newer, token=None).tables(("main", "sales")) == (("main", "sales", "orders"),)
-    monkeypatch.delenv("UNITY_CATALOG_TOKEN")
-    with pytest.raises(StorageError, match="asks for a token; set `token`"):
-        unity(newer, token=None).namespaces()
-
-
 def test_the_token_is_in_no_text(newer):
     catalog = unity(newer)
     assert TOKEN not in repr(catalog) + repr(catalog.locate(("main", "sales", "orders")))
@@ -334,27 +279,9 @@ def test_an_address_or_token_that_is_none(uri, token, words):
     assert token not in str(error.value)
 
 
-@pytest.mark.parametrize("uri", ["https://lake:8080", "https://lake:8080/", "https://lake:8080/api/2.1/unity-catalog/"])
-def test_addresses_with_and_without_the_path_of_the_calls(uri):
-    assert open_unity(uri).server.uri == "https://lake:8080"
-
-
 # -- temporary credentials
 
 S3 = {"s3.access-key-id": "A", "s3.secret-access-key": "B", "s3.session-token": "C"}
-
-
-def test_credentials_are_lent_and_asked_for_anew(server):
-    expires = int(time.time() * 1000) + HOUR_MS
-    server.add("main.sales.far", "s3://bucket/orders", managed=False)
-    server.credentials = (S3, expires)
-    located = unity(server, storage_options={"endpoint_url": "http://s3"}).locate(("main", "sales", "far"))
-    assert dict(located.storage_options) == {"key": "A", "secret": "B", "token": "C", "endpoint_url": "http://s3"}
-    assert located.expires_ms == expires
-    assert located.renew is not None
-    server.credentials = ({**S3, "s3.session-token": "D"}, expires + HOUR_MS)
-    renewed = located.renew()
-    assert (renewed.storage_options["token"], renewed.expires_ms) == ("D", expires + HOUR_MS)
 
 
 def test_credentials_are_asked_for_again_before_they_end(server, plain, monkeypatch):
@@ -393,25 +320,13 @@ def credential(prefix: str, config: dict[str, str]) -> dict[str, Any]:
         ({"storage-credentials": []}, "s3://b/t", None),
         ({"storage-credentials": [credential("s3://b/other", S3)]}, "s3://b/t", None),
         ({"storage-credentials": [credential("s3://b/t", S3)]}, "s3://b/t2", None),
-        (
-            {"storage-credentials": [credential("s3://b", {"s3.access-key-id": "wide"}), credential("s3://b/t/", S3)]},
-            "s3://b/t",
-            ({"key": "A", "secret": "B", "token": "C"}, 9),
-        ),
-        (
-            {"azure_user_delegation_sas": {"sas_token": "S"}, "expiration_time": 8},
-            "abfss://box@lake.dfs.core.windows.net/t",
-            ({"sas_token": "S", "account_name": "lake"}, 8),
-        ),
+        ({"storage-credentials": [credential("s3://b", {"s3.access-key-id": "wide"}), credential("s3://b/t/", S3)]},
+            "s3://b/t", ({"key": "A", "secret": "B", "token": "C"}, 9)),
+        ({"azure_user_delegation_sas": {"sas_token": "S"}, "expiration_time": 8},
+            "abfss://box@lake.dfs.core.windows.net/t", ({"sas_token": "S", "account_name": "lake"}, 8)),
         ({"gcp_oauth_token": {"oauth_token": "G"}, "expiration_time": 0}, "gs://b/t", ({"token": "G"}, None)),
         ({"aws_temp_credentials": None}, "s3://b/t", None),
     ],
-)
+)  # fmt: skip
 def test_what_a_catalog_lends_becomes_options_of_the_store(answer, location, expected):
     assert lent(answer, location) == expected
-
-
-def test_local_tables_need_no_credentials(newer, orders):
-    unity(newer).locate(("main", "sales", "orders"))
-    assert not [asked for asked in newer.asked if "credentials" in asked]
-    assert Path(orders.directory).is_dir()

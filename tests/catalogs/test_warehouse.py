@@ -34,12 +34,7 @@ def test_tables_are_found_by_what_lies_there(lake):
     assert warehouse.namespaces(("eu",)) == (("eu", "empty"), ("eu", "hr"), ("eu", "metadata"))
     assert warehouse.tables() == (("top",),)
     assert warehouse.tables(("sales",)) == (("sales", "orders"), ("sales", "returns"))
-    assert list(walk(warehouse)) == [
-        ("top",),
-        ("eu", "hr", "people"),
-        ("sales", "orders"),
-        ("sales", "returns"),
-    ]
+    assert list(walk(warehouse)) == [("top",), ("eu", "hr", "people"), ("sales", "orders"), ("sales", "returns")]
 
 
 @pytest.mark.parametrize(
@@ -51,13 +46,6 @@ def test_a_name_opens_the_table(lake, name, table_format, ids):
     assert (table.name, table.format) == (f"lake.{name.replace(chr(34), '')}", table_format)
     assert sorted(table.snapshot().to_arrow()["id"].to_pylist()) == ids
     assert repr(table.snapshot()).startswith(f"Snapshot('{table.name}', format='{table_format}'")
-
-
-def test_what_is_compared_has_its_name_in_the_catalog(lake):
-    table = harness.open_table("sales.returns", catalog=str(lake))
-    (file,) = (lake / "sales.db/returns/metadata").glob("*2.metadata.json")  # the newest, as catalogs answer
-    found = harness.compare(table.snapshot(), harness.open_table(str(file)), engines=("duckdb", "duckdb"))
-    assert (found.left.name, found.right.name) == (f"{lake.name}.sales.returns", "returns")
 
 
 @pytest.mark.parametrize(
@@ -81,21 +69,6 @@ def test_a_database_with_and_without_its_ending_is_two_tables_of_one_name(tmp_pa
         (tmp_path / folder / "_delta_log").mkdir(parents=True)
     with pytest.raises(harness.AmbiguousTableError, match=r"are both sales\.orders"):
         harness.open_warehouse(str(tmp_path)).locate(("sales", "orders"))
-
-
-def test_a_table_of_both_formats_is_for_the_caller_to_say(tmp_path):
-    (tmp_path / "t" / "_delta_log").mkdir(parents=True)
-    (tmp_path / "t" / "metadata").mkdir()
-    (tmp_path / "t" / "metadata" / "v1.metadata.json").touch()
-    warehouse = harness.open_warehouse(str(tmp_path))
-    assert warehouse.locate(("t",)).format is None
-    with pytest.raises(harness.AmbiguousTableError, match="format_hint"):
-        harness.open_table("t", catalog=warehouse)
-
-
-def test_a_warehouse_that_is_not_there_is_an_error(tmp_path):
-    with pytest.raises(harness.TableNotFoundError, match="no such directory"):
-        harness.open_warehouse(str(tmp_path / "none"))
 
 
 @pytest.mark.parametrize("name", ["db.orders", "linked.orders"])

@@ -72,6 +72,7 @@ def test_a_finding_says_where_and_what(lying):
     assert (place.field, place.column) == ("maxValues", "x")
     assert place.file.endswith("_delta_log/00000000000000000002.json")
     assert (finding.found.recorded, finding.found.actual) == ("103", "the greatest is 133")
+    assert finding.found.writer.startswith("parquet-cpp-arrow version ")
     assert finding.found.spans == ((70.0, 103.0), (70.0, 133.0))
 
 
@@ -79,10 +80,15 @@ def test_lighter_findings_fail_where_they_are_asked_for(tmp_path, capsys):
     table = IcebergTable.create(tmp_path / "t", {"id": "long"})
     table.append(table.write_data([{"id": 1}]))
     (tmp_path / "t/data/left-over.parquet").write_bytes(b"x" * 7)
+    (named,) = {*(tmp_path / "t/data").iterdir()} - {tmp_path / "t/data/left-over.parquet"}
+    for name in (named.name, "gone.parquet"):  # checksums of Hadoop's local file system
+        (tmp_path / "t/data" / f".{name}.crc").write_bytes(b"crc")
     words = ["check", str(table.location), "--orphans"]
     assert main(words) == 0
     assert "left-over.parquet" in (out := capsys.readouterr().out)
     assert "7 bytes, age 0.0 days" in out
+    assert ".gone.parquet.crc" in out
+    assert f".{named.name}.crc" not in out
     assert main([*words, "--fail-on", "note"]) == 1
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import subprocess
-import sys
 from decimal import Decimal
 from xml.etree import ElementTree
 
@@ -17,7 +15,7 @@ from harness.cli import main
 from harness.differ.relaxations import ALL_TYPE_RULES, Relaxations, Tolerance, TypeRule
 from harness.differ.result import ComparisonResult, RowDifference, RowKind, SideInfo
 from harness.differ.sources import RowSource, SourceKind
-from harness.errors import CorruptFileError, EngineError, RequestError, UnsupportedError
+from harness.errors import CorruptFileError, EngineError, RequestError
 from harness.testing.writing.iceberg.builder import IcebergTable
 
 SIDE = SideInfo(name="t", engine="duckdb 2.0.0", rows=1)
@@ -77,19 +75,6 @@ def calls(monkeypatch) -> Calls:
     return made
 
 
-HOW = {"relaxations": Relaxations(), "schema_only": False}
-PLAIN = {"engines": ("duckdb", "spark"), "max_rows": 100, **HOW}
-
-
-def test_one_table_on_two_engines(calls, capfd):
-    assert main(["diff", "t"]) == 0
-    assert capfd.readouterr().out.startswith("equal: no difference in 1 row\n")
-    now = ("t", None, None, None)
-    assert calls.compared == [(now, now, PLAIN)]
-    assert calls.opened == [("t", {})]
-    assert calls.sessions == 1
-
-
 @pytest.mark.parametrize(
     ("arguments", "engines"),
     [
@@ -104,24 +89,6 @@ def test_two_sides_are_compared_on_duckdb_and_one_table_on_both_engines(calls, a
     assert main(["diff", "t", *arguments]) == 0
     assert calls.compared[0][2]["engines"] == engines
     assert calls.sessions == engines.count("spark")
-
-
-def test_all_options_reach_the_comparison(calls):
-    arguments = ["--engines", "duckdb", "--keys", 'a,"b,c"', "--columns", "a,d", "--where", "a > 1", "--max-rows", "5"]
-    assert main(["diff", "t", "u", *arguments, "--path-map", "x=y", "--prune", "off"]) == 0
-    (left, right, given) = calls.compared[0]
-    assert (left[0], right[0]) == ("t", "u")
-    assert given == {
-        "engines": ("duckdb", "duckdb"),
-        "keys": ["a", "b,c"],
-        "columns": ["a", "d"],
-        "where": "a > 1",
-        "max_rows": 5,
-        **HOW,
-    }
-    opening = {"path_map": {"x": "y"}, "prune": "off"}
-    assert calls.opened == [("t", opening), ("u", opening)]
-    assert calls.sessions == 0
 
 
 def test_relaxations_reach_the_comparison(calls):
@@ -145,23 +112,6 @@ def test_relaxations_reach_the_comparison(calls):
     assert (given["group_by"], given["sample_keys"], given["engines"]) == (["d", "e"], 9, ("duckdb", "duckdb"))
     assert given["schema_only"]
     assert calls.sessions == 0
-
-
-@pytest.mark.parametrize(
-    ("at", "left", "right"),
-    [
-        (["5"], (5, None, None), (5, None, None)),
-        (["5", "6"], (5, None, None), (6, None, None)),
-        (["2024-01-31T12:00:00Z"], (None, "2024-01-31T12:00:00Z", None), (None, "2024-01-31T12:00:00Z", None)),
-        (["main", "ref=2024-01"], (None, None, "main"), (None, None, "2024-01")),
-        (["timestamp=1700000000000", "snapshot=7"], (None, 1700000000000, None), (7, None, None)),
-    ],
-    ids=lambda value: " ".join(map(str, value)),
-)
-def test_moments(calls, at, left, right):
-    arguments = [part for value in at for part in ("--at", value)]
-    assert main(["diff", "t", *arguments]) == 0
-    assert calls.compared[0][:2] == (("t", *left), ("t", *right))
 
 
 @pytest.mark.parametrize("report", ["text", "json", "junit", "html"])
@@ -193,15 +143,6 @@ def test_reports_of_one_comparison_go_to_their_files(calls, capfd, tmp_path, mon
     assert json.loads((tmp_path / "S.JSON").read_text("utf-8"))["only_left"] == 1
     assert (tmp_path / "s").read_text("utf-8").startswith("different: ")
     assert capfd.readouterr().out == ""
-
-
-def test_the_report_in_a_file(calls, capfd, tmp_path):
-    calls.found = DIFFERENT
-    path = tmp_path / "report.html"
-    assert main(["diff", "t", "--output", str(path)]) == 1
-    assert capfd.readouterr() == ("", f"different: 1 row only on the left; see {path}\n")
-    assert path.read_text("utf-8").startswith("<!DOCTYPE html>")
-    assert [entry.name for entry in tmp_path.iterdir()] == ["report.html"]
 
 
 def test_reports_say_when_and_how_they_were_made_without_secrets(calls, capfd, monkeypatch):
@@ -291,15 +232,6 @@ def test_the_help_fits_a_screen_and_names_rare_options(capfd, monkeypatch):
     assert "  --allow-root DIR " in opening
 
 
-def test_the_command_starts_without_an_engine():
-    program = (
-        "import sys; from harness.cli import main; main(['diff', '--help']);"
-        "print({'duckdb', 'pyspark', 'sqlglot', 'harness.differ.reports'} & set(sys.modules))"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
-    assert done.stdout.endswith("set()\n")
-
-
 @pytest.fixture
 def orders(tmp_path) -> IcebergTable:
     """Snapshots: rows 1, 2, 3; then without 2; then with 3 changed."""
@@ -335,15 +267,6 @@ def test_two_snapshots_differ_by_a_deleted_row(orders, capfd):
     assert len(origin["hidden_by"]) == 1
 
 
-def test_keys_pair_the_changed_row(orders, capfd):
-    assert main([*between(orders, 1, 2), "--keys", "id", "--format", "json"]) == 1
-    found = report(capfd)
-    assert (found["changed"], found["only_left"], found["only_right"]) == (1, 0, 0)
-    assert found["rows"][0]["differing"] == ["region"]
-    assert main([*between(orders, 1, 2), "--columns", "id"]) == 0
-    assert main([*between(orders, 1, 2), "--where", "id < 3"]) == 0
-
-
 def test_a_file_is_compared_with_a_table(orders, tmp_path, capfd):
     (tmp_path / "orders.csv").write_text("id,REGION\n1,EU \n3,apac\n")
     given = ["diff", str(tmp_path / "orders.csv"), str(orders.location), "--rename", "REGION=region"]
@@ -354,49 +277,6 @@ def test_a_file_is_compared_with_a_table(orders, tmp_path, capfd):
     queries = ["--sql", "SELECT count(*)::INT AS n FROM t", "--sql", "SELECT count(*) AS n FROM t"]
     assert main([*given[:3], *queries]) == 0
     assert main([*given[:3], *queries, "--strict", "types"]) == 1
-
-
-def test_queries_are_compared(orders, capfd):
-    assert main([*between(orders, 0, 1), "--sql", "SELECT region, count(*) AS n FROM t GROUP BY ALL"]) == 1
-    out = capfd.readouterr().out
-    assert "  -  'eu'    2\n  +  'eu'    1\n             ^\n" in out
-    assert main([*between(orders, 0, 1), "--sql", "SELECT min(id) FROM t"]) == 0
-
-
-def test_a_query_that_neither_side_runs_is_no_comparison(orders, capfd):
-    assert main([*between(orders, 0, 1), "--sql", "SELECT nothing FROM t"]) == 2
-    out, err = capfd.readouterr()
-    assert out.startswith("could not compare: both sides failed\n")
-    assert err.startswith("error: both sides failed: DuckDB cannot run the query: ")
-    assert err.count("\n") == 1
-
-
-def test_a_query_that_fails_on_one_side_is_a_different_outcome(orders, capfd, monkeypatch):
-    run, asked = harness.queries.sql.run_query, []
-
-    def fail_once(query, tables, **given):
-        asked.append(query)
-        if len(asked) == 2:
-            raise EngineError("executor lost")
-        return run(query, tables, **given)
-
-    monkeypatch.setattr("harness.queries.sql.run_query", fail_once)
-    assert main([*between(orders, 0, 1), "--sql", "SELECT id FROM t", "--format", "json"]) == 1
-    found = report(capfd)
-    assert (found["verdict"], found["left"]["rows"], found["right"]["rows"]) == ("different outcome", 3, None)
-    assert found["right"]["error"]["message"] == "executor lost [Engine]"
-
-
-@pytest.mark.parametrize("refusal", [RequestError, UnsupportedError])
-def test_a_query_that_is_refused_is_no_difference(orders, capfd, monkeypatch, refusal):
-    def refuse(query, tables, **given):
-        raise refusal("not this query")
-
-    monkeypatch.setattr("harness.queries.sql.run_query", refuse)
-    assert main([*between(orders, 0, 1), "--sql", "SELECT id FROM t"]) == 2
-    out, err = capfd.readouterr()
-    assert out == ""
-    assert err.startswith("error: not this query")
 
 
 @pytest.mark.parametrize(
@@ -419,11 +299,6 @@ def test_what_cannot_be_asked_is_one_line(orders, capfd, arguments, sentence):
     assert err.startswith("error: ")
     assert err.count("\n") == 1
     assert sentence in err
-
-
-def test_a_table_that_is_not_there(tmp_path, capfd):
-    assert main(["diff", str(tmp_path / "nothing"), "--engines", "duckdb"]) == 2
-    assert capfd.readouterr().err.startswith("error: ")
 
 
 @pytest.mark.smoke

@@ -2,84 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
-import tempfile
 from dataclasses import replace
-
-import pytest
 
 import harness.testing.demo
 from harness.cli import main
-from harness.testing.writing.delta.builder import DeltaTable
-from harness.testing.writing.iceberg.builder import IcebergTable
-
-
-@pytest.fixture
-def table(tmp_path) -> IcebergTable:
-    built = IcebergTable.create(
-        tmp_path / "orders", {"id": "long not null", "region": "string"}, partition_spec=[("region", "identity")]
-    )
-    eu = built.write_data([{"id": 1, "region": "eu"}, {"id": 2, "region": "eu"}])
-    us = built.write_data([{"id": 3, "region": "us"}, {"id": 4, "region": "us"}])
-    built.append(eu)
-    built.append(us)
-    built.commit(add=[built.write_position_deletes([(eu, 0)])])
-    built.commit(add=[built.write_equality_deletes(["id"], [{"id": 4}], partition={"region": "us"})])
-    return built
-
-
-def rows(capfd) -> list:
-    return json.loads(capfd.readouterr().out)["rows"]
-
-
-def test_sql_applies_deletes(table, capfd):
-    query = "SELECT id, region FROM orders ORDER BY id"
-    assert main(["sql", query, "--table", f"orders={table.location}", "--format", "json"]) == 0
-    assert rows(capfd) == [[2, "eu"], [3, "us"]]
-
-
-@pytest.mark.parametrize("query", ["SELECT nothing FROM o", "SELECT 1/x FROM nowhere"])
-def test_a_wrong_query_is_one_line(table, capfd, query):
-    assert main(["sql", query, "--table", f"o={table.location}"]) == 2
-    out, err = capfd.readouterr()
-    assert out == ""
-    assert err.startswith("error: ")
-    assert err.count("\n") == 1
-
-
-def test_plan_skips_files(table, capfd):
-    where = ["--where", "region = 'eu'", "--prune", "files"]
-    assert main(["plan", str(table.location), *where, "--format", "json"]) == 0
-    document = json.loads(capfd.readouterr().out)
-    assert (document["format"], document["kind"], document["table_format"]) == (1, "plan", "iceberg")
-    assert len(document["files"]) == 1
-    assert [skip["reason"] for skip in document["skipped"]] == ["partition"]
-    assert len(document["position_deletes"]) == 1
-    assert document["equality_deletes"] == []
-
-
-@pytest.mark.parametrize(
-    ("more", "skipped"),
-    [
-        ([], ("manifests 1 read, 1 skipped", "trusted partition summaries of region")),
-        (["--prune", "files"], ("manifests 2 read, 0 skipped", "1 read, 1 skipped (1 by partition)")),
-    ],
-    ids=["manifests", "files"],
-)
-def test_plan_as_text(table, more, skipped, capfd):
-    assert main(["plan", str(table.location), "--where", "region = 'eu'", *more]) == 0
-    out = capfd.readouterr().out
-    assert all(text in out for text in (*skipped, "position delete file"))
-
-
-def test_info_tells_the_number_of_the_document_from_the_version_of_the_table(tmp_path, capfd):
-    DeltaTable.create(tmp_path / "clicks", {"id": "long"})
-    assert main(["info", str(tmp_path / "clicks"), "--format", "json"]) == 0
-    document = json.loads(capfd.readouterr().out)
-    assert (document["format"], document["kind"]) == (1, "info")
-    assert (document["table_format"], document["version"]) == ("delta", 0)
 
 
 def test_demo(capfd, tmp_path):
@@ -114,12 +42,6 @@ def test_demo_is_a_page_of_commands_that_run(capfd, tmp_path, monkeypatch):
             line for line in capfd.readouterr().out.splitlines() if line.startswith(("files ", "rows ", "eu ", "buy "))
         ]
         assert set(shown) <= set(lines)
-
-
-def test_demo_without_a_directory_leaves_nothing(capfd, tmp_path, monkeypatch):
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    assert main(["demo"]) == 0
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_demo_with_wrong_rows_exits_with_1(capfd, tmp_path, monkeypatch):

@@ -11,7 +11,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -20,9 +19,7 @@ import pytest
 from harness.cli import main
 from harness.cli.interruption import Interruption, listening
 from harness.cli.terminal import logs_as_lines
-from harness.engines.duckdb.instance import connect, cursor
 from harness.errors import EngineError
-from harness.storage import threads
 from harness.testing.writing.delta.builder import DeltaTable
 
 pytestmark = [
@@ -41,11 +38,11 @@ ENDLESS_QUERIES = {
 class Command:
     """A command that runs in an empty directory, which is its place for temporary files too."""
 
-    def __init__(self, directory: Path, *arguments: str, python: tuple[str, ...] = (), **environment: str) -> None:
+    def __init__(self, directory: Path, *arguments: str, **environment: str) -> None:
         self.directory = directory
         (directory / "tmp").mkdir(parents=True)
         self.process = subprocess.Popen(
-            [sys.executable, *python, "-m", "harness", *arguments],
+            [sys.executable, "-m", "harness", *arguments],
             bufsize=0,  # `communicate` does not know what a line that was read before has left in a buffer
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -175,20 +172,6 @@ def test_rows_that_are_being_written(tmp_path):
     assert command.leaves() == []
 
 
-@pytest.mark.parametrize("module", ["harness.cli.interruption", "typer", "harness.cli.app", "pyarrow"])
-def test_start_up(tmp_path, module):
-    command = Command(tmp_path / "here", "demo", python=("-X", "importtime"))
-    said = []
-    for line in command.process.stderr:
-        said.append(line.decode())
-        if line.decode().rpartition("|")[2].strip() == module:
-            break
-    said.append(command.interrupt())
-    told = [line for line in "".join(said).splitlines() if not line.startswith("import time:")]
-    assert told == ["interrupted"]
-    assert command.leaves() == []
-
-
 EXECUTED = "exec('raise KeyboardInterrupt')"
 DROPPED = """
     class Dropping:
@@ -277,43 +260,6 @@ def test_an_interruption_that_another_error_replaced_still_ends_the_command(tmp_
     assert main(arguments) == 130
     assert capfd.readouterr() == ("", "interrupted\n" * 2)
     assert not report.exists()
-
-
-@pytest.mark.parametrize("make", [connect, cursor])
-def test_every_connection_of_harness_is_known(make):
-    connection = make()
-    ended = threading.Event()
-
-    def end():
-        while not ended.is_set():
-            threads.interrupt_all()
-
-    thread = threading.Thread(target=end)
-    thread.start()
-    try:
-        with pytest.raises(Exception, match=r"(?i)interrupt"):
-            connection.execute(ENDLESS_QUERIES["one-row"]).fetchall()
-    finally:
-        ended.set()
-        thread.join()
-
-
-def test_queries_are_told_before_anything_is_torn_down():
-    """A connection that is dropped waits for its query, and nobody can reach it any more."""
-
-    class Query:
-        told = False
-
-        def interrupt(self) -> None:
-            self.told = True
-
-    query = threads.tracked(Query())
-    with listening():
-        try:
-            signal.raise_signal(signal.SIGINT)
-        except KeyboardInterrupt:
-            told = query.told
-    assert told
 
 
 def test_only_the_first_signal_breaks_off():

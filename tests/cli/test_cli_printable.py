@@ -15,7 +15,6 @@ import pytest
 
 import harness
 from harness.cli import main, results, terminal
-from harness.cli.writers import RowFormat
 from harness.errors import HarnessWarning, InvalidTableError
 from harness.storage.threads import phase
 from harness.testing.writing.delta.builder import DeltaTable
@@ -92,10 +91,7 @@ ERRORS = [
     ("info", "{}"),
     ("plan", "{}", "--where", f"{EVIL} = 1"),
     ("sql", f'SELECT "{EVIL}" FROM t', "--table", "t={}"),
-    ("info", "{}", "--format", EVIL),
-    ("info", "{}", f"--{EVIL}"),
-    (EVIL,),
-    ("rule", EVIL),
+    *(("info", "{}", "--format", EVIL), ("info", "{}", f"--{EVIL}"), (EVIL,), ("rule", EVIL)),
     ("scenarios", "run", EVIL),
     ("scenarios", "run", "--engines", EVIL),
     ("scenarios", "run", "--skips", "{}"),
@@ -110,24 +106,6 @@ ERRORS = [
 )
 def test_errors(places, capfd, arguments, kind):
     assert "31m" in printed(capfd, *(part.replace("{}", places[kind]) for part in arguments))
-
-
-SCENARIO = {
-    "title": EVIL,
-    "format": "delta",
-    "clauses": [],
-    "schema": {"id": "long", "s": "string"},
-    "operations": [{"append": [{"id": 1, "s": EVIL}]}],
-    "expect": [{"rows": [{"id": 2, "s": EVIL}]}],
-}
-
-
-@pytest.mark.parametrize("form", ["text", "json", "junit", "github", "html", "markdown"])
-def test_a_run_of_a_scenario(capfd, tmp_path, form):
-    scenario = tmp_path / f"s{EVIL}.yaml"
-    scenario.write_text(json.dumps(SCENARIO))
-    printed(capfd, "scenarios", "run", str(scenario), "--engines", "duckdb", "--format", form)
-    printed(capfd, "scenarios", "build", str(scenario), str(tmp_path / f"built-{form}{EVIL}"))
 
 
 def test_warnings_and_failures_of_any_kind(calls_that_complain, capfd):
@@ -166,10 +144,6 @@ def test_csv_is_escaped_on_a_terminal_and_true_elsewhere():
     stream = io.BytesIO()
     results.write_texts([f"a,{EVIL}\n"], stream)
     assert stream.getvalue().decode() == f"a,{EVIL}\n"
-
-
-def test_every_format_of_rows_is_tried_above():
-    assert {form.value for form in RowFormat} == {"text", "json", "jsonl", "csv", "parquet", "arrow"}
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="its terminals are no files")

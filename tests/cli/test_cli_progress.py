@@ -21,21 +21,11 @@ from harness.cli import main, terminal
 from harness.engines.duckdb import instance
 from harness.errors import warn
 from harness.storage import threads
-from harness.storage.clients import Traffic
 from harness.storage.threads import Phase
 from harness.testing.writing.delta.builder import DeltaTable
 
 ROWS = 60_000
 """More than a comparison fetches, so that sides are hashed."""
-
-
-@pytest.fixture
-def traffic(monkeypatch: pytest.MonkeyPatch) -> Traffic:
-    """That of a process which has read something before."""
-    made = Traffic(clock=lambda: 0.0)
-    made.add(1_000_000)
-    monkeypatch.setattr(terminal, "TRAFFIC", made)
-    return made
 
 
 @pytest.fixture(autouse=True)
@@ -168,29 +158,6 @@ def test_a_comparison_tells_its_phases_and_keeps_warnings_above(
     assert "1 row only on the left" in capsys.readouterr().out
 
 
-def test_a_copy_counts_the_bytes(tmp_path: Path, shown: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
-    table = DeltaTable.create(tmp_path / "t", {"b": "binary"})
-    table.append(*(table.write_data(pa.table({"b": [os.urandom(1 << 20)]})) for _ in range(3)))
-    assert run(shown, monkeypatch, "pull", table.directory, tmp_path / "slice") == 0
-    # Three files of random bytes, with some hundred bytes of Parquet around each MiB.
-    wanted = ["planning", "copying: fetching files, 3.0 MiB", "copying: fetching files, 3.0 of 3.0 MiB, 100 %"]
-    assert is_in_order([*wanted, "copying: writing the slice"], shown.lines()), shown.lines()
-
-
-def test_a_query_tells_its_phases(tmp_path: Path, shown: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
-    table = table_of(tmp_path / "t", [range(10)] * 3)
-
-    def began(phase: Phase) -> None:
-        shown.now += 1 if phase.name == "running the query" else 0
-
-    monkeypatch.setattr(threads, "_phases", Drawn(began))
-    query = f"SELECT count(*) FROM '{table}' WHERE n > 0"
-    assert run(shown, monkeypatch, "sql", query, "--output", tmp_path / "rows.csv") == 0
-    wanted = ["reading metadata: reading commits, 4 of 4 commits, 100 %", "planning", "running the query (1 s)"]
-    assert is_in_order(wanted, shown.lines()), shown.lines()
-    assert [line for line in shown.screen() if line] == ["ran the query in 1.0 s"]
-
-
 def test_scenarios_are_counted(shown: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
     names = ["delta/deletion-vectors/inline", "iceberg/deletes/branch-deletes"]
     assert run(shown, monkeypatch, "scenarios", "run", *names, "--engines", "oracle") == 0
@@ -236,18 +203,12 @@ COPYING = ("fetching files", 361 << 20, "bytes")
         ([("putting aside", None, "rows")], [1_200], None, 80, "putting aside, 1,200 rows (10 s)"),
         ([TABLES], [1], None, 80, "comparing, 1 of 10 tables, 10 % (10 s, 1 min 30 s left)"),
         (
-            [TABLES, HASHING],
-            [1],
-            40.0,
-            120,
+            *([TABLES, HASHING], [1], 40.0, 120),
             "comparing, 1 of 10 tables, 10 %: hashing the left side, 20,000,000 rows, 40 % (10 s, 1 min 30 s left)",
         ),
         # Of both, the numbers of the inner one go first, then all of it.
         (
-            [TABLES, HASHING],
-            [1],
-            40.0,
-            100,
+            *([TABLES, HASHING], [1], 40.0, 100),
             "comparing, 1 of 10 tables, 10 %: hashing the left side, 40 % (10 s, 1 min 30 s left)",
         ),
         ([TABLES, HASHING], [1], 40.0, 80, "comparing, 1 of 10 tables, 10 % (10 s, 1 min 30 s left)"),
@@ -275,28 +236,6 @@ def test_a_line_says_as_much_as_fits(
         shown.now = 10.0
         redraw()
         assert shown.lines()[-1] == words
-
-
-@pytest.mark.parametrize(
-    ("sizes", "repeated", "words"),
-    [
-        ([], 0, "reading t"),  # what came before says nothing
-        ([500_000], 0, "reading t (1.4 MiB of stores in 2 requests)"),
-        ([], 1, "reading t (976.6 KiB of stores in 1 request, 1 asked again)"),
-        ([200_000, 0], 2, "reading t (1.1 MiB of stores in 3 requests, 2 asked again)"),
-    ],
-)
-def test_a_line_says_the_traffic_with_stores(
-    traffic: Traffic, monkeypatch: pytest.MonkeyPatch, shown: Terminal, sizes: list[int], repeated: int, words: str
-) -> None:
-    monkeypatch.setattr(sys, "stderr", shown)  # here: pytest sets its own before each test's body
-    terminal.begin()
-    with terminal.progress("reading t"):
-        for size in sizes:
-            traffic.add(size)
-        for _ in range(repeated):
-            traffic.repeat()
-    assert shown.lines()[-1] == words
 
 
 def test_an_interrupted_command_leaves_no_line(shown: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,6 @@ import pytest
 
 from harness.cli import interruption, main
 from harness.cli.shell.command import completions
-from harness.cli.shell.session import InputLines
 from harness.testing.writing.delta.builder import DeltaTable
 
 
@@ -73,14 +72,6 @@ def test_commands_say_what_there_is(shell):
     assert "integer" not in out
 
 
-def test_rows_that_are_left_out_are_counted(shell):
-    assert shell(".maxrows 1\nFROM range(3);") == (
-        0,
-        " range\nbigint\n------\n     0\n(1 of 3 rows; .maxrows all shows all)\n",
-        "",
-    )
-
-
 def test_the_plan_of_a_query(shell):
     text = "SELECT id FROM sales.orders WHERE id > 2;\n.plan\n.plan SELECT 1\nEXPLAIN SELECT id FROM days;\n"
     code, out, _ = shell(text)
@@ -95,18 +86,6 @@ def test_tables_of_names_of_their_own(shell, lake):
     assert shell("SELECT count(*) AS n FROM t;", "--table", f"t={lake}/days", "--format", "jsonl")[1] == '{"n": 1}\n'
     assert shell("", "--catalog", lake, lake)[0] == 2
     assert shell("", lake, "--format", "parquet")[0] == 2
-
-
-def test_inputs_are_put_together_of_lines():
-    inputs = InputLines()
-    assert [inputs.add(line) for line in (".tables a", "SELECT ';", "'; SELECT 2;")] == [
-        ".tables a",
-        None,
-        "SELECT ';\n'; SELECT 2;\n",
-    ]
-    assert [inputs.add("SELECT"), inputs.add(".5;\n")] == [None, "SELECT\n.5;\n"]
-    inputs.add("given up")
-    assert (inputs.give_up(), inputs.unfinished) == ("given up\n", "")
 
 
 @pytest.mark.parametrize(
@@ -170,17 +149,6 @@ def test_shells_of_the_system_are_told_how_a_command_may_go_on(asked, expected, 
     with pytest.raises(SystemExit):
         main([])
     assert capsys.readouterr().out == expected
-
-
-def test_the_chosen_namespace_and_locations(shell, lake, monkeypatch):
-    text = "USE sales;\n.tables\nFROM orders LIMIT 0;\nSHOW TABLES;\n"
-    assert shell(text) == (
-        0,
-        "orders\n    id  note\nbigint  varchar\n------  -------\nname\nvarchar\n-------\norders\n",
-        "",
-    )
-    monkeypatch.setattr("harness.metadata.catalogs.resolving.configured", dict)
-    assert shell(f".mode csv\nSELECT id FROM '{lake}/days';", "--max-rows", "all") == (0, "id\n7\n", "")
 
 
 def test_a_shell_is_never_untrusted(shell, lake):

@@ -10,10 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import harness
 from harness.cli import main
-from harness.errors import size_text
-from harness.metadata.model.text_tables import aligned, cell_width, cut, folded
+from harness.metadata.model.text_tables import cell_width
 from harness.testing.writing.iceberg.builder import IcebergTable
 
 
@@ -48,19 +46,12 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 COMMANDS = [
-    "info orders",
-    "info orders --full",
-    "schema orders",
-    "history orders",
-    "head orders",
-    "sql 'FROM range(3)'",
+    *("info orders", "info orders --full", "schema orders", "history orders", "head orders", "sql 'FROM range(3)'"),
     *(f"metadata orders {name}" for name in ("files", "partitions", "entries", "snapshots", "manifests", "refs")),
     "plan orders --where id<3",
     "plan orders --where \"region = 'eu'\"",
     "diff a.parquet b.parquet --keys id",
-    "diff a.parquet b.parquet",
-    "doctor",
-    "list .",
+    *("diff a.parquet b.parquet", "doctor", "list ."),
     "scenarios list iceberg/deletes/*",
     "scenarios run iceberg/deletes/cut-path-bounds --engines duckdb",
 ]
@@ -77,18 +68,6 @@ def test_what_is_printed_fits_the_terminal(lake, terminal, capfd, command, width
     too_wide = [line for line in lines if cell_width(line) > width]
     # A path that no line holds is never broken.
     assert [line for line in too_wide if max(map(len, line.split())) < width - 30] == []
-
-
-def test_partition_values_are_shown_as_people_write_them(lake, capfd):
-    table = harness.open_table(str(lake / "orders"))
-    values = {"region": "eu", "at_month": 650, "at_hour": 474_797}
-    assert table.metadata("partitions", ["partition"])["partition"][0].as_py() == values
-    shown = '{"region":"eu","at_month":"2024-03","at_hour":"2024-03-01T05"}'
-    assert main(["metadata", str(lake / "orders"), "partitions", "--columns", "partition"]) == 0
-    assert capfd.readouterr().out.splitlines()[3] == shown
-    assert main(["metadata", str(lake / "orders"), "entries", "--columns", "data_file"]) == 0
-    assert f'"partition":{shown}' in capfd.readouterr().out
-    assert "{region='eu', at_month=2024-03, at_hour=2024-03-01T05}" in table.snapshot().plan().explain()
 
 
 @pytest.mark.parametrize(
@@ -117,48 +96,3 @@ def test_colours_are_those_of_a_terminal(lake, terminal, capfd, command, painted
         assert "\x1b" not in out
     else:
         assert [text for text in painted if text not in out] == []
-
-
-@pytest.mark.parametrize(
-    ("size", "text"),
-    [
-        (0, "0 bytes"),
-        (1, "1 byte"),
-        (1023, "1023 bytes"),
-        (1024, "1.0 KiB"),
-        (73_785, "72.1 KiB"),
-        (1_024_000, "1,000.0 KiB"),
-        (1 << 20, "1.0 MiB"),
-        (5 << 30, "5.0 GiB"),
-        (3000 << 40, "3,000.0 TiB"),
-    ],
-)
-def test_sizes(size, text):
-    assert size_text(size) == text
-
-
-@pytest.mark.parametrize(
-    ("text", "width", "expected"),
-    [
-        ("abcdef", 6, "abcdef"),
-        ("abcdef", 5, "abcd…"),
-        ("日本日本", 7, "日本日…"),
-        ("日本日本", 6, "日本…"),
-        ("data/region=eu/1.parquet", 12, "…u/1.parquet"),
-        ("either / or", 6, "eithe…"),
-    ],
-)
-def test_texts_keep_their_start_and_paths_their_end(text, width, expected):
-    assert cut(text, width) == expected
-
-
-def test_lines_fold_between_words():
-    assert folded("  warning: some words\nx\n", 14) == "  warning:\n      some\n      words\nx\n"
-    assert folded("one-long-path/without/a/blank", 10) == "one-long-path/without/a/blank"
-
-
-def test_cells_stand_in_columns():
-    assert list(aligned([("日本", "1"), ("e\u0301", "10\x1b")], [False, True])) == [
-        "日本       1",
-        "e\u0301     10\\x1b",
-    ]

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from harness.errors import CorruptDeleteError, EngineError, InvalidTableError, UnsupportedError
-from harness.testing.conformance.judging import Strictness, described, judge
+from harness.testing.conformance.judging import Strictness, described, judge, judge_count
 from harness.testing.conformance.results import Outcome
 from harness.testing.conformance.workers import CRASHED, TIMED_OUT
 from harness.testing.scenarios.model import ExpectedError, ResolvedExpectation, ResolvedSelector
@@ -20,9 +20,7 @@ OWN, FOREIGN = Strictness.OWN, Strictness.FOREIGN
 
 
 def expectation(expected, **given):
-    return ResolvedExpectation(
-        number=1, at=ResolvedSelector(), columns=None, where=None, expected=expected, open=given.get("open")
-    )
+    return ResolvedExpectation(number=1, at=ResolvedSelector(), expected=expected, **given)
 
 
 def judged(expected, result, measure=OWN, **given):
@@ -112,6 +110,29 @@ def test_the_oracle_is_asked_for_the_class_of_an_error(result, outcome):
 def test_an_open_question_fails_only_who_decided_it(expected, result, own, foreign):
     assert judged(expected, result, OWN, open="two sections disagree").outcome.value == own
     assert judged(expected, result, FOREIGN, open="two sections disagree").outcome.value == foreign
+
+
+@pytest.mark.parametrize(
+    ("expected", "result", "own", "foreign"),
+    [
+        pytest.param(ROWS, ROWS, "PASS", "PASS", id="the-same"),
+        pytest.param(ROWS, WRONG, "FAIL", "POLICY", id="other-rows"),
+        pytest.param(ROWS, InvalidTableError("a lie"), "ERROR", "POLICY", id="refused"),
+        pytest.param(CORRUPT, ROWS, "FAIL", "POLICY", id="rows-of-what-harness-refuses"),
+        pytest.param(ROWS, UnsupportedError("x"), "UNSUPPORTED", "UNSUPPORTED", id="declined"),
+        pytest.param(ROWS, EngineError("x", cause=CRASHED), "ERROR", "ERROR", id="a-crash-is-no-answer"),
+    ],
+)
+def test_a_policy_binds_harness_alone(expected, result, own, foreign):
+    assert judged(expected, result, OWN, policy="readers may trust counts").outcome.value == own
+    assert judged(expected, result, FOREIGN, policy="readers may trust counts").outcome.value == foreign
+
+
+@pytest.mark.parametrize(("policy", "outcome"), [(None, "FAIL"), ("readers may trust counts", "POLICY")])
+def test_a_count_that_a_policy_demands_binds_harness_alone(policy, outcome):
+    wanted = expectation(ROWS, policy=policy)
+    check = judge_count(judge(wanted, ROWS, FOREIGN, "engine"), wanted, 7, "engine")
+    assert (check.outcome.value, check.wrong_rows) == (outcome, True)
 
 
 @pytest.mark.parametrize(

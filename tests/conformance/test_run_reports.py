@@ -37,7 +37,7 @@ from harness.testing.scenarios.model import ExpectedError
 AGAIN = "harness scenarios run iceberg/deletes/own-commit --engines 'my engines:Bad' --python 'bad=/p y' --keep repro"
 
 
-NOTHING = dict.fromkeys(("wrong", "broken", "right", "failed", "declined", "refused", "policies"), 0)
+NOTHING = dict.fromkeys(("wrong", "broken", "right", "failed", "declined", "kept", "policies"), 0)
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_what_is_policy_is_scored_apart():
         for answer in (refused, read)
     ]
     scores = [run.score(GOOD) for run in found]
-    assert [(score.refused, score.policies, score.silent, score.claimed) for score in scores] == [
+    assert [(score.kept, score.policies, score.silent, score.claimed) for score in scores] == [
         (1, 1, 0, 0),
         (0, 1, 0, 0),
     ]

@@ -116,7 +116,7 @@ def test_an_honest_reader_is_right():
     honest = scores()["honest"]
     assert honest.silent == 0
     assert honest.of_claimed > 99
-    assert honest.refused == honest.policies > 20
+    assert honest.kept == honest.policies > 20
 
 
 @pytest.mark.parametrize("cheat", [each.name for each in CHEATS])
@@ -130,11 +130,11 @@ def test_a_reader_that_refuses_everything_is_right_about_nothing_broken():
     score = scores()["refuser"]
     assert score.of_all < 10
     assert score.of_claimed < 20
-    assert score.refused < score.policies / 5
+    assert score.kept < score.policies / 5
 
 
-def test_a_reader_that_gives_nothing_is_silently_wrong_of_broken_tables_and_refuses_none():
+def test_a_reader_that_gives_nothing_is_silently_wrong_of_broken_tables():
     score, honest = scores()["empty"], scores()["honest"]
-    assert (score.refused, score.policies) == (0, honest.policies)
+    assert score.kept < honest.kept / 10
     assert score.broken > 5
     assert score.of_all < 15

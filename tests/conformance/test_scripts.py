@@ -74,24 +74,6 @@ def test_a_script_writes_the_table_where_it_is_run(name, tmp_path, capsys):
     assert (tmp_path / "script.py").stat().st_size <= 30 * 1024
 
 
-def test_a_script_says_the_rows_the_rule_and_the_commands(tmp_path, capsys):
-    built, printed = unpacked("iceberg/deletes/null-keys", tmp_path)
-    assert printed.startswith("In an equality delete null matches null and nothing else\n")
-    assert "- iceberg 4.26: Null in keys. https://iceberg.apache.org/spec/#equality-delete-files\n" in printed
-    assert (
-        'Must give 2 rows in any order; all in expected/2.jsonl: a int32, b string\n{"a": null, "b": null}\n' in printed
-    )
-    for reader, text in commands(table_at(built, built.expectations[0]), None, None).items():
-        assert f"-- {reader}\n{text}\n" in printed
-    again = subprocess.run(
-        [sys.executable, str(tmp_path / "script.py"), str(tmp_path / "elsewhere")],
-        check=False,
-        capture_output=True,
-        text=True,
-    )
-    assert "is there already: remove it, or name another directory" in again.stderr
-
-
 def test_commands_say_the_point_of_history_the_columns_and_the_filter():
     table = TableAt(format="iceberg", location="/t", metadata_path="/t/metadata/v2.json", at=At("timestamp_ms", 1_500))
     found = commands(table, ("id", 'a"b'), "starts_with(id, 'x')")
@@ -120,17 +102,6 @@ def test_a_script_that_cannot_be_is_refused(name, message, tmp_path, capsys):
     assert main(["scenarios", "script", name, "--output", str(tmp_path / "script.py")]) == 2
     assert message in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_scenario_file_has_its_script(tmp_path, capsys):
-    file = tmp_path / "scenario.yaml"
-    file.write_text(
-        "title: A row\nformat: delta\nclauses: [delta L38]\ntable: {schema: {id: long}}\n"
-        "history: [{append: [{data: a, rows: [[1]]}]}]\nexpect: {rows: [[1]]}\n"
-    )
-    built, printed = unpacked(str(file), tmp_path)
-    assert verify(built.expectations[0], read_with(built, "duckdb")) is None
-    assert "- delta L38: " in printed
 
 
 @pytest.mark.parametrize("script", sorted(REPORTS.glob("*.py")), ids=lambda path: path.stem)

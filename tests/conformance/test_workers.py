@@ -13,13 +13,7 @@ from harness.errors import EngineError, RequestError, UnsupportedError
 from harness.testing.conformance.finding import SERVER, Places, open_engine
 from harness.testing.conformance.own import At, TableAt
 from harness.testing.conformance.readers import OtherReader, interpreter_of
-from harness.testing.conformance.workers import (
-    CRASHED,
-    NONSENSE,
-    NOT_INSTALLED,
-    TIMED_OUT,
-    Worker,
-)
+from harness.testing.conformance.workers import CRASHED, NONSENSE, NOT_INSTALLED, TIMED_OUT, Worker
 
 pytestmark = pytest.mark.slow
 
@@ -59,14 +53,6 @@ def test_rows_come_though_the_engine_prints(opened, table):
     engine = opened("Fake")
     assert (engine.name, engine.version(), engine.capabilities()) == ("fake", "1.0", None)
     assert [read(engine, table).to_pylist() for _ in range(2)] == [[{"id": 1}, {"id": 2}]] * 2
-
-
-def test_an_instance_is_an_engine_too(opened):
-    assert opened("an_instance").name == "fake"
-
-
-def test_claims_are_passed_on(opened):
-    assert opened("Claiming").capabilities() == frozenset()
 
 
 @pytest.mark.parametrize(
@@ -130,16 +116,6 @@ def read(table, columns, where):
     assert rows.to_pylist() == [{"said": f"iceberg snapshot_id {2**62 + 1} ('a',) a > 1"}]
 
 
-def test_a_script_needs_no_harness_error_to_decline(script, table):
-    worker = script("""
-class Unsupported(Exception): pass
-def version(): return "2"
-def read(table, columns, where): raise Unsupported("not this")
-""")
-    with pytest.raises(UnsupportedError, match="not this"):
-        read(worker, table)
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -177,41 +153,41 @@ def test_an_interpreter_that_is_not_there(tmp_path):
         Worker("mine", [str(tmp_path / "python"), "x.py"], time_limit_s=1)
 
 
-class TestInterpreter:
-    PRESENT = OtherReader(name="two-words", modules=("pyarrow",), install="pyarrow")
-    ABSENT = OtherReader(name="absent", modules=("pyarrow", "no_such"), install="nosuch")
-
-    def test_is_this_one_where_the_modules_are(self, monkeypatch):
-        monkeypatch.delenv("HARNESS_PYTHON_TWO_WORDS", raising=False)
-        assert interpreter_of(self.PRESENT, {}) == sys.executable
-
-    def test_is_the_one_of_the_environment(self, monkeypatch):
-        monkeypatch.setenv("HARNESS_PYTHON_TWO_WORDS", "/env/python")
-        assert interpreter_of(self.PRESENT, {}) == "/env/python"
-
-    def test_is_the_one_given_first_of_all(self, monkeypatch):
-        monkeypatch.setenv("HARNESS_PYTHON_TWO_WORDS", "/env/python")
-        assert interpreter_of(self.PRESENT, {"two-words": "/given/python"}) == "/given/python"
-
-    def test_is_missing_with_what_to_do(self, monkeypatch):
-        monkeypatch.delenv("HARNESS_PYTHON_ABSENT", raising=False)
-        with pytest.raises(RequestError, match="no_such is not installed; name an interpreter") as caught:
-            interpreter_of(self.ABSENT, {})
-        assert caught.value.cause == NOT_INSTALLED
+PRESENT = OtherReader(name="two-words", modules=("pyarrow",), install="pyarrow")
+ABSENT = OtherReader(name="absent", modules=("pyarrow", "no_such"), install="nosuch")
 
 
-class TestProgram:
-    def test_is_the_built_one(self, tmp_path, monkeypatch):
-        built = tmp_path / "iceberg-go" / "reader"
-        built.parent.mkdir()
-        built.write_text(f"""#!{sys.executable}\nprint('{{"version": "built"}}', flush=True)\ninput()\n""", "utf-8")
-        built.chmod(0o755)
-        monkeypatch.setenv("HARNESS_READERS", str(tmp_path))
-        with ExitStack() as resources:
-            assert open_engine("iceberg-go", Places(), resources).version() == "built"
+@pytest.mark.parametrize(
+    ("variable", "given", "found"),
+    [
+        (None, {}, sys.executable),
+        ("/env/python", {}, "/env/python"),
+        ("/env/python", {"two-words": "/given/python"}, "/given/python"),
+    ],
+)
+def test_an_interpreter_is_given_or_of_the_environment_or_this_one(monkeypatch, variable, given, found):
+    monkeypatch.delenv("HARNESS_PYTHON_TWO_WORDS", raising=False)
+    if variable:
+        monkeypatch.setenv("HARNESS_PYTHON_TWO_WORDS", variable)
+    assert interpreter_of(PRESENT, given) == found
 
-    def test_is_missing_with_what_to_do(self, tmp_path, monkeypatch):
-        monkeypatch.setenv("HARNESS_READERS", str(tmp_path))
-        with pytest.raises(RequestError, match=r"iceberg-go: it is not built; .* nox -s readers-native") as caught:
-            open_engine("iceberg-go", Places(), ExitStack())
-        assert caught.value.cause == NOT_INSTALLED
+
+def test_a_reader_that_is_missing_says_what_to_do(tmp_path, monkeypatch):
+    monkeypatch.delenv("HARNESS_PYTHON_ABSENT", raising=False)
+    monkeypatch.setenv("HARNESS_READERS", str(tmp_path))
+    with pytest.raises(RequestError, match="no_such is not installed; name an interpreter") as caught:
+        interpreter_of(ABSENT, {})
+    assert caught.value.cause == NOT_INSTALLED
+    with pytest.raises(RequestError, match=r"iceberg-go: it is not built; .* nox -s readers-native") as caught:
+        open_engine("iceberg-go", Places(), ExitStack())
+    assert caught.value.cause == NOT_INSTALLED
+
+
+def test_a_program_that_was_built_is_asked(tmp_path, monkeypatch):
+    built = tmp_path / "iceberg-go" / "reader"
+    built.parent.mkdir()
+    built.write_text(f"""#!{sys.executable}\nprint('{{"version": "built"}}', flush=True)\ninput()\n""", "utf-8")
+    built.chmod(0o755)
+    monkeypatch.setenv("HARNESS_READERS", str(tmp_path))
+    with ExitStack() as resources:
+        assert open_engine("iceberg-go", Places(), resources).version() == "built"

@@ -66,13 +66,6 @@ def test_release_leaves_what_is_the_users(con, lake):
     harness.release(con)
 
 
-def test_a_schema_that_got_a_table_of_the_users_stays(con, lake):
-    harness.attach(con, str(lake), tables=["sales.orders"])
-    con.execute("CREATE TABLE sales.copied AS FROM sales.orders")
-    harness.release(con)
-    assert con.execute("SELECT count(*) FROM sales.copied").fetchall() == [(2,)]
-
-
 @pytest.mark.parametrize("made", ["CREATE TABLE orders (id INT)", "CREATE VIEW ORDERS AS SELECT 1 AS id"])
 def test_nothing_of_the_users_is_replaced(con, lake, made):
     con.execute("CREATE SCHEMA sales; USE sales;" + made + "; USE memory.main")
@@ -104,10 +97,3 @@ def test_cursors_are_told_what_the_views_need(con, lake):
     cursor = con.cursor()
     needed.bind(cursor)
     assert cursor.execute("SELECT count(*) FROM sales.orders").fetchall() == [(2,)]
-
-
-def test_views_in_a_file_are_attached_anew(tmp_path, lake):
-    for _ in range(2):
-        with duckdb.connect(str(tmp_path / "mine.duckdb")) as connection:
-            harness.attach(connection, str(lake), tables=["sales.orders"])
-            assert connection.execute("SELECT count(*) FROM sales.orders").fetchall() == [(2,)]

@@ -11,7 +11,7 @@ import pytest
 import harness
 from harness.errors import AmbiguousTableError, HarnessWarning, StorageError, TableNotFoundError
 from harness.metadata.catalogs import pyiceberg
-from harness.queries.inputs import is_location, locations
+from harness.queries.inputs import is_location
 from harness.testing.writing.delta.builder import DeltaTable
 
 DOWN = '[tool.harness.catalogs.down]\ntype = "unity"\nuri = "http://127.0.0.1:9"\n'
@@ -178,8 +178,3 @@ def test_a_catalog_that_is_down_stops_only_its_own_names(place, tmp_path, monkey
 )
 def test_locations_are_told_from_names_and_files(place, name, expected):
     assert is_location(name) is expected
-
-
-def test_locations_in_a_query(place):
-    text = "FROM 'prod/top' JOIN 'prod/old/days' USING (at) JOIN prod.top USING (at), 'prod/nothing', 'prod/top'"
-    assert locations(text) == ["prod/top", "prod/old/days"]

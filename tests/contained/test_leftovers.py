@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import tempfile
 
 import pytest
 
@@ -41,18 +40,6 @@ def test_directories_that_nobody_holds_go_with_the_next_worker(tmp_path):
             } == set(os.listdir(tmp_path))
         assert not os.path.exists(second)
         assert os.path.exists(first)
-
-
-def test_a_path_longer_than_the_system_takes_is_taken_away(tmp_path):
-    top = tempfile.mkdtemp()
-    at = os.open(top, os.O_RDONLY)
-    for _ in range(60):
-        os.mkdir("d" * 100, dir_fd=at)
-        at, above = os.open("d" * 100, os.O_RDONLY, dir_fd=at), at
-        os.close(above)
-    os.close(at)
-    launching._remove(top)
-    assert os.listdir(tmp_path) == []
 
 
 HELD = """

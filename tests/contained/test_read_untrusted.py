@@ -6,7 +6,6 @@ import contextlib
 import inspect
 import io
 import json
-import os
 import struct
 import sys
 from datetime import UTC, datetime
@@ -27,7 +26,6 @@ from harness.errors import (
 from harness.testing.writing.delta.builder import DeltaTable
 from harness.tools.contained import reading
 from harness.tools.contained.arrow_messages import _Table
-from harness.tools.contained.bounds import directories_of
 from harness.tools.contained.launching import Finished
 
 
@@ -225,32 +223,14 @@ DICTIONARY = pa.DictionaryArray.from_arrays(pa.array(bytes(30_000), pa.uint8()),
         pytest.param(ipc(pa.table({"a": bytes(1 << 20)}), compression="zstd"), "it is compressed", id="zstd"),
         pytest.param(ipc(pa.table({"a": bytes(1 << 20)}), compression="lz4"), "it is compressed", id="lz4"),
         pytest.param(ipc(pa.table({"a": NULLS})), "it has 2 arrays of", id="nulls"),
-        pytest.param(
-            ipc(pa.table({"a": pa.LargeListArray.from_arrays([0, 1 << 29], NULLS)})),
-            "it has 3 arrays of",
-            id="list-of-nulls",
-        ),
+        (ipc(pa.table({"a": pa.LargeListArray.from_arrays([0, 1 << 29], NULLS)})), "it has 3 arrays of"),
         pytest.param(ipc(pa.table({"a": pa.array(["x" * 99]).cast(pa.string_view())})), "of type 24", id="views"),
-        pytest.param(
-            ipc(pa.table({"a": pa.RunEndEncodedArray.from_arrays([1 << 30], [1])})), "a field is of type 22", id="runs"
-        ),
-        pytest.param(
-            ipc(pa.table({"a": DENSE})),
-            "a field is of type 14",
-            id="dense-union",
-        ),
+        (ipc(pa.table({"a": pa.RunEndEncodedArray.from_arrays([1 << 30], [1])})), "a field is of type 22"),
+        pytest.param(ipc(pa.table({"a": DENSE})), "a field is of type 14", id="dense-union"),
         pytest.param(growing(), "a dictionary grows", id="deltas"),
         pytest.param(ipc(pa.table({"a": DICTIONARY})), "its dictionaries stand for more", id="dictionary"),
-        pytest.param(
-            ipc(pa.table({"a": pa.ListArray.from_arrays([0, 30_000], DICTIONARY)})),
-            "its dictionaries stand for more",
-            id="dictionary-in-a-list",
-        ),
-        pytest.param(
-            patched(ipc(NUMBERS), struct.pack("<4q", 64, 0, 64, 64), struct.pack("<4q", 64, 0, 0, 64)),
-            "overlap",
-            id="one-buffer",
-        ),
+        (ipc(pa.table({"a": pa.ListArray.from_arrays([0, 30_000], DICTIONARY)})), "its dictionaries stand for more"),
+        (patched(ipc(NUMBERS), struct.pack("<4q", 64, 0, 64, 64), struct.pack("<4q", 64, 0, 0, 64)), "overlap"),
         pytest.param(
             patched(ipc(NUMBERS), struct.pack("<4q", 64, 0, 64, 64), struct.pack("<4q", 64, 0, 64, 1 << 40)),
             "a buffer ends after its message",
@@ -325,14 +305,3 @@ def test_what_a_worker_says_is_shown_and_not_obeyed(table, monkeypatch):
     with pytest.raises(OutsideTableError) as told:
         harness.read_untrusted(table)
     assert str(told.value) == r"\x1b]0;m [c\n; file \u202e]"
-
-
-def test_directories(tmp_path):
-    metadata = tmp_path / "t" / "metadata" / "v1.metadata.json"
-    metadata.parent.mkdir(parents=True)
-    metadata.touch()
-    link = tmp_path / "link"
-    link.symlink_to(tmp_path / "t")
-    assert directories_of([str(metadata)]) == (str(tmp_path / "t"),)
-    assert directories_of([f"{link}/"], [link.as_uri()]) == (str(link), str(tmp_path / "t"))
-    assert directories_of(["here"]) == (os.path.abspath("here"),)

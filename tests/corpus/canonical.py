@@ -46,10 +46,6 @@ class CanonicalTable:
         text = SEPARATOR.join(self.names) + "\n" + "\n".join(self.rows)
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:24]
 
-    def text(self) -> str:
-        """The names, then the rows, a line each."""
-        return "\n".join((SEPARATOR.join(self.names), *self.rows))
-
 
 def canonical_table(table: pa.Table) -> CanonicalTable:
     order = sorted(range(table.num_columns), key=lambda i: (table.column_names[i], i))
@@ -132,9 +128,9 @@ def _writer(type_: pa.DataType) -> Callable[[Any], str]:
         return _decimal
     if kind.is_string(type_) or kind.is_large_string(type_) or kind.is_string_view(type_):
         return lambda value: json.dumps(value, ensure_ascii=False)
-    if kind.is_binary(type_) or kind.is_large_binary(type_) or kind.is_fixed_size_binary(type_):
-        return lambda value: f"x'{value.hex()}'"
-    if kind.is_binary_view(type_):
+    if any(
+        test(type_) for test in (kind.is_binary, kind.is_large_binary, kind.is_fixed_size_binary, kind.is_binary_view)
+    ):
         return lambda value: f"x'{value.hex()}'"
     if kind.is_date32(type_):
         return lambda value: f"d{value}"
@@ -159,13 +155,5 @@ def _decimal(value: Decimal) -> str:
 
 
 def _micros(value: int, unit: str) -> str:
-    match unit:
-        case "s":
-            return str(value * 1_000_000)
-        case "ms":
-            return str(value * 1_000)
-        case "us":
-            return str(value)
-        case _:
-            micros, nanos = divmod(value, 1_000)
-            return f"{micros}.{nanos:03d}" if nanos else str(micros)
+    micros, nanos = divmod(value * {"s": 10**9, "ms": 10**6, "us": 1000, "ns": 1}[unit], 1000)
+    return f"{micros}.{nanos:03d}" if nanos else str(micros)

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import harness
-from harness.errors import CorruptFileError, HarnessWarning
+from harness.errors import CorruptFileError
 from harness.metadata.delta.checkpoint_files import STATS_STRUCT
 from harness.metadata.delta.checkpoint_statistics import CheckpointPart, CheckpointStatistics
 from harness.storage.limits import DEFAULT
@@ -125,15 +125,6 @@ def damaged(folder: Path) -> tuple[str, bytes]:
     return str(folder / "t"), whole
 
 
-def test_damaged_statistics_skip_no_file_and_say_so(tmp_path):
-    location, _ = damaged(tmp_path)
-    snapshot = harness.open_table(location).snapshot()
-    with pytest.warns(HarnessWarning, match="Cannot read statistics in the checkpoint") as caught:
-        plan = snapshot.plan(where="id = 25")
-    assert (plan.files.num_rows, set(plan.files.column("record_count").to_pylist())) == (6, {None})
-    assert "files are not skipped by them" in str(caught[0].message)
-
-
 def test_damaged_statistics_of_an_untrusted_table_are_an_error(tmp_path):
     location, whole = damaged(tmp_path)
     with pytest.raises(CorruptFileError, match="Cannot read statistics in the checkpoint"):
@@ -143,13 +134,3 @@ def test_damaged_statistics_of_an_untrusted_table_are_an_error(tmp_path):
     assert (
         harness.open_table(location, untrusted=True).snapshot().plan(where="id = 25").files.num_rows == 6
     )  # none skipped
-
-
-def test_what_was_skipped_has_its_count_once_it_is_looked_at(tmp_path):
-    table = DeltaTable.create(tmp_path / "t", {"id": "long"})
-    table.append(*(table.write_data([{"id": i}] * (i + 1)) for i in range(4)))
-    table.checkpoint()
-    table.append(table.write_data([{"id": 9}] * 7))
-    plan = harness.open_table(str(tmp_path / "t")).snapshot().plan(where="id = 2")
-    assert plan.files.column("record_count").to_pylist() == [3]
-    assert sorted(file.record_count for file in plan.skipped) == [1, 2, 4, 7]

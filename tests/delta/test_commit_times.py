@@ -1,24 +1,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 import pytest
 
-from harness.errors import InvalidTableError, RequestError, SnapshotNotFoundError, UnsupportedError
-from harness.metadata.delta.commit_times import (
-    CommitHistory,
-    InCommitTimestamps,
-    check_retention,
-    in_commit_timestamps,
-    retention_ms,
-)
+from harness.errors import InvalidTableError, SnapshotNotFoundError, UnsupportedError
+from harness.metadata.delta.commit_times import CommitHistory, InCommitTimestamps, in_commit_timestamps, retention_ms
 from harness.metadata.delta.log_files import LogListing, arrange
 from harness.metadata.delta.segment import readable_ranges
-from harness.metadata.model.times import show_ms, timestamp_ms
+from harness.metadata.model.times import show_ms
 from harness.storage.stores import Entry
 
 DAY = 24 * 3_600_000
+GONE = "it may be of versions that are no longer in the log ({})"
+TOGETHER = (
+    "Invalid table properties: delta.inCommitTimestampEnablement{} is set and delta.inCommitTimestampEnablement{} is "
+    "not; they come together"
+)
 
 
 def log(times: Mapping[int, int | None], *, classic: tuple[int, ...] = ()) -> LogListing:
@@ -40,20 +38,9 @@ def pairs(history: CommitHistory) -> list[tuple[int, int]]:
     return list(history.times_of([v for v in versions if v in history.listing.commits]).items())
 
 
-def test_adjusting_starts_at_the_oldest_readable_version() -> None:
-    listing = log({1: 900, 2: 901, 5: 50, 6: 40}, classic=(5,))
-    assert pairs(by_file_times(listing)) == [(5, 50), (6, 51)]
-
-
 @pytest.mark.parametrize(
     ("listing", "asked", "version"),
     [
-        pytest.param(log({0: 10, 1: 20, 2: 30}), 10, 0, id="at the first"),
-        pytest.param(log({0: 10, 1: 20, 2: 30}), 19, 0, id="before the second"),
-        pytest.param(log({0: 10, 1: 20, 2: 30}), 20, 1, id="at the second"),
-        pytest.param(log({0: 10, 1: 20, 2: 30}), 30, 2, id="at the latest"),
-        pytest.param(log({0: 30, 1: 20, 2: 10}), 31, 1, id="L36 copied table"),
-        pytest.param(log({0: 30, 1: 20, 2: 10}), 32, 2, id="L36 copied table, latest"),
         pytest.param(log({0: 10, 5: 50, 6: 60}, classic=(5,)), 10, 0, id="before a hole, exactly"),
         pytest.param(log({0: 10, 5: 50, 6: 60}, classic=(5,)), 55, 5, id="after a hole"),
     ],
@@ -65,36 +52,12 @@ def test_version_at(listing: LogListing, asked: int, version: int) -> None:
 @pytest.mark.parametrize(
     ("listing", "asked", "reason"),
     [
-        pytest.param(
-            log({0: 10, 1: 20}), 9, "the oldest version left, 0, is of 1970-01-01T00:00:00.010Z", id="before the first"
-        ),
-        pytest.param(
-            log({3: 5, 4: 10, 5: 20}, classic=(4,)),
-            7,
-            "the oldest version left, 4, is of 1970-01-01T00:00:00.010Z",
-            id="cleaned up",
-        ),
-        pytest.param(
-            log({0: 10, 1: 20}), 21, "the latest version, 1, is of 1970-01-01T00:00:00.020Z", id="after the latest"
-        ),
-        pytest.param(
-            log({0: 30, 1: 20}),
-            32,
-            "the latest version, 1, is of 1970-01-01T00:00:00.031Z",
-            id="after the adjusted latest",
-        ),
-        pytest.param(
-            log({0: 10, 5: 50}, classic=(5,)),
-            11,
-            "it may be of versions that are no longer in the log (1 to 4)",
-            id="in a hole",
-        ),
-        pytest.param(
-            log({0: 10, 1: 20}, classic=(3,)),
-            25,
-            "it may be of versions that are no longer in the log (2 to 3)",
-            id="latest without commit",
-        ),
+        (log({0: 10, 1: 20}), 9, "the oldest version left, 0, is of 1970-01-01T00:00:00.010Z"),
+        (log({3: 5, 4: 10, 5: 20}, classic=(4,)), 7, "the oldest version left, 4, is of 1970-01-01T00:00:00.010Z"),
+        (log({0: 10, 1: 20}), 21, "the latest version, 1, is of 1970-01-01T00:00:00.020Z"),
+        (log({0: 30, 1: 20}), 32, "the latest version, 1, is of 1970-01-01T00:00:00.031Z"),
+        (log({0: 10, 5: 50}, classic=(5,)), 11, GONE.format("1 to 4")),
+        (log({0: 10, 1: 20}, classic=(3,)), 25, GONE.format("2 to 3")),
         pytest.param(log({}, classic=(3,)), 25, "no commit of that time is left", id="no commits"),
     ],
 )
@@ -103,20 +66,6 @@ def test_times_out_of_range(listing: LogListing, asked: int, reason: str) -> Non
         by_file_times(listing).version_at(asked)
     message = f"Cannot find a version at {show_ms(asked)}: {reason} [TimestampOutOfRange; table /t, rule delta L34]"
     assert str(raised.value) == message
-
-
-def test_clamping_is_only_at_the_end() -> None:
-    history = by_file_times(log({0: 10, 1: 20}))
-    assert history.version_at(10**15, after_latest="clamp") == 1
-    assert history.version_at(15, after_latest="clamp") == 0
-    with pytest.raises(SnapshotNotFoundError, match="the oldest version left"):
-        history.version_at(9, after_latest="clamp")
-
-
-def test_checkpoints_without_commits_have_no_time() -> None:
-    listing = log({4: 40, 5: 50}, classic=(3,))
-    assert pairs(by_file_times(listing)) == []
-    assert pairs(by_file_times(replace(listing, allow_checkpoint_only=True))) == [(4, 40), (5, 50)]
 
 
 def test_storage_without_times() -> None:
@@ -142,24 +91,9 @@ def with_in_commit(
 @pytest.mark.parametrize(
     ("listing", "asked", "reason"),
     [
-        pytest.param(
-            log({4: 1, 5: 1}, classic=(4,)),
-            999,
-            "the oldest version left, 4, is of 1970-01-01T00:00:01.100Z",
-            id="before enablement, all cleaned up",
-        ),
-        pytest.param(
-            log({4: 1, 5: 1}, classic=(4,)),
-            1050,
-            "the oldest version left, 4, is of 1970-01-01T00:00:01.100Z",
-            id="after enablement, cleaned up",
-        ),
-        pytest.param(
-            log({0: 1, 3: 1, 4: 1, 5: 1}, classic=(3,)),
-            999,
-            "it may be of versions that are no longer in the log (1 to 2)",
-            id="hole before enablement",
-        ),
+        (log({4: 1, 5: 1}, classic=(4,)), 999, "the oldest version left, 4, is of 1970-01-01T00:00:01.100Z"),
+        (log({4: 1, 5: 1}, classic=(4,)), 1050, "the oldest version left, 4, is of 1970-01-01T00:00:01.100Z"),
+        (log({0: 1, 3: 1, 4: 1, 5: 1}, classic=(3,)), 999, GONE.format("1 to 2")),
     ],
 )
 def test_times_out_of_range_with_in_commit_timestamps(listing: LogListing, asked: int, reason: str) -> None:
@@ -180,19 +114,6 @@ def test_in_commit_timestamps_that_do_not_increase(times: tuple[int, ...], asked
     assert [time_ms for _, time_ms in pairs(history)] == list(times)
 
 
-def test_few_commits_are_read_for_one_time() -> None:
-    reads = []
-
-    def read(version: int) -> int:
-        reads.append(version)
-        return 1000 + version
-
-    listing = log(dict.fromkeys(range(1000), 5))
-    history = CommitHistory(listing=listing, in_commit=InCommitTimestamps(), read_in_commit_timestamp=read)
-    assert history.version_at(1777) == 777
-    assert len(reads) <= 12
-
-
 def test_enablement_after_the_latest_version() -> None:
     with pytest.raises(InvalidTableError, match="Invalid table property: got version 6, the latest is 5"):
         with_in_commit(COPIED, InCommitTimestamps(6, 1000), IN_COMMIT).version_at(1000)
@@ -208,43 +129,13 @@ def properties(enabled: str | None, version: str | None = None, timestamp: str |
 
 
 @pytest.mark.parametrize(
-    ("configuration", "expected"),
-    [
-        pytest.param({}, None, id="absent"),
-        pytest.param(properties("false", "3", "1000"), None, id="off"),
-        pytest.param(properties(None, "3", "1000"), None, id="off without saying so"),
-        pytest.param(properties("true"), InCommitTimestamps(), id="from the start"),
-        pytest.param(properties("TRUE", "3", "1000"), InCommitTimestamps(3, 1000), id="since a version"),
-    ],
-)
-def test_in_commit_timestamps_of_a_configuration(
-    configuration: dict[str, str], expected: InCommitTimestamps | None
-) -> None:
-    assert in_commit_timestamps(configuration) == expected
-
-
-@pytest.mark.parametrize(
     ("configuration", "message"),
     [
         pytest.param(properties("yes"), "Invalid table property: got 'yes', expected true or false", id="no boolean"),
-        pytest.param(
-            properties("true", "x", "1"), "Invalid table property: got 'x', expected a whole number", id="text"
-        ),
-        pytest.param(
-            properties("true", "3", "-1"), "Invalid table property: got '-1', expected a whole number", id="negative"
-        ),
-        pytest.param(
-            properties("true", version="3"),
-            "Invalid table properties: delta.inCommitTimestampEnablementVersion is set and "
-            "delta.inCommitTimestampEnablementTimestamp is not; they come together",
-            id="only the version",
-        ),
-        pytest.param(
-            properties("true", timestamp="3"),
-            "Invalid table properties: delta.inCommitTimestampEnablementTimestamp is set and "
-            "delta.inCommitTimestampEnablementVersion is not; they come together",
-            id="only the timestamp",
-        ),
+        (properties("true", "x", "1"), "Invalid table property: got 'x', expected a whole number"),
+        (properties("true", "3", "-1"), "Invalid table property: got '-1', expected a whole number"),
+        (properties("true", version="3"), TOGETHER.format("Version", "Timestamp")),
+        (properties("true", timestamp="3"), TOGETHER.format("Timestamp", "Version")),
     ],
 )
 def test_invalid_configurations(configuration: dict[str, str], message: str) -> None:
@@ -274,43 +165,3 @@ def test_retention(text: str | None, expected: int) -> None:
 def test_invalid_retention(text: str) -> None:
     with pytest.raises(InvalidTableError, match="expected an interval such as 'interval 7 days'"):
         retention_ms({"delta.deletedFileRetentionDuration": text})
-
-
-@pytest.mark.parametrize(
-    ("version", "age_ms", "refused"),
-    [
-        pytest.param(0, 7 * DAY, False, id="as old as allowed"),
-        pytest.param(0, 7 * DAY + 1, True, id="too old"),
-        pytest.param(1, 70 * DAY, False, id="the latest"),
-    ],
-)
-def test_retention_refuses_old_versions(version: int, age_ms: int, *, refused: bool) -> None:
-    listing = log({0: 0, 1: 0})
-    if not refused:
-        check_retention(version, 1_000, listing, {}, now_ms=1_000 + age_ms)
-        return
-    with pytest.raises(SnapshotNotFoundError) as raised:
-        check_retention(version, 1_000, listing, {}, now_ms=1_000 + age_ms)
-    assert str(raised.value) == (
-        "Cannot read version 0 of 1970-01-01T00:00:01.000Z: it is older than delta.deletedFileRetentionDuration "
-        "(interval 1 week), so its files may have been deleted; to read it all the same, "
-        "leave enforce_retention out [BeyondRetention; table /t, rule delta L37]"
-    )
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        pytest.param("1970-01-02", DAY, id="naive date is UTC"),
-        pytest.param("1970-01-01 00:00:01", 1_000, id="naive time is UTC"),
-        pytest.param("1970-01-01T01:00:00+01:00", 0, id="offset"),
-    ],
-)
-def test_times_as_text(text: str, expected: int) -> None:
-    assert timestamp_ms(text) == expected
-
-
-@pytest.mark.parametrize("text", ["", "yesterday", "1970-02-30", "0"])
-def test_bad_times_are_never_the_epoch(text: str) -> None:
-    with pytest.raises(RequestError, match="Invalid timestamp"):
-        timestamp_ms(text)

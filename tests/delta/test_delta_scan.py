@@ -1,21 +1,12 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 import harness
-from harness.errors import (
-    HarnessWarning,
-    MissingFileError,
-    SchemaMismatchError,
-    UnknownColumnError,
-)
-from harness.metadata.plan.projection import ColumnLookup
+from harness.errors import UnknownColumnError
 from harness.testing.writing.delta.builder import DeltaTable
 
 pytestmark = pytest.mark.usefixtures("one_duckdb")
@@ -23,15 +14,6 @@ pytestmark = pytest.mark.usefixtures("one_duckdb")
 
 def snapshot(table: DeltaTable, **how: Any) -> harness.Snapshot:
     return harness.open_table(str(table.directory), **how).snapshot()
-
-
-def rows(table: DeltaTable, **how: Any) -> list[Any]:
-    """Rows by DuckDB, as tuples in a fixed order; asserts that a relation gives the same."""
-    at_once = snapshot(table).to_arrow(**how)
-    relation = snapshot(table).to_duckdb(**how)
-    found = sorted(map(tuple, (row.values() for row in at_once.to_pylist())), key=repr)
-    assert sorted(relation.fetchall(), key=repr) == found
-    return found
 
 
 @pytest.fixture
@@ -44,31 +26,6 @@ def table(tmp_path) -> DeltaTable:
 
 
 # -- the plan
-
-
-def test_plan(table):
-    plan = snapshot(table).plan()
-    assert (plan.format, plan.snapshot, plan.filter, plan.name_mapping) == ("delta", 3, None, None)
-    assert [f.name for f in plan.columns] == ["id", "region"]
-    assert plan.lookup is ColumnLookup.DELTA_NAME
-    assert [p.constants for p in plan.partitions] == [{2: "eu"}, {2: "us"}, {2: None}]
-    assert (plan.equality_deletes, plan.delete_sets, plan.position_deletes) == ((), ((),), ())
-    listed = plan.files.to_pylist()
-    for place, file in enumerate(listed):
-        handle = table.handles[place]
-        assert file == {
-            "path": handle.path,
-            "physical": str(handle.file),
-            "format": "parquet",
-            "record_count": 10,
-            "size": handle.file.stat().st_size,
-            "spec_id": 0,
-            "partition": place,
-            "sequence_number": None,
-            "first_row_id": None,
-            "delete_set": 0,
-            "has_positions": False,
-        }
 
 
 def test_skipped_files_have_reasons(table):
@@ -87,102 +44,7 @@ def test_skipped_files_have_reasons(table):
         plan.skipped[2]
 
 
-def test_pruning_can_be_off(table):
-    where = "region = 'us' AND id < 10"
-    plan = snapshot(table, prune="off").plan(where=where)
-    assert (plan.files.num_rows, len(plan.skipped)) == (3, 0)
-    assert rows(table, where=where) == []
-
-
-def test_unknown_columns_are_refused_even_where_no_file_could_match(table):
-    with pytest.raises(UnknownColumnError):
-        snapshot(table).plan(where="region = 'nowhere' AND nothing = 1")
-    with pytest.raises(UnknownColumnError):
-        snapshot(table).plan(columns=["nothing"])
-
-
-def test_names_in_another_letter_case(table):
-    assert snapshot(table).plan(columns=["REGION", "Id"]).columns[0].name == "region"
-    assert rows(table, columns=["ID"], where="REGION = 'us' AND iD = 12") == [(12,)]
-
-
-# -- deletion vectors
-
-
-def test_deleted_rows_can_be_shown(table):
-    table.delete(table.handles[2], range(10))
-    found = rows(table, columns=["id", "_deleted"], where="region IS NULL")
-    assert found == sorted([(20 + i, True) for i in range(10)], key=repr)
-
-
-# -- paths
-
-
-def test_files_below_no_common_root(tmp_path):
-    source = DeltaTable.create(tmp_path / "source %41", {"id": "long"})
-    shared = source.write_data([{"id": 1}], addressing="file:///")
-    table = DeltaTable.create(tmp_path / "clone", {"id": "long"})
-    table.append(shared, table.write_data([{"id": 2}]))
-    with pytest.warns(HarnessWarning, match=r"Files outside of the table are read, in .*/source %41;"):
-        assert rows(table) == [(1,), (2,)]  # U3
-
-
-def test_path_map(tmp_path):
-    table = DeltaTable.create(tmp_path / "t", {"id": "long"})
-    handle = table.write_data([{"id": 1}], addressing="file:///", path=str(tmp_path / "old" / "f.parquet"))
-    table.append(handle)
-    (tmp_path / "old").rename(tmp_path / "new")
-    with pytest.raises(MissingFileError):
-        snapshot(table).to_arrow()
-    mapped = snapshot(table, path_map={str(tmp_path / "old"): str(tmp_path / "new")})
-    assert mapped.to_arrow().to_pylist() == [{"id": 1}]
-
-
-# -- columns
-
-
-def test_partition_metadata_column(table):
-    found = snapshot(table).to_arrow(columns=["id", "_partition", "_spec_id"], where="id IN (0, 10, 20)").to_pylist()
-    assert sorted((r["id"], r["_partition"], r["_spec_id"]) for r in found) == [
-        (0, {"region": "eu"}, 0),
-        (10, {"region": "us"}, 0),
-        (20, {"region": None}, 0),
-    ]
-
-
 # -- row tracking
-
-
-ON = {"delta.enableRowTracking": "true"}
-
-
-def tracked(directory: Path) -> DeltaTable:
-    table = DeltaTable.create(directory, {"id": "long"}, configuration=ON)
-    table.append(table.write_data([{"id": i} for i in range(3)]))
-    table.append(table.write_data([{"id": i} for i in range(3, 6)]))
-    return table
-
-
-@pytest.mark.parametrize(
-    ("type_", "values", "stored"),
-    [
-        (pa.float64(), [1.5, 2.5], "double"),
-        (pa.string(), ["1", "2"], "string"),
-        (pa.list_(pa.int64()), [[1], []], "list"),
-    ],
-)
-@pytest.mark.parametrize("column", ["_row_id", "_row_commit_version"])
-def test_materialized_columns_of_another_type_are_refused(tmp_path, column, type_, values, stored):
-    table = tracked(tmp_path / "t")
-    handle = table.write_data([{"id": 7}, {"id": 8}], row_ids=[1, 2], row_commit_versions=[1, 2])
-    table.append(handle)
-    written = pq.read_table(handle.file)
-    place = 1 + ["_row_id", "_row_commit_version"].index(column)
-    pq.write_table(written.set_column(place, written.schema.names[place], pa.array(values, type_)), handle.file)
-    assert rows(table, columns=["id"], where="id > 6") == [(7,), (8,)]
-    with pytest.raises(SchemaMismatchError, match=f"Cannot read column {column}: the file stores {stored}") as caught:
-        rows(table, columns=["id", column])
-    assert (caught.value.rule, caught.value.field) == ("delta T23", column)
 
 
 def test_columns_of_the_other_format(table):

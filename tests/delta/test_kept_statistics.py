@@ -112,13 +112,6 @@ def test_what_is_known_of_some_files_says_nothing_of_others(made, tmp_path):
             assert found == expected
 
 
-def test_counts_of_all_files_stay_known_when_a_filter_asks_for_some(made, tmp_path):
-    plans(tmp_path, filters=(None, "part = 'a' AND id < 5"))
-    READ.clear()
-    plans(tmp_path, filters=(None,))
-    assert READ == []
-
-
 def test_files_that_commits_added_and_removed_since(made, tmp_path):
     plans(tmp_path, filters=("id > 3",))
     made.commit(add=[made.write_data([{"id": 9, "part": "a"}], partition={"part": "a"})], remove=[made.handles[4]])

@@ -4,8 +4,7 @@ import hashlib
 
 import pytest
 
-from harness.metadata.delta.log_files import Hint, parse_hint, read_hint
-from harness.storage.stores import Storage
+from harness.metadata.delta.log_files import Hint, parse_hint
 
 
 def sealed(document: str, text: str) -> bytes:
@@ -30,19 +29,9 @@ def sealed(document: str, text: str) -> bytes:
             '"a"=1.50,"b"=1E+3,"c"=-0,"d"=12345678901234567890,"version"=1',
             id="numbers as written",
         ),
-        pytest.param(
-            '{"version":1,"b":true,"a":null,"c":false}',
-            '"a"=null,"b"=true,"c"=false,"version"=1',
-            id="sorted, words unquoted",
-        ),
-        pytest.param(
-            '{"k é":"A-z0.9_~/+%","version":1}', '"k%20%C3%A9"="A-z0.9_~%2F%2B%25","version"=1', id="percent-encoding"
-        ),
-        pytest.param(
-            '{"a":{"checksum":"x"},"version":1}',
-            '"a"+"checksum"="x","version"=1',
-            id="only the outer checksum is left out",
-        ),
+        ('{"version":1,"b":true,"a":null,"c":false}', '"a"=null,"b"=true,"c"=false,"version"=1'),
+        ('{"k é":"A-z0.9_~/+%","version":1}', '"k%20%C3%A9"="A-z0.9_~%2F%2B%25","version"=1'),
+        ('{"a":{"checksum":"x"},"version":1}', '"a"+"checksum"="x","version"=1'),
         pytest.param('{"a":[],"b":{},"c":"","version":1}', '"c"="","version"=1', id="nothing has no leaf"),
     ],
 )
@@ -60,11 +49,8 @@ SEALED = sealed(GOOD.decode(), '"parts"=2,"size"=3,"version"=10')
     [
         pytest.param(GOOD, 10, id="no checksum"),
         pytest.param(SEALED, 10, id="right checksum"),
-        pytest.param(SEALED.replace(b":10,", b":11,"), None, id="wrong checksum"),
         pytest.param(GOOD.replace(b"}", b',"checksum":5}'), None, id="checksum of another type"),
-        pytest.param(b"", None, id="empty"),
         pytest.param(b"\xff\xfe", None, id="not UTF-8"),
-        pytest.param(GOOD[:-4], None, id="half"),
         pytest.param(b"[10]", None, id="list"),
         pytest.param(b"10", None, id="number"),
         pytest.param(b"{}", None, id="no version"),
@@ -84,21 +70,3 @@ SEALED = sealed(GOOD.decode(), '"parts"=2,"size"=3,"version"=10')
 def test_parse_hint(data: bytes, version: int | None) -> None:
     hint = parse_hint(data)
     assert (None if hint is None else hint.version) == version
-
-
-@pytest.mark.parametrize(
-    ("contents", "version", "reads"),
-    [
-        pytest.param([GOOD], 10, 1, id="sound at once"),
-        pytest.param([b"", GOOD[:-3], GOOD], 10, 3, id="sound at the third reading"),
-        pytest.param([b"", b"", b"", GOOD], None, 3, id="given up"),
-    ],
-)
-def test_an_unsound_hint_is_read_again(
-    monkeypatch: pytest.MonkeyPatch, contents: list[bytes], version: int | None, reads: int
-) -> None:
-    left = list(contents)
-    monkeypatch.setattr(Storage, "read", lambda self, path: left.pop(0))
-    hint = read_hint(Storage(), "/t")
-    assert (None if hint is None else hint.version) == version
-    assert len(contents) - len(left) == reads

@@ -55,9 +55,3 @@ def test_a_log_is_listed_once(location: str, late: set[str], times: int) -> None
     Listed.late |= late
     assert harness.open_table(location).snapshot().id == 3
     assert Listed.looked.count("_delta_log") == times
-
-
-def test_a_log_without_files_is_told_as_one(location: str, tmp_path: Path) -> None:
-    (tmp_path / "e" / "_delta_log" / "_staged_commits").mkdir(parents=True)
-    with pytest.raises(harness.TableNotFoundError, match="its _delta_log is empty"):
-        harness.open_table(f"listed://{tmp_path}/e")

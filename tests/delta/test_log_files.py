@@ -1,20 +1,15 @@
 from __future__ import annotations
 
-import os
-import random
-from collections.abc import Iterator
 from pathlib import Path
 
-import fsspec
 import pytest
 
 from harness.errors import TableNotFoundError
-from harness.metadata.delta.log_files import Checkpoint, LogListing, arrange, list_log
+from harness.metadata.delta.log_files import LogListing, arrange, list_log
 from harness.storage.clients import _FsspecClient
-from harness.storage.stores import UNREADABLE, Entry, Storage
+from harness.storage.stores import Entry, Storage
 
 UUID = "80a083e8-7026-4e79-81be-64bd76c43a11"
-OTHER_UUID = "e8fa2d7c-aaaa-4e79-81be-64bd76c43a11"
 
 
 def v(number: int) -> str:
@@ -33,22 +28,6 @@ def found(listing: LogListing) -> list[str]:
     """The names of all files that were told apart."""
     files = [*listing.commits.values(), *listing.checksums.values(), *(c.file for c in listing.compactions)]
     return sorted(file.name for file in (*files, *(file for c in listing.checkpoints for file in c.files)))
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(f"{v(3)}.json", id="commit"),
-        pytest.param(f"{v(3)}.checkpoint.parquet", id="classic checkpoint"),
-        pytest.param(part(3, 1, 1), id="one part of one"),
-        pytest.param(f"{v(3)}.checkpoint.{UUID}.json", id="UUID checkpoint in JSON"),
-        pytest.param(f"{v(3)}.checkpoint.{UUID.upper()}.parquet", id="UUID checkpoint in Parquet"),
-        pytest.param(f"{v(3)}.{v(4)}.compacted.json", id="compaction"),
-        pytest.param(f"{v(3)}.crc", id="checksum"),
-    ],
-)
-def test_a_name_of_the_log_is_accepted(name: str) -> None:
-    assert found(listed(name)) == [name]
 
 
 @pytest.mark.parametrize(
@@ -77,86 +56,13 @@ def test_other_names_are_ignored(name: str) -> None:
     assert found(listed(name)) == []
 
 
-def test_checkpoints_are_sorted_by_preference() -> None:
-    best_last = [
-        [f"{v(4)}.checkpoint.{OTHER_UUID}.json"],
-        [f"{v(5)}.checkpoint.parquet"],
-        [part(5, 1, 1)],
-        [part(5, 1, 2), part(5, 2, 2)],
-        [f"{v(5)}.checkpoint.{UUID}.json"],
-        [f"{v(5)}.checkpoint.{UUID}.parquet"],
-        [f"{v(5)}.checkpoint.{OTHER_UUID}.json"],
-    ]
-    names = [name for files in best_last for name in files]
-    random.Random(2).shuffle(names)
-    assert [[file.name for file in c.files] for c in listed(*names).checkpoints] == best_last
-
-
-@pytest.mark.parametrize(
-    ("names", "latest"),
-    [
-        pytest.param([], -1, id="nothing"),
-        pytest.param([f"{v(2)}.json", f"{v(10)}.json"], 10, id="commit"),
-        pytest.param([f"{v(2)}.json", f"{v(4)}.checkpoint.parquet"], 4, id="checkpoint"),
-        pytest.param([f"{v(2)}.json", part(4, 1, 2)], 2, id="not an incomplete checkpoint"),
-        pytest.param([f"{v(2)}.json", f"{v(1)}.{v(3)}.compacted.json"], 3, id="compaction"),
-        pytest.param([f"{v(2)}.json", f"{v(7)}.crc"], 2, id="not a checksum"),
-    ],
-)
-def test_latest_version(names: list[str], latest: int) -> None:
-    assert listed(*names).latest == latest
-
-
-def touch(root: Path, *names: str) -> None:
-    for name in names:
-        path = root / "_delta_log" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(b"{}")
-
-
-def test_list_log_gives_paths_sizes_and_times(tmp_path: Path) -> None:
-    touch(tmp_path, f"{v(0)}.json", f"_staged_commits/{v(1)}.{UUID}.json", "_sidecars/x.parquet", f"{v(2)}.json/inner")
-    path = tmp_path / "_delta_log" / f"{v(0)}.json"
-    os.utime(path, ns=(0, 1_700_000_000_123_999_999))
-    for root in (str(tmp_path), f"{tmp_path}/", f"file://{tmp_path}"):
-        listing = list_log(Storage(), root)
-        assert {version: file.size for version, file in listing.commits.items()} == {0: 2, 2: UNREADABLE}
-        file = listing.commits[0]
-        assert (file.version, file.size, file.modified_ms) == (0, 2, 1_700_000_000_123)
-        assert Storage().read(file.path) == b"{}"
-
-
-@pytest.fixture
-def object_store() -> Iterator[str]:
-    """The URI of an empty directory."""
-    store = fsspec.filesystem("memory")
-    yield "memory://test-log-files/t"
-    store.rm("/test-log-files", recursive=True)
-
-
-def test_list_log_lists_object_stores(object_store: str) -> None:
-    store = fsspec.filesystem("memory")
-    store.pipe({f"{object_store}/_delta_log/{v(n)}.json": b"{}" for n in (10, 9)})
-    listing = list_log(Storage(), object_store)
-    assert [(file.version, file.size) for file in listing.commits.values()] == [(9, 2), (10, 2)]
-    assert all(
-        file.modified_ms is not None and file.modified_ms > 1_700_000_000_000 for file in listing.commits.values()
-    )
-    assert listing.commits[9].path == f"{object_store}/_delta_log/{v(9)}.json"
-    assert Storage().read(listing.commits[9].path) == b"{}"
-
-
 @pytest.mark.parametrize(
     ("names", "reason"),
     [
         pytest.param(None, "there is no such directory", id="no folder"),
         pytest.param(["data/x"], "it has no directory _delta_log; give the directory that contains it", id="no log"),
         pytest.param(["_delta_log/_sidecars/x"], "its _delta_log is empty", id="empty log"),
-        pytest.param(
-            ["_delta_log/_last_checkpoint"],
-            "its _delta_log has neither a commit nor a complete checkpoint",
-            id="only the hint",
-        ),
+        (["_delta_log/_last_checkpoint"], "its _delta_log has neither a commit nor a complete checkpoint"),
     ],
 )
 def test_no_table(tmp_path: Path, names: list[str] | None, reason: str) -> None:
@@ -169,12 +75,6 @@ def test_no_table(tmp_path: Path, names: list[str] | None, reason: str) -> None:
     assert str(raised.value) == f"Cannot find a Delta table: {reason} [TableNotFound; table {root}, rule delta L4]"
 
 
-def test_names_of_files(tmp_path: Path) -> None:
-    checkpoint: Checkpoint = listed(f"{v(5)}.checkpoint.parquet").checkpoints[0]
-    assert checkpoint.files[0].path == f"/t/_delta_log/{v(5)}.checkpoint.parquet"
-    assert checkpoint.files[0].name == f"{v(5)}.checkpoint.parquet"
-
-
 @pytest.mark.parametrize(
     ("info", "modified_ms"),
     [
@@ -184,9 +84,7 @@ def test_names_of_files(tmp_path: Path) -> None:
         pytest.param({}, None, id="none"),
     ],
 )
-def test_modification_times_of_file_systems(
-    monkeypatch: pytest.MonkeyPatch, info: dict[str, object], modified_ms: int | None
-) -> None:
+def test_modification_times_of_file_systems(monkeypatch, info, modified_ms):
     class Store:
         def invalidate_cache(self, path: str) -> None: ...
 
@@ -195,8 +93,3 @@ def test_modification_times_of_file_systems(
 
     monkeypatch.setattr(Storage, "client", lambda self, path: _FsspecClient(Store(), "s3"))
     assert Storage().entries("s3://b") == (Entry("x", 3, modified_ms),)
-
-
-def test_whether_there_is_a_hint_to_read() -> None:
-    assert listed("_last_checkpoint", f"{v(0)}.json").hinted
-    assert not listed(f"{v(0)}.json").hinted

@@ -7,30 +7,14 @@ from decimal import Decimal
 import pytest
 
 from harness.errors import InvalidTableError, UnsupportedError
-from harness.metadata.delta import partition_values
 from harness.metadata.delta.partition_values import parse_partition_value
-from harness.metadata.model.schema import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    Field,
-    FloatType,
-    IntegerType,
-    ListType,
-    OpaqueType,
-    StringType,
-    StructType,
-    TimestampType,
-    UnknownType,
-    VariantType,
-)
+from harness.metadata.model import schema as dt
 
-BYTE, SHORT, INT, LONG = (IntegerType(bits) for bits in (8, 16, 32, 64))
-FLOAT, DOUBLE = FloatType(32), FloatType(64)
-STRING, BINARY, BOOLEAN, DATE = StringType(), BinaryType(), BooleanType(), DateType()
-INSTANT, WALL = TimestampType(utc=True), TimestampType()
-MONEY = DecimalType(10, 2)
+BYTE, SHORT, INT, LONG = (dt.IntegerType(bits) for bits in (8, 16, 32, 64))
+FLOAT, DOUBLE = dt.FloatType(32), dt.FloatType(64)
+STRING, BINARY, BOOLEAN, DATE = dt.StringType(), dt.BinaryType(), dt.BooleanType(), dt.DateType()
+INSTANT, WALL = dt.TimestampType(utc=True), dt.TimestampType()
+MONEY = dt.DecimalType(10, 2)
 
 DAY_US = 86_400_000_000
 D2024 = 19_723  # 2024-01-01
@@ -50,149 +34,84 @@ def same(left, right):
 @pytest.mark.parametrize(
     ("text", "type_", "expected"),
     [
-        ("127", BYTE, 127),
         ("-128", BYTE, -128),
         ("+7", SHORT, 7),
-        ("-32768", SHORT, -32768),
         ("007", INT, 7),
         ("-0", INT, 0),
-        ("2147483647", INT, 2147483647),
-        ("-9223372036854775808", LONG, -(2**63)),
-        ("true", BOOLEAN, True),
         ("FALSE", BOOLEAN, False),
-        ("1.5", DOUBLE, 1.5),
-        ("1", DOUBLE, 1.0),
         ("-0.0", DOUBLE, -0.0),
-        ("1.0E10", DOUBLE, 1e10),
         ("4.9E-324", DOUBLE, 5e-324),
-        ("-Infinity", DOUBLE, -math.inf),
         ("Infinity", FLOAT, math.inf),
         ("inf", DOUBLE, math.inf),
         ("3.4", FLOAT, 3.4000000953674316),
-        ("3.4", DOUBLE, 3.4),
-        ("3.4028235E38", FLOAT, 3.4028234663852886e38),
         ("1.4E-45", FLOAT, 1.401298464324817e-45),
         ("234.00000", MONEY, Decimal("234.00")),
         ("1E+3", MONEY, Decimal("1000.00")),
         ("-.5", MONEY, Decimal("-0.50")),
-        ("7", MONEY, Decimal("7.00")),
-        ("99999999.99", MONEY, Decimal("99999999.99")),
         ("-0.000", MONEY, Decimal("0.00")),
         ("0E-9999", MONEY, Decimal("0.00")),
-        ("1" * 38, DecimalType(38, 0), Decimal("1" * 38)),
+        ("1" * 38, dt.DecimalType(38, 0), Decimal("1" * 38)),
         (
             "12345678901234567890.123456789012345678",
-            DecimalType(38, 18),
+            dt.DecimalType(38, 18),
             Decimal("12345678901234567890.123456789012345678"),
         ),
-        ("1970-01-01", DATE, 0),
-        ("2024-01-01", DATE, D2024),
         ("2024-2-9", DATE, D2024 + 39),
         ("0001-01-01", DATE, -719162),
         ("0000-02-29", DATE, -719469),
         ("-0001-12-31", DATE, -719529),
-        ("9999-12-31", DATE, 2932896),
         ("+10000-01-01", DATE, 2932897),
-        ("10000-01-01", DATE, 2932897),
         ("1582-10-10", DATE, -141432),
-        ("2024-01-01 00:00:00", INSTANT, us(D2024)),
         ("2024-01-01 10:20:30.5", INSTANT, us(D2024, 10, 20, 30, 500_000)),
-        ("2024-01-01 10:20:30.123456", INSTANT, us(D2024, 10, 20, 30, 123_456)),
         ("2024-01-01 10:20:30.123456000", INSTANT, us(D2024, 10, 20, 30, 123_456)),
         ("1969-12-31 23:59:59.999999", INSTANT, -1),
         ("2024-01-01T10:20:30Z", INSTANT, us(D2024, 10, 20, 30)),
-        ("2024-01-01T10:20:30.123456Z", INSTANT, us(D2024, 10, 20, 30, 123_456)),
         ("2024-01-01T10:20Z", INSTANT, us(D2024, 10, 20)),
         ("2024-01-01T00:20:30+02:00", INSTANT, us(D2024 - 1, 22, 20, 30)),
         ("2024-01-01T10:20:30-0830", INSTANT, us(D2024, 18, 50, 30)),
         ("1850-01-01T00:00:00-00:52:58", INSTANT, us(-43829, 0, 52, 58)),
-        ("2024-01-01 10:20:30", WALL, us(D2024, 10, 20, 30)),
         ("2024-01-01T10:20:30.000001", WALL, us(D2024, 10, 20, 30, 1)),
         ("2024-01-01T10:20:30Z", WALL, us(D2024, 10, 20, 30)),
         ("2024-01-01", WALL, us(D2024)),
         ("\u0001\u0002\u00ff", BINARY, b"\x01\x02\xc3\xbf"),
-        ("x", UnknownType(), None),
+        ("x", dt.UnknownType(), None),
     ],
 )
 def test_text_becomes_the_typed_value(text, type_, expected):
     assert same(parse_partition_value(text, type_), expected)
 
 
-@pytest.mark.parametrize(
-    ("text", "type_"),
-    [
-        ("128", BYTE),
-        ("-32769", SHORT),
-        ("2147483648", INT),
-        ("9223372036854775808", LONG),
-        (" 12 ", INT),
-        ("1.5", INT),
-        ("1.0", INT),
-        ("1_000", INT),
-        ("٣", INT),
-        ("--1", INT),
-        ("0x1", INT),
-        ("yes", BOOLEAN),
-        ("1", BOOLEAN),
-        ("one", DOUBLE),
-        ("1_0", DOUBLE),
-        ("1.0f", DOUBLE),
-        ("1e400", DOUBLE),
-        ("1e39", FLOAT),
-        ("--inf", DOUBLE),
-        ("0.005", MONEY),
-        ("100000000", MONEY),
-        ("1E+9999", MONEY),
-        ("1E-9999", MONEY),
-        ("NaN", MONEY),
-        ("1,5", MONEY),
-        ("2024-13-01", DATE),
-        ("2023-02-29", DATE),
-        ("2024-01-00", DATE),
-        ("20240101", DATE),
-        ("2024-01-01 00:00:00", DATE),
-        ("9999999-01-01", DATE),
-        ("2024-01-01 24:00:00", INSTANT),
-        ("2024-01-01 10:60:00", INSTANT),
-        ("2024-01-01 10:20:60", INSTANT),
-        ("2024-01-01 10:20:30.1234567", INSTANT),
-        ("2024-01-01T10:20:30+19:00", INSTANT),
-        ("2024-01-01T10:20:30 Europe/Berlin", INSTANT),
-        ("2024-01-01 10", INSTANT),
-        ("yesterday", INSTANT),
-        ("400000-01-01 00:00:00", INSTANT),
-        ("2024-01-01T10:20:30+00:00", WALL),
-        ("2024-01-01T10:20:30+02:00", WALL),
-    ],
-)
+NO_VALUES = [
+    (BYTE, ["128"]),
+    (SHORT, ["-32769"]),
+    (INT, ["2147483648", " 12 ", "1.5", "1.0", "1_000", "٣", "--1", "0x1"]),
+    (LONG, ["9223372036854775808"]),
+    (BOOLEAN, ["yes", "1"]),
+    (DOUBLE, ["one", "1_0", "1.0f", "1e400", "--inf"]),
+    (FLOAT, ["1e39"]),
+    (MONEY, ["0.005", "100000000", "1E+9999", "1E-9999", "NaN", "1,5"]),
+    (DATE, ["2024-13-01", "2023-02-29", "2024-01-00", "20240101", "2024-01-01 00:00:00", "9999999-01-01"]),
+    (INSTANT, ["2024-01-01 24:00:00", "2024-01-01 10:60:00", "2024-01-01 10:20:60", "2024-01-01 10:20:30.1234567",
+        "2024-01-01T10:20:30+19:00", "2024-01-01T10:20:30 Europe/Berlin", "2024-01-01 10", "yesterday",
+        "400000-01-01 00:00:00"]),
+    (WALL, ["2024-01-01T10:20:30+00:00", "2024-01-01T10:20:30+02:00"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "type_"), [(text, type_) for type_, found in NO_VALUES for text in found])
 def test_what_is_no_value_is_refused(text, type_):
     with pytest.raises(InvalidTableError) as error:
         parse_partition_value(text, type_, column="c")
     assert (error.value.cause, error.value.field) == ("PartitionValueError", "c")
 
 
-def test_message_names_column_value_and_file():
-    with pytest.raises(InvalidTableError) as error:
-        parse_partition_value("12.5", INT, column="n", file="n=12.5/a.parquet")
-    assert str(error.value) == (
-        "Invalid partition value: got '12.5', expected an integer of type int "
-        "[PartitionValueError; file n=12.5/a.parquet, field n, rule delta V4]"
-    )
-
-
-def test_offset_of_a_wall_clock_cites_its_rule():
-    with pytest.raises(InvalidTableError, match="without an offset") as error:
-        parse_partition_value("2024-01-01T10:20:30+02:00", WALL, column="c")
-    assert error.value.rule == "delta V6"
-
-
 @pytest.mark.parametrize(
     "type_",
     [
-        VariantType(),
-        OpaqueType("interval"),
-        StructType(()),
-        ListType(Field(id=1, name="element", type=INT)),
+        dt.VariantType(),
+        dt.OpaqueType("interval"),
+        dt.StructType(()),
+        dt.ListType(dt.Field(id=1, name="element", type=INT)),
     ],
     ids=str,
 )
@@ -200,18 +119,3 @@ def test_types_that_no_partition_column_has_are_refused(type_):
     with pytest.raises(UnsupportedError) as error:
         parse_partition_value("x", type_, column="c")
     assert (error.value.cause, error.value.field) == ("UnsupportedType", "c")
-
-
-def test_equal_texts_are_parsed_once(monkeypatch):
-    calls = []
-    monkeypatch.setattr(partition_values, "_date", lambda text: calls.append(text) or 1)
-    partition_values._parse.cache_clear()
-    for _ in range(3):
-        parse_partition_value("2031-05-05", DATE)
-    partition_values._parse.cache_clear()
-    assert calls == ["2031-05-05"]
-
-
-def test_equal_texts_of_other_types_are_other_values():
-    assert [parse_partition_value("1", t) for t in (STRING, INT, DOUBLE, BINARY)] == ["1", 1, 1.0, b"1"]
-    assert parse_partition_value("1.50", DecimalType(4, 2)) == parse_partition_value("1.5", DecimalType(4, 1))

@@ -7,12 +7,9 @@ import pytest
 from harness.errors import InvalidTableError, UnsupportedError
 from harness.metadata.delta.actions import Metadata, Protocol
 from harness.metadata.delta.protocol import (
-    MappingMode,
     check_protocol,
     feature_warnings,
-    features,
     is_enabled,
-    mapping_mode,
     protocol_warnings,
     redirect_warnings,
 )
@@ -27,67 +24,33 @@ def protocol(reader, readers=None, writers=(), writer_version=7):
     )
 
 
+def lists(readers, writers):
+    return Protocol(min_reader_version=3, min_writer_version=7, reader_features=readers, writer_features=writers)
+
+
 def metadata(provider="parquet", **configuration):
     properties = {key.replace("__", "."): value for key, value in configuration.items()}
     return Metadata(id="m", schema_string="", configuration=properties, provider=provider)
 
 
-def mapped(mode):
-    return metadata(delta__columnMapping__mode=mode)
-
-
-READ = (
-    "columnMapping",
-    "deletionVectors",
-    "timestampNtz",
-    "timestampWithoutTimezone",
-    "typeWidening",
-    "typeWidening-preview",
-    "v2Checkpoint",
-    "vacuumProtocolCheck",
-    "variantType",
-    "variantType-preview",
-    "variantShredding",
-    "variantShredding-preview",
-    "geospatial",
-    "geospatial-dev",
-    "catalogManaged",
-    "catalogOwned-preview",
-)
-REFUSED = (
-    "adaptiveMetadata-preview",
-    "redirectReaderWriter-preview",
-    "timestampNanos",
-    "intervalType",
-    "testReaderWriter",
-    "fooBar",
-)
-WRITER_ONLY = (
-    "appendOnly",
-    "invariants",
-    "checkConstraints",
-    "generatedColumns",
-    "allowColumnDefaults",
-    "identityColumns",
-    "changeDataFeed",
-    "rowTracking",
-    "domainMetadata",
-    "clustering",
-    "inCommitTimestamp",
-    "icebergCompatV1",
-    "icebergCompatV2",
-    "icebergCompatV3",
-    "icebergWriterCompatV1",
-    "icebergWriterCompatV3",
-    "materializePartitionColumns",
-    "collations",
-    "collations-preview",
-    "checkpointProtection",
-    "coordinatedCommits-preview",
-    "redirectWriterOnly-preview",
-    "columnMappingUsageTracking",
-    "notYetInvented",
-)
+READ_TEXT = """
+    columnMapping deletionVectors timestampNtz timestampWithoutTimezone typeWidening typeWidening-preview
+    v2Checkpoint vacuumProtocolCheck variantType variantType-preview variantShredding variantShredding-preview
+    geospatial geospatial-dev catalogManaged catalogOwned-preview
+"""
+READ = tuple(READ_TEXT.split())
+REFUSED_TEXT = """
+    adaptiveMetadata-preview redirectReaderWriter-preview timestampNanos intervalType testReaderWriter fooBar
+"""
+REFUSED = tuple(REFUSED_TEXT.split())
+WRITER_ONLY_TEXT = """
+    appendOnly invariants checkConstraints generatedColumns allowColumnDefaults identityColumns changeDataFeed
+    rowTracking domainMetadata clustering inCommitTimestamp icebergCompatV1 icebergCompatV2 icebergCompatV3
+    icebergWriterCompatV1 icebergWriterCompatV3 materializePartitionColumns collations collations-preview
+    checkpointProtection coordinatedCommits-preview redirectWriterOnly-preview columnMappingUsageTracking
+    notYetInvented
+"""
+WRITER_ONLY = tuple(WRITER_ONLY_TEXT.split())
 
 
 @pytest.mark.parametrize("name", READ)
@@ -109,35 +72,9 @@ def test_what_only_writers_must_know_never_stops_a_read(name, reader):
     check_protocol(protocol(reader, [] if reader == 3 else None, [name], writer_version=99), metadata())
 
 
-def test_all_unread_features_are_named_at_once():
-    with pytest.raises(UnsupportedError) as error:
-        check_protocol(protocol(3, ["fooBar", "columnMapping", "intervalType", "barFoo"]), metadata(), table="file:/t")
-    assert str(error.value) == (
-        "Cannot read a table with the reader features 'fooBar' (unknown), 'intervalType' (it has interval columns), "
-        "'barFoo' (unknown); use a reader that has them [UnsupportedFeature; table file:/t, rule delta P2]"
-    )
-
-
-def test_unread_features_come_before_a_malformed_list():
-    broken = Protocol(min_reader_version=3, min_writer_version=7, reader_features=("fooBar",), writer_features=())
-    with pytest.raises(UnsupportedError, match="'fooBar'"):
-        check_protocol(broken, metadata())
-
-
-@pytest.mark.parametrize("name", ["DELETIONVECTORS", "timestampntz", "TypeWidening-Preview"])
-def test_letter_case_of_features_does_not_matter(name):
-    check_protocol(
-        Protocol(
-            min_reader_version=3, min_writer_version=7, reader_features=(name,), writer_features=(name.swapcase(),)
-        ),
-        metadata(),
-    )
-
-
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        pytest.param(protocol(3), "no list of readerFeatures", id="3-without-list"),
         pytest.param(protocol(1, []), "a list of readerFeatures with minReaderVersion 1", id="1-with-list"),
         pytest.param(protocol(2, ["columnMapping"]), "minReaderVersion 2", id="2-with-list"),
         pytest.param(protocol(0), "got minReaderVersion 0", id="0"),
@@ -150,59 +87,7 @@ def test_contradictions_are_refused(given, message):
     assert error.value.rule == "delta P1"
 
 
-@pytest.mark.parametrize(
-    "given",
-    [protocol(1), protocol(1, writers=None, writer_version=2), protocol(2, writer_version=5), protocol(3, [])],
-    ids=["1", "1-without-lists", "2", "3-empty"],
-)
-def test_versions_one_to_three_are_read(given):
-    check_protocol(given, metadata())
-
-
-def test_newer_reader_version_is_refused_with_its_features():
-    with pytest.raises(UnsupportedError) as error:
-        check_protocol(protocol(4, ["fooBar"]), metadata())
-    assert error.value.cause == "UnsupportedProtocol"
-    assert "reader version 4" in error.value.message
-    assert "'fooBar'" in error.value.message
-
-
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [
-        pytest.param(protocol(1), set(), id="1"),
-        pytest.param(protocol(2), {"columnMapping"}, id="2"),
-        pytest.param(protocol(3, []), set(), id="3-empty"),
-        pytest.param(
-            protocol(3, ["timestampWithoutTimezone", "TYPEWIDENING-preview", "columnMapping"]),
-            {"timestampNtz", "typeWidening", "columnMapping"},
-            id="aliases",
-        ),
-    ],
-)
-def test_features_have_their_newest_names(given, expected):
-    assert features(given) == expected
-
-
 # Features that are not in both lists where they belong (P1, P3).
-
-
-@pytest.mark.parametrize("name", READ)
-@pytest.mark.parametrize("side", ["reader", "writer"])
-def test_a_feature_in_one_list_is_read_and_warned_of(name, side):
-    lists = {"reader_features": (), "writer_features": (), f"{side}_features": (name,)}
-    given = Protocol(min_reader_version=3, min_writer_version=7, **lists)
-    check_protocol(given, metadata())
-    assert features(given) == features(protocol(3, [name]))
-    (warning,) = feature_warnings(given, has_vectors=False)
-    assert f"feature {name!r} among {side}Features only" in warning
-
-
-@pytest.mark.parametrize("name", [name for name in REFUSED if name not in ("testReaderWriter", "fooBar")])
-@pytest.mark.parametrize("reader", [1, 2, 3])
-def test_what_readers_cannot_do_is_refused_in_the_writers_list_too(name, reader):
-    with pytest.raises(UnsupportedError, match=f"'{name}'"):
-        check_protocol(protocol(reader, [] if reader == 3 else None, [name]), metadata())
 
 
 @pytest.mark.parametrize(
@@ -217,23 +102,8 @@ def test_what_readers_cannot_do_is_refused_in_the_writers_list_too(name, reader)
         pytest.param(protocol(2, writers=["columnMapping"]), False, [], id="upgraded from reader 2"),
         pytest.param(protocol(2, writers=[]), False, [], id="reader 2 means column mapping"),
         pytest.param(protocol(3, ["fooBar"], ["rowTracking"]), False, [], id="no features of both"),
-        pytest.param(
-            Protocol(
-                min_reader_version=3,
-                min_writer_version=7,
-                reader_features=("typeWidening-preview",),
-                writer_features=("TYPEWIDENING",),
-            ),
-            False,
-            [],
-            id="two spellings",
-        ),
-        pytest.param(
-            Protocol(min_reader_version=3, min_writer_version=7, reader_features=("v2Checkpoint",)),
-            False,
-            ["'v2Checkpoint' among readerFeatures only"],
-            id="no list of writers",
-        ),
+        pytest.param(lists(("typeWidening-preview",), ("TYPEWIDENING",)), False, [], id="two spellings"),
+        (lists(("v2Checkpoint",), None), False, ["'v2Checkpoint' among readerFeatures only"]),
     ],
 )
 def test_warnings_of_features(given, has_vectors, warned):
@@ -242,41 +112,7 @@ def test_warnings_of_features(given, has_vectors, warned):
     assert all(words in text for words, text in zip(warned, found, strict=True))
 
 
-# Column mapping (P4).
-
-
-@pytest.mark.parametrize(
-    ("given", "mode", "expected"),
-    [
-        pytest.param(protocol(2), "name", MappingMode.NAME, id="2-name"),
-        pytest.param(protocol(2), "id", MappingMode.ID, id="2-id"),
-        pytest.param(protocol(2), "NAME", MappingMode.NAME, id="letter-case"),
-        pytest.param(protocol(2), "none", MappingMode.NONE, id="2-none"),
-        pytest.param(protocol(3, ["columnMapping"]), "id", MappingMode.ID, id="3-with-feature"),
-        pytest.param(protocol(3, ["deletionVectors"]), "id", MappingMode.NONE, id="3-without-feature"),
-        pytest.param(protocol(3, [], ["columnMapping"]), "name", MappingMode.NAME, id="3-writer-feature-only"),
-        pytest.param(protocol(2, writers=["columnMapping"]), "name", MappingMode.NAME, id="2-writer-feature"),
-        pytest.param(protocol(1), "name", MappingMode.NONE, id="1"),
-        pytest.param(protocol(1, writers=["columnMapping"]), "name", MappingMode.NONE, id="1-writer-feature-only"),
-    ],
-)
-def test_mapping_is_in_force_only_where_readers_must_know_it(given, mode, expected):
-    assert mapping_mode(mapped(mode), given) is expected
-
-
 # Properties (R12).
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [("true", True), ("TRUE", True), ("True", True), ("false", False), ("False", False), (None, False)],
-)
-def test_boolean_properties(text, expected):
-    assert is_enabled({} if text is None else {"delta.enableRowTracking": text}, "delta.enableRowTracking") is expected
-
-
-def test_keys_of_properties_are_matched_exactly():
-    assert not is_enabled({"delta.EnableRowTracking": "true"}, "delta.enableRowTracking")
 
 
 @pytest.mark.parametrize("text", ["", "1", "yes", " true", "truth"])
@@ -314,9 +150,3 @@ def test_a_redirection_of_writers_leaves_the_table_to_readers():
     (warning,) = redirect_warnings(ready, table="s3://b/old")
     assert warning == "Writers of the table write to s3://b/new: this may be an older version of it"
     assert redirect_warnings({"delta.redirectWriterOnly-preview": "?"}, table="s3://b/old") == ()
-
-
-def test_a_redirection_to_nowhere_is_refused():
-    text = '{"state": "REDIRECT-READY", "spec": "?"}'
-    with pytest.raises(UnsupportedError, match="at a place that its property does not name"):
-        check_protocol(protocol(1), with_properties({"delta.redirectReaderWriter-preview": text}), table="s3://b/old")

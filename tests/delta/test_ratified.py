@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-import warnings
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import harness
+from harness import errors
 from harness.cli import main
-from harness.errors import (
-    CorruptFileError,
-    HarnessError,
-    HarnessWarning,
-    InvalidTableError,
-    MissingFileError,
-    RequestError,
-    SnapshotNotFoundError,
-    UnsupportedError,
-)
-from harness.metadata.plan.read_options import CatalogAnswer, RatifiedCommit, catalog_answer
+from harness.metadata.plan.read_options import catalog_answer
 from harness.testing.writing.delta.builder import DeltaTable
 
 UUID = "7d17ac10-5cc3-401b-bd1a-9c82dd2ea032"
@@ -45,13 +35,6 @@ def managed(place: Path, *, feature: str = "catalogManaged", **configuration: st
     return table
 
 
-def ids(table: DeltaTable, *, at: dict[str, Any] | None = None, **how: Any) -> list[int]:
-    """The rows of a read in which nothing was odd."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        return rows(harness.open_table(str(table.directory), **how), **(at or {}))
-
-
 def rows(table: harness.Table, **at: Any) -> list[int]:
     return sorted(table.snapshot(**at).to_arrow().column("id").to_pylist())
 
@@ -61,21 +44,6 @@ def file(table: DeltaTable, name: str) -> Path:
 
 
 # -- the answer as arguments
-
-
-@pytest.mark.parametrize(
-    ("max_version", "ratified", "expected"),
-    [
-        (None, None, None),
-        (None, [], None),
-        (0, None, CatalogAnswer(0)),
-        (9, [v(9), (8, v(8))], CatalogAnswer(9, (RatifiedCommit(8, v(8)), RatifiedCommit(9, v(9))))),
-        (1, [(1, b"{}")], CatalogAnswer(1, (RatifiedCommit(1, content=b"{}"),))),
-        (3, [v(3, UUID.upper())], CatalogAnswer(3, (RatifiedCommit(3, v(3, UUID.upper())),))),
-    ],
-)
-def test_an_answer_is_taken_as_arguments(max_version, ratified, expected):
-    assert catalog_answer(max_version, ratified) == expected
 
 
 @pytest.mark.parametrize(
@@ -102,42 +70,9 @@ def test_an_answer_is_taken_as_arguments(max_version, ratified, expected):
     ],
 )
 def test_an_answer_that_cannot_be_one_is_refused(max_version, ratified, words):
-    with pytest.raises(RequestError, match=words) as error:
+    with pytest.raises(errors.RequestError, match=words) as error:
         catalog_answer(max_version, ratified)
     assert (error.value.cause, error.value.rule) == ("CatalogAnswer", "frontier F4.4")
-
-
-# -- read by the answer
-
-
-def test_nothing_above_the_catalogs_version_is_read(tmp_path):
-    table = managed(tmp_path)
-    table.checkpoint("v2-json")
-    table.write_checksum(4, numFiles=7)
-    table.compact(2, 4)
-    with pytest.warns(HarnessWarning, match="answer ends at version 2, and the log has published commits up to 4"):
-        found = harness.open_table(str(table.directory), max_version=2)
-    assert rows(found) == [1, 2]
-    assert [note for note in found.warnings if "_last_checkpoint" in note] == []
-    with pytest.raises(SnapshotNotFoundError, match="the log holds 0 to 2, and 2 is the latest that is known of its"):
-        found.snapshot(version=3)
-
-
-@pytest.mark.parametrize(
-    ("staged", "max_version", "ratified", "error", "words"),
-    [
-        ([3], 4, [], InvalidTableError, "lacks the commits of 3; .*; ask the catalog for its commits again .LogGap"),
-        ([4], 4, [], InvalidTableError, "Cannot read version 4: the log lacks the commits of 4; .*ask the catalog"),
-        ([3, 4], 4, [4], InvalidTableError, "Cannot read version 4: the log lacks the commits of 3"),
-        ([], 6, [], InvalidTableError, "lacks the commits of 5 to 6"),
-        ([4], 4, [v(4, OTHER)], MissingFileError, f"neither the staged file nor a published .*{v(4, OTHER)}"),
-    ],
-)
-def test_an_answer_and_a_log_that_do_not_fit(tmp_path, staged, max_version, ratified, error, words):
-    table = managed(tmp_path)
-    names = {version: table.log.stage(version) for version in staged}
-    with pytest.raises(error, match=words):
-        ids(table, max_version=max_version, ratified=[names.get(each, each) for each in ratified])
 
 
 # -- without a catalog
@@ -145,7 +80,7 @@ def test_an_answer_and_a_log_that_do_not_fit(tmp_path, staged, max_version, rati
 
 def test_without_a_catalog_the_table_is_refused_and_what_to_do_is_said(tmp_path):
     table = managed(tmp_path)
-    with pytest.raises(UnsupportedError) as error:
+    with pytest.raises(errors.UnsupportedError) as error:
         harness.open_table(str(table.directory))
     assert str(error.value) == (
         "Cannot read a table that its catalog manages (feature 'catalogManaged') without the catalog, which alone "
@@ -157,38 +92,17 @@ def test_without_a_catalog_the_table_is_refused_and_what_to_do_is_said(tmp_path)
 
 def published(table: DeltaTable) -> tuple[list[int], str]:
     """The rows of what is published, and what was said of it."""
-    with pytest.warns(HarnessWarning, match="F4.3") as said:
+    with pytest.warns(errors.HarnessWarning, match="F4.3") as said:
         found = harness.open_table(str(table.directory), published_only=True)
     assert found.warnings == (str(said[0].message).partition(": ")[2],)
     return rows(found), found.warnings[0]
 
 
-def test_what_is_published_is_read_with_a_warning(tmp_path):
-    table = managed(tmp_path)
-    table.log.stage(3)
-    table.log.stage(4)
-    table.write_checksum(4)
-    assert published(table) == (
-        [1, 2],
-        "Only what is published was read, up to version 2: the table's catalog may know newer versions (frontier F4.3)",
-    )
-
-
 def test_a_published_commit_that_is_torn_is_not_passed_over(tmp_path):
     table = managed(tmp_path)
     file(table, f"{3:020}.json").write_text("")
-    with pytest.raises(CorruptFileError, match="commit 3 is an empty file"):
+    with pytest.raises(errors.CorruptFileError, match="commit 3 is an empty file"):
         harness.open_table(str(table.directory), published_only=True)
-
-
-def test_published_only_changes_nothing_of_other_tables(tmp_path):
-    table = DeltaTable.create(tmp_path / "t", {"id": "long"})
-    for number in (1, 2, 3):
-        table.append(table.write_data([{"id": number}]))
-    assert ids(table, published_only=True) == [1, 2, 3]
-    table.log.commit_path(2).unlink()
-    with pytest.raises(InvalidTableError, match="the log lacks the commits of 2"):
-        ids(table, published_only=True)
 
 
 @pytest.mark.parametrize(
@@ -200,7 +114,7 @@ def test_published_only_changes_nothing_of_other_tables(tmp_path):
     ],
 )
 def test_options_that_do_not_go_together(tmp_path, options, words):
-    with pytest.raises(RequestError, match=words):
+    with pytest.raises(errors.RequestError, match=words):
         harness.open_table(str(tmp_path), **options)
 
 
@@ -231,5 +145,5 @@ def test_the_answer_on_the_command_line(tmp_path, capfd):
 def test_every_error_is_of_harness(tmp_path):
     table = managed(tmp_path)
     for answer in ([v(9)], [(4, b"\xff")], [(4, b"[]\n")]):
-        with pytest.raises(HarnessError):
+        with pytest.raises(errors.HarnessError):
             harness.open_table(str(table.directory), max_version=4, ratified=answer)

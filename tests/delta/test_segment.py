@@ -6,16 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import (
-    HarnessError,
-    InvalidTableError,
-    MissingFileError,
-    RequestError,
-    SnapshotNotFoundError,
-    TableNotFoundError,
-)
+from harness import errors
 from harness.metadata.delta.log_files import Checkpoint, Hint, LogListing, arrange
-from harness.metadata.delta.segment import LogSegment, choose_segment, readable_ranges, with_listing
+from harness.metadata.delta.segment import LogSegment, choose_segment, with_listing
 from harness.storage.stores import Entry, Storage
 
 UUID = "80a083e8-7026-4e79-81be-64bd76c43a11"
@@ -46,95 +39,34 @@ def log(
     return arrange("/t", [*(Entry(name, 7, 0) for name in names), *(Entry(f"{v(n)}.json", 0, 0) for n in empty)])
 
 
-def base_of(segment: LogSegment) -> int | None:
-    return None if segment.checkpoint is None else segment.checkpoint.version
-
-
 def versions(segment: LogSegment) -> list[int]:
     return [commit.version for commit in segment.commits]
 
 
+HOLE = "the log lacks the commits of {}; readable versions: {} [LogGap; table /t, rule delta L21]"
+CUT = "no complete checkpoint up to it, and {}; readable versions: none [LogTruncated; table /t, rule delta L22]"
+PARTIAL = (
+    "the log has checkpoint {} but no commit of that version, so it may be a partial copy; allow_checkpoint_only reads "
+    "it all the same [LogGap; table /t, rule delta L23]"
+)
+
+
 @pytest.mark.parametrize(
-    ("listing", "version", "error"),
+    ("listing", "version", "latest", "error"),
     [
-        pytest.param(
-            log([0, 2]),
-            None,
-            "Cannot read version 2: the log lacks the commits of 1; "
-            "readable versions: 0 [LogGap; table /t, rule delta L21]",
-            id="L21 hole",
-        ),
-        pytest.param(
-            log([0, 1, 4, 5, 8, 9], classic=[1, 5]),
-            None,
-            "Cannot read version 9: the log lacks the commits of 6 to 7; readable versions: 0 to 1, 5 "
-            "[LogGap; table /t, rule delta L21]",
-            id="L21 hole above the newest checkpoint",
-        ),
-        pytest.param(
-            log([0, 1, 9]),
-            5,
-            "Cannot read version 5: the log lacks the commits of 2 to 5; readable versions: 0 to 1 "
-            "[LogGap; table /t, rule delta L21]",
-            id="L29 version in a hole",
-        ),
-        pytest.param(
-            log([0, 1], compactions=[(1, 3)]),
-            None,
-            "Cannot read version 3: the log lacks the commits of 2 to 3; readable versions: 0 to 1 "
-            "[LogGap; table /t, rule delta L21]",
-            id="L21 compaction instead of commits",
-        ),
-        pytest.param(
-            log([0, 10**19]),
-            None,
-            "Cannot read version 10000000000000000000: the log lacks the commits of 1 to 9999999999999999999; "
-            "readable versions: 0 [LogGap; table /t, rule delta L21]",
-            id="L21 endless hole",
-        ),
-        pytest.param(
-            log([3, 4]),
-            None,
-            "Cannot read version 4: no complete checkpoint up to it, and the oldest commit is 3; "
-            "readable versions: none [LogTruncated; table /t, rule delta L22]",
-            id="L22 truncated",
-        ),
-        pytest.param(
-            log([3, 4], parts=[(3, 1, 2)]),
-            3,
-            "Cannot read version 3: no complete checkpoint up to it, and the oldest commit is 3; "
-            "readable versions: none [LogTruncated; table /t, rule delta L22]",
-            id="L22 truncated, incomplete checkpoint",
-        ),
-        pytest.param(
-            log([], compactions=[(0, 3)]),
-            None,
-            "Cannot read version 3: no complete checkpoint up to it, and there are no commits; "
-            "readable versions: none [LogTruncated; table /t, rule delta L22]",
-            id="L22 nothing but a compaction",
-        ),
-        pytest.param(
-            log([], classic=[7]),
-            None,
-            "Cannot read version 7: the log has checkpoint 7 but no commit of that version, "
-            "so it may be a partial copy; allow_checkpoint_only reads it all the same "
-            "[LogGap; table /t, rule delta L23]",
-            id="L23 checkpoint only",
-        ),
-        pytest.param(
-            log([0, 1, 2, 4], classic=[3]),
-            None,
-            "Cannot read version 4: the log has checkpoint 3 but no commit of that version, "
-            "so it may be a partial copy; allow_checkpoint_only reads it all the same "
-            "[LogGap; table /t, rule delta L23]",
-            id="L23 no commit at the checkpoint",
-        ),
+        (log([0, 1, 4, 5, 8, 9], classic=[1, 5]), None, 9, HOLE.format("6 to 7", "0 to 1, 5")),
+        (log([0, 1, 9]), 5, 5, HOLE.format("2 to 5", "0 to 1")),
+        (log([0, 1], compactions=[(1, 3)]), None, 3, HOLE.format("2 to 3", "0 to 1")),
+        (log([0, 10**19]), None, 10**19, HOLE.format(f"1 to {10**19 - 1}", "0")),
+        (log([3, 4], parts=[(3, 1, 2)]), 3, 3, CUT.format("the oldest commit is 3")),
+        (log([], compactions=[(0, 3)]), None, 3, CUT.format("there are no commits")),
+        (log([0, 1, 2, 4], classic=[3]), None, 4, PARTIAL.format(3)),
     ],
 )
-def test_missing_files(listing: LogListing, version: int | None, error: str) -> None:
-    with pytest.raises(InvalidTableError) as raised:
+def test_missing_files(listing: LogListing, version: int | None, latest: int, error: str) -> None:
+    with pytest.raises(errors.InvalidTableError) as raised:
         choose_segment(listing, version)
-    assert str(raised.value) == error
+    assert str(raised.value) == f"Cannot read version {latest}: {error}"
 
 
 @pytest.mark.parametrize(
@@ -143,119 +75,43 @@ def test_missing_files(listing: LogListing, version: int | None, error: str) -> 
         pytest.param(log(range(6)), 6, "the log holds 0 to 5", id="above the latest"),
         pytest.param(log(range(6)), -1, "the log holds 0 to 5", id="negative"),
         pytest.param(log(range(6, 13), classic=[8]), 7, "the log holds 8 to 12", id="below the earliest"),
-        pytest.param(
-            log([*range(3), 8, 9, 11], classic=[8, 11]), 12, "the log holds 0 to 2, 8 to 9, 11", id="several ranges"
-        ),
+        (log([*range(3), 8, 9, 11], classic=[8, 11]), 12, "the log holds 0 to 2, 8 to 9, 11"),
         pytest.param(log([3]), 4, "the log holds no version as a whole", id="nothing readable"),
-        pytest.param(
-            log(range(0, 24, 2), classic=range(0, 24, 2)),
-            23,
-            "the log holds 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, …",
-            id="cut",
-        ),
+        (log(range(0, 24, 2), classic=range(0, 24, 2)), 23, "the log holds 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, …"),
     ],
 )
 def test_versions_that_are_not_there(listing: LogListing, version: int, reason: str) -> None:
-    with pytest.raises(SnapshotNotFoundError) as raised:
+    with pytest.raises(errors.SnapshotNotFoundError) as raised:
         choose_segment(listing, version)
     message = f"Cannot find version {version}: {reason} [VersionNotFound; table /t, rule delta L32]"
     assert str(raised.value) == message
 
 
-@pytest.mark.parametrize(
-    ("listing", "base", "commits"),
-    [
-        pytest.param(log([], classic=[7]), 7, [], id="nothing but the checkpoint"),
-        pytest.param(log([8, 9], classic=[7]), 7, [8, 9], id="commits after it"),
-        pytest.param(log(range(7), classic=[7]), 7, [], id="commits before it"),
-    ],
-)
-def test_checkpoint_only_on_request(listing: LogListing, base: int, commits: list[int]) -> None:
-    segment = choose_segment(replace(listing, allow_checkpoint_only=True))
-    assert (base_of(segment), versions(segment)) == (base, commits)
-
-
-@pytest.mark.parametrize(
-    ("listing", "expected"),
-    [
-        pytest.param(log([]), [], id="nothing"),
-        pytest.param(log(range(5)), [(0, 4)], id="from 0"),
-        pytest.param(log([0, 1, 3, 4]), [(0, 1)], id="after a hole"),
-        pytest.param(log([1, 2]), [], id="not from 0"),
-        pytest.param(log(range(3, 9), classic=[5]), [(5, 8)], id="from a checkpoint"),
-        pytest.param(log(range(9), classic=[5]), [(0, 8)], id="from 0 and a checkpoint"),
-        pytest.param(log([0, 1, 5, 6, 8], classic=[5, 8]), [(0, 1), (5, 6), (8, 8)], id="several"),
-        pytest.param(log([0, 1, 3], classic=[2]), [(0, 1)], id="checkpoint without its commit"),
-        pytest.param(log([0, 2], empty=[1]), [(0, 0)], id="empty commit"),
-    ],
-)
-def test_readable_ranges(listing: LogListing, expected: list[tuple[int, int]]) -> None:
-    assert [(part.start, part.stop - 1) for part in readable_ranges(listing)] == expected
-
-
-def test_readable_ranges_with_checkpoints_only() -> None:
-    listing = replace(log([0, 1, 3], classic=[2, 7]), allow_checkpoint_only=True)
-    assert readable_ranges(listing) == (range(0, 4), range(7, 8))
-
-
-def test_a_fallback_is_warned_of() -> None:
-    segment = choose_segment(log(range(6), classic=[2, 4])).fallback("It is damaged")
-    assert segment is not None
-    assert segment.warnings == (
-        f"Cannot use {v(4)}.checkpoint.parquet: It is damaged. Version 5 is read from {v(2)}.checkpoint.parquet",
-    )
-
-
+LOST = "checkpoint {}, which is not there as a whole: version {}"
 LAGGING = log(range(21), classic=[10, 20])
 
 
 @pytest.mark.parametrize(
     ("listing", "version", "hint", "warning"),
     [
-        pytest.param(LAGGING, None, 20, None, id="right"),
-        pytest.param(LAGGING, None, 10, None, id="L8 stale"),
         pytest.param(LAGGING, None, 5, None, id="L8 stale and cleaned up"),
         pytest.param(LAGGING, 12, 20, None, id="L8 newer than the version"),
         pytest.param(LAGGING, 12, 99, None, id="L8 newer than the log, in time travel"),
-        pytest.param(
-            LAGGING,
-            None,
-            99,
-            "_last_checkpoint names version 99, but the newest in the log is 20: newer files may be lost",
-            id="newer than the log",
-        ),
-        pytest.param(
+        (LAGGING, None, 99, "version 99, but the newest in the log is 20: newer files may be lost"),
+        (
             log(range(21), classic=[10], parts=[(20, 1, 2)]),
             None,
             20,
-            "_last_checkpoint names checkpoint 20, which is not there as a whole: "
-            f"version 20 is read from {v(10)}.checkpoint.parquet",
-            id="L9 dangling",
+            LOST.format(20, f"20 is read from {v(10)}.checkpoint.parquet"),
         ),
-        pytest.param(
-            log(range(3)),
-            None,
-            1,
-            "_last_checkpoint names checkpoint 1, which is not there as a whole: version 2 is read from commit 0",
-            id="L9 dangling without another checkpoint",
-        ),
+        (log(range(3)), None, 1, LOST.format(1, "2 is read from commit 0")),
     ],
 )
-def test_the_hint_changes_nothing_but_warnings(
-    listing: LogListing, version: int | None, hint: int, warning: str | None
-) -> None:
+def test_the_hint_changes_nothing_but_warnings(listing, version, hint, warning):
     segment = choose_segment(replace(listing, hint=Hint(hint)), version)
     plain = choose_segment(listing, version)
     assert (segment.checkpoint, segment.commits) == (plain.checkpoint, plain.commits)
-    assert segment.warnings == (() if warning is None else (warning,))
-
-
-def test_the_checksum_is_that_of_the_version() -> None:
-    listing = log(range(3), checksums=[1])
-    checksum = choose_segment(listing, 1).checksum
-    assert checksum is not None
-    assert checksum.name == f"{v(1)}.crc"
-    assert choose_segment(listing).checksum is None
+    assert segment.warnings == (() if warning is None else (f"_last_checkpoint names {warning}",))
 
 
 def write(root: Path, *names: str) -> None:
@@ -264,30 +120,17 @@ def write(root: Path, *names: str) -> None:
         (root / "_delta_log" / name).write_bytes(b"{}")
 
 
-def test_a_hole_that_closes_is_listed_again(tmp_path: Path) -> None:
-    write(tmp_path, f"{v(0)}.json", f"{v(2)}.json")
-    tries = []
-
-    def use(listing: LogListing) -> list[int]:
-        tries.append(listing)
-        write(tmp_path, f"{v(1)}.json")  # becomes visible after the first listing
-        return versions(choose_segment(listing))
-
-    assert with_listing(Storage(), str(tmp_path), use) == [0, 1, 2]
-    assert len(tries) == 2
-
-
 @pytest.mark.parametrize(
     ("error", "tries"),
     [
-        pytest.param(MissingFileError("gone", file="{root}/_delta_log/x"), 2, id="L45 log file"),
-        pytest.param(MissingFileError("gone", file="{root}/data.parquet"), 1, id="L45 data file"),
-        pytest.param(InvalidTableError("hole", cause="LogGap"), 2, id="L44 hole"),
-        pytest.param(InvalidTableError("torn", cause="LogCorrupt"), 1, id="other fault"),
-        pytest.param(RequestError("wrong"), 1, id="request"),
+        pytest.param(errors.MissingFileError("gone", file="{root}/_delta_log/x"), 2, id="L45 log file"),
+        pytest.param(errors.MissingFileError("gone", file="{root}/data.parquet"), 1, id="L45 data file"),
+        pytest.param(errors.InvalidTableError("hole", cause="LogGap"), 2, id="L44 hole"),
+        pytest.param(errors.InvalidTableError("torn", cause="LogCorrupt"), 1, id="other fault"),
+        pytest.param(errors.RequestError("wrong"), 1, id="request"),
     ],
 )
-def test_what_is_tried_twice(tmp_path: Path, error: HarnessError, tries: int) -> None:
+def test_what_is_tried_twice(tmp_path: Path, error: errors.HarnessError, tries: int) -> None:
     write(tmp_path, f"{v(0)}.json")
     seen: list[LogListing] = []
     if error.file is not None:
@@ -301,8 +144,3 @@ def test_what_is_tried_twice(tmp_path: Path, error: HarnessError, tries: int) ->
         with_listing(Storage(), str(tmp_path), use)
     assert raised.value is error
     assert len(seen) == tries
-
-
-def test_a_table_that_is_not_there_is_not_tried_twice(tmp_path: Path) -> None:
-    with pytest.raises(TableNotFoundError):
-        with_listing(Storage(), str(tmp_path), choose_segment)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -41,87 +41,53 @@ def origin(file: str, position: int, *hidden_by: str) -> Origin:
     return Origin(file=file, position=position, hidden_by=hidden_by)
 
 
-CHANGED = RowDifference(
-    kind=RowKind.CHANGED,
-    left=("7", "'eu'", "1.50"),
-    right=("7", "'us'", "1.50"),
-    differing=("region",),
-    left_origins=(origin("data/1.parquet", 6),),
-    right_origins=(origin("data/1.parquet", 6),),
-)
-ONLY_LEFT = RowDifference(
-    kind=RowKind.ONLY_LEFT,
-    left=("9", "'eu'", "2.00"),
-    right=None,
-    count=2,
-    left_origins=(origin("data/1.parquet", 8, "data/3-deletes.parquet"), origin("data/2.parquet", 0)),
-)
-ONLY_RIGHT = RowDifference(kind=RowKind.ONLY_RIGHT, left=None, right=("11", "NULL", "NULL"))
+def row(kind: RowKind, left: tuple[str, ...] | None, right: tuple[str, ...] | None, **more: Any) -> RowDifference:
+    return RowDifference(kind=kind, left=left, right=right, **more)
+
+
+FIRST = (origin("data/1.parquet", 6),)
+CHANGED = row(RowKind.CHANGED, ("7", "'eu'", "1.50"), ("7", "'us'", "1.50"), differing=("region",))
+CHANGED = replace(CHANGED, left_origins=FIRST, right_origins=FIRST)
+TWO = (origin("data/1.parquet", 8, "data/3-deletes.parquet"), origin("data/2.parquet", 0))
+ONLY_LEFT = row(RowKind.ONLY_LEFT, ("9", "'eu'", "2.00"), None, count=2, left_origins=TWO)
+ONLY_RIGHT = row(RowKind.ONLY_RIGHT, None, ("11", "NULL", "NULL"))
 SCHEMA = (
     SchemaDifference("total", SchemaKind.TYPE, "decimal(10,2)", "decimal(12,2)"),
     SchemaDifference("channel", SchemaKind.ONLY_LEFT, "string", None),
     SchemaDifference("id", SchemaKind.NULLABLE, "not null", "nullable"),
 )
-KEYED = ComparisonResult(
-    left=LEFT,
-    right=RIGHT,
-    columns=COLUMNS,
-    keys=("id",),
-    schema=SCHEMA,
-    rows=(CHANGED, ONLY_LEFT, ONLY_RIGHT),
-    only_left=2,
-    only_right=1,
-    changed=1,
-)
+COMPARED = ComparisonResult(left=LEFT, right=RIGHT, columns=COLUMNS)
+KEYED = replace(COMPARED, keys=("id",), schema=SCHEMA, rows=(CHANGED, ONLY_LEFT, ONLY_RIGHT))
+KEYED = replace(KEYED, only_left=2, only_right=1, changed=1)
 CUT = replace(KEYED, changed=1234, truncated=True)
+
+
+def places(count: int, rows: int, total: int, value: Callable[[int], tuple[str, ...]]) -> Spread:
+    found = (GroupDifference(values=value(n), changed=60, only_left=n) for n in range(count))
+    return Spread(places=tuple(found), rows=rows, total=total)
+
+
 PLACED = replace(
     CUT,
     by_column=tuple(ColumnDifference(column=f"column {n} " + "x" * n, rows=1234 - n) for n in range(60)),
     grouped_by=("day", "region"),
     by_group=tuple(GroupDifference(values=(f"2024-01-{n:02}", "'世界' " * n), changed=n) for n in range(1, 20)),
     groups=10_000,
-    by_key=Spread(
-        places=tuple(
-            GroupDifference(values=(f"{n} to {n + 9:,}" * (n + 1),), changed=60, only_left=n) for n in range(20)
-        ),
-        rows=1237,
-        total=20,
-    ),
-    by_file=Spread(
-        places=tuple(
-            GroupDifference(
-                values=("left", f"region={'apac' * (n % 2 + 1)}/ordered_at_month=65{n}/00012.parquet"), changed=n
-            )
-            for n in range(1, 20)
-        ),
-        rows=190,
-        total=10_000,
-    ),
+    by_key=places(20, 1237, 20, lambda n: (f"{n} to {n + 9:,}" * (n + 1),)),
+    by_file=places(19, 190, 10_000, lambda n: ("left", f"region={'apac' * (n % 2 + 1)}/ordered_at={n}/00012.parquet")),
 )
 """Cut, and with pictures of all kinds that are as large as they become."""
-UNKEYED = ComparisonResult(
-    left=LEFT,
-    right=RIGHT,
-    columns=COLUMNS,
-    rows=(
-        replace(CHANGED, kind=RowKind.ONLY_LEFT, right=None, partner=3, right_origins=()),
-        ONLY_LEFT,
-        ONLY_RIGHT,
-        replace(CHANGED, kind=RowKind.ONLY_RIGHT, left=None, partner=0, left_origins=()),
-    ),
-    only_left=3,
-    only_right=2,
+ALIKE = (
+    replace(CHANGED, kind=RowKind.ONLY_LEFT, right=None, partner=3, right_origins=()),
+    *(ONLY_LEFT, ONLY_RIGHT),
+    replace(CHANGED, kind=RowKind.ONLY_RIGHT, left=None, partner=0, left_origins=()),
 )
+UNKEYED = replace(COMPARED, rows=ALIKE, only_left=3, only_right=2)
 EQUAL = ComparisonResult(left=LEFT, right=replace(RIGHT, rows=1000), columns=COLUMNS, schema=SCHEMA[2:])
 OUTCOME = ComparisonResult(left=LEFT, right=replace(RIGHT, rows=None, error=LOST))
 FAILED = ComparisonResult(left=replace(LEFT, rows=None, error=TORN), right=replace(RIGHT, rows=None, error=LOST))
 ALL = {
-    "keyed": KEYED,
-    "cut": CUT,
-    "placed": PLACED,
-    "unkeyed": UNKEYED,
-    "equal": EQUAL,
-    "outcome": OUTCOME,
+    **{"keyed": KEYED, "cut": CUT, "placed": PLACED, "unkeyed": UNKEYED, "equal": EQUAL, "outcome": OUTCOME},
     "failed": FAILED,
 }
 
@@ -129,20 +95,8 @@ ALL = {
 def with_value(value: str) -> ComparisonResult:
     """One changed row with `value` in every place that a table, a file name or an engine's error can fill."""
     side = SideInfo(name=value, engine=value, table=value, rows=1)
-    row = RowDifference(
-        kind=RowKind.CHANGED,
-        left=("1", value),
-        right=("1", "x" + value),
-        differing=(value,),
-        left_origins=(origin(value, 0, value),),
-        right_origins=(origin(value, 0),),
-    )
-    return ComparisonResult(
-        left=side,
-        right=side,
-        columns=("k", value),
-        keys=("k",),
-        schema=(SchemaDifference(value, SchemaKind.TYPE, value, "x" + value),),
-        rows=(row,),
-        changed=1,
-    )
+    changed = row(RowKind.CHANGED, ("1", value), ("1", "x" + value), differing=(value,))
+    changed = replace(changed, left_origins=(origin(value, 0, value),), right_origins=(origin(value, 0),))
+    schema = (SchemaDifference(value, SchemaKind.TYPE, value, "x" + value),)
+    found = ComparisonResult(left=side, right=side, columns=("k", value), keys=("k",), schema=schema)
+    return replace(found, rows=(changed,), changed=1)

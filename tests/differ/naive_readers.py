@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import duckdb
 import pyarrow as pa
 
 import harness
 from harness.testing.conformance.own import TableAt, Unsupported
+
+Columns: TypeAlias = "tuple[str, ...] | None"
+Where: TypeAlias = "str | None"
 
 
 class Naive:
@@ -22,7 +25,7 @@ class Naive:
     def capabilities(self) -> None:
         return None
 
-    def read(self, table: TableAt, *, columns: tuple[str, ...] | None, where: str | None) -> pa.Table:
+    def read(self, table: TableAt, *, columns: Columns, where: Where) -> pa.Table:
         if table.at is not None:
             raise Unsupported(f"no {table.at.kind} {table.at.value}")
         shown = "*" if columns is None else ", ".join(columns)
@@ -36,7 +39,7 @@ class Right(Naive):
 
     name = "right"
 
-    def count(self, table: TableAt, *, where: str | None) -> int:
+    def count(self, table: TableAt, *, where: Where) -> int:
         return self.read(table, columns=None, where=where).num_rows
 
 
@@ -45,7 +48,7 @@ class CountsAll(Right):
 
     name = "counts-all"
 
-    def count(self, table: TableAt, *, where: str | None) -> int:
+    def count(self, table: TableAt, *, where: Where) -> int:
         return super().count(table, where=None)
 
 
@@ -54,7 +57,7 @@ class SkipsTooMuch(Right):
 
     name = "skips-too-much"
 
-    def read(self, table: TableAt, *, columns: tuple[str, ...] | None, where: str | None) -> pa.Table:
+    def read(self, table: TableAt, *, columns: Columns, where: Where) -> pa.Table:
         return super().read(table, columns=columns, where="false" if where == "id = 4" else where)
 
 
@@ -63,7 +66,7 @@ class NullIsNoMatch(Right):
 
     name = "null-is-no-match"
 
-    def read(self, table: TableAt, *, columns: tuple[str, ...] | None, where: str | None) -> pa.Table:
+    def read(self, table: TableAt, *, columns: Columns, where: Where) -> pa.Table:
         turned = where and where.startswith("NOT")
         return super().read(table, columns=columns, where=f"({where}) IS NOT FALSE" if turned else where)
 
@@ -73,7 +76,7 @@ class ForgetsFilter(Right):
 
     name = "forgets-filter"
 
-    def read(self, table: TableAt, *, columns: tuple[str, ...] | None, where: str | None) -> pa.Table:
+    def read(self, table: TableAt, *, columns: Columns, where: Where) -> pa.Table:
         hidden = columns is not None and where is not None and not any(name in where for name in columns)
         return super().read(table, columns=columns, where=None if hidden else where)
 
@@ -84,13 +87,13 @@ class Planned(Right):
     name = "planned"
     options = ("limit", "union", "threads", "batch_rows", "split_bytes")
 
-    def plan(self, table: TableAt, where: str | None) -> Any:
+    def plan(self, table: TableAt, where: Where) -> Any:
         return harness.open_table(table.metadata_path or table.location).snapshot().plan(where=where)
 
-    def files(self, table: TableAt, where: str | None, options: dict[str, Any]) -> list[str]:
+    def files(self, table: TableAt, where: Where, options: dict[str, Any]) -> list[str]:
         return self.plan(table, None).files.column("physical").to_pylist()
 
-    def read(self, table: TableAt, *, columns: tuple[str, ...] | None, where: str | None, **options: Any) -> pa.Table:
+    def read(self, table: TableAt, *, columns: Columns, where: Where, **options: Any) -> pa.Table:
         shown, found = "*" if columns is None else ", ".join(columns), []
         for each in (where, *(part.where for part in options.get("union", ()))):
             files = self.files(table, each, options)
@@ -130,35 +133,20 @@ class OneFilter(Planned):
 
 
 class LosesFiles(Planned):
-    """Loses a file where files are read in small parts."""
+    """Loses a file where an option is given; without an option, reads no file but the first."""
 
-    name = "loses-files"
-    lost = "split_bytes"
+    def __init__(self, name: str, lost: str | None) -> None:
+        self.name, self.lost = name, lost
 
-    def files(self, table: TableAt, where: str | None, options: dict[str, Any]) -> list[str]:
+    def files(self, table: TableAt, where: Where, options: dict[str, Any]) -> list[str]:
         found = super().files(table, where, options)
-        return found[1:] if self.lost in options else found
+        return found[:1] if self.lost is None else found[1:] if self.lost in options else found
 
 
-class LosesFilesByBatches(LosesFiles):
-    """Loses a file where few rows are read at a time."""
-
-    name, lost = "loses-files-by-batches", "batch_rows"
-
-
-class LosesFilesByThreads(LosesFiles):
-    """Loses a file where several threads read."""
-
-    name, lost = "loses-files-by-threads", "threads"
-
-
-class ReadsOneFile(Planned):
-    """Reads the first file that the metadata lists, and no other."""
-
-    name = "reads-one-file"
-
-    def files(self, table: TableAt, where: str | None, options: dict[str, Any]) -> list[str]:
-        return super().files(table, where, options)[:1]
+loses_by_splits = LosesFiles("loses-files", "split_bytes")
+loses_by_batches = LosesFiles("loses-files-by-batches", "batch_rows")
+loses_by_threads = LosesFiles("loses-files-by-threads", "threads")
+ReadsOneFile = LosesFiles("reads-one-file", None)
 
 
 class NeedsBounds(Planned):
@@ -166,7 +154,7 @@ class NeedsBounds(Planned):
 
     name = "needs-bounds"
 
-    def files(self, table: TableAt, where: str | None, options: dict[str, Any]) -> list[str]:
+    def files(self, table: TableAt, where: Where, options: dict[str, Any]) -> list[str]:
         skipped = self.plan(table, where).skipped
         return [] if where == "id = 4" and not skipped else super().files(table, where, options)
 
@@ -177,6 +165,6 @@ class RemembersPlaces(Planned):
     name = "remembers-places"
     place = ""
 
-    def files(self, table: TableAt, where: str | None, options: dict[str, Any]) -> list[str]:
+    def files(self, table: TableAt, where: Where, options: dict[str, Any]) -> list[str]:
         self.place = self.place or table.location
         return [path for path in super().files(table, where, options) if path.startswith(self.place)]

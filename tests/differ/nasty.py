@@ -36,8 +36,7 @@ SHARED = {
     "decimal-9": array([Decimal(t) for t in ("0.00", "-0.01", "0.01", "1234567.89")] + [None], pa.decimal128(9, 2)),
     "decimal-18": array([Decimal(t) for t in ("0.00", "-0.01", "9999999999999999.99")] + [None], pa.decimal128(18, 2)),
     "decimal-38": array(
-        [Decimal(t) for t in ("0", "-1", "9" * 38, "-" + "9" * 38, *map(str, SWAPPED))] + [None],
-        pa.decimal128(38, 0),
+        [Decimal(t) for t in ("0", "-1", "9" * 38, "-" + "9" * 38, *map(str, SWAPPED))] + [None], pa.decimal128(38, 0)
     ),
     "decimal-38-10": array(
         [Decimal(t) for t in ("0", "-0.0000000001", "0.0000000001", "9" * 28 + "." + "9" * 10)] + [None],

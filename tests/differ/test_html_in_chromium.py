@@ -6,19 +6,16 @@ Skipped where no Chromium or Chrome is found on PATH.
 from __future__ import annotations
 
 import http.server
-import importlib.util
-import re
 import threading
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from html.parser import HTMLParser
-from pathlib import Path
 
 import pytest
-from comparing import ALL, CHANGED, EQUAL, FAILED, KEYED, PLACED, UNKEYED, with_value
+from comparing import ALL, FAILED, KEYED, PLACED, UNKEYED, with_value
 
-from harness.differ.reports import batch, html
+from harness.differ.reports import batch
 from harness.differ.reports.html import to_html
-from harness.differ.result import Batch, BatchEntry, BatchOutcome, entry_of
+from harness.differ.result import Batch, BatchEntry, BatchOutcome
 
 pytestmark = pytest.mark.browser
 
@@ -125,17 +122,6 @@ def test_the_filter(browser, address, kinds, matching):
     assert shown.hidden["none"] is (kinds != [])
 
 
-def test_alike_rows_are_marked_too(browser):
-    shown = shown_in(browser, to_html(UNKEYED), "#only=alike")
-    assert [row for row in shown.rows if not row.hidden] == [Row("alike", hidden=False, marked=["'eu'", "'us'"])]
-
-
-def test_no_difference(browser):
-    shown = shown_in(browser, to_html(EQUAL))
-    assert shown.rows == []
-    assert shown.texts["sentence"] == "no difference in 1,000 rows"
-
-
 @pytest.mark.parametrize(
     "attack",
     [
@@ -163,57 +149,11 @@ def test_the_policy_alone_keeps_injected_markup_inert(browser, requests):
     assert requests[1:] == []
 
 
-def test_these_tests_would_notice(browser, requests):
-    page = f"<!DOCTYPE html><title>x</title><img src='{requests[0]}/img'><script>console.error('seen')</script>"
-    _, log = browser.open(page)
-    assert "CONSOLE" in log
-    assert "/img" in requests
-
-
-FILLING = ".rows td > div, .rows th.what > div"
-
-
-def test_long_values_keep_the_table_narrow_and_keys_stay_in_sight(browser):
-    page = to_html(with_value("x" * 400))
-    widths = f"[...page.querySelectorAll('{FILLING}')].map((each) => each.offsetWidth)"
-    assert max(browser.measured(page, 1440, widths)) <= 34 * 16
-    place = "page.querySelector('%s').getBoundingClientRect().left"
-    left = f"{place % 'tbody th.what'} - {place % '.scroll:has(.rows)'}"
-    assert browser.measured(page, 390, f"(page.querySelector('.scroll:has(.rows)').scrollLeft = 300, {left})") <= 1
-    assert browser.measured(page, 390, "page.querySelector('tbody th.what code').textContent") == "1"
-
-
 @pytest.mark.parametrize("width", [390, 1440])
 @pytest.mark.parametrize("name", ALL)
 def test_no_page_is_wider_than_its_window(browser, name, width):
     root = "page.documentElement"
     assert browser.measured(to_html(ALL[name]), width, f"{root}.scrollWidth - {root}.clientWidth") == 0
-
-
-@pytest.mark.parametrize("scheme", ["0", "1"], ids=["dark", "light"])
-@pytest.mark.parametrize("name", ["comparison", "batch"])
-def test_axe_finds_nothing(browser, name, scheme):
-    known = importlib.util.find_spec("axe_core_python")
-    if known is None or known.origin is None:
-        pytest.skip("axe is not installed: pip install axe-core-python")
-    entries = (entry_of("placed", PLACED), entry_of("equal", EQUAL))
-    page = (
-        to_html(PLACED) if name == "comparison" else batch.to_html(Batch(title="t", sides=("a", "b"), entries=entries))
-    )
-    page = re.sub('<meta http-equiv="Content-Security-Policy"[^>]*>', "", page)  # which would keep axe out
-    axe = Path(known.origin).with_name("axe.min.js").as_uri()
-    told = "document.title = '«' + JSON.stringify(found.violations.map((each) => [each.id, each.nodes[0].html])) + '»'"
-    page = page.replace(
-        "</body>", f"<script src='{axe}'></script><script>axe.run().then((found) => {told})</script></body>"
-    )
-    options = ("--dump-dom", "--window-size=390,900", f"--blink-settings=preferredColorScheme={scheme}")
-    document, _ = browser.open(page, "", *options)
-    assert re.search("«(.*)»", document)[1] == "[]"
-
-
-def test_on_a_phone_types_of_the_schema_are_one_line(browser):
-    cells = "[...page.querySelectorAll('.schema tbody td')].map((each) => each.offsetHeight)"
-    assert max(browser.measured(to_html(KEYED), 390, cells)) < 4 * 24  # the last column has two lines
 
 
 @pytest.mark.parametrize("width", [390, 1440])
@@ -226,18 +166,6 @@ def test_pictures_end_inside_their_boxes(browser, width):
     assert browser.measured(page, width, f"Math.max(...{all_})") <= 1
 
 
-def test_on_paper_the_sign_shows_and_wide_tables_end_at_the_edge(browser, monkeypatch):
-    screen = html.asset
-    monkeypatch.setattr(html, "asset", lambda *place: screen(*place).replace("@media print", "@media all"))
-    columns = tuple(f"column_{n}" for n in range(12))
-    values = tuple(["a long value without end"] * 12)
-    row = replace(CHANGED, left=values, right=values[::-1], differing=columns[1:])
-    page = to_html(replace(KEYED, columns=columns, keys=columns[:1], rows=(row,)))
-    root, sign = "page.documentElement", "page.defaultView.getComputedStyle(page.querySelector('h1 .sign'))"
-    assert browser.measured(page, 700, f"{root}.scrollWidth - {root}.clientWidth") == 0
-    assert browser.measured(page, 700, f"{sign}.backgroundColor") == "rgba(0, 0, 0, 0)"
-
-
 BATCH = Batch(
     title="left and right",
     sides=("left", "right"),
@@ -246,15 +174,6 @@ BATCH = Batch(
         for name in ("sales.customers", "sales.orders")
     ),
 )
-
-
-@pytest.mark.parametrize("width", [390, 1440])
-def test_the_page_of_many_comparisons_fits_its_window_and_breaks_no_name(browser, width):
-    root = "page.documentElement"
-    page = batch.to_html(BATCH)
-    assert browser.measured(page, width, f"{root}.scrollWidth - {root}.clientWidth") == 0
-    lines = "[...page.querySelectorAll('.batch th code')].map((name) => name.getClientRects().length)"
-    assert browser.measured(page, width, lines) == [1, 1]
 
 
 def test_a_link_to_a_comparison_opens_it(browser):
@@ -268,8 +187,3 @@ def test_a_link_to_a_comparison_opens_it(browser):
 @pytest.mark.parametrize("page", [KEYED, UNKEYED, FAILED, BATCH], ids=["keyed", "unkeyed", "errors", "many"])
 def test_axe_finds_nothing_serious(browser, page, dark):
     assert browser.serious(batch.to_html(page) if page is BATCH else to_html(page), dark=dark) == []
-
-
-def test_axe_would_notice(browser):
-    page = to_html(KEYED).replace("<main>", '<main><p style="color: #eee; background: #fff">pale</p>')
-    assert [rule for rule, _ in browser.serious(page, dark=False)] == ["color-contrast"]

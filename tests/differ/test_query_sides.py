@@ -11,7 +11,9 @@ import pyarrow as pa
 import pytest
 
 import harness
-from harness.differ.relaxations import Measure
+from harness.differ.opening import Query
+from harness.differ.query_batch import QueryRun
+from harness.differ.result import BatchOutcome, QueryFile
 from harness.testing.writing.iceberg.builder import IcebergTable
 
 ROWS = [
@@ -47,9 +49,7 @@ AVERAGES = "SELECT g, avg(x) AS v FROM t GROUP BY g"
 @pytest.mark.parametrize(
     ("query", "first", "equal"),
     [
-        (AVERAGES, 1.5, True),
-        (AVERAGES, moved(1.5, 16), True),
-        (AVERAGES, moved(1.5, 17), False),
+        *((AVERAGES, 1.5, True), (AVERAGES, moved(1.5, 16), True), (AVERAGES, moved(1.5, 17), False)),
         ("SELECT g, max(y) AS v FROM t GROUP BY g", moved(0.5, 1), False),
         ("SELECT g, round(avg(x), 1) AS v FROM t GROUP BY g", moved(1.5, 1), False),
     ],
@@ -71,46 +71,9 @@ def test_allowances(table, query: str, first: float, equal: bool, keys: tuple[st
         assert "tolerance of v: 16 ulps, because an average" in found.to_text()
 
 
-def test_rows_are_paired_by_the_other_columns_and_the_order_of_values(table) -> None:
-    query = harness.Query("SELECT x > 1 AS k, avg(y) OVER (PARTITION BY x) AS v FROM t", {"t": table})
-    rows = [(True, moved(1.0, 1)), (False, 0.5), (True, 0.25)]
-    other = pa.table({"k": [k for k, _ in rows], "v": [v for _, v in rows]})
-    assert harness.compare(query, other).allowed == 1
-    crossed = pa.table({"k": [True, True, True], "v": [0.25, 0.5, moved(1.0, 1)]})
-    assert not harness.compare(query, crossed).equal
-
-
-def test_a_renamed_column_has_its_allowance(table) -> None:
-    other = groups(moved(1.5, 1), 5.0).rename_columns(["g", "w"])
-    for sides, rename in (
-        ((harness.Query(AVERAGES, {"t": table}), other), {"v": "w"}),
-        ((other, harness.Query(AVERAGES, {"t": table})), {"w": "v"}),
-    ):
-        found = harness.compare(*sides, relaxations=harness.Relaxations(rename=rename))
-        assert (found.equal, found.allowed) == (True, 1)
-
-
 def test_a_location_and_an_engine_of_its_own(table) -> None:
     query = harness.Query("SELECT count(*) AS n FROM t", {"t": table.location})
     assert harness.compare((query, "duckdb"), query).equal
-
-
-def test_given_allowances_need_no_keys(table) -> None:
-    tolerance = harness.Tolerance(Decimal("0.1"), Measure.ABSOLUTE)
-    rows = pa.table({"v": [1.0, 2.0, 3.0]})
-    near = pa.table({"v": [3.05, 1.0, 2.0]})
-    assert harness.compare(rows, near, allowances={"v": tolerance}).equal
-    assert not harness.compare(rows, near).equal
-    with pytest.raises(harness.RequestError, match="'w'"):
-        harness.compare(rows, near, allowances={"w": tolerance})
-
-
-def test_a_query_that_cannot_run_is_a_sides_outcome(table) -> None:
-    good, bad = (harness.Query(text, {"t": table}) for text in ("SELECT g FROM t", "SELECT nothing FROM t"))
-    found = harness.compare(good, bad)
-    assert (found.outcomes_differ, found.left.rows, found.right.rows) == (True, 3, None)
-    with pytest.raises(harness.RequestError):
-        harness.compare(good, harness.Query("DROP TABLE t", {"t": table}))
 
 
 @pytest.mark.harness_spark
@@ -150,3 +113,19 @@ def test_sides_are_opened_by_location_and_moment(table, tmp_path: Path) -> None:
 def test_a_side_that_is_none_is_refused(sides, how, sentence: str) -> None:
     with pytest.raises(harness.HarnessError, match=sentence):
         harness.compare(*sides, **how)
+
+
+@pytest.mark.parametrize(("dialect", "outcome"), [("spark", BatchOutcome.EQUAL), ("duckdb", BatchOutcome.DIFFERENT)])
+def test_types_of_sums_are_each_engines_own(monkeypatch, dialect: str, outcome: BatchOutcome) -> None:
+    results = {"spark": pa.decimal128(19, 2), "duckdb": pa.decimal128(38, 2)}
+
+    def result(self: Query, engine: str, spark: object) -> pa.Table:
+        name = f"sum on {engine}" if dialect == "spark" else "s"
+        return pa.table({name: pa.array([Decimal("1.50")], results[engine])})
+
+    monkeypatch.setattr(Query, "run", result)
+    run = QueryRun(engines=("spark", "duckdb"), tables=({}, {}), dialect=dialect)
+    entry = run.entry(QueryFile(name="q", text="SELECT sum(x) FROM t"))
+    assert entry.outcome is outcome
+    assert entry.document is not None
+    assert [each["rule"] for each in entry.document["schema"]] == [None if dialect == "duckdb" else "decimal precision"]

@@ -87,20 +87,6 @@ def test_a_source_is_compared_by_value(name: str, few: int) -> None:
 
 
 @pytest.mark.usefixtures("here")
-def test_a_source_may_be_on_the_left() -> None:
-    assert compare(made("o.csv"), ROWS).equal
-
-
-@pytest.mark.usefixtures("here")
-def test_what_types_let_pass_is_said_and_can_be_forbidden() -> None:
-    name = made("duckdb:old.duckdb#s.orders")
-    kinds = {each.column: each.rule for each in compare(name, ROWS).schema}
-    expected = {"id": "integer widths", "total": "decimal scale", "at": "timestamp zone", "share": "float widths"}
-    assert kinds == expected
-    assert not compare(name, ROWS, relaxations=Relaxations(types=frozenset())).equal
-
-
-@pytest.mark.usefixtures("here")
 @pytest.mark.parametrize(
     ("line", "column"),
     [
@@ -141,22 +127,13 @@ PARSED = {
     "a/*.PARQUET": RowSource(SourceKind.PARQUET, "a/*.PARQUET"),
     "sqlite:a.db#t": RowSource(SourceKind.SQLITE, "a.db", table="t"),
     "duckdb:a.db#select 1": RowSource(SourceKind.DUCKDB, "a.db", query="select 1"),
-    "metadata/v3.metadata.json": None,
-    "warehouse/orders": None,
-    "prod.sales.orders": None,
-    "s3://bucket/t": None,
+    **{"metadata/v3.metadata.json": None, "warehouse/orders": None, "prod.sales.orders": None, "s3://bucket/t": None},
 }
 
 
 @pytest.mark.parametrize(("text", "source"), PARSED.items(), ids=PARSED)
 def test_what_a_text_names(text: str, source: RowSource | None) -> None:
     assert RowSource.parse(text) == source
-
-
-def test_a_password_is_not_shown() -> None:
-    source = RowSource.parse("postgres:host=a password=secret#public.orders")
-    assert source is not None
-    assert source.name == "postgres#public.orders"
 
 
 def test_a_password_is_not_in_an_error(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,23 +10,22 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-import nasty
+import duckdb
 import pyarrow as pa
 import pytest
-from comparing import KEYED, PLACED, UNKEYED
-from hypothesis import given
-from hypothesis import strategies as st
+from comparing import PLACED
 
 import harness
 from harness.differ.exact import Difference, DifferingRow
 from harness.differ.reports.where import where_html, where_lines
-from harness.differ.result import ColumnDifference, ComparisonResult, GroupDifference, RowKind, Spread
-from harness.differ.spread import by_key, evenly
+from harness.differ.result import ColumnDifference, GroupDifference, RowKind, Spread
+from harness.differ.spread import by_key
 from harness.metadata.model.text_tables import cell_width
+from harness.testing.writing.delta.builder import DeltaTable
 from harness.testing.writing.iceberg.builder import IcebergTable
 
 pytestmark = pytest.mark.usefixtures("one_duckdb")
-CHANGED, LEFT, RIGHT = RowKind.CHANGED, RowKind.ONLY_LEFT, RowKind.ONLY_RIGHT
+LEFT = RowKind.ONLY_LEFT
 EVIL = "</text><script>alert(1)</script>\x1b[31m\u202e&\"'"
 
 
@@ -49,14 +48,8 @@ def test_ranges_have_equal_width_between_the_keys_of_both_sides() -> None:
     assert [place.values[0] for place in found.by_key.places][:2] == ["0 to 5", "6 to 11"]
     assert (len(found.by_key.places), found.by_key.rows, found.by_key.is_whole) == (20, 38, True)
     assert counts(found.by_key) == {
-        "0 to 5": (0, 6, 0),
-        "6 to 11": (2, 4, 0),
-        "12 to 17": (1, 0, 0),
-        "18 to 23": (0, 4, 0),
-        "24 to 29": (0, 1, 0),
-        "96 to 101": (0, 0, 2),
-        "102 to 107": (0, 0, 6),
-        "108 to 113": (0, 0, 6),
+        **{"0 to 5": (0, 6, 0), "6 to 11": (2, 4, 0), "12 to 17": (1, 0, 0), "18 to 23": (0, 4, 0)},
+        **{"24 to 29": (0, 1, 0), "96 to 101": (0, 0, 2), "102 to 107": (0, 0, 6), "108 to 113": (0, 0, 6)},
         "114 to 119": (0, 0, 6),
     }
 
@@ -109,36 +102,6 @@ def test_every_type_has_ranges(keys: Any, expected: dict[str, int] | None) -> No
     assert found.rows == len(keys)
 
 
-@given(st.lists(st.integers(-600_000, 10**6), min_size=1, max_size=50), st.sampled_from([pa.int64(), pa.date32()]))
-def test_a_range_holds_the_keys_between_its_ends(keys: list[int], type_: pa.DataType) -> None:
-    found = only_left(pa.array(keys, pa.int32()).cast(type_))
-    number: Any = date.fromisoformat if type_ == pa.date32() else int
-    values = pa.array(keys, pa.int32()).cast(type_).to_pylist()
-    for place in found.places:
-        first, _, last = place.values[0].partition(" to ")
-        ends = (number(first), number(last or first))
-        assert place.only_left == sum(ends[0] <= value <= ends[1] for value in values)
-    assert len(found.places) == min(20, max(keys) - min(keys) + 1)
-
-
-@pytest.mark.parametrize("name", nasty.ALL)
-def test_every_key_is_in_one_range(name: str) -> None:
-    found = only_left(nasty.ALL[name])
-    assert sum(place.only_left for place in found.places) == found.rows == len(nasty.ALL[name])
-    assert len(found.places) <= 20 + 4  # NULL, NaN and infinities are apart
-
-
-def test_of_large_sides_each_kind_has_the_same_share() -> None:
-    rows = [DifferingRow(CHANGED, i, i) for i in range(100)] + [DifferingRow(LEFT, i, None) for i in range(100)]
-    difference = Difference(differing=tuple(rows), changed=1000, only_left=200)
-    chosen = [rows[i].kind for i in evenly(difference, 1_000)]
-    assert (chosen.count(CHANGED), chosen.count(LEFT)) == (100, 20)
-    chosen = [rows[i].kind for i in evenly(difference, 60)]
-    assert (chosen.count(CHANGED), chosen.count(LEFT)) == (50, 10)
-    repeated = Difference(differing=(DifferingRow(LEFT, 0, None, 90), DifferingRow(LEFT, 1, None, 10)), only_left=100)
-    assert evenly(repeated, 9) == [0, 1]
-
-
 @pytest.mark.parametrize("few", [50_000, 0], ids=["in-memory", "by-hashes"])
 def test_a_composite_key_is_placed_by_its_first_column(few: int) -> None:
     left = pa.table({"a": [1, 1, 2, 2], "b": [1, 2, 1, 2], "v": [1, 1, 1, 1]})
@@ -167,9 +130,7 @@ def test_files_are_counted_over_more_rows_than_are_shown(tmp_path: Path) -> None
         assert found.by_file is not None
         assert (found.by_file.rows, found.by_file.total) == (36, 3)
         assert [(*p.values, p.changed, p.only_left, p.only_right) for p in found.by_file.places] == [
-            ("right", c.path, 30, 0, 1),
-            ("left", b.path, 20, 5, 0),
-            ("left", a.path, 10, 0, 0),
+            *(("right", c.path, 30, 0, 1), ("left", b.path, 20, 5, 0), ("left", a.path, 10, 0, 0)),
         ]
     text = found.to_text()
     assert f"below{Path(a.path).parent}" in "".join(text.split())
@@ -193,84 +154,7 @@ def test_a_changed_row_counts_once_in_a_file_that_both_sides_read(tmp_path: Path
     assert (found.rows, found.total) == (2, 1)
 
 
-def test_a_row_that_occurs_often_counts_in_each_of_its_files(tmp_path: Path) -> None:
-    table = IcebergTable.create(tmp_path / "t", {"id": "long"})
-    a, b = table.write_data([{"id": 1}] * 3), table.write_data([{"id": 1}, {"id": 2}])
-    table.append(a, b)
-    found = harness.compare(harness.open_table(table.location), pa.table({"id": [2]}), max_rows=0)
-    assert found.by_file is None  # none is looked for where no row is shown
-    found = harness.compare(harness.open_table(table.location), pa.table({"id": [2]}))
-    assert counts(found.by_file) == {f"left {a.path}": (0, 3, 0), f"left {b.path}": (0, 1, 0)}
-
-
 # -- pictures ---------------------------------------------------------------------------------------------------------
-
-
-def differing(number: int) -> ComparisonResult:
-    """Tables of which so many rows of 10,000 differ."""
-    left = pa.table({"id": range(10_000), "day": [f"2024-{n % 365:03}" for n in range(10_000)], "v": [0] * 10_000})
-    right = left.set_column(2, "v", pa.array([int(n < number) for n in range(10_000)]))
-    return harness.compare(left, right, keys=["id"], group_by=["day"])
-
-
-def test_the_share_of_each_column() -> None:
-    found = replace(
-        KEYED,
-        changed=40,
-        rows=(),
-        by_column=(
-            ColumnDifference(column="region", rows=10),
-            ColumnDifference(column="total", rows=30),
-            ColumnDifference(column="x", rows=0, allowed=3),
-        ),
-    )
-    assert list(where_lines(found)) == [
-        "by column: of 40 changed rows",
-        "  total   " + "█" * 41 + " " * 14 + "  75 %  30 rows",
-        "  region  " + "█" * 13 + " " * 42 + "  25 %  10 rows",
-        "  █ changed",
-    ]
-    alike = replace(UNKEYED, by_column=(ColumnDifference(column="region", rows=1),))
-    assert next(where_lines(alike)) == "by column: of 1 pair of alike rows"
-
-
-def test_a_row_of_ranges_is_a_line_for_each_kind() -> None:
-    found = harness.compare(
-        pa.table({"id": range(40), "v": [0] * 40}),
-        pa.table({"id": [*range(20), *range(22, 41)], "v": [1] * 4 + [0] * 35}),
-        keys=["id"],
-    )
-    # 41 numbers in 20 ranges: the first has 3, the others 2
-    assert list(where_lines(found))[4:] == [
-        "by id: all 7 differing rows, between the first and last of both sides",
-        "  changed            ██▃▃" + "·" * 36 + "  4",
-        "  only on the left   " + "·" * 18 + "▃▃▃▃" + "·" * 18 + "  2",
-        "  only on the right  " + "·" * 38 + "▃▃  1",
-        "                     0 to 2" + " " * 26 + "39 to 40",
-    ]
-
-
-@pytest.mark.parametrize("number", [1, 30, 10_000])
-def test_pictures_of_few_and_many_rows(number: int) -> None:
-    found = differing(number)
-    lines = list(where_lines(found))
-    if number == 1:  # the row says it all
-        assert (lines, list(where_html(found))) == ([], [])
-        assert next(where_lines(replace(found, rows=()))) == "by column: of 1 changed row"
-        return
-    assert lines[:5] == [
-        "by column: of 30 changed rows" if number == 30 else "by column: of 10,000 changed rows",
-        lines[1],
-        "  █ changed",
-        "",
-        f"by id: all {number:,} differing rows, between the first and last of both sides",
-    ]
-    first = {30: "██" + "·" * 38, 10_000: "█" * 40}[number]
-    assert lines[5] == f"  changed  {first}  {number:,}"
-    groups = {30: 10, 10_000: 345}[number]  # 20 are shown
-    assert lines[8] == f"by day: all {number:,} differing rows, {groups} more not shown"
-    assert len(lines) == 30
-    assert lines[-1] == "  █ changed"
 
 
 @pytest.mark.parametrize("value", ["day=2024-01-01", "x" * 300, "世界" * 90, EVIL])
@@ -299,9 +183,45 @@ def test_no_line_is_wide_and_no_text_is_markup(value: str) -> None:
     assert not {"\x1b", "\u202e"} & set(page)
 
 
-def test_printing_a_comparison_shows_five_of_each() -> None:
-    lines = str(PLACED).splitlines()
-    assert lines[4].startswith("by column: of 1,234 changed rows, 55 more not shown")
-    assert "by file: 190 of 1,237 differing rows, 9,995 more not shown" in lines
-    assert lines[-1] == "  all of it: .to_text()"
-    assert len(lines) < 45
+ROWS = [{"id": i, "day": day, "v": i} for i, day in enumerate(["mon", "mon", "tue", "wed"])]
+OTHER = pa.table({"id": [0, 1, 2, 3], "day": ["mon", "mon", "tue", "wed"], "v": [-1, -1, -1, 3]})
+BY_DAY = {GroupDifference(values=("'mon'",), changed=2), GroupDifference(values=("'tue'",), changed=1)}
+
+
+def iceberg(place: Path) -> harness.Table:
+    spec = [("day", "identity"), ("id", "bucket[4]")]
+    t = IcebergTable.create(place, {"id": "int", "day": "string", "v": "int"}, partition_spec=spec)
+    t.append(*t.write_partitioned(ROWS))
+    return harness.open_table(t.location)
+
+
+def delta(place: Path) -> harness.Table:
+    t = DeltaTable.create(place, {"id": "integer", "day": "string", "v": "integer"}, partition_columns=["day"])
+    t.append(*t.write_partitioned(ROWS))
+    return harness.open_table(str(place))
+
+
+@pytest.mark.parametrize("few", [50_000, 0], ids=["in-memory", "by-hashes"])
+@pytest.mark.parametrize("make", [iceberg, delta])
+def test_partition_columns(tmp_path: Path, make: Any, few: int) -> None:
+    sides = (make(tmp_path / "t"), duckdb.connect().from_arrow(OTHER))
+    how = {"keys": ["id"], "few": few}
+    for found in (harness.compare(*sides, **how), harness.compare(*sides[::-1], **how)):
+        assert (found.grouped_by, set(found.by_group), found.groups) == (("day",), BY_DAY, 2)
+    assert harness.compare(*sides, max_rows=0, **how).groups == 2
+    assert harness.compare(sides[0], sides[0], **how).grouped_by == ()
+    asked = harness.compare(*sides, group_by=["v"], **how)
+    assert (asked.grouped_by, asked.groups) == (("v",), 3)
+    relaxed = harness.Relaxations(rename={"day": "Day"}, trim=True)
+    renamed = OTHER.rename_columns(["id", "Day", "v"])
+    assert harness.compare(sides[0], renamed, relaxations=relaxed, **how).by_group == found.by_group
+    assert harness.compare(sides[0], OTHER.drop_columns(["day"]), **how).grouped_by == ()
+
+
+def test_a_null_struct_with_a_required_field_is_a_group() -> None:
+    type_ = pa.struct([pa.field("a", pa.int32(), nullable=False)])
+    left, right = (
+        pa.table({"id": [1, 2], "s": pa.array([None, {"a": 1}], type_), "v": [first, 2]}) for first in (1, 0)
+    )
+    found = harness.compare(left, right, keys=["id"], group_by=["s"])
+    assert found.by_group == (GroupDifference(values=("NULL",), changed=1),)

@@ -19,25 +19,9 @@ from harness.cli import main
 
 def refresh() -> None:
     """Rewrite the README and the pages under docs/ in place."""
-    commands = pages.ROOT / "docs/reference/cli.md"
-    commands.write_text(tables.with_tables(commands.read_text("utf-8")), "utf-8")
-    trust = pages.ROOT / "docs/reference/trust.md"
-    trust.write_text(tables.with_trust(trust.read_text("utf-8")), "utf-8")
-    readers = pages.ROOT / "docs/how-to/compare-readers.md"
-    readers.write_text(tables.with_shapes(readers.read_text("utf-8")), "utf-8")
-    check = pages.ROOT / "docs/reference/check.md"
-    check.write_text(tables.with_checks(check.read_text("utf-8")), "utf-8")
-    architecture = pages.ROOT / "docs/architecture/index.md"
-    architecture.write_text(tables.with_layers(architecture.read_text("utf-8")), "utf-8")
-    functions = pages.ROOT / "docs/reference/functions.md"
-    functions.write_text(tables.with_functions(functions.read_text("utf-8")), "utf-8")
-    for name in ("iceberg", "delta", "frontier"):
-        rules = pages.ROOT / f"docs/rules/{name}.md"
-        rules.write_text(tables.with_topics(rules.read_text("utf-8")), "utf-8")
-    scenarios = pages.ROOT / "fixtures/README.md"
-    scenarios.write_text(tables.with_keywords(scenarios.read_text("utf-8")), "utf-8")
-    home = pages.ROOT / "docs/index.md"
-    home.write_text(tables.with_reasons(home.read_text("utf-8")), "utf-8")
+    for name, written in tables.WRITTEN.items():
+        page = pages.ROOT / name
+        page.write_text(written(page.read_text("utf-8")), "utf-8")
     known = importlib.util.find_spec("pyiceberg") is not None
     with tempfile.TemporaryDirectory() as directory:
         os.chdir(directory)

@@ -23,6 +23,7 @@ from harness.metadata.plan.trust import CLAIMS, LIES, Lie
 from harness.queries.transpile.functions import nested, numbers, registry, times
 from harness.queries.transpile.functions import text as texts
 from harness.queries.transpile.functions.registry import Signature
+from harness.storage.option_names import CONNECTION, NAMES, StoreKind
 from harness.testing.scenarios.delta.history import OPERATIONS as DELTA_OPERATIONS
 from harness.testing.scenarios.iceberg.history import OPERATIONS as ICEBERG_OPERATIONS
 from harness.testing.scenarios.model import WAYS, Expectation
@@ -33,9 +34,7 @@ _TABLE = runpy.run_path(str(pages.ROOT / "tests/drawn/functions.py"))
 SUPPORTED, KINDS = _TABLE["SUPPORTED"], _TABLE["FunctionKind"]
 _PARAMETERS = {
     registry.ANY_TEXT: "VARCHAR or what becomes text alike",
-    registry.BIGINT: "BIGINT",
-    registry.BLOB: "BLOB",
-    registry.DECIMAL: "DECIMAL",
+    **{registry.BIGINT: "BIGINT", registry.BLOB: "BLOB", registry.DECIMAL: "DECIMAL"},
     registry.FLOATING: "FLOAT or DOUBLE",
     registry.INTEGER: "INTEGER",
     registry.LIST: "list",
@@ -43,13 +42,8 @@ _PARAMETERS = {
     registry.LITERAL_TEXT: "a literal of VARCHAR, not empty",
     registry.MAP: "map",
     registry.MOMENT: "DATE or TIMESTAMP",
-    registry.NUMBER: "DOUBLE",
-    registry.NUMERIC: "number",
-    registry.PLACE: "BIGINT",
-    registry.VARCHAR: "VARCHAR",
-    registry.WHOLE: "integer",
-    nested.LISTS: "list of lists",
-    nested.ORDERED_LIST: "list",
+    **{registry.NUMBER: "DOUBLE", registry.NUMERIC: "number", registry.PLACE: "BIGINT", registry.VARCHAR: "VARCHAR"},
+    **{registry.WHOLE: "integer", nested.LISTS: "list of lists", nested.ORDERED_LIST: "list"},
     numbers.WIDENED: "FLOAT or DOUBLE",
     texts.OR_EMPTY: "VARCHAR or what becomes text alike",
     times.MICROS: "DATE or TIMESTAMP, as microseconds since 1970",
@@ -124,6 +118,17 @@ def _choices(parameter: Any) -> list[str]:
     return [each.value for each in kind] if isinstance(kind, type) and issubclass(kind, enum.Enum) else ["VALUE"]
 
 
+def with_stores(page: str) -> str:
+    """The page of object stores with the options of each service, then those of every service."""
+    lines = []
+    for title, kind in (*((kind.value, kind) for kind in StoreKind), ("All of them", StoreKind.S3)):
+        wanted = [name for name in NAMES[kind] if (name in CONNECTION) == (title == "All of them")]
+        lines += [f"**{title}**", "", "| Option | Also known as |", "|---|---|"]
+        lines += [f"| `{name}` | {', '.join(f'`{other}`' for other in NAMES[kind][name])} |" for name in wanted]
+        lines.append("")
+    return _between(page, "options of stores", "\n".join(lines[:-1]))
+
+
 def with_trust(page: str) -> str:
     """The page of what is trusted with its two tables as they must be now."""
     claims = [
@@ -137,7 +142,7 @@ def with_trust(page: str) -> str:
     for name, rows in (("claims", claims), ("lies", lies)):
         head, *body = ["| " + " | ".join(row) + " |" for row in rows]
         text = "\n".join([head, "|---" * len(rows[0]) + "|", *body])
-        page = re.sub(rf"(<!-- {name} -->\n).*?(<!-- end -->)", rf"\1\n{text}\n\n\2", page, flags=re.DOTALL)
+        page = _between(page, name, text)
     return page
 
 
@@ -247,9 +252,7 @@ TOLD = {
     "Iceberg": {
         "equality-delete": "Iceberg: equality deletes",
         "position-delete": "position deletes",
-        "avro-file": "Avro files",
-        "orc-file": "ORC files",
-        "row-lineage": "row lineage",
+        **{"avro-file": "Avro files", "orc-file": "ORC files", "row-lineage": "row lineage"},
     },
     "Delta": {
         "deletion-vector-relative": "Delta: deletion vectors",
@@ -346,7 +349,7 @@ def with_layers(page: str) -> str:
     settings = tomllib.loads((pages.ROOT / "pyproject.toml").read_text("utf-8"))
     (layers,) = (each["layers"] for each in settings["tool"]["importlinter"]["contracts"] if each["type"] == "layers")
     text = "\n".join(["| Layer | Its subject |", "|---|---|", *map(_layer_row, layers)])
-    return re.sub(r"(<!-- layers -->\n).*?(<!-- end -->)", lambda m: f"{m[1]}\n{text}\n\n{m[2]}", page, flags=re.DOTALL)
+    return _between(page, "layers", text)
 
 
 def _layer_row(layer: str) -> str:
@@ -365,3 +368,18 @@ def _subject(name: str) -> str:
     file = place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
     docstring = ast.get_docstring(ast.parse(file.read_text("utf-8"))) or ""
     return re.split(r"(?<=[.])\s", docstring)[0].rstrip(".").replace("\n", " ")
+
+
+WRITTEN = {
+    "docs/reference/cli.md": with_tables,
+    "docs/reference/trust.md": with_trust,
+    "docs/how-to/compare-readers.md": with_shapes,
+    "docs/reference/check.md": with_checks,
+    "docs/architecture/index.md": with_layers,
+    "docs/reference/functions.md": with_functions,
+    **{f"docs/rules/{name}.md": with_topics for name in ("iceberg", "delta", "frontier")},
+    "docs/how-to/object-stores.md": with_stores,
+    "fixtures/README.md": with_keywords,
+    "docs/index.md": with_reasons,
+}
+"""The pages that are written in part, and the function that writes each anew."""

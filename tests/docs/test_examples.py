@@ -54,19 +54,3 @@ def _run(page: Path, text: str, examples: list[pages.Example]) -> None:
                 printed, code = pages.answer(command, typed)
                 assert printed == shown, f"$ harness {command}"
                 assert code == pages.expected_code(shown), f"$ harness {command}"
-
-
-def test_the_tour_and_the_readme_are_run():
-    names = {page.relative_to(pages.ROOT).as_posix() for page in pages.marked()}
-    assert {"README.md", "docs/tour.md", "docs/how-to/time-travel.md", "docs/how-to/test-with-pytest.md"} <= names
-
-
-def test_a_block_that_is_not_run_says_why():
-    text = "<!-- not run: starts Spark -->\n```python\n1 / 0\n```\n\n```console\n$ harness --version\nold\n```\n"
-    assert [example.kind for example in pages.examples(text)] == ["console"]
-    text = text.replace("not run: starts Spark", "run with PyIceberg")
-    assert [example.kind for example in pages.examples(text)] == ["console"]
-    assert [example.kind for example in pages.examples(text, with_pyiceberg=True)] == ["python", "console"]
-    assert pages.rewritten(text, lambda asked: f"{asked[0]} now\n").endswith(
-        "$ harness --version\n--version now\n```\n"
-    )

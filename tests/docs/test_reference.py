@@ -22,50 +22,17 @@ DOCS = pages.ROOT / "docs"
 JSON_PAGE = (DOCS / "reference/json.md").read_text("utf-8")
 
 
-def test_the_page_of_commands_has_the_options_that_there_are():
+@pytest.mark.parametrize(("name", "written"), tables.WRITTEN.items(), ids=tables.WRITTEN)
+def test_a_page_has_what_is_written_from_the_code(name, written):
+    page = (pages.ROOT / name).read_text("utf-8")
+    assert "<!-- end -->" in page
+    assert written(page) == page, "python tests/docs/refresh.py writes it"
+
+
+def test_the_page_of_commands_has_all_of_them():
     page = (DOCS / "reference/cli.md").read_text("utf-8")
-    assert tables.with_tables(page) == page, "python tests/docs/refresh.py writes it"
     assert re.findall(r"<!-- options of ([a-z ]+) -->", page) == list(tables.commands())
     assert re.findall(r"^## ([a-z ]+)$", page, re.MULTILINE) == list(tables.commands())
-
-
-def test_the_page_of_what_is_trusted_has_the_tables_of_the_code():
-    page = (DOCS / "reference/trust.md").read_text("utf-8")
-    assert tables.with_trust(page) == page, "python tests/docs/refresh.py writes it"
-
-
-def test_the_page_of_readers_has_the_table_of_shapes():
-    page = (DOCS / "how-to/compare-readers.md").read_text("utf-8")
-    assert tables.with_shapes(page) == page, "python tests/docs/refresh.py writes it"
-
-
-def test_the_page_of_check_lists_all_rules():
-    page = (DOCS / "reference/check.md").read_text("utf-8")
-    assert tables.with_checks(page) == page, "python tests/docs/refresh.py writes it"
-
-
-def test_the_page_of_functions_has_the_table_of_the_code():
-    page = (DOCS / "reference/functions.md").read_text("utf-8")
-    assert tables.with_functions(page) == page, "python tests/docs/refresh.py writes it"
-
-
-@pytest.mark.parametrize("name", ["iceberg", "delta", "frontier"])
-def test_the_pages_of_rules_have_a_table_of_their_topics(name):
-    page = (DOCS / f"rules/{name}.md").read_text("utf-8")
-    assert "\n| Topic | Rules |\n" in page
-    assert tables.with_topics(page) == page, "python tests/docs/refresh.py writes it"
-
-
-def test_the_page_of_scenarios_has_the_keywords_of_the_code():
-    page = (pages.ROOT / "fixtures/README.md").read_text("utf-8")
-    assert "\n| `snapshot` | " in page
-    assert tables.with_keywords(page) == page, "python tests/docs/refresh.py writes it"
-
-
-def test_the_first_page_has_the_numbers_of_the_matrix():
-    page = (DOCS / "index.md").read_text("utf-8")
-    assert "\n| PyIceberg (" in page
-    assert tables.with_reasons(page) == page, "python tests/docs/refresh.py writes it"
 
 
 def test_no_code_in_a_table_has_an_escaped_bar():  # the builder shows the backslash
@@ -114,11 +81,6 @@ def links(page: str) -> list[tuple[str, str, str]]:
     ]
 
 
-def test_the_layers_are_those_that_import_linter_holds():
-    page = (DOCS / "architecture/index.md").read_text("utf-8")
-    assert tables.with_layers(page) == page, "python tests/docs/refresh.py writes it"
-
-
 def test_every_error_is_on_its_page():
     rows = re.findall(r"^\| `(\w+)` \| `(\w+)` \|", (DOCS / "reference/errors.md").read_text("utf-8"), re.MULTILINE)
     classes = {
@@ -144,13 +106,8 @@ def documents(demo) -> list[dict[str, object]]:
     """A document of each kind; of a description one for each table format."""
     with contextlib.chdir(demo):
         printed = [
-            "info demo-tables/orders",
-            "info demo-tables/clicks",
-            "count demo-tables/clicks",
-            "schema demo-tables/clicks",
-            "history demo-tables/clicks",
-            "list",
-            "list demo-tables",
+            *("info demo-tables/orders", "info demo-tables/clicks", "count demo-tables/clicks"),
+            *("schema demo-tables/clicks", "history demo-tables/clicks", "list", "list demo-tables"),
             "plan demo-tables/orders --where \"region = 'eu'\"",
             "sql 'SELECT 1 AS x'",
             "diff demo-tables/orders --engines duckdb",
@@ -269,3 +226,22 @@ def test_the_worked_example_of_jobs_is_what_is_run(file):
     """`tests/jobs/example` is run on Spark, by `nox -s tests-spark`."""
     page = (DOCS / "how-to/test-a-spark-job.md").read_text("utf-8")
     assert f"```python\n{(pages.ROOT / 'tests/jobs/example' / file).read_text('utf-8')}```" in page
+
+
+LISTED = (pages.ROOT / "tests" / "attacks.md").read_text("utf-8")
+
+
+def test_each_attack_has_a_test_that_is_there():
+    named = re.findall(r"`(tests/[\w/.]+|test_\w+…?)`", LISTED)
+    assert len(named) > 60
+    texts = [path.read_text("utf-8") for path in (pages.ROOT / "tests").rglob("test_*.py")]
+    functions = set(re.findall(r"^(?:async )?def (test_\w+)", "\n".join(texts), re.M))
+    lost = {
+        name
+        for name in named
+        if not (
+            (pages.ROOT / name).exists()
+            or any(f == name or ("…" in name and f.startswith(name[:-1])) for f in functions)
+        )
+    }
+    assert lost == set()

@@ -114,24 +114,6 @@ def test_axe_finds_nothing_serious(answers, scheme):
     assert {page: serious for page, serious in found.items() if serious} == {}
 
 
-def test_lines_of_the_first_page_have_some_hundred_letters(answer):
-    body = """
-      const wide = [];
-      for (const text of document.querySelectorAll(".home > p")) {
-        const range = document.createRange(), lines = {};
-        const walker = document.createTreeWalker(text, NodeFilter.SHOW_TEXT);
-        while (walker.nextNode()) for (let at = 0; at < walker.currentNode.length; at++) {
-          range.setStart(walker.currentNode, at); range.setEnd(walker.currentNode, at + 1);
-          const top = Math.round(range.getBoundingClientRect().bottom / 8); lines[top] = (lines[top] || 0) + 1;
-        }
-        wide.push(...Object.values(lines));
-      }
-      return wide"""
-    counts = answer("index", body)
-    assert len(counts) > 10
-    assert max(counts) <= 105
-
-
 def test_what_is_copied_are_the_commands(answer):
     assert answer("install", "return document.querySelector('.highlight code').dataset.copy") == (
         "pip install lakeharness\nharness doctor"
@@ -143,13 +125,6 @@ def test_what_is_copied_are_the_commands(answer):
     compared = answer("index", "return document.querySelector('.highlight code').dataset.copy")
     assert compared.startswith("harness diff demo-tables/events")
     assert "\n" not in compared
-
-
-def test_a_number_sign_in_what_is_printed_is_no_prompt(answer):
-    shown = "return [...document.querySelectorAll('.gp')].map((sign) => sign.textContent.trim())"
-    assert set(answer("tour", shown)) == {"$"}
-    body = "return document.querySelector('.highlight code').textContent.split('\\n').filter(l => l.startsWith('  #'))"
-    assert [line.split()[0] for line in answer("tour", body)] == ["#", "#0", "#1", "#2", "#", "#0"]
 
 
 def test_the_matrix_has_colours_a_legend_above_and_heads_that_stay(answer):
@@ -168,19 +143,6 @@ def test_the_matrix_has_colours_a_legend_above_and_heads_that_stay(answer):
         colours: new Set(["✗", "!", "–", "✓"].map(colour)).size,
       }"""
     assert answer("matrix", body) == {"legend": True, "scrolled": 600, "head": True, "first": True, "colours": 4}
-
-
-def test_the_first_page_has_readers_in_colour_and_room_for_them_on_a_phone(answers):
-    body = """
-      const cells = [...document.querySelectorAll(".matrix td:not(:first-child)")].filter((cell) => cell.textContent);
-      return {
-        colours: new Set(cells.map((cell) => getComputedStyle(cell).backgroundColor)).size,
-        plain: cells.filter((cell) => !cell.className).length,
-        first: Math.max(...[...document.querySelectorAll(".matrix td:first-child")].map((cell) => cell.offsetWidth)),
-      }"""
-    found = answers(("index",), body, 390)["index"]
-    assert (found["colours"], found["plain"]) == (4, 0)
-    assert found["first"] < 390 / 2
 
 
 def test_the_address_of_a_rule_shows_its_heading_below_the_bar(answer):

@@ -20,24 +20,10 @@ from drawn.predicates import Compare, In, IsNull, Join, Not, Predicate
 from drawn.reads import Read, Shape, over
 from drawn.strategies.histories import DrawnHistory
 from harness.errors import RequestError
-from harness.metadata.model.schema import (
-    BinaryType,
-    BooleanType,
-    DecimalType,
-    Field,
-    FixedType,
-    FloatType,
-    IntegerType,
-    ListType,
-    MapType,
-    StringType,
-    StructType,
-    Type,
-    UuidType,
-)
+from harness.metadata.model import schema as dt
 from harness.testing.scenarios.values import scenario_value, stored_struct, stored_value
 
-Visit: TypeAlias = Callable[[Field, Any], Any]
+Visit: TypeAlias = Callable[[dt.Field, Any], Any]
 """The value in place of a stored value of a primitive column."""
 
 
@@ -48,9 +34,9 @@ def anonymised(drawn: DrawnHistory, shape: Shape) -> tuple[DrawnHistory, Shape]:
         RequestError: with other values the rows of a file no longer share a partition.
     """
     seen: dict[int, dict[Any, Any]] = {}
-    types: dict[int, Type] = {}
+    types: dict[int, dt.Type] = {}
 
-    def collect(field: Field, value: Any) -> Any:
+    def collect(field: dt.Field, value: Any) -> Any:
         types[field.id] = field.type
         seen.setdefault(field.id, {})[_mark(value)] = value
         return value
@@ -126,40 +112,40 @@ def _replace_default(value: dict[str, Any], before: TableModel, operation: Mappi
     value["initial-default"] = scenario_value(new.type, visit(new, new.initial_default))
 
 
-def _leaves(columns: Columns) -> list[Field]:
+def _leaves(columns: Columns) -> list[dt.Field]:
     found = []
     for f in columns:
         match f.type:
-            case StructType(fields=fields):
+            case dt.StructType(fields=fields):
                 found += _leaves(fields)
-            case ListType(element=element):
+            case dt.ListType(element=element):
                 found += _leaves((element,))
-            case MapType(key=key, value=value):
+            case dt.MapType(key=key, value=value):
                 found += _leaves((key, value))
             case _:
                 found.append(f)
     return found
 
 
-def _scenario(field: Field, value: Any, visit: Visit) -> Any:
+def _scenario(field: dt.Field, value: Any, visit: Visit) -> Any:
     return scenario_value(field.type, _visited(field, value, visit))
 
 
-def _visited(field: Field, value: Any, visit: Visit) -> Any:
+def _visited(field: dt.Field, value: Any, visit: Visit) -> Any:
     if value is None:
         return None
     match field.type:
-        case StructType(fields=fields):
+        case dt.StructType(fields=fields):
             return {f.id: _visited(f, value.get(f.id), visit) for f in fields}
-        case ListType(element=element):
+        case dt.ListType(element=element):
             return [_visited(element, v, visit) for v in value]
-        case MapType(key=key, value=item):
+        case dt.MapType(key=key, value=item):
             return [(_visited(key, k, visit), _visited(item, v, visit)) for k, v in value]
         case _:
             return visit(field, value)
 
 
-def _predicate(predicate: Predicate, columns: Mapping[str, Field], visit: Visit) -> Predicate:
+def _predicate(predicate: Predicate, columns: Mapping[str, dt.Field], visit: Visit) -> Predicate:
     match predicate:
         case Compare(column=column, value=value):
             return replace(predicate, value=visit(columns[column], value))
@@ -173,69 +159,45 @@ def _predicate(predicate: Predicate, columns: Mapping[str, Field], visit: Visit)
             return Join(word, _predicate(left, columns, visit), _predicate(right, columns, visit))
 
 
-def _substitutes(type_: Type, values: Sequence[Any]) -> dict[Any, Any]:
-    """The new value of each distinct value of a column."""
+def _substitutes(type_: dt.Type, values: Sequence[Any]) -> dict[Any, Any]:
+    """The new value of each distinct value of a column, by rank; numbers below zero count down from it, others up."""
+    rest = sorted((v for v in values if not _stays(type_, v)), key=lambda v: v.encode() if isinstance(v, str) else v)
+    below = [v for v in reversed(rest) if not isinstance(v, str | bytes) and v < 0]
+    above = [v for v in rest if isinstance(v, str | bytes) or v > 0]
+    unit = 1 if any(isinstance(v, int) for v in values) else None  # it held integers before it was widened
+    new = {_mark(v): v for v in values}
+    new |= {_mark(v): _numbered(type_, n, unit) for n, v in enumerate(above, 1)}
+    return new | {_mark(v): -_numbered(type_, n, unit) for n, v in enumerate(below, 1)}
+
+
+def _numbered(type_: dt.Type, number: int, unit: int | None) -> Any:
     match type_:
-        case BooleanType():
-            return {_mark(v): v for v in values}
-        case StringType() | BinaryType() | FixedType() | UuidType():
-            return _ranked(type_, values)
-        case _:
-            return _counted(type_, values)
-
-
-def _ranked(type_: Type, values: Sequence[Any]) -> dict[Any, Any]:
-    """Texts and bytes, by rank; empty ones stay."""
-    full = sorted((v for v in values if v), key=lambda v: v.encode() if isinstance(v, str) else v)
-    return {_mark(v): v for v in values} | {_mark(v): _text(type_, number) for number, v in enumerate(full, 1)}
-
-
-def _text(type_: Type, number: int) -> Any:
-    match type_:
-        case StringType():
+        case dt.StringType():
             return f"v{number:03}"
-        case FixedType(length=length):
+        case dt.FixedType(length=length):
             return number.to_bytes(length, "big")
-        case UuidType():
-            return number.to_bytes(16, "big")
+        case dt.UuidType() | dt.BinaryType():
+            return number.to_bytes(16 if isinstance(type_, dt.UuidType) else 2, "big")
+        case dt.DecimalType(scale=scale):
+            return number * (unit or Decimal(1).scaleb(-scale))
+        case dt.FloatType():
+            return float(number)
         case _:
-            return number.to_bytes(2, "big")
+            return number
 
 
-def _counted(type_: Type, values: Sequence[Any]) -> dict[Any, Any]:
-    """Numbers and times: those below zero count down from it, those above up; what has no such place stays."""
-    kept = [v for v in values if _stays(type_, v)]
-    rest = [v for v in values if not _stays(type_, v)]
-    above, below = sorted(v for v in rest if v > 0), sorted((v for v in rest if v < 0), reverse=True)
-    unit = _unit(type_, values)
-    counted = {_mark(v): unit * n for n, v in enumerate(above, 1)} | {
-        _mark(v): -unit * n for n, v in enumerate(below, 1)
-    }
-    return {_mark(v): v for v in kept} | counted
-
-
-def _unit(type_: Type, values: Sequence[Any]) -> Any:
+def _stays(type_: dt.Type, value: Any) -> bool:
     match type_:
-        case DecimalType() if any(isinstance(v, int) for v in values):
-            return 1  # the column held integers before it was widened, and has room for all of them
-        case DecimalType(scale=scale):
-            return Decimal(1).scaleb(-scale)
-        case FloatType():
-            return 1.0
-        case _:
-            return 1
-
-
-def _stays(type_: Type, value: Any) -> bool:
-    match type_:
-        case FloatType():
+        case dt.BooleanType():
+            return True
+        case dt.FloatType():
             return not math.isfinite(value) or value == 0
-        case IntegerType(bits=bits):
+        case dt.IntegerType(bits=bits):
             return value in (0, 2 ** (bits - 1) - 1, -(2 ** (bits - 1)))
-        case DecimalType(precision=precision, scale=scale):
+        case dt.DecimalType(precision=precision, scale=scale):
             return bool(value == 0 or abs(value) == Decimal((0, (9,) * precision, -scale)))
         case _:
-            return bool(value == 0)
+            return not value
 
 
 def _like(value: Any, substitute: Any) -> Any:

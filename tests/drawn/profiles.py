@@ -6,7 +6,6 @@
   that always draws the same always finds the same.
 - `harness-round` draws twice as many, from a seed too. `tests/properties/nightly.py` runs it again and again until its
   time is over.
-- `harness-nightly` draws thousands in one run, however long that takes.
 """
 
 from __future__ import annotations
@@ -19,10 +18,7 @@ from hypothesis import HealthCheck, Phase, settings
 QUICK: Final = "harness-quick"
 FRESH: Final = "harness-fresh"
 ROUND: Final = "harness-round"
-NIGHTLY: Final = "harness-nightly"
 VARIABLE: Final = "HARNESS_PROFILE"
-_FACTORS: Final = {ROUND: 2, NIGHTLY: 60}
-"""How many times the examples of the quick profile."""
 
 
 def register() -> None:
@@ -39,7 +35,6 @@ def register() -> None:
     settings.register_profile(QUICK, **shared, derandomize=True, database=None)  # type: ignore[arg-type]
     for name in (FRESH, ROUND):  # without a database, whose examples no seed gives again
         settings.register_profile(name, **shared, derandomize=False, database=None)  # type: ignore[arg-type]
-    settings.register_profile(NIGHTLY, **shared, derandomize=False)  # type: ignore[arg-type]
 
 
 def chosen() -> str:
@@ -54,5 +49,5 @@ def property_settings(examples: int, *, fresh: int = 1) -> settings:
     """
     register()
     profile = settings.get_profile(chosen())
-    factor = fresh if chosen() == FRESH else _FACTORS.get(chosen(), 1)
+    factor = {FRESH: fresh, ROUND: 2}.get(chosen(), 1)
     return settings(profile, max_examples=examples * factor)

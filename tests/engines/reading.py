@@ -43,13 +43,6 @@ def in_order(found: Any) -> list[tuple[Any, ...]]:
     return sorted(found, key=repr)
 
 
-def column(table: IcebergTable, name: str, *, by: str = "id", **how: Any) -> list[Any]:
-    """The values of one column in the order of another."""
-    found = arrow(table, columns=[by, name], **how)
-    pairs = zip(found.column(0).to_pylist(), found.column(1).to_pylist(), strict=True)
-    return [value for _, value in sorted(pairs, key=lambda pair: repr(pair[0]))]
-
-
 def values(table: pa.Table) -> list[tuple[Any, ...]]:
     """Rows as tuples in a fixed order; what Python has no type for is an int, NaN is the text `nan`."""
     if not table.num_columns or not table.num_rows:

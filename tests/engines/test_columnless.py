@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import fsspec
 import pytest
 
 import harness
@@ -48,16 +47,6 @@ def test_a_footer_whose_row_groups_say_otherwise(tmp_path: Path, engine: str) ->
     with pytest.raises(harness.CorruptFileError, match="footer counts 4 rows, its row groups 3") as caught:
         find_engine(engine).to_arrow(snapshot(table).plan())
     assert caught.value.file == str(path)
-
-
-def test_a_remote_table(tmp_path: Path) -> None:
-    remote = fsspec.filesystem("memory")
-    table, _ = make(tmp_path, 3)
-    try:
-        remote.put(str(table.store.directory), "/remote/t", recursive=True)
-        assert harness.open_table("memory://remote/t").snapshot().to_arrow().num_rows == 4
-    finally:
-        remote.rm("/remote", recursive=True)
 
 
 @pytest.mark.parametrize("engine", ["duckdb", "oracle"])

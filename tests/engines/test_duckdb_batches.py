@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import datetime
-import decimal
 import gc
 import os
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
 
-import harness
-from harness.engines.duckdb import lowering
 from harness.engines.registry import Batches
-from harness.errors import CorruptFileError, MissingFileError, RequestError
+from harness.errors import CorruptFileError, RequestError
 from harness.snapshot import Snapshot
 from harness.table import open_table
-from harness.testing.writing.delta.builder import DeltaTable
 from harness.testing.writing.iceberg.builder import IcebergTable
 
 MANY = 150_000
@@ -64,37 +58,6 @@ def test_a_stream_has_all_rows_in_batches_of_at_most_the_size_asked_for(large: S
     assert sorted(ids) == [i for i in range(2 * MANY) if i not in (MANY, 2 * MANY - 1)]
 
 
-def test_a_stream_has_the_exact_types_of_the_table_read_at_once(tmp_path: Path) -> None:
-    columns = {
-        "b": "boolean",
-        "u": "uuid",
-        "d": "decimal(9,2)",
-        "t": "timestamptz",
-        "l": "list<boolean>",
-    }
-    t = IcebergTable.create(tmp_path / "t", columns)
-    row = {
-        "b": True,
-        "u": "00000000-0000-0000-0000-00000000000a",
-        "d": decimal.Decimal("1.50"),
-        "t": datetime.datetime(2024, 1, 2, tzinfo=datetime.UTC),
-        "l": [True, None],
-    }
-    t.append(t.write_data([row, dict.fromkeys(columns)]))
-    snapshot = open_table(t.location).snapshot()
-    at_once = snapshot.to_arrow()
-    with snapshot.to_batches() as batches:
-        assert batches.schema == at_once.schema
-        assert pa.Table.from_batches(list(batches), batches.schema).sort_by("b").equals(at_once.sort_by("b"))
-
-
-def test_rows_without_columns_are_counted(large: Snapshot) -> None:
-    with large.to_batches(columns=[]) as batches:
-        assert sum(batch.num_rows for batch in batches) == 2 * MANY - 2
-    with large.to_batches(columns=["id"], where="id < 0") as batches:
-        assert (batches.schema.names, list(batches)) == (["id"], [])
-
-
 @needs_proc
 @pytest.mark.parametrize("end", ["close", "leave the block", "drop"])
 def test_ending_a_stream_early_ends_its_query(endless: Snapshot, end: str) -> None:
@@ -125,33 +88,6 @@ def test_whoever_takes_an_arrow_stream_takes_a_snapshot_by_and_by(endless: Snaps
     assert not open_files(endless)
 
 
-def test_a_stream_joins_no_files_by_position(large: Snapshot, monkeypatch: pytest.MonkeyPatch) -> None:
-    """DuckDB would begin all runs of files at once, and hold a row group of each."""
-    joined = []
-    monkeypatch.setattr(lowering, "_POSITIONAL_JOIN_VERSIONS", {duckdb.__version__})
-    monkeypatch.setattr(lowering, "runs", lambda *arms: joined.append(arms))
-    large.to_arrow(columns=["id"])
-    assert len(joined) == 1
-    with large.to_batches(columns=["id"]) as batches:
-        assert sum(batch.num_rows for batch in batches) == 2 * MANY - 2
-    assert len(joined) == 1
-
-
-def test_what_is_left_of_a_stream_is_a_stream(large: Snapshot) -> None:
-    batches = large.to_batches(columns=["id"])
-    first = next(batches).num_rows
-    assert pa.table(batches).num_rows == 2 * MANY - 2 - first
-
-
-def test_changes_are_streamed(tmp_path: Path) -> None:
-    t = DeltaTable.create(tmp_path / "t", {"id": "long"}, configuration={"delta.enableChangeDataFeed": "true"})
-    t.commit(add=[t.write_data([{"id": 1}, {"id": 2}])])
-    changes = harness.open_table(str(tmp_path / "t")).changes(0)
-    with changes.to_batches(batch_rows=1) as batches:
-        rows = [row for batch in batches for row in batch.to_pylist()]
-    assert sorted((row["id"], row["_change_type"]) for row in rows) == [(1, "insert"), (2, "insert")]
-
-
 def damaged(tmp_path: Path) -> tuple[Snapshot, Path]:
     """A table whose second file is damaged in its pages, which no footer tells."""
     t = IcebergTable.create(tmp_path / "t", {"id": "long"})
@@ -169,18 +105,6 @@ def test_a_damaged_file_is_an_error_while_the_stream_is_read(tmp_path: Path) -> 
     with pytest.raises(CorruptFileError, match=file.name):
         list(snapshot.to_batches())
     with pytest.raises((CorruptFileError, pa.ArrowException), match=file.name):
-        pa.table(snapshot)
-
-
-def test_a_file_that_is_missing_is_an_error_before_the_first_batch(tmp_path: Path) -> None:
-    t = IcebergTable.create(tmp_path / "t", {"id": "long"})
-    f = t.write_data([{"id": 1}])
-    t.append(f)
-    f.file.unlink()
-    snapshot = open_table(t.location).snapshot()
-    with pytest.raises(MissingFileError):
-        snapshot.to_batches()
-    with pytest.raises(MissingFileError):
         pa.table(snapshot)
 
 

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
 from reading import in_order, rows
 
@@ -37,24 +36,6 @@ def numbered(first: int, count: int) -> list[dict[str, Any]]:
 
 
 SCHEMA = {"id": "long", "even": "boolean"}
-
-
-# -- every way to delete positions ------------------------------------------------------------------------------------
-
-
-@BY_FILE_AND_BY_VECTOR
-def test_row_groups_without_rows(tmp_path: Path, way: tuple[Delete, int]) -> None:
-    """iceberg 7.1, 4.15."""
-    delete, version = way
-    t = IcebergTable.create(tmp_path / "t", {"id": "long"}, format_version=version)
-    f = t.write_data([{"id": i} for i in range(20)])
-    table = pq.read_table(f.file)
-    with pq.ParquetWriter(f.file, table.schema) as writer:
-        for start, size in ((0, 0), (0, 10), (10, 0), (10, 10), (20, 0)):
-            writer.write_table(table.slice(start, size))
-    t.append(f)
-    t.commit(add=delete(t, {f: [0, 9, 10, 19]}))
-    assert rows(t) == in_order((i,) for i in range(20) if i not in (0, 9, 10, 19))
 
 
 # -- position delete files --------------------------------------------------------------------------------------------
@@ -108,15 +89,3 @@ def test_text_is_not_filtered_under_another_collation(tmp_path: Path) -> None:
     assert str(caught.value).startswith(
         "Cannot filter text on a connection with default collation 'nocase': run RESET default_collation on it first"
     )
-
-
-@BY_FILE_AND_BY_VECTOR
-def test_a_file_listed_twice_is_read_twice_when_allowed(tmp_path: Path, way: tuple[Delete, int]) -> None:
-    """iceberg 2.13: its deletes hit both readings."""
-    delete, version = way
-    t = IcebergTable.create(tmp_path / "t", SCHEMA, format_version=version)
-    f = t.write_data(numbered(0, 4))
-    t.append(f)
-    t.append(f)
-    t.commit(add=[*delete(t, {f: [1]}), t.write_equality_deletes(["id"], [{"id": 2}])])
-    assert rows(t, ["id"], allow_duplicate_files=True) == [(0,), (0,), (3,), (3,)]

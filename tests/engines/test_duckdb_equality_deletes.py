@@ -11,7 +11,6 @@ from reading import in_order, rows
 from harness.engines.duckdb.instance import connect
 from harness.errors import HarnessError
 from harness.table import open_table
-from harness.testing.writing.iceberg.avro import int_map
 from harness.testing.writing.iceberg.builder import DataFileHandle, IcebergTable
 
 Make = Callable[..., IcebergTable]
@@ -19,15 +18,6 @@ Make = Callable[..., IcebergTable]
 
 def ids(*numbers: int) -> list[dict[str, Any]]:
     return [{"id": n} for n in numbers]
-
-
-def test_two_nested_keys_of_one_struct_with_a_top_level_key(make: Make) -> None:
-    t = make({"id": "int", "s": "struct<a: int, b: int>"})
-    t.append(t.write_data([{"id": i, "s": {"a": a, "b": b}} for i in (1, 2) for a in (1, 2) for b in (1, None)]))
-    a, b = (f.id for f in t.schema.fields[1].type.fields)  # type: ignore[union-attr]
-    t.commit(add=[t.write_equality_deletes([b, 1, a], [{"id": 1, "s": {"a": 2, "b": None}}])])
-    left = [(i, {"a": a, "b": b}) for i in (1, 2) for a in (1, 2) for b in (1, None) if (i, a, b) != (1, 2, None)]
-    assert rows(t) == in_order(left)
 
 
 @pytest.mark.parametrize("collation", ["nocase", "noaccent", "nocase.noaccent"])
@@ -52,16 +42,6 @@ def test_a_partition_column_that_the_delete_file_lacks(make: Make) -> None:
     delete.data_file["equality_ids"] = [1, 2]
     t.commit(add=[delete])
     assert rows(t) == [(1, 2), (2, 1), (2, 2)]
-
-
-def test_data_files_without_ids(make: Make) -> None:
-    """iceberg 4.27, 5.6: keys of id-less files come by name mapping."""
-    mapping = '[{"field-id": 1, "names": ["id"]}, {"field-id": 2, "names": ["n", "m"]}]'
-    t = make({"id": "long", "n": "string"}, properties={"schema.name-mapping.default": mapping})
-    t.append(t.write_data([{"id": 1, "n": "x"}, {"id": 2, "n": "y"}], field_ids=False, names={"n": "m"}))
-    t.append(t.write_data([{"id": 3, "n": "x"}]))
-    t.commit(add=[t.write_equality_deletes(["n"], [{"n": "x"}], field_ids=False)])
-    assert rows(t) == [(2, "y")]
 
 
 # -- refusals -------------------------------------------------------------------------------------------------------
@@ -97,15 +77,3 @@ def test_refused(make: Make, delete: Callable[[IcebergTable], DataFileHandle], c
         rows(t)
     assert (caught.value.cause, caught.value.rule) == (cause, rule)
     assert str(caught.value.file).startswith(handle.path)
-
-
-def test_without_pruning_no_delete_is_held_back_by_statistics(make: Make) -> None:
-    """Whoever turns pruning off does not believe the statistics, be they of data or of deletes."""
-    t = make({"id": "long"})
-    t.append(t.write_data(ids(1, 2)))
-    delete = t.write_equality_deletes(["id"], [{"id": 1}])
-    bounds = ("lower_bounds", "upper_bounds")
-    delete.data_file.update({name: int_map({1: (7).to_bytes(8, "little")}) for name in bounds})
-    t.commit(add=[delete])
-    plans = {prune: open_table(str(t.store.directory), prune=prune).snapshot().plan() for prune in ("files", "off")}
-    assert {prune: len(plan.equality_deletes) for prune, plan in plans.items()} == {"files": 0, "off": 1}

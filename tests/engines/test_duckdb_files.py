@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import gc
 import json
 import os
 import threading
 import time
-import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
@@ -21,13 +19,11 @@ import pytest
 from fsspec.implementations.local import LocalFileSystem
 
 import harness
-from harness.engines.data_files import look_at
-from harness.engines.duckdb import instance, relations
+from harness.engines.duckdb import instance
 from harness.engines.duckdb.instance import DuckDBFiles, connect, cursor
 from harness.engines.duckdb.store_files import PlannedFile, planned_files
 from harness.storage.stores import FileStatus, Storage
 from harness.testing.writing.delta.builder import DeltaTable
-from harness.testing.writing.iceberg.builder import IcebergTable
 
 ROWS = 100_000
 
@@ -161,14 +157,6 @@ def test_a_store_made_for_one_thread_is_asked_by_one_at_a_time(tmp_path: Path) -
         assert sums("vault://t", threaded(), storage_options={"key": "k"}) == expected()
 
 
-def test_a_look_at_many_files_asks_such_a_store_one_at_a_time(tmp_path: Path) -> None:
-    Vault.kept = {"k": str(tmp_path)}
-    for i in range(50):
-        (tmp_path / str(i)).write_text(str(i))
-    paths, storage = [f"vault://{i}" for i in range(50)], Storage({"key": "k"})
-    assert look_at(storage.read, paths, paths) == [str(i).encode() for i in range(50)]
-
-
 def test_each_thread_reads_on_from_where_it_sought(tmp_path: Path) -> None:
     path = tmp_path / "f"
     path.write_bytes(bytes(range(200)))
@@ -212,12 +200,6 @@ def test_each_table_is_read_with_its_own_credentials(tmp_path: Path) -> None:
     assert both == (ROWS, (ROWS - 1) * 2)
 
 
-def test_a_query_gives_its_options_to_tables_that_are_locations(tmp_path: Path) -> None:
-    two_vaults(tmp_path)
-    query = "SELECT count(*), sum(a)::BIGINT, sum(b)::BIGINT FROM t"
-    assert harness.sql(query, storage_options={"key": "two"}, t="vault://t").fetchall()[0] == expected(step=2)
-
-
 def test_credentials_are_of_no_use_to_later_sql(tmp_path: Path) -> None:
     two_vaults(tmp_path)
     connection = connect()
@@ -236,36 +218,6 @@ def test_credentials_are_of_no_use_to_later_sql(tmp_path: Path) -> None:
     assert connection.sql(f"SELECT count(*) FROM read_parquet('{planned}')").fetchall()[0] == (ROWS,)
     with pytest.raises(duckdb.Error, match="for other use"):
         connection.sql("SELECT 1 AS a").write_csv(planned)
-
-
-def test_a_file_system_of_the_users_own_is_not_asked(tmp_path: Path) -> None:
-    two_vaults(tmp_path)
-    connection = connect()
-    connection.register_filesystem(Vault("two"))
-    assert sums("vault://t", connection, storage_options={"key": "one"}) == expected()
-    assert connection.filesystem_is_registered("vault")
-
-
-def test_one_file_system_serves_a_database(memory: Any, tmp_path: Path) -> None:
-    memory.put(str(many_pages(tmp_path / "t")), "/kept/t", recursive=True)
-    connection, other = connect(), connect()
-    for reader in (connection, connection.cursor(), connection, other):
-        assert sums("memory://kept/t", reader) == expected()
-    assert len(connection.list_filesystems()) == len(other.list_filesystems()) == 1
-    assert connection.list_filesystems() != other.list_filesystems()
-    kept = weakref.ref(planned_files(other))
-    other.close()
-    gc.collect()
-    assert kept() is None
-
-
-def test_relations_and_views_outlive_the_read(memory: Any, tmp_path: Path) -> None:
-    memory.put(str(many_pages(tmp_path / "t")), "/kept/t", recursive=True)
-    connection = connect()
-    relation = harness.open_table("memory://kept/t").snapshot().to_duckdb(connection, name="v")
-    gc.collect()
-    assert relation.aggregate("sum(a)::BIGINT").fetchall()[0] == expected()[1:2]
-    assert connection.sql("SELECT sum(b)::BIGINT FROM v").fetchall()[0] == expected()[2:]
 
 
 @pytest.mark.parametrize("scheme", ["memory", "switching"])
@@ -346,16 +298,6 @@ def test_messages_have_no_names_of_planned_files() -> None:
     assert instance.said(duckdb.Error(f"IO Error: of\n{name}")) == "IO Error: of s3://b/a.parquet"
 
 
-def test_an_iceberg_table_with_deletes_is_read_by_position(tmp_path: Path) -> None:
-    table = IcebergTable.create(tmp_path / "t", {"id": "long"})
-    file = table.write_data([{"id": i} for i in range(1_000)])
-    table.append(file)
-    table.append(table.write_position_deletes([(file, i) for i in range(0, 1_000, 2)]))
-    table.append(table.write_equality_deletes(["id"], [{"id": 1}]))
-    rows = harness.open_table(f"switching://{tmp_path}/t").snapshot().to_arrow()
-    assert sorted(rows.column("id").to_pylist()) == list(range(3, 1_000, 2))
-
-
 def test_release_takes_back_the_files_that_no_other_connection_has(tmp_path):
     locations = [f"switching://{many_pages(tmp_path / name)}" for name in "ab"]
     first, second = (connection := connect()), connection.cursor()
@@ -401,33 +343,3 @@ def test_a_long_list_of_files_is_no_text_on_a_connection_of_harness(tmp_path: Pa
         assert own.sql(query(listed)).fetchall() == [(150, 149 * 75)]
         assert own.sql(query(files.listed(paths[1:]))).fetchall() == [(149, 149 * 75)]
         assert own.sql(query(few)).fetchall() == [(20, 190)]
-
-
-def test_relations_over_many_files_stay_as_they_were_planned(tmp_path: Path) -> None:
-    table = DeltaTable.create(tmp_path / "t", {"id": "long"})
-    for i in range(3):
-        table.append(*[table.write_data([{"id": 1_000 * i + n}]) for n in range(150)])
-    versions = [harness.open_table(str(tmp_path / "t")).snapshot(version=version) for version in (1, 2, 3)]
-    views = [snapshot.to_duckdb() for snapshot in versions]
-    relations = [harness.sql("SELECT count(*) FROM t, (SELECT 1)", t=snapshot) for snapshot in versions]
-    found = [view.aggregate("count(*), max(id)").fetchall() for view in views]
-    assert found == [[(150, 149)], [(300, 1_149)], [(450, 2_149)]]
-    assert [query.fetchall() for query in relations] == [[(150,)], [(300,)], [(450,)]]
-
-
-@pytest.mark.parametrize("query", ["SELECT * FROM t", "SELECT * FROM t AS a"])
-def test_a_file_that_goes_before_the_query_is_bound_is_named(tmp_path: Path, monkeypatch, query: str) -> None:
-    table = DeltaTable.create(tmp_path / "t", {"id": "long"})
-    table.append(table.write_data([{"id": 1}]))
-    (file,) = (tmp_path / "t").glob("*.parquet")
-    lowered = relations.lowered
-
-    def and_gone(*arguments: Any) -> str:
-        text = lowered(*arguments)
-        file.unlink(missing_ok=True)
-        return text
-
-    monkeypatch.setattr(relations, "lowered", and_gone)
-    with pytest.raises(harness.MissingFileError, match="it was there when the table was planned") as caught:
-        harness.sql(query, t=str(tmp_path / "t"))
-    assert file.name in str(caught.value)

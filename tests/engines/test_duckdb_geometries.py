@@ -50,22 +50,6 @@ def test_binary_on_a_users_connection(connection, tmp_path, order):
     assert snapshot(t).to_duckdb(connection, columns=["id"], where="id < 2").fetchall() == [(1,)]
 
 
-def test_deleted_rows_of_such_a_file(connection, tmp_path):
-    t = IcebergTable.create(tmp_path / "t", {"id": "long", "b": "binary"})
-    data = t.write_data([{"id": i, "b": BIG} for i in range(4)], footer=GEO)
-    t.append(data)
-    t.commit(add=[t.write_position_deletes([(data, 1)])])
-    t.commit(add=[t.write_equality_deletes(["id"], [{"id": 2}])])
-    assert sorted(snapshot(t).to_duckdb(connection).fetchall()) == [(0, BIG), (3, BIG)]
-
-
-def test_binary_keys_of_deletes_on_a_users_connection(connection, tmp_path):
-    t = IcebergTable.create(tmp_path / "t", {"id": "long", "b": "binary"})
-    t.append(t.write_data([{"id": 1, "b": BIG}, {"id": 2, "b": LITTLE}]))
-    t.commit(add=[t.write_equality_deletes(["b"], [{"b": BIG}], footer=GEO)])
-    assert snapshot(t).to_duckdb(connection).fetchall() == [(2, LITTLE)]
-
-
 def test_a_file_of_duckdbs_own_copy(connection, tmp_path):
     """A table that took the file in; COPY writes the metadata for its GEOMETRY column."""
     t = IcebergTable.create(tmp_path / "t", {"id": "int", "b": "binary"})

@@ -66,15 +66,6 @@ def test_a_query_makes_no_view_where_a_subquery_can_stand(con, tables, kind):
     assert len([name for name in left_on(con) if "_v" in name]) == 1
 
 
-def test_sixty_reads_leave_a_handful(con, tables):
-    for number in range(10):
-        for table in tables.values():
-            table.snapshot().to_duckdb(con).fetchall()
-            table.snapshot().to_duckdb(con, where=f"id > {number}").fetchall()
-            harness.sql(f"SELECT * FROM t WHERE id > {number}", connection=con, t=table).fetchall()
-    assert len(left_on(con)) <= 12
-
-
 @pytest.mark.parametrize("kind", ["iceberg", "delta"])
 def test_relations_derived_by_the_user_outlive_their_parents_and_later_reads(con, tables, kind):
     derived = tables[kind].snapshot().to_duckdb(con).filter("id > 1").project("id")
@@ -121,16 +112,3 @@ def test_what_a_user_dropped_or_rolled_back_is_made_again(con, tables):
     for name in left_on(con):
         con.unregister(name)
     assert sorted(table.snapshot().to_duckdb(con).project("id").fetchall()) == [(1,), (3,), (4,)]
-
-
-def test_other_cursors_keep_what_they_have(con, tables):
-    other = con.cursor()
-    relation = tables["iceberg"].snapshot().to_duckdb(other)
-    tables["iceberg"].snapshot().to_duckdb(con).fetchall()
-    harness.release(con)
-    assert len(relation.fetchall()) == 3
-
-
-def test_a_text_that_looks_like_a_name_of_harness_stays_text(con, tables):
-    query = "SELECT '\"_harness_0_1_t\"' AS x, '_harness_1_t' AS y FROM t LIMIT 1"
-    assert harness.sql(query, connection=con, t=tables["delta"]).fetchall() == [('"_harness_0_1_t"', "_harness_1_t")]

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
-import math
 from collections.abc import Callable
-from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
 import duckdb
-import pyarrow as pa
 import pytest
 from reading import arrow, rows
 
@@ -36,177 +32,7 @@ def year(y: int) -> int:
 DAY = 86_400_000_000
 
 
-ARROW_TYPES = {
-    "boolean": pa.bool_(),
-    "int": pa.int32(),
-    "long": pa.int64(),
-    "float": pa.float32(),
-    "double": pa.float64(),
-    "decimal(9, 2)": pa.decimal128(9, 2),
-    "date": pa.date32(),
-    "time": pa.time64("us"),
-    "timestamp": pa.timestamp("us"),
-    "timestamptz": pa.timestamp("us", "UTC"),
-    "timestamp_ns": pa.timestamp("ns"),
-    "timestamptz_ns": pa.timestamp("ns", "UTC"),
-    "string": pa.string(),
-    "uuid": pa.uuid(),
-    "fixed[3]": pa.binary(3),
-    "binary": pa.binary(),
-    "geometry": pa.binary(),
-    "variant": pa.string(),
-    "unknown": pa.int32(),
-    "list<int>": pa.list_(pa.field("element", pa.int32())),
-    "map<string, uuid>": pa.map_(pa.string(), pa.uuid()),
-    "struct<a: boolean, b: fixed[2]>": pa.struct([("a", pa.bool_()), ("b", pa.binary(2))]),
-}
-
-
-@pytest.mark.parametrize("filled", ["rows", "no rows"])
-def test_the_arrow_types_of_columns(make, filled):
-    t = make({f"c{i}": type_ for i, type_ in enumerate(ARROW_TYPES)})
-    if filled == "rows":
-        t.append(t.write_data([{}]))
-    assert [f.type for f in arrow(t).schema] == list(ARROW_TYPES.values())
-
-
-# -- floats (6.4) -----------------------------------------------------------------------------------------------------
-
-
-def test_nan_in_some_row_groups_of_one_file(make):  # T15 inside a file
-    t = make({"id": "long", "v": "double"})
-    content = [{"id": i, "v": math.nan if i in (5, 25) else float(i // 10)} for i in range(30)]
-    t.append(t.write_data(content, row_group_size=10))
-    for where, expected in [
-        ("v > 1", {5, *range(20, 30)}),
-        ("v <= 0", set(range(10)) - {5}),
-        ("v <> 2", set(range(20)) | {25}),
-        ("isnan(v)", {5, 25}),
-        ("NOT (v <= 1)", {5, *range(20, 30)}),
-    ]:
-        assert {i for (i,) in rows(t, columns=["id"], where=where)} == expected, where
-
-
-def test_filters_added_to_a_relation_see_nan(make):
-    t = make({"id": "long", "v": "double"})
-    t.append(t.write_data([{"id": 0, "v": 3.0}, {"id": 1, "v": math.nan}, {"id": 2, "v": 3.0}]))
-    relation = harness.open_table(str(t.store.directory)).snapshot().to_duckdb()
-    for where, expected in [("v > 3", [1]), ("v <> 3", [1]), ("v <= 3", [0, 2]), ("isnan(v)", [1])]:
-        assert sorted(i for (i,) in relation.filter(where).project("id").fetchall()) == expected, where
-    assert math.isnan(relation.aggregate("max(v)").fetchall()[0][0])
-
-
-# -- physical forms -----------------------------------------------------------------------------------------------
-
-
-def stored_as(make, type_: str, array: pa.Array, **options: Any) -> list[Any]:
-    """The values of a column of a table type that a Parquet file stores as `array`."""
-    t = make({"id": "long", "v": type_})
-    table = pa.table({"id": pa.array(range(len(array)), pa.int64()), "v": array})
-    t.append(t.write_data(table, statistics=[1], writer_options=options))
-    found = arrow(t).sort_by("id").column("v").combine_chunks()
-    if pa.types.is_timestamp(found.type) or pa.types.is_time(found.type):
-        return found.view(pa.int64()).to_pylist()
-    return found.to_pylist()
-
-
-@pytest.mark.parametrize(
-    ("type_", "array"),
-    [
-        ("int", pa.array([1], pa.uint32())),
-        ("long", pa.array([1], pa.uint64())),
-        ("fixed[3]", pa.array([b"abcd"], pa.binary(4))),
-        ("binary", pa.array(["text"])),
-        ("uuid", pa.array([b"abcd"], pa.binary(4))),
-        ("time", pa.array([1], pa.time64("ns"))),
-        ("decimal(9, 2)", pa.array([Decimal("1.234")], pa.decimal128(9, 3))),
-        ("float", pa.array([1.0], pa.float64())),
-    ],
-    ids=str,
-)
-def test_forms_that_could_lose_something_are_refused(make, type_, array):  # 6.2, 6.3, 6.13
-    with pytest.raises(harness.SchemaMismatchError, match="IncompatibleType"):
-        stored_as(make, type_, array)
-
-
-def test_text_that_is_no_uuid_is_an_error(make):  # 6.12
-    with pytest.raises(harness.HarnessError):
-        stored_as(make, "uuid", pa.array(["no uuid"]))
-
-
-def test_text_that_is_no_utf8_is_an_error(make):  # 6.11
-    with pytest.raises(harness.HarnessError):
-        stored_as(make, "string", pa.array([b"\xff\xfe"], pa.binary()))
-
-
-def test_maps_with_keys_of_other_types(make):  # 6.14
-    t = make({"id": "long", "d": "map<date, string>", "s": "map<struct<a: int, b: string>, int>"})
-    content = {"id": 1, "d": {dt.date(2020, 1, 1): "x"}, "s": [({"a": 1, "b": "k"}, 5), ({"a": None, "b": "l"}, None)]}
-    t.append(t.write_data([content]))
-    (row,) = arrow(t).to_pylist()
-    assert row["d"] == [(dt.date(2020, 1, 1), "x")]
-    assert row["s"] == [({"a": 1, "b": "k"}, 5), ({"a": None, "b": "l"}, None)]
-    t.rename_column("s.key.a", "z")
-    assert arrow(t).to_pylist()[0]["s"] == [({"z": 1, "b": "k"}, 5), ({"z": None, "b": "l"}, None)]
-
-
-# -- variant (6.15) -----------------------------------------------------------------------------------------------
-
-
-def test_shredded_variants(make):
-    t = make({"id": "long", "v": "variant"})
-    group = pa.struct([("metadata", pa.binary()), ("value", pa.binary()), ("typed_value", pa.int64())])
-    metadata = b"\x01\x00\x00"
-    array = pa.array(
-        [
-            {"metadata": metadata, "value": None, "typed_value": 7},
-            {"metadata": metadata, "value": b"\x0c\x2a", "typed_value": None},
-            {"metadata": metadata, "value": None, "typed_value": None},
-            None,
-        ],
-        group,
-    )
-    table = pa.table({"id": pa.array(range(4), pa.int64()), "v": array})
-    t.append(t.write_data(table, statistics=[]))
-    assert rows(t) == [(0, "7"), (1, "42"), (2, "null"), (3, None)]
-
-
 # -- the session's time zone (11.5, 11.10) -----------------------------------------------------------------------------
-
-
-EDGES = {
-    "date": [2**31 - 1, -(2**31) + 1, -(2**31)],
-    "timestamp": [2**63 - 1, -(2**63) + 1, -(2**63)],
-    "timestamptz": [2**63 - 1, -(2**63) + 1, -(2**63)],
-    "timestamp_ns": [2**63 - 1, -(2**63) + 1, -(2**63)],
-    "timestamptz_ns": [2**63 - 1, -(2**63) + 1, -(2**63)],
-}
-
-
-@pytest.mark.parametrize("format", ["parquet", "avro"])
-@pytest.mark.parametrize("type_", EDGES)
-def test_the_outermost_values_are_no_infinities(make, type_, format):  # DuckDB has infinities there
-    t = make({"id": "long", "v": type_})
-    t.append(t.write_data([{"id": i, "v": v} for i, v in enumerate(EDGES[type_])], format=format))
-    assert rows(t) == list(enumerate(EDGES[type_]))
-
-
-@pytest.mark.parametrize(
-    ("table", "file", "value"),
-    [
-        ("timestamp", pa.date32(), 2**31 - 1),
-        ("timestamp", pa.date32(), -(2**31) + 1),
-        ("timestamp_ns", pa.date32(), 2**31 - 1),
-        ("timestamp_ns", pa.timestamp("us"), 2**63 - 1),
-        ("timestamptz_ns", pa.timestamp("us", "UTC"), -(2**63) + 1),
-        ("timestamp", pa.timestamp("ns", "UTC"), -(2**63) + 1),
-    ],
-    ids=str,
-)
-def test_infinities_never_come_from_a_conversion(make, table, file, value):  # 5.12, 6.10
-    array = pa.array([value], pa.int32() if pa.types.is_date32(file) else pa.int64()).view(file)
-    with pytest.raises(harness.HarnessError):  # DuckDB takes the outermost values for infinities
-        stored_as(make, table, array)
 
 
 @pytest.mark.parametrize("format", ["parquet", "avro", "orc"])
@@ -228,17 +54,6 @@ def test_the_time_zone_of_the_connection_changes_no_value(make, zone, format):
     q = -3471 * DAY  # 9 years of 365 days, 2 leap days and 184 days before 1970
     assert sorted(got) == [(i, micros, micros, micros + i, dt.date(2020, 3, 8), q, q) for i in (0, 1)]
     assert connection.execute("SELECT current_setting('TimeZone')").fetchone() == (zone,)
-
-
-def test_int96_and_millis_under_another_time_zone(make):
-    t = make({"id": "long", "v": "timestamptz"})
-    options = {"use_deprecated_int96_timestamps": True}
-    t.append(t.write_data([{"id": 1, "v": year(2020) * DAY + 7}], writer_options=options))
-    t.append(t.write_data(pa.table({"id": [2], "v": pa.array([-1], pa.timestamp("ms", "UTC"))})))
-    connection = duckdb.connect()
-    connection.execute("SET TimeZone = 'America/New_York'")
-    relation = harness.open_table(str(t.store.directory)).snapshot().to_duckdb(connection)
-    assert sorted(relation.project("id, epoch_us(v)").fetchall()) == [(1, year(2020) * DAY + 7), (2, -1000)]
 
 
 HOURS = range(-30, 31, 3)

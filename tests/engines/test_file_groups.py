@@ -72,25 +72,3 @@ def test_files_older_than_the_columns_read_are_as_they_should_be(
     t.add_column("b", "long")
     t.commit(add=[t.write_equality_deletes(["b"], [{"b": 7}])])
     assert read(t.store.directory, engine, request, columns=["b"]) == ([(None,)], [])
-
-
-@pytest.mark.parametrize("kept", [True, False], ids=["in the file too", "in the log only"])
-def test_a_table_of_partition_columns_only_may_grow(kept: bool, tmp_path: Path, request: pytest.FixtureRequest) -> None:
-    t = DeltaTable.create(tmp_path / "t", {"p": "string"}, partition_columns=["p"])
-    t.append(t.write_data([{}], partition={"p": "x"}, partition_columns=kept))
-    t.add_column("n", "long")
-    assert read(t.directory, "duckdb", request) == ([("x", None)], [])
-
-
-def test_a_deletion_vector_without_its_feature_is_warned_of(tmp_path: Path) -> None:
-    """delta P3: the vector is applied; planning says so, whatever the engine."""
-    t = DeltaTable.create(tmp_path / "t", {"id": "long"})
-    t.append(t.write_data([{"id": 1}, {"id": 2}]))
-    t.delete(t.handles[0], [0])
-    t.set_protocol({"minReaderVersion": 1, "minWriterVersion": 2})
-    opened = harness.open_table(str(t.directory))
-    assert "neither among readerFeatures nor among writerFeatures" in opened.warnings[-1]
-    with pytest.warns(HarnessWarning, match=r"feature 'deletionVectors' neither .* \(delta P3\)"):
-        plan = opened.snapshot().plan()
-    assert plan.warnings == opened.warnings
-    assert find_engine("duckdb").to_arrow(plan).column("id").to_pylist() == [2]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,6 @@ import pytest
 pytest.importorskip("pyspark")
 
 from pyarrow import parquet
-from pyspark.errors import utils as errors_of_pyspark
 from pyspark.sql import DataFrame
 from pyspark.sql.types import LongType, StructField, StructType
 
@@ -20,7 +18,6 @@ import harness
 from harness.engines.spark import engine
 from harness.engines.spark.executor_python import engine_error
 from harness.engines.spark.gateway import DiskFile, Gateway, PlannedRead
-from harness.engines.spark.looks import Seen, decode
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.testing.writing.iceberg.builder import IcebergTable
 
@@ -48,51 +45,6 @@ def planned(gateway: Gateway, files: list[DiskFile], constants: pa.Table) -> Dat
     )
 
 
-def files_read(frame: DataFrame) -> int:
-    """Of a frame that was run, how many files its one scan was given."""
-    scans = frame._jdf.queryExecution().executedPlan().collectLeaves()
-    assert scans.size() == 1
-    return int(scans.apply(0).metrics().apply("numFiles").value())
-
-
-@pytest.mark.parametrize(
-    ("condition", "kept"),
-    [
-        ("k = 2", [2]),
-        ("k > 2", [3, 4]),
-        ("k IN (0, 3)", [0, 3]),
-        ("k IS NULL", [5]),
-        ("name = 'n1' OR k = 4", [1, 4]),
-        ("NOT (k = 1)", [0, 2, 3, 4]),
-        ("coalesce(k, 7) + 1 > 5", [5]),
-        ("k = 2 AND p0 = 21", [2]),
-        ("k > 100", []),
-    ],
-)
-def test_filters_on_constants_skip_files(gateway: Gateway, tmp_path: Path, condition: str, kept: list[int]) -> None:
-    files = written(tmp_path, 6)
-    constants = pa.table({"k": [0, 1, 2, 3, 4, None], "name": [f"n{i}" for i in range(6)]})
-    gateway.session.conf.set("spark.sql.adaptive.enabled", "false")  # whose plans hide the scan
-    try:
-        frame = planned(gateway, files, constants).where(condition)
-        found = sorted(row.p0 for row in frame.collect())
-        wanted = [10 * i + j for i in kept for j in (0, 1)]
-        assert found == ([21] if "p0" in condition else wanted)
-        plan = frame._jdf.queryExecution().executedPlan().toString()
-        if "LocalTableScan" not in plan:
-            assert files_read(frame) == len(kept)
-            filters = re.search(r"PartitionFilters: \[(.*?)\]", plan)
-            assert filters is not None
-            assert "harness_constant_" in filters.group(1)
-    finally:
-        gateway.session.conf.unset("spark.sql.adaptive.enabled")
-
-
-def test_a_filter_between_a_constant_and_a_column_skips_no_file(gateway: Gateway, tmp_path: Path) -> None:
-    frame = planned(gateway, written(tmp_path, 3), pa.table({"k": [0, 11, 5]})).where("p0 = k")
-    assert sorted(row.p0 for row in frame.collect()) == [0, 11]
-
-
 @pytest.mark.parametrize(("share", "later"), [(2, 0), (0.5, 0), (1, 1)])
 def test_a_file_that_is_another_than_was_planned(gateway: Gateway, tmp_path: Path, share: float, later: int) -> None:
     """By its size or its time. With a size that is too small, Spark would drop row groups (trap; iceberg 7.2)."""
@@ -109,12 +61,6 @@ def test_a_file_that_is_another_than_was_planned(gateway: Gateway, tmp_path: Pat
     assert error.file == str(path)
 
 
-def test_a_file_that_is_as_it_was_planned(gateway: Gateway, tmp_path: Path) -> None:
-    (file,) = written(tmp_path, 1)
-    file = DiskFile(file.path, file.size, Path(file.path).stat().st_mtime_ns // 1_000_000)
-    assert planned(gateway, [file], pa.table({"k": [1]})).count() == 2
-
-
 def test_ten_thousand_files_are_not_listed(gateway: Gateway, tmp_path: Path, spark: Any) -> None:
     """Spark's own index would run a job of a task per path; a plan whose files are not there even shows its schema."""
     tracker = spark.sparkContext.statusTracker()
@@ -129,24 +75,6 @@ def test_ten_thousand_files_are_not_listed(gateway: Gateway, tmp_path: Path, spa
     assert "InMemoryFileIndex" not in plan
     assert sorted(row.p0 for row in frame.where("k = 1234").collect()) == [0, 1]  # the others were not even opened
     assert len(set(tracker.getJobIdsForGroup(None)) - before) == 1
-
-
-@pytest.mark.parametrize(("files", "tasks"), [(100, 4), (20_000, 40)])
-def test_jobs_that_look_at_footers_have_tasks_by_files(gateway: Gateway, spark: Any, files: int, tasks: int) -> None:
-    """And not by cores alone, of which a session has few until its executors come."""
-    tracker = spark.sparkContext.statusTracker()
-    before = set(tracker.getJobIdsForGroup(None))
-    found = gateway.look_at_footers([f"/missing/{i}.parquet" for i in range(files)], [0] * files, {})
-    assert [look.found for look in decode(found)] == [Seen.FAULTY] * files
-    (job,) = set(tracker.getJobIdsForGroup(None)) - before
-    (stage,) = tracker.getJobInfo(job).stageIds
-    assert tracker.getStageInfo(stage).numTasks == tasks
-
-
-def test_a_file_given_twice_gives_its_rows_twice(gateway: Gateway, tmp_path: Path) -> None:
-    (file,) = written(tmp_path, 1)
-    found = planned(gateway, [file, file], pa.table({"k": [7, 8]})).collect()
-    assert sorted((row.p0, row.k) for row in found) == [(0, 7), (0, 8), (1, 7), (1, 8)]
 
 
 # -- reads that fail on executors -------------------------------------------------------------------------------------
@@ -217,16 +145,3 @@ def test_what_ails_a_file_goes_by_the_cause(kind: str, reason: str, expected: ty
 )
 def test_a_failure_tells_its_first_cause(text: str, told: str) -> None:
     assert engine_error(RuntimeError(text)).message == f"Spark failed: {told}"
-
-
-def test_lowering_notes_no_line_of_python(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """PySpark asks the JVM five times a column to note it. The user's own columns are noted as before."""
-    noted: list[int] = []
-    monkeypatch.setattr(errors_of_pyspark, "_enable_debugging_cache", True)
-    monkeypatch.setattr(errors_of_pyspark, "_capture_call_site", lambda depth: noted.append(depth) or "")
-    table = IcebergTable.create(tmp_path / "t", {"id": "long"})
-    table.append(table.write_data([{"id": 1}]))
-    frame = harness.open_table(str(table.store.directory)).snapshot().to_spark(spark)
-    assert noted == []
-    assert frame.where(frame["id"] > 0).count() == 1
-    assert noted

@@ -12,7 +12,6 @@ import harness
 from harness.engines.oracle import to_arrow as oracle_arrow
 from harness.engines.spark import engine as spark_engine
 from harness.engines.spark.connect import PlainPaths
-from harness.testing.writing.delta.builder import DeltaTable
 from harness.testing.writing.iceberg.builder import IcebergTable
 
 
@@ -49,14 +48,6 @@ def test_checksums_of_hadoop_have_no_say(tmp_path: Path, session: Any, format: s
     assert ids(tmp_path / "t", session) == [0, 1, 3, 4]
 
 
-def test_checksums_of_hadoop_beside_a_delta_table(tmp_path: Path, session: Any) -> None:
-    table = DeltaTable.create(tmp_path / "t", {"id": "long"})
-    table.append(table.write_data([{"id": 7}]))
-    for file in (tmp_path / "t").glob("**/*.parquet"):
-        stale(file)
-    assert ids(tmp_path / "t", session) == [7]
-
-
 def test_the_users_own_reads_keep_their_checksums(tmp_path: Path, spark: Any) -> None:
     """The file systems that a session keeps open are not those of harness's reads."""
     table = IcebergTable.create(tmp_path / "t", {"id": "long"})
@@ -78,69 +69,30 @@ def folders(tmp_path: Path) -> tuple[Path, Path]:
 
 
 @pytest.mark.parametrize("format", ["parquet", "avro"])
-def test_a_relative_location_is_that_of_the_opening(
-    folders: tuple[Path, Path], session: Any, monkeypatch: pytest.MonkeyPatch, format: str
+@pytest.mark.parametrize("way", ["location", "path map", "recorded path"])
+def test_relative_paths_start_where_the_table_was_opened(
+    folders: tuple[Path, Path], session: Any, monkeypatch: pytest.MonkeyPatch, format: str, way: str
 ) -> None:
+    """Of the table; of where its data was moved; and of a file beside it, as its writer recorded it."""
     here, there = folders
     table = IcebergTable.create(here / "t", {"id": "long"})
     data = table.write_data([{"id": i} for i in range(3)], format=format)
     table.append(data)
-    table.commit(add=[table.write_position_deletes([(data, 1)], format=format)])
+    how: dict[str, Any] = {}
+    if way == "path map":
+        table.file_of(data.path).parent.rename(here / "moved")
+        how = {"path_map": {data.path.rpartition("/")[0]: "moved"}}
+    elif way == "recorded path":
+        table.file_of(data.path).rename(here / f"beside.{format}")
+        table.edit_manifest(data, lambda m: m.records[0]["data_file"].update(file_path=f"beside.{format}"))
+        how = {"allowed_roots": ["."]}
+    else:
+        table.commit(add=[table.write_position_deletes([(data, 1)], format=format)])
     monkeypatch.chdir(here)
-    opened = harness.open_table("t")
+    opened = harness.open_table("t", **how)
     monkeypatch.chdir(there)
     assert opened.location == "t"
-    same_everywhere(opened.snapshot(), session, [0, 2])
-
-
-@pytest.mark.parametrize("format", ["parquet", "avro"])
-def test_a_relative_path_map_is_that_of_the_opening(
-    folders: tuple[Path, Path], session: Any, monkeypatch: pytest.MonkeyPatch, format: str
-) -> None:
-    """Only the data was moved: recorded below the table's location, it is in `moved` now."""
-    here, there = folders
-    table = IcebergTable.create(here / "t", {"id": "long"})
-    data = table.write_data([{"id": 5}], format=format)
-    table.append(data)
-    file = table.file_of(data.path)
-    file.parent.rename(here / "moved")
-    monkeypatch.chdir(here)
-    opened = harness.open_table("t", path_map={data.path.rpartition("/")[0]: "moved"})
-    monkeypatch.chdir(there)
-    same_everywhere(opened.snapshot(), session, [5])
-
-
-@pytest.mark.parametrize("format", ["parquet", "avro"])
-def test_relative_recorded_paths_start_where_the_table_was_opened(
-    folders: tuple[Path, Path], session: Any, monkeypatch: pytest.MonkeyPatch, format: str
-) -> None:
-    """A writer that was given a relative path records one: of a file beside the table, too."""
-    here, there = folders
-    table = IcebergTable.create(here / "t", {"id": "long"})
-    data = table.write_data([{"id": 6}], format=format)
-    table.append(data)
-    table.file_of(data.path).rename(here / f"beside.{format}")
-    table.edit_manifest(data, lambda m: m.records[0]["data_file"].update(file_path=f"beside.{format}"))
-    monkeypatch.chdir(here)
-    opened = harness.open_table("t", allowed_roots=["."])
-    monkeypatch.chdir(there)
-    same_everywhere(opened.snapshot(), session, [6])
-
-
-def test_a_relative_path_map_of_a_delta_table(
-    folders: tuple[Path, Path], session: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    here, there = folders
-    table = DeltaTable.create(here / "t", {"id": "long"})
-    data = table.write_data([{"id": 7}])
-    table.append(data)
-    (file,) = (here / "t").glob("*.parquet")
-    (here / "moved").mkdir()
-    file.rename(here / "moved" / file.name)
-    monkeypatch.chdir(here)
-    opened = harness.open_table("t", path_map={str(here / "t" / file.name): f"moved/{file.name}"})
-    monkeypatch.chdir(there)
-    same_everywhere(opened.snapshot(), session, [7])
+    same_everywhere(opened.snapshot(), session, [0, 2] if way == "location" else [0, 1, 2])
 
 
 def same_everywhere(snapshot: harness.Snapshot, session: Any, expected: list[int]) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -24,108 +23,38 @@ from harness.engines.spark import engine
 from harness.engines.spark.executor_python import engine_error
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.storage import gate
+from harness.testing.scenarios.building import build
+from harness.testing.scenarios.loading import find
 from harness.testing.writing.delta.builder import DeltaTable
 from harness.testing.writing.iceberg.builder import IcebergTable
 
 Rows = list[tuple[Any, ...]]
-
-
-def iceberg(folder: Path, version: int = 2) -> IcebergTable:
-    return IcebergTable.create(folder / "t", {"a": "long", "b": "string"}, format_version=version)
-
-
 ROWS = [{"a": i, "b": f"b{i}"} for i in range(4)]
 ALL: Rows = [(i, f"b{i}") for i in range(4)]
+KINDS = {
+    *("iceberg/schema/rename-and-reorder", "iceberg/deletes/position-delete-of-own-commit"),
+    *("iceberg/deletes/deletion-vector-of-own-commit", "iceberg/deletes/global-equality-delete"),
+    *("iceberg/files/name-mapping", "iceberg/files/three-formats", "delta/column-mapping/rename-and-drop"),
+    *("delta/deletion-vectors/relative", "delta/paths/glob-characters", "delta/schema/legacy-timestamps"),
+}
+"""Scenarios of tables whose files are looked at for different reasons."""
 
 
-def without_deletes(folder: Path) -> tuple[Path, Rows]:
+@pytest.fixture(params=sorted(KINDS))
+def kind(request: pytest.FixtureRequest, tmp_path: Path) -> ScanPlan:
+    (scenario,) = find(request.param)
+    return plan_of(build(scenario, tmp_path).location)
+
+
+def iceberg(folder: Path) -> IcebergTable:
+    return IcebergTable.create(folder / "t", {"a": "long", "b": "string"})
+
+
+def without_deletes(folder: Path) -> Path:
     table = iceberg(folder)
     table.append(table.write_data(ROWS[:2]), table.write_data(ROWS[2:]))
     table.rename_column("b", "c")
-    return table.store.directory, ALL
-
-
-def position_deletes(folder: Path) -> tuple[Path, Rows]:
-    table = iceberg(folder)
-    data = table.write_data(ROWS)
-    table.append(data)
-    table.commit(add=[table.write_position_deletes([(data, 1)])])
-    return table.store.directory, [ALL[0], *ALL[2:]]
-
-
-def deletion_vectors(folder: Path) -> tuple[Path, Rows]:
-    table = iceberg(folder, version=3)
-    data = table.write_data(ROWS)
-    table.append(data)
-    table.commit(add=table.write_deletion_vectors({data: [0, 3]}))
-    return table.store.directory, ALL[1:3]
-
-
-def equality_deletes(folder: Path) -> tuple[Path, Rows]:
-    table = iceberg(folder)
-    table.append(table.write_data(ROWS))
-    table.commit(add=[table.write_equality_deletes(["b"], [{"b": "b2"}])])
-    return table.store.directory, [*ALL[:2], ALL[3]]
-
-
-def migrated_names(folder: Path) -> tuple[Path, Rows]:
-    table = iceberg(folder)
-    mapping = '[{"field-id": 1, "names": ["a"]}, {"field-id": 2, "names": ["b", "old"]}]'
-    table.set_properties(**{"schema.name-mapping.default": mapping})
-    table.append(table.write_data(ROWS[:2], field_ids=False, names={"b": "old"}))
-    table.append(table.write_data(ROWS[2:], field_ids=False))
-    return table.store.directory, ALL
-
-
-def other_formats(folder: Path) -> tuple[Path, Rows]:
-    table = iceberg(folder)
-    table.append(table.write_data(ROWS[:2], format="orc"), table.write_data(ROWS[2:], format="avro"))
-    return table.store.directory, ALL
-
-
-def odd_names(folder: Path) -> tuple[Path, Rows]:
-    """Names that Hadoop does not open are looked at in Python."""
-    table = iceberg(folder)
-    table.append(table.write_data(ROWS[:2], path="data/a:b.parquet"), table.write_data(ROWS[2:]))
-    return table.store.directory, ALL
-
-
-def column_mapping(folder: Path) -> tuple[Path, Rows]:
-    table = DeltaTable.create(folder / "t", {"a": "long", "b": "string"}, column_mapping="name")
-    table.append(table.write_data(ROWS))
-    table.rename_column("b", "c")
-    return table.directory, ALL
-
-
-def delta_vectors(folder: Path) -> tuple[Path, Rows]:
-    table = DeltaTable.create(folder / "t", {"a": "long", "b": "string"}, features=["deletionVectors"])
-    data = table.write_data(ROWS)
-    table.append(data)
-    table.delete(data, [3])
-    return table.directory, ALL[:3]
-
-
-def legacy_calendar(folder: Path) -> tuple[Path, Rows]:
-    table = DeltaTable.create(folder / "t", {"d": "date"})
-    data = table.write_data([{"d": date(2000, 1, 1)}])
-    stored = pq.read_table(data.file).replace_schema_metadata({"org.apache.spark.legacyDateTime": ""})
-    pq.write_table(stored, data.file)
-    table.append(data)
-    return table.directory, [(date(2000, 1, 1),)]
-
-
-KINDS: list[Callable[[Path], tuple[Path, Rows]]] = [
-    without_deletes,
-    position_deletes,
-    deletion_vectors,
-    equality_deletes,
-    migrated_names,
-    other_formats,
-    odd_names,
-    column_mapping,
-    delta_vectors,
-    legacy_calendar,
-]
+    return table.store.directory
 
 
 @dataclass(frozen=True)
@@ -165,27 +94,18 @@ def rows_of(frame: DataFrame) -> Rows:
     return sorted(tuple(row) for row in frame.collect())
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_driver_opens_no_data_file(
-    kind: Callable[[Path], tuple[Path, Rows]], tmp_path: Path, spark: Any, driver: Driver
-) -> None:
-    location, expected = kind(tmp_path)
-    plan = plan_of(location)
-    frame = engine.dataframe(plan, spark)
-    assert driver.opened_of(plan) == set()
-    assert rows_of(frame) == expected
+def test_the_driver_opens_no_data_file(kind: ScanPlan, spark: Any, driver: Driver) -> None:
+    frame = engine.dataframe(kind, spark)
+    assert driver.opened_of(kind) == set()
+    assert frame.count() == find_engine("duckdb").to_arrow(kind).num_rows > 0
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind is not equality_deletes])
-def test_missing_files_fail_who_reads_them(
-    kind: Callable[[Path], tuple[Path, Rows]], tmp_path: Path, spark: Any
-) -> None:
-    plan = plan_of(kind(tmp_path)[0])
-    paths = plan.files["physical"].to_pylist()
+def test_missing_files_fail_who_reads_them(kind: ScanPlan, spark: Any) -> None:
+    paths = kind.files["physical"].to_pylist()
     for path in paths:
         Path(path).unlink()
-    frame = engine.dataframe(plan, spark)
-    assert len(frame.columns) == len(plan.columns)
+    frame = engine.dataframe(kind, spark)
+    assert len(frame.columns) == len(kind.columns)
     with pytest.raises(Exception, match="MissingFile") as caught:
         frame.count()
     error = engine_error(caught.value)
@@ -219,7 +139,10 @@ def test_a_missing_file_that_a_query_leaves_out(condition: str, kept: Rows | Non
 
 def test_a_missing_delete_is_told_at_once(tmp_path: Path, spark: Any) -> None:
     """Never is a delete left out, whichever rows are asked for."""
-    plan = plan_of(equality_deletes(tmp_path)[0])
+    table = iceberg(tmp_path)
+    table.append(table.write_data(ROWS))
+    table.commit(add=[table.write_equality_deletes(["b"], [{"b": "b2"}])])
+    plan = plan_of(table.store.directory)
     Path(plan.equality_deletes[0].physical).unlink()
     with pytest.raises(harness.MissingFileError, match="it is missing"):
         engine.dataframe(plan, spark)
@@ -247,7 +170,7 @@ def become_a_directory(file: Path) -> None:
 
 @pytest.mark.parametrize("damage", [cut, scramble, encrypt, become_a_directory, lambda file: file.write_bytes(b"")])
 def test_damage_is_told_as_by_duckdb(damage: Callable[[Path], Any], tmp_path: Path, spark: Any) -> None:
-    plan = plan_of(without_deletes(tmp_path)[0])
+    plan = plan_of(without_deletes(tmp_path))
     damage(Path(plan.files["physical"][1].as_py()))
     with pytest.raises(harness.HarnessError) as expected:
         find_engine("duckdb").to_arrow(plan)
@@ -258,10 +181,9 @@ def test_damage_is_told_as_by_duckdb(damage: Callable[[Path], Any], tmp_path: Pa
 
 def test_a_file_that_is_replaced_after_it_was_looked_at(tmp_path: Path, spark: Any) -> None:
     """By its size or its time: what is known of its columns and rows need not hold."""
-    location, expected = without_deletes(tmp_path)
-    plan = plan_of(location)
+    plan = plan_of(without_deletes(tmp_path))
     frame = engine.dataframe(plan, spark)
-    assert rows_of(frame) == expected
+    assert rows_of(frame) == ALL
     file = Path(plan.files["physical"][0].as_py())
     os.utime(file, (1, 1))
     with pytest.raises(Exception, match="FILE_CHANGED") as caught:
@@ -269,7 +191,7 @@ def test_a_file_that_is_replaced_after_it_was_looked_at(tmp_path: Path, spark: A
     error = engine_error(caught.value, plan.table)
     assert isinstance(error, harness.CorruptFileError)
     assert error.file == str(file)
-    assert rows_of(engine.dataframe(plan, spark)) == expected  # which looks anew
+    assert rows_of(engine.dataframe(plan, spark)) == ALL  # which looks anew
 
 
 def test_footers_that_differ(tmp_path: Path, spark: Any) -> None:

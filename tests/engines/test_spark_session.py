@@ -16,82 +16,73 @@ from harness.engines.spark import java_runtime
 from harness.engines.spark.java_runtime import check_java
 from harness.errors import RequestError
 
-OLD_JAVA_8 = "echo 'openjdk version \"1.8.0_392\"' >&2"
-OLD_JAVA_11 = "echo 'openjdk version \"11.0.21\" 2023-10-17' >&2"
+
+def java(directory: Path, script: str) -> Path:
+    """A program that takes Java's place: JAVA_HOME, below which it is."""
+    (directory / "bin").mkdir(parents=True)
+    program = directory / "bin" / "java"
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+    return directory
 
 
-def fake_java(directory: Path, script: str) -> Path:
-    directory.mkdir(parents=True)
-    java = directory / "java"
-    java.write_text(f"#!/bin/sh\n{script}\n")
-    java.chmod(0o755)
-    return java
+def version(text: str) -> str:
+    return f"echo '{text}' >&2"
+
+
+OLD_JAVA = version('openjdk version "11.0.21" 2023-10-17')
 
 
 @pytest.mark.parametrize(
-    ("script", "expected"),
+    ("script", "said"),
     [
-        pytest.param(OLD_JAVA_8, "is Java 8; install Java 17 or newer", id="java 8 under its old numbering"),
-        pytest.param(OLD_JAVA_11, "is Java 11; install Java 17 or newer", id="java 11"),
-        pytest.param(f"echo 'Picked up JAVA_TOOL_OPTIONS: -X' >&2; {OLD_JAVA_11}", "is Java 11;", id="after a note"),
-        pytest.param("echo 'No Java runtime present' >&2; exit 1", "says 'No Java runtime present'", id="a stub"),
+        pytest.param(version('openjdk version "1.8.0_392"'), "is Java 8; install Java 17 or newer", id="old numbering"),
+        pytest.param(OLD_JAVA, "is Java 11; install Java 17 or newer", id="java 11"),
+        pytest.param(f"{version('Picked up JAVA_TOOL_OPTIONS: -X')}; {OLD_JAVA}", "is Java 11;", id="after a note"),
+        pytest.param(f"{version('No Java runtime present')}; exit 1", "says 'No Java runtime present'", id="a stub"),
         pytest.param("exit 3", "says 'exit code 3'", id="silent failure"),
         pytest.param("echo hello", "says 'hello'", id="something else"),
+        pytest.param(version('openjdk version "17.0.15" 2025-04-15'), None, id="17"),
+        pytest.param(version('java version "21" 2023-09-19'), None, id="21 without a minor"),
+        pytest.param(version('openjdk version "26-ea" 2026-03-17'), None, id="early access"),
     ],
 )
-def test_check_java_names_what_it_found(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, expected: str
-) -> None:
-    java = fake_java(tmp_path / "bin", script)
-    monkeypatch.setenv("PATH", f"{java.parent}{os.pathsep}/bin")
+def test_the_java_on_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, said: str | None) -> None:
+    place = java(tmp_path, script) / "bin"
+    monkeypatch.setenv("PATH", f"{place}{os.pathsep}/bin")
     monkeypatch.delenv("JAVA_HOME", raising=False)
+    if said is None:
+        check_java()
+        return
     with pytest.raises(RequestError) as raised:
         check_java()
-    assert str(java) in str(raised.value)
-    assert expected in str(raised.value)
+    assert f"{place / 'java'} " in str(raised.value)
+    assert said in str(raised.value)
     assert "\n" not in str(raised.value)
 
 
-@pytest.mark.parametrize(
-    "version",
-    ['openjdk version "17.0.15" 2025-04-15', 'java version "21" 2023-09-19', 'openjdk version "26-ea" 2026-03-17'],
-    ids=["17", "21 without a minor", "early access"],
-)
-def test_check_java_takes_17_and_newer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str) -> None:
-    java = fake_java(tmp_path / "bin", f"echo '{version}' >&2")
-    monkeypatch.setenv("PATH", f"{java.parent}{os.pathsep}/bin")
-    monkeypatch.delenv("JAVA_HOME", raising=False)
-    check_java()
-
-
 @pytest.mark.parametrize(("pyspark", "is_taken"), [("4.0.5", False), ("4.1.0", False), ("4.2.0", True), (None, True)])
-def test_check_java_refuses_a_java_that_is_too_new_for_pyspark(
+def test_a_java_that_is_too_new_for_pyspark(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pyspark: str | None, is_taken: bool
 ) -> None:
-    fake_java(tmp_path / "bin", "echo 'openjdk version \"25.0.3\"' >&2")
-    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    monkeypatch.setenv("JAVA_HOME", str(java(tmp_path, version('openjdk version "25.0.3"'))))
     monkeypatch.setattr(java_runtime, "installed_pyspark", lambda: pyspark)
     with nullcontext() if is_taken else pytest.raises(RequestError, match=f"on which pyspark {pyspark} does not run"):
         check_java()
 
 
-def test_check_java_without_any(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.delenv("JAVA_HOME", raising=False)
-    with pytest.raises(RequestError, match="there is no java on PATH, and JAVA_HOME is not set; install Java 17"):
+def test_java_home_goes_before_path_as_it_does_for_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    new = java(tmp_path / "new", version('openjdk version "21.0.1"'))
+    monkeypatch.setenv("PATH", f"{new / 'bin'}{os.pathsep}/bin")
+    monkeypatch.setenv("JAVA_HOME", str(java(tmp_path / "old", OLD_JAVA)))
+    with pytest.raises(RequestError, match=r"old/bin/java.* is Java 11"):
         check_java()
-
-
-def test_check_java_goes_by_java_home_first_as_spark_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    old = fake_java(tmp_path / "old" / "bin", OLD_JAVA_8)
-    new = fake_java(tmp_path / "new", "echo 'openjdk version \"21.0.1\"' >&2")
-    monkeypatch.setenv("PATH", f"{new.parent}{os.pathsep}/bin")
-    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "old"))
-    with pytest.raises(RequestError, match="is Java 8") as raised:
-        check_java()
-    assert str(old) in str(raised.value)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "gone"))
     with pytest.raises(RequestError, match=r"there is no .*gone/bin/java \(JAVA_HOME\)"):
+        check_java()
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("JAVA_HOME")
+    with pytest.raises(RequestError, match="there is no java on PATH, and JAVA_HOME is not set; install Java 17"):
         check_java()
 
 

@@ -23,6 +23,10 @@ from harness.storage.stores import Storage
 
 KEYS = {"key": "k", "secret": "s"}
 SIMPLE = "org.apache.hadoop.fs.s3a.SimpleAWSCredentialsProvider"
+KEYED = {"lake.access.key": "k", "lake.secret.key": "s", "lake.aws.credentials.provider": SIMPLE}
+SESSION = {**KEYED, "lake.session.token": "t", "lake.aws.credentials.provider": SIMPLE.replace("Simple", "Temporary")}
+LOCAL = {"lake.endpoint": "http://h:9000", "lake.endpoint.region": "us-east-1"}
+PLAIN = {"lake.path.style.access": "true", "lake.connection.ssl.enabled": "false"}
 
 
 @pytest.fixture(autouse=True)
@@ -42,26 +46,10 @@ def options(*paths: str, **said: Any) -> dict[str, str]:
     ("said", "told"),
     [
         ({}, {}),
-        (KEYS, {"lake.access.key": "k", "lake.secret.key": "s", "lake.aws.credentials.provider": SIMPLE}),
-        (
-            {**KEYS, "token": "t"},
-            {
-                "lake.access.key": "k",
-                "lake.secret.key": "s",
-                "lake.session.token": "t",
-                "lake.aws.credentials.provider": SIMPLE.replace("Simple", "Temporary"),
-            },
-        ),
+        (KEYS, KEYED),
+        ({**KEYS, "token": "t"}, SESSION),
         ({"anon": True}, {"lake.aws.credentials.provider": SIMPLE.replace("Simple", "Anonymous")}),
-        (
-            {"s3.endpoint": "http://h:9000"},
-            {
-                "lake.endpoint": "http://h:9000",
-                "lake.endpoint.region": "us-east-1",
-                "lake.path.style.access": "true",
-                "lake.connection.ssl.enabled": "false",
-            },
-        ),
+        ({"s3.endpoint": "http://h:9000"}, {**LOCAL, **PLAIN}),
         ({"region": "eu-west-1"}, {"lake.endpoint.region": "eu-west-1"}),
     ],
 )
@@ -124,29 +112,25 @@ def test_options_of_an_azure_account(said: dict[str, Any], told: dict[str, str])
     assert options(f"abfss://lake@{HOST}/t/f", **said) == told
 
 
+KEYFILE = {
+    "fs.gs.auth.type": "SERVICE_ACCOUNT_JSON_KEYFILE",
+    "fs.gs.auth.service.account.json.keyfile": "/keys/sa.json",
+    "fs.gs.project.id": "acme",
+}
+NOBODY = {
+    "fs.gs.auth.type": "UNAUTHENTICATED",
+    "fs.gs.auth.service.account.enable": "false",
+    "fs.gs.auth.null.enable": "true",
+    "fs.gs.storage.root.url": "http://localhost:4443/",
+}
+
+
 @pytest.mark.parametrize(
     ("said", "told"),
     [
         ({}, {}),
-        (
-            {"gcs.service-account": "/keys/sa.json", "gcs.project-id": "acme"},
-            {
-                "fs.gs.auth.type": "SERVICE_ACCOUNT_JSON_KEYFILE",
-                "fs.gs.auth.service.account.json.keyfile": "/keys/sa.json",
-                "fs.gs.project.id": "acme",
-                **GS,
-            },
-        ),
-        (
-            {"anonymous": True, "endpoint": "http://localhost:4443"},
-            {
-                "fs.gs.auth.type": "UNAUTHENTICATED",
-                "fs.gs.auth.service.account.enable": "false",
-                "fs.gs.auth.null.enable": "true",
-                "fs.gs.storage.root.url": "http://localhost:4443/",
-                **GS,
-            },
-        ),
+        ({"gcs.service-account": "/keys/sa.json", "gcs.project-id": "acme"}, {**KEYFILE, **GS}),
+        ({"anonymous": True, "endpoint": "http://localhost:4443"}, {**NOBODY, **GS}),
         ({"token": "t"}, {}),
     ],
 )

@@ -42,60 +42,11 @@ def snapshot_of(table: IcebergTable) -> harness.Snapshot:
     return harness.open_table(str(table.store.directory)).snapshot()
 
 
-def test_a_recorded_size_that_is_too_small_loses_no_rows(tmp_path: Path, spark: Any) -> None:
-    """Spark drops the row groups that lie beyond the size that it is told (trap; iceberg 7.2)."""
-    table, handle = small(tmp_path)
-
-    def halve(manifest: Any) -> None:
-        for entry in manifest.records:
-            entry["data_file"]["file_size_in_bytes"] //= 2
-
-    table.edit_manifest(handle, halve)
-    assert agreed(snapshot_of(table), spark).num_rows == 100
-
-
-@pytest.mark.parametrize("setting", ["true", "false"])
-def test_the_users_field_id_setting_changes_nothing(tmp_path: Path, spark: Any, setting: str) -> None:
-    """With Spark's own resolution by id, columns are null if the setting is off when the query runs (trap)."""
-    table, _ = small(tmp_path)
-    table.rename_column("a", "c")
-    before = spark.conf.get("spark.sql.parquet.fieldId.read.enabled")
-    frame = snapshot_of(table).to_spark(spark)
-    spark.conf.set("spark.sql.parquet.fieldId.read.enabled", setting)
-    try:
-        assert [tuple(row) for row in frame.where("c = 7").collect()] == [(7, 1007)]
-    finally:
-        spark.conf.set("spark.sql.parquet.fieldId.read.enabled", before)
-
-
-def test_a_filter_never_uses_another_columns_statistics(tmp_path: Path, spark: Any) -> None:
-    """After the names were swapped, a filter pushed by the logical name would skip every row group (trap)."""
-    table, _ = small(tmp_path)
-    table.rename_column("a", "x")
-    table.rename_column("b", "a")
-    table.rename_column("x", "b")
-    frame = snapshot_of(table).to_spark(spark)
-    assert frame.columns == ["b", "a"]
-    assert [tuple(row) for row in frame.where("a = 1007").collect()] == [(7, 1007)]
-    assert [tuple(row) for row in frame.where("b = 7").collect()] == [(7, 1007)]
-
-
 def test_a_filter_never_uses_the_dictionary_of_a_column_of_the_same_dotted_path(tmp_path: Path, spark: Any) -> None:
     table = IcebergTable.create(tmp_path / "t", {"a.b": "int", "a": "struct<b: int>"})
     table.append(table.write_data([{"a.b": 1, "a": {"b": 2}}, {"a.b": 3, "a": None}]))
     rows = agreed(harness.open_table(str(tmp_path / "t")).snapshot(), spark, columns=["a.b"], where='"a.b" = 1')
     assert rows.to_pylist() == [{"a.b": 1}]
-
-
-@pytest.mark.parametrize("where", ["x > 5", "s.y > 5", "NOT (x <= 5)", "x = 'nan'"])
-def test_row_groups_with_nan_are_not_skipped(tmp_path: Path, spark: Any, where: str) -> None:
-    """Bounds of a row group leave NaN out, and NaN is above all numbers (trap; delta F9)."""
-    table = IcebergTable.create(tmp_path / "t", {"x": "double", "s": "struct<y: float>"})
-    nan = float("nan")
-    table.append(table.write_data([{"x": 1.0, "s": {"y": 1.0}}, {"x": nan, "s": {"y": nan}}]))
-    frame = snapshot_of(table).to_spark(spark)
-    assert frame.where(where.replace("'nan'", "double('nan')")).count() == 1
-    assert agreed(snapshot_of(table), spark, columns=["x"], where=where).num_rows == 1
 
 
 SKIPPED_DAYS = [
@@ -144,16 +95,6 @@ def test_filters_and_projections_reach_the_parquet_scan(tmp_path: Path, spark: A
     assert "GreaterThan(b,1050)" in plan
     assert "ReadSchema: struct<b:bigint,_tmp_metadata_row_index:bigint>" in plan
     assert sorted(row[0] for row in frame.collect()) == list(range(1051, 1100))
-
-
-ODD = ["with blank", "per%20cent", "%zz", "br[a]ck{e}t", "st*r?", "ha#sh", "co:lon", "_hidden", ".dotted", "naïve"]
-
-
-def test_odd_names_in_paths(tmp_path: Path, spark: Any) -> None:
-    table = IcebergTable.create(tmp_path / "t", {"a": "string"})
-    table.append(*(table.write_data([{"a": name}], path=f"data/{name}/{name}.parquet") for name in ODD))
-    found = agreed(snapshot_of(table), spark, columns=["a", "_file"])
-    assert sorted(found.column("a").to_pylist()) == sorted(ODD)
 
 
 @pytest.mark.smoke

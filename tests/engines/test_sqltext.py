@@ -10,15 +10,7 @@ import pytest
 from harness.engines.duckdb.columns import cast
 from harness.errors import SchemaMismatchError, UnsupportedError
 from harness.metadata.filters import sqltext
-from harness.metadata.model.schema import (
-    BinaryType,
-    DateType,
-    OpaqueType,
-    StructType,
-    TimestampType,
-    TimeType,
-    Type,
-)
+from harness.metadata.model.schema import BinaryType, DateType, OpaqueType, StructType, TimestampType, TimeType, Type
 
 
 @pytest.fixture(scope="module")

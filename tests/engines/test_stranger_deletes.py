@@ -91,25 +91,27 @@ def positions(folder: Path, lie: Lie) -> tuple[str, list[int]]:
     return table.location, [0, 1, 3, 4, 5, 50]
 
 
-def ids(location: str, **options: Any) -> list[int]:
-    return sorted(harness.open_table(location, **options).snapshot().to_arrow(columns=["id"])["id"].to_pylist())
+def ids(location: str, engine: str = "duckdb", **options: Any) -> list[int]:
+    snapshot = harness.open_table(location, **options).snapshot()
+    return sorted(snapshot.to_arrow(columns=["id"], engine=engine)["id"].to_pylist())
 
 
-def check(location: str, expected: list[int]) -> None:
-    assert [ids(location, untrusted=True, prune=prune) for prune in ("all", "files", "off")] == [expected] * 3
+def check(location: str, expected: list[int], engine: str) -> None:
+    assert [ids(location, engine, untrusted=True, prune=prune) for prune in ("all", "files", "off")] == [expected] * 3
 
 
+ENGINES = ["duckdb", pytest.param("spark", marks=pytest.mark.harness_spark)]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("name", EQUALITY)
-def test_no_statistic_skips_an_equality_delete(name: str, tmp_path: Path) -> None:
+def test_no_statistic_skips_an_equality_delete(name: str, engine: str, tmp_path: Path) -> None:
     location, expected = equality(tmp_path, name)
     assert ids(location) != expected  # at the reader's own risk
-    check(location, expected)
+    check(location, expected, engine)
 
 
-FOOTERS: dict[str, dict[int, Any]] = {
-    "nulls": {3: 2},
-    "bounds": {5: number(10**6 + 1), 6: number(10**6)},
-}
+FOOTERS: dict[str, dict[int, Any]] = {"nulls": {3: 2}, "bounds": {5: number(10**6 + 1), 6: number(10**6)}}
 """Statistics of the only chunk by field: 3 null_count, 5 and 6 the bounds."""
 
 
@@ -125,9 +127,10 @@ def test_no_statistic_of_a_footer_skips_a_delete(name: str, where: str | None, t
     assert sorted(snapshot.to_arrow(where=where)["id"].to_pylist()) == [0, 1, 4, 5]
 
 
+@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("lie", [elsewhere, of_another])
-def test_no_bound_of_paths_skips_a_position_delete(lie: Lie, tmp_path: Path) -> None:
-    check(*positions(tmp_path, lie))
+def test_no_bound_of_paths_skips_a_position_delete(lie: Lie, engine: str, tmp_path: Path) -> None:
+    check(*positions(tmp_path, lie), engine)
 
 
 def test_a_delete_file_for_another_file_than_it_says(tmp_path: Path) -> None:
@@ -138,17 +141,3 @@ def test_a_delete_file_for_another_file_than_it_says(tmp_path: Path) -> None:
     for where in (None, "id < 10"):
         with pytest.raises(CorruptDeleteError, match=r"is for data file .* and has rows for"):
             harness.open_table(location, untrusted=True).snapshot().to_arrow(where=where)
-
-
-@pytest.mark.parametrize("name", EQUALITY)
-def test_spark_skips_no_equality_delete(name: str, tmp_path: Path, spark: Any) -> None:
-    location, expected = equality(tmp_path, name)
-    frame = harness.open_table(location, untrusted=True).snapshot().to_spark(spark, columns=["id"])
-    assert sorted(row.id for row in frame.collect()) == expected
-
-
-@pytest.mark.parametrize("lie", [elsewhere, of_another])
-def test_spark_skips_no_position_delete(lie: Lie, tmp_path: Path, spark: Any) -> None:
-    location, expected = positions(tmp_path, lie)
-    frame = harness.open_table(location, untrusted=True).snapshot().to_spark(spark, columns=["id"])
-    assert sorted(row.id for row in frame.collect()) == expected

@@ -7,20 +7,23 @@ again: what a version is after a checkpoint, it was before.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import pyarrow as pa
 from packing import fingerprint, likeness, packed
+from scenario_text import dump
 
 from harness.engines.oracle import read_apart
 from harness.engines.registry import find_engine
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.queries.sql import sql
 from harness.table import Table, open_table
-from harness.testing.scenarios.model import ResolvedSelector
+from harness.testing.scenarios.model import ResolvedSelector, Scenario
 
+ROOT = Path(__file__).parents[2]
 Rows: TypeAlias = Sequence[tuple[Any, ...]]
 
 
@@ -58,6 +61,14 @@ class Failure:
     read: Read
     engine: str
     problem: str
+
+
+def kept(name: str, scenario: Scenario) -> str:
+    """The file, below the repository, that is left of a scenario."""
+    place = ROOT / "build/repro" / f"{name}.yaml"
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_text(dump(scenario), encoding="utf-8")
+    return str(place.relative_to(ROOT))
 
 
 def rows_of(table: pa.Table) -> Rows:
@@ -120,28 +131,26 @@ class Reading:
     def _by(self, engine: str, read: Read, plan: ScanPlan) -> list[Failure]:
         if engine not in self.engines:
             return []
+        return self._judged(engine, read, lambda: find_engine(engine).to_arrow(plan))
+
+    def _by_oracle(self, read: Read) -> list[Failure]:
+        at = {"snapshot_id": read.at.snapshot_id, "version": read.at.version}
+        return self._judged(
+            "oracle", read, lambda: read_apart(read.address, columns=read.asked, where=read.where, **at)
+        )
+
+    def _judged(self, engine: str, read: Read, look: Callable[[], pa.Table]) -> list[Failure]:
         self.counts[engine] += 1
         try:
-            got = find_engine(engine).to_arrow(plan)
+            got = look()
             problem = read.problem(got, rows_of(got))
         except Exception as error:
             problem = f"{type(error).__name__}: {error}"
         return [] if problem is None else [Failure(read, engine, problem)]
 
     def _counted(self, read: Read, got: Rows) -> list[Failure]:
-        self.counts["counts"] += 1
         problem = difference(got, [(len(read.rows),)])
         return [] if problem is None else [Failure(read, "duckdb", f"count(*) {problem}")]
-
-    def _by_oracle(self, read: Read) -> list[Failure]:
-        at = {"snapshot_id": read.at.snapshot_id, "version": read.at.version}
-        self.counts["oracle"] += 1
-        try:
-            got = read_apart(read.address, columns=read.asked, where=read.where, **at)
-            problem = read.problem(got, rows_of(got))
-        except Exception as error:
-            problem = f"{type(error).__name__}: {error}"
-        return [] if problem is None else [Failure(read, "oracle", problem)]
 
     def _by_spark(self, group: Sequence[tuple[Read, ScanPlan]]) -> list[Failure]:
         """The reads of plans that are alike, as one."""

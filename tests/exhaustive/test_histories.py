@@ -8,18 +8,15 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from model import empty
-from reading import Failure, Read, Reading
-from scenario_text import dump
+from reading import Failure, Read, Reading, kept
 from tables import Built, begun, grown
 from words import ALPHABET, longer
 
 from harness.testing.scenarios.model import Expectation, Selector
 
-ROOT = Path(__file__).parents[2]
 _AT_ONCE = 2000
 """Tables that are there, and that Spark reads, at once."""
 
@@ -80,12 +77,10 @@ def _report(found: list[Failure]) -> str:
     read, engine, problem = found[0].read, found[0].engine, found[0].problem
     built, selector = read.of
     words = list(dict.fromkeys(failure.read.of[0].word for failure in found))
-    place = ROOT / "build/repro" / f"{built.table.kind}-{'-'.join(built.word)}.yaml"
-    place.parent.mkdir(parents=True, exist_ok=True)
     asked = None if read.asked is None else tuple(read.asked)
     expected = Expectation(at=selector, columns=asked, where=read.where, rows=[list(row) for row in read.rows])
-    place.write_text(dump(built.scenario(expectations=(expected,))), encoding="utf-8")
+    place = kept(f"{built.table.kind}-{'-'.join(built.word)}", built.scenario(expectations=(expected,)))
     return (
         f"{built.table.kind}: {', '.join(built.word)}: {engine} {problem}, at {selector.kind} {selector.value}"
-        f"\n{len(words)} words of {len(built.word)} operations differ; scenario: {place.relative_to(ROOT)}"
+        f"\n{len(words)} words of {len(built.word)} operations differ; scenario: {place}"
     )

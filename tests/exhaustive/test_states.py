@@ -9,22 +9,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 from pairs import COLUMNS, Files, scenario, written
-from reading import Rows, difference, rows_of
-from scenario_text import dump
+from reading import Rows, difference, kept, rows_of
 from states import KINDS, State, all_states, is_overlooked, is_refused, left
 
 from harness.engines.oracle import read_apart
 from harness.errors import CorruptDeleteError
 from harness.table import open_table
 from harness.testing.scenarios.model import Expectation
-
-ROOT = Path(__file__).parents[2]
 
 pytestmark = pytest.mark.small
 
@@ -150,16 +146,13 @@ def _report(
     numbers = sorted({row[0] // 3 for row, count in wrong.items() if count})
     state = next(state for state in states if state.number == numbers[0])
     own = [row for row in expected if row[0] // 3 == state.number]
-    expectation = Expectation(
-        columns=shape.columns, where=shape.where, rows=[list(row) for row in shape.rows(left([state]))]
-    )
-    place = ROOT / "build/repro" / f"iceberg-{version}-pair-{state.number}.yaml"
-    place.parent.mkdir(parents=True, exist_ok=True)
-    place.write_text(dump(scenario(state, expectation, version)), encoding="utf-8")
+    alone = [list(row) for row in shape.rows(left([state]))]
+    expectation = Expectation(columns=shape.columns, where=shape.where, rows=alone)
+    place = kept(f"iceberg-{version}-pair-{state.number}", scenario(state, expectation, version))
     problem = difference([row for row in got if row[0] // 3 == state.number], own)
     return (
         f"iceberg-{version}: {state}: {engine} {problem}, of {shape}"
-        f"\n{len(numbers)} of {len(states)} pairs differ; scenario: {place.relative_to(ROOT)}"
+        f"\n{len(numbers)} of {len(states)} pairs differ; scenario: {place}"
     )
 
 

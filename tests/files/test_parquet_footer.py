@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from harness.metadata.files.parquet_footer import Tail, claims_too_much, parse_tail, tail_length
+from harness.metadata.files.parquet_footer import claims_too_much, parse_tail
 
 _SCHEMA = bytes([0x15, 0x02, 0x19, 0x1C, 0x48, 0x01, 0x72, 0x00])  # version 1; one element, whose name (field 4) is "r"
 
@@ -19,20 +19,6 @@ def written(table: pa.Table, metadata: dict[str, str] | None = None) -> bytes:
     sink = pa.BufferOutputStream()
     pq.write_table(table.replace_schema_metadata(metadata), sink)
     return sink.getvalue().to_pybytes()
-
-
-def tail_of(table: pa.Table, metadata: dict[str, str] | None = None) -> Tail:
-    tail = parse_tail(written(table, metadata))
-    assert tail is not None
-    return tail
-
-
-@pytest.mark.parametrize(
-    ("count", "rows"),
-    [(b"\x00", 0), (b"\x02", 1), (b"\xc8\x01", 100), (b"\x80\x80\x80\x80\x80\x04", 1 << 36)],
-)
-def test_the_row_count_stands_behind_the_schema(count: bytes, rows: int) -> None:
-    assert parse_tail(framed(_SCHEMA + b"\x16" + count + b"\x00")) == Tail(_SCHEMA, rows, False, False)
 
 
 @pytest.mark.parametrize(
@@ -56,39 +42,6 @@ def test_what_is_not_as_usual_is_left_to_a_reader(data: bytes) -> None:
     assert parse_tail(data) is None
 
 
-def test_schemas_are_the_same_bytes_only_if_they_are_the_same() -> None:
-    first = pa.table({"a": [1, 2, 3], "b": [[{"x": "y"}], [], None]})
-    longer, shorter = first.append_column("c", pa.array([1.5] * 3)), first.select(["a"])
-    widened = first.set_column(0, "a", first.column("a").cast(pa.int32()))
-    tails = [tail_of(table) for table in (first, longer, shorter, widened)]
-    assert len({tail.schema for tail in tails}) == len(tails)
-    assert [tail.rows for tail in tails] == [3] * 4
-    again = parse_tail(written(first.slice(0, 2)), known=[tail.schema for tail in reversed(tails)])
-    assert again is not None
-    assert (again.schema, again.rows) == (tails[0].schema, 2)
-
-
-@pytest.mark.parametrize(
-    ("metadata", "legacy"),
-    [
-        ({}, False),
-        ({"org.apache.spark.version": "3.5.0", "org.apache.spark.sql.parquet.row.metadata": "{}"}, False),
-        ({"org.apache.spark.version": "12.0"}, False),
-        ({"org.apache.spark.version": "2.4.8"}, True),
-        ({"org.apache.spark.version": "x"}, True),
-        ({"org.apache.spark.version": "3.5.0", "org.apache.spark.legacyDateTime": ""}, True),
-        ({"org.apache.spark.version": "3.5.0", "org.apache.spark.legacyINT96": ""}, True),
-    ],
-)
-def test_writers_that_may_have_counted_in_the_old_calendar_are_noticed(metadata: dict[str, str], legacy: bool) -> None:
-    assert tail_of(pa.table({"a": [1]}), metadata).may_be_legacy is legacy
-
-
-def test_metadata_of_geoparquet_is_noticed() -> None:
-    table = pa.table({"a": [1]})
-    assert (tail_of(table, {"geo": "{}"}).may_be_geo, tail_of(table, {"x": "y"}).may_be_geo) == (True, False)
-
-
 @pytest.mark.parametrize(
     ("number", "is_large"),
     [
@@ -104,8 +57,3 @@ def test_lists_of_a_million_and_more_are_noticed(number: bytes, is_large: bool) 
     assert claims_too_much(framed(_SCHEMA + b"\x16\x02\x19" + row_groups)) is is_large
     assert not claims_too_much(row_groups + framed(_SCHEMA))  # of a page
     assert not claims_too_much(framed(_SCHEMA + b"\x16\x02\x28\x80\x80\x40"))  # a text's length
-
-
-def test_the_length_of_the_end_is_read_from_it() -> None:
-    data = framed(_SCHEMA)
-    assert (tail_length(data[-8:]), tail_length(data), tail_length(b"PAR1")) == (len(_SCHEMA) + 8, len(_SCHEMA) + 8, 0)

@@ -15,129 +15,59 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.errors import RequestError, UnknownColumnError
+from harness.errors import RequestError
 from harness.metadata.filters import literal_comparison
-from harness.metadata.filters.literals import period_of
 from harness.metadata.filters.parse import parse_filter
 from harness.metadata.filters.predicate import Comparison, In, Op, Predicate, evaluate, is_decided, may_match
+from harness.metadata.model import schema as dt
 from harness.metadata.model.column_stats import ColumnStats
-from harness.metadata.model.schema import (
-    METADATA,
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    Field,
-    FloatType,
-    IntegerType,
-    ListType,
-    Schema,
-    StringType,
-    StructType,
-    TimestampType,
-    TimeType,
-    Type,
-    UuidType,
-)
 
 DAY = 86_400_000_000
 # Per column: type, DuckDB's type, and (SQL, internal values) of the values that rows have.
-COLUMNS: dict[str, tuple[Type, str, list[tuple[str, Any]]]] = {
-    "small": (IntegerType(8), "TINYINT", [("-128", -128), ("0", 0), ("1", 1), ("2", 2), ("127", 127)]),
-    "id": (IntegerType(32), "INTEGER", [("-2147483648", -(2**31)), ("1", 1), ("2", 2), ("16777217", 16777217)]),
-    "big": (
-        IntegerType(64),
-        "BIGINT",
-        [("1", 1), ("9007199254740992", 2**53), ("9007199254740993", 2**53 + 1), ("9223372036854775807", 2**63 - 1)],
-    ),
-    "f": (
-        FloatType(32),
-        "FLOAT",
-        [
-            ("'nan'", math.nan),
-            ("'-0.0'", -0.0),
-            ("'0.1'", 0.10000000149011612),
-            ("'0.5'", 0.5),
-            ("'16777216'", 16777216.0),
-            ("'inf'", math.inf),
-        ],
-    ),
-    "d": (
-        FloatType(64),
-        "DOUBLE",
-        [("'nan'", math.nan), ("0.0", 0.0), ("'0.1'", 0.1), ("'-inf'", -math.inf), ("1", 1.0), ("'1e300'", 1e300)],
-    ),
-    "de": (
-        DecimalType(10, 2),
-        "DECIMAL(10, 2)",
-        [(x, Decimal(x)) for x in ("-1.01", "0.00", "1.00", "1.01", "99999999.99")],
-    ),
-    "wide": (
-        DecimalType(38, 10),
-        "DECIMAL(38, 10)",
-        [(x, Decimal(x)) for x in ("1.0000000000", "9007199254740993.0000000001")],
-    ),
-    "s": (
-        StringType(),
-        "VARCHAR",
-        [(f"'{x}'", x) for x in ("", "a", "ab", "a%", "Z", "é", "\U0001f600", "\uffff", "1")],
-    ),
-    "b": (
-        BinaryType(),
-        "BLOB",
-        [("''::BLOB", b""), ("'a'::BLOB", b"a"), ("'\\x80'::BLOB", b"\x80"), ("'\\xFF'::BLOB", b"\xff")],
-    ),
-    "u": (
-        UuidType(),
-        "UUID",
-        [
-            ("'00000000-0000-0000-0000-000000000001'", bytes(15) + b"\1"),
-            ("'f" + "f" * 7 + "-0000-0000-0000-000000000001'", b"\xff" * 4 + bytes(11) + b"\1"),
-        ],
-    ),
-    "da": (DateType(), "DATE", [("'1969-12-31'", -1), ("'2020-01-01'", 18262), ("'2020-01-02'", 18263)]),
-    "ts": (
-        TimestampType(),
-        "TIMESTAMP",
-        [
-            ("'1969-12-31 23:59:59.999999'", -1),
-            ("'2020-01-01'", 18262 * DAY),
-            ("'2020-01-01 10:00:00.000001'", 18262 * DAY + 36_000_000_001),
-            ("'2020-01-02'", 18263 * DAY),
-        ],
-    ),
-    "tz": (
-        TimestampType(utc=True),
-        "TIMESTAMPTZ",
-        [
-            ("'2019-12-31 22:00:00Z'", 18262 * DAY - 7_200_000_000),
-            ("'2020-01-01 00:00:00Z'", 18262 * DAY),
-            ("'2020-01-02 10:00:00Z'", 18263 * DAY + 36_000_000_000),
-        ],
-    ),
-    "tn": (
-        TimestampType("ns"),
-        "TIMESTAMP_NS",
-        [("'2020-01-01'", 18262 * DAY * 1000), ("'2020-01-01 00:00:00.000000001'", 18262 * DAY * 1000 + 1)],
-    ),
-    "tm": (
-        TimeType(),
-        "TIME",
-        [("'00:00:00'", 0), ("'10:00:00'", 36_000_000_000), ("'23:59:59.999999'", 86_399_999_999)],
-    ),
-    "bo": (BooleanType(), "BOOLEAN", [("true", True), ("false", False)]),
-}
-SCHEMA = Schema(
+COLUMNS: dict[str, tuple[dt.Type, str, list[tuple[str, Any]]]] = {
+    "small": (dt.IntegerType(8), "TINYINT", [("-128", -128), ("0", 0), ("1", 1), ("2", 2), ("127", 127)]),
+    "id": (dt.IntegerType(32), "INTEGER", [("-2147483648", -(2**31)), ("1", 1), ("2", 2), ("16777217", 16777217)]),
+    "big": (dt.IntegerType(64), "BIGINT", [("1", 1), ("9007199254740992", 2**53), ("9007199254740993", 2**53 + 1),
+        ("9223372036854775807", 2**63 - 1)]),
+    "f": (dt.FloatType(32), "FLOAT", [("'nan'", math.nan), ("'-0.0'", -0.0), ("'0.1'", 0.10000000149011612),
+        ("'0.5'", 0.5), ("'16777216'", 16777216.0), ("'inf'", math.inf)]),
+    "d": (dt.FloatType(64), "DOUBLE", [("'nan'", math.nan), ("0.0", 0.0), ("'0.1'", 0.1), ("'-inf'", -math.inf),
+        ("1", 1.0), ("'1e300'", 1e300)]),
+    "de": (dt.DecimalType(10, 2), "DECIMAL(10, 2)",
+        [(x, Decimal(x)) for x in ("-1.01", "0.00", "1.00", "1.01", "99999999.99")]),
+    "wide": (dt.DecimalType(38, 10), "DECIMAL(38, 10)",
+        [(x, Decimal(x)) for x in ("1.0000000000", "9007199254740993.0000000001")]),
+    "s": (dt.StringType(), "VARCHAR",
+        [(f"'{x}'", x) for x in ("", "a", "ab", "a%", "Z", "é", "\U0001f600", "\uffff", "1")]),
+    "b": (dt.BinaryType(), "BLOB", [("''::BLOB", b""), ("'a'::BLOB", b"a"), ("'\\x80'::BLOB", b"\x80"),
+        ("'\\xFF'::BLOB", b"\xff")]),
+    "u": (dt.UuidType(), "UUID", [("'00000000-0000-0000-0000-000000000001'", bytes(15) + b"\1"),
+        ("'f" + "f" * 7 + "-0000-0000-0000-000000000001'", b"\xff" * 4 + bytes(11) + b"\1")]),
+    "da": (dt.DateType(), "DATE", [("'1969-12-31'", -1), ("'2020-01-01'", 18262), ("'2020-01-02'", 18263)]),
+    "ts": (dt.TimestampType(), "TIMESTAMP", [("'1969-12-31 23:59:59.999999'", -1), ("'2020-01-01'", 18262 * DAY),
+        ("'2020-01-01 10:00:00.000001'", 18262 * DAY + 36_000_000_001), ("'2020-01-02'", 18263 * DAY)]),
+    "tz": (dt.TimestampType(utc=True), "TIMESTAMPTZ", [("'2019-12-31 22:00:00Z'", 18262 * DAY - 7_200_000_000),
+        ("'2020-01-01 00:00:00Z'", 18262 * DAY), ("'2020-01-02 10:00:00Z'", 18263 * DAY + 36_000_000_000)]),
+    "tn": (dt.TimestampType("ns"), "TIMESTAMP_NS", [("'2020-01-01'", 18262 * DAY * 1000),
+        ("'2020-01-01 00:00:00.000000001'", 18262 * DAY * 1000 + 1)]),
+    "tm": (dt.TimeType(), "TIME", [("'00:00:00'", 0), ("'10:00:00'", 36_000_000_000),
+        ("'23:59:59.999999'", 86_399_999_999)]),
+    "bo": (dt.BooleanType(), "BOOLEAN", [("true", True), ("false", False)]),
+}  # fmt: skip
+SCHEMA = dt.Schema(
     fields=(
-        *(Field(id=i, name=name, type=c[0]) for i, (name, c) in enumerate(COLUMNS.items(), 1)),
-        Field(
+        *(dt.Field(id=i, name=name, type=c[0]) for i, (name, c) in enumerate(COLUMNS.items(), 1)),
+        dt.Field(
             id=100,
             name="st",
-            type=StructType(
-                (Field(id=101, name="x", type=IntegerType(32)), Field(id=102, name="a.b", type=StringType()))
+            type=dt.StructType(
+                (
+                    dt.Field(id=101, name="x", type=dt.IntegerType(32)),
+                    dt.Field(id=102, name="a.b", type=dt.StringType()),
+                )
             ),
         ),
-        Field(id=103, name="l", type=ListType(Field(id=104, name="element", type=IntegerType(32)))),
+        dt.Field(id=103, name="l", type=dt.ListType(dt.Field(id=104, name="element", type=dt.IntegerType(32)))),
     )
 )
 TS = next(f for f in SCHEMA.fields if f.name == "ts")
@@ -209,7 +139,7 @@ def judge() -> Iterator[duckdb.DuckDBPyConnection]:
         yield connection
 
 
-def stored(row: int, field: Field) -> Any:
+def stored(row: int, field: dt.Field) -> Any:
     if field.id == 101:
         return None if row in (2, 3) else row
     if field.id == 102:
@@ -266,9 +196,7 @@ def test_every_comparison_means_what_duckdb_says(judge: duckdb.DuckDBPyConnectio
     st.sampled_from(["SECOND", "minutes", "HOUR", "day", "Weeks", "MONTH", "quarters", "YEAR"]),
     st.booleans(),
 )
-def test_moments_are_moved_as_duckdb_moves_them(
-    judge: duckdb.DuckDBPyConnection, start: str, count: int, unit: str, adds: bool
-) -> None:
+def test_moments_are_moved_as_duckdb_moves_them(judge, start, count, unit, adds):
     text = f"TIMESTAMP '{start}' {'+' if adds else '-'} INTERVAL '{count}' {unit}"
     predicate = parse_filter(f"ts = {text}", SCHEMA).predicate
     ((moved,),) = judge.execute(f"SELECT epoch_us({text})").fetchall()
@@ -294,35 +222,12 @@ def test_units_of_time_mean_what_duckdb_says(judge: duckdb.DuckDBPyConnection, c
     check(judge, f"year({column}) IN (1969, 2021)", f"year({column}) IS NULL")
 
 
-@given(st.datetimes(), st.sampled_from([p.removesuffix("s") for p in PERIODS]))
-def test_periods_are_those_of_duckdb(judge: duckdb.DuckDBPyConnection, at: datetime, unit: str) -> None:
-    text = f"TIMESTAMP '{at.isoformat(' ')}'"
-    start, end = f"date_trunc('{unit}', {text})", f"date_trunc('{unit}', {text}) + INTERVAL 1 {unit}"
-    ((first, last, known),) = judge.execute(
-        f"SELECT epoch_us({start}), epoch_us({end}), year({start}) >= 1 AND year({end}) <= 9999"
-    ).fetchall()
-    days = parse_filter(f"ts = {text}", SCHEMA).predicate
-    assert isinstance(days, Comparison)
-    assert period_of(days.value * 1000, unit) == ((first * 1000, last * 1000) if known else None)
-
-
 def test_long_sums_are_read_in_one_go() -> None:
     ones = " + 1" * 150
     assert parse_filter(f"id = 1{ones}", SCHEMA).predicate == Comparison(SCHEMA.fields[1], Op.EQ, 151)
     predicate = parse_filter(f"da = DATE '2020-01-01'{ones}", SCHEMA).predicate
     assert isinstance(predicate, Comparison)
     assert predicate.value == 18262 + 150
-
-
-def test_units_of_time_skip(judge: duckdb.DuckDBPyConnection) -> None:
-    texts = [
-        "year(da) = 2019",
-        "date_trunc('month', ts) > DATE '2020-01-05'",
-        "date_trunc('day', da) < DATE '1969-12-31'",
-    ]
-    bounds = ColumnStats(lower=18262, upper=18263), ColumnStats(lower=18262 * DAY, upper=18263 * DAY)
-    for text, predicate in zip(texts, check(judge, *texts), strict=True):
-        assert not may_match(predicate, lambda field: bounds[field.name == "ts"]), text
 
 
 FORMS = {
@@ -365,45 +270,25 @@ def test_expressions_of_columns_mean_what_duckdb_says(judge: duckdb.DuckDBPyConn
             check(judge, *(f"NOT ({form} {op} {literal})" for op in operators), f"{literal} {operators[0]} {form}")
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "list_contains([1, 2], id)",
-        "list_contains([1, NULL], id)",
-        "NOT list_contains([1, NULL], id)",
-        "id IN [1, NULL]",
-        "id NOT IN [1, NULL]",
-        "list_contains(['a', 'Z'], s)",
-        "list_contains([], id)",
-        "list_contains([1.5, 2], id)",
-        "id = ANY([1, 2])",
-        "id <> ANY([1, 2])",
-        "NOT id = ANY([1, NULL])",
-        "s = ANY(['a', NULL])",
-        "(id = 1) IS TRUE",
-        "(id = 1) IS NOT TRUE",
-        "(id = 1) IS FALSE",
-        "CASE WHEN id = 1 THEN true WHEN id = 2 THEN NULL ELSE false END",
-        "CASE WHEN id = 1 THEN true WHEN id = 2 THEN s = 'a' END",
-        "if(id = 1, s = 'ab', true)",
-        "da >= make_date(2020, 1, 1)",
-        "da = make_date(2020, 1, 1 + 1)",
-    ],
-)
+CONDITION_TEXT = """
+    list_contains([1, 2], id); list_contains([1, NULL], id); NOT list_contains([1, NULL], id); id IN [1, NULL];
+    id NOT IN [1, NULL]; list_contains(['a', 'Z'], s); list_contains([], id); list_contains([1.5, 2], id);
+    id = ANY([1, 2]); id <> ANY([1, 2]); NOT id = ANY([1, NULL]); s = ANY(['a', NULL]); (id = 1) IS TRUE;
+    (id = 1) IS NOT TRUE; (id = 1) IS FALSE; CASE WHEN id = 1 THEN true WHEN id = 2 THEN NULL ELSE false END;
+    CASE WHEN id = 1 THEN true WHEN id = 2 THEN s = 'a' END; if(id = 1, s = 'ab', true); da >= make_date(2020, 1, 1);
+    da = make_date(2020, 1, 1 + 1)
+"""
+
+
+@pytest.mark.parametrize("text", [text.strip() for text in CONDITION_TEXT.split(";")])
 def test_conditions_mean_what_duckdb_says(judge: duckdb.DuckDBPyConnection, text: str) -> None:
     assert check(judge, text)
 
 
 COMPARED = {"=": operator.eq, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 MOVES = [
-    "INTERVAL 1 DAY",
-    "INTERVAL 1 MONTH",
-    "INTERVAL 3 YEARS",
-    "INTERVAL (-2) WEEKS",
-    "INTERVAL 30 HOURS",
-    "1",
-    "-31",
-]
+    "INTERVAL 1 DAY", "INTERVAL 1 MONTH", "INTERVAL 3 YEARS", "INTERVAL (-2) WEEKS", "INTERVAL 30 HOURS", "1", "-31",
+]  # fmt: skip
 
 
 @given(
@@ -413,9 +298,7 @@ MOVES = [
     st.sampled_from(["+", "-"]),
     st.sampled_from(["da", "ts", "tz"]),
 )
-def test_moved_columns_keep_the_rows_that_duckdb_keeps(
-    judge: duckdb.DuckDBPyConnection, day: date, apart: int, move: str, sign: str, column: str
-) -> None:
+def test_moved_columns_keep_the_rows_that_duckdb_keeps(judge, day, apart, move, sign, column):
     """The literal is the moved day, or days apart from it; months differ in length, and zones change their offset."""
     if column != "da" and not move.startswith("INTERVAL"):
         return
@@ -428,31 +311,6 @@ def test_moved_columns_keep_the_rows_that_duckdb_keeps(
         predicate = parse_filter(f"{column} {sign} {move} {op} DATE '{at}'", SCHEMA).predicate
         ((kept,),) = judge.execute(f"SELECT {value} {sign} {move} {op} DATE '{at}'").fetchall()
         assert not kept or evaluate(predicate, lambda field: internal) is True
-
-
-@pytest.mark.parametrize(
-    ("text", "day"),
-    [
-        ("da + INTERVAL 1 MONTH <= DATE '2021-02-28'", date(2021, 1, 31)),
-        ("da + INTERVAL 1 MONTH = DATE '2021-02-28'", date(2021, 1, 29)),
-        ("da - INTERVAL 1 MONTH <= DATE '2021-02-28'", date(2021, 3, 31)),
-        ("da - INTERVAL 1 MONTH >= DATE '2021-03-31'", date(2021, 5, 1)),
-    ],
-)
-def test_months_that_end_early_keep_their_last_days(text: str, day: date) -> None:
-    predicate = parse_filter(text, SCHEMA).predicate
-    assert evaluate(predicate, lambda field: (day - date(1970, 1, 1)).days) is True
-
-
-def test_moved_columns_skip_but_not_where_the_move_fails() -> None:
-    def skips(text: str, low: int, high: int) -> bool:
-        predicate = parse_filter(text, SCHEMA).predicate
-        return not may_match(predicate, lambda field: ColumnStats(lower=low, upper=high))
-
-    assert skips("da + INTERVAL 1 DAY >= DATE '2020-01-10'", 18262, 18263)
-    assert skips("DATE '2019-01-10' >= da - 1", 18262, 18263)
-    assert not skips("da + INTERVAL 1 DAY >= DATE '2020-01-10'", 18262, 18272)
-    assert not skips("DATE '2019-01-10' >= da - 1", 18262, 2**31 - 1)  # infinity, or what cannot be moved
 
 
 @pytest.mark.parametrize(
@@ -542,6 +400,12 @@ def test_casts_of_columns(judge: duckdb.DuckDBPyConnection, column: str, type_: 
 
 pairs = st.deferred(lambda: st.sampled_from(accepted_pairs()))
 negations = st.sampled_from(["", "NOT "])
+LEAF_TEXT = """
+    s LIKE 'a%'; s NOT LIKE 'a%'; s LIKE 'ab'; s LIKE '%'; s NOT LIKE '%'; s LIKE 'a_'; s LIKE 'a\\%'; s LIKE NULL;
+    s LIKE 'a$%' ESCAPE '$'; s ILIKE 'A%'; starts_with(s, 'a'); prefix(s, '\U0001f600'); s ^@ 'a'; s ~ 'a'; isnan(f);
+    NOT isnan(d); bo; NOT bo; bo IS TRUE; bo IS NOT FALSE; st.x >= 1.5; st.x IS NOT DISTINCT FROM NULL;
+    upper(s) = 'A'; id > small; TRUE; NULL; l[1] > 2; len([e for e in l if e > id]) = 1
+"""
 leaves = st.one_of(
     st.builds(lambda pair, o: f"{pair[0]} {o} {pair[1]}", pairs, st.sampled_from(OPERATORS)),
     st.sampled_from(list(COLUMNS)).flatmap(
@@ -560,38 +424,7 @@ leaves = st.one_of(
         )
     ),
     st.builds(lambda c, n: f"{c} IS {n}NULL", st.sampled_from([*COLUMNS, "st.x", 'st."a.b"']), negations),
-    st.sampled_from(
-        [
-            "s LIKE 'a%'",
-            "s NOT LIKE 'a%'",
-            "s LIKE 'ab'",
-            "s LIKE '%'",
-            "s NOT LIKE '%'",
-            "s LIKE 'a_'",
-            "s LIKE 'a\\%'",
-            "s LIKE NULL",
-            "s LIKE 'a$%' ESCAPE '$'",
-            "s ILIKE 'A%'",
-            "starts_with(s, 'a')",
-            "prefix(s, '\U0001f600')",
-            "s ^@ 'a'",
-            "s ~ 'a'",
-            "isnan(f)",
-            "NOT isnan(d)",
-            "bo",
-            "NOT bo",
-            "bo IS TRUE",
-            "bo IS NOT FALSE",
-            "st.x >= 1.5",
-            "st.x IS NOT DISTINCT FROM NULL",
-            "upper(s) = 'A'",
-            "id > small",
-            "TRUE",
-            "NULL",
-            "l[1] > 2",
-            "len([e for e in l if e > id]) = 1",
-        ]
-    ),
+    st.sampled_from([text.strip() for text in LEAF_TEXT.split(";")]),
 )
 expressions = st.recursive(
     leaves,
@@ -609,7 +442,7 @@ def test_compound_filters_mean_what_duckdb_says(judge: duckdb.DuckDBPyConnection
     check(judge, text)
 
 
-def stats_of(field: Field, rows: list[int], missing: frozenset[str]) -> ColumnStats:
+def stats_of(field: dt.Field, rows: list[int], missing: frozenset[str]) -> ColumnStats:
     values = [stored(row, field) for row in rows]
     nans = [v for v in values if isinstance(v, float) and math.isnan(v)]
     plain = [v for v in values if v is not None and not (isinstance(v, float) and math.isnan(v))]
@@ -621,7 +454,7 @@ def stats_of(field: Field, rows: list[int], missing: frozenset[str]) -> ColumnSt
         "lower": lower,
         "upper": upper,
         "null_count": values.count(None),
-        "nan_count": len(nans) if isinstance(field.type, FloatType) else None,
+        "nan_count": len(nans) if isinstance(field.type, dt.FloatType) else None,
         "value_count": len(values),
     }
     return ColumnStats(**{k: None if k in missing else v for k, v in everything.items()})
@@ -632,9 +465,7 @@ def stats_of(field: Field, rows: list[int], missing: frozenset[str]) -> ColumnSt
     rows=st.lists(st.integers(0, ROWS - 1), min_size=1, max_size=4),
     missing=st.frozensets(st.sampled_from(["lower", "upper", "null_count", "nan_count", "value_count"])),
 )
-def test_pruning_keeps_every_file_with_a_matching_row(
-    judge: duckdb.DuckDBPyConnection, text: str, rows: list[int], missing: frozenset[str]
-) -> None:
+def test_pruning_keeps_every_file_with_a_matching_row(judge, text, rows, missing):
     try:
         hit = judge.execute(f"SELECT n FROM t WHERE n IN ({', '.join(map(str, rows))}) AND ({text})").fetchall()
     except (duckdb.Error, UnicodeDecodeError):
@@ -646,17 +477,17 @@ def test_pruning_keeps_every_file_with_a_matching_row(
 
 # The shape of the result.
 
-NAMES = Schema(
+NAMES = dt.Schema(
     fields=(
-        Field(id=1, name="id", type=IntegerType(64)),
-        Field(id=2, name="ID", type=IntegerType(64)),
-        Field(id=3, name="Name", type=StringType()),
-        Field(id=4, name='odd "name" 😀', type=StringType()),
-        Field(id=5, name="t", type=StructType((Field(id=6, name="x", type=IntegerType(32)),))),
-        Field(id=7, name="x", type=DateType()),
-        Field(id=8, name="_file", type=StringType()),
-        Field(id=9, name="a.b", type=StringType()),
-        Field(id=10, name="", type=StringType()),
+        dt.Field(id=1, name="id", type=dt.IntegerType(64)),
+        dt.Field(id=2, name="ID", type=dt.IntegerType(64)),
+        dt.Field(id=3, name="Name", type=dt.StringType()),
+        dt.Field(id=4, name='odd "name" 😀', type=dt.StringType()),
+        dt.Field(id=5, name="t", type=dt.StructType((dt.Field(id=6, name="x", type=dt.IntegerType(32)),))),
+        dt.Field(id=7, name="x", type=dt.DateType()),
+        dt.Field(id=8, name="_file", type=dt.StringType()),
+        dt.Field(id=9, name="a.b", type=dt.StringType()),
+        dt.Field(id=10, name="", type=dt.StringType()),
     )
 )
 
@@ -667,12 +498,7 @@ NAMES = Schema(
         pytest.param("id = 1", '"id" = 1', ["id"], id="exact"),
         pytest.param("ID = 1 and id=2", '"ID" = 1 and "id"=2', ["id", "ID"], id="exact-case"),
         pytest.param("NAME = 'x'", "\"Name\" = 'x'", ["Name"], id="only-insensitive-match"),
-        pytest.param(
-            '"odd ""name"" 😀" > \'😀\' or id=1',
-            '"odd ""name"" 😀" > \'😀\' or "id"=1',
-            ["id", 'odd "name" 😀'],
-            id="odd-name",
-        ),
+        ('"odd ""name"" 😀" > \'😀\' or id=1', '"odd ""name"" 😀" > \'😀\' or "id"=1', ["id", 'odd "name" 😀']),
         pytest.param("t.x = 1", '("t")."x" = 1', ["t"], id="struct-before-table"),
         pytest.param("T.Name = 'a'", "\"Name\" = 'a'", ["Name"], id="table-prefix"),
         pytest.param("t.t.x = 1", '("t")."x" = 1', ["t"], id="table-and-struct"),
@@ -682,47 +508,13 @@ NAMES = Schema(
         pytest.param("\"\" = 'c'", "\"\" = 'c'", [""], id="empty-name"),
         pytest.param("name.upper() = 'A' ; -- end", "\"Name\".upper() = 'A'", ["Name"], id="method-and-comment"),
         pytest.param("Name ~ 'a' -- b\n or false", "\"Name\" ~ 'a' -- b\n or false", ["Name"], id="text-is-kept"),
-        pytest.param(
-            "len([e for e in [1] if e > id]) = 1", 'len([e for e in [1] if e > "id"]) = 1', ["id"], id="comprehension"
-        ),
-        pytest.param(
-            "list_filter([1], lambda x: x > id) = []", 'list_filter([1], lambda x: x > "id") = []', ["id"], id="lambda"
-        ),
+        ("len([e for e in [1] if e > id]) = 1", 'len([e for e in [1] if e > "id"]) = 1', ["id"]),
+        ("list_filter([1], lambda x: x > id) = []", 'list_filter([1], lambda x: x > "id") = []', ["id"]),
     ],
 )
 def test_names_are_bound_and_quoted(text: str, sql: str, columns: list[str]) -> None:
     filter_ = parse_filter(text, NAMES, table="t")
     assert (filter_.sql, [f.name for f in filter_.columns]) == (sql, columns)
-
-
-def test_a_column_hides_the_metadata_column_of_its_name() -> None:
-    assert parse_filter("_file = 'a'", NAMES).columns == (NAMES.fields[6],)
-    assert parse_filter("_pos = 1", NAMES).columns == (METADATA["_pos"],)
-
-
-def test_other_dialects_are_translated() -> None:
-    filter_ = parse_filter("`name` RLIKE 'a' AND t.x = 1", NAMES, dialect="spark")
-    assert filter_.sql == """REGEXP_MATCHES("Name", 'a') AND ("t")."x" = 1"""
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        pytest.param("nme = 1", 'Unknown column "nme": did you mean Name? [UnknownColumn; field nme]', id="near"),
-        pytest.param("t.y = 1", 'Unknown column "t.y": did you mean t.x? [UnknownColumn; field t.y]', id="nested"),
-    ],
-)
-def test_unknown_columns_are_named(text: str, message: str) -> None:
-    with pytest.raises(UnknownColumnError) as error:
-        parse_filter(text, NAMES)
-    assert str(error.value) == message
-
-
-@pytest.mark.parametrize(("text", "case_sensitive"), [("Id = 1", True), ("Id = 1", False), ("id = 1", False)])
-def test_ambiguous_columns_are_refused(text: str, case_sensitive: bool) -> None:
-    with pytest.raises(UnknownColumnError, match=r'ambiguous, it may be any of "id", "ID"') as error:
-        parse_filter(text, NAMES, case_sensitive=case_sensitive)
-    assert (error.value.cause, error.value.rule) == ("AmbiguousColumn", "iceberg 5.21")
 
 
 @pytest.mark.parametrize(
@@ -750,11 +542,6 @@ def test_ambiguous_columns_are_refused(text: str, case_sensitive: bool) -> None:
 def test_what_is_no_condition_on_a_row_is_refused(text: str, problem: str) -> None:
     with pytest.raises(RequestError, match=problem):
         parse_filter(text, NAMES)
-
-
-def test_an_unknown_dialect_is_refused() -> None:
-    with pytest.raises(RequestError, match="Cannot parse the filter as klingon SQL"):
-        parse_filter("id = 1", NAMES, dialect="klingon")
 
 
 def test_long_lists_of_alternatives_are_read() -> None:

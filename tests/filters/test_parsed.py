@@ -8,7 +8,7 @@ import pytest
 from sqlglot.dialects.dialect import Dialect
 
 import harness
-from harness.errors import RequestError, TableNotFoundError
+from harness.errors import RequestError
 from harness.metadata.filters.parse import parse_filter
 from harness.testing.writing.delta.builder import DeltaTable
 from harness.testing.writing.iceberg.builder import IcebergTable
@@ -40,15 +40,6 @@ def test_a_parsed_filter_plans_and_reads_as_its_text(table, text):
     assert sorted(snapshot.to_duckdb(columns=["id"], where=parsed).fetchall()) == [(id_,) for id_ in expected]
 
 
-def test_the_filter_of_a_plan_can_be_used_again_where_partitions_have_a_type(tmp_path):
-    t = IcebergTable.create(tmp_path / "t", {"id": "long", "s": "string"}, partition_spec=[("s", "identity")])
-    t.append(*(t.write_data([row]) for row in ({"id": 1, "s": "a"}, {"id": 2, "s": "b"})))
-    snapshot = harness.open_table(str(tmp_path / "t")).snapshot()
-    condition = snapshot.plan(where="_partition.s = 'a'").filter
-    assert snapshot.plan(where=condition).filter == condition
-    assert snapshot.to_arrow(where=condition).to_pylist() == [{"id": 1, "s": "a"}]
-
-
 @pytest.mark.parametrize("table", ["iceberg"], indirect=True)
 def test_a_filter_for_another_schema_is_refused(table):
     first = table.snapshot(table.snapshots()[0]["id"])
@@ -75,22 +66,3 @@ def test_a_query_is_parsed_once(table, monkeypatch, dialect):
         )
     assert harness.sql("SELECT s FROM t WHERE id > 2 AND s = 'c'", dialect=dialect, t=table).fetchall() == [("c",)]
     assert sorted(parsed) == ["parser", "tokenize"]
-
-
-def test_a_query_opens_the_tables_that_it_names(table, tmp_path):
-    given = {"t": table.location, "u": str(tmp_path / "nowhere")}
-    for query in ("SELECT count(*) FROM t", "SELECT count(*) FROM t WHERE id > 0"):
-        assert harness.sql(query, **given).fetchall()[0][0] > 2
-    with pytest.raises(TableNotFoundError):
-        harness.sql("SELECT count(*) FROM u", **given)
-
-
-def test_a_query_skips_files_by_fields_of_structs(tmp_path, monkeypatch):
-    t = IcebergTable.create(tmp_path / "t", {"p": "struct<v: long>"})
-    t.append(*(t.write_data([{"p": {"v": number}}]) for number in (1, 2, 3)))
-    table = harness.open_table(str(tmp_path / "t"))
-    plans = []
-    plan = harness.snapshot.Snapshot.plan
-    monkeypatch.setattr(harness.snapshot.Snapshot, "plan", lambda *a, **k: plans.append(plan(*a, **k)) or plans[-1])
-    assert harness.sql("SELECT t.p.v FROM t WHERE t.p.v = 2", t=table).fetchall() == [(2,)]
-    assert [(p.files.num_rows, len(p.skipped)) for p in plans] == [(1, 2)]

@@ -51,11 +51,8 @@ def text(rng: Random, value: str = "") -> str:
         case 3:
             return value * 2
         case 4:
-            return (
-                value[:place]
-                + chr(rng.choice((0, 9, 0x22, 0x2F, 0x5C, 0x7F, 0xE9, 0xFFFF, 0x10FFFF)))
-                + value[place + 1 :]
-            )
+            odd = rng.choice((0, 9, 0x22, 0x2F, 0x5C, 0x7F, 0xE9, 0xFFFF, 0x10FFFF))
+            return value[:place] + chr(odd) + value[place + 1 :]
         case 5 | 6:
             return rng.choice(TEXTS)
         case _:
@@ -83,6 +80,27 @@ def blob(rng: Random, value: bytes) -> bytes:
             return value[:start] + rng.randbytes(rng.choice((1, 4, 16))) + value[start:]
         case _:
             return flipped(rng, value)
+
+
+def numbered(rng: Random, value: bytes) -> bytes:
+    """The bytes with a number of 1 to 8 bytes set to an edge; lengths, offsets, counts and values are at such places.
+
+    Or it takes the place of another, or stands there twice.
+    """
+    width = rng.choice((1, 2, 2, 4, 4, 8))
+    if len(value) < width:
+        return blob(rng, value)
+    place, other = (rng.randrange(0, len(value) - width + 1, min(2, width)) for _ in "ab")
+    old = value[place : place + width]
+    match rng.randrange(5):
+        case 0:
+            new = value[other : other + width]
+        case 1:
+            new = old + old
+        case _:
+            number = integer(rng, int.from_bytes(old, "little")) % 256**width
+            new = number.to_bytes(width, "little")
+    return value[:place] + new + value[place + width :]
 
 
 def flipped(rng: Random, value: bytes) -> bytes:

@@ -17,7 +17,9 @@ import sys
 import tempfile
 import threading
 import time
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 
 import fuzz_answers
@@ -27,116 +29,129 @@ import moving_tables
 from fuzz_findings import Finding
 from fuzz_judging import Kind
 from fuzz_mutants import GROUP, ROTATION, TARGETS, parsed
-from fuzz_protocol import read_of, unpacked
-from fuzz_report import Tally, line
-from fuzz_shrinking import Shrinker
-from fuzz_subjects import ROOT, Changes, Image
+from fuzz_shrinking import shrunk
+from fuzz_subjects import ROOT, Changes
 from fuzz_workers import Judged, Worker
 
 _MOST_SHRUNK = 40
 
 
 class Run:
-    """One run of the fuzzer. options: of the command line."""
+    """One run of the fuzzer: counts by target and verdict, and findings by what tells them apart.
+
+    options: of the command line.
+    """
 
     def __init__(self, options: argparse.Namespace) -> None:
         self._options = options
         self._lock = threading.Lock()
         self._began = time.monotonic()
         self._groups = self._all_groups()
-        self._error: BaseException | None = None
-        self.tally = Tally()
-        self.found: list[Judged] = []
+        self._is_over = False
+        self.counts: dict[str, Counter[Kind]] = defaultdict(Counter)
+        self.found: dict[str, list[Judged]] = {}
         self.agreed: list[Judged] = []
 
     def run(self) -> None:
         """Read mutants on all jobs until there were enough."""
-        jobs = [threading.Thread(target=self._work, daemon=True) for _ in range(self._options.jobs)]
+        with ThreadPoolExecutor(self._options.jobs) as pool:
+            jobs = [pool.submit(self._work) for _ in range(self._options.jobs)]
+            try:
+                wait(jobs)
+            finally:
+                self._is_over = True
         for job in jobs:
-            job.start()
-        try:
-            for job in jobs:
-                job.join()
-        except KeyboardInterrupt as error:
-            self._error = error
-            for job in jobs:
-                job.join()
-        if self._error is not None:
-            raise self._error
+            job.result()
 
-    def seconds(self) -> float:
-        """Since the beginning."""
-        return time.monotonic() - self._began
+    def told(self) -> str:
+        """How many mutants, in which time."""
+        total, seconds = sum(counts.total() for counts in self.counts.values()), time.monotonic() - self._began
+        rate = f"{total / seconds * 3600:,.0f} an hour, {len(self.found)} findings"
+        return f"{total} mutants in {seconds:.0f} s, {rate}"
+
+    def table(self) -> str:
+        """The counts, a line for each target; then the findings."""
+        rows = {**dict(sorted(self.counts.items())), "all": sum(self.counts.values(), Counter[Kind]())}
+        kinds = [kind for kind in Kind if rows["all"][kind]]
+        cells = [["target", "mutants", *(kind.value for kind in kinds)]]
+        cells += [[name, str(c.total()), *(str(c[kind]) for kind in kinds)] for name, c in rows.items()]
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        lines = ["  ".join(map(str.rjust, texts, widths)) for texts in cells]
+        return "\n".join([*lines, *(f"{len(alike):6} {signature}" for signature, alike in self.found.items())])
 
     def _work(self) -> None:
+        options = self._options
         try:
-            with Worker(self._options.plant) as worker:
+            with Worker(options.plant) as worker:
                 while (group := self._next_group()) is not None:
                     target, start = group
-                    for judged in worker.group(target, self._options.seed, start, start + GROUP, self._options.subject):
+                    for judged in worker.group(target, options.seed, start, start + GROUP, options.subject):
                         self._count(target, judged)
-        except BaseException as error:
-            self._error = error
+        finally:
+            self._is_over = True
 
     def _next_group(self) -> tuple[str, int] | None:
         with self._lock:
-            over = self._options.minutes is not None and self.seconds() > 60 * self._options.minutes
-            return None if over or self._error is not None else next(self._groups, None)
+            minutes = self._options.minutes
+            is_late = minutes is not None and time.monotonic() - self._began > 60 * minutes
+            return None if is_late or self._is_over else next(self._groups, None)
 
     def _all_groups(self) -> Iterator[tuple[str, int]]:
         """Targets in turn, each with the next of its groups."""
         targets = self._options.target or ROTATION
         counts = {target: itertools.count(step=GROUP) for target in targets}
-        given = 0
-        for target in itertools.cycle(targets):
-            if given >= self._options.mutants:
-                return
+        turns = itertools.cycle(targets)
+        for target in itertools.islice(turns, -(-self._options.mutants // GROUP)):
             yield target, next(counts[target])
-            given += GROUP
 
     def _count(self, target: str, judged: Judged) -> None:
         with self._lock:
-            if self.tally.add(target, judged):
-                self.found.append(judged)
-                print(line(judged), flush=True)
-            is_asked = target not in fuzz_answers.KINDS and judged.verdict.kind is Kind.OTHER
-            if is_asked and self.tally.counts[target][Kind.OTHER] <= self._options.spark:
+            kind = judged.verdict.kind
+            self.counts[target][kind] += 1
+            if kind.is_finding:
+                alike = self.found.setdefault(distinct(judged), [])
+                alike.append(judged)
+                if len(alike) == 1:
+                    print(line(judged), flush=True)
+            is_asked = target not in fuzz_answers.KINDS and kind is Kind.OTHER
+            if is_asked and self.counts[target][Kind.OTHER] <= self._options.spark:
                 self.agreed.append(judged)
-            total = self.tally.total()
-            if total % 5000 == 0:
-                rate = total / self.seconds() * 3600
-                print(f"{total} mutants, {rate:,.0f} an hour, {len(self.found)} findings", flush=True)
+            if sum(counts.total() for counts in self.counts.values()) % 5000 == 0:
+                print(f"so far {self.told()}", flush=True)
 
 
-def shrunk(judged: Judged, worker: Worker, only: str | None, tries: int = 300) -> Finding:
+def distinct(judged: Judged) -> str:
+    """What tells two findings apart: the fault as the verdict says it; of wrong rows, what was done to which table."""
+    signature = judged.verdict.signature
+    if judged.verdict.kind not in (Kind.WRONG, Kind.DISPUTED):
+        return signature
+    done = sorted({mutation.mutator for mutation in judged.mutant.mutations})
+    return f"{signature} {judged.mutant.subject} {' '.join(done)}"
+
+
+def line(judged: Judged) -> str:
+    """A finding in two lines."""
+    mutant, verdict = judged.mutant, judged.verdict
+    return f"{verdict.kind.value}: {mutant.name}, {mutant.subject}, {mutant.words()}\n    {verdict.detail[:700]}"
+
+
+def made_small(judged: Judged, worker: Worker, only: str | None, tries: int = 300) -> Finding:
     """A finding made small, in at most so many tries."""
-    target, seed, number = parsed(judged.told["name"])
-    _, told, packed, image = worker.mutant(target, seed, number, only)
-    pieces = [unpacked(changes) for changes in packed]
-    whole: Image = {name: data for name, data in unpacked(image).items() if data is not None}
-    subject, read, wanted = told["subject"], read_of(told["read"]), judged.verdict
+    mutant, pieces, image = worker.mutant(*parsed(judged.mutant.name), only)
+    wanted = judged.verdict
 
     def shows(changes: Changes) -> bool:
-        verdict = worker.judge(subject, read, changes)
+        verdict = worker.judge(mutant.subject, mutant.read, changes)
         return (verdict.kind, verdict.signature) == (wanted.kind, wanted.signature)
 
-    changes = Shrinker(whole, shows, tries).shrink(pieces)
-    return Finding(
-        name=told["name"],
-        subject=subject,
-        read=read,
-        mutations=tuple(told["mutations"]),
-        verdict=wanted,
-        image=whole,
-        changes=changes or pieces[0],
-    )
+    return Finding(mutant, wanted, image, shrunk(image, pieces, shows, tries) or pieces[0])
 
 
 def leave(found: Sequence[Judged], options: argparse.Namespace) -> None:
     """Make findings small, leave a directory of each, and print the commands that show them."""
     with Worker(options.plant) as worker:
         for judged in found:
-            place = fuzz_findings.write(shrunk(judged, worker, options.subject), options.output)
+            place = fuzz_findings.write(made_small(judged, worker, options.subject), options.output)
             print(f"{judged.verdict.kind.value}: python tests/fuzzing/fuzz.py --again {place}", flush=True)
 
 
@@ -154,10 +169,9 @@ def one(name: str, options: argparse.Namespace) -> int:
     with Worker(options.plant) as worker:
         (judged,) = worker.group(target, seed, number, number + 1, options.subject)
     print(line(judged))
-    if not judged.verdict.kind.is_finding:
-        return 0
-    leave([judged], options)
-    return 1
+    if judged.verdict.kind.is_finding:
+        leave([judged], options)
+    return int(judged.verdict.kind.is_finding)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -171,18 +185,14 @@ def main(arguments: list[str] | None = None) -> int:
     print(f"again: python tests/fuzzing/fuzz.py --seed {options.seed}{chosen}, with --mutants or --minutes", flush=True)
     run = Run(options)
     run.run()
-    seconds = run.seconds()
-    if run.found:
-        leave(run.found[:_MOST_SHRUNK], options)
+    told = run.told()
+    leave([first for first, *_ in run.found.values()][:_MOST_SHRUNK], options)
     for kind in moving_tables.KINDS if options.moving else ():
         with tempfile.TemporaryDirectory() as place:
-            print(kind, moving_tables.read_while_it_moves(kind, Path(place), options.moving, options.seed), flush=True)
-    is_agreed = not run.agreed or fuzz_spark.is_agreed([judged.told["name"] for judged in run.agreed], options.subject)
-    print(run.tally.table())
-    for signature, count in run.tally.findings.most_common():
-        print(f"{count:6} {signature}")
-    total = run.tally.total()
-    print(f"{total} mutants in {seconds:.0f} s, {total / seconds * 3600:,.0f} an hour, {len(run.found)} findings")
+            print(kind, moving_tables.read_while_it_moves(kind, Path(place), options.moving), flush=True)
+    names = [judged.mutant.name for judged in run.agreed]
+    is_agreed = not names or fuzz_spark.is_agreed(names, options.subject)
+    print(f"{run.table()}\n{told}")
     return int(bool(run.found) or not is_agreed)
 
 
@@ -197,9 +207,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--mutant", help="only the mutant of this name")
     parser.add_argument("--again", type=Path, help="only the finding in this directory")
     parser.add_argument("--output", type=Path, default=ROOT / "build" / "fuzz", help="where findings are left")
-    parser.add_argument(
-        "--spark", type=int, default=0, help="of so many per target of files with other rows, ask Spark (0)"
-    )
+    parser.add_argument("--spark", type=int, default=0, help="of so many per target of files with other rows, ask it")
     parser.add_argument("--moving", type=int, default=0, help="besides, read tables that change, so many times (0)")
     parser.add_argument("--plant", help="module:function that breaks something first, to test the fuzzer")
     options = parser.parse_args(arguments)

@@ -23,10 +23,7 @@ from fuzz_subjects import Changes, Image, Read, Subject
 ByBytes = Callable[[bytes, Random], bytes]
 ByFiles = Callable[[Image, str, Random], Changes]
 
-_DAMAGE: tuple[ByBytes, ...] = (
-    mutate_bytes.flip, mutate_bytes.flip, mutate_bytes.cut, mutate_bytes.repeat, mutate_bytes.overwrite,
-    mutate_bytes.insert,
-)  # fmt: skip
+_DAMAGE: tuple[ByBytes, ...] = mutate_bytes.DAMAGE
 _FILES: tuple[ByFiles, ...] = (mutate_files.swap, mutate_files.copy, mutate_files.remove)
 _AVRO: tuple[ByBytes, ...] = (
     mutate_avro.values, mutate_avro.values, mutate_avro.values, mutate_avro.frame, mutate_avro.header,
@@ -41,7 +38,7 @@ _MESSAGES: tuple[ByBytes, ...] = (
 )  # fmt: skip
 _HTTP: tuple[ByBytes, ...] = (
     mutate_http.body, mutate_http.body, mutate_http.body, mutate_http.versions, mutate_http.places, mutate_http.status,
-    mutate_http.headers, mutate_http.chunks, mutate_http.bits,
+    mutate_http.headers, mutate_http.chunks, mutate_bytes.damaged,
 )  # fmt: skip
 
 TARGETS: dict[str, dict[str, tuple[ByBytes, ...]]] = {
@@ -113,6 +110,10 @@ class Mutant:
     def name(self) -> str:
         """Draws the mutant again: see `parsed`."""
         return f"{self.target}-{self.seed}-{self.number}"
+
+    def words(self) -> str:
+        """The mutations."""
+        return "; ".join(f"{each.mutator} of {each.file}" for each in self.mutations)
 
 
 def parsed(name: str) -> tuple[str, int, int]:

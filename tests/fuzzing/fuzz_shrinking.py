@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
 import time
 from collections.abc import Callable, Iterable, Sequence
+from difflib import SequenceMatcher
 from typing import TypeVar
 
 from fuzz_subjects import Changes, Image
@@ -16,63 +16,37 @@ Hunk = tuple[int, int, bytes]
 """Bytes of a file from one place to another, and what takes their place."""
 
 
-class OutOfTriesError(Exception):
-    """Smaller would take too long."""
+def shrunk(
+    image: Image, candidates: Sequence[Changes], shows: Callable[[Changes], bool], tries: int = 300, seconds: float = 60
+) -> Changes:
+    """The smallest changes of a table found, `{}` if none of the candidates shows anything.
 
-
-class Shrinker:
-    """Tries smaller changes of a table.
-
-    image: as it was. shows: whether changes still are the same finding; asked at most `tries` times, and not again
-    after so many seconds.
+    image: as it was. candidates: smallest last. shows: whether changes still are the same finding; asked at most
+    `tries` times, and not again after so many seconds.
     """
+    end = time.monotonic() + seconds
+    best: Changes = {}
 
-    def __init__(self, image: Image, shows: Callable[[Changes], bool], tries: int = 300, seconds: float = 60) -> None:
-        self._image = image
-        self._shows = shows
-        self._tries = tries
-        self._end = time.monotonic() + seconds
-        self.best: dict[str, bytes | None] = {}
+    def works(changes: Changes) -> bool:
+        nonlocal best, tries
+        tries -= 1
+        if tries < 0 or time.monotonic() > end or not shows(changes):
+            return False
+        best = changes
+        return True
 
-    def shrink(self, candidates: Sequence[Changes]) -> dict[str, bytes | None]:
-        """The smallest changes found, `{}` if none of the candidates shows anything. candidates: smallest last."""
-        try:
-            for changes in candidates:
-                self._try(changes)
-            if self.best:
-                self._fewer_files_changed()
-                for name in list(self.best):
-                    self._fewer_bytes(name)
-                self._fewer_files()
-        except OutOfTriesError:
-            pass
-        return self.best
-
-    def _try(self, changes: Changes) -> bool:
-        if self._tries == 0 or time.monotonic() > self._end:
-            raise OutOfTriesError
-        self._tries -= 1
-        shown = self._shows(changes)
-        if shown:
-            self.best = dict(changes)
-        return shown
-
-    def _fewer_files_changed(self) -> None:
-        whole = dict(self.best)
-        minimal(list(whole), lambda kept: self._try({name: whole[name] for name in kept}))
-
-    def _fewer_bytes(self, name: str) -> None:
-        before, after = self._image.get(name), self.best[name]
-        if before is None or after is None:
-            return
-        rest = {key: value for key, value in self.best.items() if key != name}
-        minimal(hunks(before, after), lambda kept: self._try({**rest, name: patched(before, kept)}))
-
-    def _fewer_files(self) -> None:
-        """Files that are not changed are taken away, where the finding does not need them."""
-        changed = dict(self.best)
-        others = [name for name in self._image if name not in changed]
-        minimal(others, lambda kept: self._try({**changed, **{n: None for n in others if n not in kept}}))
+    for changes in candidates:
+        works(changes)
+    whole = best
+    minimal(list(whole), lambda kept: works({name: whole[name] for name in kept}))
+    for name in best:
+        before, after, rest = image.get(name), best[name], best
+        if before is not None and after is not None:
+            minimal(hunks(before, after), lambda kept: works({**rest, name: patched(before, kept)}))  # noqa: B023
+    changed = best
+    others = [name for name in image if name not in changed and changed]
+    minimal(others, lambda kept: works({**changed, **{n: None for n in others if n not in kept}}))
+    return best
 
 
 def minimal(parts: Sequence[T], works: Callable[[Sequence[T]], bool]) -> Sequence[T]:
@@ -93,17 +67,14 @@ def minimal(parts: Sequence[T], works: Callable[[Sequence[T]], bool]) -> Sequenc
 def hunks(before: bytes, after: bytes) -> list[Hunk]:
     """The differences of two files, from the front to the back, none touching another."""
     if len(before) == len(after):
-        return [
-            (start, end, after[start:end]) for start, end in _runs(i for i, b in enumerate(before) if b != after[i])
-        ]
+        places = [i for i, (a, b) in enumerate(zip(before, after, strict=True)) if a != b]
+        return [(i, i + 1, after[i : i + 1]) for i in places]
     if max(len(before), len(after)) <= _MOST_TO_ALIGN:
-        matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
+        matcher = SequenceMatcher(None, before, after, autojunk=False)
         return [(i1, i2, after[j1:j2]) for tag, i1, i2, j1, j2 in matcher.get_opcodes() if tag != "equal"]
-    head = next(
-        (i for i, (a, b) in enumerate(zip(before, after, strict=False)) if a != b), min(len(before), len(after))
-    )
-    most = min(len(before), len(after)) - head
-    tail = next((i for i in range(most) if before[-1 - i] != after[-1 - i]), most)
+    most = min(len(before), len(after))
+    head = next((i for i in range(most) if before[i] != after[i]), most)
+    tail = next((i for i in range(most - head) if before[-1 - i] != after[-1 - i]), most - head)
     return [(head, len(before) - tail, after[head : len(after) - tail])]
 
 
@@ -114,13 +85,3 @@ def patched(before: bytes, chosen: Iterable[Hunk]) -> bytes:
         out += [before[at:start], text]
         at = end
     return b"".join((*out, before[at:]))
-
-
-def _runs(places: Iterable[int]) -> list[tuple[int, int]]:
-    runs: list[tuple[int, int]] = []
-    for place in places:
-        if runs and runs[-1][1] == place:
-            runs[-1] = (runs[-1][0], place + 1)
-        else:
-            runs.append((place, place + 1))
-    return runs

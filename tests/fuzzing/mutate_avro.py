@@ -10,28 +10,29 @@ import bz2
 import json
 import lzma
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from random import Random
-from typing import Any, Literal
+from typing import Any
 
 import cramjam
 import drawn_values
 import mutate_json
+from mutate_tokens import Reader, Token, change, encoded, zigzag
 
 MAGIC = b"Obj\x01"
-
-
-@dataclass(slots=True)
-class Token:
-    """A part of a record: a number in zigzag form, bytes after their length, or bytes as they are.
-
-    said: the length to write in place of the true one.
-    """
-
-    kind: Literal["long", "bytes", "raw"]
-    value: Any
-    said: int | None = None
+CODECS: Mapping[str, tuple[Callable[[bytes], bytes], Callable[[bytes], bytes]]] = {
+    "null": (bytes, bytes),
+    "deflate": (lambda data: zlib.compress(data, wbits=-15), lambda data: zlib.decompress(data, wbits=-15)),
+    "snappy": (
+        lambda data: bytes(cramjam.snappy.compress_raw(data)) + zlib.crc32(data).to_bytes(4, "big"),
+        lambda data: bytes(cramjam.snappy.decompress_raw(data[:-4])),
+    ),
+    "zstandard": (lambda data: bytes(cramjam.zstd.compress(data)), lambda data: bytes(cramjam.zstd.decompress(data))),
+    "bzip2": (bz2.compress, bz2.decompress),
+    "xz": (lzma.compress, lzma.decompress),
+}
+"""What packs a block and what unpacks it."""
 
 
 @dataclass(slots=True)
@@ -52,21 +53,28 @@ class Container:
     sync: bytes
     blocks: list[Block] = field(default_factory=list)
 
-    def value(self, key: bytes) -> bytes:
-        """What the header has under a key."""
-        return next((value for name, value in self.header if name == key), b"")
+    @property
+    def codec(self) -> str:
+        """The name of the codec."""
+        return dict(self.header).get(b"avro.codec", b"").decode() or "null"
+
+    def tokens(self, block: Block) -> list[Token]:
+        """The tokens of a block, by the schema of the header."""
+        reader, names = Reader(CODECS[self.codec][1](block.data)), dict[str, Any]()
+        schema = json.loads(dict(self.header)[b"avro.schema"])
+        for _ in range(block.count):
+            _read(reader, schema, names)
+        return reader.tokens
 
 
 def values(data: bytes, rng: Random) -> bytes:
     """One to three tokens of one block say something else."""
     container = parse(data)
     block = rng.choice([block for block in container.blocks if block.count])
-    codec = container.value(b"avro.codec").decode() or "null"
-    schema = json.loads(container.value(b"avro.schema"))
-    tokens = tokenised(schema, unpacked(codec, block.data), block.count)
+    tokens = container.tokens(block)
     for _ in range(rng.choice((1, 1, 2, 3))):
-        _change(tokens, rng)
-    block.data = packed(codec, encoded(tokens))
+        change(tokens, rng)
+    block.data = CODECS[container.codec][0](encoded(tokens))
     return written(container)
 
 
@@ -106,7 +114,7 @@ def header(data: bytes, rng: Random) -> bytes:
         case 2:
             container.header[place] = (drawn_values.text_bytes(rng, key), value)
         case 3:
-            known = (b"null", b"deflate", b"snappy", b"zstandard", b"bzip2", b"xz", b"lzo", b"")
+            known = [name.encode() for name in (*CODECS, "lzo", "")]
             container.header = [(k, rng.choice(known) if k == b"avro.codec" else v) for k, v in container.header]
         case _ if value[:1] in (b"{", b"["):
             container.header[place] = (key, mutate_json.document(value, rng))
@@ -116,16 +124,12 @@ def header(data: bytes, rng: Random) -> bytes:
 
 
 def recoded(data: bytes, rng: Random) -> bytes:
-    """The same records under another codec, or in a block each: another file that says the same."""
+    """The same records under another codec: another file that says the same."""
     container = parse(data)
-    codec = container.value(b"avro.codec").decode() or "null"
-    name = rng.choice(("null", "deflate", "snappy", "zstandard", "bzip2", "xz"))
+    name = rng.choice(list(CODECS))
     for block in container.blocks:
-        block.data = packed(name, unpacked(codec, block.data))
-    entry = (b"avro.codec", name.encode())
-    container.header = [entry if key == entry[0] else (key, value) for key, value in container.header]
-    if entry not in container.header:
-        container.header.append(entry)
+        block.data = CODECS[name][0](CODECS[container.codec][1](block.data))
+    container.header = list({**dict(container.header), b"avro.codec": name.encode()}.items())
     return written(container)
 
 
@@ -137,26 +141,15 @@ def parse(data: bytes) -> Container:
     """
     if data[:4] != MAGIC:
         raise ValueError("no Avro file")
-    at, entries = 4, []
-    while True:
-        count, at = _long(data, at)
-        if count == 0:
-            break
+    reader, entries = Reader(data, 4), []
+    while count := reader.signed():
         if count < 0:
-            count, (_, at) = -count, _long(data, at)
-        for _ in range(count):
-            key, at = _bytes(data, at)
-            value, at = _bytes(data, at)
-            entries.append((key, value))
-    container = Container(entries, data[at : at + 16])
-    at += 16
-    while at < len(data):
-        count, at = _long(data, at)
-        size, at = _long(data, at)
-        if size < 0:
-            raise ValueError("a block of less than nothing")
-        container.blocks.append(Block(count, data[at : at + size], data[at + size : at + size + 16]))
-        at += size + 16
+            reader.signed()
+        entries += [(reader.text(), reader.text()) for _ in range(abs(count))]
+    container = Container(entries, reader.take("raw", 16))
+    while reader.at < len(data):
+        count = reader.signed()
+        container.blocks.append(Block(count, reader.text(), reader.take("raw", 16)))
     if not container.blocks:
         raise ValueError("no block")
     return container
@@ -165,172 +158,44 @@ def parse(data: bytes) -> Container:
 def written(container: Container) -> bytes:
     """The bytes of a file."""
     out = [MAGIC, zigzag(len(container.header))]
-    out += [encoded([Token("bytes", key), Token("bytes", value)]) for key, value in container.header]
+    out += [encoded([Token("text", key), Token("text", value)]) for key, value in container.header]
     out += [b"\0", container.sync]
-    for block in container.blocks:
-        size = len(block.data) if block.size is None else block.size
-        out += [zigzag(block.count), zigzag(size), block.data, block.sync]
+    out += [encoded([Token("signed", b.count), Token("text", b.data, b.size)]) + b.sync for b in container.blocks]
     return b"".join(out)
 
 
-def tokenised(schema: Any, data: bytes, count: int) -> list[Token]:
-    """The tokens of `count` values of a schema.
-
-    Raises:
-        ValueError: the bytes are none of it.
-    """
-    reader = _Reader(data)
-    for _ in range(count):
-        reader.read(schema)
-    return reader.tokens
-
-
-def encoded(tokens: list[Token]) -> bytes:
-    """The bytes of tokens."""
-    out = []
-    for token in tokens:
-        match token.kind:
-            case "long":
-                out.append(zigzag(token.value))
-            case "bytes":
-                out.append(zigzag(len(token.value) if token.said is None else token.said) + token.value)
-            case "raw":
-                out.append(token.value)
-    return b"".join(out)
-
-
-def zigzag(value: int) -> bytes:
-    """A number of any size as Avro writes one."""
-    rest, out = value << 1 if value >= 0 else (-value << 1) - 1, bytearray()
-    while rest > 0x7F:
-        out.append(rest & 0x7F | 0x80)
-        rest >>= 7
-    return bytes((*out, rest))
-
-
-def packed(codec: str, data: bytes) -> bytes:
-    """A block under a codec; as it is, if the name is none."""
-    match codec:
-        case "deflate":
-            packer = zlib.compressobj(wbits=-15)
-            return packer.compress(data) + packer.flush()
-        case "snappy":
-            return bytes(cramjam.snappy.compress_raw(data)) + zlib.crc32(data).to_bytes(4, "big")
-        case "zstandard":
-            return bytes(cramjam.zstd.compress(data))
-        case "bzip2":
-            return bz2.compress(data)
-        case "xz":
-            return lzma.compress(data)
+def _read(reader: Reader, schema: Any, names: dict[str, Any]) -> None:
+    """Takes a value of a schema. names: schemas by name."""
+    match schema:
+        case list():
+            _read(reader, schema[reader.signed()], names)
+        case {"type": "record", "fields": fields, "name": name}:
+            names[name] = schema
+            for part in fields:
+                _read(reader, part["type"], names)
+        case {"type": "array" | "map"}:
+            while count := reader.signed():
+                if count < 0:
+                    reader.signed()
+                for _ in range(abs(count)):
+                    if schema["type"] == "map":
+                        reader.text()
+                    _read(reader, schema.get("items", schema.get("values")), names)
+        case {"type": "fixed", "size": size, "name": name}:
+            names[name] = schema
+            reader.take("raw", size)
+        case {"type": "enum", "name": name}:
+            names[name] = schema
+            reader.signed()
+        case {"type": inner}:
+            _read(reader, inner, names)
+        case "null":
+            pass
+        case "boolean" | "float" | "double":
+            reader.take("raw", {"boolean": 1, "float": 4, "double": 8}[schema])
+        case "int" | "long":
+            reader.signed()
+        case "bytes" | "string":
+            reader.text()
         case _:
-            return data
-
-
-def unpacked(codec: str, data: bytes) -> bytes:
-    """A block as it was before its codec."""
-    readers: dict[str, Callable[[bytes], bytes]] = {
-        "deflate": lambda d: zlib.decompress(d, wbits=-15),
-        "snappy": lambda d: bytes(cramjam.snappy.decompress_raw(d[:-4])),
-        "zstandard": lambda d: bytes(cramjam.zstd.decompress(d)),
-        "bzip2": bz2.decompress,
-        "xz": lzma.decompress,
-    }
-    return readers.get(codec, bytes)(data)
-
-
-def _change(tokens: list[Token], rng: Random) -> None:
-    place = rng.randrange(len(tokens))
-    token = tokens[place]
-    alike = [other.value for other in tokens if other.kind == token.kind]
-    match rng.randrange(10):
-        case 0:
-            del tokens[place : place + rng.choice((1, 1, 3))]
-        case 1:
-            tokens.insert(rng.randrange(len(tokens) + 1), token)
-        case 2 | 3:
-            tokens[place] = Token(token.kind, rng.choice(alike))
-        case 4 if token.kind == "bytes":
-            tokens[place] = Token("bytes", token.value, drawn_values.integer(rng, len(token.value)))
-        case _ if token.kind == "long":
-            tokens[place] = Token("long", drawn_values.integer(rng, token.value))
-        case _ if token.kind == "bytes":
-            tokens[place] = Token("bytes", drawn_values.text_bytes(rng, token.value))
-        case _:
-            tokens[place] = Token("raw", drawn_values.blob(rng, token.value))
-
-
-class _Reader:
-    """Takes values of a schema apart, one after the other."""
-
-    def __init__(self, data: bytes) -> None:
-        self._data = data
-        self._at = 0
-        self._names: dict[str, Any] = {}
-        self.tokens: list[Token] = []
-
-    def read(self, schema: Any) -> None:
-        match schema:
-            case list():
-                self.read(schema[self._number()])
-            case {"type": "record", "fields": fields}:
-                self._names[schema["name"]] = schema
-                for part in fields:
-                    self.read(part["type"])
-            case {"type": "array", "items": items}:
-                self._items(lambda: self.read(items))
-            case {"type": "map", "values": item}:
-                self._items(lambda: (self.read("string"), self.read(item)))
-            case {"type": "fixed", "size": size}:
-                self._names[schema["name"]] = schema
-                self._raw(size)
-            case {"type": "enum"}:
-                self._names[schema["name"]] = schema
-                self._number()
-            case {"type": inner}:
-                self.read(inner)
-            case "null":
-                pass
-            case "boolean" | "float" | "double":
-                self._raw({"boolean": 1, "float": 4, "double": 8}[schema])
-            case "int" | "long":
-                self._number()
-            case "bytes" | "string":
-                value, self._at = _bytes(self._data, self._at)
-                self.tokens.append(Token("bytes", value))
-            case _:
-                self.read(self._names[schema])
-
-    def _items(self, one: Callable[[], object]) -> None:
-        while (count := self._number()) != 0:
-            if count < 0:
-                self._number()
-            for _ in range(abs(count)):
-                one()
-
-    def _number(self) -> int:
-        value, self._at = _long(self._data, self._at)
-        self.tokens.append(Token("long", value))
-        return value
-
-    def _raw(self, size: int) -> None:
-        self.tokens.append(Token("raw", self._data[self._at : self._at + size]))
-        self._at += size
-
-
-def _long(data: bytes, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        if at >= len(data):
-            raise ValueError("a number is cut")
-        byte, at = data[at], at + 1
-        value |= (byte & 0x7F) << shift
-        shift += 7
-        if byte < 0x80:
-            return (value >> 1) ^ -(value & 1), at
-
-
-def _bytes(data: bytes, at: int) -> tuple[bytes, int]:
-    size, at = _long(data, at)
-    if size < 0 or at + size > len(data):
-        raise ValueError("bytes are cut")
-    return data[at : at + size], at + size
+            _read(reader, names[schema], names)

@@ -54,9 +54,16 @@ def overwrite(data: bytes, rng: Random) -> bytes:
 def insert(data: bytes, rng: Random) -> bytes:
     """Bytes that do not belong there, often at the end."""
     place = rng.choice((0, len(data), rng.randrange(len(data) + 1)))
-    return (
-        data[:place] + rng.choice((b"\0", b"\n", b" ", b"PAR1", rng.randbytes(rng.choice((1, 4, 64))))) + data[place:]
-    )
+    part = rng.choice((b"\0", b"\n", b" ", b"PAR1", rng.randbytes(rng.choice((1, 4, 64)))))
+    return data[:place] + part + data[place:]
+
+
+DAMAGE = (flip, flip, cut, repeat, overwrite, insert)
+
+
+def damaged(data: bytes, rng: Random) -> bytes:
+    """Any of these."""
+    return rng.choice(DAMAGE)(data, rng)
 
 
 def _window(data: bytes, rng: Random) -> tuple[int, int]:

@@ -75,59 +75,54 @@ def _scalar(value: Any, type_: pa.DataType, rng: Random) -> Any:
     return None
 
 
-def _retyped(table: pa.Table, rng: Random) -> pa.Table:
-    """A column, or a child of one, has another type, and nulls where the values do not fit."""
+_TYPES = (
+    *(pa.int8(), pa.int32(), pa.int64(), pa.uint64(), pa.float64(), pa.string(), pa.large_string(), pa.binary()),
+    *(pa.bool_(), pa.date32(), pa.timestamp("us"), pa.timestamp("ns", "UTC"), pa.decimal128(38, 18)),
+    *(pa.list_(pa.string()), pa.map_(pa.string(), pa.string()), pa.struct([("a", pa.int32())])),
+    pa.struct([("key", pa.int64()), ("value", pa.string())]),
+)
+
+
+def _inside(
+    table: pa.Table, rng: Random, change: Callable[[pa.Array, pa.Field], list[tuple[pa.Array, Any]]]
+) -> pa.Table:
+    """The table with a column, or a child of one, in place of which `change` gives one or none."""
     place = rng.randrange(table.num_columns)
     field, column = table.schema.field(place), table.column(place).combine_chunks()
-    if pa.types.is_struct(field.type) and field.type.num_fields and rng.random() < 0.9:
+    if pa.types.is_struct(field.type) and field.type.num_fields > 1 and rng.random() < 0.85:
         inner = rng.randrange(field.type.num_fields)
-        parts = [column.field(i) for i in range(field.type.num_fields)]
-        parts[inner] = _cast(parts[inner], rng)
-        fields = [f.with_type(part.type) for f, part in zip(field.type, parts, strict=True)]
-        column = pa.StructArray.from_arrays(parts, fields=fields, mask=column.is_null())
-    else:
-        column = _cast(column, rng)
-    return table.set_column(place, field.with_type(column.type).with_nullable(True), column)
+        parts = [(column.field(i), field.type.field(i)) for i in range(field.type.num_fields)]
+        parts[inner : inner + 1] = change(*parts[inner])
+        arrays, fields = zip(*parts, strict=True)
+        column = pa.StructArray.from_arrays(arrays, fields=fields, mask=column.is_null())
+        return table.set_column(place, field.with_type(column.type).with_nullable(True), column)
+    for array, changed in change(column, field):
+        return table.set_column(place, changed, array)
+    return table.remove_column(place) if table.num_columns > 1 else table
 
 
-_TYPES = (
-    pa.int8(), pa.int32(), pa.int64(), pa.uint64(), pa.float64(), pa.string(), pa.large_string(), pa.binary(),
-    pa.bool_(),
-    pa.date32(), pa.timestamp("us"), pa.timestamp("ns", "UTC"), pa.decimal128(38, 18), pa.list_(pa.string()),
-    pa.map_(pa.string(), pa.string()), pa.struct([("a", pa.int32())]),
-    pa.struct([("key", pa.int64()), ("value", pa.string())]),
-)  # fmt: skip
+def _retyped(table: pa.Table, rng: Random) -> pa.Table:
+    """A column, or a child of one, has another type, and nulls where the values do not fit."""
 
+    def retyped(array: pa.Array, field: pa.Field) -> list[tuple[pa.Array, pa.Field]]:
+        type_ = rng.choice(_TYPES)
+        try:
+            array = array.cast(type_, safe=False)
+        except pa.ArrowException:
+            array = pa.nulls(len(array), type_)
+        return [(array, field.with_type(type_).with_nullable(True))]
 
-def _cast(array: pa.Array, rng: Random) -> pa.Array:
-    type_ = rng.choice(_TYPES)
-    try:
-        return array.cast(type_, safe=False)
-    except pa.ArrowException:
-        return pa.nulls(len(array), type_)
+    return _inside(table, rng, retyped)
 
 
 def _renamed(table: pa.Table, rng: Random) -> pa.Table:
     """A column, or a child of one, is called otherwise, or is gone."""
-    place = rng.randrange(table.num_columns)
-    field, column = table.schema.field(place), table.column(place).combine_chunks()
-    if pa.types.is_struct(field.type) and field.type.num_fields > 1 and rng.random() < 0.8:
-        inner = rng.randrange(field.type.num_fields)
-        fields = list(field.type)
-        parts = [column.field(i) for i in range(len(fields))]
-        if rng.random() < 0.5:
-            del fields[inner], parts[inner]
-        else:
-            fields[inner] = fields[inner].with_name(_name(fields[inner].name, rng))
-        column = pa.StructArray.from_arrays(parts, fields=fields, mask=column.is_null())
-        return table.set_column(place, field.with_type(column.type).with_nullable(True), column)
-    if rng.random() < 0.5 and table.num_columns > 1:
-        return table.remove_column(place)
-    return table.set_column(place, field.with_name(_name(field.name, rng)), column)
 
+    def renamed(array: pa.Array, field: pa.Field) -> list[tuple[pa.Array, pa.Field]]:
+        name = rng.choice((field.name.swapcase(), f"{field.name}_", "add", "path", "", field.name[:-1]))
+        return [] if rng.random() < 0.5 else [(array, field.with_name(name))]
 
-def _name(name: str, rng: Random) -> str:
-    return rng.choice((name.swapcase(), f"{name}_", "add", "path", "", name[:-1]))
+    return _inside(table, rng, renamed)
 
 
 def _rows(table: pa.Table, rng: Random) -> pa.Table:

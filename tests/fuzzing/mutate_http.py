@@ -8,7 +8,6 @@ from random import Random
 from typing import Any
 
 import drawn_values
-import mutate_bytes
 import mutate_json
 
 TOKEN = "a-secret-that-nobody-prints"
@@ -107,17 +106,6 @@ def chunks(data: bytes, rng: Random) -> bytes:
         written[place] = rng.choice(wrong)
     lines = [line for line in head.split(b"\r\n") if not line.lower().startswith(b"content-length")]
     return b"\r\n".join([*lines, b"Transfer-Encoding: chunked", b"", b"".join(written)])
-
-
-def bits(data: bytes, rng: Random) -> bytes:
-    """Damage to the bytes, a cut body among it."""
-    return rng.choice(_DAMAGE)(data, rng)
-
-
-_DAMAGE: tuple[Callable[[bytes, Random], bytes], ...] = (
-    mutate_bytes.flip, mutate_bytes.cut, mutate_bytes.cut, mutate_bytes.repeat, mutate_bytes.overwrite,
-    mutate_bytes.insert,
-)  # fmt: skip
 
 
 def _framed(head: bytes, content: bytes) -> bytes:

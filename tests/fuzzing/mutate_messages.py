@@ -15,7 +15,6 @@ import pyarrow as pa
 _WARNED = b"harness.warnings"
 _SIZE = struct.Struct("<Ii")
 _CONTROLS = ("\x1b[2J", "\r", "\n", "\x00", "\u202e", "\x9b31m", "\u2028", "\udcff")
-_DAMAGE = (mutate_bytes.flip, mutate_bytes.cut, mutate_bytes.repeat, mutate_bytes.overwrite, mutate_bytes.insert)
 
 
 def first_line(data: bytes, rng: Random) -> bytes:
@@ -28,21 +27,15 @@ def first_line(data: bytes, rng: Random) -> bytes:
 def bits(data: bytes, rng: Random) -> bytes:
     """Damage anywhere below the first line."""
     line, _, rest = data.partition(b"\n")
-    return line + b"\n" + rng.choice(_DAMAGE)(rest, rng)
+    return line + b"\n" + mutate_bytes.damaged(rest, rng)
 
 
 def numbers(data: bytes, rng: Random) -> bytes:
-    """Sets one to three numbers of 2 to 8 bytes to an edge: lengths, offsets, counts and values are at such places."""
+    """Sets one to three numbers of 1 to 8 bytes to an edge."""
     line, _, rest = data.partition(b"\n")
-    stream = bytearray(rest)
     for _ in range(rng.choice((1, 1, 2, 3))):
-        width = rng.choice((2, 4, 4, 8))
-        if len(stream) >= width:
-            place = rng.randrange(0, len(stream) - width + 1, 2)
-            old = int.from_bytes(stream[place : place + width], "little")
-            new = drawn_values.integer(rng, old) % (1 << 8 * width)
-            stream[place : place + width] = new.to_bytes(width, "little")
-    return line + b"\n" + bytes(stream)
+        rest = drawn_values.numbered(rng, rest)
+    return line + b"\n" + rest
 
 
 def messages(data: bytes, rng: Random) -> bytes:
@@ -105,8 +98,8 @@ def error(data: bytes, rng: Random) -> bytes:
                 "Exception",
                 "SystemExit",
                 "__class__",
-                "",
                 "eval",
+                "",
                 "a\0",
             )
             said["kind"] = rng.choice(names)

@@ -44,24 +44,6 @@ def test_manifests_are_skipped_unless_asked_otherwise(table, prune, manifests, s
     assert found.to_dict()["trusted"] == list(found.trusted)
 
 
-def test_nothing_is_said_to_be_trusted_where_nothing_was_skipped(table):
-    assert plan(table, "id > 0").trusted == ()
-    assert plan(table).trusted == ()
-
-
-def test_statistics_that_were_trusted_are_named_by_their_columns(table):
-    found = plan(table, "id = 2")
-    assert found.trusted == ("bounds and counts of id in 2 files",)
-    assert found.skipped.reasons() == {"statistics": 2}
-
-
-def test_files_that_were_skipped_are_looked_up_once(table):
-    skipped = plan(table, "id = 2").skipped
-    assert skipped.load() is skipped.load()
-    assert [file.path for file in skipped] == [skipped[0].path, skipped[1].path]
-    assert [file.path for file in skipped[1:]] == [skipped[-1].path]
-
-
 def test_a_file_outside_of_its_summary_makes_all_manifests_be_read(table):
     nine = (9).to_bytes(4, "little")
 

@@ -68,22 +68,3 @@ def test_on_spark(tmp_path: Path, kind: str, spark: Any) -> None:
         assert ids(harness.open_table(location), engine="spark") == [1, 2, 3]
     table = harness.open_table(location, path_map={"hdfs://host:8020": "/"})
     assert ids(table, engine="spark") == [1, 3]
-
-
-@pytest.mark.parametrize("version", [2, 3])
-def test_a_delete_of_a_file_that_is_gone_or_skipped_is_not_told(tmp_path: Path, version: int) -> None:
-    table = IcebergTable.create(tmp_path / "t", {"id": "long"}, format_version=version)
-    first, second = table.write_data([{"id": 1}, {"id": 2}]), table.write_data([{"id": 10}, {"id": 20}])
-    table.append(first, second)
-    gone = first.path.replace(".parquet", "-gone.parquet")
-    if version == 2:
-        deletes = [
-            table.write_position_deletes([(gone, 1)]),
-            table.write_position_deletes([(second, 1)], referenced=second),
-        ]
-    else:
-        deletes = list(table.write_deletion_vectors({second: [1]}))
-    table.append(*deletes)
-    opened = harness.open_table(str(tmp_path / "t"))
-    assert ids(opened) == [1, 2, 10]
-    assert ids(opened, where="id < 5") == [1, 2]  # the second file is skipped, and its delete hits none that is left

@@ -10,14 +10,7 @@ import pyarrow.orc as po
 import pyarrow.parquet as pq
 import pytest
 
-from harness.errors import (
-    CorruptDeleteError,
-    CorruptFileError,
-    EncryptedTableError,
-    HarnessError,
-    MissingFileError,
-    UnsupportedError,
-)
+from harness.errors import CorruptDeleteError, CorruptFileError, EncryptedTableError, HarnessError, UnsupportedError
 from harness.metadata.iceberg.columns.entries import from_entries
 from harness.metadata.iceberg.deletes import FileDeletes, FilesWithDeletes
 from harness.metadata.iceberg.manifests import Content, DataFile, ManifestEntry, Status
@@ -92,93 +85,40 @@ def hit(path, *files, **more):
     return FileDeletes(data=data(path), position_files=files, **more)
 
 
-def test_positions_beyond_32_bits_and_beyond_the_file_are_kept(tmp_path):
-    found = load(tmp_path, {"d": parquet(rows((A, 2**40), (A, 100), (A, 0)))}, {0: hit(A, deletes())})
-    assert found == {0: [0, 100, 2**40]}
+ODD, UNREAD = "Position delete file has ", "Cannot read position delete file: "
 
 
-def test_delete_files_are_read_once_and_only_when_needed(tmp_path):
-    (tmp_path / "d").write_bytes(parquet(rows((A, 1), (B, 2))))
-    file = deletes()
-    targets = {0: hit(A, file), 1: hit(B, file), 2: hit(C, deletes("s3://t/missing"))}
-    planned = FilesWithDeletes(files_of([deletes.data for deletes in targets.values()]), targets)
-    loader = make_loader(planned, storage=Storage(), path_map=PathMap(((MAP, str(tmp_path)),)))
-    assert list(loader([0])[0]) == [1]
-    (tmp_path / "d").unlink()
-    assert {i: list(found) for i, found in loader([0, 1]).items()} == {0: [1], 1: [2]}
+def columns(paths, positions):
+    return parquet(pa.table({"file_path": paths, "pos": positions}))
 
 
 @pytest.mark.parametrize(
     ("content", "error", "message"),
     [
-        pytest.param(
-            parquet(rows((A, -1))),
-            CorruptDeleteError,
-            "Position delete file has position -1, expected 0 or more",
-            id="negative position",
-        ),
-        pytest.param(
-            parquet(rows((A, None))),
-            CorruptDeleteError,
-            "Position delete file has 1 rows without pos",
-            id="null position",
-        ),
-        pytest.param(
-            parquet(rows((None, 1), (A, 2))),
-            CorruptDeleteError,
-            "Position delete file has 1 rows without file_path",
-            id="null path",
-        ),
-        pytest.param(
-            parquet(rows((C, -5), (A, 1))),
-            CorruptDeleteError,
-            "Position delete file has position -5",
-            id="negative position of another file",
-        ),
-        pytest.param(
-            parquet(rows((A, 1)).drop_columns("pos")),
-            CorruptFileError,
-            "Cannot read position delete file: 0 columns are pos by name",
-            id="no position column",
-        ),
-        pytest.param(
+        (parquet(rows((A, None))), CorruptDeleteError, f"{ODD}1 rows without pos"),
+        (parquet(rows((None, 1), (A, 2))), CorruptDeleteError, f"{ODD}1 rows without file_path"),
+        (parquet(rows((C, -5), (A, 1))), CorruptDeleteError, f"{ODD}position -5"),  # of another file
+        (parquet(rows((A, 1)).drop_columns("pos")), CorruptFileError, f"{UNREAD}0 columns are pos by name"),
+        (
             parquet(with_ids(rows((A, 1)), PATH_ID, 1)),
             CorruptFileError,
-            f"Cannot read position delete file: 0 columns are pos by field id {POS_ID}",
-            id="ids, but not this one",
+            f"{UNREAD}0 columns are pos by field id {POS_ID}",
         ),
-        pytest.param(
-            parquet(rows((A, 1)).cast(pa.schema([("file_path", pa.string()), ("pos", pa.float64())]))),
+        (columns([A], [1.0]), CorruptDeleteError, f"{ODD}positions of type double"),
+        (columns([b"\xff"], [1]), CorruptDeleteError, f"{ODD}paths of type binary, expected UTF-8 text"),
+        (
+            columns(pa.array([6], pa.uint64()), [1]),
             CorruptDeleteError,
-            "Position delete file has positions of type double",
-            id="position is no integer",
+            f"{ODD}paths of type uint64, expected UTF-8 text",
         ),
-        pytest.param(
-            parquet(pa.table({"file_path": pa.array([b"\xff"]), "pos": [1]})),
+        (
+            columns(pa.array([], pa.float64()), pa.array([], pa.int64())),
             CorruptDeleteError,
-            "Position delete file has paths of type binary, expected UTF-8 text",
-            id="path is no text",
+            f"{ODD}paths of type double, expected UTF-8 text",
         ),
-        pytest.param(
-            parquet(pa.table({"file_path": pa.array([6], pa.uint64()), "pos": [1]})),
-            CorruptDeleteError,
-            "Position delete file has paths of type uint64, expected UTF-8 text",
-            id="path is a number",
-        ),
-        pytest.param(
-            parquet(pa.table({"file_path": pa.array([], pa.float64()), "pos": pa.array([], pa.int64())})),
-            CorruptDeleteError,
-            "Position delete file has paths of type double, expected UTF-8 text",
-            id="paths are numbers, and there are none",
-        ),
-        pytest.param(parquet(rows((A, 1)))[:-20], CorruptFileError, "Cannot read position delete file", id="cut"),
-        pytest.param(b"", CorruptFileError, "Cannot read position delete file", id="empty"),
-        pytest.param(
-            parquet(rows((A, 1)))[:-4] + b"PARE",
-            EncryptedTableError,
-            "Cannot read position delete file: it is encrypted",
-            id="encrypted",
-        ),
+        (parquet(rows((A, 1)))[:-20], CorruptFileError, UNREAD),
+        (b"", CorruptFileError, UNREAD),
+        (parquet(rows((A, 1)))[:-4] + b"PARE", EncryptedTableError, f"{UNREAD}it is encrypted"),
     ],
 )
 def test_unreadable_files_are_refused(tmp_path, content, error, message):
@@ -189,11 +129,6 @@ def test_unreadable_files_are_refused(tmp_path, content, error, message):
     assert caught.value.file == f"s3://t/d ({tmp_path}/d)"
     assert caught.value.table == "s3://t"
     assert caught.value.rule is not None
-
-
-def test_missing_files_are_refused(tmp_path):
-    with pytest.raises(MissingFileError):
-        load(tmp_path, {}, {0: hit(A, deletes())})
 
 
 def test_unknown_formats_are_refused(tmp_path):

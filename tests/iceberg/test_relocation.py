@@ -18,15 +18,8 @@ from harness.testing.writing.delta.builder import DeltaTable
 from harness.testing.writing.iceberg.builder import IcebergTable
 
 RECORDED = (
-    "s3://b/t/data/a",
-    "s3://b/t",
-    "s3://b/tx/a",
-    "/lake/t/a",
-    "/lake/t",
-    "/lake/tt",
-    "s3a://b/t/a",
-    "\U0001f600://x",
-)
+    "s3://b/t/data/a", "s3://b/t", "s3://b/tx/a", "/lake/t/a", "/lake/t", "/lake/tt", "s3a://b/t/a", "\U0001f600://x",
+)  # fmt: skip
 ODD = ("file:///lake/t/a", "FILE:/lake/t/b", "data/c", "./d", "./", "d/file:/e", "")
 
 

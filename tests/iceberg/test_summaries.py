@@ -6,31 +6,21 @@ import struct
 
 import pytest
 
-from harness.metadata.filters.predicate import Comparison, IsNan, IsNull, Op, StartsWith
+from harness.metadata.filters.predicate import Comparison, IsNull, Op, StartsWith
 from harness.metadata.iceberg.manifests import FieldSummary, ManifestFile
 from harness.metadata.iceberg.model import PartitionField, PartitionSpec
 from harness.metadata.iceberg.skipping import projected
 from harness.metadata.iceberg.summaries import ManifestFilter
-from harness.metadata.iceberg.transforms import Day, Identity
-from harness.metadata.model.schema import (
-    BinaryType,
-    Field,
-    FixedType,
-    FloatType,
-    IntegerType,
-    Schema,
-    StringType,
-    TimestampType,
-)
-from harness.metadata.plan.trust import Statement, is_trusted_writer
+from harness.metadata.iceberg.transforms import Identity
+from harness.metadata.model import schema as dt
 
-ID = Field(id=1, name="id", type=IntegerType(64))
-NAME = Field(id=2, name="name", type=StringType())
-PRICE = Field(id=3, name="price", type=FloatType(64))
-AT = Field(id=4, name="at", type=TimestampType("us"))
-RAW = Field(id=5, name="raw", type=BinaryType())
-TAG = Field(id=6, name="tag", type=FixedType(2))
-SCHEMA = Schema(fields=(ID, NAME, PRICE, AT, RAW, TAG))
+ID = dt.Field(id=1, name="id", type=dt.IntegerType(64))
+NAME = dt.Field(id=2, name="name", type=dt.StringType())
+PRICE = dt.Field(id=3, name="price", type=dt.FloatType(64))
+AT = dt.Field(id=4, name="at", type=dt.TimestampType("us"))
+RAW = dt.Field(id=5, name="raw", type=dt.BinaryType())
+TAG = dt.Field(id=6, name="tag", type=dt.FixedType(2))
+SCHEMA = dt.Schema(fields=(ID, NAME, PRICE, AT, RAW, TAG))
 
 RIGHT = {"iceberg-version": "Apache Iceberg 1.11.0 (commit 1234567)"}
 WRONG = {"iceberg-version": "Apache Iceberg 1.10.1 (commit 1234567)"}
@@ -52,10 +42,6 @@ def manifest(*summaries):
 
 def _long(value):
     return struct.pack("<q", value)
-
-
-def _double(value):
-    return struct.pack("<d", value)
 
 
 def _texts(lower, upper):
@@ -105,40 +91,12 @@ def test_binary_summaries_need_a_writer_that_is_known_to_be_right(writer, kept, 
     assert of(eq(field, b"\x03\x03"), Identity(), field, writer).may_hold(manifest(summary)) is kept
 
 
-@pytest.mark.parametrize(
-    ("version", "trusted"),
-    [
-        ("Apache Iceberg 1.11.0 (commit 1)", True),
-        ("Apache Iceberg 2.1.0", True),
-        ("Apache Iceberg 1.9.2", False),
-        ("Apache Iceberg 1.11.0-SNAPSHOT", True),
-        ("Apache Iceberg unspecified (commit unknown)", False),
-        ("iceberg-rust 9.9.9", False),
-    ],
-)
-def test_writers_are_known_by_their_release(version, trusted):
-    assert is_trusted_writer(Statement.SUMMARY_BOUNDS, RAW.type, {"iceberg-version": version}) is trusted
-
-
-@pytest.mark.parametrize("contains_nan", [None, True, False])
-def test_the_absence_of_nan_is_not_believed(contains_nan):
-    keep = of(IsNan(PRICE), Identity(), PRICE)
-    assert keep.may_hold(manifest(FieldSummary(False, contains_nan, _double(1), _double(2))))
-    assert keep.may_hold(manifest(FieldSummary(True, contains_nan)))
-
-
 def test_summaries_of_another_length_say_nothing():
     keep = of(eq(ID, 10), Identity(), ID)
     summary = FieldSummary(False, None, _long(1), _long(9))
     assert keep.may_hold(manifest(summary, summary))
     assert keep.may_hold(manifest())
     assert not keep.contradicted_by(manifest(summary, summary))({1000: 10})
-
-
-def test_day_bounds_are_days_of_four_bytes():
-    day = (3).to_bytes(4, "little")
-    keep = of(Comparison(AT, Op.GE, 4 * 86_400_000_000), Day(), AT)
-    assert not keep.may_hold(manifest(FieldSummary(False, None, day, day)))
 
 
 @pytest.mark.parametrize(
@@ -154,16 +112,3 @@ def test_day_bounds_are_days_of_four_bytes():
 )
 def test_a_tuple_outside_of_what_is_trusted_contradicts_it(value, summary, contradicted):
     assert of(eq(ID, 5), Identity(), ID).contradicted_by(manifest(summary))({1000: value}) is contradicted
-
-
-@pytest.mark.parametrize(
-    ("predicate", "field", "said"),
-    [
-        (eq(ID, 5), ID, ("partition summaries of part",)),
-        (eq(NAME, "x"), NAME, ("partition summaries of part (upper bounds rounded up)",)),
-        (eq(RAW, b"x"), RAW, ("partition summaries of part (of writers known to be right)",)),
-        (eq(NAME, "x"), ID, ()),  # the filter is not about the partition
-    ],
-)
-def test_what_was_trusted_is_named(predicate, field, said):
-    assert of(predicate, Identity(), field).trusted() == said

@@ -74,10 +74,7 @@ FORMS = {
     "tag": (lambda spark, lake: spark.read.format("iceberg").option("tag", "first").load(lake.orders), FIRST),
     "VERSION AS OF an id": (lambda spark, lake: spark.sql(f"FROM db.orders VERSION AS OF {lake.first}"), FIRST),
     "VERSION AS OF a branch": (lambda spark, lake: spark.sql("FROM db.orders VERSION AS OF 'audit'"), FIRST),
-    "TIMESTAMP AS OF": (
-        lambda spark, lake: spark.sql("FROM db.orders TIMESTAMP AS OF '2023-11-14 22:13:21.5'"),
-        FIRST,
-    ),
+    "TIMESTAMP AS OF": (lambda spark, lake: spark.sql("FROM db.orders TIMESTAMP AS OF '2023-11-14 22:13:21.5'"), FIRST),
     "delta.`path`": (lambda spark, lake: spark.sql(f"SELECT * FROM delta.`{lake.items}`"), [2, 3]),
     "versionAsOf": (lambda spark, lake: spark.read.format("delta").option("versionAsOf", 1).load(lake.items), [2, 2]),
     "timestampAsOf": (

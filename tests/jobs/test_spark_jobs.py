@@ -6,7 +6,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from reading_forms import FIRST, FORMS, NOW, ids, make_lake
+from reading_forms import FIRST, FORMS, METADATA, NOW, ids, make_lake
 
 import harness
 from harness.errors import RequestError
@@ -38,19 +38,7 @@ def test_every_form_reads_what_the_plan_says(job, lake):
 
 
 def test_metadata_tables_and_statements_of_delta(job, lake):
-    counts = {
-        name: job.spark.table(f"db.orders.{name}").count()
-        for name in ("snapshots", "history", "files", "manifests", "partitions", "refs", "entries")
-    }
-    assert counts == {
-        "snapshots": 4,
-        "history": 4,
-        "files": 4,
-        "manifests": 4,
-        "partitions": 1,
-        "refs": 3,
-        "entries": 4,
-    }
+    assert {name: job.spark.table(f"db.orders.{name}").count() for name in METADATA} == METADATA
     assert job.spark.sql("SELECT count(*) FROM prod.db.orders.snapshots").first()[0] == 4
     assert [row.version for row in job.spark.sql("DESCRIBE HISTORY db.items LIMIT 2").collect()] == [3, 2]
     assert job.spark.sql(f"DESCRIBE HISTORY '{lake.items}'").count() == 4
@@ -195,10 +183,7 @@ CHANGES = {
         [f"{_CHANGES} WHEN NOT MATCHED AND s.id > 0 THEN INSERT (id) VALUES (s.id)"],
         "2b 3c 5- 9-",
     ),
-    "two deletes of a row": (
-        ["MERGE INTO db.orders t USING db.items s ON t.id > s.id WHEN MATCHED THEN DELETE"],
-        "2b",
-    ),
+    "two deletes of a row": (["MERGE INTO db.orders t USING db.items s ON t.id > s.id WHEN MATCHED THEN DELETE"], "2b"),
     "a frame": ([_merged_by_frame], "2x 3c 9n"),
     "after one another": (
         [

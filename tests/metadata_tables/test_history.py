@@ -1,4 +1,4 @@
-"""The history of a table: counts of what each commit added and removed, by hand; what nobody recorded is None."""
+"""The history of a table: counts of what each commit added and removed, by hand, and its picture."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import pytest
 
 import harness
 from harness.errors import CorruptFileError
-from harness.metadata.tables.history import COUNTS, history
+from harness.metadata.model.drawing import Bar, Kind
+from harness.metadata.tables.history import COUNTS, drawn, history
 from harness.testing.writing.delta.builder import DeltaTable
 from harness.testing.writing.iceberg.builder import IcebergTable
 
@@ -19,65 +20,45 @@ def counts(entry: dict[str, Any]) -> tuple[int | None, ...]:
     return tuple(entry[name] for name in COUNTS)
 
 
-# Totals of records, data files, bytes, position and equality deletes, as Apache Iceberg writes all of them.
-def totals(records: int, files: int, size: int, positions: int = 0, equality: int = 0) -> dict[str, str]:
-    names = ("records", "data-files", "files-size", "position-deletes", "equality-deletes")
-    return {f"total-{n}": str(v) for n, v in zip(names, (records, files, size, positions, equality), strict=True)}
-
-
-APPENDED = {"added-data-files": "2", "added-records": "9", "added-files-size": "800"}
-
+APPENDED = "added-data-files=2 added-records=9 added-files-size=800"
+TOTALS = ("records", "data-files", "files-size", "position-deletes", "equality-deletes")
+COMPACTED = (
+    "added-data-files=1 deleted-data-files=2 added-records=5 deleted-records=9 added-files-size=300 "
+    "removed-files-size=850 removed-position-deletes=4"
+)
 SUMMARIES = {
-    "an append, which removes nothing": [("append", APPENDED, (9, 0, 2, 0, 800, 0))],
+    "an append, which removes nothing": [("append", APPENDED, (), (9, 0, 2, 0, 800, 0))],
     "deletes of positions; then they are compacted": [
-        ("append", APPENDED | totals(9, 2, 800), (9, 0, 2, 0, 800, 0)),
-        (
-            "delete",
-            {"added-delete-files": "1", "added-position-deletes": "4", "added-files-size": "50"}
-            | totals(9, 2, 850, positions=4),
-            (0, 4, 0, 0, 50, 0),
-        ),
-        (
-            "replace",
-            {"added-data-files": "1", "deleted-data-files": "2", "added-records": "5", "deleted-records": "9"}
-            | {"added-files-size": "300", "removed-files-size": "850", "removed-position-deletes": "4"}
-            | totals(5, 1, 300),
-            (5, 5, 1, 2, 300, 850),
-        ),
+        ("append", APPENDED, (9, 2, 800, 0, 0), (9, 0, 2, 0, 800, 0)),
+        ("delete", "added-position-deletes=4 added-files-size=50", (9, 2, 850, 4, 0), (0, 4, 0, 0, 50, 0)),
+        ("replace", COMPACTED, (5, 1, 300, 0, 0), (5, 5, 1, 2, 300, 850)),
     ],
     "rows that equality deletes hit, which nobody counts": [
-        ("append", APPENDED | totals(9, 2, 800), (9, 0, 2, 0, 800, 0)),
-        ("delete", {"added-equality-deletes": "1"} | totals(9, 2, 830, equality=1), (0, None, 0, 0, None, None)),
+        ("append", APPENDED, (9, 2, 800, 0, 0), (9, 0, 2, 0, 800, 0)),
+        ("delete", "added-equality-deletes=1", (9, 2, 830, 0, 1), (0, None, 0, 0, None, None)),
     ],
     "counts that only the totals tell": [
-        ("append", totals(9, 2, 800), (9, 0, 2, 0, 800, 0)),
-        (
-            "overwrite",
-            {"deleted-records": "9", "removed-files-size": "800"} | totals(7, 1, 500),
-            (7, 9, None, None, 500, 800),
-        ),
-        ("delete", {"deleted-data-files": "1"} | totals(0, 0, 0), (0, 7, 0, 1, None, None)),
+        ("append", "", (9, 2, 800, 0, 0), (9, 0, 2, 0, 800, 0)),
+        ("overwrite", "deleted-records=9 removed-files-size=800", (7, 1, 500, 0, 0), (7, 9, None, None, 500, 800)),
+        ("delete", "deleted-data-files=1", (0, 0, 0, 0, 0), (0, 7, 0, 1, None, None)),
     ],
     "no totals, but counts of delete files": [
-        ("append", APPENDED, (9, 0, 2, 0, 800, 0)),
-        (
-            "delete",
-            {"added-delete-files": "1", "added-position-deletes": "4", "added-files-size": "5"},
-            (0, 4, 0, 0, 5, 0),
-        ),
-        ("delete", {"added-delete-files": "1", "added-equality-deletes": "1"}, (0, None, 0, 0, 0, 0)),
+        ("append", APPENDED, (), (9, 0, 2, 0, 800, 0)),
+        ("delete", "added-delete-files=1 added-position-deletes=4 added-files-size=5", (), (0, 4, 0, 0, 5, 0)),
+        ("delete", "added-delete-files=1 added-equality-deletes=1", (), (0, None, 0, 0, 0, 0)),
     ],
     "no totals": [
-        ("append", APPENDED, (9, 0, 2, 0, 800, 0)),
-        ("delete", {"added-position-deletes": "4"}, (0, None, 0, None, None, None)),
-        ("overwrite", {}, (None,) * 6),
+        ("append", APPENDED, (), (9, 0, 2, 0, 800, 0)),
+        ("delete", "added-position-deletes=4", (), (0, None, 0, None, None, None)),
+        ("overwrite", "", (), (None,) * 6),
     ],
     "numbers that are none, and totals that contradict": [
-        ("append", {"added-records": "many", "added-data-files": "-1"}, (None, 0, None, 0, None, 0)),
-        ("overwrite", {"added-records": "1"} | totals(5, 1, 1), (1, None, None, None, None, None)),
-        ("overwrite", {"added-records": "1"} | totals(9, 1, 1), (1, None, None, None, None, None)),
+        ("append", "added-records=many added-data-files=-1", (), (None, 0, None, 0, None, 0)),
+        ("overwrite", "added-records=1", (5, 1, 1, 0, 0), (1, None, None, None, None, None)),
+        ("overwrite", "added-records=1", (9, 1, 1, 0, 0), (1, None, None, None, None, None)),
     ],
 }
+"""Chains of an operation, its summary, the totals after it where a writer told them, and the counts."""
 
 
 @pytest.mark.parametrize("chain", SUMMARIES.values(), ids=SUMMARIES)
@@ -87,24 +68,14 @@ def test_the_summaries_of_iceberg(chain: list[Any], tmp_path: Path) -> None:
         table.append()
 
     def write(document: dict[str, Any]) -> None:
-        for snapshot, (operation, summary, _) in zip(document["snapshots"], chain, strict=True):
-            snapshot["summary"] = {"operation": operation, **summary}
+        for snapshot, (operation, said, totals, _) in zip(document["snapshots"], chain, strict=True):
+            told = {f"total-{name}": str(total) for name, total in zip(TOTALS, totals, strict=False)}
+            snapshot["summary"] = {"operation": operation, **dict(pair.split("=") for pair in said.split()), **told}
 
     table.edit_metadata(write)
     found = history(harness.open_table(table.location).source)
     assert [counts(entry) for entry in reversed(found)] == [expected for *_, expected in chain]
     assert [entry["operation"] for entry in reversed(found)] == [operation for operation, *_ in chain]
-
-
-@pytest.mark.parametrize("names_parent", [True, False])
-def test_a_first_snapshot_is_told_from_one_whose_parent_is_gone(names_parent: bool, tmp_path: Path) -> None:
-    table = IcebergTable.create(tmp_path / "t", {"id": "long"})
-    first, second = (table.commit(operation="append", summary=totals(9, 2, 800)) for _ in range(2))
-    table.expire(first)
-    if not names_parent:
-        table.edit_metadata(lambda document: document["snapshots"][0].pop("parent-snapshot-id", None))
-    (entry,) = history(harness.open_table(table.location).source)
-    assert (entry["id"], counts(entry)) == (second, (None, 0, None, 0, None, 0))
 
 
 def test_writers_and_refs_of_iceberg(tmp_path: Path) -> None:
@@ -150,14 +121,8 @@ def test_the_actions_of_delta(tmp_path: Path) -> None:
     }
     a, b, c, d = (sizes[name] for name in ("first", "second", "third", "bare"))
     assert [counts(entry) for entry in reversed(found)] == [
-        (0, 0, 0, 0, 0, 0),
-        (7, 0, 2, 0, a + b, 0),
-        (0, 2, 0, 0, 0, 0),
-        (0, 1, 0, 0, 0, 0),
-        (3, 2, 1, 1, c, a),
-        (None, 0, 1, 0, d, 0),
-        (None, None, 0, 0, 0, 0),
-        (0, None, 0, 3, 0, b + c + d),
+        *((0, 0, 0, 0, 0, 0), (7, 0, 2, 0, a + b, 0), (0, 2, 0, 0, 0, 0), (0, 1, 0, 0, 0, 0), (3, 2, 1, 1, c, a)),
+        *((None, 0, 1, 0, d, 0), (None, None, 0, 0, 0, 0), (0, None, 0, 3, 0, b + c + d)),
     ]
     assert [entry["id"] for entry in found] == [7, 6, 5, 4, 3, 2, 1, 0]
     assert [entry["writer"] for entry in found][2:4] == ["delta-rs.1", "x/1"]
@@ -210,3 +175,69 @@ def test_a_commit_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
     table.log.commit_path(1).write_text("{")
     with pytest.raises(CorruptFileError, match=r"1\.json"):
         history(opened)
+
+
+def bar(label: str, added: int, removed: int, value: str, remark: str = "", *, is_rest: bool = False) -> Bar:
+    parts = ((Kind.ADDED, added), (Kind.REMOVED, removed))
+    return Bar(label=label, parts=parts, value=value, remark=remark, is_rest=is_rest)
+
+
+def test_an_iceberg_table(tmp_path):
+    t = IcebergTable.create(tmp_path / "t", {"id": "int", "old": "string", "gone": "string"})
+    first = t.append(t.write_data([{"id": i} for i in range(4)]))
+    t.create_tag("v1", first)
+    t.add_column("new", "string")
+    t.drop_column("gone")
+    t.rename_column("old", "named")
+    t.widen_column("id", "long")
+    t.append(*(t.write_data([{"id": 9}]) for _ in range(2)))
+    none = {f"{word}-{kind}-deletes": "0" for word in ("added", "removed") for kind in ("position", "equality")}
+    t.commit(operation="delete", summary={"deleted-records": "3", "deleted-data-files": "1", **none})
+    found = harness.open_table(t.location).history()
+    assert [entry["schema_changes"] for entry in found] == [
+        *([], ["added new", "dropped gone", "renamed old to named", "retyped id"], [])
+    ]
+    picture = drawn(found, 3)
+    assert picture.note == "3 snapshots, 2023-11-14 22:13:21 to 2023-11-14 22:13:28"  # each change takes a second
+    assert picture.bars == (
+        bar("2023-11-14 22:13:28 delete", 0, 3, "-3 rows", "ref main, files -1"),
+        bar("2023-11-14 22:13:27 append", 2, 0, "+2 rows", f"{', '.join(found[1]['schema_changes'])}, files +2"),
+        bar("2023-11-14 22:13:21 append", 4, 0, "+4 rows", "ref v1, files +1"),
+    )
+    assert drawn(found, 2).bars[1:] == (
+        bar("2 earlier", 6, 0, "+6 rows", "4 changes of the schema, files +3", is_rest=True),
+    )
+    assert "<svg" in found._repr_html_()
+    assert "schema_changes" in str(found)
+    assert "ref v1" in harness.open_table(t.location)._repr_html_()
+
+
+@pytest.mark.parametrize("mapping", [None, "name"])
+def test_changes_of_a_delta_table(tmp_path, mapping):
+    more = {} if mapping is None else {"column_mapping": mapping}
+    t = DeltaTable.create(tmp_path / "t", {"id": "int", "old": "string"}, **more)
+    t.add_column("new", "string")
+    if mapping:
+        t.rename_column("old", "named")
+        t.drop_column("new")
+        t.set_configuration({"a": "b"})  # which says the schema again
+    t.append(t.write_data([{"id": 1}]))
+    found = history(harness.open_table(str(t.directory)).source)[::-1]
+    expected = (
+        [[], ["added new"], ["renamed old to named"], ["dropped new"], [], []] if mapping else [[], ["added new"], []]
+    )
+    assert [entry["schema_changes"] for entry in found] == expected
+    assert drawn(found[::-1], 9).bars[0] == bar(
+        f"{len(found) - 1} 2023-11-14 22:13:2{len(found) - 1} WRITE", 1, 0, "+1 rows", "files +1"
+    )
+
+
+def test_a_schema_that_nobody_can_read_is_no_change(tmp_path):
+    t = DeltaTable.create(tmp_path / "t", {"id": "int"})
+    t.set_configuration({"a": "b"})
+    t.edit_commit(
+        1, lambda actions: [a["metaData"].update(schemaString='{"fields": 1}') for a in actions if "metaData" in a]
+    )
+    t.set_configuration({"a": None})
+    entries = history(harness.open_table(str(t.directory)).source)
+    assert [entry["schema_changes"] for entry in entries] == [[], [], []]

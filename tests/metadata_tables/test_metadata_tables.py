@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import json
 
-import pyarrow as pa
 import pytest
 
 import harness
@@ -15,9 +14,6 @@ from harness.metadata.iceberg.columns import entries as walked
 from harness.metadata.tables.reading import NAMES
 from harness.testing.writing.delta.builder import DeltaTable
 from harness.testing.writing.iceberg.builder import IcebergTable
-
-UTC = datetime.UTC
-
 
 DAY = datetime.date(2022, 1, 8)  # 19000 days after 1970-01-01
 NEXT = datetime.date(2022, 1, 9)
@@ -69,26 +65,97 @@ def test_every_table_is_the_same_in_python_and_in_sql(iceberg, delta):
             assert found.num_rows > 0
 
 
-def test_snapshots_history_and_refs(iceberg):
-    ids = [FIRST, FIRST + 1, FIRST + 2]
-    query = "SELECT snapshot_id, parent_id, operation, summary['operation'] FROM t.snapshots ORDER BY committed_at"
-    assert answer(iceberg, query) == [
-        (ids[0], None, "append", "append"),
-        (ids[1], ids[0], "delete", "delete"),
-        (ids[2], ids[1], "delete", "delete"),
-    ]
-    assert iceberg.metadata("snapshots")["committed_at"].cast("int64").to_pylist() == [
-        snapshot["timestamp_ms"] * 1000 for snapshot in iceberg.snapshots()
-    ]
-    assert answer(iceberg, "SELECT snapshot_id, parent_id, is_current_ancestor FROM t.history") == [
-        (ids[0], None, True),
-        (ids[1], ids[0], True),
-        (ids[2], ids[1], True),
-    ]
-    assert answer(iceberg, "SELECT name, type, snapshot_id FROM t.refs ORDER BY name") == [
-        ("before", "TAG", ids[0]),
-        ("main", "BRANCH", ids[2]),
-    ]
+SNAPSHOTS = "SELECT snapshot_id, parent_id, operation, summary['operation'] FROM t.snapshots ORDER BY committed_at"
+FILES = """
+SELECT content, parse_filename(file_path), file_format, spec_id, partition.day, record_count, equality_ids,
+  value_counts, null_value_counts, lower_bounds[1], upper_bounds[1] FROM t.files WHERE content < 1 ORDER BY 1, 2"""
+DELETES = "SELECT content, parse_filename(file_path), partition.day, record_count, equality_ids FROM t.files"
+ENTRIES = """
+SELECT status, snapshot_id, sequence_number, parse_filename(data_file.file_path), data_file.partition.day
+FROM t.entries ORDER BY ALL"""
+MANIFESTS = """
+SELECT content, partition_spec_id, added_snapshot_id, added_data_files_count, existing_data_files_count,
+  deleted_data_files_count, added_delete_files_count, partition_summaries[1].lower_bound,
+  partition_summaries[1].upper_bound FROM t.manifests ORDER BY content"""
+PARTITIONS = """
+SELECT partition.day, spec_id, record_count, file_count, position_delete_record_count, position_delete_file_count,
+  equality_delete_record_count, equality_delete_file_count, last_updated_snapshot_id FROM t.partitions ORDER BY 1"""
+METRICS = """
+SELECT m.value_count, m.null_value_count, m.nan_value_count, m.lower_bound, m.upper_bound, lowest
+FROM (SELECT readable_metrics.id AS m, readable_metrics.day.lower_bound AS lowest, file_path FROM t.files)"""
+OF_ENTRY = "SELECT readable_metrics.id.upper_bound FROM t.entries WHERE data_file.file_path LIKE '%three.parquet'"
+ONE, TWO, THREE, FIVE = ((n).to_bytes(8, "little") for n in (1, 2, 3, 5))
+DELTA_FILES = """
+SELECT partition.s, num_records, deletion_vector_storage_type IS NOT NULL, deleted_rows FROM t.files ORDER BY 1"""
+DELTA_PARTITIONS = "SELECT partition.s, record_count, file_count, deleted_rows FROM t.partitions ORDER BY 1"
+
+
+@pytest.mark.parametrize(
+    ("at", "query", "expected"),
+    [
+        (
+            *(None, SNAPSHOTS),
+            [(FIRST, None, *["append"] * 2), *((FIRST + n, FIRST + n - 1, *["delete"] * 2) for n in (1, 2))],
+        ),
+        (
+            *(None, "SELECT snapshot_id, parent_id, is_current_ancestor FROM t.history"),
+            [(FIRST, None, True), (FIRST + 1, FIRST, True), (FIRST + 2, FIRST + 1, True)],
+        ),
+        (
+            *(None, "SELECT name, type, snapshot_id FROM t.refs ORDER BY name"),
+            [("before", "TAG", FIRST), ("main", "BRANCH", FIRST + 2)],
+        ),
+        (
+            *("before", FILES),
+            [
+                (0, "one.parquet", "PARQUET", 0, DAY, 2, None, {1: 2, 2: 2}, {1: 0, 2: 0}, ONE, TWO),
+                (0, "three.parquet", "PARQUET", 0, NEXT, 1, None, {1: 1, 2: 1}, {1: 0, 2: 0}, FIVE, FIVE),
+                (0, "two.parquet", "PARQUET", 0, NEXT, 2, None, {1: 2, 2: 2}, {1: 1, 2: 0}, THREE, THREE),
+            ],
+        ),
+        (
+            *(None, f"{DELETES} WHERE content > 0 ORDER BY 1"),
+            [(1, "positions.parquet", DAY, 1, None), (2, "keys.parquet", NEXT, 1, [1])],
+        ),
+        (
+            *(None, ENTRIES),
+            [
+                (0, FIRST, 1, "one.parquet", DAY),
+                (0, FIRST, 1, "two.parquet", NEXT),
+                (1, FIRST + 1, 2, "keys.parquet", NEXT),
+                (1, FIRST + 1, 2, "positions.parquet", DAY),
+                (2, FIRST + 2, 1, "three.parquet", NEXT),
+            ],
+        ),
+        (
+            *(None, MANIFESTS),
+            [
+                (0, 0, FIRST + 2, 0, 2, 1, 0, "2022-01-08", "2022-01-09"),
+                (1, 0, FIRST + 1, 0, 0, 0, 2, "2022-01-08", "2022-01-09"),
+            ],
+        ),
+        (None, PARTITIONS, [(DAY, 0, 2, 1, 1, 1, 0, 0, FIRST + 1), (NEXT, 0, 2, 1, 0, 0, 1, 1, FIRST + 1)]),
+        ("before", PARTITIONS, [(DAY, 0, 2, 1, 0, 0, 0, 0, FIRST), (NEXT, 0, 3, 2, 0, 0, 0, 0, FIRST)]),
+        (None, f"{METRICS} WHERE file_path LIKE '%two.parquet'", [(2, 1, None, 3, 3, NEXT)]),
+        (None, OF_ENTRY, [(5,)]),
+    ],
+)
+def test_tables_of_iceberg(iceberg, at, query, expected):
+    assert answer(iceberg if at is None else iceberg.snapshot(ref=at), query) == expected
+
+
+def test_sums_of_sizes_and_times_are_those_of_the_files_and_snapshots(iceberg):
+    sizes = iceberg.metadata("files", ["content", "file_size_in_bytes"]).to_pylist()
+    total = sum(file["file_size_in_bytes"] for file in sizes if file["content"] == 0)
+    assert answer(iceberg, "SELECT sum(total_data_file_size_in_bytes)::BIGINT FROM t.partitions") == [(total,)]
+    times = [snapshot["timestamp_ms"] * 1000 for snapshot in iceberg.snapshots()]
+    assert iceberg.metadata("snapshots")["committed_at"].cast("int64").to_pylist() == times
+
+
+def test_files_and_partitions_of_delta(delta):
+    assert answer(delta, DELTA_FILES) == [("a", 2, True, 1), (None, 1, False, 0)]
+    assert answer(delta, DELTA_PARTITIONS) == [("a", 2, 1, 1), (None, 1, 1, 0)]
+    assert answer(delta.snapshot(1), "SELECT sum(deleted_rows)::INT FROM t.files") == [(0,)]
 
 
 def test_a_snapshot_that_was_rolled_back_is_no_ancestor(tmp_path):
@@ -103,52 +170,6 @@ def test_a_snapshot_that_was_rolled_back_is_no_ancestor(tmp_path):
     ]
 
 
-def test_files(iceberg):
-    query = (
-        "SELECT content, parse_filename(file_path), file_format, spec_id, partition.day, record_count, equality_ids,"
-        " value_counts, null_value_counts, lower_bounds[1], upper_bounds[1] FROM t.files ORDER BY 1, 2"
-    )
-    one, two, five = ((n).to_bytes(8, "little") for n in (1, 2, 5))
-    three = (3).to_bytes(8, "little")
-    assert answer(iceberg.snapshot(ref="before"), query) == [
-        (0, "one.parquet", "PARQUET", 0, DAY, 2, None, {1: 2, 2: 2}, {1: 0, 2: 0}, one, two),
-        (0, "three.parquet", "PARQUET", 0, NEXT, 1, None, {1: 1, 2: 1}, {1: 0, 2: 0}, five, five),
-        (0, "two.parquet", "PARQUET", 0, NEXT, 2, None, {1: 2, 2: 2}, {1: 1, 2: 0}, three, three),
-    ]
-    now = [row[:7] for row in answer(iceberg, query)]
-    assert now == [
-        (0, "one.parquet", "PARQUET", 0, DAY, 2, None),
-        (0, "two.parquet", "PARQUET", 0, NEXT, 2, None),
-        (1, "positions.parquet", "PARQUET", 0, DAY, 1, None),
-        (2, "keys.parquet", "PARQUET", 0, NEXT, 1, [1]),
-    ]
-    names = ["data_files", "delete_files"]
-    assert [sorted(set(iceberg.metadata(name)["content"].to_pylist())) for name in names] == [[0], [1, 2]]
-
-
-def test_columns_that_are_not_wanted_are_not_read(iceberg):
-    sizes = iceberg.metadata("data_files", ["file_size_in_bytes", "record_count"])
-    assert sizes.schema.names == ["file_size_in_bytes", "record_count"]
-    statuses = iceberg.metadata("entries", ["status"])["status"].to_pylist()
-    assert sorted(statuses) == [0, 0, 1, 1, 2]
-    with_counts = iceberg.metadata("files", ["null_value_counts", "lower_bounds"])
-    assert with_counts["null_value_counts"][0].as_py() == [(1, 0), (2, 0)]
-
-
-def test_entries_show_what_a_commit_deleted(iceberg):
-    query = (
-        "SELECT status, snapshot_id, sequence_number, parse_filename(data_file.file_path), data_file.partition.day"
-        " FROM t.entries ORDER BY ALL"
-    )
-    assert answer(iceberg, query) == [
-        (0, FIRST, 1, "one.parquet", DAY),
-        (0, FIRST, 1, "two.parquet", NEXT),
-        (1, FIRST + 1, 2, "keys.parquet", NEXT),
-        (1, FIRST + 1, 2, "positions.parquet", DAY),
-        (2, FIRST + 2, 1, "three.parquet", NEXT),
-    ]
-
-
 def test_what_is_of_all_snapshots(iceberg):
     names = ("all_files", "all_data_files", "all_delete_files")
     found = {name: iceberg.metadata(name, ["file_path"])["file_path"].to_pylist() for name in names}
@@ -159,40 +180,8 @@ def test_what_is_of_all_snapshots(iceberg):
     # The first data manifest lists three files, the one that took its place three, the delete manifest two.
     assert iceberg.metadata("all_entries").num_rows == 8
     references = iceberg.metadata("all_manifests", ["reference_snapshot_id", "content"]).to_pylist()
-    assert [(row["reference_snapshot_id"] - FIRST, row["content"]) for row in references] == [
-        (0, 0),
-        (1, 0),
-        (1, 1),
-        (2, 0),
-        (2, 1),
-    ]
-
-
-def test_the_metadata_files_that_there_were(iceberg):
-    found = iceberg.metadata("metadata_log_entries").to_pylist()
-    assert found[-1]["file"] == iceberg.describe()["metadata_file"]
-    assert [row["latest_snapshot_id"] for row in found][-1] == FIRST + 2
-    assert found[-1]["latest_sequence_number"] == 3
-    assert found[0]["latest_snapshot_id"] is None
-    assert [row["timestamp"] for row in found] == sorted(row["timestamp"] for row in found)
-
-
-def test_metrics_are_readable(iceberg):
-    query = (
-        "SELECT readable_metrics.id, readable_metrics.day.lower_bound FROM t.files WHERE file_path LIKE '%two.parquet'"
-    )
-    ((of_id, lowest),) = answer(iceberg, query)
-    assert {**of_id, "column_size": None} == {
-        "column_size": None,
-        "value_count": 2,
-        "null_value_count": 1,
-        "nan_value_count": None,
-        "lower_bound": 3,
-        "upper_bound": 3,
-    }
-    assert lowest == NEXT
-    by_entry = "SELECT readable_metrics.id.upper_bound FROM t.entries WHERE data_file.file_path LIKE '%three.parquet'"
-    assert answer(iceberg, by_entry) == [(5,)]
+    found = [(row["reference_snapshot_id"] - FIRST, row["content"]) for row in references]
+    assert found == [(0, 0), (1, 0), (1, 1), (2, 0), (2, 1)]
 
 
 @pytest.fixture(scope="module")
@@ -200,11 +189,7 @@ def recorded(tmp_path_factory) -> harness.Table:
     """What the builder does not write: sizes, offsets and a sort order."""
     t = IcebergTable.create(tmp_path_factory.mktemp("recorded") / "t", {"id": "long", "s": "struct<x: string>"})
     files = [t.write_data([{"id": i, "s": {"x": "a"}}], path=f"data/{i}.parquet") for i in range(3)]
-    said = [
-        ({1: 40, 3: 7}, [4, 1 << 40], 2),
-        ({}, [], None),
-        ({3: 9, 99: 1}, [300, 5, -7], 0),
-    ]
+    said = [({1: 40, 3: 7}, [4, 1 << 40], 2), ({}, [], None), ({3: 9, 99: 1}, [300, 5, -7], 0)]
     for file, (sizes, offsets, order) in zip(files, said, strict=True):
         pairs = [{"key": key, "value": value} for key, value in sizes.items()]
         file.data_file.update(column_sizes=pairs, split_offsets=offsets, sort_order_id=order)
@@ -227,48 +212,6 @@ def test_what_manifests_record_beside(recorded, monkeypatch, in_step):
     assert entries["data_file"].combine_chunks().field("split_offsets").to_pylist()[0] == [4, 1 << 40]
     metrics = entries["readable_metrics"].to_pylist()
     assert [row["s.x"]["column_size"] for row in metrics] == [7, None, 9]
-
-
-def test_manifests(iceberg):
-    query = (
-        "SELECT content, partition_spec_id, added_snapshot_id, added_data_files_count, existing_data_files_count,"
-        " deleted_data_files_count, added_delete_files_count, partition_summaries[1].lower_bound,"
-        " partition_summaries[1].upper_bound FROM t.manifests ORDER BY content"
-    )
-    assert answer(iceberg, query) == [
-        (0, 0, FIRST + 2, 0, 2, 1, 0, "2022-01-08", "2022-01-09"),
-        (1, 0, FIRST + 1, 0, 0, 0, 2, "2022-01-08", "2022-01-09"),
-    ]
-
-
-def test_partitions(iceberg):
-    query = (
-        "SELECT partition.day, spec_id, record_count, file_count, position_delete_record_count,"
-        " position_delete_file_count, equality_delete_record_count, equality_delete_file_count"
-        " FROM t.partitions ORDER BY 1"
-    )
-    assert answer(iceberg, query) == [(DAY, 0, 2, 1, 1, 1, 0, 0), (NEXT, 0, 2, 1, 0, 0, 1, 1)]
-    assert answer(iceberg.snapshot(ref="before"), query) == [(DAY, 0, 2, 1, 0, 0, 0, 0), (NEXT, 0, 3, 2, 0, 0, 0, 0)]
-    sizes = iceberg.metadata("files", ["content", "file_size_in_bytes"]).to_pylist()
-    total = sum(file["file_size_in_bytes"] for file in sizes if file["content"] == 0)
-    assert answer(iceberg, "SELECT sum(total_data_file_size_in_bytes)::BIGINT FROM t.partitions") == [(total,)]
-
-
-def test_when_partitions_were_updated(iceberg, tmp_path):
-    """By the newest snapshot that added a live file of data or deletes; the third one only removes."""
-    query = "SELECT partition.day, last_updated_snapshot_id FROM t.partitions ORDER BY 1"
-    assert answer(iceberg, query) == [(DAY, FIRST + 1), (NEXT, FIRST + 1)]
-    assert answer(iceberg.snapshot(ref="before"), query) == [(DAY, FIRST), (NEXT, FIRST)]
-    joined = "SELECT DISTINCT last_updated_at = committed_at FROM t.partitions JOIN t.snapshots ON snapshot_id = "
-    assert answer(iceberg, f"{joined} last_updated_snapshot_id") == [(True,)]
-    t = IcebergTable.create(tmp_path / "t", {"id": "long"})
-    t.append(t.write_data([{"id": 1}]))
-    two = t.write_data([{"id": 2}])
-    t.append(two)
-    t.expire(FIRST)
-    assert answer(harness.open_table(t.location), "SELECT last_updated_snapshot_id FROM t.partitions") == [(FIRST + 1,)]
-    t.commit(remove=[two])
-    assert answer(harness.open_table(t.location), "SELECT last_updated_at FROM t.partitions") == [(None,)]
 
 
 def test_deleted_positions(iceberg, tmp_path):
@@ -316,12 +259,6 @@ def test_a_table_without_partitions_or_snapshots(tmp_path):
     assert "partition" not in empty.metadata("files").schema.names
 
 
-def test_versions_of_delta(delta):
-    query = "SELECT version, operation, operationParameters IS NULL FROM t.versions"
-    assert [row[0] for row in answer(delta, query)] == [2, 1, 0]
-    assert answer(delta, "SELECT version FROM t.history ORDER BY 1") == [(0,), (1,), (2,)]
-
-
 def test_what_commits_of_delta_say(tmp_path):
     t = DeltaTable.create(tmp_path / "t", {"id": "long"})
     info = {
@@ -337,27 +274,10 @@ def test_what_commits_of_delta_say(tmp_path):
     (t.directory / "_delta_log" / f"{1:020}.json").write_text(json.dumps(commit) + "\n")
     row = harness.open_table(str(t.directory)).metadata("versions").slice(0, 1).to_pylist()[0]
     assert row["operation"] == "MERGE"
-    assert dict(row["operationParameters"]) == {
-        "predicate": "id = 1",
-        "matchedPredicates": '[{"actionType": "update"}]',
-    }
+    told = {"predicate": "id = 1", "matchedPredicates": '[{"actionType": "update"}]'}
+    assert dict(row["operationParameters"]) == told
     assert (dict(row["operationMetrics"]), row["readVersion"]) == ({"numOutputRows": "7"}, 0)
     assert (row["isBlindAppend"], row["userId"], row["engineInfo"]) == (None, None, "test")
-
-
-def test_files_and_partitions_of_delta(delta):
-    query = "SELECT partition.s, num_records, deletion_vector_storage_type IS NOT NULL, deleted_rows FROM t.files"
-    assert sorted(answer(delta, query), key=str) == [("a", 2, True, 1), (None, 1, False, 0)]
-    assert answer(delta.snapshot(1), "SELECT sum(deleted_rows)::INT FROM t.files") == [(0,)]
-    query = "SELECT partition.s, record_count, file_count, deleted_rows FROM t.partitions"
-    assert sorted(answer(delta, query), key=str) == [("a", 2, 1, 1), (None, 1, 1, 0)]
-
-
-def test_queries_join_them_with_tables(iceberg):
-    query = "SELECT count(*) FROM t JOIN t.data_files f ON t._file = f.file_path WHERE f.record_count = 2 AND t.id > 1"
-    assert answer(iceberg, query) == [(1,)]
-    assert answer(iceberg, "SELECT files.spec_id FROM t.files WHERE t.files.content = 1") == [(0,)]
-    assert answer(iceberg, "WITH t AS (SELECT 1 AS x) SELECT x, (SELECT count(*) FROM T.FILES) FROM t") == [(1, 4)]
 
 
 def test_connections_read_them_by_qualified_names(iceberg, delta):
@@ -390,16 +310,6 @@ def test_on_spark_they_are_refused(iceberg):
         harness.sql("SELECT count(*) FROM t.files", engine="spark", t=iceberg)
 
 
-def test_a_manifest_that_is_gone_is_an_error(tmp_path):
-    t = IcebergTable.create(tmp_path / "t", {"id": "long"})
-    t.append(t.write_data([{"id": 1}]))
-    table = harness.open_table(t.location)
-    t.file_of(table.metadata("manifests")["path"][0].as_py()).unlink()
-    for name in ("files", "entries", "partitions"):
-        with pytest.raises(MissingFileError, match="Cannot read manifest"):
-            table.metadata(name)
-
-
 def test_the_command(iceberg, delta, capfd):
     arguments = [iceberg.location, "files", "--columns", "content,record_count", "--format", "csv", "--at", "before"]
     assert main(["metadata", *arguments]) == 0
@@ -413,11 +323,3 @@ def test_the_command(iceberg, delta, capfd):
     assert capfd.readouterr().out == "n\n2\n"
     assert main(["metadata", iceberg.location, "file"]) == 2
     assert "did you mean files" in capfd.readouterr().err
-
-
-def test_statistics_of_columns_are_maps_of_what_is_known():
-    from harness.metadata.tables.reading import map_of
-
-    columns = [pa.array([1, None, None]), pa.array([2, 3, None])]
-    found = map_of([7, 9], columns, pa.map_(pa.int32(), pa.int64()))
-    assert found.to_pylist() == [[(7, 1), (9, 2)], [(9, 3)], None]

@@ -6,28 +6,19 @@ from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from harness.differ.canonical import canonical_values
-from harness.differ.hashing import carried
 from harness.engines.column_values import conform as duckdb_conform
 from harness.engines.spark.arrow_worker import reshaped
 from harness.engines.spark.engine import conform as spark_conform
 from harness.metadata.model.arrow_values import (
-    child_types,
     children_of,
-    elements_of,
     nested_type,
-    nullable,
     offsets_of,
     with_children,
 )
-from harness.testing.conformance.judging import recoded
 
 # -- arrays of every kind ----------------------------------------------------------------------------------------------
 
@@ -121,72 +112,7 @@ def test_unchanged_children_give_the_same_rows_of_every_slice(array: pa.Array, r
             assert again.to_pylist() == rows[start:stop]
 
 
-@cases
-def test_leaves_hold_nothing_that_no_row_shows(array: pa.Array, rows: list[Any]) -> None:
-    seen: list[Any] = []
-
-    def leaf(values: pa.Array) -> pa.Array:
-        seen.extend(values.to_pylist())
-        return values
-
-    rebuilt(array, leaf)
-    assert HIDDEN not in seen
-    assert "-" not in seen
-
-
-def test_leaves_change_in_type_and_value() -> None:
-    table = pa.chunked_array([ARRAYS["list of structs"][0], ARRAYS["list of structs"][0][1:]])
-    type_ = pa.list_(pa.struct([("a", pa.string()), ("l", pa.list_(pa.string()))]))
-    found = pa.chunked_array([rebuilt(chunk, lambda leaf: leaf.cast(pa.string())) for chunk in table.chunks], type_)
-    assert found.to_pylist() == [[{"a": "1", "l": ["1", "2"]}, None], None, None]
-
-
-@pytest.mark.parametrize(
-    "array",
-    [
-        pa.array([[1], None, [2, 3]]),
-        pa.array([[1], None, [2, 3]], pa.large_list(pa.int64())),
-        pa.array([{"a": 1}, None], pa.struct([("a", pa.int64())])),
-        pa.array([[(1, 2)], None, [(3, 4)]], pa.map_(pa.int64(), pa.int64())),
-    ],
-    ids=["list", "large list", "struct", "map"],
-)
-def test_leaves_stay_where_they_are_in_memory(array: pa.Array) -> None:
-    for start in (0, 1):
-        again = rebuilt(array[start:])
-        assert again.equals(array[start:])
-        assert [b.address for b in leaf_buffers(again)] == [b.address for b in leaf_buffers(array)]
-
-
-def leaf_buffers(array: pa.Array) -> list[pa.Buffer]:
-    """Values without those of nesting; the slices of whole arrays have all of them."""
-    if pa.types.is_integer(array.type):
-        return [array.buffers()[1]]
-    if pa.types.is_struct(array.type):
-        return [b for i in range(array.type.num_fields) for b in leaf_buffers(array.field(i))]
-    return leaf_buffers(array.values)
-
-
 # -- what is put together ----------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", ["list", "large list", "fixed-size list", "list view", "list of structs"])
-@pytest.mark.parametrize("make", [pa.list_, pa.large_list], ids=["to list", "to large list"])
-def test_lists_of_every_layout_become_lists(name: str, make: Any) -> None:
-    array, rows = ARRAYS[name]
-    (elements,) = children_of(array)
-    found = with_children(array, [elements], make(elements.type))
-    found.validate(full=True)
-    assert found.type == make(elements.type)
-    assert found.to_pylist() == rows
-
-
-def test_lists_of_entries_become_maps() -> None:
-    entry = pa.struct([("k", pa.string()), ("v", pa.int64())])
-    lists = pa.array([[{"k": "-", "v": 0}], None, [{"k": "a", "v": 1}], []], pa.large_list(entry))[1:]
-    found = with_children(lists, children_of(elements_of(lists)), pa.map_(pa.string(), pa.int64()))
-    found.validate(full=True)
-    assert found.to_pylist() == [None, [("a", 1)], []]
 
 
 def test_required_fields_of_null_structs_hold_nulls() -> None:
@@ -213,97 +139,6 @@ def test_required_fields_of_null_structs_hold_nulls() -> None:
 def test_children_that_do_not_fit_are_an_error(array: pa.Array, children: list[pa.Array], type_: pa.DataType) -> None:
     with pytest.raises((pa.ArrowException, TypeError)):
         with_children(array, children, type_)
-
-
-# -- types -------------------------------------------------------------------------------------------------------------
-
-REQUIRED = pa.struct([pa.field("a", pa.int32(), nullable=False, metadata={"id": "1"}), pa.field("b", pa.string())])
-TYPES = {
-    "struct": (REQUIRED, [pa.int32(), pa.string()]),
-    "struct without fields": (pa.struct([]), []),
-    "map": (pa.map_(pa.string(), REQUIRED), [pa.string(), REQUIRED]),
-    "list": (pa.list_(REQUIRED), [REQUIRED]),
-    "large list": (pa.large_list(REQUIRED), [REQUIRED]),
-    "fixed-size list": (pa.list_(REQUIRED, 2), [REQUIRED]),
-}
-
-
-@pytest.mark.parametrize(("type_", "children"), TYPES.values(), ids=TYPES)
-def test_types_of_children(type_: pa.DataType, children: list[pa.DataType]) -> None:
-    assert child_types(type_) == children
-
-
-@pytest.mark.parametrize(
-    ("type_", "types", "expected"),
-    [
-        (REQUIRED, [pa.int64(), pa.binary()], [("a", pa.int64(), False), ("b", pa.binary(), True)]),
-        (pa.map_(pa.string(), pa.int32()), [pa.binary(), pa.int64()], pa.map_(pa.binary(), pa.int64())),
-        (pa.list_(pa.int32(), 2), [pa.int64()], pa.list_(pa.int64())),
-        (pa.large_list(pa.int32()), [pa.int64()], pa.large_list(pa.int64())),
-    ],
-    ids=["struct", "map", "fixed-size list", "large list"],
-)
-def test_types_with_other_children(type_: pa.DataType, types: list[pa.DataType], expected: Any) -> None:
-    found = nested_type(type_, types)
-    assert expected == ([(f.name, f.type, f.nullable) for f in found] if pa.types.is_struct(found) else found)
-
-
-def test_every_field_may_be_null() -> None:
-    loose = pa.struct([("a", pa.int32()), ("b", pa.string())])
-    required = pa.list_(pa.field("item", pa.map_(pa.string(), REQUIRED), nullable=False))
-    assert nullable(required).equals(pa.list_(pa.field("element", pa.map_(pa.string(), loose))))
-
-
-# -- drawn arrays ------------------------------------------------------------------------------------------------------
-
-KINDS = st.sampled_from(["struct", "list", "large list", "fixed-size list", "map"])
-TREES = st.recursive(
-    st.just("int"),
-    lambda inner: st.tuples(st.just("struct"), st.lists(inner, max_size=2)) | st.tuples(KINDS, st.tuples(inner)),
-    max_leaves=4,
-)
-"""A leaf, or a kind and its children; a map has keys besides."""
-
-
-@st.composite
-def masks(draw: st.DrawFn, rows: int) -> pa.Array:
-    return pa.array(draw(st.lists(st.booleans(), min_size=rows, max_size=rows)), pa.bool_())
-
-
-@st.composite
-def arrays(draw: st.DrawFn, tree: Any, rows: int) -> pa.Array:
-    """Nulls lie over values, entries before the first row and behind the last, and children are slices."""
-    before, behind = draw(st.integers(0, 2)), draw(st.integers(0, 2))
-    return draw(_whole(tree, before + rows + behind)).slice(before, rows)
-
-
-@st.composite
-def _whole(draw: st.DrawFn, tree: Any, rows: int) -> pa.Array:
-    if tree == "int":
-        return pa.array(np.arange(rows), mask=np.array(draw(masks(rows)), np.bool_))
-    kind, inner = tree
-    mask = draw(masks(rows))
-    if kind == "struct":
-        parts = [draw(arrays(part, rows)) for part in inner]
-        return pa.StructArray.from_arrays(parts, names=[f"f{i}" for i in range(len(parts))], mask=mask)
-    if kind == "fixed-size list":
-        return pa.FixedSizeListArray.from_arrays(draw(arrays(inner[0], 2 * rows)), 2, mask=mask)
-    lengths = draw(st.lists(st.integers(0, 3), min_size=rows, max_size=rows))
-    ends = np.cumsum([draw(st.integers(0, 2)), *lengths])
-    elements = draw(arrays(inner[0], int(ends[-1]) + draw(st.integers(0, 2))))
-    if kind == "map":
-        return pa.MapArray.from_arrays(offsets(*ends), pa.array(np.arange(len(elements))), elements, mask=mask)
-    make = pa.ListArray if kind == "list" else pa.LargeListArray
-    return make.from_arrays(pa.array(ends), elements, mask=mask)
-
-
-@given(st.data())
-def test_unchanged_children_give_equal_arrays(data: st.DataObject) -> None:
-    array = data.draw(arrays(data.draw(TREES), data.draw(st.integers(0, 5))))
-    again = rebuilt(array)
-    again.validate(full=True)
-    assert again.to_pylist() == array.to_pylist()
-    assert again.type != array.type or again.equals(array)
 
 
 # -- those who rebuild arrays ------------------------------------------------------------------------------------------
@@ -337,82 +172,3 @@ def test_what_no_row_shows_need_not_fit(caller: Callable[..., pa.Array], name: s
         found.validate(full=True)
         assert found.type == NARROW[name]
         assert found.to_pylist() == rows[start:]
-
-
-@pytest.mark.parametrize("name", ["fixed-size list", "list view", "large list"])
-def test_stored_lists_of_every_layout_become_lists(name: str) -> None:
-    array, rows = ARRAYS[name]
-    assert reshaped(array, pa.list_(BYTES), None).to_pylist() == rows
-
-
-@pytest.mark.parametrize(
-    ("array", "rows"),
-    [
-        (pa.array([[0], None, [1, None]], pa.list_(pa.date64())), [[0], None, [1, None]]),
-        (pa.array([[0, 1], None], pa.list_(pa.date64(), 2)), [[0, 1], None]),
-        (pa.array([[(0, 1)], None, [(1, None)]], pa.map_(pa.date64(), pa.date64())), [[(0, 1)], None, [(1, None)]]),
-        (pa.array([{"d": 0}, None], pa.struct([("d", pa.date64())])), [{"d": 0}, None]),
-    ],
-    ids=["list", "fixed-size list", "map", "struct"],
-)
-def test_carriers_of_slices(array: pa.Array, rows: list[Any]) -> None:
-    for start in range(len(rows)):
-        assert carried(pa.table({"v": array[start:]})).column(0).to_pylist() == rows[start:]
-
-
-def test_recoded_slices() -> None:
-    texts = pa.array(["no uuid", str(UUID(int=1)), "no uuid", str(UUID(int=2))])
-    lists = pa.ListArray.from_arrays(offsets(0, 1, 2, 3, 4), texts, mask=nulls(0, 0, 1, 0))[1:]
-    rows, _ = recoded(pa.table({"v": lists}), pa.schema({"v": pa.list_(pa.uuid())}))
-    assert rows.column("v").to_pylist() == [[UUID(int=1)], None, [UUID(int=2)]]
-
-
-# -- arrays without rows, which by Arrow's format need no offsets ------------------------------------------------------
-
-BEHIND = pa.py_buffer(b"\xff" * 64)
-NO_OFFSETS = BEHIND.slice(0, 0)
-"""What lies behind it is -1 as an offset."""
-STRINGS = pa.array([], pa.string())
-ENTRIES = pa.array([], pa.struct([pa.field("key", pa.string(), nullable=False), pa.field("value", pa.int64())]))
-LIST = pa.Array.from_buffers(pa.list_(pa.string()), 0, [None, NO_OFFSETS], children=[STRINGS])
-LARGE = pa.Array.from_buffers(pa.large_list(pa.string()), 0, [None, NO_OFFSETS], children=[STRINGS])
-MAP = pa.Array.from_buffers(pa.map_(pa.string(), pa.int64()), 0, [None, NO_OFFSETS], children=[ENTRIES])
-
-
-def inside(array: pa.Array) -> pa.Array:
-    """One list without entries, of such arrays."""
-    return pa.Array.from_buffers(pa.list_(array.type), 1, [None, pa.py_buffer(b"\0" * 8)], children=[array])
-
-
-@pytest.mark.parametrize("array", [LIST, LARGE, MAP], ids=["list", "large list", "map"])
-def test_there_is_one_offset(array: pa.Array) -> None:
-    assert offsets_of(array).to_pylist() == [0]
-
-
-def test_others_are_as_they_are() -> None:
-    assert offsets_of(pa.array([["a"], ["b", "c"]])).to_pylist() == [0, 1, 3]
-
-
-@pytest.mark.parametrize("array", [LIST, LARGE, MAP], ids=["list", "large list", "map"])
-def test_they_have_no_canonical_values(array: pa.Array) -> None:
-    assert canonical_values(array) == []
-    assert canonical_values(inside(array)) == [()]
-
-
-@pytest.mark.parametrize("conform", [duckdb_conform, spark_conform], ids=["duckdb", "spark"])
-@pytest.mark.parametrize(
-    ("array", "wanted"),
-    [(LIST, pa.list_(pa.binary())), (MAP, pa.map_(pa.string(), pa.int32()))],
-    ids=["list", "map"],
-)
-def test_results_of_engines_take_other_types(conform: Callable[..., Any], array: pa.Array, wanted: pa.DataType) -> None:
-    rows = conform(pa.table({"v": inside(array)}), pa.schema({"v": pa.list_(wanted)}))
-    assert rows.column("v").to_pylist() == [[]]
-    assert rows.column("v").chunk(0).values.offsets.to_pylist() == [0]
-
-
-def test_carriers_hold_no_entries() -> None:
-    dates = pa.array([], pa.struct([pa.field("key", pa.date64(), nullable=False), pa.field("value", pa.date64())]))
-    array = pa.Array.from_buffers(pa.map_(pa.date64(), pa.date64()), 0, [None, NO_OFFSETS], children=[dates])
-    rows = carried(pa.table({"v": inside(array)}))
-    assert rows.column(0).to_pylist() == [[]]

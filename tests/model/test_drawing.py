@@ -52,19 +52,6 @@ def test_bars_are_drawn_on_one_scale(in_ascii, expected):
     assert list(as_text(picture, 33, in_ascii=in_ascii)) == expected
 
 
-def test_what_there_is_little_of_is_seen():
-    picture = drawn(bar("a", (Kind.READ, 10**12), (Kind.DELETED, 1)), bar("b", (Kind.SKIPPED, 1)))
-    first, second, _ = as_text(picture, 40)
-    assert (first.count("█"), first.count("▒"), second.count("░")) == (32, 1, 1)
-
-
-def test_a_long_rest_leaves_the_others_their_length():
-    rest = bar("9,998 more", (Kind.READ, 900), (Kind.SKIPPED, 100), is_rest=True)
-    lines = list(as_text(drawn(bar("a", (Kind.READ, 10)), bar("b", (Kind.READ, 5)), rest), 44))
-    assert [line.count("█") for line in lines] == [16, 8, 14, 1]  # the legend is the last
-    assert lines[2].endswith("█░░    not to scale")
-
-
 @pytest.mark.parametrize("width", [60, 80, 200])
 @pytest.mark.parametrize("label", ["day=2024-01-01", "x" * 300, "世界" * 90, EVIL])
 def test_no_line_is_wider_than_its_place(label, width):
@@ -84,8 +71,7 @@ def test_no_text_of_a_table_is_markup():
 
 
 @pytest.mark.parametrize(
-    ("width", "tail", "expected"),
-    [(9, 0, "日日日日…"), (9, 1, "日日日…日"), (8, 0, "日日日…"), (1, 0, "…")],
+    ("width", "tail", "expected"), [(9, 0, "日日日日…"), (9, 1, "日日日…日"), (8, 0, "日日日…"), (1, 0, "…")]
 )
 def test_a_text_is_cut_to_cells_however_long_the_text_is(width, tail, expected):
     assert cut("日" * 1_000_000, width, tail=tail) == expected  # work for each character of it would take hours

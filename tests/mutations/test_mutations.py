@@ -23,44 +23,6 @@ from faults import FAULTS, Fault
 ROOT = Path(__file__).parents[2]
 COPIED = ("harness", "tests", "docs", "conftest.py", "pyproject.toml")
 PROPERTIES = "tests/properties"
-TOPICS = {
-    "metadata/delta/action_lines.py": ["delta/deletion-vectors", "delta/log"],
-    "metadata/delta/actions.py": ["delta/deletion-vectors"],
-    "metadata/delta/bounds.py": ["delta/skipping"],
-    "metadata/delta/change_files.py": ["delta/change-feed"],
-    "metadata/delta/changes.py": ["delta/change-feed"],
-    "metadata/delta/checkpoints.py": ["delta/checkpoints"],
-    "metadata/delta/commit_times.py": ["delta/time-travel"],
-    "metadata/delta/deletion_vectors.py": ["delta/deletion-vectors"],
-    "metadata/delta/partition_values.py": ["delta/partitions"],
-    "metadata/delta/paths.py": ["delta/paths"],
-    "metadata/delta/protocol.py": ["delta/column-mapping", "delta/protocol"],
-    "metadata/delta/replay.py": ["delta/log", "delta/checkpoints"],
-    "metadata/delta/scan.py": ["delta/deletion-vectors", "delta/skipping"],
-    "metadata/delta/segment.py": ["delta/checkpoints", "delta/log"],
-    "metadata/delta/skipping.py": ["delta/skipping"],
-    "engines/duckdb/columns.py": ["iceberg/schema", "iceberg/types"],
-    "engines/duckdb/scans.py": ["deletes/stream", "deletes/null", "deletes/equality"],
-    "engines/footers.py": ["no-columns"],
-    "engines/file_groups.py": ["no-columns"],
-    "engines/union_arms.py": ["row-", "iceberg/deletes"],
-    "metadata/files/parquet.py": ["delta/skipping"],
-    "metadata/files/avro_container.py": ["avro", "checksum"],
-    "metadata/files/avro_values.py": ["avro"],
-    "metadata/files/orc.py": ["no-columns"],
-    "storage/gate.py": ["directory"],
-    "metadata/filters/skipping.py": ["iceberg/pruning", "delta/skipping"],
-    "metadata/iceberg/file_list.py": ["iceberg/manifests"],
-    "metadata/iceberg/manifests.py": ["iceberg/manifests", "iceberg/metadata/row"],
-    "metadata/iceberg/scan.py": ["iceberg/manifests"],
-    "metadata/iceberg/skipping.py": ["iceberg/pruning", "iceberg/manifests", "unknown"],
-    "metadata/iceberg/source.py": ["iceberg/time-travel"],
-    "metadata/iceberg/summaries.py": ["iceberg/pruning"],
-    "metadata/plan/trust.py": ["iceberg/pruning"],
-    "metadata/iceberg/transforms.py": ["iceberg/pruning"],
-    "metadata/plan/projection.py": ["iceberg/schema", "iceberg/partitions"],
-}
-"""Where the scenarios are that likely catch a fault of a file; of others: among those of deletes."""
 WITHOUT_SPARK = ("-m", "not harness_spark")
 PASSED, TESTS_FAILED = 0, 1
 SECONDS = itertools.count(1)
@@ -119,12 +81,18 @@ def test_the_suite_notices(fault: Fault, copy: Path, scenario_that_catches, pass
         if fault.test is not None:
             caught_by = failing_test(copy, fault.test, *WITHOUT_SPARK)
         else:
-            topics = TOPICS.get(fault.file, ["iceberg/deletes"])
-            caught_by = scenario_that_catches(topics) or property_that_catches(copy)
+            caught_by = scenario_that_catches(topics(fault.file)) or failing_test(copy, PROPERTIES)
     finally:
         write(file, right)
     record_property("caught_by", caught_by)
     assert caught_by is not None
+
+
+def topics(file: str) -> list[str]:
+    """Words in the names of scenarios that likely catch a fault of a file, the best first."""
+    *folders, name = file.removesuffix(".py").replace("_", "-").split("/")
+    of_format = [folder for folder in folders if folder in ("delta", "iceberg")]
+    return [*(f"{folder}/{name}" for folder in of_format), name, *of_format, "deletes"]
 
 
 def write(file: Path, text: str) -> None:
@@ -132,11 +100,6 @@ def write(file: Path, text: str) -> None:
     file.write_text(text, encoding="utf-8")
     second = next(SECONDS)
     os.utime(file, (second, second))
-
-
-def property_that_catches(copy: Path) -> str | None:
-    """The first test of properties that fails on the copy's code, in the quick profile."""
-    return failing_test(copy, PROPERTIES) if (copy / PROPERTIES).is_dir() else None
 
 
 def failing_test(copy: Path, tests: str, *options: str) -> str | None:

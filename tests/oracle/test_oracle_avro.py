@@ -9,8 +9,7 @@ from typing import Any
 import fastavro
 import pytest
 
-from harness.testing.oracle.avro import UnsupportedAvroError, open_avro
-from harness.testing.oracle.types import STRING, UUID, DecimalType, IntegerType, TimestampType
+from harness.testing.oracle.avro import open_avro
 
 
 def container(fields: list[Any], rows: list[Any], codec: str = "null", **more: Any) -> bytes:
@@ -56,34 +55,6 @@ def test_values(type_: Any, written: Any, expected: Any) -> None:
     assert list(open_avro(container([field(type_)], [{"a": written}])).rows) == [(expected,)]
 
 
-@pytest.mark.parametrize("codec", ["null", "deflate", "snappy", "zstandard", "bzip2", "xz"])
-def test_codecs_and_blocks(codec: str) -> None:
-    data = container([field("long")], [{"a": i} for i in range(5000)], codec, sync_interval=100)
-    assert list(open_avro(data).rows) == [(i,) for i in range(5000)]
-
-
-TYPES = {
-    "id": ("int", {"field-id": 7}, IntegerType(32), 7),
-    "no id": ("string", {}, STRING, None),
-    "decimal": (DECIMAL, {}, DecimalType(5, 2), None),
-    "uuid": ({"type": "fixed", "name": "u", "size": 16, "logicalType": "uuid"}, {}, UUID, None),
-    "micros": (
-        {"type": "long", "logicalType": "timestamp-micros", "adjust-to-utc": True},
-        {},
-        TimestampType("us", True),
-        None,
-    ),
-    "local": ({"type": "long", "logicalType": "local-timestamp-millis"}, {}, TimestampType("ms"), None),
-    "misplaced": ({"type": "string", "logicalType": "date"}, {}, STRING, None),
-}
-
-
-@pytest.mark.parametrize(("type_", "more", "stored", "field_id"), TYPES.values(), ids=TYPES)
-def test_columns(type_: Any, more: Any, stored: Any, field_id: int | None) -> None:
-    (column,) = open_avro(container([field(type_, **more)], [])).columns
-    assert (column.name, column.type, column.id) == ("a", stored, field_id)
-
-
 @pytest.mark.parametrize(
     "change",
     [lambda d: d[:-1], lambda d: b"X" + d[1:], lambda d: d[:-1] + bytes([d[-1] ^ 1])],
@@ -92,8 +63,3 @@ def test_columns(type_: Any, more: Any, stored: Any, field_id: int | None) -> No
 def test_damage(change: Any) -> None:
     with pytest.raises(ValueError, match=r"\w"):
         list(open_avro(change(container([field("long")], [{"a": 1}]))).rows)
-
-
-def test_a_union_of_two_types_is_not_for_tables() -> None:
-    with pytest.raises(UnsupportedAvroError, match="union of 3"):
-        open_avro(container([field(["null", "int", "string"])], []))

@@ -57,12 +57,6 @@ def test_vectors_of_both_formats(positions: set[int]) -> None:
     assert set(delta_vector(delta(positions))) == positions
 
 
-@pytest.mark.parametrize("count", [1, 3, 4, 9])  # from four containers on there are offsets beside runs
-def test_runs(count: int) -> None:
-    positions = {65536 * container + value for container in range(count) for value in range(10, 5000)}
-    assert set(puffin_vector(runs(positions))) == positions
-
-
 def test_the_older_layout_counts_buckets() -> None:
     assert set(delta_vector(native({1, 2}, (), {3}))) == {1, 2, 2 * 2**32 + 3}
 

@@ -64,13 +64,6 @@ def equality_delete_by_partition(directory: Path) -> None:
     table.append(*table.write_partitioned([{"id": 1, "part": None}]))
 
 
-def global_equality_delete_with_null(directory: Path) -> None:
-    table = iceberg(directory)
-    same = table.write_data([{"id": 7, "part": None}])
-    table.append(table.write_data([{"id": 1, "part": None}, {"id": None, "part": "a"}, {"id": 2, "part": "b"}]))
-    table.append(same, table.write_equality_deletes(["part"], [{"part": None}]))
-
-
 def replaced_vector(directory: Path) -> None:
     table = iceberg(directory, format_version=3)
     data = table.write_data([{"id": i, "part": "p"} for i in range(6)])
@@ -115,17 +108,6 @@ def test_rows(build, expected, tmp_path):
     build(tmp_path / "t")
     assert ids(both(tmp_path / "t")) == expected
     assert ids(both(tmp_path / "t", columns=["id", "_file", "_pos"], where="id >= 2")) == [i for i in expected if i > 1]
-
-
-def test_an_equality_delete_matches_null_and_spares_its_own_commit(tmp_path):
-    global_equality_delete_with_null(tmp_path / "t")
-    assert both(tmp_path / "t") == [(2, "b"), (7, None), (None, "a")]
-
-
-def test_a_moved_table(tmp_path):
-    several_position_deletes(tmp_path / "t")
-    (tmp_path / "t").rename(tmp_path / "elsewhere")
-    assert ids(both(tmp_path / "elsewhere")) == [1, 3, 4, 5, 6]
 
 
 def test_row_ids_and_partitions(tmp_path):
@@ -174,17 +156,6 @@ def test_a_version_at_a_time(tmp_path):
     assert both(tmp_path / "t", timestamp_ms=1_999_999) == [(1,)]
     with pytest.raises(harness.errors.SnapshotNotFoundError):
         read_apart(str(tmp_path / "t"), timestamp_ms=2_000_001)
-
-
-def test_a_tag_shows_its_own_schema_and_a_branch_the_current_one(tmp_path):
-    table = iceberg(tmp_path / "t")
-    table.append(table.write_data([{"id": 1, "part": "p"}]))
-    table.create_tag("then")
-    table.create_branch("side")
-    table.rename_column("part", "kind")
-    assert read_apart(str(tmp_path / "t"), ref="then").column_names == ["id", "part"]
-    assert read_apart(str(tmp_path / "t"), ref="side").column_names == ["id", "kind"]
-    assert both(tmp_path / "t", ref="then") == both(tmp_path / "t", ref="side") == [(1, "p")]
 
 
 def missing_commit(directory: Path) -> None:

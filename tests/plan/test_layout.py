@@ -59,27 +59,6 @@ def test_deletes_and_skipped_files_of_an_iceberg_table(tmp_path):
     assert "<svg" in plan._repr_html_()
 
 
-def test_vectors_and_partitions_of_a_delta_table(tmp_path):
-    t = DeltaTable.create(tmp_path / "t", {"id": "long", "p": "string"}, partition_columns=["p"])
-    t.append(*(files := [t.write_data(rows(p, *range(n)), partition={"p": p}) for p, n in (("a", 400), ("c", 10))]))
-    t.delete(files[0], [7])
-    t.delete(files[1], range(9))
-    assert layout(of(t.directory)).bars == (
-        bar("p='a'", 399, 1, 0, "< 1 % deleted"),
-        bar("p='c'", 1, 9, 0, "90 % deleted"),
-    )
-    assert layout(of(t.directory, WHERE)).bars[1] == bar("p='c'", 0, 0, 10, "skipped by partition")
-
-
-def test_vectors_of_a_change_feed_are_told_and_not_drawn(tmp_path):
-    t = DeltaTable.create(tmp_path / "t", {"id": "long", "p": "string"})
-    t.set_configuration({"delta.enableChangeDataFeed": "true"})
-    t.append(file := t.write_data(rows("x", *range(10)), path="a.parquet"))
-    t.delete(file, [1, 2])
-    plan = harness.open_table(str(t.directory)).changes(3, 3).plan
-    assert layout(plan).bars == (bar("a.parquet", 10, 0, 0, "position deletes"),)
-
-
 def test_an_unpartitioned_table_has_a_bar_per_file(tmp_path):
     t = DeltaTable.create(tmp_path / "t", {"id": "long", "p": "string"})
     t.append(t.write_data(rows("x", 1, 2), path="one.parquet"), t.write_data(rows("x", 9), path="two.parquet"))
@@ -151,11 +130,6 @@ def test_deletes_that_lie_in_several_partitions_are_told_and_not_drawn(empty):
         *("100 % deleted", "position deletes"),  # no more than all
     ]
     assert drawing.bars[2].parts[:2] == ((Kind.READ, 0), (Kind.DELETED, 10))
-
-
-def test_bytes_stand_for_unknown_rows(empty):
-    drawing = layout(of_partitions(empty, [1, None, 3], sizes=[1 << 20, 3 << 19, None]))
-    assert [each.value for each in drawing.bars] == ["1.0 MiB", "1.5 MiB", "0 bytes"]
 
 
 def test_numbers_are_ordered_and_lies_drawn(empty):

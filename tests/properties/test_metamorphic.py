@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 
-import pyarrow as pa
 import pytest
 from drawn.agreement import address_of, comparison_problem, made, read_by
 from drawn.models.model import arrow_rows
@@ -19,9 +18,8 @@ from harness import open_table
 from harness.differ.compare import compare
 from harness.engines import union_arms
 from harness.engines.duckdb import lowering, scans
-from harness.engines.duckdb.instance import connect
 from harness.engines.oracle import read_apart
-from harness.engines.registry import duckdb_engine, find_engine
+from harness.engines.registry import find_engine
 
 # A drawn history may drop every column that an old file has.
 pytestmark = pytest.mark.filterwarnings("ignore:Data file .* has no column of:harness.errors.HarnessWarning")
@@ -76,17 +74,6 @@ def test_ways_to_leave_deleted_rows_out(drawn, data) -> None:
         patch.setattr(scans, "padding", lambda keys, probes: 3)
         patch.setattr(lowering, "runs", three_runs)
         assert_same(expected, find_engine("duckdb").to_arrow(plan))
-
-
-@FEW
-@given(HISTORIES, st.integers(1, 8))
-def test_threads(drawn, threads) -> None:
-    with made(drawn) as history:
-        connection = connect()
-        connection.execute(f"SET threads = {threads}")
-        plan = open_table(address_of(history)).snapshot().plan()
-        shown = pa.table(duckdb_engine().relation(plan, connection).aggregate("count(*) AS n"))
-        assert shown["n"].to_pylist() == [modelled(drawn).num_rows]
 
 
 @FEW

@@ -20,9 +20,6 @@ import harness
 from harness.engines.duckdb.instance import cursor
 from harness.testing.writing.iceberg.builder import IcebergTable
 
-KNOWN: dict[str, str] = {}
-"""Parts of queries on which the engines may differ, with the reason; none is drawn today."""
-
 
 def written(place: Path, name: str, drawn: list[dict[str, object]], size: int) -> harness.Table:
     """A table with `size` rows in each file, and the first of them once more, deleted there: bounds stay narrow."""
@@ -61,10 +58,6 @@ def _shown(value: object, type_: str) -> str:
 
 def check(drawn: dict[str, list[dict[str, object]]], query: str, size: int, engine: str, spark: object = None) -> None:
     """Fails where an engine gives other rows than DuckDB does over the rows themselves."""
-    known = [reason for part, reason in KNOWN.items() if part in query]
-    if known:
-        event(f"known: {known[0]}")
-        return
     with tempfile.TemporaryDirectory(prefix="harness-query-") as place:
         tables = {name: written(Path(place), name, drawn[name], size) for name in TABLES}
         expected = counted(plain(drawn).sql(query).fetchall())

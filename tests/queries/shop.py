@@ -9,37 +9,26 @@ import harness
 from harness.testing.writing.iceberg.builder import IcebergTable
 
 DAY = 86_400_000_000
+
+
+def columns(text: str) -> dict[str, str]:
+    return dict(column.split(" ", 1) for column in text.split("; "))
+
+
 COLUMNS = {
-    "customers": {
-        "customer_id": "int",
-        "name": "string",
-        "city": "string",
-        "segment": "string",
-        "joined": "date",
-        "tags": "list<string>",
-        "address": "struct<street: string, zip: string, geo: struct<lat: double, lon: double>>",
-    },
-    "orders": {
-        "order_id": "int",
-        "customer_id": "int",
-        "status": "string",
-        "ordered": "date",
-        "created": "timestamp",
-        "total": "decimal(12, 2)",
-        "discount": "double",
-        "items": "list<struct<sku: string, qty: int, price: decimal(8, 2)>>",
-        "attrs": "map<string, string>",
-    },
-    "events": {
-        "event_id": "long",
-        "customer_id": "int",
-        "kind": "string",
-        "at": "timestamp",
-        "value": "double",
-        "amount": "long",
-        "payload": "struct<page: string, ms: int, path: list<string>>",
-        "scores": "list<int>",
-    },
+    "customers": columns(
+        "customer_id int; name string; city string; segment string; joined date; tags list<string>; "
+        "address struct<street: string, zip: string, geo: struct<lat: double, lon: double>>"
+    ),
+    "orders": columns(
+        "order_id int; customer_id int; status string; ordered date; created timestamp; total decimal(12, 2); "
+        "discount double; items list<struct<sku: string, qty: int, price: decimal(8, 2)>>; "
+        "attrs map<string, string>"
+    ),
+    "events": columns(
+        "event_id long; customer_id int; kind string; at timestamp; value double; amount long; "
+        "payload struct<page: string, ms: int, path: list<string>>; scores list<int>"
+    ),
 }
 DELETED = {
     "customers": {"customer_id": 99, "name": "deleted"},

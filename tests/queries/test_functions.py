@@ -8,12 +8,10 @@ import struct
 from typing import Any
 
 import everyday
-import hypothesis
 import pyarrow as pa
 import pytest
 from drawn.functions import NEAR, SUPPORTED, FunctionKind
 from drawn.strategies.expressions import EDGES, ORDER, calls, table, with_columns
-from drawn.strategies.expressions import expressions as drawn_expressions
 from test_sql_engines import both
 
 import harness
@@ -144,19 +142,3 @@ def test_everyday_expressions_that_are_refused(orders, spark, sql, where):
     with pytest.raises(UnsupportedError) as error:
         harness.sql(f"SELECT {sql} AS c FROM o WHERE {where}", engine="spark", spark=spark, **orders)
     assert "\n" not in str(error.value)
-
-
-def test_at_least_350_everyday_expressions_are_tried():
-    texts = [sql for text in (everyday.EQUAL, everyday.ALLOWED, everyday.REFUSED) for sql, _ in everyday.listed(text)]
-    assert len(texts) == len(set(texts)) >= 350
-
-
-def test_drawn_expressions_are_lowered(edges):
-    columns = {field.name: field.type for field in edges["e"].snapshot().schema.fields}
-
-    @hypothesis.settings(max_examples=10)
-    @hypothesis.given(drawn_expressions())
-    def lowered(sql):
-        assert transpile.query(f"SELECT {sql} AS c FROM e", {"e": columns}).types
-
-    lowered()

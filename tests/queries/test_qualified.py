@@ -24,33 +24,6 @@ def rewritten(query: str) -> Rewritten:
     return rewrite_statement(statement, NAMES, dict.fromkeys(NAMES.values(), SCHEMA), prefix="_v")
 
 
-@pytest.mark.parametrize(
-    ("query", "sql"),
-    [
-        pytest.param("SELECT a.t.id FROM a.t", 'SELECT "t".id FROM "_v_1_a_t" AS t', id="column"),
-        pytest.param('SELECT "A".T.id FROM "a"."t"', 'SELECT "t".id FROM "_v_1_a_t" AS "t"', id="quotes-and-case"),
-        pytest.param("SELECT a.t.s.v FROM memory.a.t", 'SELECT "t".s.v FROM "_v_1_a_t" AS t', id="catalog-and-field"),
-        pytest.param("SELECT memory.a.t.id FROM a.t", 'SELECT "t".id FROM "_v_1_a_t" AS t', id="more-than-in-from"),
-        pytest.param("SELECT a.t FROM a.t", 'SELECT "t" FROM "_v_1_a_t" AS t', id="whole-row"),
-        pytest.param("SELECT a.t.id FROM a.t AS a", 'SELECT a.t.id FROM "_v_1_a_t" AS a', id="alias-hides-the-name"),
-        pytest.param(
-            "SELECT a.t.id, b.t.id FROM a.t JOIN b.t USING (id)",
-            'SELECT "a.t".id, "b.t".id FROM "_v_1_a_t" AS "a.t" JOIN "_v_2_b_t" AS "b.t" USING (id)',
-            id="same-last-part",
-        ),
-        pytest.param(
-            "SELECT (SELECT max(u.id) FROM a.u WHERE a.u.id < a.t.id) FROM a.t",
-            'SELECT (SELECT max(u.id) FROM "_v_1_a_u" AS u WHERE "u".id < "t".id) FROM "_v_2_a_t" AS t',
-            id="outer-table",
-        ),
-        pytest.param("DESCRIBE a.t", 'DESCRIBE "_v_1_a_t"', id="bare"),
-        pytest.param("FROM other.t", "FROM other.t", id="unknown"),
-    ],
-)
-def test_names_before_columns_are_shortened(query: str, sql: str) -> None:
-    assert rewritten(query).sql == sql
-
-
 def test_conditions_on_qualified_columns_reach_planning() -> None:
     query = "SELECT 1 FROM a.t JOIN b.t ON a.t.id = b.t.id WHERE a.t.id > 1 AND b.t.s.v = 2 AND memory.a.t.id < 9"
     first, second = (reference.where for reference in rewritten(query).references)

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from harness.metadata.model.schema import DecimalType, FloatType, IntegerType, StringType
+from harness.metadata.model.schema import DecimalType, FloatType, IntegerType
 from harness.queries.transpile import queries
-from harness.queries.transpile.expressions import Expressions
-from harness.queries.transpile.parser import parse_condition
-from harness.queries.transpile.values import Typed
 
 COLUMNS = {"id": IntegerType(64), "f": FloatType(64), "short": DecimalType(7, 2), "long": DecimalType(30, 2)}
 
@@ -47,15 +44,3 @@ def test_aggregates(expression: str, written: str) -> None:
 def test_only_floats_of_files_are_kept_from_their_statistics(condition: str, is_whole: bool) -> None:
     """Parquet's do not count NaN, and Spark skips row groups by them."""
     assert ("NANVL" in queries.query(f"SELECT id FROM t WHERE {condition}", {"t": COLUMNS}).sql) is is_whole
-
-
-def test_each_part_of_a_chain_is_lowered_once() -> None:
-    """A chain is a call in a call; parts that are lowered twice at each of thirty steps take days."""
-    resolved: list[str] = []
-
-    def resolve(path: tuple[str, ...]) -> Typed:
-        resolved.append(path[0])
-        return Typed(path[0], StringType())
-
-    Expressions(resolve).translate(parse_condition("a || b || c || d || e"))
-    assert resolved == ["a", "b", "c", "d", "e"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import math
-from decimal import Decimal
 from typing import Any
 
 import duckdb
@@ -13,66 +12,28 @@ import pytest
 
 import harness
 from harness.engines.duckdb.instance import connect
-from harness.engines.registry import find_engine
 from harness.errors import EngineError, RequestError, TableNotFoundError, UnsupportedError
 from harness.testing.writing.iceberg.builder import IcebergTable
 
 T = {
-    "id": "int",
-    "k": "long",
-    "s": "string",
-    "de": "decimal(10, 2)",
-    "d": "double",
-    "f": "float",
-    "da": "date",
-    "ts": "timestamp",
-    "tz": "timestamptz",
-    "bo": "boolean",
-    "u": "uuid",
-    "tm": "time",
-    "b": "binary",
-    "st": "struct<x: int, y: string>",
-    "l": "list<int>",
-    "m": "map<string, int>",
-    "Na.me": "string",
-}
+    "id": "int", "k": "long", "s": "string", "de": "decimal(10, 2)", "d": "double", "f": "float", "da": "date",
+    "ts": "timestamp", "tz": "timestamptz", "bo": "boolean", "u": "uuid", "tm": "time", "b": "binary",
+    "st": "struct<x: int, y: string>", "l": "list<int>", "m": "map<string, int>", "Na.me": "string",
+}  # fmt: skip
 DAY = 86_400_000_000
 NOON = 18262 * DAY + DAY // 2
 ROWS: list[dict[str, Any]] = [
     {
-        "id": 1,
-        "k": 10,
-        "s": "a",
-        "de": "1.10",
-        "d": 0.5,
-        "f": 0.5,
-        "da": 18262,
-        "ts": NOON,
-        "tz": NOON,
-        "bo": True,
-        "u": "00000000-0000-0000-0000-00000000000a",
-        "tm": 36_000_000_000,
-        "b": b"\x00\xff",
-        "st": {"x": 1, "y": "p"},
-        "l": [1, 2],
-        "m": {"a": 1},
-        "Na.me": "n",
+        "id": 1, "k": 10, "s": "a", "de": "1.10", "d": 0.5, "f": 0.5, "da": 18262, "ts": NOON, "tz": NOON, "bo": True,
+        "u": "00000000-0000-0000-0000-00000000000a", "tm": 36_000_000_000, "b": b"\x00\xff", "st": {"x": 1, "y": "p"},
+        "l": [1, 2], "m": {"a": 1}, "Na.me": "n",
     },
     {"id": 2, "k": 10, "s": "b_c", "de": "2.25", "d": math.nan, "f": 0.1, "da": 18293, "ts": NOON + 1, "bo": False},
     {"id": 3, "k": 20, "s": None, "de": "-2.50", "d": -0.0, "f": None, "da": -1, "ts": -1, "tz": 0, "bo": None},
     {"id": 4, "k": 20, "s": "a\\b", "de": None, "d": math.inf, "f": 2.5, "l": [], "st": {"x": None, "y": "q"}},
-    {
-        "id": -7,
-        "k": None,
-        "s": "B",
-        "de": "0.00",
-        "d": 2.5,
-        "f": -2.5,
-        "l": [5, None, 7],
-        "u": "F" * 8 + "-0000" * 3 + "-" + "0" * 12,
-    },
+    {"id": -7, "s": "B", "de": "0.00", "d": 2.5, "f": -2.5, "l": [5, None, 7], "u": f"{'F' * 8}{'-0000' * 3}-{'0' * 12}"},
     {"id": None, "k": 2**53 + 1, "s": "", "de": "99999999.99", "d": 1e10, "f": 1.0, "m": {}, "tm": 0, "b": b""},
-]
+]  # fmt: skip
 U: list[dict[str, Any]] = [
     {"k": 10, "s": "x", "v": 1},
     {"k": 10, "s": "y", "v": 2},
@@ -114,108 +75,47 @@ def both(query: str, tables: dict[str, harness.Table], spark: Any) -> tuple[pa.T
 
 QUERIES = {
     "star": "SELECT * FROM t",
-    "from-first": "FROM t WHERE id > 1",
-    "count-names": "SELECT count(*), COUNT(id), count(DISTINCT k), 1 + 1, 'a', max(s) FROM t",
-    "nothing-read": "SELECT count(*) FROM t",
     "no-table": "SELECT 1 AS one, 'x' || 'y', NULL AS n",
-    "same-name-twice": "SELECT t.k, u.k FROM t JOIN u ON t.k = u.k",
     "quoted-names": 'SELECT "Na.me" AS "odd `name`", t."Na.me" FROM t AS t WHERE "na.ME" = \'n\'',
     "case-of-names": "SELECT ID, T.S FROM T",
-    "names-like-ours": "SELECT id AS c1, k AS c0 FROM t ORDER BY c1, c0",
     "integer-division": "SELECT id / 2, id // 2, id % 2, k / 3, k // 3, k % 3 FROM t",
     "division-of-decimals": "SELECT de / 3, de / de FROM t WHERE de > 0",
-    "decimals": "SELECT de * 2, de + 1, de - 0.125, de * de, -de, abs(de), round(de, 1), de * k FROM t WHERE k < 100",
-    "integers": "SELECT id + 1, id * k, id - k, -id, abs(id), id::TINYINT + 1::TINYINT FROM t WHERE k < 100",
-    "sums": "SELECT sum(id), sum(k), sum(de), sum(d), sum(f), sum(id) / 2, sum(de) * 2 FROM t WHERE d < 100",
-    "averages": "SELECT avg(id), avg(k), avg(de), avg(f), avg(DISTINCT k) FROM t WHERE k < 100",
     "average-of-nothing": "SELECT avg(de), sum(id), max(s), count(*), avg(k) FROM t WHERE id > 1000",
-    "min-max": "SELECT min(d), max(d), min(s), max(s), min(da), max(ts), min(tz), max(bo), min(tm), max(b), "
-    "min(de) FROM t",
-    "booleans": "SELECT bool_and(bo), bool_or(bo), count(*) FILTER (WHERE bo), sum(id) FILTER (bo) FROM t",
-    "casts": "SELECT de::INT, d::INT, f::BIGINT, id::DOUBLE, de::DOUBLE, id::DECIMAL(20, 3), bo::INT, id::VARCHAR, "
-    "de::VARCHAR, bo::VARCHAR, ts::DATE, da::TIMESTAMP, tz::TIMESTAMP, ts::TIMESTAMPTZ, "
-    "de::DECIMAL(10, 1) FROM t WHERE id < 4 AND NOT isnan(d)",
     "rounding-casts": "SELECT x::INT, y::INT, (y * 3)::INT FROM "
     "(SELECT de AS x, f AS y FROM t WHERE abs(de) < 3 OR abs(f) = 2.5)",
-    "nan-order": "SELECT d FROM t ORDER BY d, id",
     "nan-compared": "SELECT id, d > 1, d = 'nan', isnan(d), f <= 0.1, d <> 2.5 FROM t",
-    "nulls-last": "SELECT s, k FROM t ORDER BY s, k DESC, id",
     "nulls-first": "SELECT s FROM t ORDER BY s DESC NULLS FIRST, id",
-    "order-by-number": "SELECT s, id FROM t ORDER BY 2 DESC, 1",
-    "order-by-expression": "SELECT id FROM t ORDER BY abs(id) DESC NULLS FIRST",
-    "order-by-hidden-column": "SELECT s FROM t WHERE id IS NOT NULL ORDER BY id",
-    "limit": "SELECT id FROM t ORDER BY id LIMIT 2 OFFSET 1",
-    "text": "SELECT s || '!', length(s), substring(s, 2, 1), strpos(s, 'b'), trim('  x '), ltrim(s), "
-    "upper(s), lower(s), "
-    "concat(s, '-', NULL), starts_with(s, 'a'), contains(s, '_'), suffix(s, 'b'), s || NULL FROM t",
-    "concat-ws": "SELECT concat_ws(',', s, 'b'), concat_ws(s, 'x', 'y'), concat_ws('', s, NULL, s), "
-    "concat_ws('-', NULL) FROM t",
-    "concat-ws-in-where": "SELECT id FROM t WHERE concat_ws(',', s, 'b') = 'a,b'",
-    "like": r"SELECT s LIKE 'a%', s LIKE 'b\_c', s LIKE 'b$_c' ESCAPE '$', s LIKE 'a\b', s NOT LIKE '%', "
-    r"s LIKE '_' FROM t",
     "text-literals": r"""SELECT 'it''s', 'a\nb', 'tab	', 'ü🦆', '"`', '\u0041' AS z FROM t""",
     "strings-as-values": "SELECT id FROM t WHERE da > '2020-01-01' OR ts = '1969-12-31 23:59:59.999999' OR id = '2'",
     "uuids": "SELECT u, u = '00000000-0000-0000-0000-00000000000A' FROM t "
     "WHERE u <> '00000000-0000-0000-0000-000000000001'",
     "times": "SELECT tm FROM t WHERE tm >= TIME '10:00:00' OR tm < '00:00:01'",
     "blobs": r"SELECT b FROM t WHERE b = '\x00\xFF'::BLOB OR b = ''",
-    "dates": "SELECT da + 1, da - 1, da - DATE '2020-01-01', year(da), month(ts), day(tz), hour(ts), "
-    "extract(quarter FROM da), "
-    "date_trunc('month', ts), date_trunc('week', tz), date_trunc('hour', ts), date_diff('day', da, ts) FROM t",
     "timestamps": "SELECT ts, tz, ts = tz, ts < TIMESTAMP '2020-01-01 12:00:00.000001', "
     "tz >= TIMESTAMPTZ '2020-01-01 13:00:00+01' FROM t",
-    "lists": "SELECT l[1], l[2], l[-1], l[9], len(l), l FROM t",
-    "structs": "SELECT st.x, st.y, t.st.x + 1, st['y'], st FROM t WHERE st.x IS NULL",
-    "maps": "SELECT m['a'], m['b'], m FROM t",
-    "case": "SELECT CASE WHEN id > 2 THEN 'big' WHEN id > 0 THEN s ELSE NULL END, CASE k WHEN 10 THEN 1 ELSE 2.5 END, "
-    "if(bo, 1, 0), coalesce(s, 'none'), ifnull(id, 0), nullif(id, 1), greatest(id, k), least(de, 1) FROM t",
-    "null-logic": "SELECT id, bo IS NULL, bo IS NOT TRUE, NOT bo, bo AND NULL, s IS DISTINCT FROM 'a', k IN (10, "
-    "NULL) FROM t",
     "group-by": "SELECT k, count(*) AS n, sum(id) FROM t GROUP BY k ORDER BY k",
     "group-by-all": "SELECT k, s IS NULL AS empty, count(*) FROM t GROUP BY ALL",
-    "group-by-number": "SELECT id % 2, 7, count(*) FROM t GROUP BY 1, 2",
     "group-by-alias": "SELECT id % 2 AS odd, count(*) FROM t GROUP BY odd HAVING odd IS NOT NULL AND count(*) > 1",
     "group-by-nan": "SELECT count(*) AS n FROM t GROUP BY isnan(d), d > 1",
     "where-alias": "SELECT id + 1 AS next, next * 2 AS twice FROM t WHERE next > 2",
-    "where-column-before-alias": "SELECT k AS id FROM t WHERE id = 3",
-    "distinct": "SELECT DISTINCT k, bo FROM t",
     "inner-join": "SELECT t.id, u.s FROM t JOIN u ON t.k = u.k AND u.v < 2",
-    "left-join": "SELECT t.id, u.v FROM t LEFT JOIN u ON t.k = u.k WHERE t.id > 0",
-    "right-join": "SELECT t.id, u.v FROM t RIGHT JOIN u ON t.k = u.k",
     "full-join": "SELECT t.id, u.v, u.s FROM t FULL JOIN u ON t.k = u.k",
-    "using-inner": "SELECT * FROM u JOIN (SELECT id, k FROM t) AS x USING (k)",
     "using-order-of-columns": "SELECT * FROM (SELECT id, k FROM t) AS x LEFT JOIN u USING (k)",
-    "using-right": "SELECT * FROM (SELECT id, k FROM t) AS x RIGHT JOIN u USING (k)",
     "using-full": "SELECT k, id, v FROM (SELECT id, k FROM t) AS x FULL JOIN u USING (k)",
     "using-qualified": "SELECT x.k, u.k, k FROM (SELECT id, k FROM t) AS x FULL JOIN u USING (k)",
-    "cross-join": "SELECT t.id, u.v FROM t, u WHERE t.id = u.v",
-    "semi-join": "SELECT id FROM t SEMI JOIN u ON t.k = u.k",
-    "anti-join": "SELECT id FROM t ANTI JOIN u USING (k)",
-    "self-join": "SELECT a.id, b.id FROM t a JOIN t b ON a.k = b.k AND a.id < b.id",
-    "exclude": "SELECT * EXCLUDE (l, m, st) FROM t",
-    "star-of-one": "SELECT u.*, t.id FROM t JOIN u ON t.k = u.k",
-    "subquery": "SELECT id FROM (SELECT id, k * 2 AS k2 FROM t WHERE id > 0) AS x WHERE k2 > 20",
     "column-aliases": "SELECT a, b FROM (SELECT id, k FROM t) AS x(a, b) WHERE a > 1",
     "scalar-subquery": "SELECT id, (SELECT max(v) FROM u WHERE u.k = t.k) AS most FROM t",
     "arithmetic-of-literals": "SELECT 2 * 3 - 1, DATE '2024-01-31' + INTERVAL 1 MONTH, DATE '2024-01-31' - 31 FROM t",
-    "in-subquery": "SELECT id FROM t WHERE k IN (SELECT k FROM u)",
     "not-in-with-null": "SELECT id FROM t WHERE k NOT IN (SELECT k FROM u)",
-    "not-in-without-null": "SELECT id FROM t WHERE k NOT IN (SELECT k FROM u WHERE k IS NOT NULL)",
-    "exists": "SELECT id FROM t WHERE EXISTS (SELECT 1 FROM u WHERE u.k = t.k AND u.v > 1)",
-    "not-exists": "SELECT id FROM t WHERE NOT EXISTS (FROM u WHERE u.k = t.k)",
     "with": "WITH a AS (SELECT k, sum(id) AS total FROM t GROUP BY k), b(kk) AS (SELECT k FROM a WHERE total > 1) "
     "SELECT a.total FROM a JOIN b ON a.k = b.kk",
     "with-hides-a-table": "WITH u AS (SELECT id FROM t) SELECT * FROM u",
-    "union": "SELECT k FROM t UNION SELECT k FROM u",
-    "union-all": "SELECT id FROM t UNION ALL SELECT k FROM u ORDER BY 1 LIMIT 5",
     "union-of-types": "SELECT id AS n FROM t UNION ALL SELECT v + 0.5 FROM u",
-    "intersect": "SELECT k FROM t INTERSECT SELECT k FROM u",
     "except-all": "SELECT k FROM t EXCEPT ALL SELECT k FROM u",
     "windows": "SELECT id, row_number() OVER (ORDER BY id), rank() OVER (PARTITION BY k ORDER BY s), "
     "sum(id) OVER (PARTITION BY k), "
     "lag(id) OVER (ORDER BY id), lead(id, 2, 0) OVER (ORDER BY id DESC), avg(de) OVER (PARTITION BY k), "
     "first_value(s) OVER (ORDER BY id) FROM t",
-    "window-frame": "SELECT id, sum(id) OVER (ORDER BY id ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) FROM t",
     "window-nulls": "SELECT id, "
     "last_value(s) OVER (ORDER BY s ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING) FROM t",
     "qualify": "SELECT k, id FROM t QUALIFY row_number() OVER (PARTITION BY k ORDER BY id DESC) = 1 ORDER BY k",
@@ -223,7 +123,6 @@ QUERIES = {
     "GROUP BY ROLLUP (k, bo) ORDER BY ALL",
     "cube": "SELECT k % 20 AS odd, s IS NULL AS none, count(*) FROM t GROUP BY CUBE (odd, none)",
     "grouping-sets": "SELECT k, bo, max(id) FROM t GROUP BY GROUPING SETS ((k, bo), (k), (), (k)) HAVING count(*) > 1",
-    "rollup-of-tuples": "SELECT k, bo, s, count(*) FROM t WHERE k < 50 GROUP BY k, ROLLUP ((bo, s))",
     "rank-over-rollup": "SELECT k, bo, rank() OVER (PARTITION BY grouping(k) + grouping(bo) ORDER BY count(*) DESC, "
     "k, bo) FROM t GROUP BY ROLLUP (k, bo)",
     "huge-integers": "SELECT sum(id) + 1, sum(k) - sum(id), sum(id) * 3, sum(id) * 1.500, sum(id) - 0.25, -sum(id), "
@@ -232,26 +131,11 @@ QUERIES = {
     "wide-decimals": "SELECT sum(de) * 0.0001000000, sum(de) + 0.0000000001, sum(de) * de, "
     "sum(de) BETWEEN 0.9 * min(de) AND 1.1 * max(de) FROM t GROUP BY id, de",
     "shadowed-in-group-by": "SELECT k + 1 AS k, count(*) FROM t GROUP BY k",
-    "shadowed-in-having": "SELECT -k AS k, count(*) AS n FROM t GROUP BY k HAVING k > 5",
     "shadowed-in-order-by": "SELECT -id AS id FROM t WHERE id < 9 ORDER BY id + 0",
-    "statistics-of-one": "SELECT id, stddev(de), stddev_pop(d), variance(id), var_pop(id), covar_samp(id, k), "
-    "covar_pop(id, de), corr(id, de) FROM t WHERE id IN (1, 3) GROUP BY id",
-    "statistics-of-none": "SELECT stddev(de), var_pop(d), covar_pop(id, de), corr(id, de), median(d) "
-    "FROM t WHERE id > 9",
-    "median": "SELECT k, median(id), quantile_cont(id, 0.5), count_if(bo), bit_or(id), bit_and(id), bit_xor(id) "
-    "FROM t GROUP BY k",
-    "string-agg": "SELECT string_agg(s, '-' ORDER BY s DESC), string_agg(s ORDER BY id) FILTER (WHERE id > 1), "
-    "string_agg(s, '' ORDER BY id) FILTER (id > 99) FROM t",
-    "arg-max": "SELECT arg_max(s, id), arg_min(id, k) FILTER (WHERE id > 1), max_by(de, d), min_by(f, id) FROM t",
     "named-windows": "SELECT id, sum(id) OVER w, max(id) OVER (v ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING), "
     "row_number() OVER v FROM t WINDOW w AS (PARTITION BY k), v AS (w ORDER BY id)",
-    "more-windows": "SELECT id, ntile(2) OVER (ORDER BY id), percent_rank() OVER (ORDER BY k), "
-    "cume_dist() OVER (ORDER BY k), nth_value(id, 2) OVER (ORDER BY id), "
-    "first_value(s IGNORE NULLS) OVER (ORDER BY id NULLS FIRST), lag(s IGNORE NULLS) OVER (ORDER BY id), "
-    "count(*) FILTER (WHERE bo) OVER (ORDER BY id) FROM t",
     "range-frame": "SELECT id, sum(k) OVER (ORDER BY id RANGE BETWEEN 1 PRECEDING AND 2 FOLLOWING), "
     "count(*) OVER (ORDER BY k RANGE UNBOUNDED PRECEDING EXCLUDE NO OTHERS) FROM t WHERE k < 100",
-    "values": "VALUES (1, 'a', NULL), (2, NULL, 2.5)",
     "values-joined": "SELECT t.id, v.x, col1 FROM t JOIN (VALUES (1, 1.5), (2, 3), (3, NULL)) AS v(x) ON t.id = v.x",
     "values-in-with": "WITH v(a, b) AS (VALUES (1, DATE '2020-01-01'), (NULL, NULL)) SELECT b, a + 1 FROM v",
     "metadata-columns": "SELECT _pos, id FROM t WHERE _pos < 2",
@@ -288,11 +172,6 @@ def _plain(column: pa.ChunkedArray) -> list[Any]:
     return column.to_pylist()
 
 
-def test_the_order_of_sorted_rows_is_kept(tables, spark):
-    frame = harness.sql("SELECT id FROM t ORDER BY id DESC NULLS FIRST", engine="spark", spark=spark, **tables)
-    assert [row.id for row in frame.collect()] == [None, 4, 3, 2, 1, -7]
-
-
 @pytest.mark.parametrize(
     ("query", "construct"),
     [
@@ -306,11 +185,7 @@ def test_the_order_of_sorted_rows_is_kept(tables, spark):
         pytest.param("SELECT sum(d)::HUGEINT FROM t", "a cast from double to hugeint", id="double-as-hugeint"),
         pytest.param("SELECT de AS id FROM t QUALIFY sum(id) OVER () > 1", "both a column", id="shadowed-in-qualify"),
         pytest.param("SELECT min(u) FROM t", "an order of uuid", id="min-of-uuids"),
-        pytest.param(
-            "SELECT rank(ORDER BY s) OVER (ORDER BY id) FROM t",
-            "rank()",
-            id="rank-by-its-own-order",
-        ),
+        pytest.param("SELECT rank(ORDER BY s) OVER (ORDER BY id) FROM t", "rank()", id="rank-by-its-own-order"),
         pytest.param("SELECT id FROM t ORDER BY u", "an order of uuid", id="order-of-uuids"),
         pytest.param("SELECT l = l FROM t", "a comparison of list<int>", id="lists-compared"),
         pytest.param("SELECT v FROM u UNION SELECT s FROM u", "UNION of types int, string", id="union-of-types"),
@@ -361,12 +236,6 @@ def test_what_duckdb_does_not_bind_is_refused_on_both(tables, query):
             harness.sql(query, engine=engine, **tables)
 
 
-def test_text_beyond_ascii_has_no_other_case_on_spark(tables, spark):
-    frame = harness.sql("SELECT upper('straße')", engine="spark", spark=spark, **tables)
-    with pytest.raises(Exception, match="beyond ASCII"):
-        frame.collect()
-
-
 def test_sparks_own_dialect_is_run_as_it_is_written(tables, spark):
     query = "SELECT `s`, size(l) AS n, s RLIKE '^a' AS r, count(1) FROM T WHERE id = '1' GROUP BY ALL -- end"
     frame = harness.sql(query, engine="spark", dialect="spark", spark=spark, **tables)
@@ -411,16 +280,6 @@ def transpiled_only(query: str) -> Any:
     return queries.query(query, {})
 
 
-def test_frames_go_on_in_the_users_session(tables, spark):
-    frame = harness.sql("SELECT k, sum(id) AS total FROM t GROUP BY k", engine="spark", spark=spark, **tables)
-    frame.createOrReplaceTempView("harness_test_totals")
-    try:
-        joined = spark.sql("SELECT a.k, b.total FROM harness_test_totals a JOIN harness_test_totals b USING (k)")
-        assert sorted(tuple(r) for r in joined.collect()) == [(10, Decimal(3)), (20, Decimal(7)), (2**53 + 1, None)]
-    finally:
-        spark.catalog.dropTempView("harness_test_totals")
-
-
 def test_conditions_of_the_query_reach_planning(tables, spark):
     frame = harness.sql("SELECT s FROM t WHERE k = 10", engine="spark", spark=spark, **tables)
     assert len(frame.inputFiles()) == 1
@@ -440,39 +299,9 @@ def test_types_that_spark_lacks_are_told(tables, spark):
     [
         pytest.param({"engine": "sparkle"}, r"Unknown engine 'sparkle': did you mean spark", id="unknown-engine"),
         pytest.param({"spark": object()}, r"Cannot use a Spark session on duckdb", id="spark-on-duckdb"),
-        pytest.param(
-            {"engine": "spark", "connection": duckdb.connect()},
-            r"Cannot use a DuckDB connection on spark",
-            id="duckdb-on-spark",
-        ),
+        ({"engine": "spark", "connection": duckdb.connect()}, r"Cannot use a DuckDB connection on spark"),
     ],
 )
 def test_arguments_that_do_not_belong_together(tables, arguments, message):
     with pytest.raises(RequestError, match=message):
         harness.sql("SELECT 1", **arguments, **tables)
-
-
-@pytest.mark.parametrize("name", ["duckdb", "spark"])
-def test_engines_are_found_by_name(name):
-    pytest.importorskip("duckdb" if name == "duckdb" else "pyspark")
-    engine = find_engine(name)
-    assert engine.name == name
-    assert engine.version()[0].isdigit()
-
-
-def test_a_missing_engine_says_what_to_install(monkeypatch):
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(RequestError, match=r"pyspark is not installed, pip install 'lakeharness\[spark\]'"):
-        find_engine("spark")
-
-
-def test_snapshots_go_to_either_engine(tables, spark):
-    snapshot = tables["u"].snapshot()
-    frame = snapshot.to_spark(spark, columns=["v", "k"], where="k = 10")
-    assert sorted(tuple(row) for row in frame.collect()) == [(1, 10), (2, 10)]
-    by_spark = snapshot.to_arrow(columns=["v", "k"], where="k = 10", engine="spark")
-    by_duckdb = snapshot.to_arrow(columns=["v", "k"], where="k = 10")
-    assert by_spark.schema == by_duckdb.schema
-    assert sorted(by_spark.to_pylist(), key=repr) == sorted(by_duckdb.to_pylist(), key=repr)
-    with pytest.raises(RequestError, match="Unknown engine 'nothing'"):
-        snapshot.to_arrow(engine="nothing")

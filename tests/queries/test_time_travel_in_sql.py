@@ -19,45 +19,31 @@ ORDERS = ("orders",)
 
 
 @pytest.mark.parametrize(
-    ("query", "text", "moments"),
+    ("clause", "moment", "after"),
     [
-        ("FROM orders AT (VERSION => 3)", 'FROM "orders at version 3" AS "orders" ', ["version 3"]),
-        ("FROM Orders AT (VERSION => 3) o WHERE o.x", 'FROM "Orders at version 3"  o WHERE o.x', ["version 3"]),
-        ("FROM orders o AT (VERSION => 3)", 'FROM "orders at version 3" o ', ["version 3"]),
-        ("FROM orders FOR VERSION AS OF 'audit' o", 'FROM "orders at version audit"  o', ["version audit"]),
-        ("FROM orders VERSION AS OF 3, orders", 'FROM "orders at version 3" AS "orders" , orders', ["version 3"]),
-        (
-            "FROM orders TIMESTAMP AS OF '2024-06-01' WHERE x = 'a'",
-            'FROM "orders at timestamp 2024-06-01" AS "orders"  WHERE x = \'a\'',
-            ["timestamp 2024-06-01"],
-        ),
-        (
-            "FROM orders AT (TIMESTAMP => DATE '1970-01-03' - INTERVAL 1 DAY)",
-            'FROM "orders at timestamp 86400000" AS "orders" ',
-            ["timestamp 86400000"],
-        ),
-        (
-            "FROM orders FOR SYSTEM_TIME AS OF TIMESTAMP '1970-01-01 00:00:01' a",
-            'FROM "orders at timestamp 1000"  a',
-            ["timestamp 1000"],
-        ),
-        (
-            "FROM orders AT (VERSION => 1) EXCEPT ALL FROM orders AT (VERSION => 2)",
-            'FROM "orders at version 1" AS "orders"  EXCEPT ALL FROM "orders at version 2" AS "orders" ',
-            ["version 1", "version 2"],
-        ),
-        (
-            "EXPLAIN FROM orders AT (VERSION => 1) a, orders AT (VERSION => 1) b;",
-            'EXPLAIN FROM "orders at version 1"  a, "orders at version 1"  b',
-            ["version 1"],
-        ),
+        ("AT (VERSION => 3)", "version 3", ' AS "orders" '),
+        ("AT (VERSION => 3) o WHERE o.x", "version 3", "  o WHERE o.x"),
+        ("o AT (VERSION => 3)", "version 3", " o "),
+        ("FOR VERSION AS OF 'audit' o", "version audit", "  o"),
+        ("VERSION AS OF 3, orders", "version 3", ' AS "orders" , orders'),
+        ("TIMESTAMP AS OF '2024-06-01' WHERE x = 'a'", "timestamp 2024-06-01", " AS \"orders\"  WHERE x = 'a'"),
+        ("AT (TIMESTAMP => DATE '1970-01-03' - INTERVAL 1 DAY)", "timestamp 86400000", ' AS "orders" '),
+        ("FOR SYSTEM_TIME AS OF TIMESTAMP '1970-01-01 00:00:01' a", "timestamp 1000", "  a"),
     ],
 )
-def test_tables_at_moments_get_names_of_their_own(query: str, text: str, moments: list[str]) -> None:
-    pinned = pin(parse_statement(query), lambda name: name[0].casefold() == "orders")
+def test_tables_at_moments_get_names_of_their_own(clause: str, moment: str, after: str) -> None:
+    pinned = pin(parse_statement(f"FROM Orders {clause}"), lambda name: name[0].casefold() == "orders")
     assert pinned is not None
-    assert pinned.query == text
-    assert [str(moment) for _, moment in pinned.moments.values()] == moments
+    assert pinned.query == f'FROM "Orders at {moment}"{after}'.replace('AS "orders"', 'AS "Orders"')
+    assert [str(found) for _, found in pinned.moments.values()] == [moment]
+
+
+def test_each_moment_of_a_table_has_a_name() -> None:
+    query = "EXPLAIN FROM orders AT (VERSION => 1) a, orders AT (VERSION => 2) b, orders AT (VERSION => 1) c;"
+    pinned = pin(parse_statement(query), lambda name: name == ORDERS)
+    assert pinned is not None
+    assert pinned.query == 'EXPLAIN FROM "orders at version 1"  a, "orders at version 2"  b, "orders at version 1"  c'
+    assert [str(found) for _, found in pinned.moments.values()] == ["version 1", "version 2"]
 
 
 @pytest.mark.parametrize("query", ["FROM other AT (VERSION => 3)", "SELECT x AS of FROM orders", "FROM orders version"])

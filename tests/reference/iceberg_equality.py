@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 from uuid import uuid4
 
-from iceberg_history import Step, loaded
+from written_tables import Step, loaded
 
 
 def equality_delete(

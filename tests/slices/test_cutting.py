@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pyarrow as pa
@@ -35,25 +34,6 @@ def test_positions_of_deletes_follow_their_rows(tmp_path):
     assert {k: list(v) for k, v in plan.load_positions([0]).items()} == {0: [1]}
     (entry,) = harness.open_table(tmp_path / "slice").metadata("data_files").to_pylist()
     assert (entry["record_count"], entry["file_format"]) == (3, "PARQUET")
-
-
-def test_statistics_are_those_of_the_rows_that_are_left(tmp_path):
-    table = DeltaTable.create(tmp_path / "source", {"id": "long", "name": "string"}, features=["deletionVectors"])
-    file = table.write_data(ROWS)
-    table.append(file)
-    table.delete(file, [1, 4])
-    harness.pull(tmp_path / "source", tmp_path / "slice", where="id > 2", exact=True)
-    assert values(tmp_path / "slice", "id") == [(3,), (5,)]
-    log = (tmp_path / "slice/_delta_log" / f"{2:020d}.json").read_text("utf-8").splitlines()
-    (add,) = (action["add"] for line in log if "add" in (action := json.loads(line)))
-    assert json.loads(add["stats"]) == {
-        "numRecords": 3,
-        "minValues": {"id": 3, "name": "n3"},
-        "maxValues": {"id": 5, "name": "n5"},
-        "nullCount": {"id": 0, "name": 0},
-        "tightBounds": False,
-    }
-    assert add["deletionVector"]["cardinality"] == 1
 
 
 def test_a_sample_takes_deleted_rows_along(tmp_path):
@@ -143,10 +123,3 @@ def test_what_cannot_be_left_out_is_said_in_one_line(make, options, message, tmp
     (line,) = capsys.readouterr().err.strip().splitlines()
     assert message in line
     assert not (tmp_path / "slice").exists()
-
-
-def test_a_compact_slice_has_live_rows_and_no_deletes(tmp_path):
-    equality(tmp_path / "source")
-    harness.pull(tmp_path / "source", tmp_path / "slice", columns=["id"], compact=True)
-    assert values(tmp_path / "slice") == [(1,)]
-    assert harness.open_table(tmp_path / "slice").snapshot().plan().equality_deletes == ()

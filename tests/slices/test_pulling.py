@@ -20,7 +20,6 @@ from harness.cli import main
 from harness.testing.writing.delta.builder import DeltaTable
 from harness.testing.writing.iceberg.builder import IcebergTable
 from harness.tools.slices import place as copying
-from harness.tools.slices.place import SlicePlace
 
 EU, US = [{"id": i, "region": "eu"} for i in range(4)], [{"id": i + 10, "region": "us"} for i in range(4)]
 
@@ -56,17 +55,6 @@ def files(place: Path) -> set[str]:
 
 def metadata(place: Path) -> dict:
     return json.loads((place / "metadata/v1.metadata.json").read_text("utf-8"))
-
-
-@pytest.mark.filterwarnings("ignore:Slice")
-@pytest.mark.parametrize("make", [iceberg, delta])
-def test_a_slice_has_the_files_that_the_filter_needs_and_its_deletes(make, tmp_path):
-    make(tmp_path / "source")
-    pulled = harness.pull(tmp_path / "source", tmp_path / "slice", where="id < 9")
-    assert rows(tmp_path / "slice", "id < 9") == rows(tmp_path / "source", "id < 9")
-    data = {file for file in files(tmp_path / "slice") if file.endswith(".parquet") and "deletes" not in file}
-    assert len(data - {f for f in data if f.startswith("_delta_log")}) == 1
-    assert (pulled.format, pulled.made) == (make.__name__, True)
 
 
 def plan_of(place: Path) -> list[dict]:
@@ -118,34 +106,6 @@ def test_a_slice_of_several_snapshots_travels_in_time(make, tmp_path):
     for point in source.snapshots()[-2:]:
         at = {"timestamp": point["timestamp_ms"]}
         assert slice_.snapshot(**at).id == source.snapshot(**at).id
-
-
-def test_times_that_the_slice_cannot_answer_are_not_answered(tmp_path):
-    """Main was at B between A and C, and the slice has no B: at that time it must not say A."""
-    table = IcebergTable.create(tmp_path / "source", {"id": "long"})
-    a = table.append(table.write_data([{"id": 1}]))
-    table.append(table.write_data([{"id": 2}]))
-    table.set_ref("main", a, "branch")
-    table.append(table.write_data([{"id": 3}]))
-    source = harness.open_table(tmp_path / "source")
-    harness.pull(source, tmp_path / "slice", last=2)
-    log = source.describe()["snapshot_log"]
-    slice_ = harness.open_table(tmp_path / "slice")
-    assert [s["id"] for s in slice_.snapshots()] == [a, source.snapshot().id]
-    with pytest.raises(harness.SnapshotNotFoundError):
-        slice_.snapshot(timestamp=log[1]["timestamp_ms"])
-
-
-@pytest.mark.filterwarnings("ignore:Slice")
-def test_an_older_snapshot_comes_with_its_schema(tmp_path):
-    table = iceberg(tmp_path / "source")
-    table.add_column("late", "int")
-    source = harness.open_table(tmp_path / "source")
-    harness.pull(source.snapshot(ref="first"), tmp_path / "slice")
-    slice_ = harness.open_table(tmp_path / "slice")
-    assert [f.name for f in slice_.schema.fields] == ["id", "region"]
-    assert slice_.snapshot().to_arrow().num_rows == 8
-    assert slice_.snapshot(ref="first").id == slice_.snapshot().id
 
 
 def test_a_directory_that_holds_something_is_refused(tmp_path, capsys):
@@ -244,30 +204,6 @@ def test_a_full_disk_is_named_whatever_is_written(make, tmp_path, monkeypatch):
         shutil.rmtree(tmp_path / "slice", ignore_errors=True)
 
 
-class OneFails:
-    """A storage whose second file cannot be copied, which the first one sees while it is."""
-
-    def __init__(self):
-        self.failed = threading.Event()
-
-    def size(self, path):
-        return 1 << 20
-
-    def read(self, path, *, offset, length):
-        if path == "second":
-            self.failed.set()
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        assert self.failed.wait(60)
-        return b"x" * length
-
-
-def test_the_cause_is_named_and_not_that_others_stopped(tmp_path, monkeypatch):
-    monkeypatch.setattr(copying, "_PIECE", 1)  # so that the first file is at its pieces for long
-    named = [copying.SourceFile(physical=name, target=name, size=None) for name in ("first", "second")]
-    with pytest.raises(harness.StorageError, match="No space left on device"):
-        copying.fetch(named, OneFails(), SlicePlace(tmp_path, "metadata"), max_bytes=None)
-
-
 @pytest.mark.filterwarnings("ignore:Slice")
 def test_a_file_that_changed_since_it_was_fetched_is_fetched_again(tmp_path, monkeypatch):
     delta(tmp_path / "source")
@@ -300,36 +236,6 @@ def test_files_of_hostile_names_stay_inside_under_other_names(path, tmp_path):
     assert rows(tmp_path / "slice") == Counter([repr({"id": 1})])
     (data,) = harness.open_table(tmp_path / "slice").metadata("files")["file_path"].to_pylist()
     assert Path(data).parent == tmp_path / "slice/data"
-
-
-def test_the_note_says_where_the_slice_came_from(tmp_path):
-    delta(tmp_path / "source")
-    harness.pull(tmp_path / "source", tmp_path / "slice", where="id < 9")
-    note = json.loads((tmp_path / "slice/_harness_slice.json").read_text("utf-8"))
-    assert note["location"] == str(tmp_path / "source")
-    assert note["snapshots"] == [3]
-    assert note["request"] == {"where": "id < 9"}
-    assert note["harness"] == harness.__version__
-
-
-@pytest.mark.parametrize(
-    "option", [["--last", "0"], ["--where", "nothing = 1"], ["--at", "99999"], ["--max-bytes", "-1"]]
-)
-def test_bad_requests_are_one_line_and_write_nothing(option, tmp_path, capsys):
-    delta(tmp_path / "source")
-    assert main(["pull", str(tmp_path / "source"), str(tmp_path / "slice"), *option]) == 2
-    assert len(capsys.readouterr().err.strip().splitlines()) == 1
-    assert not (tmp_path / "slice").exists()
-
-
-def test_a_delta_slice_is_appended_to(tmp_path):
-    """The next version is the one after the root's, and its change feed begins there."""
-    delta(tmp_path / "source")
-    harness.pull(tmp_path / "source", tmp_path / "slice")
-    names = sorted(p.name for p in (tmp_path / "slice/_delta_log").iterdir())
-    assert names == [f"{3:020d}.checkpoint.parquet", f"{3:020d}.json", "_last_checkpoint"]
-    adds = [json.loads(line) for line in (tmp_path / "slice/_delta_log" / names[1]).read_text("utf-8").splitlines()]
-    assert {a["add"]["dataChange"] for a in adds if "add" in a} == {False}
 
 
 @pytest.mark.filterwarnings("ignore:Slice")

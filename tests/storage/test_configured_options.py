@@ -39,12 +39,7 @@ LAKE = '[tool.harness.stores."s3a://lake/"]\n'
     [
         ("", "", {}, {}),
         ("", LAKE + 'region = "a"', {}, {"region": "a"}),
-        (
-            LAKE + 'region = "a"\ntimeout = 2',
-            LAKE + '"s3.region" = "b"',
-            {},
-            {"region": "b", "timeout": "2"},
-        ),
+        (LAKE + 'region = "a"\ntimeout = 2', LAKE + '"s3.region" = "b"', {}, {"region": "b", "timeout": "2"}),
         (LAKE + 'region = "a"', "", {"aws_region": "c"}, {"region": "c"}),
         (LAKE.replace("lake", "other") + 'region = "a"', "", {}, {}),
         (LAKE + 'key = "k"\nsecret = "s"\ntoken = "t"', "", {"profile": "p"}, {"profile": "p"}),
@@ -59,9 +54,7 @@ LAKE = '[tool.harness.stores."s3a://lake/"]\n'
         ("", LAKE + 'endpoint = "http://h"\nanon = true', {"profile": "p"}, {"profile": "p"}),
     ],
 )
-def test_what_holds_for_a_bucket(
-    say: Any, own: str, project: str, given: dict[str, str], found: dict[str, str]
-) -> None:
+def test_what_holds_for_a_bucket(say, own, project, given, found):
     say(own, project)
     assert lake(**given) == found
 
@@ -69,10 +62,7 @@ def test_what_holds_for_a_bucket(
 @pytest.mark.parametrize(
     ("project", "message"),
     [
-        (
-            LAKE + 'endpoint = "http://evil"',
-            "a project that says where requests go must say",
-        ),
+        (LAKE + 'endpoint = "http://evil"', "a project that says where requests go must say"),
         (LAKE + 'endpoint = "http://evil"\nprofile = "work"', "a project that says where requests go"),
         (LAKE + 'proxy_url = "http://evil"', "a project that says where requests go"),
         (LAKE + 'endpoint = "http://evil"\nrole_arn = "r"', "a project that says where requests go must say"),

@@ -18,9 +18,8 @@ import fsspec
 import pytest
 
 import harness
-from harness.cli.query import run as run_query
 from harness.differ import opening
-from harness.errors import HarnessError, RequestError
+from harness.errors import HarnessError
 from harness.testing.writing.delta.builder import DeltaTable
 from harness.testing.writing.iceberg.builder import IcebergTable
 
@@ -165,13 +164,6 @@ def formats(folder: Path, format: str) -> str:
     return f"failing://{folder}/i"
 
 
-@pytest.mark.parametrize("make", ["parquet", "delta"])
-def test_spark_reads_parquet_of_stores_that_its_jvm_knows(tmp_path: Path, make: str, spark: Any) -> None:
-    location = delta(tmp_path)[1] if make == "delta" else formats(tmp_path, make)
-    with pytest.raises(RequestError, match="Cannot read failing:// with Spark"):
-        harness.open_table(location).snapshot().to_spark(spark)
-
-
 @pytest.mark.parametrize("make", ["orc", "avro"])
 def test_a_failure_at_some_calls_of_sparks_driver(tmp_path: Path, make: str, spark: Any) -> None:
     # Executors read by themselves; what the driver asks of a store comes before.
@@ -210,22 +202,6 @@ def test_a_file_that_went_since_the_plan_says_that_the_table_moved_on(tmp_path: 
     assert f"{snapshot.id} was read, the newest is {newest}" in caught.value.message
     with pytest.raises(duckdb.Error):  # what is fetched later is DuckDB's own; docs/reference/errors.md says so
         relation.fetchall()
-
-
-def test_a_file_that_went_since_a_query_was_planned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    table, location = iceberg(tmp_path)
-    snapshot = harness.open_table(location.removeprefix("failing://")).snapshot()
-    table.append(table.write_data([{"id": 9, "region": "a"}]))
-    planned = harness.queries.sql.run_query
-
-    def run(*arguments: Any, **named: Any) -> duckdb.DuckDBPyRelation:
-        relation = planned(*arguments, **named)
-        vacuumed(snapshot)
-        return relation
-
-    monkeypatch.setattr("harness.queries.sql.run_query", run)
-    with pytest.raises(harness.MissingFileError, match="The table has moved on"):
-        list(run_query("SELECT count(region) FROM t", {"t": snapshot}).batches())
 
 
 def test_a_file_that_went_since_a_comparison_was_planned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 import harness
 from harness.engines.data_files import FileName, check_file
-from harness.errors import HarnessError, MissingFileError, StorageError
+from harness.errors import HarnessError, StorageError
 from harness.storage.stores import Storage
 from harness.testing.writing.delta.builder import DeltaTable
 from harness.testing.writing.iceberg.builder import IcebergTable
@@ -84,9 +84,7 @@ ASKS: dict[str, Callable[[Storage, str], object]] = {
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_a_failing_client(
-    store: type[Failing], monkeypatch: pytest.MonkeyPatch, ask: Any, error: Exception, words: str
-) -> None:
+def test_a_failing_client(store, monkeypatch, ask, error, words):
     monkeypatch.setattr(store, "error", error)
     with pytest.raises(StorageError) as caught:
         ask(Storage(), "failing://b/t/f")
@@ -94,16 +92,6 @@ def test_a_failing_client(
     assert words in caught.value.message
     assert "secret" not in str(caught.value)
     assert caught.value.__cause__ is error
-
-
-@pytest.mark.parametrize("error", [FileNotFoundError("b/t/f"), PermissionError("Forbidden")])
-def test_what_a_store_does_not_have_is_missing(
-    store: type[Failing], monkeypatch: pytest.MonkeyPatch, error: Exception
-) -> None:
-    monkeypatch.setattr(store, "error", error)
-    assert not Storage().exists("failing://b/t/f")
-    with pytest.raises(MissingFileError):
-        Storage().read("failing://b/t/f")
 
 
 def test_the_first_get_tells_whether_a_file_is_there(store: type[Failing]) -> None:
@@ -143,9 +131,7 @@ def test_a_failing_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ask: st
     assert os.strerror(number) in caught.value.message
 
 
-def test_a_file_that_cannot_be_looked_at_is_not_taken_for_absent(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_cannot_be_looked_at_is_not_taken_for_absent(tmp_path, monkeypatch):
     table = IcebergTable.create(tmp_path / "t", {"id": "long"})
     table.append(table.write_data([{"id": 1}]))
     stat = os.stat

@@ -46,13 +46,6 @@ def test_bytes_of_an_end_are_at_hand(bucket: Any, offset: int, length: int | Non
     assert bucket.asked == asked
 
 
-def test_a_file_of_which_nothing_is_expected_is_asked_for_now(bucket: Any) -> None:
-    ends = FileEnds()
-    ends.look(bucket, "f", 4)
-    bucket.content["f"] = b"abcdefghij"
-    assert ends.read(bucket, "f", 8, 2, None) == b"ij"
-
-
 @pytest.mark.parametrize(("content", "etag"), [(b"0123456789", '"new"'), (b"0123456789a", '"old"')])
 def test_a_file_that_was_replaced_is_not_read_on(bucket: Any, content: bytes, etag: str) -> None:
     ends = FileEnds()

@@ -20,7 +20,6 @@ from harness.storage import gate
 from harness.storage.stores import Storage
 from harness.testing.writing.delta.builder import DeltaTable
 from harness.testing.writing.iceberg.builder import DataFileHandle, IcebergTable
-from harness.testing.writing.places import enclose
 from harness.tools.contained.bounds import directories_of
 
 FAULTS = {
@@ -92,18 +91,6 @@ def test_paths_of_metadata_that_no_file_can_have(place: Path, key: str, tail: st
     table.edit_metadata(change)
     with contextlib.suppress(HarnessError):
         assert harness.open_table(str(place / "t")).snapshot().to_arrow().num_rows == 1
-
-
-@pytest.mark.parametrize("name", ["file", "link"])
-def test_regular_files_are_opened(place: Path, name: str) -> None:
-    assert gate.fault(f"{place}/{name}") is None
-    assert Storage().read(f"{place}/{name}", offset=1, length=1) == b"b"
-
-
-@pytest.mark.parametrize("name", ["file/below", "x" * 300, "nul\0file"], ids=["below a file", "long", "nul"])
-def test_sizes_of_no_files(place: Path, name: str) -> None:
-    with pytest.raises(MissingFileError):
-        Storage().size(f"{place}/{name}")
 
 
 def test_a_remote_name_with_a_nul_is_never_asked_for() -> None:
@@ -282,42 +269,10 @@ def test_what_is_no_file_of_iceberg_metadata_is_not_passed_over(what: str, thing
         assert path.name in str(found.file)
 
 
-def test_a_sidecar_that_is_a_pipe_is_not_passed_over(tmp_path: Path) -> None:
-    table = DeltaTable.create(tmp_path / "t", {"id": "long"}, features=["v2Checkpoint"])
-    table.append(table.write_data([{"id": 1}]))
-    table.checkpoint("v2-parquet", sidecars=1)
-    (path, *_) = (tmp_path / "t/_delta_log/_sidecars").iterdir()
-    put("pipe", path)
-    ours, _ = read_by_both(tmp_path / "t")
-    assert isinstance(ours, MissingFileError)
-    assert str(ours.file).endswith(path.name)
-
-
-def test_older_versions_need_no_newer_file(tmp_path: Path) -> None:
-    table = DeltaTable.create(tmp_path / "t", {"id": "long"})
-    table.append(table.write_data([{"id": 1}]))
-    table.checkpoint()
-    put("pipe", tmp_path / "t/_delta_log/00000000000000000000.json")
-    (tmp_path / "t/_delta_log/_scratch").mkdir()
-    assert list(read_by_both(tmp_path / "t")) == [[1], [1]]
-
-
 @pytest.mark.parametrize("kind", ["data", "avro", "equality deletes"])
 def test_a_nul_in_a_recorded_path_is_an_error_on_spark(kind: str, tmp_path: Path, spark: Any) -> None:
     from harness.engines.spark.engine import to_arrow
 
     with_nul(tmp_path / "t", kind)
     with pytest.raises(MissingFileError, match="NUL"):
-        to_arrow(harness.open_table(str(tmp_path / "t")).snapshot().plan(), spark)
-
-
-@pytest.mark.parametrize("name", ["t/data/00001.parquet", "t/data/00002-deletes.parquet"], ids=["data", "deletes"])
-def test_a_directory_in_the_place_of_a_file_is_an_error_on_spark(name: str, tmp_path: Path, spark: Any) -> None:
-    from harness.engines.spark.engine import to_arrow
-
-    table = IcebergTable.create(tmp_path / "t", {"id": "long"})
-    table.append(table.write_data([{"id": 1}, {"id": 2}]))
-    table.append(table.write_equality_deletes(["id"], [{"id": 1}]))
-    enclose(tmp_path / name)
-    with pytest.raises(MissingFileError, match="is a directory"):
         to_arrow(harness.open_table(str(tmp_path / "t")).snapshot().plan(), spark)

@@ -8,7 +8,6 @@ import re
 import fsspec
 import pytest
 
-import harness
 from harness.cli import main
 from harness.errors import MissingFileError
 from harness.storage.clients import Traffic
@@ -44,26 +43,6 @@ def test_requests_say_what_came(told, monkeypatch):
         "harness.storage: look for file memory://logged/d/g: not there",
         "harness.storage: list files of memory://logged/d: 1 files",
         "harness.storage: read all of memory://logged/d/g: FileNotFoundError",
-    ]
-
-
-def test_long_reads_say_how_far_they_are(told):
-    times = iter([0.0, 4.9, 5.0, 9.0, 10.0])
-    traffic = Traffic(clock=lambda: next(times))
-    for size in (1_000_000, 500_000, 500_000, 0, 300_000):
-        traffic.add(size)
-    assert list(told) == [
-        "harness.storage: 1.9 MiB of stores in 3 requests so far",
-        "harness.storage: 2.2 MiB of stores in 5 requests so far",
-    ]
-
-
-def test_a_plan_says_what_it_skips(told, tmp_path):
-    t = DeltaTable.create(tmp_path / "t", {"id": "long"})
-    t.append(t.write_data([{"id": 1}]), t.write_data([{"id": 9}]))
-    harness.open_table(str(t.directory)).snapshot().plan(where="id > 5")
-    assert [line.partition(": ")[2] for line in told if line.startswith("harness.plan")] == [
-        f"Snapshot({str(t.directory)!r}, format='delta', version=1): 1 files are read, 1 are skipped"
     ]
 
 

@@ -28,8 +28,3 @@ def test_a_store_without_its_client(monkeypatch: pytest.MonkeyPatch, location: s
         f"Cannot open {service}: obstore is not installed; pip install 'lakeharness[{extra}]'"
     )
     assert caught.value.file == f"{location}/f"
-
-
-def test_options_are_wrong_before_a_client_is_made() -> None:
-    with pytest.raises(harness.RequestError, match="S3 has no option endpont; did you mean endpoint"):
-        harness.open_table("s3://b/t", storage_options={"endpont": "x"})

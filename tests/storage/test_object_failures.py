@@ -63,13 +63,3 @@ def test_answers(text: str, listing: bool, cause: str, message: str) -> None:
 @pytest.mark.parametrize("text", [answer(404, "NoSuchKey"), answer(404), answer(404, "BlobNotFound")])
 def test_what_is_not_there(text: str) -> None:
     assert isinstance(told(Exception(text), "s3://lake/t/f", StoreKind.S3), FileNotFoundError)
-
-
-def test_a_body_that_breaks_off_is_no_matter_of_credentials() -> None:
-    body = Exception("HTTP error: request or response body error\nHttpError {\n kind: Interrupted,")
-    error = told(body, "s3://lake/f", StoreKind.S3)
-    assert isinstance(error, StorageError)
-    assert (error.cause, error.message) == (
-        "Unreachable",
-        "Cannot read from the store: it does not answer (connection failed); set endpoint, or try again",
-    )

@@ -9,7 +9,7 @@ import pytest
 
 from harness import RequestError
 from harness.storage.object_options import ProfileCredentials, StoreOptions, canonical, made_for
-from harness.storage.option_names import NAMES, StoreKind
+from harness.storage.option_names import StoreKind
 
 S3 = {"access_key_id": "k", "secret_access_key": "s", "region": "eu-west-1", "endpoint": "http://h:9000"}
 PATIENT = {"timeout": "1h", "read_timeout": "30s"}
@@ -116,25 +116,17 @@ def test_connections() -> None:
     ("kind", "options", "message"),
     [
         (StoreKind.S3, {"endpont_url": "secret-value"}, "S3 has no option endpont_url; did you mean endpoint_url?"),
-        (
-            StoreKind.S3,
-            {"client_kwargs": {"regoin_name": "x"}},
-            "client_kwargs.regoin_name; did you mean client_kwargs.",
-        ),
+        (StoreKind.S3, {"client_kwargs": {"regoin_name": "x"}},
+            "client_kwargs.regoin_name; did you mean client_kwargs."),
         (StoreKind.AZURE, {"qqq": "x"}, "Azure has no option qqq; expected one of account_name, account_key"),
-        (
-            StoreKind.S3,
-            {"key": "one", "s3.access-key-id": "secret-value"},
-            "key and s3.access-key-id are one option, and",
-        ),
+        (StoreKind.S3, {"key": "one", "s3.access-key-id": "secret-value"},
+            "key and s3.access-key-id are one option, and"),
         (StoreKind.S3, {"anon": "secret-value"}, "anon must be true or false"),
         (StoreKind.S3, {"key": ["secret-value"]}, "key is no text, number or Boolean"),
         (StoreKind.S3, {"max_retries": "secret-value"}, "max_retries is no number"),
     ],
-)
-def test_wrong_options_are_named_and_their_values_are_not(
-    kind: StoreKind, options: dict[str, Any], message: str
-) -> None:
+)  # fmt: skip
+def test_wrong_options_are_named_and_their_values_are_not(kind, options, message):
     with pytest.raises(RequestError) as caught:
         translated(kind, "lake", options)
     assert message in caught.value.message
@@ -160,11 +152,7 @@ AZURE_HOST = "data@acc.dfs.core.windows.net"
             {"connection_string": "AccountName=a;AccountKey=k==;BlobEndpoint=http://h/a"},
             {"account_name": "a", "account_key": "k==", "endpoint": "http://h/a"},
         ),
-        (
-            "data",
-            {"fs.azure.account.key.acc.dfs.core.windows.net": "s"},
-            {"account_name": "acc", "account_key": "s"},
-        ),
+        ("data", {"fs.azure.account.key.acc.dfs.core.windows.net": "s"}, {"account_name": "acc", "account_key": "s"}),
         ("data", {"account_name": "a", "anon": True}, {"account_name": "a", "skip_signature": True}),
     ],
 )
@@ -182,14 +170,6 @@ def test_values_of_azure(authority: str, options: dict[str, Any], config: dict[s
 )
 def test_values_of_gcs(options: dict[str, Any], config: dict[str, Any]) -> None:
     assert dict(translated(StoreKind.GCS, "lake", options).config) == config
-
-
-def test_every_name_means_one_option() -> None:
-    for kind, names in NAMES.items():
-        aliases = [alias for name, others in names.items() for alias in (name, *others)]
-        assert len(aliases) == len(set(aliases)), kind
-        assert all(alias == alias.lower() for alias in aliases)
-        assert list(canonical(kind, dict.fromkeys(names, "true"))) == list(names)
 
 
 def profiles(folder: Path) -> None:
@@ -239,9 +219,7 @@ def test_a_profile_that_is_not_there(tmp_path: Path) -> None:
         (StoreKind.GCS, "la ke", {}),
     ],
 )
-def test_nothing_that_a_catalog_names_makes_another_host(
-    kind: StoreKind, authority: str, options: dict[str, Any]
-) -> None:
+def test_nothing_that_a_catalog_names_makes_another_host(kind, authority, options):
     with pytest.raises(RequestError, match=r"has signs that no (region|account_name) has|that no bucket can have"):
         translated(kind, authority, options)
 
@@ -256,9 +234,7 @@ def test_nothing_that_a_catalog_names_makes_another_host(
         (StoreKind.AZURE, {"connection_string": "SharedAccessSignature=a=b"}, {"sas_token": "a=b"}),
     ],
 )
-def test_credentials_that_are_said_are_all_that_a_store_gets(
-    kind: StoreKind, options: dict[str, Any], given: dict[str, Any]
-) -> None:
+def test_credentials_that_are_said_are_all_that_a_store_gets(kind, options, given):
     """obstore mixes them with those of the environment: a session's token, a token of Azure."""
     first, second = (translated(kind, AZURE_HOST if kind is StoreKind.AZURE else "lake", options) for _ in range(2))
     assert first.provider is not None

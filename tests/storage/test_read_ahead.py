@@ -2,25 +2,9 @@
 
 from __future__ import annotations
 
-import threading
-
 import pytest
 
 from harness.storage.threads import one_ahead, read_ahead
-
-
-def test_the_next_ones_are_asked_for_while_the_first_is_waited_for() -> None:
-    third = threading.Event()
-
-    def read(item: str) -> bytes:
-        if item == "c":
-            third.set()
-        assert third.wait(10)
-        return item.encode()
-
-    items = ["a", "b", "c"]
-    with read_ahead(read, items) as following:
-        assert [following(item) for item in items] == [b"a", b"b", b"c"]
 
 
 @pytest.mark.parametrize("ahead", [["a", "b", "c"], ["a", "c"], []])

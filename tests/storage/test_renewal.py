@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from typing import Any
 
 import pytest
@@ -12,7 +11,6 @@ from fsspec.registry import _registry
 from harness import StorageError
 from harness.storage import configuration
 from harness.storage.configuration import Renewal
-from harness.storage.stores import Storage
 
 
 class LentFileSystem(MemoryFileSystem):
@@ -65,18 +63,3 @@ def test_what_cannot_be_renewed_is_used_to_its_end(clock):
     clock[0] = 100_000
     with pytest.raises(StorageError, match="reach catalog prod"):
         lending.current()
-
-
-def test_a_store_is_opened_anew_with_new_options(clock, lent):
-    lending = Renewal({"key": "a"}, 100_000, lambda: ({"key": "b"}, None))
-    storage = Storage({"key": "a"}, renewal=lending)
-    assert [storage.client("lent://x/f").client.file_system.key for _ in range(2)] == ["a", "a"]
-    clock[0] = 100_000
-    assert storage.client("lent://x/f").client.file_system.key == "b"
-
-
-def test_another_process_gets_the_options_that_hold_now(clock):
-    lending = Renewal({"key": "a"}, 100_000, lambda: ({"key": "b"}, None))
-    clock[0] = 100_000
-    there = pickle.loads(pickle.dumps(Storage({"key": "a"}, renewal=lending)))
-    assert (there.options, there.renewal) == ({"key": "b"}, None)

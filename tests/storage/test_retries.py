@@ -91,14 +91,6 @@ def asked(answers: Iterator[Any]) -> Any:
     return clients._repeated("read", str, ask, "x://f")
 
 
-def test_waits_double_and_are_drawn(time: Time, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert asked(failing(*[Answered(503)] * 5)) == "found"
-    assert time.slept == [0.1, 0.2, 0.4, 0.8, 1.6]
-    monkeypatch.setattr(clients, "random", SimpleNamespace(uniform=lambda least, most: least))
-    assert asked(failing(Answered(503))) == "found"
-    assert time.slept[5:] == [0.05]  # half of it at least
-
-
 @pytest.mark.parametrize(
     ("errors", "slept"),
     [
@@ -149,9 +141,7 @@ def store() -> Storage:
     return Storage()
 
 
-def test_the_log_says_each_repetition(
-    store: Storage, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_log_says_each_repetition(store, caplog, monkeypatch):
     traffic = Traffic(clock=lambda: 0.0)
     monkeypatch.setattr("harness.storage.clients.TRAFFIC", traffic)
     caplog.set_level(logging.INFO, "harness.storage")

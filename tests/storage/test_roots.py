@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import ntpath
 import os
-import pickle
-import warnings
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
@@ -13,9 +11,9 @@ from typing import Any, ClassVar
 import fsspec
 import pytest
 
-from harness.errors import HarnessWarning, OutsideTableError, RequestError
+from harness.errors import OutsideTableError, RequestError
 from harness.storage import gate as roots_module
-from harness.storage.gate import Outside, Roots, Verdict, metadata_root
+from harness.storage.gate import Outside, Roots, Verdict
 from harness.storage.paths import PathMap, place
 from harness.storage.stores import Storage
 from harness.table import open_storage
@@ -34,60 +32,8 @@ def lake(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize(
-    ("folder", "verdict"),
-    [
-        ("t", Verdict.INSIDE),
-        ("t/data", Verdict.INSIDE),
-        ("t/data/deep/./er", Verdict.INSIDE),
-        ("t/in", Verdict.INSIDE),
-        ("t/out/../t/data", Verdict.INSIDE),  # a file system follows the link before it goes up
-        ("link-to-t/data", Verdict.INSIDE),
-        ("t-evil", Verdict.OUTSIDE),
-        ("t/out", Verdict.OUTSIDE),
-        ("t/out/deep", Verdict.OUTSIDE),
-        ("t/data/../..", Verdict.OUTSIDE),
-        ("other", Verdict.OUTSIDE),
-    ],
-)
-@pytest.mark.parametrize("location", ["t", "link-to-t", "other/../t/"])
-def test_local_directories(lake: Path, location: str, folder: str, verdict: Verdict) -> None:
-    assert Roots.of(f"{lake}/{location}").verdict(f"{lake}/{folder}") is verdict
-
-
-@pytest.mark.parametrize(
-    ("folder", "verdict"),
-    [
-        ("s3a://b/t/data", Verdict.INSIDE),
-        ("s3://b/t-evil", Verdict.OUTSIDE),
-        ("s3://b/t/../u", Verdict.OUTSIDE),
-        ("s3://b", Verdict.OUTSIDE),
-        ("s3://c/t", Verdict.FOREIGN),
-        ("gs://b/t", Verdict.FOREIGN),
-        ("/b/t", Verdict.FOREIGN),
-        ("https://b/t", Verdict.FOREIGN),
-        ("s3://allowed/x/y", Verdict.INSIDE),
-        ("s3://allowed/xx", Verdict.FOREIGN),
-        ("https://h/x/a", Verdict.INSIDE),
-        ("https://h/x/%2e%2e/y", Verdict.FOREIGN),
-    ],
-)
-def test_directories_of_stores(folder: str, verdict: Verdict) -> None:
-    roots = Roots.of("s3://b/t", ("s3n://allowed/x", "https://h/x"))
-    assert roots.verdict(folder) is verdict
-
-
-def test_a_relative_root_starts_at_the_process_now(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(lake)
-    roots = Roots.of("t", ("other",))
-    monkeypatch.chdir("/")
-    assert roots.verdict(f"{lake}/t/data") is roots.verdict(f"{lake}/other") is Verdict.INSIDE
-
-
 @pytest.mark.parametrize("root", ["", "file:", "FILE:", "file:.", "./", "file:./."])
-def test_a_root_without_a_path_is_the_process_directory_and_no_disk(
-    lake: Path, monkeypatch: pytest.MonkeyPatch, root: str
-) -> None:
+def test_a_root_without_a_path_is_the_process_directory_and_no_disk(lake, monkeypatch, root):
     monkeypatch.chdir(lake / "t")
     roots = Roots.of(root)
     found = [roots.verdict(folder) for folder in (f"{lake}/t/data", f"{lake}/other", "/etc")]
@@ -106,35 +52,6 @@ def test_a_root_may_be_a_file(lake: Path, monkeypatch: pytest.MonkeyPatch, root:
         storage.read(f"{lake}/other/g")
 
 
-def test_the_error_names_the_file_the_roots_and_the_options(lake: Path) -> None:
-    roots = Roots.of(f"{lake}/t", (f"{lake}/t-evil",), outside=Outside.REFUSE)
-    with pytest.raises(OutsideTableError) as caught:
-        roots.check(f"{lake}/other/f", "file:/other/f")
-    assert str(caught.value) == (
-        f"Cannot read a file beyond the table's roots: outside='refuse' is set. They are {lake}/t, {lake}/t-evil; add "
-        f"one with allowed_roots, or say with path_map where the file is [OutsideTable; table {lake}/t, file "
-        f"file:/other/f ({lake}/other/f)]"
-    )
-
-
-@pytest.mark.parametrize("outside", list(Outside))
-@pytest.mark.parametrize(
-    ("path", "words"),
-    [
-        ("{lake}/t/../other/f", "leads out of the table by"),
-        ("{lake}/t/../t-evil/f", "leads out of the table by"),
-        ("s3://bucket/f", "another store"),
-        ("memory://h/f", "another store"),
-        ("file://host/share/f", "another store"),
-        ("file:////host/share/f", "another store"),
-    ],
-)
-def test_always_refused(lake: Path, path: str, words: str, outside: Outside) -> None:
-    storage = Storage(roots=Roots.of(f"{lake}/t", outside=outside))
-    with pytest.raises(OutsideTableError, match=words):
-        storage.check(path.format(lake=lake))
-
-
 def test_every_way_to_ask_storage_is_refused(lake: Path) -> None:
     storage = Storage(roots=Roots.of(f"{lake}/t", outside=Outside.REFUSE))
     for ask in (storage.read, storage.exists, storage.is_directory, storage.size, storage.status, storage.fault):
@@ -147,25 +64,6 @@ def test_every_way_to_ask_storage_is_refused(lake: Path) -> None:
         with pytest.raises(OutsideTableError):
             ask(f"{lake}/t/file-out")
         ask(f"{lake}/t/file-in")
-
-
-def test_a_link_between_the_files_gives_one_warning_once_the_plan_gave_its_own(lake: Path) -> None:
-    (lake / "t" / "again").symlink_to(lake / "t-evil" / "f")
-    storage = Storage(roots=Roots.of(f"{lake}/t"))
-    assert storage.roots is not None
-    storage.roots.told()
-    with warnings.catch_warnings(record=True) as found:
-        warnings.simplefilter("always")
-        assert storage.fault(f"{lake}/t/file-out") is None
-        assert storage.read(f"{lake}/t/file-out") == b"other"
-        assert storage.read(f"{lake}/t/again") == b"t-evil"
-    assert [(warning.category, str(warning.message)) for warning in found] == [
-        (
-            HarnessWarning,
-            f"Table {lake}/t: Files outside of the table are read, in {lake}/other; name these as allowed roots if "
-            "that is right",
-        )
-    ]
 
 
 def test_what_becomes_a_link_once_it_was_judged_is_not_opened(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -182,34 +80,6 @@ def test_a_link_is_judged_when_it_is_opened_not_before(lake: Path, monkeypatch: 
         storage.read(f"{lake}/t/file-out")
     with pytest.raises(OutsideTableError):
         storage.end(f"{lake}/t/file-out", 8)
-
-
-def test_a_metadata_file_that_is_a_link_is_the_users_own(lake: Path) -> None:
-    metadata = lake / "t" / "metadata"
-    metadata.mkdir()
-    (metadata / "v1.metadata.json").write_text("{}")
-    (lake / "current.json").symlink_to(metadata / "v1.metadata.json")
-    location = str(lake / "current.json")
-    storage = Storage(roots=Roots.of(location, outside=Outside.REFUSE))
-    assert storage.exists(location)
-    assert storage.read(location) == b"{}"
-    around = storage.around(location, location).roots
-    assert around is not None
-    assert around.verdict(f"{lake}/t/data") is Verdict.INSIDE
-
-
-@pytest.mark.parametrize(
-    ("file", "root"),
-    [
-        ("/lake/t/metadata/v1.metadata.json", "/lake/t"),
-        ("/lake/t/v1.metadata.json", "/lake/t"),
-        ("/metadata/v1.metadata.json", "/metadata"),  # no table is the whole disk
-        ("s3://b/t/metadata/v1.metadata.json", "s3://b/t"),
-        ("s3://b/metadata/v1.metadata.json", "s3://b"),
-    ],
-)
-def test_the_table_of_a_metadata_file(file: str, root: str) -> None:
-    assert metadata_root(file) == root
 
 
 def test_a_link_in_the_place_of_a_metadata_file_widens_nothing(lake: Path) -> None:
@@ -236,25 +106,6 @@ def test_the_roots_of_a_table_on_windows_are_no_disk(location: str, monkeypatch:
         roots = Storage(roots=Roots.of(location, outside=Outside.REFUSE)).around(location, location).roots
         found = [] if roots is None else list(map(roots.verdict, folders))
     assert found == [Verdict.INSIDE] + [Verdict.OUTSIDE] * 4
-
-
-def test_siblings_are_resolved_by_the_directory_above(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    roots, asked = Roots.of(f"{lake}/t"), list[str]()
-    resolve = os.path.realpath
-    monkeypatch.setattr(os.path, "realpath", lambda path: asked.append(str(path)) or resolve(path))
-    for day in range(100):
-        assert roots.verdict(f"{lake}/t/data/day={day}") is Verdict.INSIDE
-    assert asked == [f"{lake}/t/data"]
-
-
-def test_another_process_finds_out_by_itself(lake: Path) -> None:
-    storage = Storage({"key": "k"}, roots=Roots.of(f"{lake}/t", outside=Outside.REFUSE))
-    storage.read(f"{lake}/t/data/f")
-    copied = pickle.loads(pickle.dumps(storage))
-    assert copied == storage
-    assert copied.read(f"{lake}/t/data/f") == b"t/data"
-    with pytest.raises(OutsideTableError):
-        copied.read(f"{lake}/other/f")
 
 
 # -- options go to the stores that they were given for
@@ -300,9 +151,7 @@ def opened(location: str, *, targets: tuple[str, ...] = (), allowed: tuple[str, 
         pytest.param("counter://a/t", (), "counter://own/f", {"key": "o"}, id="named"),
     ],
 )
-def test_options_go_to_the_store_that_they_are_for(
-    counter: type[Counter], location: str, targets: tuple[str, ...], read: str, expected: dict[str, str]
-) -> None:
+def test_options_go_to_the_store_that_they_are_for(counter, location, targets, read, expected):
     named: dict[str, Any] = {"counter://own": {"key": "o"}}
     allowed = ("counter://b", "counter://own")
     storage = opened(location, targets=targets, allowed=allowed, key="k", **named)

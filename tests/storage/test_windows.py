@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import pyarrow as pa
 import pytest
 
-from harness.metadata.delta.paths import TableRoot, canonical_of, keys_of, require_readable
+from harness.metadata.delta.paths import TableRoot, canonical_of, keys_of
 from harness.metadata.iceberg.metadata import parse_metadata
 from harness.metadata.iceberg.source import default_prefixes
 from harness.storage.paths import PathMap, is_local, local_path
@@ -53,15 +53,6 @@ def test_the_log_of_a_delta_table_names_files_of_the_drive(location: str, record
     assert root.path == "C:/lake/t"
     assert keys.to_pylist() == ["part-0.parquet"]
     assert found.to_pylist() == ["C:/lake/t/part-0.parquet"]
-
-
-def test_a_file_on_another_drive_needs_no_file_system() -> None:
-    paths = pa.array(["file:///D:/cold/part-0.parquet"])
-    with windows():
-        root = TableRoot.of("C:\\lake\\t")
-        keys = keys_of(paths, root)
-        require_readable(pa.chunked_array([keys]), root, Storage())
-    assert keys.to_pylist() == ["D:/cold/part-0.parquet"]
 
 
 @pytest.mark.parametrize(

@@ -96,14 +96,7 @@ def azure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     program, directory = _found("azurite-blob", "HARNESS_AZURITE"), tmp_path_factory.mktemp("azurite")
 
     def command(port: int) -> list[str]:
-        return [
-            program,
-            "--blobPort",
-            str(port),
-            "--location",
-            str(directory),
-            "--skipApiVersionCheck",
-        ]
+        return [program, "--blobPort", str(port), "--location", str(directory), "--skipApiVersionCheck"]
 
     with server(command, directory) as port:
         endpoint = f"http://127.0.0.1:{port}/{AZURE_ACCOUNT}"

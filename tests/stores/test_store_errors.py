@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
-
 import answering_server
 import pytest
 
@@ -71,14 +68,3 @@ def test_no_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
             Storage({"endpoint": "http://127.0.0.1:1", "max_retries": 0}).read("s3://lake/f")
     assert caught.value.cause == "NoCredentials"
     assert "anonymous=true" in caught.value.message
-
-
-def test_a_command_ends_with_one_line(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    from harness.cli import main
-
-    with answering_server.server(answering_server.error("AccessDenied")) as asked:
-        words = [f"--storage-option={key}={value}" for key, value in {**KEYS, "endpoint": asked.endpoint}.items()]
-        assert main(["info", "s3://lake/t", *words]) == 2
-    printed: Any = capsys.readouterr()
-    assert len(printed.err.strip().splitlines()) == 1
-    assert "AKIASECRET" not in printed.err

@@ -72,9 +72,7 @@ def test_a_table_on_s3(name: Path, put: Any, options: dict[str, Any], make: Any)
 
 
 @pytest.mark.parametrize("make", [iceberg, delta])
-def test_no_file_is_asked_for_by_a_head_and_none_twice(
-    name: Path, put: Any, options: dict[str, Any], make: Any
-) -> None:
+def test_no_file_is_asked_for_by_a_head_and_none_twice(name, put, options, make):
     location, local = put(make(name)), rows(name)
     with answering_server.server(lambda number, path: None, options["endpoint_url"]) as asked:
         assert rows(location, storage_options={**options, "endpoint_url": asked.endpoint}) == local
@@ -145,21 +143,7 @@ def test_empty_files_and_ranges_behind_the_end(options: dict[str, Any]) -> None:
     assert storage.read(full, length=0) == b""
 
 
-def test_a_file_that_is_replaced_while_it_is_read(name: Path, put: Any, options: dict[str, Any]) -> None:
-    location = put(delta(name))
-    file = next(iter(name.glob("*.parquet"))).name
-    storage = Storage(options)
-    storage.end(f"{location}/{file}", 16)
-    status = storage.known_status(f"{location}/{file}")
-    (name / file).write_bytes(b"PAR1 other")
-    put(name)
-    with pytest.raises(harness.StorageError, match="it was replaced while it was read"):
-        storage.read(f"{location}/{file}", offset=0, length=4, expected=status)
-
-
-def test_options_in_the_project_and_on_the_command_line(
-    name: Path, put: Any, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_options_in_the_project_and_on_the_command_line(name, put, options, monkeypatch, tmp_path):
     from harness.cli import main
 
     location = put(delta(name))
@@ -173,9 +157,7 @@ def test_options_in_the_project_and_on_the_command_line(
     assert harness.sql("SELECT count(*) FROM t", t=location).fetchall() == [(40,)]
 
 
-def test_the_environment_and_profiles(
-    name: Path, put: Any, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_the_environment_and_profiles(name, put, options, monkeypatch, tmp_path):
     location, local = put(delta(name)), rows(name)
     (tmp_path / "aws-config").write_text(f"[profile dev]\nendpoint_url = {options['endpoint_url']}\n")
     (tmp_path / "aws-credentials").write_text("[dev]\naws_access_key_id = k\naws_secret_access_key = s\n")

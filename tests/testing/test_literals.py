@@ -63,11 +63,6 @@ def test_types_are_told_by_values():
     }
 
 
-def test_forms_are_those_that_formats_have():
-    assert all_forms() == ALL
-    assert all_forms("delta", ["vector", "none"]) == [("delta", "none"), ("delta", "vector")]
-
-
 @pytest.mark.parametrize(
     ("make", "message"),
     [

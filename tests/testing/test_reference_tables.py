@@ -1,12 +1,11 @@
 """Tables that the reference implementations wrote, and moved since: harness reads the rows that their writers read.
 
-They and their reads are in fixtures/reference, made by tests/reference/make_iceberg_tables.py and make_delta_tables.py.
+They and their reads are in fixtures/reference, made by tests/reference/make_tables.py.
 """
 
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -39,18 +38,6 @@ def check(name: str, engine: str) -> None:
         assert said(wanted["columns"], rows) == said(wanted["columns"], wanted["rows"]), f"{name} at {wanted}"
 
 
-def test_the_tables_are_there() -> None:
-    iceberg = {"avro-and-orc", "branches", "deletion-vectors", "equality-deletes", "evolution", "position-deletes"}
-    checkpoints = {"v2-checkpoint-json", "v2-checkpoint-parquet"}
-    delta = {"change-data-feed", "column-mapping", "deletion-vectors", "row-tracking", "type-widening", *checkpoints}
-    assert set(TABLES) == {f"iceberg/{name}" for name in iceberg} | {f"delta/{name}" for name in delta}
-
-
-def test_they_are_small() -> None:
-    files = [path for path in PLACE.rglob("*") if path.is_file()]
-    assert sum(path.stat().st_size for path in files) < 2_000_000
-
-
 @pytest.mark.parametrize("engine", ["duckdb", "oracle"])
 @pytest.mark.parametrize("name", TABLES)
 def test_what_the_writer_reads_harness_reads(name: str, engine: str) -> None:
@@ -60,11 +47,3 @@ def test_what_the_writer_reads_harness_reads(name: str, engine: str) -> None:
 @pytest.mark.parametrize("name", TABLES)
 def test_what_the_writer_reads_harness_reads_on_spark(name: str, spark: Any) -> None:
     check(name, "spark")
-
-
-def test_who_wrote_is_recorded() -> None:
-    for format in ("iceberg", "delta"):
-        writer = json.loads((PLACE / format / "versions.json").read_text(encoding="utf-8"))
-        assert Path(writer["script"]).name == f"make_{format}_tables.py"
-        assert writer["packages"]
-        assert writer["pyspark"]

@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from decimal import Decimal
 
 import pytest
 from drawn.agreement import Disagreement, assert_agrees, made
-from drawn.anonymous import anonymised
-from drawn.models.model import model_of
-from drawn.predicates import Compare, In, Join
 from drawn.reads import Read
 from drawn.repro import reproducing
-from drawn.strategies import DrawnHistory, histories
+from drawn.strategies import histories
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from harness.metadata.iceberg import delete_scope
-from harness.metadata.model.schema import DecimalType, IntegerType, StringType
 from harness.testing.scenarios.building import build
 from harness.testing.scenarios.loading import load
-from harness.testing.scenarios.model import Selector
 from harness.testing.scenarios.verifying import read_with, verify
 
 TABLE = {"schema": {"id": "long"}}
@@ -71,64 +65,3 @@ def only_repro(place, built, expected):
     (directory,) = place.iterdir()
     assert verdicts(directory, built) == expected
     return directory
-
-
-_FILE = {"data": "a", "rows": [[17, "secret", 0.5], [-9, "secret", -0.0], [None, "secret", 2.5]]}
-_DELETE = {"equality-deletes": ["id"], "rows": [[17], [None]], "label": "d", "spec-id": 0, "partition": {"p": "se"}}
-
-
-def drawn_history(format_, table, *operations) -> DrawnHistory:
-    model = model_of(format_, table)
-    for operation in operations:
-        model.apply(operation)
-    return DrawnHistory(format=format_, table=table, operations=operations, model=model)
-
-
-SECRETS = drawn_history(
-    "iceberg",
-    {"schema": {"id": "long", "name": "string", "n": "double"}, "partition-spec": [["name", "truncate[2]", "p"]]},
-    {"append": {"files": [_FILE], "as": "s1"}},
-    {"commit": {"add": [_DELETE], "as": "s2"}},
-)
-
-
-def test_values_keep_nulls_order_and_equality() -> None:
-    where = Join("AND", Compare("id", IntegerType(64), ">", 16), In("name", StringType(), ("secret", "zzz")))
-    drawn, read = anonymised(SECRETS, Read(at=Selector(), where=where))
-    first, second = drawn.operations
-    assert str(first["append"]["files"][0]["rows"]) == "[[2, 'v001', 1.0], [-1, 'v001', -0.0], [None, 'v001', 2.0]]"
-    (delete,) = second["commit"]["add"]
-    assert delete["rows"] == [[2], [None]]
-    assert delete["partition"] == {"p": "v0"}
-    assert read.where == Join("AND", Compare("id", IntegerType(64), ">", 1), In("name", StringType(), ("v001", "v002")))
-
-
-WIDENED = drawn_history(
-    "delta",
-    {"schema": {"id": "long"}, "configuration": {"delta.enableTypeWidening": "true"}},
-    {"append": [{"data": "a", "rows": [[17], [0], [-9]]}]},
-    {"widen-column": {"path": "id", "type": "decimal(22, 2)"}},
-    {"append": [{"data": "b", "rows": [["17.00"], ["17.50"], ["99999999999999999999.99"]]}]},
-)
-
-
-def test_integers_and_decimals_of_a_widened_column_stay_equal() -> None:
-    type_ = DecimalType(22, 2)
-    where = In("id", type_, (Decimal("-9.00"), Decimal("20.00")))
-    drawn, read = anonymised(WIDENED, Read(at=Selector(), where=where))
-    before, _, after = drawn.operations
-    assert str(before["append"][0]["rows"]) == "[[1], [0], [-1]]"
-    assert [Decimal(text) for (text,) in after["append"][0]["rows"]] == [
-        *(1, 2),
-        Decimal("99999999999999999999.99"),
-    ]
-    assert read.where == In("id", type_, (Decimal(-1), Decimal(3)))
-
-
-def test_a_difference_that_needs_its_values_leaves_no_table(tmp_path, monkeypatch) -> None:
-    found = Disagreement("rows differ", drawn=SECRETS, engine="duckdb", shape=Read())
-    with pytest.raises(Disagreement), reproducing(tmp_path):
-        raise found
-    (directory,) = tmp_path.iterdir()
-    assert [f.name for f in directory.iterdir()] == ["README.md"]
-    assert "--harness-repro-values" in (directory / "README.md").read_text()

@@ -3,41 +3,28 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import pyarrow as pa
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
-from scenario_text import dump, write
 
 from harness.errors import CorruptDeleteError, InvalidTableError, RequestError
 from harness.metadata.model.schema import (
     BinaryType,
     DateType,
     DecimalType,
-    Field,
     FloatType,
     IntegerType,
-    ListType,
-    MapType,
     StringType,
-    StructType,
     TimestampType,
     TimeType,
     UuidType,
 )
-from harness.testing.conformance.judging import described
-from harness.testing.scenarios import loading, model
-from harness.testing.scenarios.building import build, expected_table
-from harness.testing.scenarios.evidence import evidence_of
-from harness.testing.scenarios.features import missing_features
-from harness.testing.scenarios.iceberg.history import IcebergHistory
-from harness.testing.scenarios.loading import find, load, parse
+from harness.testing.scenarios import loading
+from harness.testing.scenarios.building import build
+from harness.testing.scenarios.loading import load, parse
 from harness.testing.scenarios.model import ExpectedError, ResolvedExpectation, ResolvedSelector
-from harness.testing.scenarios.values import expanded, scenario_value, stored_value
-from harness.testing.scenarios.verifying import read_with, verify
-from harness.testing.writing.iceberg.types import parse_type
+from harness.testing.scenarios.values import expanded, stored_value
+from harness.testing.scenarios.verifying import verify
 
 _TEXT = """
 title: A position delete
@@ -64,21 +51,9 @@ def _changed(old, new):
 @pytest.mark.parametrize(
     ("text", "value"),
     [
-        ("yes", "yes"),
-        ("on", "on"),
-        ("2024-01-31", "2024-01-31"),
-        ("12:30:45", "12:30:45"),
-        ("1_000", "1_000"),
-        ("010", 10),
-        ("0o10", 8),
-        ("0x10", 16),
-        ("1e3", 1000.0),
-        ("-.inf", -math.inf),
-        ("~", None),
-        ("", None),
-        ("True", True),
-        ("<<", "<<"),
-        ("'1'", "1"),
+        *(("yes", "yes"), ("on", "on"), ("2024-01-31", "2024-01-31"), ("12:30:45", "12:30:45"), ("1_000", "1_000")),
+        *(("010", 10), ("0o10", 8), ("0x10", 16), ("1e3", 1000.0), ("-.inf", -math.inf), ("~", None), ("", None)),
+        *(("True", True), ("<<", "<<"), ("'1'", "1")),
     ],
 )
 def test_scalars_are_those_of_yaml_1_2(text, value):
@@ -100,43 +75,6 @@ def test_scalars_are_those_of_yaml_1_2(text, value):
 def test_other_yaml_is_refused(text, words):
     with pytest.raises(RequestError, match=words):
         loading.parse_yaml(text, "here")
-
-
-_SCALARS = st.one_of(
-    st.none(),
-    st.booleans(),
-    st.integers(),
-    st.floats(allow_nan=False),
-    st.text(st.characters(exclude_categories=["Cs"])),
-)
-_VALUES = st.recursive(
-    _SCALARS,
-    lambda inner: (
-        st.lists(inner, max_size=4) | st.dictionaries(st.text("abc: #-'\"é\n", max_size=5), inner, max_size=4)
-    ),
-    max_leaves=20,
-)
-
-
-@example(value={"a": -0.0, "b": "null", "c": "1e5", "d": " x", "e": "a: b", "f": "😀\x85﻿", "": [[]], "no": "0x1"})
-@given(value=st.dictionaries(st.text("abc", min_size=1), _VALUES, min_size=1))
-def test_written_yaml_reads_back_equal(value):
-    assert repr(loading.parse_yaml(write(value), "here")) == repr(value)
-
-
-def test_nan_is_written_so_that_it_reads_back():
-    assert math.isnan(loading.parse_yaml(write({"a": math.nan}), "here")["a"])
-
-
-def test_dump_writes_rows_one_below_the_other():
-    lines = dump(load_text()).splitlines()
-    assert "- append:" in lines
-    assert "    rows:" in lines
-    assert "    - [1, x]" in lines
-
-
-def load_text():
-    return parse(_TEXT, "case")
 
 
 @pytest.mark.parametrize(
@@ -166,11 +104,7 @@ def test_what_is_no_scenario_is_refused(old, new, words):
         ("  - append:", "  - apend:", "case, history step 1: Unknown operation 'apend'"),
         ("as: deleted", "at: deleted", "case, history step 2: Unknown key 'at' in operation 'commit'"),
         ("as: deleted", "stage: 1", "key 'stage': expected true or false, got 1"),
-        (
-            "{data: a, rows",
-            "{data: a, colour: red, rows",
-            "Unknown key 'colour' in operation 'append', file 1",
-        ),
+        ("{data: a, rows", "{data: a, colour: red, rows", "Unknown key 'colour' in operation 'append', file 1"),
         ("[[a, 0]]", "[[b, 0]]", "Unknown file 'b' in operation 'commit', file 1: there are a"),
         ("[2, y]]}", "[2]]}", "expected a list of 2 values"),
         ("[2, y]]}", "[x, y]]}", "Invalid value 'x' for long"),
@@ -186,14 +120,6 @@ def test_errors_name_step_and_key(old, new, words, tmp_path):
         build(scenario, tmp_path)
 
 
-def test_find_takes_patterns_and_knows_where_the_files_are():
-    names = [scenario.name for scenario in find("iceberg/deletes/null*")]
-    assert "iceberg/deletes/null-keys" in names
-    assert names == sorted(names)
-    with pytest.raises(RequestError, match="No scenario matches 'nothing'"):
-        find("nothing")
-
-
 def test_load_names_a_missing_file(tmp_path):
     with pytest.raises(RequestError, match="Cannot read the scenario"):
         load(tmp_path / "none.yaml")
@@ -203,50 +129,15 @@ def test_load_names_a_missing_file(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "value", "stored"),
-    [
-        ("date", "1969-12-31", -1),
-        ("date", 5_000_000, 5_000_000),
-        ("time", "00:00:01.5", 1_500_000),
-        ("timestamp", "1970-01-01 00:00:00.000001", 1),
-        ("timestamptz", "1970-01-01T02:00:00+02:00", 0),
-        ("timestamptz", "1969-12-31 23:59:59.999999Z", -1),
-        ("timestamp_ns", "1970-01-01 00:00:00.000000001", 1),
-        ("double", 1, 1.0),
-        ("fixed[2]", "00ff", b"\x00\xff"),
-        ("uuid", "00000000-0000-0000-0000-000000000001", bytes(15) + b"\x01"),
-        ("map<string, int>", {"a": 1}, [("a", 1)]),
-        ("list<date>", ["1970-01-02", None], [1, None]),
-    ],
-)
-def test_values_are_stored(text, value, stored):
-    type_ = parse_type(text)[0]
-    assert stored_value(type_, value) == stored
-    assert stored_value(type_, scenario_value(type_, stored)) == stored
-
-
-def test_decimals_keep_their_scale():
-    stored = stored_value(DecimalType(5, 2), "-1.5")
-    assert (str(stored), scenario_value(DecimalType(5, 2), stored)) == ("-1.50", "-1.50")
-
-
-@pytest.mark.parametrize(
     ("type_", "value"),
     [
-        (IntegerType(32), True),
-        (IntegerType(64), 1.0),
-        (StringType(), 1),
-        (DateType(), "yesterday"),
+        *((IntegerType(32), True), (IntegerType(64), 1.0), (StringType(), 1), (DateType(), "yesterday")),
         (TimeType(), "1:00"),
         (TimestampType(), "2024-01-01 00:00:00Z"),
         (TimestampType(utc=True), "2024-01-01 00:00:00"),
         (TimestampType(), "2024-01-01 00:00:00.0000001"),
-        (DecimalType(5, 2), 1.5),
-        (DecimalType(5, 2), "1.555"),
-        (FloatType(64), "1"),
-        (FloatType(64), 2**53 + 1),
-        (BinaryType(), "xyz"),
-        (UuidType(), "1"),
+        *((DecimalType(5, 2), 1.5), (DecimalType(5, 2), "1.555"), (FloatType(64), "1"), (FloatType(64), 2**53 + 1)),
+        *((BinaryType(), "xyz"), (UuidType(), "1")),
     ],
 )
 def test_values_of_other_types_are_refused(type_, value):
@@ -259,28 +150,6 @@ def test_rows_are_counted():
     assert expanded(rows, "rows") == [[10, "n10", {"k": [10]}], [12, "n12", {"k": [12]}]]
     with pytest.raises(RequestError, match="Unknown key 'step'"):
         expanded({**rows, "step": 2}, "rows")
-
-
-def test_expected_rows_have_the_types_of_the_read():
-    inner = StructType(
-        (Field(id=3, name="n", type=IntegerType(32), required=True), Field(id=4, name="u", type=UuidType()))
-    )
-    pairs = MapType(Field(id=6, name="key", type=StringType(), required=True), Field(id=7, name="value", type=inner))
-    fields = (
-        Field(id=1, name="_file", type=StringType()),
-        Field(id=2, name="s", type=inner),
-        Field(id=5, name="m", type=pairs),
-        Field(id=8, name="l", type=ListType(Field(id=9, name="element", type=inner))),
-    )
-    rows = expected_table(
-        fields, [["a", None, None, None], {"s": {"n": 1}, "m": {"k": {"n": 2}}, "l": [None]}], {"a": "/x"}
-    )
-    rows.validate(full=True)
-    assert rows.to_pylist() == [
-        {"_file": "/x", "s": None, "m": None, "l": None},
-        {"_file": None, "s": {"n": 1, "u": None}, "m": [("k", {"n": 2, "u": None})], "l": [None]},
-    ]
-    assert rows.schema.field("s").type.field("n") == pa.field("n", pa.int32(), nullable=False)
 
 
 # -- verdicts ---------------------------------------------------------------------------------------------------------
@@ -335,61 +204,6 @@ def test_the_fault_of_a_read(expectation, read, fault):
     assert found is None if fault is None else fault in found
 
 
-def test_columns_in_another_order_differ():
-    left, right = pa.table({"a": [1], "b": [2]}), pa.table({"b": [2], "a": [1]})
-    assert verify(_expects(left), lambda _: right) is not None
-
-
-def test_a_wrong_expectation_is_found_out(tmp_path):
-    built = build(_changed("rows: [[2, y]]\n", "rows: [[1, x], [2, y]]\n"), tmp_path)
-    assert "1 row only on the left" in verify(built.expectations[0], read_with(built, "duckdb"))
-
-
-def test_a_feature_that_does_not_occur_is_found_out(tmp_path):
-    built = build(_changed("features: [position-delete]", "features: [v2, position-delete, tag, v3]"), tmp_path)
-    assert missing_features(evidence_of(built)) == ("tag", "v3")
-
-
 def test_an_iceberg_table_has_no_catalogs_answer(tmp_path):
     with pytest.raises(RequestError, match="Invalid 'catalog': it is for Delta tables"):
         build(_changed("rows: [[2, y]]\n", "{catalog: published, rows: [[2, y]]}\n"), tmp_path)
-
-
-def test_dump_keeps_every_part_of_an_expectation():
-    text = "{at: {timestamp: 5}, columns: [id], where: id > 1, open: why, types: {id: long}, rows: [[2]]}"
-    scenario = _changed("rows: [[2, y]]\n", f"{text}\n")
-    assert parse(dump(scenario), "case") == scenario
-    assert parse(dump(replace(scenario, title="1")), "case").title == "1"
-
-
-def test_a_way_to_say_at_and_an_operation_are_an_entry_each(tmp_path, monkeypatch):
-    def before(history, label):
-        commits = list(history.commits)
-        return ResolvedSelector(snapshot_id=history.commits[commits[commits.index(label) - 1]])
-
-    monkeypatch.setitem(
-        model.WAYS, "before", model.Way("the label of the commit after it", (str,), before, ("iceberg",))
-    )
-    twice = model.Operation("FILE", lambda history, file, _: history.apply({"append": [file, {**file, "data": "d"}]}))
-    monkeypatch.setattr(IcebergHistory, "operations", {**IcebergHistory.operations, "append-twice": twice})
-    history = """history:
-  - append: {files: [{data: a, rows: [[1, x]]}], as: one}
-  - append: {files: [{data: b, rows: [[2, y]]}], as: two}
-  - append-twice: {data: c, rows: [[3, z]]}
-"""
-    begin = _TEXT.index("history:")
-    expect = "expect: [{at: {before: two}, rows: [[1, x]]}, {rows: [[1, x], [2, y], [3, z], [3, z]]}]"
-    text = (_TEXT[:begin] + history + expect).replace("features: [position-delete]", "features: []")
-    scenario = parse(text, "case")
-    assert parse(dump(scenario), "case") == scenario
-    built = build(scenario, tmp_path)
-    assert [verify(each, read_with(built, "duckdb")) for each in built.expectations] == [None, None]
-    assert described(built.expectations[0]) == f"all columns at snapshot_id {built.history.commits['one']}"
-
-
-def test_a_result_is_demanded_unless_it_is_said_to_be_policy(tmp_path):
-    text = "[{rows: [[2, y]]}, {error: CorruptDeleteError, policy: a limit}]"
-    scenario = _changed("rows: [[2, y]]\n", f"{text}\n")
-    assert parse(dump(scenario), "case") == scenario
-    must, policy = build(scenario, tmp_path).expectations
-    assert ((must.demand, must.policy), (policy.demand, policy.policy)) == (("must", None), ("policy", "a limit"))

@@ -4,48 +4,24 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-import struct
 import uuid
 from decimal import Decimal
 
-import fastavro
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from harness.errors import RequestError
 from harness.testing import demo
-from harness.testing.writing.iceberg.builder import IcebergTable, corrupt, truncate
-from harness.testing.writing.iceberg.document import murmur3
-from harness.testing.writing.iceberg.types import (
-    bound_bytes,
-    minimal_bytes,
-    parse_type,
-    stored,
-    type_json,
-)
+from harness.testing.writing.iceberg.builder import IcebergTable
+from harness.testing.writing.iceberg.types import parse_type, stored, type_json
 
 
 def metadata(table):
     return json.loads(table.metadata_path.read_text())
 
 
-def avro(path):
-    with open(path, "rb") as file:
-        reader = fastavro.reader(file)
-        return reader.metadata, list(reader)
-
-
-def listed(table):
-    """The current manifest list as fastavro reads it."""
-    return avro(table.file_of(table.document.snapshot(table.snapshot_id)["manifest-list"]))[1]
-
-
 def small(directory, version=2, **more):
     return IcebergTable.create(directory / "t", {"id": "long", "s": "string"}, format_version=version, **more)
-
-
-# -- types and values --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -76,53 +52,12 @@ def test_a_value_that_does_not_fit_is_refused(type_text, value):
         stored(parse_type(type_text)[0], value)
 
 
-@pytest.mark.parametrize(
-    ("type_text", "value", "expected"),
-    [
-        ("boolean", True, "01"),
-        ("int", -2, "feffffff"),
-        ("date", 1, "01000000"),
-        ("long", 1, "0100000000000000"),
-        ("timestamptz", -1, "ffffffffffffffff"),
-        ("float", 1.0, "0000803f"),
-        ("double", -0.0, "0000000000000080"),
-        ("decimal(9, 2)", Decimal("1.28"), "0080"),
-        ("decimal(9, 2)", Decimal("-1.28"), "80"),
-        ("string", "é", "c3a9"),
-        ("uuid", bytes(range(16)), "000102030405060708090a0b0c0d0e0f"),
-    ],
-)
-def test_bounds_have_the_single_value_form_of_rule_3_22(type_text, value, expected):
-    assert bound_bytes(parse_type(type_text)[0], value).hex() == expected
-
-
-# -- transforms --------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("data", "expected"),
-    [
-        ((34).to_bytes(8, "little"), 2017239379),
-        (b"iceberg", 1210000089),
-        (minimal_bytes(1420), -500754589),
-        (uuid.UUID("f79c3e09-677c-4bbd-a479-3f349cb785e7").bytes, 1488055340),
-        (bytes([0, 1, 2, 3]), -188683207),
-        ((17486).to_bytes(8, "little"), -653330422),
-    ],
-    ids=["int", "string", "decimal", "uuid", "binary", "date"],
-)
-def test_murmur3_gives_the_vectors_of_rule_3_11(data, expected):
-    assert murmur3(data) == expected
-
-
 def test_an_unknown_transform_needs_an_explicit_partition(tmp_path):
     table = small(tmp_path, partition_spec=[("s", "zorder[3]")])
     with pytest.raises(RequestError, match="name the partition value in `partition`"):
         table.write_data([{"id": 1, "s": "a"}])
     assert table.write_data([{"id": 1}], partition={"s_zorder": "q"}).data_file["partition"] == {"s_zorder": "q"}
 
-
-# -- data files --------------------------------------------------------------------------------------------------------
 
 WIDE = {
     "b": "boolean", "i": "int", "l": "long", "f": "float", "d": "double", "dec": "decimal(38, 10)", "day": "date",
@@ -161,39 +96,6 @@ def test_null_in_a_required_column_is_refused(tmp_path):
     )
 
 
-def test_an_arrow_table_is_written_as_it_is(tmp_path):
-    table = small(tmp_path)
-    handle = table.write_data(pa.table({"id": pa.array([1], pa.int32()), "more": ["x"]}))
-    schema = pq.ParquetFile(handle.file).schema_arrow
-    assert schema.field("id").metadata == {b"PARQUET:field_id": b"1"}
-    assert (schema.field("id").type, schema.field("more").metadata) == (pa.int32(), None)
-
-
-def test_statistics_count_nulls_and_nan_and_bound_the_rest(tmp_path):
-    table = IcebergTable.create(
-        tmp_path / "t", {"d": "double", "s": "string", "st": "struct<a: int>", "l": "list<int>"}
-    )
-    rows = [{"d": float("nan")}, {"d": 0.0, "s": "b", "st": {"a": 3}, "l": [1, None]}, {"d": -2.5, "s": "abcdef"}]
-    facts = table.write_data(rows, bounds_length=2).data_file
-    as_dict = {name: {e["key"]: e["value"] for e in facts[name]} for name in (
-        "value_counts", "null_value_counts", "nan_value_counts", "lower_bounds", "upper_bounds",
-    )}  # fmt: skip
-    assert as_dict == {
-        "value_counts": {1: 3, 2: 3, 5: 3, 6: 2},
-        "null_value_counts": {1: 0, 2: 1, 5: 2, 6: 1},
-        "nan_value_counts": {1: 1},
-        "lower_bounds": {1: struct.pack("<d", -2.5), 2: b"ab", 5: b"\x03\0\0\0"},
-        "upper_bounds": {1: struct.pack("<d", 0.0), 2: b"b", 5: b"\x03\0\0\0"},
-    }
-
-
-def test_zero_bounds_are_widened_to_both_zeros(tmp_path):
-    table = IcebergTable.create(tmp_path / "t", {"d": "double"})
-    facts = table.write_data([{"d": 0.0}]).data_file
-    assert facts["lower_bounds"][0]["value"] == struct.pack("<d", -0.0)
-    assert table.write_data([{"d": -0.0}]).data_file["upper_bounds"][0]["value"] == struct.pack("<d", 0.0)
-
-
 @pytest.mark.parametrize(("value", "expected"), [("ab\U0010ffff\U0010ffffz", b"ac"), ("\U0010ffff" * 5, None)])
 def test_upper_bounds_are_cut_upward(tmp_path, value, expected):
     facts = small(tmp_path).write_data([{"s": value}], bounds_length=4).data_file
@@ -201,16 +103,10 @@ def test_upper_bounds_are_cut_upward(tmp_path, value, expected):
     assert found.get(2) == expected
 
 
-# -- partitions --------------------------------------------------------------------------------------------------------
-
-
 def test_rows_of_several_partitions_are_refused(tmp_path):
     table = small(tmp_path, partition_spec=[("s", "identity")])
     with pytest.raises(RequestError, match="they fall in 2; name it with `partition`, or use write_partitioned"):
         table.write_data([{"s": "a"}, {"s": "b"}])
-
-
-# -- deletes -----------------------------------------------------------------------------------------------------------
 
 
 def test_position_deletes_take_the_partition_of_their_data_files(tmp_path):
@@ -221,18 +117,12 @@ def test_position_deletes_take_the_partition_of_their_data_files(tmp_path):
         table.write_position_deletes([(f, 0), (g, 0)])
 
 
-# -- commits -----------------------------------------------------------------------------------------------------------
-
-
 def test_removing_a_file_that_is_not_live_is_refused(tmp_path):
     table = small(tmp_path)
     table.append(f := table.write_data([{"id": 1}]))
     table.commit(remove=[f])
     with pytest.raises(RequestError, match="not live in the parent snapshot"):
         table.commit(remove=[f])
-
-
-# -- metadata ----------------------------------------------------------------------------------------------------------
 
 
 def test_the_same_calls_write_the_same_bytes(tmp_path):
@@ -243,55 +133,6 @@ def test_the_same_calls_write_the_same_bytes(tmp_path):
         return {p.relative_to(directory): p.read_bytes() for p in sorted(directory.rglob("*")) if p.is_file()}
 
     assert build(tmp_path / "a") == build(tmp_path / "b")
-
-
-# -- unusual and broken tables -----------------------------------------------------------------------------------------
-
-
-def test_edits_reach_the_files(tmp_path):
-    table = small(tmp_path)
-    table.append(f := table.write_data([{"id": 1}]))
-    table.edit_metadata(lambda doc: doc.pop("last-updated-ms"))
-    assert "last-updated-ms" not in metadata(table)
-    assert metadata(table)["snapshots"]
-
-    def strange(document):
-        document.codec = "null"
-        document.header.pop("schema-id")
-        document.records[0]["status"] = 7
-        document.schema["fields"] = [x for x in document.schema["fields"] if x["name"] != "file_sequence_number"]
-
-    table.edit_manifest(f, strange)
-    header, (entry,) = avro(table.file_of(listed(table)[0]["manifest_path"]))
-    assert (header["avro.codec"], "schema-id" in header, entry["status"]) == ("null", False, 7)
-    assert "file_sequence_number" not in entry
-    assert f.data_file["record_count"] == 1
-
-    table.edit_manifest_list(lambda document: document.records[0].update(sequence_number=99))
-    assert listed(table)[0]["sequence_number"] == 99
-
-
-def test_a_handle_can_be_changed_before_its_commit(tmp_path):
-    table = small(tmp_path)
-    f = table.write_data([{"id": 1}])
-    f.data_file["record_count"] = -1
-    table.append(f)
-    assert avro(table.file_of(listed(table)[0]["manifest_path"]))[1][0]["data_file"]["record_count"] == -1
-
-
-def test_corrupt_and_truncate(tmp_path):
-    file = tmp_path / "f"
-    file.write_bytes(b"\x00\x01\x02\x03")
-    corrupt(file, 1)
-    corrupt(file, -1, 0x01)
-    assert file.read_bytes() == b"\x00\xfe\x02\x02"
-    truncate(file, -1)
-    assert file.read_bytes() == b"\x00\xfe\x02"
-    truncate(file, 1)
-    assert file.read_bytes() == b"\x00"
-
-
-# -- the demo ----------------------------------------------------------------------------------------------------------
 
 
 def test_the_demo_tables_hold_what_was_counted_by_hand(tmp_path):

@@ -98,7 +98,7 @@ def _rows(counts: Sequence[int], run: Run) -> int:
 
 
 _POSITIONAL_JOIN_VERSIONS = frozenset({"1.5.4", "1.5.5", "1.5.6", "2.0.0", "2.0.1"})
-"""DuckDB versions on which tests/engines/test_duckdb_positional_*.py proved that nothing reaches below such a join."""
+"""DuckDB versions on which test_duckdb_positional_join.py proved that nothing reaches below such a join."""
 _BITMAP_ROWS = 2**31 - 1
 """The index of `get_bit` is an INTEGER; longer files lose positions by an anti join."""
 

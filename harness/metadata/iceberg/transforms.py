@@ -7,8 +7,13 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any, TypeAlias, assert_never
 
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
 from harness.errors import UnsupportedError
 from harness.metadata.model import schema as dt
+from harness.metadata.model.arrow_values import to_numpy
 from harness.metadata.model.times import year_month_day
 from harness.storage.records import dataclass
 
@@ -275,3 +280,65 @@ def _months(days: int) -> int:
     """Months since 1970-01 of a day since 1970-01-01."""
     year, month, _ = year_month_day(days)
     return (year - 1970) * 12 + month - 1
+
+
+# Buckets of many values at once: 20 steps of NumPy for a batch, in place of as many of Python for each value.
+
+
+_Words: TypeAlias = npt.NDArray[np.uint32]
+
+
+def buckets_of(bucket: Bucket, source: dt.Type) -> Callable[[pa.Array], pa.Array]:
+    """The transform as a function on Arrow arrays without nulls: int64 of internal values, decimals, texts or bytes.
+
+    Raises as `apply`.
+    """
+    function = apply(bucket, source)
+    divisor = 1_000 if isinstance(source, dt.TimestampType | dt.TimeType) and source.unit == "ns" else 1
+
+    def run(values: pa.Array) -> pa.Array:
+        if isinstance(source, dt.DecimalType):
+            coded = values.dictionary_encode()
+            return pa.array(map(function, coded.dictionary.to_pylist()), pa.int32()).take(coded.indices)
+        if pa.types.is_integer(values.type):
+            numbers = np.floor_divide(to_numpy(values).astype("<i8"), divisor)
+            words = murmur3_of(numbers.view(np.uint8).reshape(-1, 8))
+        else:
+            words = _of_bytes(values.cast(pa.large_binary()))
+        return pa.array((words & np.uint32(0x7FFFFFFF)).astype(np.int64) % bucket.n, pa.int32())
+
+    return run
+
+
+def _of_bytes(values: pa.Array) -> _Words:
+    """The hashes of byte strings, those of one length together."""
+    offsets = np.frombuffer(values.buffers()[1], np.int64)[values.offset : values.offset + len(values) + 1]
+    data = np.frombuffer(values.buffers()[2] or b"", np.uint8)
+    lengths = np.diff(offsets)
+    found = np.zeros(len(values), np.uint32)
+    for length in np.unique(lengths).tolist():
+        places = np.flatnonzero(lengths == length)
+        found[places] = murmur3_of(data[offsets[places][:, None] + np.arange(length)])
+    return found
+
+
+def murmur3_of(rows: npt.NDArray[np.uint8]) -> _Words:
+    """The hash of each row of bytes, as `murmur3`, without a sign."""
+    count, length = rows.shape
+    padded = np.zeros((count, length + -length % 4), np.uint8)
+    padded[:, :length] = rows
+    words = padded.view("<u4")
+    state = np.zeros(count, np.uint32)
+    for place in range(words.shape[1]):
+        word = words[:, place] * np.uint32(0xCC9E2D51)
+        state ^= _rotated(word, 15) * np.uint32(0x1B873593)
+        if place < length // 4:
+            state = _rotated(state, 13) * np.uint32(5) + np.uint32(0xE6546B64)
+    state ^= np.uint32(length)
+    for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35)):
+        state = (state ^ state >> np.uint32(shift)) * np.uint32(factor)
+    return np.asarray(state ^ state >> np.uint32(16), np.uint32)
+
+
+def _rotated(words: _Words, bits: int) -> _Words:
+    return np.asarray(words << np.uint32(bits) | words >> np.uint32(32 - bits), np.uint32)

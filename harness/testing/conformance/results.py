@@ -20,7 +20,7 @@ class Outcome(enum.Enum):
 
         PASS         the rows, or the error, that must come
         FAIL         other rows, or rows where the table must be refused
-        POLICY       rows where harness refuses by a policy of its own, and the specification lets the table be read
+        POLICY       another answer than harness's, where the specification does not demand harness's
         UNSUPPORTED  the engine says that it does not do this
         ERROR        it failed, crashed or hung; or the scenario itself cannot be run
         OPEN         the specification does not decide it; what the engine does is noted
@@ -50,7 +50,7 @@ class Check:
     read: what was read, in words. message: why it is not PASS, or how the engine refused; None: nothing to say.
     comparison: of the expected rows (left) with those that were read; None: none was made.
     notes: what differs without counting, such as types that hold the same values.
-    seconds: that the read took. wrong_rows: of a FAIL, whether rows must come and others came, with no error.
+    seconds: that the read took. wrong_rows: of a FAIL or POLICY, whether rows must come and others came, with no error.
     policy: whether harness's policy demands the outcome, and not the specification.
     unfiltered: whether the read has a filter and the engine takes none.
     """
@@ -282,7 +282,7 @@ class Score:
         wrong: other rows, or another count, and no error. broken: rows of a table that must be refused.
         right: the rows, or the error, that must come. failed: errors, crashes, hangs. declined: the rest; filters that
         the engine does not take count once.
-    Of harness's policy: refused: as harness refuses; policies: all of them.
+    Of harness's policy: kept: answered as harness does; policies: all of them.
     """
 
     wrong: int = 0
@@ -290,7 +290,7 @@ class Score:
     right: int = 0
     failed: int = 0
     declined: int = 0
-    refused: int = 0
+    kept: int = 0
     policies: int = 0
 
     @property
@@ -315,7 +315,7 @@ class Score:
 
     def __str__(self) -> str:
         shares = f"right {self.of_claimed:.1f} % of what it claims, {self.of_all:.1f} % of everything"
-        return f"{self.silent:,} silently wrong, {shares}; {self.refused:,} of {self.policies:,} policies"
+        return f"{self.silent:,} silently wrong, {shares}; {self.kept:,} of {self.policies:,} policies"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -357,7 +357,7 @@ class Run:
             right=right,
             failed=failed,
             declined=max(0, reads - counts[Outcome.FAIL] - right - failed),
-            refused=sum(check.policy and check.outcome is Outcome.PASS for check in checks),
+            kept=sum(check.policy and check.outcome is Outcome.PASS for check in checks),
             policies=sum(each.policies for each in scenarios),
         )
 

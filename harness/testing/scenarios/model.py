@@ -104,7 +104,9 @@ class Asked:
     open: str | None = _key(
         "why the specification leaves this open; what harness decided stands beside it, and others may differ", _text
     )
-    policy: str | None = _key("why harness refuses what the specification lets be read, see below", _text)
+    policy: str | None = _key(
+        "why harness gives this answer, which the specification does not demand, see below", _text
+    )
 
     @property
     def demand(self) -> Literal["must", "policy"]:

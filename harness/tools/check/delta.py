@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections import ChainMap
 from collections.abc import Container, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 import pyarrow as pa
@@ -18,6 +20,7 @@ from harness.metadata.delta.replay import load_state
 from harness.metadata.delta.scan import DeltaSnapshot, DeltaSource
 from harness.metadata.delta.segment import choose_segment
 from harness.metadata.delta.table import DeltaTable
+from harness.metadata.delta.types import materialized_columns
 from harness.storage.limits import contained
 from harness.storage.records import dataclass
 from harness.storage.stores import Storage
@@ -40,13 +43,17 @@ class Version:
 
     def statements(self) -> Statements:
         """The words of the log on files; a checkpoint may have files whose commits are gone."""
-        configuration = self.state.metadata.configuration
-        prefix = "delta.constraints."
-        constraints = {k.removeprefix(prefix): text for k, text in configuration.items() if k.startswith(prefix)}
+        metadata = self.state.metadata
+        checks = {key: text for key, text in metadata.configuration.items() if key.startswith("delta.constraints.")}
         files = self.state.files
         texts = zip(files.column("path").to_pylist(), files.column("stats").to_pylist(), strict=True)
         stats = {path: text for path, text in texts if text is not None}
-        return Statements(says=self.table.named_up_to(self.snapshot.id), stats=stats, constraints=constraints)
+        return Statements(
+            says=self.table.named_up_to(self.snapshot.id),
+            stats=stats,
+            constraints=checks | _promised(metadata.schema_string),
+            materialized=materialized_columns(metadata.configuration),
+        )
 
     def place(self, entry: str | None = None, field: str | None = None, column: str | None = None) -> Place:
         """A place in the log up to the version: in the commit that adds the file `entry`, or has the last protocol."""
@@ -78,6 +85,19 @@ class CheckedCheckpoint:
     content: CheckpointContent | None
     fault: HarnessError | None
     state: State | None
+
+
+def _promised(schema: str) -> dict[str, str]:
+    """The invariants and generation expressions of top-level columns as conditions, by their place in the schema."""
+    found: dict[str, str] = {}
+    for column in json.loads(schema)["fields"]:
+        name, metadata = column["name"], column.get("metadata") or {}
+        with suppress(ValueError, LookupError, TypeError):  # of no such form, so that nothing is promised
+            found[f"delta.invariants of {name}"] = json.loads(metadata["delta.invariants"])["expression"]["expression"]
+        if isinstance(generated := metadata.get("delta.generationExpression"), str):
+            quoted = name.replace("`", "``")
+            found[f"delta.generationExpression of {name}"] = f"`{quoted}` <=> ({generated})"
+    return found
 
 
 class CheckedDelta:

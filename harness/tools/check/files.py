@@ -35,16 +35,19 @@ from harness.tools.check.rules import Found, Place, Reads, Severity, refused, ru
 class Statements:
     """The words of the metadata on files that a plan does not carry, by recorded path.
 
-    says: the manifest or commit that names the file. entries, specs, orders: of Iceberg. stats, constraints: of Delta,
-    the JSON of a file's statistics, and SQL of Spark by name.
+    says: the manifest or commit that names the file. entries, specs, orders: of Iceberg. next_row_id: of Iceberg; None:
+    not recorded. stats, constraints, materialized: of Delta, the JSON of a file's statistics, SQL of Spark by its
+    place, and the columns of stored row ids as in `ScanPlan`.
     """
 
     says: Mapping[str, str]
     entries: Mapping[str, DataFile] = field(default_factory=dict)
     specs: Mapping[int, PartitionSpec] = field(default_factory=dict)
     orders: Mapping[int, SortOrder] = field(default_factory=dict)
+    next_row_id: int | None = None
     stats: Mapping[str, str] = field(default_factory=dict)
     constraints: Mapping[str, str] = field(default_factory=dict)
+    materialized: Mapping[str, str] = field(default_factory=dict)
 
 
 _AT_ONCE = 500  # footers that are read in one go
@@ -93,11 +96,14 @@ Said: TypeAlias = tuple[str, str, int | None, int | None, str | None]
 
 def said_of(plan: ScanPlan, statements: Statements) -> Iterator[Said]:
     """The data files of a plan as they are stated, in its order."""
-    schema, columns = (
-        str(plan.schema),
-        (plan.files.column(name).to_pylist() for name in ("path", "size", "record_count")),
-    )
-    return ((path, schema, size, rows, statements.stats.get(path)) for path, size, rows in zip(*columns, strict=True))
+    schema, stats = str(plan.schema), statements.stats
+    columns = (plan.files.column(name).to_pylist() for name in ("path", "size", "record_count"))
+    return ((path, schema, size, rows, stats.get(path)) for path, size, rows in zip(*columns, strict=True))
+
+
+def said_of_delete(path: str) -> Said:
+    """A delete file, which is stated the same by each snapshot."""
+    return path, "", None, None, None
 
 
 def checked_files(plan: ScanPlan, statements: Statements, seen: set[Said]) -> Iterator[CheckedFile]:
@@ -105,7 +111,7 @@ def checked_files(plan: ScanPlan, statements: Statements, seen: set[Said]) -> It
 
     A file that the statements do not name is said to be named at the table's location.
     """
-    said = [*said_of(plan, statements), *((each["name"].recorded, "", None, None, None) for each in _deletes(plan))]
+    said = [*said_of(plan, statements), *(said_of_delete(each["name"].recorded) for each in _deletes(plan))]
     rows = [row for row, own in zip([*_data(plan), *_deletes(plan)], said, strict=True) if own not in seen]
     seen.update(said)
     with phase("looking at files", len(rows), "files") as advance:
@@ -397,14 +403,18 @@ class Orphan:
 
 
 def unnamed(storage: Storage, root: str, named: Container[str]) -> Iterator[Orphan]:
-    """The files below a directory that are not among the named ones, by physical path."""
+    """The files below a directory that are not among the named ones, by physical path.
+
+    Hadoop's local file system keeps a checksum, `.NAME.crc`, beside each file; that of a named file is none of them.
+    """
     now = time.time_ns() // 1_000_000
     waiting = [root]
     while waiting:
         directory = waiting.pop()
         for entry in storage.entries(directory):
-            path = join(directory, entry.name)
-            if entry.size != UNREADABLE and path not in named:
+            path, about = join(directory, entry.name), entry.name.removeprefix(".").removesuffix(".crc")
+            is_checksum = entry.name == f".{about}.crc" and join(directory, about) in named
+            if entry.size != UNREADABLE and path not in named and not is_checksum:
                 age = None if entry.modified_ms is None else now - entry.modified_ms
                 yield Orphan(path, entry.size, age)
         waiting += [join(directory, name) for name in storage.directories(directory)]

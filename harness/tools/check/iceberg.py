@@ -77,6 +77,7 @@ class SnapshotFiles:
             entries={entry.file.path: entry.file for entry in self.live},
             specs=metadata.specs,
             orders=metadata.sort_orders,
+            next_row_id=metadata.next_row_id,
         )
 
     def of_snapshot(self, field: str) -> Place:

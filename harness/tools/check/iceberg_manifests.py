@@ -97,7 +97,7 @@ def _outside(summary: FieldSummary, target: dt.Field, values: list[Any]) -> Iter
         yield "contains_nan is false", "a file has NaN"
     if held and summary.lower is None and summary.upper is None:
         yield "no bounds", f"a file has {held[0]!r}"
-    lower, upper = (b and decode_bound(target.type, b) for b in (summary.lower, summary.upper))
+    lower, upper = (None if b is None else decode_bound(target.type, b) for b in (summary.lower, summary.upper))
     for name, bound, decoded in (("lower_bound", summary.lower, lower), ("upper_bound", summary.upper, upper)):
         if bound is not None and decoded is None:
             yield f"{name} {bound.hex()}", f"not a value of {target.type}"

@@ -8,9 +8,18 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from harness.errors import HarnessError, HarnessWarning, InvalidTableError, MissingFileError, RequestError, counted
+from harness.errors import (
+    CorruptFileError,
+    HarnessError,
+    HarnessWarning,
+    InvalidTableError,
+    MissingFileError,
+    RequestError,
+    counted,
+)
 from harness.metadata.model.times import When, parse_moment
 from harness.storage.records import dataclass
 from harness.storage.threads import phase
@@ -25,8 +34,11 @@ if TYPE_CHECKING:
     Checked: TypeAlias = CheckedDelta | CheckedIceberg
 
 _TOPICS = {
-    "iceberg": ("iceberg_metadata", "iceberg_statistics", "iceberg_manifests", "iceberg_deletes", "files", "data"),
-    "delta": ("delta_log", "delta_state", "files", "data"),
+    "iceberg": (
+        *("iceberg_metadata", "iceberg_statistics", "iceberg_manifests", "iceberg_deletes"),
+        *("files", "data", "rows"),
+    ),
+    "delta": ("delta_log", "delta_state", "files", "data", "rows"),
 }
 """The modules of rules, by format."""
 MOST = 1_000
@@ -146,21 +158,29 @@ def _of_files(
     table: Table, thing: Thing, sample: _Sample, columns: Sequence[str] | None, seen: set[Said]
 ) -> Iterator[Thing]:
     """The files of a snapshot that were not seen before as it states them, and their values."""
-    from harness.tools.check.data import FileRows, column_values
-    from harness.tools.check.files import DeletedRows, checked_files, said_of
+    from harness.tools.check.files import DeletedRows, checked_files, said_of, said_of_delete
+    from harness.tools.check.rows import FileRows
+    from harness.tools.check.values import column_values
 
     _, checked, id_ = thing
     statements = checked.statements()
     try:
         plan = table.snapshot(**parse_moment(id_)).plan()
         new = [said[0] for said in said_of(plan, statements) if said not in seen]
+        deletes = [delete for delete in plan.position_deletes if said_of_delete(delete.path) not in seen]
         for file in checked_files(plan, statements, seen):
             yield Reads.FILE, file, id_
+            if file.fault is not None and file.is_data:
+                new.remove(file.name.recorded)  # no rows to be read
         yield Reads.DELETES, DeletedRows(plan, statements.says), id_
-        if read := sample.of(new):
-            for column in column_values(plan, statements, read, columns):
+        read = sample.of(new)
+        try:
+            for column in column_values(plan, statements, read, columns) if read else ():
                 yield Reads.COLUMN, column, id_
-            yield Reads.ROWS, FileRows(plan, statements, read), id_
+        except CorruptFileError as error:  # whose pages may have checksums
+            yield Reads.ERROR, error, id_
+        if sample.reads and (read or deletes):
+            yield Reads.ROWS, FileRows(plan, statements, read, deletes), id_
     except HarnessError as error:
         yield Reads.ERROR, error, id_
 
@@ -194,6 +214,8 @@ def _checked(table: Table, at: When, all_snapshots: bool) -> Checked:
 
 _COUNTED = (Reads.MANIFEST, Reads.SNAPSHOT, Reads.FILE, Reads.COLUMN)
 """Things whose number says how much was read."""
+_OF_FILES = (Reads.FILE, Reads.DELETES, Reads.COLUMN, Reads.ROWS)
+"""Things that are data files of a plan, or parts of them."""
 
 
 def every_rule() -> list[Rule]:
@@ -210,11 +232,15 @@ class _Run:
         self.format, self._location, self._level = "iceberg", location, level
         every_rule()
         self._asked = {format: chosen(format, level, rules, ignored) for format in _TOPICS}
+        self._about: dict[tuple[str, Reads], list[Rule]] = {}
+        for rule in (rule for rules in self._asked.values() for rule in rules):
+            self._about.setdefault((rule.format, rule.reads), []).append(rule)
         self._findings: list[Finding] = []
         self._counts: Counter[str] = Counter()
         self._known: set[tuple[str, Found]] = set()
         self._read: Counter[str] = Counter()
         self._unchecked: list[str] = []
+        self._writers: dict[str, str | None] = {}
 
     def ask(self, thing: Thing) -> None:
         """Asks the rules about a thing. An error is a breach of the rule that files can be decoded.
@@ -229,13 +255,23 @@ class _Run:
             return
         if reads in _COUNTED:
             self._read[reads.name.lower()] += 1
-        for rule in self._asked[self.format]:
-            if rule.reads is reads:
-                try:
-                    for found in rule.find(value):
-                        self._add(rule, found, snapshot)
-                except HarnessError as error:
-                    self._unchecked.append(f"{rule.id} was not asked: {error}")
+        for rule in self._about.get((self.format, reads), ()):
+            try:
+                for found in rule.find(value):
+                    self._add(rule, self._signed(found, value) if reads in _OF_FILES else found, snapshot)
+            except HarnessError as error:
+                self._unchecked.append(f"{rule.id} was not asked: {error}")
+
+    def _signed(self, found: Found, value: Any) -> Found:
+        """The breach with the program that wrote the data file, as its footer says, where nobody else is named."""
+        from harness.engines.row_groups import created_by
+
+        entry = found.place.entry
+        if found.writer is not None or entry is None:
+            return found
+        if entry not in self._writers:
+            self._writers[entry] = created_by(value.plan, entry)
+        return replace(found, writer=self._writers[entry])
 
     def _add(self, rule: Rule, found: Found, snapshot: int | None) -> None:
         """Keeps a finding, once for all snapshots in which it is met."""

@@ -89,12 +89,7 @@ def _wait_for(port: int, server: subprocess.Popen[bytes]) -> None:
 
 def s3(url: str) -> dict[str, str]:
     """PyIceberg's properties for a bucket of that server."""
-    return {
-        "s3.endpoint": url,
-        "s3.access-key-id": KEY,
-        "s3.secret-access-key": SECRET,
-        "s3.region": "us-east-1",
-    }
+    return {"s3.endpoint": url, "s3.access-key-id": KEY, "s3.secret-access-key": SECRET, "s3.region": "us-east-1"}
 
 
 def s3_catalog(properties: dict[str, str]) -> dict[str, str]:

@@ -72,48 +72,6 @@ def assert_versions(table: harness.Table, *versions: list[tuple[object, ...]]) -
         assert harness.compare(each, each, engines=("oracle", "duckdb")).equal
 
 
-@pytest.mark.parametrize("version", [2, 3])
-def test_inserts_deletes_and_updates(write: Write, version: int) -> None:
-    # Version 2 has position delete files, version 3 deletion vectors.
-    table = write(
-        f"CREATE TABLE {{t}} (id INTEGER, name VARCHAR, price DECIMAL(9, 2)) WITH ('format-version' = '{version}')",
-        "INSERT INTO {t} VALUES (1, 'a', 1.5), (2, 'b', NULL), (3, NULL, -2.25), (4, 'd', 0)",
-        "DELETE FROM {t} WHERE id = 1",
-        "UPDATE {t} SET name = 'z', price = 7 WHERE id = 2",
-        "MERGE INTO {t} AS t USING (VALUES (2, 'm'), (9, 'n')) AS s(id, name) ON t.id = s.id "
-        "WHEN MATCHED THEN UPDATE SET name = s.name WHEN NOT MATCHED THEN INSERT (id, name) VALUES (s.id, s.name)",
-        "DELETE FROM {t}",
-    )
-    third, fourth = (3, None, Decimal("-2.25")), (4, "d", Decimal("0.00"))
-    assert_versions(
-        table,
-        [(1, "a", Decimal("1.50")), (2, "b", None), third, fourth],
-        [(2, "b", None), third, fourth],
-        [(2, "z", Decimal("7.00")), third, fourth],
-        [(2, "m", Decimal("7.00")), third, fourth],  # MERGE is an update, then an insert
-        [(2, "m", Decimal("7.00")), third, fourth, (9, "n", None)],
-        [],
-    )
-
-
-def test_partitions(write: Write) -> None:
-    table = write(
-        "CREATE TABLE {t} (id INTEGER, region VARCHAR, day TIMESTAMP) PARTITIONED BY (region, month(day))",
-        "INSERT INTO {t} VALUES (1, 'eu', '2024-01-31 23:59:59'), (2, 'us', '2024-02-01'), (3, NULL, '1969-12-31')",
-        "DELETE FROM {t} WHERE id = 1",
-        "UPDATE {t} SET region = 'as' WHERE id = 2",
-    )
-    first, last = datetime(2024, 2, 1), datetime(1969, 12, 31)
-    assert_versions(
-        table,
-        [(1, "eu", datetime(2024, 1, 31, 23, 59, 59)), (2, "us", first), (3, None, last)],
-        [(2, "us", first), (3, None, last)],
-        [(2, "as", first), (3, None, last)],
-    )
-    assert table.snapshot().plan(where="region = 'as'").files.num_rows == 1
-    assert table.snapshot().plan(where="day < TIMESTAMP '1970-01-01'").files.num_rows == 1
-
-
 def test_buckets_are_those_of_the_specification(write: Write) -> None:
     # Which files a filter skips depends on the hash, so a wrong one would lose rows.
     table = write(
@@ -125,20 +83,6 @@ def test_buckets_are_those_of_the_specification(write: Write) -> None:
     assert rows(table.snapshot()) == sorted(alive, key=repr)
     for id_, k in alive:
         assert harness.sql(f"SELECT k FROM t WHERE id = {id_} AND k = '{k}'", t=table).fetchall() == [(k,)]
-
-
-def test_schema_evolution(write: Write) -> None:
-    table = write(
-        "CREATE TABLE {t} (id INTEGER, a INTEGER, s STRUCT(x INTEGER, y VARCHAR)) WITH ('format-version' = '3')",
-        "INSERT INTO {t} VALUES (1, 10, {'x': 1, 'y': 'p'})",
-        "ALTER TABLE {t} RENAME COLUMN a TO b",
-        "ALTER TABLE {t} ADD COLUMN c VARCHAR DEFAULT 'old'",
-        "ALTER TABLE {t} ALTER COLUMN b TYPE BIGINT",
-        "INSERT INTO {t} VALUES (2, 30000000000, NULL, NULL)",
-        "ALTER TABLE {t} DROP COLUMN s",
-    )
-    assert table.schema.names() == ("id", "b", "c")
-    assert rows(table.snapshot()) == [(1, 10, "old"), (2, 30000000000, None)]
 
 
 def test_types(write: Write) -> None:
@@ -166,18 +110,6 @@ def test_types(write: Write) -> None:
     )
     written = tuple(value for _, value in values.values())
     assert_versions(table, [written], [written, (None,) * len(values)])
-
-
-def test_a_transaction_is_read_as_a_whole(write: Write) -> None:
-    table = write(
-        "CREATE TABLE {t} (id INTEGER)",
-        "INSERT INTO {t} VALUES (1), (2)",
-        "BEGIN",
-        "INSERT INTO {t} VALUES (3)",
-        "DELETE FROM {t} WHERE id = 2",
-        "COMMIT",
-    )
-    assert rows(table.snapshot()) == [(1,), (3,)]
 
 
 @pytest.mark.parametrize("version", [2, 3])

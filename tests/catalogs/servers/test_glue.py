@@ -74,27 +74,6 @@ def test_tables_of_both_formats_are_found_in_s3(prod, capfd, tmp_path):
     assert list(Path(tmp_path).iterdir()) == []
 
 
-def test_a_table_of_no_known_format_is_refused(prod):
-    with pytest.raises(harness.UnsupportedError, match="of format csv: harness reads Iceberg and Delta"):
-        harness.open_table(f"prod.{prod}.files")
-    with pytest.raises(harness.TableNotFoundError, match=rf"the nearest are {prod}\.events"):
-        harness.open_table(f"prod.{prod}.event")
-
-
-def test_keys_that_glue_refuses_are_one_line(prod, configure, monkeypatch):
-    from botocore.exceptions import ClientError
-    from pyiceberg.catalog.glue import GlueCatalog
-
-    refusal = {"Error": {"Code": "ExpiredTokenException", "Message": "The security token is expired"}}
-    monkeypatch.setattr(
-        GlueCatalog, "_get_glue_table", lambda *_, **__: (_ for _ in ()).throw(ClientError(refusal, "GetTable"))
-    )
-    with pytest.raises(
-        harness.StorageError, match="Cannot ask catalog prod: it refuses the credentials, or they have exp"
-    ):
-        harness.open_table(f"prod.{prod}.orders")
-
-
 def test_a_catalog_in_dynamodb(aws, configure, monkeypatch):
     from pyiceberg.catalog.dynamodb import DynamoDbCatalog
 

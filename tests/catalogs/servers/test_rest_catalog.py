@@ -67,20 +67,6 @@ def test_a_table_stays_at_its_metadata_and_is_opened_anew(prod):
     assert not harness.compare(given, harness.open_table("prod.sales.orders")).equal
 
 
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [
-        ("prod.sales.orderz", "catalog prod has no table sales.orderz; the nearest are sales.orders"),
-        ("prod.sale.orders", "catalog prod has no namespace sale; the nearest are sales"),
-        ("prod.sales.us.orders", "catalog prod has no namespace sales.us"),
-    ],
-)
-def test_what_is_not_there_is_one_line(prod, name, said):
-    with pytest.raises(harness.TableNotFoundError) as raised:
-        harness.open_table(name)
-    assert said in str(raised.value)
-
-
 def test_a_table_whose_types_pyiceberg_does_not_know_is_found(prod, rest):
     # As another writer makes it: PyIceberg's client refuses the whole answer.
     fields = [{"id": 1, "name": "v", "type": "variant", "required": False}]

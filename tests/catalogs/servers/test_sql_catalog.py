@@ -48,13 +48,6 @@ def test_a_name_opens_the_table(prod):
     assert harness.sql("SELECT count(*) FROM o", o="prod.sales.orders").fetchall() == [(4,)]
 
 
-def test_time_travel_by_name(prod):
-    table = harness.open_table("prod.sales.orders")
-    first, *_ = table.snapshots()
-    assert ids(table.snapshot(first["id"])) == [1, 2, 3]
-    assert ids(table.snapshot(timestamp=first["timestamp_ms"])) == [1, 2, 3]
-
-
 def test_metadata_is_read_by_harness_alone(prod, monkeypatch):
     from pyiceberg.serializers import FromInputFile
 
@@ -78,19 +71,6 @@ def test_a_path_goes_before_a_name(prod):
     assert ids(harness.open_table("sales.orders", catalog="prod")) == [1, 1, 3, 3]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "printed"),
-    [
-        (["prod"], "prod.sales.\n"),
-        (["prod.sales"], "prod.sales.eu.\nprod.sales.orders\n"),
-        (["prod", "--recursive"], "prod.sales.orders\nprod.sales.eu.returns\n"),
-    ],
-)
-def test_list(prod, capfd, arguments, printed):
-    assert main(["list", *arguments]) == 0
-    assert capfd.readouterr().out == printed
-
-
 def test_list_names_catalogs_and_no_secret(prod, configure, capfd):
     configure("dev", {"uri": "http://user:secret@host", "credential": "id:secret"})
     assert main(["list"]) == 0
@@ -98,32 +78,6 @@ def test_list_names_catalogs_and_no_secret(prod, configure, capfd):
     assert "prod" in out
     assert "dev" in out
     assert "secret" not in out
-
-
-def test_commands_take_names(prod, capfd):
-    assert main(["info", "prod.sales.orders"]) == 0
-    assert main(["plan", "prod.sales.orders", "--where", "id = 1"]) == 0
-    assert main(["diff", "prod.sales.orders", "--engines", "duckdb,oracle"]) == 0
-    capfd.readouterr()
-    assert main(["sql", "--catalog", "prod", "SELECT sum(id) AS n FROM sales.orders", "--format", "csv"]) == 0
-    assert capfd.readouterr().out == "n\n8\n"
-
-
-@pytest.mark.parametrize(
-    ("name", "catalog", "said"),
-    [
-        ("prod.sales.order", None, "catalog prod has no table sales.order; the nearest are sales.orders"),
-        ("prod.sale.orders", None, "catalog prod has no namespace sale; the nearest are sales"),
-        ("prd.sales.orders", None, "no path 'prd.sales.orders' here, and no catalog 'prd' is configured"),
-        ("prod.orders", None, "prod.orders lacks a namespace; there are prod.sales"),
-        ("sales.orders", "prd", "Cannot find catalog 'prd'"),
-    ],
-)
-def test_what_is_not_there_is_one_line(prod, name, catalog, said):
-    with pytest.raises(harness.HarnessError) as raised:
-        harness.open_table(name, catalog=catalog)
-    assert said in str(raised.value)
-    assert "\n" not in str(raised.value)
 
 
 def test_a_name_that_two_catalogs_hold_is_ambiguous(prod, configure):

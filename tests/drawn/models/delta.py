@@ -6,7 +6,7 @@ Serialization".
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,20 +14,14 @@ from drawn.models.model import (
     Columns,
     DeleteKind,
     ModelFile,
-    Numbering,
     Row,
+    TableModel,
     column_at,
-    dropped,
-    edited,
-    grown,
-    moved,
-    replaced,
     shown,
     written,
 )
-from harness.errors import RequestError
-from harness.metadata.model.schema import Field, Schema
-from harness.testing.scenarios.model import Selector, TableFormat
+from harness.metadata.model.schema import Type
+from harness.testing.scenarios.model import Selector
 from harness.testing.writing.delta.types import schema_json, schema_of
 
 EMPTY = ("", b"")
@@ -50,14 +44,14 @@ class Version:
     files: Mapping[str, LiveFile]
 
 
-class DeltaModel:
+class DeltaModel(TableModel):
     """A Delta table."""
 
     def __init__(self, table: Mapping[str, Any]) -> None:
-        self.format: TableFormat = "delta"
-        self._numbering = Numbering()
-        self.columns: Columns = tuple(self._column(n, t) for n, t in table["schema"].items())
-        self.partitions = tuple(column_at(self.columns, [n]).id for n in table.get("partition-columns", ()))
+        super().__init__()
+        self.format, self.kind = "delta", "delta"
+        self.columns = tuple(self.column(n, t) for n, t in table["schema"].items())
+        self.partitions = tuple(column_at(self.columns, n).id for n in table.get("partition-columns", ()))
         self.mapped = table.get("column-mapping", "none") != "none"
         self.features = tuple(table.get("features", ()))
         self.versions = [Version(self.columns, {})]
@@ -77,11 +71,6 @@ class DeltaModel:
         return self.versions[-1]
 
     def apply(self, operation: Mapping[str, Any]) -> None:
-        """Do one operation of a scenario's history.
-
-        Raises:
-            RequestError: the model does not know it.
-        """
         ((name, value),) = operation.items()
         match name:
             case "append":
@@ -106,7 +95,7 @@ class DeltaModel:
                 self.mapped = self.mapped or name == "column-mapping"
                 self.versions.append(self.current)
             case _:
-                self.columns = self._changed(name, value)
+                self.columns = self.changed(name, value)
                 self.versions.append(Version(self.columns, self.current.files))
 
     def points(self) -> list[Selector]:
@@ -119,11 +108,9 @@ class DeltaModel:
         return [*(Selector("version", number) for number in kept), Selector()]
 
     def columns_at(self, at: Selector) -> Columns:
-        """The columns of a version."""
         return self.state(at).columns
 
     def rows(self, at: Selector) -> list[Row]:
-        """The rows of a version."""
         state = self.state(at)
         return [shown(state.columns, live.file.columns, row) for live, _, row in self.live(state)]
 
@@ -173,34 +160,6 @@ class DeltaModel:
         """The partition values of a row."""
         return tuple(row[i] for i in self.partitions)
 
-    # -- table changes -------------------------------------------------------------------------------------------------
-
-    def _changed(self, name: str, value: Any) -> Columns:
-        match name:
-            case "add-column":
-                new, parent = self._column(value["name"], value["type"]), value.get("parent")
-                return (*self.columns, new) if parent is None else edited(self.columns, _path(parent), grown(new))
-            case "drop-column":
-                return edited(self.columns, _path(value), dropped)
-            case "rename-column":
-                return edited(self.columns, _path(value["path"]), replaced(name=value["to"]))
-            case "move-column":
-                return edited(self.columns, _path(value["path"]), moved(value["to"]))
-            case "widen-column":
-                return edited(self.columns, _path(value["path"]), replaced(type=_spelt("c", value["type"]).type))
-            case _:
-                raise RequestError(f"The model does not know the operation {name!r}")
-
-    def _column(self, name: str, text: str) -> Field:
-        spelt = _spelt(name, text)
-        return self._numbering.named(name, spelt.type, required=spelt.required)
-
-
-def _spelt(name: str, text: str) -> Field:
-    """The column that a type's text makes."""
-    schema: Schema = schema_of(schema_json({name: text}), mapped=False)
-    return schema.fields[0]
-
-
-def _path(text: str) -> Sequence[str]:
-    return text.split(".")
+    def spelt(self, text: str) -> tuple[Type, bool]:
+        field = schema_of(schema_json({"c": text}), mapped=False).fields[0]
+        return field.type, field.required

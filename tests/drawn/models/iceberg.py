@@ -6,31 +6,26 @@ Spec: Iceberg, "Scan Planning", "Delete Formats", "Sequence Numbers", "Schema Ev
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from drawn.models.model import (
     Columns,
     DeleteKind,
     ModelFile,
-    Numbering,
     Row,
+    TableKind,
+    TableModel,
     column_at,
     converted,
-    dropped,
-    edited,
-    grown,
     identities,
     identity_of,
     leaf,
-    moved,
-    replaced,
     shown,
     written,
 )
-from harness.errors import RequestError
 from harness.metadata.model.schema import Field, Type
-from harness.testing.scenarios.model import Selector, TableFormat
+from harness.testing.scenarios.model import Selector
 from harness.testing.scenarios.values import stored_value
 from harness.testing.writing.iceberg.document import result_type, transform_value
 from harness.testing.writing.iceberg.types import parse_type
@@ -107,14 +102,17 @@ class Ref:
     commit: str
 
 
-class IcebergModel:
+_KINDS: Mapping[int, TableKind] = {1: "iceberg-1", 2: "iceberg-2", 3: "iceberg-3"}
+
+
+class IcebergModel(TableModel):
     """An Iceberg table. Every commit needs a label (`as`); every delete file one (`label`) to be removed by."""
 
     def __init__(self, table: Mapping[str, Any]) -> None:
-        self.format: TableFormat = "iceberg"
+        super().__init__()
+        self.format = "iceberg"
         self.version: int = table.get("format-version", 2)
-        self._numbering = Numbering()
-        self.columns: Columns = tuple(self._column(n, t) for n, t in table["schema"].items())
+        self.columns = tuple(self.column(n, t) for n, t in table["schema"].items())
         self.newest: dict[int, Field] = identities(self.columns)
         self.specs: list[tuple[SpecColumn, ...]] = []
         self._set_spec(table.get("partition-spec", []))
@@ -122,6 +120,10 @@ class IcebergModel:
         self.refs: dict[str, Ref] = {}
         self.labels: frozenset[str] = frozenset()
         self._sequence = 0
+
+    @property
+    def kind(self) -> TableKind:  # type: ignore[override]
+        return _KINDS[self.version]
 
     @property
     def spec(self) -> int:
@@ -135,11 +137,6 @@ class IcebergModel:
         return Snapshot(0, self.columns, {}) if main is None else self.snapshots[main.commit]
 
     def apply(self, operation: Mapping[str, Any]) -> None:
-        """Do one operation of a scenario's history.
-
-        Raises:
-            RequestError: the model does not know it.
-        """
         ((name, value),) = operation.items()
         match name:
             case "append" | "compact":
@@ -161,7 +158,11 @@ class IcebergModel:
             case "move-table" | "properties":
                 pass
             case _:
-                self._set_columns(self._changed(name, value))
+                self.columns = self.changed(name, value)
+                self.newest |= identities(self.columns)
+
+    def spelt(self, text: str) -> tuple[Type, bool]:
+        return parse_type(text)
 
     def points(self) -> list[Selector]:
         """Every snapshot, every branch and tag, and the current state."""
@@ -181,12 +182,10 @@ class IcebergModel:
                 return self.columns
 
     def rows(self, at: Selector) -> list[Row]:
-        """The rows of a read at that point."""
         columns = self.columns_at(at)
         return [shown(columns, file.columns, row) for _, file, _, row in self.live(self.state(at))]
 
     def hiding(self, at: Selector) -> frozenset[DeleteKind]:
-        """The kinds of delete that hide a row at that point."""
         return frozenset(kind for *_, kinds in self._judged(self.state(at)) for kind in kinds)
 
     def state(self, at: Selector) -> Snapshot:
@@ -322,39 +321,5 @@ class IcebergModel:
             for c in self.specs[spec_id]
         )
 
-    # -- table changes -------------------------------------------------------------------------------------------------
-
-    def _changed(self, name: str, value: Any) -> Columns:
-        match name:
-            case "add-column":
-                parent = value.get("parent")
-                new = self._column(value["name"], value["type"], value.get("initial-default"))
-                return (*self.columns, new) if parent is None else edited(self.columns, _path(parent), grown(new))
-            case "drop-column":
-                return edited(self.columns, _path(value), dropped)
-            case "rename-column":
-                return edited(self.columns, _path(value["path"]), replaced(name=value["to"]))
-            case "move-column":
-                return edited(self.columns, _path(value["path"]), moved(value["to"]))
-            case "widen-column":
-                return edited(self.columns, _path(value["path"]), replaced(type=parse_type(value["type"])[0]))
-            case "make-optional":
-                return edited(self.columns, _path(value), replaced(required=False))
-            case _:
-                raise RequestError(f"The model does not know the operation {name!r}")
-
-    def _set_columns(self, columns: Columns) -> None:
-        self.columns = columns
-        self.newest |= identities(columns)
-
-    def _column(self, name: str, text: str, default: Any = None) -> Field:
-        type_, required = parse_type(text)
-        new = self._numbering.named(name, type_, required=required)
-        return replace(new, initial_default=stored_value(new.type, default))
-
     def _set_spec(self, entries: Sequence[Sequence[str]]) -> None:
-        self.specs.append(tuple(SpecColumn(column_at(self.columns, _path(s)).id, t, n) for s, t, n in entries))
-
-
-def _path(text: str) -> list[str]:
-    return text.split(".")
+        self.specs.append(tuple(SpecColumn(column_at(self.columns, s).id, t, n) for s, t, n in entries))

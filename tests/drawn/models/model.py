@@ -17,55 +17,84 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Context, Decimal
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
 
 from harness.errors import RequestError
-from harness.metadata.model.schema import (
-    DateType,
-    DecimalType,
-    Field,
-    FloatType,
-    IntegerType,
-    ListType,
-    MapType,
-    StructType,
-    TimestampType,
-    Type,
-    children,
-)
+from harness.metadata.model import schema as dt
 from harness.testing.scenarios.building import expected_table
 from harness.testing.scenarios.model import Selector, TableFormat
-from harness.testing.scenarios.values import scenario_value, stored_struct
+from harness.testing.scenarios.values import scenario_value, stored_struct, stored_value
 
-Columns: TypeAlias = tuple[Field, ...]
+Columns: TypeAlias = tuple[dt.Field, ...]
+TableKind: TypeAlias = Literal["iceberg-1", "iceberg-2", "iceberg-3", "delta"]
+"""A format, and for Iceberg its version."""
 DeleteKind: TypeAlias = Literal["position deletes", "vectors", "equality deletes"]
 Row: TypeAlias = dict[int, Any]
 _DAY_US = 86_400_000_000
 _WIDE = Context(prec=60)
 
 
-class TableModel(Protocol):
-    """The operations of both formats' models; `columns` are those of now."""
+class TableModel:
+    """A table of a format. kind: of table, as it is drawn. columns: those of now."""
 
     format: TableFormat
+    kind: TableKind
     columns: Columns
+
+    def __init__(self) -> None:
+        self.numbering = Numbering()
 
     def apply(self, operation: Mapping[str, Any]) -> None:
         """Do one operation of a scenario's history. Raises RequestError: the model does not know it."""
+        raise AssertionError("of the format")
 
     def points(self) -> list[Selector]:
         """The points of the history that can be read, oldest first, the current one last."""
+        raise AssertionError("of the format")
 
     def columns_at(self, at: Selector) -> Columns:
         """The columns that a read at that point shows."""
+        raise AssertionError("of the format")
 
     def rows(self, at: Selector) -> list[Row]:
         """The rows of a read at that point, in these columns."""
+        raise AssertionError("of the format")
 
     def hiding(self, at: Selector) -> frozenset[DeleteKind]:
         """The kinds of delete that hide a row there."""
+        raise AssertionError("of the format")
+
+    def spelt(self, text: str) -> tuple[dt.Type, bool]:
+        """The type that a scenario spells so, and whether it is required."""
+        raise AssertionError("of the format")
+
+    def column(self, name: str, text: str, default: Any = None) -> dt.Field:
+        """A new column, its type as a scenario spells it."""
+        type_, required = self.spelt(text)
+        new = self.numbering.named(name, type_, required=required)
+        return replace(new, initial_default=stored_value(new.type, default))
+
+    def changed(self, name: str, value: Any) -> Columns:
+        """The columns after an operation on them."""
+        match name:
+            case "add-column":
+                new = self.column(value["name"], value["type"], value.get("initial-default"))
+                parent = value.get("parent")
+                return (*self.columns, new) if parent is None else edited(self.columns, parent, grown(new))
+            case "drop-column":
+                return edited(self.columns, value, dropped)
+            case "rename-column":
+                return edited(self.columns, value["path"], replaced(name=value["to"]))
+            case "move-column":
+                return edited(self.columns, value["path"], moved(value["to"]))
+            case "widen-column":
+                return edited(self.columns, value["path"], replaced(type=self.spelt(value["type"])[0]))
+            case "make-optional":
+                return edited(self.columns, value, replaced(required=False))
+            case _:
+                raise RequestError(f"The model does not know the operation {name!r}")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -117,25 +146,25 @@ def shown(columns: Columns, old: Columns, row: Row) -> Row:
     }
 
 
-def converted(old: Type, new: Type, value: Any) -> Any:
+def converted(old: dt.Type, new: dt.Type, value: Any) -> Any:
     """A value of a column's type of then, in its type of now."""
     if value is None:
         return None
     match old, new:
-        case StructType(before), StructType(after):
+        case dt.StructType(before), dt.StructType(after):
             return shown(after, before, value)
-        case ListType(before), ListType(after):
+        case dt.ListType(before), dt.ListType(after):
             return [converted(before.type, after.type, v) for v in value]
-        case MapType(), MapType():
+        case dt.MapType(), dt.MapType():
             return [
                 (converted(old.key.type, new.key.type, k), converted(old.value.type, new.value.type, v))
                 for k, v in value
             ]
-        case IntegerType(), FloatType():
+        case dt.IntegerType(), dt.FloatType():
             return float(value)
-        case ((IntegerType() | DecimalType()), DecimalType(scale=scale)):
+        case ((dt.IntegerType() | dt.DecimalType()), dt.DecimalType(scale=scale)):
             return Decimal(value).quantize(Decimal(1).scaleb(-scale), context=_WIDE)
-        case DateType(), TimestampType():
+        case dt.DateType(), dt.TimestampType():
             return value * _DAY_US
         case _:
             return value
@@ -146,7 +175,7 @@ def leaf(columns: Columns, row: Row, field_id: int) -> Any:
     for f in columns:
         if f.id == field_id:
             return row.get(f.id)
-        if isinstance(f.type, StructType) and field_id in identities(f.type.fields):
+        if isinstance(f.type, dt.StructType) and field_id in identities(f.type.fields):
             inner = row.get(f.id)
             return None if inner is None else leaf(f.type.fields, inner, field_id)
     raise KeyError(field_id)
@@ -168,25 +197,25 @@ class Numbering:
     def __init__(self) -> None:
         self.last = 0
 
-    def named(self, name: str, type_: Type, *, required: bool = False, default: Any = None) -> Field:
+    def named(self, name: str, type_: dt.Type, *, required: bool = False, default: Any = None) -> dt.Field:
         """A new column, at every level."""
         self.last += 1
         number = self.last
-        return Field(id=number, name=name, type=self._typed(type_), required=required, initial_default=default)
+        return dt.Field(id=number, name=name, type=self._typed(type_), required=required, initial_default=default)
 
-    def _typed(self, type_: Type) -> Type:
-        return with_children(type_, tuple(self.named(f.name, f.type, required=f.required) for f in children(type_)))
+    def _typed(self, type_: dt.Type) -> dt.Type:
+        return with_children(type_, tuple(self.named(f.name, f.type, required=f.required) for f in dt.children(type_)))
 
 
-def with_children(type_: Type, fields: Columns) -> Type:
+def with_children(type_: dt.Type, fields: Columns) -> dt.Type:
     """A nested type with other fields; a primitive one as it is."""
     match type_:
-        case StructType():
-            return StructType(fields)
-        case ListType():
-            return ListType(*fields)
-        case MapType():
-            return MapType(*fields)
+        case dt.StructType():
+            return dt.StructType(fields)
+        case dt.ListType():
+            return dt.ListType(*fields)
+        case dt.MapType():
+            return dt.MapType(*fields)
         case _:
             return type_
 
@@ -195,36 +224,28 @@ Change: TypeAlias = Callable[[Columns, int], Columns]
 """A level of columns after an operation, given the place of the column meant."""
 
 
-def edited(columns: Columns, path: Sequence[str], change: Change) -> Columns:
+def edited(columns: Columns, path: str, change: Change) -> Columns:
     """The columns with the level changed that the path leads to.
 
     Raises:
         RequestError: there is no such column.
     """
-    place = next((i for i, f in enumerate(columns) if f.name == path[0]), None)
+    name, _, rest = path.partition(".")
+    place = next((i for i, f in enumerate(columns) if f.name == name), None)
     if place is None:
-        raise RequestError(f"The model has no column {path[0]!r}: there are {', '.join(f.name for f in columns)}")
-    if len(path) == 1:
+        raise RequestError(f"The model has no column {name!r}: there are {', '.join(f.name for f in columns)}")
+    if not rest:
         return change(columns, place)
     outer = columns[place]
-    inner = edited(children(outer.type), path[1:], change)
+    inner = edited(dt.children(outer.type), rest, change)
     return (*columns[:place], replace(outer, type=with_children(outer.type, inner)), *columns[place + 1 :])
 
 
-def column_at(columns: Columns, path: Sequence[str]) -> Field:
-    """The column that a path leads to.
-
-    Raises:
-        RequestError: there is none.
-    """
-    found: list[Field] = []
-
-    def take(level: Columns, place: int) -> Columns:
-        found.append(level[place])
-        return level
-
-    edited(columns, path, take)
-    return found[0]
+def column_at(columns: Columns, path: str) -> dt.Field:
+    """The column that a path leads to; KeyError: there is none."""
+    name, _, rest = path.partition(".")
+    found = {f.name: f for f in columns}[name]
+    return column_at(dt.children(found.type), rest) if rest else found
 
 
 def replaced(**attributes: Any) -> Change:
@@ -247,19 +268,19 @@ def moved(to: int) -> Change:
     return move
 
 
-def grown(new: Field) -> Change:
+def grown(new: dt.Field) -> Change:
     """The struct with one more field at its end."""
 
     def grow(level: Columns, place: int) -> Columns:
         struct = level[place]
-        return replaced(type=StructType((*children(struct.type), new)))(level, place)
+        return replaced(type=dt.StructType((*dt.children(struct.type), new)))(level, place)
 
     return grow
 
 
-def identities(columns: Columns) -> dict[int, Field]:
+def identities(columns: Columns) -> dict[int, dt.Field]:
     """The columns by identity, at every level."""
-    found: dict[int, Field] = {}
+    found: dict[int, dt.Field] = {}
     for f in columns:
-        found |= {f.id: f, **identities(children(f.type))}
+        found |= {f.id: f, **identities(dt.children(f.type))}
     return found

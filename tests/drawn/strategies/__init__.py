@@ -3,8 +3,7 @@
     @given(histories("iceberg-2"))
     def test(history): ...
 
-What is drawn are scenario operations, so that a failing example is a scenario file (see
-`drawn.repro`).
+What is drawn are scenario operations, so that a failing example is a scenario file (see `drawn.repro`).
 """
 
 from __future__ import annotations
@@ -12,20 +11,5 @@ from __future__ import annotations
 from drawn.strategies.histories import OPERATIONS, DrawnHistory, histories
 from drawn.strategies.predicates import predicates
 from drawn.strategies.reads import reads
-from drawn.strategies.settings import tables
-from drawn.strategies.types import TableKind, schemas, types
-from drawn.strategies.values import rows, values
 
-__all__ = [
-    "OPERATIONS",
-    "DrawnHistory",
-    "TableKind",
-    "histories",
-    "predicates",
-    "reads",
-    "rows",
-    "schemas",
-    "tables",
-    "types",
-    "values",
-]
+__all__ = ["OPERATIONS", "DrawnHistory", "histories", "predicates", "reads"]

@@ -1,18 +1,81 @@
-"""Names, paths and types for changes of a table's columns, and labels for what histories make."""
+"""Changes of a table's columns, drawn, with names, paths and types for them; and labels for what histories make."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import math
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from hypothesis import strategies as st
 
 from drawn.models.model import Columns, column_at
-from drawn.strategies.types import NAMES, TableKind, column_types, types, widenings
-from harness.metadata.model.schema import Field, ListType, MapType, StructType, Type, children
+from drawn.strategies.types import NAMES, Draw, TableKind, column_types, type_text, types, widenings
+from drawn.strategies.values import values
+from harness.metadata.model import schema as dt
 
 Operation: TypeAlias = dict[str, Any]
 """One operation of a scenario's history."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One kind of operation. possible: whether the table, as its model says it is now, allows it."""
+
+    possible: Callable[[Any], bool]
+    draw: Callable[[Draw, Any], Operation]
+
+
+def column_operations(
+    droppable: Callable[[Any], list[str]], may_name: Callable[[Any], bool] = lambda model: True
+) -> dict[str, Kind]:
+    """The operations on columns by name. droppable: paths that may go. may_name: whether names may change or go."""
+    return {
+        "add-column": Kind(lambda model: bool(free_names(model.columns, None)), _add),
+        "drop-column": Kind(
+            lambda model: may_name(model) and bool(droppable(model)),
+            lambda draw, model: {"drop-column": draw(st.sampled_from(droppable(model)))},
+        ),
+        "rename-column": Kind(lambda model: may_name(model) and bool(free_names(model.columns, None)), _rename),
+        "move-column": Kind(lambda model: len(model.columns) > 1, _move),
+        "widen-column": Kind(lambda model: bool(widenable(model.kind, model.columns)), _widen),
+    }
+
+
+def _add(draw: Draw, model: Any) -> Operation:
+    """A column, or a field of a struct; of Iceberg 3 perhaps with a default for the rows that are there."""
+    structs = [p for p, f in paths(model.columns) if isinstance(f.type, dt.StructType)]
+    parent = draw(st.sampled_from([None, *structs]))
+    type_ = draw(added_type(model.kind, inner=parent is not None))
+    new = {"name": draw(st.sampled_from(free_names(model.columns, parent))), "type": type_text(model.kind, type_)}
+    if parent is not None:
+        new["parent"] = parent
+    if model.kind == "iceberg-3" and not dt.children(type_) and not isinstance(type_, dt.UnknownType | dt.GeometryType):
+        default = draw(st.one_of(st.none(), values(type_).filter(_is_json)))
+        new |= {} if default is None else {"initial-default": default}
+    return {"add-column": new}
+
+
+def _is_json(value: Any) -> bool:
+    """Whether metadata can hold the value as a default: JSON has no number for NaN and infinity."""
+    return not isinstance(value, float) or math.isfinite(value)
+
+
+def _rename(draw: Draw, model: Any) -> Operation:
+    path = draw(st.sampled_from([p for p, _ in paths(model.columns, named=True)]))
+    parent = path.rpartition(".")[0] or None
+    return {"rename-column": {"path": path, "to": draw(st.sampled_from(free_names(model.columns, parent)))}}
+
+
+def _move(draw: Draw, model: Any) -> Operation:
+    names = [f.name for f in model.columns]
+    return {"move-column": {"path": draw(st.sampled_from(names)), "to": draw(st.integers(0, len(names) - 1))}}
+
+
+def _widen(draw: Draw, model: Any) -> Operation:
+    """A column, or a field at any level but in keys of maps, with a wider type."""
+    path, type_ = draw(st.sampled_from(widenable(model.kind, model.columns)))
+    return {"widen-column": {"path": path, "type": type_text(model.kind, type_)}}
 
 
 def fresh(taken: Collection[str], prefix: str) -> str:
@@ -24,20 +87,20 @@ def fresh(taken: Collection[str], prefix: str) -> str:
     return label
 
 
-def paths(columns: Columns, *, named: bool = False) -> list[tuple[str, Field]]:
+def paths(columns: Columns, *, named: bool = False) -> list[tuple[str, dt.Field]]:
     """The columns and the fields inside them, with their paths; not what is inside the keys of maps.
 
     named: only those whose name a user gave: not elements, keys and values.
     """
-    found: list[tuple[str, Field]] = []
+    found: list[tuple[str, dt.Field]] = []
     for f in columns:
         found.append((f.name, f))
         match f.type:
-            case StructType(fields=fields):
+            case dt.StructType(fields=fields):
                 inner, chosen = fields, True
-            case ListType(element=element):
+            case dt.ListType(element=element):
                 inner, chosen = (element,), not named
-            case MapType(value=value):
+            case dt.MapType(value=value):
                 inner, chosen = (value,), not named
             case _:
                 continue
@@ -50,16 +113,16 @@ def paths(columns: Columns, *, named: bool = False) -> list[tuple[str, Field]]:
 
 def free_names(columns: Columns, parent: str | None) -> list[str]:
     """Names for a new column, or for a new field of the struct at a path, that no other has in any case."""
-    level = columns if parent is None else children(column_at(columns, parent.split(".")).type)
+    level = columns if parent is None else dt.children(column_at(columns, parent).type)
     used = {f.name.lower() for f in level}
     return [name for name in NAMES if name.lower() not in used]
 
 
-def widenable(kind: TableKind, columns: Columns) -> list[tuple[str, Type]]:
+def widenable(kind: TableKind, columns: Columns) -> list[tuple[str, dt.Type]]:
     """Paths and the wider types that they may have."""
     return [(path, type_) for path, f in paths(columns) for type_ in widenings(kind, f.type)]
 
 
-def added_type(kind: TableKind, *, inner: bool) -> st.SearchStrategy[Type]:
+def added_type(kind: TableKind, *, inner: bool) -> st.SearchStrategy[dt.Type]:
     """The type of a new column, or of a new field inside a struct."""
     return types(kind, depth=1) if inner else column_types(kind)

@@ -6,29 +6,17 @@ whether the table allows it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 from hypothesis import strategies as st
 
 from drawn.models.delta import EMPTY, DeltaModel, LiveFile
 from drawn.models.model import Columns, identities, scenario_rows, shown, written
-from drawn.strategies.columns import Operation, added_type, free_names, fresh, paths, widenable
-from drawn.strategies.types import type_text
+from drawn.strategies.columns import Draw, Kind, Operation, column_operations, fresh, paths
 from drawn.strategies.values import rows
-from harness.metadata.model.schema import (
-    BooleanType,
-    DateType,
-    DecimalType,
-    IntegerType,
-    StringType,
-    StructType,
-    TimestampType,
-    UnknownType,
-)
+from harness.metadata.model import schema as dt
 
-Draw: TypeAlias = Callable[[st.SearchStrategy[Any]], Any]
 File: TypeAlias = dict[str, Any]
 _KINDS: Final[tuple[Any, ...]] = (
     "classic",
@@ -41,15 +29,7 @@ _KINDS: Final[tuple[Any, ...]] = (
 )
 _DAYS: Final = range(-719_162, 2_932_897)
 _MICROS: Final = range(-719_162 * 86_400_000_000, 2_932_897 * 86_400_000_000)
-_PARTITIONED: Final = (IntegerType, StringType, DateType, BooleanType, DecimalType, TimestampType)
-
-
-@dataclass(frozen=True, slots=True)
-class DeltaOperation:
-    """One kind of operation. possible: whether the table allows it now."""
-
-    possible: Callable[[DeltaModel], bool]
-    draw: Callable[[Draw, DeltaModel], Operation]
+_PARTITIONED: Final = (dt.IntegerType, dt.StringType, dt.DateType, dt.BooleanType, dt.DecimalType, dt.TimestampType)
 
 
 def append(draw: Draw, model: DeltaModel) -> Operation:
@@ -121,39 +101,6 @@ def map_columns(draw: Draw, model: DeltaModel) -> Operation:
     return {"column-mapping": "name"}
 
 
-def add_column(draw: Draw, model: DeltaModel) -> Operation:
-    """A column, or a field of a struct."""
-    structs = [p for p, f in paths(model.columns) if isinstance(f.type, StructType)]
-    parent = draw(st.sampled_from([None, *structs]))
-    type_ = draw(added_type("delta", inner=parent is not None))
-    name = draw(st.sampled_from(_names(model, parent)))
-    return {"add-column": {"name": name, "type": type_text("delta", type_)} | ({"parent": parent} if parent else {})}
-
-
-def drop_column(draw: Draw, model: DeltaModel) -> Operation:
-    """A column or a field of a struct, gone."""
-    return {"drop-column": draw(st.sampled_from(_droppable(model)))}
-
-
-def rename_column(draw: Draw, model: DeltaModel) -> Operation:
-    """A column or a field of a struct under another name."""
-    path = draw(st.sampled_from([p for p, _ in paths(model.columns, named=True)]))
-    names = _names(model, path.rpartition(".")[0] or None)
-    return {"rename-column": {"path": path, "to": draw(st.sampled_from(names))}}
-
-
-def move_column(draw: Draw, model: DeltaModel) -> Operation:
-    """A column at another place."""
-    names = [f.name for f in model.columns]
-    return {"move-column": {"path": draw(st.sampled_from(names)), "to": draw(st.integers(0, len(names) - 1))}}
-
-
-def widen_column(draw: Draw, model: DeltaModel) -> Operation:
-    """A column, or a field at any level but in keys of maps, with a wider type."""
-    path, type_ = draw(st.sampled_from(widenable("delta", model.columns)))
-    return {"widen-column": {"path": path, "type": type_text("delta", type_)}}
-
-
 @st.composite
 def partition_columns(draw: Draw, columns: Columns) -> list[str]:
     """Partition columns: of primitive types, and not all columns."""
@@ -186,7 +133,7 @@ def _grouped(model: DeltaModel, content: Sequence[Any], options: Mapping[str, An
 
 def _with_texts(model: DeltaModel, row: list[Any]) -> list[Any]:
     """The row with null in place of partition values of years that writers have no text for: all but 1 to 9999."""
-    limits = {DateType: _DAYS, TimestampType: _MICROS}
+    limits = {dt.DateType: _DAYS, dt.TimestampType: _MICROS}
     return [
         None if isinstance(v, int) and f.id in model.partitions and v not in limits.get(type(f.type), (v,)) else v
         for f, v in zip(model.columns, row, strict=True)
@@ -219,15 +166,11 @@ def _storage(draw: Draw) -> dict[str, Any]:
     return {"storage": "i"} if draw(st.integers(0, 2)) == 2 else {}
 
 
-def _names(model: DeltaModel, parent: str | None) -> list[str]:
-    return free_names(model.columns, parent)
-
-
 def _droppable(model: DeltaModel) -> list[str]:
     """What may go: neither the last of its level nor a partition column, nor the last column that is in files."""
     every = paths(model.columns, named=True)
     levels = [p.rpartition(".")[0] for p, _ in every]
-    stored = [f for f in model.columns if f.id not in model.partitions and not isinstance(f.type, UnknownType)]
+    stored = [f for f in model.columns if f.id not in model.partitions and not isinstance(f.type, dt.UnknownType)]
     kept = {*model.partitions, *([stored[0].id] if len(stored) == 1 else [])}
     return [p for p, f in every if levels.count(p.rpartition(".")[0]) > 1 and not kept & identities((f,)).keys()]
 
@@ -240,23 +183,19 @@ def _has_rows(model: DeltaModel) -> bool:
     return any(map(_alive, model.current.files.values()))
 
 
-OPERATIONS: Final[Mapping[str, DeltaOperation]] = {
-    "append": DeltaOperation(lambda model: True, append),
-    "delete-rows": DeltaOperation(_has_rows, delete_rows),
-    "merge": DeltaOperation(_has_rows, merge),
-    "remove": DeltaOperation(_has_files, remove),
-    "overwrite": DeltaOperation(_has_files, overwrite),
-    "rewrite": DeltaOperation(_has_files, rewrite),
-    "checkpoint": DeltaOperation(lambda model: model.version > 0, checkpoint),
-    "compact-log": DeltaOperation(lambda model: model.version > max(model.first, 1), compact_log),
-    "expire-log": DeltaOperation(lambda model: bool(model.checkpoints), expire_log),
-    "vacuum": DeltaOperation(lambda model: model.version > 1, vacuum),
-    "checksum": DeltaOperation(lambda model: True, checksum),
-    "map-columns": DeltaOperation(lambda model: not model.mapped, map_columns),
-    "add-column": DeltaOperation(lambda model: bool(free_names(model.columns, None)), add_column),
-    "drop-column": DeltaOperation(lambda model: model.mapped and bool(_droppable(model)), drop_column),
-    "rename-column": DeltaOperation(lambda model: model.mapped, rename_column),
-    "move-column": DeltaOperation(lambda model: len(model.columns) > 1, move_column),
-    "widen-column": DeltaOperation(lambda model: bool(widenable("delta", model.columns)), widen_column),
+OPERATIONS: Final[Mapping[str, Kind]] = {
+    "append": Kind(lambda model: True, append),
+    "delete-rows": Kind(_has_rows, delete_rows),
+    "merge": Kind(_has_rows, merge),
+    "remove": Kind(_has_files, remove),
+    "overwrite": Kind(_has_files, overwrite),
+    "rewrite": Kind(_has_files, rewrite),
+    "checkpoint": Kind(lambda model: model.version > 0, checkpoint),
+    "compact-log": Kind(lambda model: model.version > max(model.first, 1), compact_log),
+    "expire-log": Kind(lambda model: bool(model.checkpoints), expire_log),
+    "vacuum": Kind(lambda model: model.version > 1, vacuum),
+    "checksum": Kind(lambda model: True, checksum),
+    "map-columns": Kind(lambda model: not model.mapped, map_columns),
+    **column_operations(_droppable, lambda model: model.mapped),
 }
 """The kinds of operation by name, those that need least first."""

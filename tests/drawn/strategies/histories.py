@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from hypothesis import strategies as st
 
@@ -12,10 +12,9 @@ from drawn.models.model import TableModel, model_of
 from drawn.strategies import delta_operations, iceberg_operations
 from drawn.strategies.columns import Operation
 from drawn.strategies.settings import tables
-from drawn.strategies.types import TableKind
+from drawn.strategies.types import Draw, TableKind
 from harness.testing.scenarios.model import Selector, TableFormat
 
-Draw: TypeAlias = Callable[[st.SearchStrategy[Any]], Any]
 OPERATIONS: Final[Mapping[TableFormat, Mapping[str, Any]]] = {
     "iceberg": iceberg_operations.OPERATIONS,
     "delta": delta_operations.OPERATIONS,

@@ -6,56 +6,21 @@ whether the table allows it.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 from hypothesis import strategies as st
 
 from drawn.models.iceberg import Entry, IcebergModel, Vector
 from drawn.models.model import Columns, ModelFile, identities, scenario_rows, shown, written
-from drawn.strategies.columns import Operation, added_type, free_names, fresh, paths, widenable
-from drawn.strategies.types import TableKind, type_text
-from drawn.strategies.values import field_values, rows, values
-from harness.metadata.model.schema import (
-    BooleanType,
-    DateType,
-    DecimalType,
-    Field,
-    FixedType,
-    FloatType,
-    GeometryType,
-    IntegerType,
-    StringType,
-    StructType,
-    TimestampType,
-    TimeType,
-    Type,
-    UnknownType,
-    UuidType,
-    children,
-)
+from drawn.strategies.columns import Draw, Kind, Operation, column_operations, fresh, paths
+from drawn.strategies.values import field_values, rows
+from harness.metadata.model import schema as dt
 from harness.testing.scenarios.values import scenario_value
 
-Draw: TypeAlias = Callable[[st.SearchStrategy[Any]], Any]
 File: TypeAlias = dict[str, Any]
 Scope: TypeAlias = tuple[Any, ...]
 """As `Entry.scope`: a spec and a partition."""
-
-
-@dataclass(frozen=True, slots=True)
-class IcebergOperation:
-    """One kind of operation. possible: whether the table allows it now."""
-
-    possible: Callable[[IcebergModel], bool]
-    draw: Callable[[Draw, IcebergModel], Operation]
-
-
-def kind_of(model: IcebergModel) -> TableKind:
-    """The kind of table that the model is now."""
-    kinds: Mapping[int, TableKind] = {1: "iceberg-1", 2: "iceberg-2", 3: "iceberg-3"}
-    return kinds[model.version]
 
 
 def append(draw: Draw, model: IcebergModel) -> Operation:
@@ -162,54 +127,6 @@ def upgrade(draw: Draw, model: IcebergModel) -> Operation:
     return {"upgrade": model.version + 1}
 
 
-def add_column(draw: Draw, model: IcebergModel) -> Operation:
-    """A column, or a field of a struct; from version 3 on perhaps with a default for the rows that are there."""
-    kind = kind_of(model)
-    structs = [p for p, f in paths(model.columns) if isinstance(f.type, StructType)]
-    parent = draw(st.sampled_from([None, *structs]))
-    type_ = draw(added_type(kind, inner=parent is not None))
-    new: dict[str, Any] = {
-        "name": draw(st.sampled_from(free_names(model.columns, parent))),
-        "type": type_text(kind, type_),
-    }
-    if parent is not None:
-        new["parent"] = parent
-    if model.version >= 3 and not children(type_) and not isinstance(type_, UnknownType | GeometryType):
-        default = draw(st.one_of(st.none(), values(type_).filter(_is_json)))
-        new |= {} if default is None else {"initial-default": default}
-    return {"add-column": new}
-
-
-def _is_json(value: Any) -> bool:
-    """Whether metadata can hold the value as a default: JSON has no number for NaN and infinity."""
-    return not isinstance(value, float) or math.isfinite(value)
-
-
-def drop_column(draw: Draw, model: IcebergModel) -> Operation:
-    """A column or a field of a struct, gone."""
-    return {"drop-column": draw(st.sampled_from(_droppable(model)))}
-
-
-def rename_column(draw: Draw, model: IcebergModel) -> Operation:
-    """A column or a field of a struct under another name."""
-    path = draw(st.sampled_from([p for p, _ in paths(model.columns, named=True)]))
-    parent = path.rpartition(".")[0] or None
-    return {"rename-column": {"path": path, "to": draw(st.sampled_from(free_names(model.columns, parent)))}}
-
-
-def move_column(draw: Draw, model: IcebergModel) -> Operation:
-    """A column at another place."""
-    names = [f.name for f in model.columns]
-    return {"move-column": {"path": draw(st.sampled_from(names)), "to": draw(st.integers(0, len(names) - 1))}}
-
-
-def widen_column(draw: Draw, model: IcebergModel) -> Operation:
-    """A column, or a field at any level but in keys of maps, with a wider type."""
-    kind = kind_of(model)
-    path, type_ = draw(st.sampled_from(widenable(kind, model.columns)))
-    return {"widen-column": {"path": path, "type": type_text(kind, type_)}}
-
-
 def partition(draw: Draw, model: IcebergModel) -> Operation:
     """Another partition spec, also none."""
     return {"partition-spec": draw(partition_specs(model.columns))}
@@ -225,21 +142,21 @@ def partition_specs(draw: Draw, columns: Columns) -> list[list[str]]:
     return [[f.name, t, f"p{f.id}_{t.replace('[', '').replace(']', '')}"] for f, t in chosen]
 
 
-def _transforms(type_: Type) -> tuple[str, ...]:
+def _transforms(type_: dt.Type) -> tuple[str, ...]:
     match type_:
-        case IntegerType() | StringType():
+        case dt.IntegerType() | dt.StringType():
             return ("identity", "bucket[3]", "truncate[2]", "void")
-        case DecimalType():
+        case dt.DecimalType():
             # The least decimal of every precision is a multiple of 9; other widths would truncate it to one digit more
             # than the type has, which no writer can store.
             return ("identity", "bucket[3]", "truncate[9]")
-        case DateType():
+        case dt.DateType():
             return ("identity", "month", "day", "year", "bucket[3]")
-        case TimestampType():
+        case dt.TimestampType():
             return ("day", "hour", "month", "bucket[3]", "identity")
-        case BooleanType():
+        case dt.BooleanType():
             return ("identity",)
-        case UuidType() | FixedType() | TimeType():
+        case dt.UuidType() | dt.FixedType() | dt.TimeType():
             return ("identity", "bucket[3]")
         case _:
             return ()
@@ -290,7 +207,7 @@ def _equality_deletes(draw: Draw, model: IcebergModel, taken: set[str]) -> File:
     return {"equality-deletes": [f.name for f in keys], "rows": dead, "label": fresh(taken, "d"), **place}
 
 
-def _present(model: IcebergModel, keys: Sequence[Field], scope: Scope | None) -> list[list[Any]]:
+def _present(model: IcebergModel, keys: Sequence[dt.Field], scope: Scope | None) -> list[list[Any]]:
     """The keys of live rows. scope: of their files; None: any."""
     found = [
         [scenario_value(f.type, row.get(f.id)) for f in keys]
@@ -327,10 +244,10 @@ def _data(model: IcebergModel) -> list[Entry]:
     return [e for e in model.current.files.values() if isinstance(e.file, ModelFile)]
 
 
-def _key_columns(columns: Columns) -> list[Field]:
+def _key_columns(columns: Columns) -> list[dt.Field]:
     """Columns that equality deletes may compare: neither nested nor floating."""
-    excluded = (FloatType, GeometryType, UnknownType)
-    return [f for f in columns if not children(f.type) and not isinstance(f.type, excluded)]
+    excluded = (dt.FloatType, dt.GeometryType, dt.UnknownType)
+    return [f for f in columns if not dt.children(f.type) and not isinstance(f.type, excluded)]
 
 
 def _expirable(model: IcebergModel) -> list[str]:
@@ -351,33 +268,25 @@ def _has_data(model: IcebergModel) -> bool:
     return bool(_data(model))
 
 
-def _evolved_spec_allowed(model: IcebergModel) -> bool:
-    return model.version > 1 and len(model.specs) < 4
+def _has_keys(model: IcebergModel) -> bool:
+    return model.version > 1 and _has_data(model) and bool(_key_columns(model.columns))
 
 
-OPERATIONS: Final[Mapping[str, IcebergOperation]] = {
-    "append": IcebergOperation(lambda model: True, append),
-    "delete-positions": IcebergOperation(lambda model: model.version == 2 and _has_data(model), delete_positions),
-    "delete-equal": IcebergOperation(
-        lambda model: model.version > 1 and _has_data(model) and bool(_key_columns(model.columns)), delete_equal
-    ),
-    "upsert": IcebergOperation(
-        lambda model: model.version > 1 and _has_data(model) and bool(_key_columns(model.columns)), upsert
-    ),
-    "delete-by-vectors": IcebergOperation(lambda model: model.version > 2 and _has_data(model), delete_by_vectors),
-    "remove": IcebergOperation(lambda model: bool(model.current.files), remove),
-    "overwrite": IcebergOperation(lambda model: bool(model.current.files), overwrite),
-    "compact": IcebergOperation(_has_data, compact),
-    "side-commit": IcebergOperation(lambda model: bool(model.snapshots), side_commit),
-    "mark": IcebergOperation(lambda model: bool(model.snapshots), mark),
-    "roll-back": IcebergOperation(lambda model: len(model.snapshots) > 1, roll_back),
-    "expire": IcebergOperation(lambda model: bool(_expirable(model)), expire),
-    "upgrade": IcebergOperation(lambda model: model.version < 3, upgrade),
-    "add-column": IcebergOperation(lambda model: bool(free_names(model.columns, None)), add_column),
-    "drop-column": IcebergOperation(lambda model: bool(_droppable(model)), drop_column),
-    "rename-column": IcebergOperation(lambda model: bool(free_names(model.columns, None)), rename_column),
-    "move-column": IcebergOperation(lambda model: len(model.columns) > 1, move_column),
-    "widen-column": IcebergOperation(lambda model: bool(widenable(kind_of(model), model.columns)), widen_column),
-    "partition": IcebergOperation(_evolved_spec_allowed, partition),
+OPERATIONS: Final[Mapping[str, Kind]] = {
+    "append": Kind(lambda model: True, append),
+    "delete-positions": Kind(lambda model: model.version == 2 and _has_data(model), delete_positions),
+    "delete-equal": Kind(_has_keys, delete_equal),
+    "upsert": Kind(_has_keys, upsert),
+    "delete-by-vectors": Kind(lambda model: model.version > 2 and _has_data(model), delete_by_vectors),
+    "remove": Kind(lambda model: bool(model.current.files), remove),
+    "overwrite": Kind(lambda model: bool(model.current.files), overwrite),
+    "compact": Kind(_has_data, compact),
+    "side-commit": Kind(lambda model: bool(model.snapshots), side_commit),
+    "mark": Kind(lambda model: bool(model.snapshots), mark),
+    "roll-back": Kind(lambda model: len(model.snapshots) > 1, roll_back),
+    "expire": Kind(lambda model: bool(_expirable(model)), expire),
+    "upgrade": Kind(lambda model: model.version < 3, upgrade),
+    **column_operations(_droppable),
+    "partition": Kind(lambda model: model.version > 1 and len(model.specs) < 4, partition),
 }
 """The kinds of operation by name, those that need least first."""

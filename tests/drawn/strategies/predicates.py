@@ -2,39 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache
-from typing import Any, TypeAlias
+from typing import Any
 
 from hypothesis import strategies as st
 
 from drawn.predicates import OPERATORS, Compare, In, IsNull, Join, Not, Predicate
+from drawn.strategies.types import Draw
 from drawn.strategies.values import pool
-from harness.metadata.model.schema import (
-    BooleanType,
-    DateType,
-    DecimalType,
-    Field,
-    FloatType,
-    IntegerType,
-    StringType,
-    TimestampType,
-    Type,
-)
+from harness.metadata.model import schema as dt
 from harness.testing.scenarios.values import stored_value
 
-Draw: TypeAlias = Callable[[st.SearchStrategy[Any]], Any]
 _YEARS = range(-62_135_596_800_000_000, 253_402_300_800_000_000)
 
 
 @st.composite
-def predicates(draw: Draw, fields: Sequence[Field], *, depth: int = 2) -> Predicate:
+def predicates(draw: Draw, fields: Sequence[dt.Field], *, depth: int = 2) -> Predicate:
     """Conditions over columns; for comparisons those of types that have literals. depth: of joins and NOT."""
     forms = [_leaf, _leaf, *([_not, _join] if depth else [])]
     return draw(st.sampled_from(forms))(draw, fields, depth)  # type: ignore[no-any-return]
 
 
-def _leaf(draw: Draw, fields: Sequence[Field], depth: int) -> Predicate:
+def _leaf(draw: Draw, fields: Sequence[dt.Field], depth: int) -> Predicate:
     f = draw(st.sampled_from(fields))
     spelt = _literals(f.type)
     match draw(st.sampled_from(["compare", "compare", "in", "null"] if spelt else ["null"])):
@@ -46,28 +36,28 @@ def _leaf(draw: Draw, fields: Sequence[Field], depth: int) -> Predicate:
             return IsNull(f.name)
 
 
-def _not(draw: Draw, fields: Sequence[Field], depth: int) -> Predicate:
+def _not(draw: Draw, fields: Sequence[dt.Field], depth: int) -> Predicate:
     return Not(draw(predicates(fields, depth=depth - 1)))
 
 
-def _join(draw: Draw, fields: Sequence[Field], depth: int) -> Predicate:
+def _join(draw: Draw, fields: Sequence[dt.Field], depth: int) -> Predicate:
     parts = [draw(predicates(fields, depth=depth - 1)) for _ in "ab"]
     return Join(draw(st.sampled_from(("AND", "OR"))), *parts)
 
 
 @cache
-def _literals(type_: Type) -> tuple[Any, ...]:
+def _literals(type_: dt.Type) -> tuple[Any, ...]:
     """Stored values of the type that SQL can spell for both engines; none: it has no literals here."""
     match type_:
-        case IntegerType(bits=bits):
+        case dt.IntegerType(bits=bits):
             return tuple(v for v in pool(type_, "extreme") if v != -(2**63)) + ((2**31,) if bits < 64 else ())
-        case FloatType():
+        case dt.FloatType():
             return tuple(v for v in pool(type_, "reasonable"))
-        case DateType():
+        case dt.DateType():
             return tuple(v for v in pool(type_, "extreme") if v * 86_400_000_000 in _YEARS)
-        case TimestampType(unit="us"):
+        case dt.TimestampType(unit="us"):
             return tuple(v for v in pool(type_, "extreme") if v in _YEARS)
-        case BooleanType() | StringType() | DecimalType():
+        case dt.BooleanType() | dt.StringType() | dt.DecimalType():
             return tuple(stored_value(type_, v) for v in pool(type_, "extreme"))
         case _:
             return ()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Sequence
+from typing import Any
 
 from hypothesis import strategies as st
 
@@ -11,23 +11,9 @@ from drawn.models.model import TableModel
 from drawn.predicates import literals
 from drawn.reads import Bound, First, Groups, Measure, Order, Pairs, Read, Shape
 from drawn.strategies.predicates import predicates
-from harness.metadata.model.schema import (
-    BooleanType,
-    DateType,
-    DecimalType,
-    Field,
-    FixedType,
-    GeometryType,
-    IntegerType,
-    StringType,
-    TimestampType,
-    Type,
-    UnknownType,
-    walk,
-)
+from drawn.strategies.types import Draw
+from harness.metadata.model import schema as dt
 from harness.testing.scenarios.model import Selector
-
-Draw: TypeAlias = Callable[[st.SearchStrategy[Any]], Any]
 
 
 @st.composite
@@ -42,7 +28,7 @@ def reads(draw: Draw, model: TableModel) -> Shape:
     chosen = hiding + points + hiding * more  # Hypothesis often takes the first or the last
     at = draw(st.sampled_from(chosen))
     exact = [f for f in _kept(model, at) if _is_exact(f)]
-    bound = [f for f in exact if not isinstance(f.type, TimestampType)]
+    bound = [f for f in exact if not isinstance(f.type, dt.TimestampType)]
     kinds = ["rows", *(["bound"] if bound else []), "count", *(["groups", "first", "pairs"] if exact else [])]
     match draw(st.sampled_from(kinds)):
         case "bound":
@@ -61,25 +47,28 @@ def reads(draw: Draw, model: TableModel) -> Shape:
             return Read(at=at, columns=shown, where=_where(draw, model, at))
 
 
-def _kept(model: TableModel, at: Selector) -> list[Field]:
+def _kept(model: TableModel, at: Selector) -> list[dt.Field]:
     """The columns whose types leave a query as they are: DuckDB has none for some of the table's."""
-    return [f for f in model.columns_at(at) if not any(_is_changed(g.type) for _, g in walk((f,)))]
+    return [f for f in model.columns_at(at) if not any(_is_changed(g.type) for _, g in dt.walk((f,)))]
 
 
-def _is_changed(type_: Type) -> bool:
+def _is_changed(type_: dt.Type) -> bool:
     match type_:
-        case FixedType() | GeometryType() | UnknownType() | TimestampType(unit="ns", utc=True):
+        case dt.FixedType() | dt.GeometryType() | dt.UnknownType() | dt.TimestampType(unit="ns", utc=True):
             return True
         case _:
             return False
 
 
-def _is_exact(f: Field) -> bool:
+_ORDERED = (dt.BooleanType, dt.DateType, dt.DecimalType, dt.IntegerType, dt.StringType, dt.TimestampType)
+
+
+def _is_exact(f: dt.Field) -> bool:
     """Tells whether values of the column have an order, and equal ones are the same; floats have two zeros."""
-    return isinstance(f.type, BooleanType | DateType | DecimalType | IntegerType | StringType | TimestampType)
+    return isinstance(f.type, _ORDERED)
 
 
-def _some(columns: Sequence[Field], *, max_size: int | None = None) -> st.SearchStrategy[tuple[str, ...]]:
+def _some(columns: Sequence[dt.Field], *, max_size: int | None = None) -> st.SearchStrategy[tuple[str, ...]]:
     names = [f.name for f in columns]
     return st.lists(st.sampled_from(names), min_size=1, max_size=max_size, unique=True).map(tuple)
 
@@ -89,21 +78,21 @@ def _where(draw: Draw, model: TableModel, at: Selector) -> Any:
     return draw(st.one_of(st.none(), conditions, conditions))
 
 
-def _first(draw: Draw, model: TableModel, at: Selector, exact: Sequence[Field]) -> First:
+def _first(draw: Draw, model: TableModel, at: Selector, exact: Sequence[dt.Field]) -> First:
     shown, by = draw(_some(exact)), draw(_some(exact))
     names = dict.fromkeys((*by, *shown))
     order = [Order(column=n, descending=draw(st.booleans()), nulls_first=draw(st.booleans())) for n in names]
     return First(Read(at=at, columns=shown, where=_where(draw, model, at)), tuple(order), draw(st.integers(1, 4)))
 
 
-def _groups(draw: Draw, model: TableModel, at: Selector, exact: Sequence[Field]) -> Groups:
+def _groups(draw: Draw, model: TableModel, at: Selector, exact: Sequence[dt.Field]) -> Groups:
     measures: list[Measure] = [("count", None)]
     for f in exact:
         measures += [("count", f.name), ("min", f.name), ("max", f.name)]
         match f.type:
-            case IntegerType(bits=bits) if bits < 64:  # sums of longs are exact on DuckDB alone beyond 64 bits
+            case dt.IntegerType(bits=bits) if bits < 64:  # sums of longs are exact on DuckDB alone beyond 64 bits
                 measures.append(("sum", f.name))
-            case DecimalType(precision=precision) if precision <= 28:
+            case dt.DecimalType(precision=precision) if precision <= 28:
                 measures.append(("sum", f.name))
     keys = draw(st.one_of(st.none(), _some(exact, max_size=2)))
     chosen = draw(st.lists(st.sampled_from(measures), min_size=1, max_size=3, unique=True))

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any
 
 from hypothesis import strategies as st
 
 from drawn.models.model import model_of
 from drawn.strategies.delta_operations import partition_columns
 from drawn.strategies.iceberg_operations import partition_specs
-from drawn.strategies.types import TableKind, schemas
-
-Draw: TypeAlias = Callable[[st.SearchStrategy[Any]], Any]
+from drawn.strategies.types import Draw, TableKind, schemas
 
 
 @st.composite

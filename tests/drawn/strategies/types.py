@@ -2,64 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal, TypeAlias
+from collections.abc import Callable
+from typing import Any, Final, TypeAlias
 
 from hypothesis import strategies as st
 
-from harness.metadata.model.schema import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    Field,
-    FixedType,
-    FloatType,
-    GeometryType,
-    IntegerType,
-    ListType,
-    MapType,
-    StringType,
-    StructType,
-    TimestampType,
-    TimeType,
-    Type,
-    UnknownType,
-    UuidType,
-)
+from drawn.models.model import TableKind
+from harness.metadata.model import schema as dt
 
-TableKind: TypeAlias = Literal["iceberg-1", "iceberg-2", "iceberg-3", "delta"]
-"""A format, and for Iceberg its version."""
+Draw: TypeAlias = Callable[[st.SearchStrategy[Any]], Any]
 
-_SHARED: Final[tuple[Type, ...]] = (
-    IntegerType(64),
-    StringType(),
-    IntegerType(32),
-    BooleanType(),
-    DateType(),
-    DecimalType(9, 2),
-    DecimalType(18, 4),
-    DecimalType(38, 10),
-    FloatType(64),
-    FloatType(32),
-    TimestampType(),
-    TimestampType(utc=True),
-    BinaryType(),
+_SHARED: Final[tuple[dt.Type, ...]] = (
+    *(dt.IntegerType(64), dt.StringType(), dt.IntegerType(32), dt.BooleanType(), dt.DateType()),
+    *(dt.DecimalType(9, 2), dt.DecimalType(18, 4), dt.DecimalType(38, 10), dt.FloatType(64), dt.FloatType(32)),
+    *(dt.TimestampType(), dt.TimestampType(utc=True), dt.BinaryType()),
 )
-_ICEBERG: Final[tuple[Type, ...]] = (TimeType(), UuidType(), FixedType(4))
-_ICEBERG_3: Final[tuple[Type, ...]] = (
-    TimestampType("ns"),
-    TimestampType("ns", utc=True),
-    GeometryType(),
-)
-_DELTA: Final[tuple[Type, ...]] = (IntegerType(8), IntegerType(16))
-_KEYS: Final[tuple[Type, ...]] = (StringType(), IntegerType(32), DateType())
+_ICEBERG: Final[tuple[dt.Type, ...]] = (dt.TimeType(), dt.UuidType(), dt.FixedType(4))
+_ICEBERG_3: Final[tuple[dt.Type, ...]] = (*(dt.TimestampType("ns", utc=u) for u in (False, True)), dt.GeometryType())
+_DELTA: Final[tuple[dt.Type, ...]] = (dt.IntegerType(8), dt.IntegerType(16))
+_KEYS: Final[tuple[dt.Type, ...]] = (dt.StringType(), dt.IntegerType(32), dt.DateType())
 
 NAMES: Final[tuple[str, ...]] = ("id", "a", "b", "select", "naïve", "x y", "Value", "c", "d", "e", "f", "g", "h")
 """Names of columns; none equals another in any case."""
 _INNER: Final[tuple[str, ...]] = ("p", "q", "r")
 
 
-def primitive_types(kind: TableKind) -> tuple[Type, ...]:
+def primitive_types(kind: TableKind) -> tuple[dt.Type, ...]:
     """The primitive types of a table's columns, simplest first, without `unknown`, which no struct may hold."""
     match kind:
         case "delta":
@@ -70,37 +38,37 @@ def primitive_types(kind: TableKind) -> tuple[Type, ...]:
             return (*_SHARED, *_ICEBERG)
 
 
-def types(kind: TableKind, *, depth: int = 2) -> st.SearchStrategy[Type]:
+def types(kind: TableKind, *, depth: int = 2) -> st.SearchStrategy[dt.Type]:
     """Types of columns; those of fields inside have the id 0. depth: of lists, maps and structs in each other."""
     primitives = st.sampled_from(primitive_types(kind))
     if depth == 0:
         return primitives
     inner = types(kind, depth=depth - 1)
     structs = st.lists(inner, min_size=1, max_size=3).map(_struct)
-    lists = inner.map(lambda t: ListType(Field(id=0, name="element", type=t)))
+    lists = inner.map(lambda t: dt.ListType(dt.Field(id=0, name="element", type=t)))
     maps = st.builds(_map, st.sampled_from(_KEYS), inner)
     return st.one_of(primitives, primitives, primitives, structs, lists, maps)
 
 
-def column_types(kind: TableKind) -> st.SearchStrategy[Type]:
+def column_types(kind: TableKind) -> st.SearchStrategy[dt.Type]:
     """Types of top-level columns: `types`, and now and then the type whose values are all null."""
-    always_null: st.SearchStrategy[Type] = st.just(UnknownType())
+    always_null: st.SearchStrategy[dt.Type] = st.just(dt.UnknownType())
     allowed = types(kind)
     return allowed if kind in ("iceberg-1", "iceberg-2") else st.one_of(*[allowed] * 9, always_null)
 
 
-def type_text(kind: TableKind, type_: Type) -> str:
+def type_text(kind: TableKind, type_: dt.Type) -> str:
     """The type as a scenario of the format spells it."""
     match type_:
-        case StructType(fields=fields):
+        case dt.StructType(fields=fields):
             return f"struct<{', '.join(f'{f.name}: {type_text(kind, f.type)}' for f in fields)}>"
-        case ListType(element=element):
+        case dt.ListType(element=element):
             return f"list<{type_text(kind, element.type)}>"
-        case MapType(key=key, value=value):
+        case dt.MapType(key=key, value=value):
             return f"map<{type_text(kind, key.type)}, {type_text(kind, value.type)}>"
-        case TimestampType(utc=utc) if kind == "delta":
+        case dt.TimestampType(utc=utc) if kind == "delta":
             return "timestamp" if utc else "timestamp_ntz"
-        case UnknownType() if kind == "delta":
+        case dt.UnknownType() if kind == "delta":
             return "void"
         case _:
             return str(type_)
@@ -113,37 +81,37 @@ def schemas(kind: TableKind, *, max_columns: int = 4) -> st.SearchStrategy[dict[
     return more.map(lambda columns: {"id": "long", **columns})
 
 
-def widenings(kind: TableKind, type_: Type) -> tuple[Type, ...]:
+def widenings(kind: TableKind, type_: dt.Type) -> tuple[dt.Type, ...]:
     """The types that a column of this type may be widened to, in the format.
 
     Spec: Iceberg, "Schema Evolution"; Delta, "Type Widening".
     """
     match type_:
-        case DecimalType(precision=p, scale=s) if kind == "delta":
-            return tuple(DecimalType(p + a, s + b) for a, b in ((2, 0), (4, 2)) if p + a <= 38)
-        case DecimalType(precision=p, scale=s):
-            return (DecimalType(p + 2, s),) if p + 2 <= 38 else ()
-        case FloatType(bits=32):
-            return (FloatType(64),)
-        case IntegerType(bits=bits) if kind == "delta":
+        case dt.DecimalType(precision=p, scale=s) if kind == "delta":
+            return tuple(dt.DecimalType(p + a, s + b) for a, b in ((2, 0), (4, 2)) if p + a <= 38)
+        case dt.DecimalType(precision=p, scale=s):
+            return (dt.DecimalType(p + 2, s),) if p + 2 <= 38 else ()
+        case dt.FloatType(bits=32):
+            return (dt.FloatType(64),)
+        case dt.IntegerType(bits=bits) if kind == "delta":
             return _delta_integers(bits)
-        case IntegerType(bits=32):
-            return (IntegerType(64),)
-        case DateType() if kind == "delta":
-            return (TimestampType(),)
+        case dt.IntegerType(bits=32):
+            return (dt.IntegerType(64),)
+        case dt.DateType() if kind == "delta":
+            return (dt.TimestampType(),)
         case _:
             return ()
 
 
-def _delta_integers(bits: int) -> tuple[Type, ...]:
-    wider: list[Type] = [IntegerType(more) for more in (16, 32, 64) if more > bits]
-    decimals: list[Type] = [DecimalType(20, 0)] if bits == 64 else [DecimalType(10, 0), DecimalType(12, 2)]
-    return (*wider, *decimals, *([] if bits == 64 else [FloatType(64)]))
+def _delta_integers(bits: int) -> tuple[dt.Type, ...]:
+    wider: list[dt.Type] = [dt.IntegerType(more) for more in (16, 32, 64) if more > bits]
+    decimals: list[dt.Type] = [dt.DecimalType(20, 0)] if bits == 64 else [dt.DecimalType(10, 0), dt.DecimalType(12, 2)]
+    return (*wider, *decimals, *([] if bits == 64 else [dt.FloatType(64)]))
 
 
-def _struct(inner: list[Type]) -> Type:
-    return StructType(tuple(Field(id=0, name=n, type=t) for n, t in zip(_INNER, inner, strict=False)))
+def _struct(inner: list[dt.Type]) -> dt.Type:
+    return dt.StructType(tuple(dt.Field(id=0, name=n, type=t) for n, t in zip(_INNER, inner, strict=False)))
 
 
-def _map(key: Type, value: Type) -> Type:
-    return MapType(Field(id=0, name="key", type=key, required=True), Field(id=0, name="value", type=value))
+def _map(key: dt.Type, value: dt.Type) -> dt.Type:
+    return dt.MapType(dt.Field(id=0, name="key", type=key, required=True), dt.Field(id=0, name="value", type=value))

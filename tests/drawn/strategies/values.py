@@ -13,26 +13,7 @@ from typing import Any, Literal, TypeAlias
 
 from hypothesis import strategies as st
 
-from harness.metadata.model.schema import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    Field,
-    FixedType,
-    FloatType,
-    GeometryType,
-    IntegerType,
-    ListType,
-    MapType,
-    StringType,
-    StructType,
-    TimestampType,
-    TimeType,
-    Type,
-    UnknownType,
-    UuidType,
-)
+from harness.metadata.model import schema as dt
 
 Variety: TypeAlias = Literal["reasonable", "extreme"]
 
@@ -41,29 +22,13 @@ _POINTS = ("0101000000000000000000f03f0000000000000040", "0101000000000000000000
 _DAYS = {"reasonable": (19_000, 19_001, 0, 18_262, -1), "extreme": (2_932_896, -719_162, -141_428, 2_932_897, -719_529)}
 _MICROS = {
     "reasonable": (1_600_000_000_000_000, 0, 1_600_000_000_000_001, 1_600_086_400_000_000, -1),
-    "extreme": (
-        253_402_300_799_999_999,
-        -62_135_596_800_000_000,
-        -2_208_988_800_000_001,
-        9_000_000_000_000_000_000 // 40,
-    ),
+    "extreme": (253_402_300_799_999_999, -62_135_596_800_000_000, -2_208_988_800_000_001, 225_000_000_000_000_000),
 }
 _NANOS = {"reasonable": (1_600_000_000_000_000_000, 0, 1, -1), "extreme": (2**63 - 10**10, -(2**63) + 10**10)}
 _TEXTS = {
     "reasonable": ("a", "b", "", "ab", "A", "x'y", "naïve"),
     "extreme": (
-        "é漢字🦆",
-        " ",
-        "a" * 40,
-        "a" * 40 + "b",
-        "null",
-        "NaN",
-        "%_",
-        "\\",
-        "a\tb",
-        "\u00e9",
-        "e\u0301",
-        "🦆" * 20,
+        *("é漢字🦆", " ", "a" * 40, "a" * 40 + "b", "null", "NaN", "%_", "\\", "a\tb", "\u00e9", "e\u0301", "🦆" * 20),
     ),
 }
 _FLOATS = {
@@ -73,80 +38,80 @@ _FLOATS = {
 
 
 @cache  # a strategy that is known is checked no more
-def values(type_: Type, variety: Variety = "extreme") -> st.SearchStrategy[Any]:
+def values(type_: dt.Type, variety: Variety = "extreme") -> st.SearchStrategy[Any]:
     """Values of a type that are not null themselves; inside lists, maps and structs nulls occur."""
     match type_:
-        case StructType(fields=fields):
+        case dt.StructType(fields=fields):
             return st.fixed_dictionaries({f.name: field_values(f, variety) for f in fields})
-        case ListType(element=element):
+        case dt.ListType(element=element):
             return st.lists(field_values(element, variety), max_size=3)
-        case MapType(key=key, value=value):
+        case dt.MapType(key=key, value=value):
             pairs = st.tuples(values(key.type, variety), field_values(value, variety)).map(list)
             return st.lists(pairs, max_size=3, unique_by=lambda pair: repr(pair[0]))
-        case UnknownType():
+        case dt.UnknownType():
             return st.none()
         case _:
             return st.sampled_from(pool(type_, variety))
 
 
-def field_values(field: Field, variety: Variety = "extreme") -> st.SearchStrategy[Any]:
+def field_values(field: dt.Field, variety: Variety = "extreme") -> st.SearchStrategy[Any]:
     """Values of a field, null among them unless it is required."""
     return values(field.type, variety) if field.required else _or_null(field.type, variety)
 
 
 @cache
-def _or_null(type_: Type, variety: Variety) -> st.SearchStrategy[Any]:
+def _or_null(type_: dt.Type, variety: Variety) -> st.SearchStrategy[Any]:
     given = values(type_, variety)
     return st.one_of(given, given, given, st.none())
 
 
 def rows(
-    fields: Sequence[Field], variety: Variety = "extreme", *, min_size: int = 1, max_size: int = 4
+    fields: Sequence[dt.Field], variety: Variety = "extreme", *, min_size: int = 1, max_size: int = 4
 ) -> st.SearchStrategy[list[list[Any]]]:
     """Rows as lists in the order of the fields."""
     row = st.tuples(*[field_values(f, variety) for f in fields]).map(list)
     return st.lists(row, min_size=min_size, max_size=max_size)
 
 
-def pool(type_: Type, variety: Variety) -> Sequence[Any]:
+def pool(type_: dt.Type, variety: Variety) -> Sequence[Any]:
     """The values that a primitive type's are drawn from, simplest first; extreme ones come after reasonable ones."""
     usual, nasty = _pools(type_)
     return usual if variety == "reasonable" else (*usual, *nasty)
 
 
-def _pools(type_: Type) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+def _pools(type_: dt.Type) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     match type_:
-        case BooleanType():
+        case dt.BooleanType():
             return (False, True), ()
-        case IntegerType(bits=bits):
+        case dt.IntegerType(bits=bits):
             return (1, 2, 3, 0, -1), (2 ** (bits - 1) - 1, -(2 ** (bits - 1)))
-        case FloatType():
+        case dt.FloatType():
             return _both(_FLOATS)
-        case DecimalType(precision=p, scale=s):
+        case dt.DecimalType(precision=p, scale=s):
             return tuple(_decimal(u, s) for u in (100, 1, 0, -100)), tuple(
                 _decimal(u, s) for u in (10**p - 1, 1 - 10**p)
             )
-        case DateType():
+        case dt.DateType():
             return _both(_DAYS)
-        case TimeType():
+        case dt.TimeType():
             return (0, 43_200_000_000), (_DAY_US - 1, 1)
-        case TimestampType(unit="ns"):
+        case dt.TimestampType(unit="ns"):
             return _both(_NANOS)
-        case TimestampType():
+        case dt.TimestampType():
             return _both(_MICROS)
-        case StringType():
+        case dt.StringType():
             return _both(_TEXTS)
-        case UuidType():
+        case dt.UuidType():
             return tuple(f"{n:032x}" for n in (1, 2)), tuple(f"{n:032x}" for n in (2**128 - 1, 2**127, 0))
-        case FixedType(length=length):
+        case dt.FixedType(length=length):
             return ("00" * (length - 1) + "01", "61" * length), (
                 "ff" * length,
                 "00" * length,
                 "80" + "00" * (length - 1),
             )
-        case BinaryType():
+        case dt.BinaryType():
             return ("61", "", "6162"), ("00", "ff" * 20, "0000", "80")
-        case GeometryType():
+        case dt.GeometryType():
             return _POINTS, ()
         case _:
             raise AssertionError(f"no values of {type_}")

@@ -46,16 +46,7 @@ from harness.engines.union_arms import (
 )
 from harness.errors import EngineError, HarnessError, UnsupportedError
 from harness.metadata.files.roaring import deleted_mask
-from harness.metadata.filters.predicate import (
-    And,
-    Comparison,
-    In,
-    IsNan,
-    IsNull,
-    Or,
-    Predicate,
-    StartsWith,
-)
+from harness.metadata.filters.predicate import And, Comparison, In, IsNan, IsNull, Or, Predicate, StartsWith
 from harness.metadata.filters.predicate import Constant as Always
 from harness.metadata.model.arrow_values import children_of, nullable, with_children
 from harness.metadata.model.schema import Field, TimestampType, Type, arrow_field, arrow_type, children
@@ -293,11 +284,7 @@ def _single(array: pa.Array, stored: Type, wanted: Type) -> pa.Array:
     if (
         isinstance(wanted, TimestampType)
         and isinstance(stored, TimestampType)
-        and (stored.unit, wanted.unit)
-        == (
-            "ns",
-            "us",
-        )
+        and (stored.unit, wanted.unit) == ("ns", "us")
     ):  # floor, also before 1970 (iceberg 6.8)
         nanos = array.view(pa.int64())
         micros = pa.array(np.floor_divide(nanos.fill_null(0).to_numpy(), 1000), mask=pc.is_null(array).to_numpy(False))

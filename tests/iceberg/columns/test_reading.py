@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import random
-from dataclasses import replace
 from functools import partial
 
 import fastavro
@@ -18,7 +17,6 @@ from hypothesis import strategies as st
 from harness.errors import CorruptFileError, HarnessError
 from harness.metadata.filters.predicate import Comparison, Filter, IsNull, Op
 from harness.metadata.iceberg.columns import entries, reading
-from harness.metadata.iceberg.columns import entries as batches
 from harness.metadata.iceberg.columns.entries import FilteredFiles, from_entries
 from harness.metadata.iceberg.columns.raw import KeptManifests, Raw, joined
 from harness.metadata.iceberg.columns.reading import read_data_files
@@ -267,33 +265,17 @@ def moved(entry, folder):
 
 
 ENTRY = {
-    "status": 1,
-    "snapshot_id": 3,
-    "sequence_number": None,
-    "file_sequence_number": None,
+    "status": 1, "snapshot_id": 3, "sequence_number": None, "file_sequence_number": None,
     "data_file": {
-        "content": 0,
-        "file_path": "s3://bucket/data/00001.parquet",
-        "file_format": "PARQUET",
-        "partition": {"p": 4, "q": "x"},
-        "record_count": 10,
-        "file_size_in_bytes": 1000,
-        "column_sizes": [{"key": 1, "value": 5}],
-        "value_counts": [{"key": 1, "value": 10}, {"key": 2, "value": 10}],
-        "null_value_counts": [{"key": 1, "value": 0}, {"key": 1, "value": 3}],
-        "nan_value_counts": None,
-        "lower_bounds": [{"key": 2, "value": b"a"}, {"key": 1, "value": bytes(8)}],
-        "upper_bounds": [],
-        "key_metadata": None,
-        "split_offsets": [4],
-        "sort_order_id": 0,
-        "first_row_id": None,
-        "new_flag": None,
-        "new_rate": None,
-        "new_mark": b"abc",
-        "new_part": None,
+        "content": 0, "file_path": "s3://bucket/data/00001.parquet", "file_format": "PARQUET",
+        "partition": {"p": 4, "q": "x"}, "record_count": 10, "file_size_in_bytes": 1000,
+        "column_sizes": [{"key": 1, "value": 5}], "value_counts": [{"key": 1, "value": 10}, {"key": 2, "value": 10}],
+        "null_value_counts": [{"key": 1, "value": 0}, {"key": 1, "value": 3}], "nan_value_counts": None,
+        "lower_bounds": [{"key": 2, "value": b"a"}, {"key": 1, "value": bytes(8)}], "upper_bounds": [],
+        "key_metadata": None, "split_offsets": [4], "sort_order_id": 0, "first_row_id": None, "new_flag": None,
+        "new_rate": None, "new_mark": b"abc", "new_part": None,
     },
-}
+}  # fmt: skip
 
 
 def with_file(**changes):
@@ -383,22 +365,6 @@ def proved(monkeypatch):
     return sizes
 
 
-@pytest.mark.parametrize("order", range(3))
-@pytest.mark.parametrize("chunk", [1, 2, 100])
-def test_entries_of_other_lengths_are_found_by_their_paths(proved, monkeypatch, order, chunk):
-    monkeypatch.setattr(entries, "_CHUNK", chunk)
-    rows = [
-        with_file(file_path="s3://b/data/0", column_sizes=None) | {"sequence_number": 7},
-        with_file(file_path=f"s3://b/data/{'x' * 9000}") | {"status": 0, "sequence_number": 2**40},
-        with_file(file_path="s3://b/data/", partition={"p": None, "q": "b/data"}) | {"status": 2},
-        with_file(file_path="s3://b/data/y=1/", upper_bounds=[{"key": 1, "value": b"z" * 70}]) | {"snapshot_id": None},
-    ]
-    manifest = listed(0)
-    contents = {manifest.path: write(schema_of(order), rows * 2, interval=600)}
-    assert columns_or_error(read, [manifest], contents) == columns_or_error(one_by_one, [manifest], contents)
-    assert proved == [8]
-
-
 @pytest.mark.parametrize(
     ("paths", "bound", "right"),
     [
@@ -416,18 +382,6 @@ def test_guesses_that_fail_are_walked_in_step(proved, in_step, monkeypatch, path
     assert (proved, in_step) == ([3] if right else [], [3])
 
 
-def test_manifests_of_other_schemas_keep_their_order(in_step):
-    manifests = [listed(i) for i in range(4)]
-    contents = {
-        m.path: write(schema_of(i % 2), [with_file(file_path=f"{i}-{j}") for j in range(2)])
-        for i, m in enumerate(manifests)
-    }
-    files = read(manifests, contents).files
-    assert files.table.column("path").to_pylist() == [f"{i}-{j}" for i in range(4) for j in range(2)]
-    assert files.table.column("manifest").to_pylist() == [0, 0, 1, 1, 2, 2, 3, 3]
-    assert in_step == [2, 2, 2, 2]
-
-
 @pytest.mark.parametrize(
     ("type_", "value"),
     [
@@ -442,18 +396,6 @@ def test_an_unforeseen_schema_goes_entry_by_entry(in_step, type_, value):
     content = write({"type": "record", "name": "e", "fields": entry}, [with_file(new_flag=value)])
     files = read([manifest], {manifest.path: content})
     assert (len(files.files), in_step) == (1, [])
-
-
-def test_a_few_long_blocks_go_entry_by_entry_and_many_short_ones_in_step():
-    def blocks(number, counts):
-        return replace(PLAIN, number=number, counts=tuple(counts))
-
-    many, one = blocks(0, [10] * 100), blocks(1, [5000])
-    assert batches.worth_it([many, one]) == {0}
-    assert batches.worth_it([one]) == frozenset()
-
-
-PLAIN = batches.Blocks(0, None, (), ())
 
 
 def test_counts_of_files_of_several_manifests_are_asked_of_the_manifest_that_has_them() -> None:

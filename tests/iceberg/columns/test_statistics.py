@@ -12,46 +12,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.metadata.filters.predicate import (
-    And,
-    Comparison,
-    Constant,
-    In,
-    IsNan,
-    IsNull,
-    Op,
-    Or,
-    StartsWith,
-    Undecided,
-    fields_of,
-    may_match,
-)
+from harness.metadata.filters import predicate as pred
 from harness.metadata.iceberg.columns.entries import BOUNDS as BOUND_NAMES
 from harness.metadata.iceberg.columns.entries import COUNTS as COUNT_NAMES
 from harness.metadata.iceberg.columns.entries import from_entries
 from harness.metadata.iceberg.manifests import Content, DataFile, ManifestEntry, Status
 from harness.metadata.iceberg.skipping import decode_bounds, may_hold, stats_of
 from harness.metadata.iceberg.values import decode_bound
-from harness.metadata.model.schema import (
-    BinaryType,
-    DateType,
-    DecimalType,
-    Field,
-    FloatType,
-    IntegerType,
-    StringType,
-    TimestampType,
-    TimeType,
-    UuidType,
-)
+from harness.metadata.model import schema as dt
 
-INT = Field(id=1, name="i", type=IntegerType(64))
-TEXT = Field(id=2, name="s", type=StringType())
-PRICE = Field(id=3, name="f", type=FloatType(64))
-DAY = Field(id=4, name="d", type=DateType())
-AT = Field(id=5, name="t", type=TimestampType("us"))
-EXACT = Field(id=6, name="n", type=DecimalType(9, 2))
-KEY = Field(id=7, name="u", type=UuidType())
+INT = dt.Field(id=1, name="i", type=dt.IntegerType(64))
+TEXT = dt.Field(id=2, name="s", type=dt.StringType())
+PRICE = dt.Field(id=3, name="f", type=dt.FloatType(64))
+DAY = dt.Field(id=4, name="d", type=dt.DateType())
+AT = dt.Field(id=5, name="t", type=dt.TimestampType("us"))
+EXACT = dt.Field(id=6, name="n", type=dt.DecimalType(9, 2))
+KEY = dt.Field(id=7, name="u", type=dt.UuidType())
 FIELDS = (INT, TEXT, PRICE, DAY, AT, EXACT, KEY)
 
 LITERALS = {
@@ -68,15 +44,15 @@ COUNTS = st.sampled_from([None, None, 0, 1, 3, 5, -1, 2**62])
 
 def encoded(field, value):
     match field.type:
-        case IntegerType() | TimestampType():
+        case dt.IntegerType() | dt.TimestampType():
             return struct.pack("<q", value)
-        case DateType():
+        case dt.DateType():
             return struct.pack("<i", value)
-        case FloatType():
+        case dt.FloatType():
             return struct.pack("<d", value)
-        case DecimalType():
+        case dt.DecimalType():
             return int(value.scaleb(2)).to_bytes(4, "big", signed=True)
-        case StringType():
+        case dt.StringType():
             return value.encode()
         case _:
             return value
@@ -109,18 +85,18 @@ def entries(draw):
 def leaf(field):
     values = LITERALS[field.id]
     return st.one_of(
-        st.builds(Comparison, st.just(field), st.sampled_from(Op), values | st.none()),
-        st.builds(In, st.just(field), st.lists(values, min_size=1, max_size=3).map(tuple), st.booleans()),
-        st.builds(IsNull, st.just(field), st.booleans()),
-        st.builds(IsNan, st.just(PRICE), st.booleans()),
-        st.builds(StartsWith, st.just(TEXT), LITERALS[2], st.booleans()),
+        st.builds(pred.Comparison, st.just(field), st.sampled_from(pred.Op), values | st.none()),
+        st.builds(pred.In, st.just(field), st.lists(values, min_size=1, max_size=3).map(tuple), st.booleans()),
+        st.builds(pred.IsNull, st.just(field), st.booleans()),
+        st.builds(pred.IsNan, st.just(PRICE), st.booleans()),
+        st.builds(pred.StartsWith, st.just(TEXT), LITERALS[2], st.booleans()),
     )
 
 
 PREDICATES = st.recursive(
-    st.one_of(st.sampled_from(FIELDS).flatmap(leaf), st.just(Undecided()), st.booleans().map(Constant)),
+    st.one_of(st.sampled_from(FIELDS).flatmap(leaf), st.just(pred.Undecided()), st.booleans().map(pred.Constant)),
     lambda inner: st.lists(inner, min_size=1, max_size=3).flatmap(
-        lambda parts: st.sampled_from([And(tuple(parts)), Or(tuple(parts))])
+        lambda parts: st.sampled_from([pred.And(tuple(parts)), pred.Or(tuple(parts))])
     ),
     max_leaves=4,
 )
@@ -135,8 +111,8 @@ def of_one(files, place, predicate, nested):
         found = stats_of(files, place, field, is_nested=field.id in nested)
         return None if all(value is None for value in named) else found
 
-    is_unknown = known["record_count"] is None and bool(fields_of(predicate))
-    return is_unknown or may_match(predicate, stats)
+    is_unknown = known["record_count"] is None and bool(pred.fields_of(predicate))
+    return is_unknown or pred.may_match(predicate, stats)
 
 
 @given(st.lists(entries(), min_size=1, max_size=5), PREDICATES, st.booleans())
@@ -144,7 +120,7 @@ def test_many_files_are_decided_as_each_of_them(drawn, predicate, within_structs
     files = from_entries(drawn, tuple(f.id for f in FIELDS), manifest=0)
     nested = frozenset(f.id for f in FIELDS) if within_structs else frozenset()
     places = np.arange(len(drawn))
-    found = may_hold(files, nested, Or((predicate, And((predicate, Undecided())))), places)
+    found = may_hold(files, nested, pred.Or((predicate, pred.And((predicate, pred.Undecided())))), places)
     assert found.tolist() == [of_one(files, place, predicate, nested) for place in places.tolist()]
 
 
@@ -160,11 +136,11 @@ def of_all(type_, given):
     [
         pytest.param(type_, id=str(type_))
         for type_ in (
-            *(IntegerType(bits) for bits in (32, 64)),
-            *(FloatType(bits) for bits in (32, 64)),
-            *(TimestampType(unit) for unit in ("us", "ns")),
-            DateType(),
-            TimeType("us"),
+            *(dt.IntegerType(bits) for bits in (32, 64)),
+            *(dt.FloatType(bits) for bits in (32, 64)),
+            *(dt.TimestampType(unit) for unit in ("us", "ns")),
+            dt.DateType(),
+            dt.TimeType("us"),
         )
     ],
 )
@@ -178,9 +154,9 @@ def test_bounds_are_decoded_as_each_of_them(type_):
 @pytest.mark.parametrize(
     ("type_", "given"),
     [
-        pytest.param(BinaryType(), b"a", id="a-type-without-arrays"),
-        pytest.param(StringType(), b"\xf0\x9f", id="a-text-cut-inside-a-character"),
-        pytest.param(TimestampType("us"), b"\xff\xff\xff\x7f", id="days-beyond-64-bits-of-microseconds"),
+        pytest.param(dt.BinaryType(), b"a", id="a-type-without-arrays"),
+        pytest.param(dt.StringType(), b"\xf0\x9f", id="a-text-cut-inside-a-character"),
+        pytest.param(dt.TimestampType("us"), b"\xff\xff\xff\x7f", id="days-beyond-64-bits-of-microseconds"),
     ],
 )
 def test_what_arrays_cannot_hold_is_decoded_one_by_one(type_, given):

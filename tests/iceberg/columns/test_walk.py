@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from bombs import number
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,25 +13,16 @@ from harness.metadata.iceberg.columns.walk import Unsure, Varints
 LONGS = st.one_of(st.integers(-3, 200), st.integers(-(1 << 63), (1 << 63) - 1))
 
 
-def encoded(number):
-    rest = (number << 1) ^ (number >> 63)
-    found = b""
-    while rest > 0x7F:
-        found += bytes([rest & 0x7F | 0x80])
-        rest >>= 7
-    return found + bytes([rest])
-
-
 def places(numbers):
     """Where each number begins, and where the last one ends."""
-    return np.cumsum([0, *(len(encoded(n)) for n in numbers)])
+    return np.cumsum([0, *(len(number(n)) for n in numbers)])
 
 
 @given(st.lists(LONGS, min_size=1, max_size=80), st.data())
 def test_many_numbers_are_skipped_and_decoded_at_once(numbers, data):
     ends = places(numbers)
     cut = data.draw(st.integers(0, int(ends[-1])))
-    whole = b"".join(map(encoded, numbers))
+    whole = b"".join(map(number, numbers))
     varints = Varints.of([whole[:cut], whole[cut:]])
     firsts = np.array(data.draw(st.lists(st.integers(0, len(numbers) - 1), min_size=1)))
     counts = np.array([data.draw(st.integers(1, len(numbers) - first)) for first in firsts.tolist()])
@@ -50,7 +42,7 @@ def test_more_numbers_than_there_are_bytes_are_no_numbers(count):
 
 @pytest.mark.parametrize(("at", "length"), [(0, -1), (1, 11), (2, 300)], ids=["negative", "beyond", "two bytes"])
 def test_lengths_are_within_the_data(at, length):
-    varints = Varints.of([encoded(-1), encoded(11), encoded(300)])
+    varints = Varints.of([number(-1), number(11), number(300)])
     assert varints.numbers(np.array([at]))[0].tolist() == [length]
     with pytest.raises(Unsure):
         varints.lengths(np.array([at]))

@@ -73,7 +73,7 @@ class _Page:
         yield "</tbody></table></div>"
         yield "<p>Silently wrong are reads that gave other rows than the specification's, or rows of a table that "
         yield "must be refused, and no error. An engine claims the reads that it does not decline. Policy is apart: "
-        yield "refusals that are harness's own.</p>"
+        yield "answers that harness gives and no specification demands.</p>"
         for name, why in self.run.missing.items():
             yield f"<p>Not run: <b>{escaped(name)}</b>: {escaped(why)}</p>"
         yield "</section>"

@@ -6,7 +6,7 @@ summary       the counts in a sentence, for people
 environment   versions, and what else results may depend on
 engines       name, version, asked (by what name it was asked for), counts by outcome, and
               score: reads that are wrong, broken, right, failed, declined,
-              and of harness's policies refused, of so many; formats: the same by format
+              and of harness's policies kept, of so many; formats: the same by format
 missing       by name of an engine that could not run, why
 meanings      of features, a line each
 unused        lines of lists that nothing matches: pattern, reason, file, line

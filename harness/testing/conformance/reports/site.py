@@ -217,7 +217,7 @@ class _Site:
         titles = {
             "FAIL": "Silently wrong",
             "ERROR": "Errors, crashes and hangs",
-            "POLICY": "Read, where harness refuses",
+            "POLICY": "Another answer than harness gives by policy",
         }
         for outcome in listed:
             found = [case for case in cases if case["outcome"] == outcome]

@@ -9,7 +9,8 @@
     duckdb 2.0.0               0   157     0            0      0     3           100.0 %       100.0 %    9/9
 
 Silently wrong are reads that gave other rows than the specification's, or rows of a table that must be refused, and no
-error. An engine claims the reads that it does not decline. Policy is apart: refusals that are harness's own.
+error. An engine claims the reads that it does not decline. Policy is apart: answers that harness gives and no
+specification demands.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from harness.testing.conformance.results import Case, Check, Outcome, Run, Score
 MEANINGS = {
     Outcome.PASS: "as the specification demands",
     Outcome.FAIL: "wrong rows, or rows of a table that must be refused",
-    Outcome.POLICY: "read, where harness refuses by a policy of its own",
+    Outcome.POLICY: "another answer, where harness's is a policy of its own",
     Outcome.UNSUPPORTED: "the engine says that it does not do this",
     Outcome.ERROR: "failed, crashed or hung",
     Outcome.OPEN: "the specification does not decide",
@@ -123,7 +124,7 @@ SCORES = ("silently wrong", "right of claimed", "right of all", "policy")
 def score_cells(score: Score) -> tuple[str, str, str, str]:
     """A score in the words of all reports: reads that are silently wrong, shares of right reads, policies."""
     shares = (f"{score.of_claimed:.1f} %" if score.claimed else "–", f"{score.of_all:.1f} %")
-    return f"✗ {score.silent:,}" if score.silent else "0", *shares, f"{score.refused:,}/{score.policies:,}"
+    return f"✗ {score.silent:,}" if score.silent else "0", *shares, f"{score.kept:,}/{score.policies:,}"
 
 
 def _engines(run: Run) -> list[str]:
@@ -219,7 +220,7 @@ def to_markdown(run: Run) -> str:
     ]
     marks = ["---", *(":---:" for _ in names)]
     legend = "✓ as the specification demands · ✗ wrong rows, or a broken table read · ! error, crash or hang"
-    rest = "– the engine says that it does not read this · ~ read, where harness refuses by a policy of its own"
+    rest = "– the engine says that it does not read this · ~ another answer than harness gives by a policy of its own"
     rest += " · ? open in the specification · numbers are scenarios"
     lines = [
         f"{_cell(headline(run))}.",

@@ -1,0 +1,495 @@
+"""Rules about the rows of data files, of both formats: order, row ids, constraints."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import zlib
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import sqlglot
+from duckdb.func import PythonUDFType
+from sqlglot import exp
+
+from harness.engines.data_files import FileName, look_at
+from harness.engines.duckdb.instance import DuckDBFiles, cursor
+from harness.engines.duckdb.leaves import SINGLE, internal, single_columns
+from harness.engines.duckdb.relations import about
+from harness.engines.footers import read_footers
+from harness.engines.registry import duckdb_engine
+from harness.engines.row_groups import column_chunks
+from harness.errors import EngineError
+from harness.metadata.files.parquet_footer import Contradiction, struct
+from harness.metadata.filters import sqltext
+from harness.metadata.iceberg.model import Direction, PartitionField
+from harness.metadata.iceberg.transforms import (
+    Bucket,
+    Day,
+    Hour,
+    Identity,
+    Month,
+    Transform,
+    Truncate,
+    Year,
+    buckets_of,
+    is_defined,
+)
+from harness.metadata.model import schema as dt
+from harness.metadata.model.schema import value_text
+from harness.metadata.plan.projection import stored_name
+from harness.metadata.plan.scan_plan import PositionDelete, ScanPlan
+from harness.storage.records import dataclass
+from harness.storage.threads import phase
+from harness.tools.check.files import Statements
+from harness.tools.check.rules import Found, Place, Reads, Severity, rule
+from harness.tools.check.values import asked, rows_of
+
+
+@dataclass(frozen=True, slots=True)
+class FileRows:
+    """The rows of some files of a plan, with the words of the metadata on the files.
+
+    paths: as recorded. deletes: sources of deleted positions that were not looked at before.
+    """
+
+    plan: ScanPlan
+    statements: Statements
+    paths: Sequence[str]
+    deletes: Sequence[PositionDelete]
+
+    def place(self, path: str, field: str, column: str | None = None) -> Place:
+        """The place of a statement about a file."""
+        return Place(file=self.statements.says.get(path, self.plan.table), entry=path, field=field, column=column)
+
+
+@rule(
+    "ICE-507",
+    Severity.WARNING,
+    Reads.ROWS,
+    breaks="iceberg 1.18",
+    hurts="Engines that merge sorted files without sorting: they give rows out of order, or miss matches.",
+    mends="manifest: sort_order_id of the entry; or rewrite the file in order",
+)
+def sorted_rows(rows: FileRows) -> Iterator[Found]:
+    """The rows of a file have the sort order that its entry names, as far as DuckDB can order its keys."""
+    claimed: dict[int, list[str]] = {}
+    for path in rows.paths:
+        entry = rows.statements.entries.get(path)
+        if entry is not None and entry.sort_order_id:
+            claimed.setdefault(entry.sort_order_id, []).append(path)
+    for order_id, paths in claimed.items():
+        keys = list(_keys(rows, order_id))
+        if not keys:
+            continue
+        tops = list({top.id: top for top, _ in keys}.values())
+        relation = duckdb_engine().relation(rows_of(rows.plan, paths, ["_file", "_pos"], tops))
+        for path, at in unsorted(rows.plan, relation, ", ".join(key for _, key in keys)):
+            yield Found(place=rows.place(path, "sort_order_id"), recorded=str(order_id), actual=f"not from row {at} on")
+
+
+def unsorted(plan: ScanPlan, relation: duckdb.DuckDBPyRelation, keys: str) -> list[tuple[str, int]]:
+    """The files whose rows are not in the order of keys of `create_sort_key`, with the first row that is not.
+
+    relation: with `_file` and `_pos`. Rows are held against the row before, as they stream by. Files of which DuckDB
+    gave rows out of their place are put in order first.
+    """
+
+    def text(source: str, over: str) -> str:
+        before = ", ".join(f"lag({name}) OVER ({over}) AS b_{at}" for at, name in enumerate(("f", "p", "k")))
+        return (
+            f'WITH keyed AS (SELECT "_file" AS f, "_pos" AS p, create_sort_key({keys}) AS k FROM {source}), '
+            f"pairs AS (SELECT f, p, k, {before} FROM keyed) SELECT f, "
+            "min(p) FILTER (b_0 = f AND b_1 = p - 1 AND b_2 > k), count(*) FILTER (b_0 = f AND b_1 = p - 1) + 1 "
+            "= count(*) FROM pairs GROUP BY f ORDER BY f"
+        )
+
+    found = asked(plan, relation, text("rows", ""))
+    astray = [path for path, _, is_whole in found if not is_whole]
+    if astray:
+        some = f'(SELECT * FROM rows WHERE "_file" IN ({", ".join(map(sqltext.text, astray))}))'
+        found = [row for row in found if row[2]] + asked(plan, relation, text(some, "PARTITION BY f ORDER BY p"))
+    return [(path, at) for path, at, _ in found if at is not None]
+
+
+def _keys(rows: FileRows, order_id: int) -> Iterator[tuple[dt.Field, str]]:
+    """The leading keys of a sort order that have an order in DuckDB: the column to read, and arguments."""
+    order, columns = rows.statements.orders.get(order_id), single_columns(rows.plan.schema)
+    for key in () if order is None else order.fields:
+        column = columns.get(key.source_id or -1)
+        if column is None:
+            return
+        top, field, value = column
+        # Writers in Java compare the halves of UUIDs as signed numbers.
+        has_order = isinstance(field.type, SINGLE) and not isinstance(field.type, dt.UuidType)
+        sql = ordered(key.transform, value, field.type) if has_order else None
+        if sql is None:
+            return
+        direction = "ASC" if key.direction is Direction.ASCENDING else "DESC"
+        yield top, f"{sql}, '{direction} NULLS {key.null_order.value.rpartition('-')[2].upper()}'"
+
+
+@rule(
+    "ICE-510",
+    Severity.ERROR,
+    Reads.ROWS,
+    breaks="iceberg 3.11",
+    hurts="Readers that skip files by their partition: they lose the rows of other buckets, without an error.",
+    mends="manifest: partition of the entry; or rewrite the file into its buckets",
+)
+def buckets(rows: FileRows) -> Iterator[Found]:
+    """The values of a column that buckets divide are in the bucket of their file."""
+    columns = single_columns(rows.plan.schema)
+    by_spec: dict[int, list[str]] = {}
+    for path in rows.paths:
+        entry = rows.statements.entries.get(path)
+        if entry is not None:
+            by_spec.setdefault(entry.spec_id, []).append(path)
+    for spec_id, paths in by_spec.items():
+        spec = rows.statements.specs.get(spec_id)
+        for part in () if spec is None else spec.fields:
+            column = columns.get(part.source_id or -1)
+            if column is not None and isinstance(part.transform, Bucket) and is_defined(part.transform, column[1].type):
+                yield from _other_buckets(rows, paths, part, part.transform, *column)
+
+
+def _other_buckets(
+    rows: FileRows,
+    paths: Sequence[str],
+    part: PartitionField,
+    bucket: Bucket,
+    top: dt.Field,
+    field: dt.Field,
+    value: str,
+) -> Iterator[Found]:
+    connection = cursor()
+    with bucket_function(connection, bucket, field.type) as function:
+        duckdb_engine().relation(rows_of(rows.plan, paths, ["_file"], [top]), connection, name="bucketed_rows")
+        text = f'SELECT "_file", {function}({hashed(value, field.type)}) AS b, count(*), any_value({value}::VARCHAR) '
+        with about(rows.plan):
+            found = connection.execute(f"{text} FROM bucketed_rows GROUP BY ALL ORDER BY ALL").fetchall()
+    for path, actual, number, example in found:
+        recorded = rows.statements.entries[path].partition.get(part.field_id)
+        if actual != recorded:
+            place = rows.place(path, f"partition.{part.name}", field.name)
+            said = f"{number:,} rows are in {actual}, such as {example}"
+            yield Found(place=place, recorded=repr(recorded), actual=said)
+
+
+_IDS = {
+    "hurts": "Readers of row lineage: changes are taken for those of another row.",
+    "mends": "the files: rewrite them without the stored ids; or first_row_id and baseRowId of their entries",
+}
+
+
+@rule("ICE-508", Severity.ERROR, Reads.ROWS, breaks=("iceberg 2.11", "iceberg 5.18"), **_IDS)
+@rule("DEL-508", Severity.ERROR, Reads.ROWS, breaks=("delta W2", "delta W5"), **_IDS)
+def unique_ids(rows: FileRows) -> Iterator[Found]:
+    """A row id is that of one live row, and no stored id or number is of a later commit than the file."""
+    plan = replace(rows.plan, materialized=rows.statements.materialized)
+    if not rows.paths or plan.files.column("first_row_id").null_count == len(plan.files):
+        return
+    number = "_last_updated_sequence_number" if plan.format == "iceberg" else "_row_commit_version"
+    columns = (dt.METADATA["_file"], dt.METADATA["_row_id"], dt.METADATA[number])
+    relation = duckdb_engine().relation(replace(plan, columns=columns))
+    text = f"""SELECT "_file", min("_row_id"), max("_row_id"), count("_row_id"), max("{number}") FROM rows GROUP BY ALL
+        ORDER BY 2, 3"""
+    ranges = asked(plan, relation, text)
+    files = {row["path"]: row for row in plan.files.to_pylist()}
+    ids = rows.statements.next_row_id
+    for path, _, greatest, _, latest in ranges:
+        file = files[path]
+        limit = plan.snapshot if plan.format == "delta" else file["sequence_number"]
+        own = (file["first_row_id"] or 0) + (file["record_count"] or 0)  # from which on ids are stored ones
+        if ids is not None and greatest is not None and greatest >= max(ids, own):
+            said = f"{ids} is the next one to be given out"
+            yield Found(place=rows.place(path, "_row_id"), recorded=f"row id {greatest}", actual=said)
+        if latest is not None and limit is not None and latest > limit:
+            yield Found(place=rows.place(path, number), recorded=str(latest), actual=f"the file is of {limit}")
+    doubtful = sorted(_overlapping(plan, [row[:4] for row in ranges]))
+    if not doubtful:
+        return
+    text = (
+        'SELECT "_row_id", count(*), min("_file"), max("_file") FROM rows WHERE "_row_id" IS NOT NULL '
+        f'AND "_file" IN ({", ".join(map(sqltext.text, doubtful))}) '
+        'GROUP BY "_row_id" HAVING count(*) > 1 ORDER BY ALL LIMIT 20'
+    )
+    for id_, times, first, last in asked(plan, relation, text):
+        place = rows.place(first, "first_row_id")
+        yield Found(place=place, recorded=f"row id {id_}", actual=f"{times} rows have it, one in {last}")
+
+
+def _overlapping(plan: ScanPlan, ranges: Sequence[tuple[Any, ...]]) -> set[str]:
+    """The files whose row ids may repeat: ranges that meet another one, or have gaps, or fewer ids than rows.
+
+    ranges: path, least and greatest id, and rows, by ascending ids. To count every id of a table takes its memory.
+    """
+    recorded = dict(
+        zip(plan.files.column("path").to_pylist(), plan.files.column("record_count").to_pylist(), strict=True)
+    )
+    found: set[str] = set()
+    end, owner = -1, ""
+    for path, least, greatest, rows in ranges:
+        if least is None:
+            continue
+        size = greatest - least + 1
+        if rows > size or size > (recorded.get(path) or 0):
+            found.add(path)
+        if least <= end:
+            found |= {path, owner}
+        if greatest > end:
+            end, owner = greatest, path
+    return found
+
+
+@rule(
+    "DEL-507",
+    Severity.ERROR,
+    Reads.ROWS,
+    breaks="delta T3",
+    hurts="Queries that are planned by the constraint, and writers that trust it.",
+    mends="log: the constraint; or a new version without the rows",
+)
+def constraints(rows: FileRows) -> Iterator[Found]:
+    """No live row makes a CHECK constraint, an invariant or the expression of a generated column false."""
+    if not rows.paths or not rows.statements.constraints:
+        return
+    relation = duckdb_engine().relation(replace(rows.plan, columns=rows.plan.schema.fields))
+    refused: list[str] = []
+    for name, condition in rows.statements.constraints.items():
+        try:
+            parsed = sqlglot.parse_one(condition, read="spark")
+            if not _is_alike(parsed, rows.plan.schema, strict=name.startswith("delta.generation")):
+                raise EngineError("it may be another value in DuckDB than in Spark")
+            text = parsed.sql("duckdb")
+            ((number,),) = asked(rows.plan, relation, f"SELECT count(*) FROM rows WHERE ({text}) IS FALSE")
+        except (sqlglot.errors.SqlglotError, EngineError) as error:
+            said = error.message if isinstance(error, EngineError) else error
+            refused.append(f"Cannot ask {name}, {condition!r:.80}: {said}")
+            continue
+        if number:
+            place = Place(file=rows.plan.table, field=name)
+            yield Found(place=place, recorded=condition, actual=f"{number:,} rows make it false")
+    if refused:
+        raise EngineError("; ".join(refused))
+
+
+@rule(
+    "DEL-506",
+    Severity.WARNING,
+    Reads.ROWS,
+    breaks="delta V1",
+    hurts="Readers that take the column from the file, such as those of Iceberg metadata beside the log: other values.",
+    mends="the file: rewrite it; or log: partitionValues of the add",
+)
+def partition_columns(rows: FileRows) -> Iterator[Found]:
+    """A partition column that a data file holds has the value that the log records."""
+    plan = rows.plan
+    ids = {id_ for partition in plan.partitions for id_ in partition.constants}
+    if not ids:
+        return
+    files = {row["path"]: row for row in plan.files.select(["path", "physical", "partition"]).to_pylist()}
+    names = [FileName(path, files[path]["physical"]) for path in rows.paths]
+    footers = read_footers(DuckDBFiles(cursor(), plan.storage), names, table=plan.table)
+    bare = replace(plan, partitions=tuple(replace(partition, constants={}) for partition in plan.partitions))
+    for column in (f for f in plan.schema.fields if f.id in ids):
+        holds = [
+            name.recorded
+            for name in names
+            if any(stored.name == stored_name(column) for stored in footers[name.physical].schema)
+        ]
+        if not holds:
+            continue
+        relation = duckdb_engine().relation(rows_of(bare, holds, ["_file"], [column]))
+        value = sqltext.name(column.name)
+        ends = (internal(f"{function}({value})", column.type) for function in ("min", "max"))
+        text = f'SELECT "_file", {", ".join(ends)}, count(*) - count({value}) FROM rows GROUP BY "_file" ORDER BY ALL'
+        for path, least, greatest, nulls in asked(plan, relation, text):
+            recorded = plan.partitions[files[path]["partition"]].constants.get(column.id)
+            found = [each for each in (least, greatest) if each is not None] + [None] * bool(nulls)
+            wrong = [each for each in found if each != recorded and (each == each or recorded == recorded)]
+            if wrong:
+                said = [value_text(each, column.type) for each in (recorded, wrong[0])]
+                place = rows.place(path, "partitionValues", column.name)
+                yield Found(place=place, recorded=said[0], actual=f"a row has {said[1]}")
+
+
+@rule(
+    "ICE-513",
+    Severity.WARNING,
+    Reads.ROWS,
+    breaks="iceberg 4.12",
+    hurts="Readers that merge deletes with rows as both stream by: deleted rows come back.",
+    mends="the delete file: rewrite it in order",
+)
+def sorted_deletes(rows: FileRows) -> Iterator[Found]:
+    """The rows of a position delete file of Parquet are sorted by path and position."""
+    files = [d for d in rows.deletes if d.kind == "position delete file" and d.format == "parquet"]
+    paths = {d.physical: d.path for d in files if d.physical is not None}
+    if not paths:
+        return
+    access = DuckDBFiles(cursor(), rows.plan.storage)
+    named = {access.name(path): recorded for path, recorded in paths.items()}
+    text = 'SELECT filename AS "_file", file_row_number AS "_pos", file_path, pos FROM read_parquet'
+    with about(rows.plan):
+        relation = access.connection.sql(f"{text}({access.listed(list(paths))}, hive_partitioning=false)")
+    for name, at in unsorted(rows.plan, relation, "file_path, 'ASC NULLS LAST', pos, 'ASC NULLS LAST'"):
+        place = Place(file=named[name], field="file_path, pos")
+        yield Found(place=place, recorded="in order", actual=f"not from row {at} on")
+
+
+_PAGES = {
+    "hurts": "All readers: those that check sums fail, the others take damaged bytes for values.",
+    "mends": "the file: restore it, or rewrite it from another copy",
+}
+
+
+@rule("ICE-512", Severity.ERROR, Reads.ROWS, breaks="iceberg 7.6", **_PAGES)
+@rule("DEL-512", Severity.ERROR, Reads.ROWS, breaks="delta E9", **_PAGES)
+def page_checksums(rows: FileRows) -> Iterator[Found]:
+    """The pages of a Parquet file have the checksums that their headers say."""
+    storage = rows.plan.storage
+    files = rows.plan.files.select(["path", "physical", "format"]).to_pylist()
+    wanted = set(rows.paths)
+    physical = {f["physical"]: f["path"] for f in files if f["format"] == "parquet" and f["path"] in wanted}
+    # The first page of a file is behind the magic, and all pages have checksums, or none.
+    tells = look_at(lambda path: has_checksum(storage.read(path, offset=4, length=4096)), list(physical), physical)
+    chunks = column_chunks(rows.plan, [path for path, told in zip(physical, tells, strict=True) if told])
+
+    def damaged(chunk: tuple[str, int, str, int, int]) -> list[int]:
+        path, _, _, start, size = chunk
+        return [start + at for at in damaged_pages(storage.read(path, offset=start, length=size))]
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool, phase("checking pages", len(chunks), "columns") as advance:
+        for (path, group, column, _, _), wrong in zip(chunks, pool.map(damaged, chunks), strict=True):
+            advance(1)
+            for at in wrong:
+                place = Place(file=physical[path], entry=physical[path], field="crc", column=column)
+                yield Found(place=place, actual=f"the page at byte {at:,} of row group {group} has another")
+
+
+_SIZE, _CHECKSUM = 3 << 4 | 5, 4 << 4 | 5
+"""Fields of a header, as `struct` calls them: numbers 3 and 4, integers of 32 bits."""
+
+
+def has_checksum(data: bytes) -> bool:
+    """True if a page that begins with these bytes says its checksum. A header that is cut off says none."""
+    try:
+        header, _ = struct(data, 0, {})
+    except (IndexError, Contradiction):
+        return False
+    return _CHECKSUM in header
+
+
+def damaged_pages(chunk: bytes) -> Iterator[int]:
+    """The places in a column chunk where pages begin that have other checksums than they say, or no header."""
+    at = 0
+    while at < len(chunk):
+        try:
+            header, start = struct(chunk, at, {})
+            end = start + header[_SIZE]
+        except (IndexError, KeyError, Contradiction):
+            yield at
+            return
+        if end > len(chunk) or end < start:
+            yield at
+            return
+        said = header.get(_CHECKSUM)
+        if said is not None and zlib.crc32(memoryview(chunk)[start:end]) != said & 0xFFFFFFFF:
+            yield at
+        at = end
+
+
+_ALIKE = """
+Column Identifier Literal Null Boolean Paren And Or Not EQ NEQ GT GTE LT LTE NullSafeEQ Is In Between Add Sub Mul Neg
+DataType Cast TryCast TsOrDsToDate Year Month Day Substring Concat Upper Lower Length
+"""
+"""Parts of expressions, as sqlglot calls them, that give the same in Spark and DuckDB."""
+
+
+def _is_alike(parsed: exp.Expr, schema: dt.Schema, *, strict: bool) -> bool:
+    """True if an expression says the same in DuckDB, whatever zone the writer's session had.
+
+    strict: so that equal values are equal to the last digit.
+    """
+    types = {f.name.lower(): f.type for f in schema.fields}
+    used = [types.get(column.name.lower()) for column in parsed.find_all(exp.Column)]
+    names = [type(node).__name__ for node in parsed.walk()]
+    has_instants = any(isinstance(type_, dt.TimestampType) and type_.utc for type_ in used)
+    if has_instants and {"Literal", "Cast", "TryCast", "TsOrDsToDate", "Year", "Month", "Day"} & set(names):
+        return False
+    inexact = any(isinstance(type_, dt.FloatType) for type_ in used) or any(
+        not to.is_type("date") for to in parsed.find_all(exp.DataType)
+    )
+    return not strict or (set(names) <= set(_ALIKE.split()) and not inexact)
+
+
+# Partition transforms over the rows of a query: as SQL where they are plain arithmetic, buckets by a function.
+
+
+_numbers = itertools.count()
+
+
+@contextmanager
+def bucket_function(connection: duckdb.DuckDBPyConnection, bucket: Bucket, type_: dt.Type) -> Iterator[str]:
+    """An SQL function on a connection that gives the bucket of a value as `hashed` shows it; a null has none."""
+    name, buckets = f"harness_bucket_{next(_numbers)}", buckets_of(bucket, type_)
+
+    def run(values: pa.ChunkedArray | pa.Array) -> pa.Array:
+        return buckets(values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values)
+
+    connection.create_function(name, run, [_shown(type_)], "INTEGER", type=PythonUDFType.ARROW)
+    try:
+        yield name
+    finally:
+        connection.remove_function(name)
+
+
+def _shown(type_: dt.Type) -> str:
+    match type_:
+        case dt.StringType():
+            return "VARCHAR"
+        case dt.UuidType() | dt.BinaryType() | dt.FixedType():
+            return "BLOB"
+        case dt.DecimalType(precision=precision, scale=scale):
+            return f"DECIMAL({precision}, {scale})"
+        case _:
+            return "BIGINT"
+
+
+def hashed(value: str, type_: dt.Type) -> str:
+    """An SQL value as the functions of buckets take it."""
+    match type_:
+        case dt.UuidType():
+            return f"unhex(replace({value}::VARCHAR, '-', ''))"
+        case dt.StringType() | dt.BinaryType() | dt.FixedType() | dt.DecimalType():
+            return value
+        case dt.TimestampType(unit="ns", utc=True):
+            return f"epoch_us({value}) * 1000"  # DuckDB shows them in micros
+        case _:
+            return f"({internal(value, type_)})::BIGINT"
+
+
+def ordered(transform: Transform, value: str, type_: dt.Type) -> str | None:
+    """An SQL value that is ordered as a transform of `value` is; None: there is none, or it is a bucket."""
+    if isinstance(transform, Identity):
+        return value
+    if isinstance(transform, Bucket) or not is_defined(transform, type_):
+        return None
+    match transform, type_:
+        case Truncate(width=width), dt.StringType():
+            return f"left({value}, {width})"
+        case Truncate(width=width), dt.IntegerType():
+            number = f"{value}::HUGEINT"
+            return f"{number} - (({number} % {width}) + {width}) % {width}"
+        case Day() | Hour() | Month() | Year(), dt.DateType() | dt.TimestampType(unit="us"):
+            # In UTC, whatever the zone of the session.
+            moment = value if isinstance(type_, dt.DateType) else f"make_timestamp(epoch_us({value}))"
+            return f"date_trunc('{transform}', {moment})"
+        case _:
+            return None

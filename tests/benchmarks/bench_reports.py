@@ -1,0 +1,175 @@
+"""A run for people: what became slower between two runs, and the newest as the tables of `docs/bench/index.md`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from bench_records import Failed, Measured, Outcome, Record
+
+OURS = "harness"
+"""Readers whose names begin so are the project's; the others are measured beside them, and not held against it."""
+
+LEAST = 1.1
+"""Ratios that differ by less are alike, however steady they were."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """One reader's figure in two runs. text: both, for a person. bad: slower, failed, or no longer measured."""
+
+    kind: Literal["slower", "faster", "failed", "missing"]
+    text: str
+
+    @property
+    def bad(self) -> bool:
+        """Whether it is a step back."""
+        return self.kind != "faster"
+
+
+def differences(now: Sequence[Record], then: Sequence[Record]) -> list[Difference]:
+    """How the project's figures differ, in the order of `then`; what is only in `now` is no difference.
+
+    A ratio differs if the middle halves of both runs' rounds do not meet and the medians are `LEAST` apart.
+    """
+    present = {record.figure: record for record in now}
+    found = []
+    for record in then:
+        there = present.get(record.figure)
+        for name, before in record.outcomes.items():
+            if not name.startswith(OURS) or isinstance(before, Failed):
+                continue
+            after = None if there is None else there.outcomes.get(name)
+            difference = _difference(f"{record.group}, {record.title}, {name}", before, after)
+            if difference is not None:
+                found.append(difference)
+    return found
+
+
+def _difference(what: str, before: Measured, after: Outcome | None) -> Difference | None:
+    match after:
+        case None:
+            return Difference(kind="missing", text=f"{what}: {_shown(before)} is no longer measured")
+        case Failed(reason=reason):
+            return Difference(kind="failed", text=f"{what}: {_shown(before)}, now it fails: {reason}")
+    text = f"{what}: {_shown(before)}, now {_shown(after)}"
+    if after.ratio_low > before.ratio_high and after.ratio > before.ratio * LEAST:
+        return Difference(kind="slower", text=text)
+    if after.ratio_high < before.ratio_low and after.ratio * LEAST < before.ratio:
+        return Difference(kind="faster", text=text)
+    return None
+
+
+def _shown(figure: Measured) -> str:
+    return f"{figure.ratio:.3g} ({figure.ratio_low:.3g} to {figure.ratio_high:.3g}) times the floor"
+
+
+def changed_floors(now: Sequence[Record], then: Sequence[Record]) -> list[str]:
+    """The floors whose versions differ, a line each: ratios to them say less."""
+    before = {record.figure: record.outcomes[record.floor].versions for record in then}
+    pairs = {
+        (record.floor, before[record.figure], record.outcomes[record.floor].versions)
+        for record in now
+        if record.figure in before
+    }
+    return [f"{floor}: {old}, now {new}" for floor, old, new in sorted(pairs) if old != new]
+
+
+def report(now: Sequence[Record], then: Sequence[Record]) -> str:
+    """Both runs compared, as text for a person."""
+    if not now or not then:
+        return f"Nothing to compare: there is no {'run' if not now else 'such earlier run'} at this scale."
+    this, that = now[0].run, then[0].run
+    lines = [f"{this.commit} of {this.date} against {that.commit} of {that.date}"]
+    if (this.cores, this.system) != (that.cores, that.system):
+        lines.append(f"another machine: {that.system}, {that.cores} cores; now {this.system}, {this.cores} cores")
+    lines += [f"another floor: {text}" for text in changed_floors(now, then)]
+    found = differences(now, then)
+    lines += [f"{found_.kind}: {found_.text}" for found_ in found]
+    if not any(found_.bad for found_ in found):
+        lines.append("nothing became slower by more than the noise")
+    return "\n".join(lines)
+
+
+# -- the page ----------------------------------------------------------------------------------------------------------
+
+START = "<!-- figures: written by `nox -s bench` -->\n"
+END = "<!-- end of figures -->\n"
+
+
+def figures(records: Sequence[Record]) -> str:
+    """The tables of one run, one for each group of figures, with what was measured on; Markdown."""
+    if not records:
+        return "No run has been recorded yet.\n"
+    run = records[0].run
+    parts = [f"Commit `{run.commit}`, {run.date[:10]}, {run.cores} cores, {run.system}, Python {run.python}."]
+    for group in dict.fromkeys(record.group for record in records):
+        parts.append(f"### {group}\n\n{_table([record for record in records if record.group == group])}")
+    parts.append(f"### Versions\n\n{_versions(records)}")
+    return "\n\n".join(parts) + "\n"
+
+
+def _table(records: Sequence[Record]) -> str:
+    names = list(dict.fromkeys(name for record in records for name in record.outcomes))
+    lines = [_row(["", *names]), _row(["---", *("---:" for _ in names)])]
+    lines += [_row([record.title, *(_cell(record.outcomes.get(name)) for name in names)]) for record in records]
+    return "\n".join(lines)
+
+
+def _row(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _cell(outcome: Outcome | None) -> str:
+    if outcome is None:
+        return ""
+    if isinstance(outcome, Failed):
+        return "fails"
+    peak = "" if outcome.peak_mib is None else f", {outcome.peak_mib:.0f} MiB"
+    return f"**{_number(outcome.ratio)}**<br>{_seconds(outcome.wall_s)}, CPU {_seconds(outcome.cpu_s)}{peak}"
+
+
+def line(record: Record) -> str:
+    """A record in a line, for the terminal."""
+    parts = []
+    for name, outcome in record.outcomes.items():
+        if isinstance(outcome, Failed):
+            parts.append(f"{name} fails: {outcome.reason}")
+        else:
+            parts.append(f"{name} {_number(outcome.ratio)} ({_seconds(outcome.wall_s)})")
+    return f"{record.figure}: {'; '.join(parts)}"
+
+
+def _number(value: float) -> str:
+    return f"{value:.2f}" if value < 10 else f"{value:.0f}"
+
+
+def _seconds(value: float) -> str:
+    if value < 0.0995:
+        return f"{value * 1000:.2g} ms"
+    return f"{value:.2f} s" if value < 10 else f"{value:.0f} s"
+
+
+def _versions(records: Sequence[Record]) -> str:
+    found = {(name, outcome.versions) for record in records for name, outcome in record.outcomes.items()}
+    return "\n".join(f"- {name}: {versions}" for name, versions in sorted(found))
+
+
+def put(page: str, tables: str) -> str:
+    """The page with these tables between its two marks.
+
+    Raises:
+        ValueError: it lacks a mark.
+    """
+    before, start, rest = page.partition(START)
+    _, end, after = rest.partition(END)
+    if not end:
+        raise ValueError("Cannot put figures into the page: it lacks the marks of their place")
+    return f"{before}{start}\n{tables}\n{end}{after}"
+
+
+def write(path: Path, tables: str) -> None:
+    """Puts the tables into the page at `path`."""
+    path.write_text(put(path.read_text("utf-8"), tables), "utf-8")

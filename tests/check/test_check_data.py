@@ -1,0 +1,81 @@
+"""False statements of Parquet files on themselves, and of stored row ids, each found by the rule that names it."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import duckdb
+import pytest
+
+import harness
+from harness.engines.row_groups import RowGroups
+from harness.testing.writing.delta.builder import DeltaTable
+from harness.testing.writing.iceberg.builder import IcebergTable
+
+BUILDERS = {"ICE": IcebergTable, "DEL": DeltaTable}
+ROWS = 4242
+COUNT, NONE = b"\xa4\x42", b"\x80\x00"
+"""The number of rows as Thrift has it in a footer, and 0 in as many bytes."""
+
+
+def of_footer(path: Path, old: bytes, new: bytes, *, first: int, last: int | None) -> None:
+    """Puts bytes in the place of those of the same length in a file's footer, from one occurrence to another."""
+    data = path.read_bytes()
+    start = len(data) - 8 - struct.unpack("<I", data[-8:-4])[0]
+    parts = data[start:].split(old)
+    changed = range(len(parts) - 1)[first:last]
+    assert len(new) == len(old)
+    assert changed
+    joints = [new if at in changed else old for at in range(len(parts) - 1)] + [b""]
+    path.write_bytes(data[:start] + b"".join(part + joint for part, joint in zip(parts, joints, strict=True)))
+
+
+def number(value: int) -> bytes:
+    return struct.pack("<q", value)
+
+
+@pytest.mark.parametrize("format", BUILDERS)
+@pytest.mark.parametrize(
+    ("old", "new", "places", "rule", "group"),
+    [
+        # Rows 0 to 4241 in groups of 1,000: 1,999 is the greatest of the second, 4,000 the least of the last.
+        pytest.param(number(1999), number(1998), (0, None), "511", "row group 1", id="greatest"),
+        pytest.param(number(4000), number(4001), (0, None), "511", "row group 4", id="least"),
+        pytest.param(number(1999), number(2500), (0, None), None, None, id="wide"),
+        pytest.param(COUNT, NONE, (1, -1), "401", None, id="num-values"),
+    ],
+)
+def test_false_statistics_of_a_footer(tmp_path, format, old, new, places, rule, group):
+    table = BUILDERS[format].create(tmp_path / "t", {"id": "long"})
+    size = ROWS if old == COUNT else 1000
+    table.append(table.write_data([{"id": i} for i in range(ROWS)], row_group_size=size))
+    (path,) = (tmp_path / "t").rglob("*.parquet")
+    of_footer(path, old, new, first=places[0], last=places[1])
+    report = harness.open_table(str(tmp_path / "t")).check(level="data")
+    assert [each.rule.id for each in report.findings] == ([] if rule is None else [f"{format}-{rule}"])
+    if group is not None:
+        assert report.findings[0].found.detail == group
+
+
+@pytest.mark.parametrize("rows", [[5], [3, 3, 2], [3, 1, 4], [1, 2, 3, 4], [2, 2, 3]], ids=str)
+def test_the_row_group_of_a_position(rows):
+    key = RowGroups(rows, {}, lambda field: None).key
+    found = duckdb.sql(f'SELECT {key} FROM (SELECT range AS "_pos" FROM range({sum(rows)})) ORDER BY "_pos"').fetchall()
+    assert [group for (group,) in found] == [group for group, size in enumerate(rows) for _ in range(size)]
+
+
+@pytest.mark.parametrize(
+    ("ids", "versions", "rules"),
+    [
+        pytest.param([0, 1], [1, 1], [], id="sound"),
+        pytest.param([1, 1], [1, 1], ["DEL-508"], id="one-id-twice"),
+        pytest.param([0, 1], [1, 2], ["DEL-508"], id="version-to-come"),
+    ],
+)
+def test_stored_row_ids(tmp_path, ids, versions, rules):
+    configuration = {"delta.enableRowTracking": "true"}
+    table = DeltaTable.create(tmp_path / "t", {"x": "long"}, configuration=configuration)
+    table.append(table.write_data([{"x": 7}, {"x": 8}], row_ids=ids, row_commit_versions=versions))
+    report = harness.open_table(str(tmp_path / "t")).check(level="data")
+    assert [each.rule.id for each in report.findings] == rules

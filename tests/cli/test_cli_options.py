@@ -1,0 +1,108 @@
+"""The help of commands, and what the file system gets for a text of `--storage-option`."""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+import pytest
+import typer
+
+import harness
+from harness.cli import main
+from harness.cli.app import COMMANDS, command
+from harness.cli.options import storage_options
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_examples_come_first_and_are_commands_that_parse(name, capfd):
+    assert main([*name.split(), "-h"]) == 0
+    before = capfd.readouterr().out.partition("\nOptions:\n")[0].partition("\nArguments:\n")[0]
+    summary, _, rest = before.partition("Examples:\n")
+    assert len(summary.splitlines()) <= 7
+    examples = re.findall(r"^      harness (.+)$", rest, re.MULTILINE)
+    assert examples
+    for example in examples:
+        words = shlex.split(example.partition(" < ")[0])
+        found = command(words)
+        context = typer.Context(found, info_name="harness")
+        for own in name.split():
+            assert words.pop(0) == own
+            found = found.commands[own]
+        found.make_context(name, words, parent=context)
+
+
+def test_options_for_opening_tables_are_one_line_until_all_are_asked_for(capfd):
+    assert main(["plan", "-h"]) == 0
+    short = capfd.readouterr().out
+    assert "\nOpening tables: --help-all shows 10 options (catalogs, stores, roots, limits).\n" in short
+    assert "--allow-root" not in short
+    assert main(["plan", "--help-all"]) == 0
+    whole = capfd.readouterr().out
+    opening = whole.partition("\nOpening tables:\n")[2]
+    assert re.findall(r"^  --([\w-]+)", opening, re.MULTILINE) == [
+        *("catalog", "storage-option", "path-map", "allow-root", "outside", "prune", "cache-dir", "verbose"),
+        *("untrusted", "set"),
+    ]
+    assert "\n  allow_version_guess " in opening
+    for name in ("info", "metadata", "sql", "diff", "pull", "shell"):
+        assert main([name, "--help-all"]) == 0
+        assert capfd.readouterr().out.partition("\nOpening tables:\n")[2] == opening
+
+
+@pytest.mark.parametrize(
+    ("texts", "expected"),
+    [
+        (None, {}),
+        (["anon=true", "b=false", "token=null"], {"anon": True, "b": False, "token": None}),
+        (["n=12", "m=-1", "x=1.5", "z=0"], {"n": 12, "m": -1, "x": 1.5, "z": 0}),
+        (['secret="123"', 'x="a\\"b"', 'e=""'], {"secret": "123", "x": 'a"b', "e": ""}),
+        (["n=012", "e=12e34", "f=.5", "p=+1"], {"n": "012", "e": "12e34", "f": ".5", "p": "+1"}),
+        (["v=1.2.3", "d=12a", "a=False", "c=None"], {"v": "1.2.3", "d": "12a", "a": "False", "c": "None"}),
+        (["a=NaN", "e= true", "f=", "g=b=c"], {"a": "NaN", "e": " true", "f": "", "g": "b=c"}),
+        (['c={"endpoint_url": "u", "n": [1, null]}', "l=[1]"], {"c": {"endpoint_url": "u", "n": [1, None]}, "l": [1]}),
+        (["c.url=http://h:9000/?x=1", "c.d.e=1"], {"c": {"url": "http://h:9000/?x=1", "d": {"e": 1}}}),
+        (['c={"a": 1}', "c.b=2", 'c={"d": 3}'], {"c": {"a": 1, "b": 2, "d": 3}}),
+        (['s3://my.bucket={"dfs.x": "k"}'], {"s3://my.bucket": {"dfs.x": "k"}}),
+    ],
+)
+def test_values_are_typed(texts, expected) -> None:
+    assert repr(storage_options(texts)) == repr(expected)  # False is no 0
+
+
+NO_JSON = "must be JSON; put text that does in double quotes"
+
+
+@pytest.mark.parametrize(
+    ("texts", "message"),
+    [
+        (["anon"], "--storage-option number 1 is not of the form NAME=VALUE"),
+        (["a=1", "=x"], "--storage-option number 2 is not of the form NAME=VALUE"),
+        (["a..b=1"], "--storage-option number 1 is not of the form NAME=VALUE"),
+        (["a=1", "a=2"], "--storage-option 'a' is given twice"),
+        (["a.b=1", "a.b=2"], "--storage-option 'a.b' is given twice"),
+        (["a.b=1", 'a={"b": 2}'], "--storage-option 'a.b' is given twice"),
+        (["a.b=1", "a=2"], "--storage-option 'a' is given twice"),
+        (["a=1", "a.b=2"], "--storage-option 'a.b': 'a' already has a value, so nothing can be below it"),
+        (["a={secret"], f"--storage-option 'a': a value that begins with {{ {NO_JSON}"),
+        (['a="secret'], f"--storage-option 'a': a value that begins with \" {NO_JSON}"),
+        (["a=[NaN]"], f"--storage-option 'a': a value that begins with [ {NO_JSON}"),
+    ],
+)
+def test_what_is_wrong_is_told_without_the_value(texts, message) -> None:
+    with pytest.raises(typer.BadParameter) as caught:
+        storage_options(texts)
+    assert caught.value.message == message
+
+
+def test_the_file_system_gets_them_typed(monkeypatch) -> None:
+    given = {}
+
+    def open_table(location, **options):
+        given.update(options)
+        raise harness.TableNotFoundError("Cannot find it")
+
+    monkeypatch.setitem(vars(harness), "open_table", open_table)
+    arguments = ["--storage-option", "anon=false", "--storage-option", "client_kwargs.endpoint_url=http://localhost:1"]
+    assert main(["info", "s3://bucket/t", *arguments]) == 2
+    assert given["storage_options"] == {"anon": False, "client_kwargs": {"endpoint_url": "http://localhost:1"}}

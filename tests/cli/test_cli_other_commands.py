@@ -1,0 +1,211 @@
+"""`harness cache`, `rule`, `doctor`, and `scenarios list` and `build`."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import sys
+from email.message import Message
+
+import pytest
+
+from harness.cli import DONE, FAILED, doctor, main
+from harness.cli.doctor import Requirement, check, java_problem
+from harness.errors import RequestError
+from harness.storage.decoded import DIRECTORY
+from harness.storage.decoded_folder import Folder
+
+
+def test_info_says_what_there_is_and_clear_removes_it(tmp_path, capsys):
+    Folder(str(tmp_path)).put("0" * 40, b"entry")
+    for action in ("info", "clear"):
+        assert main(["cache", action, "--cache-dir", str(tmp_path), "--format", "json"]) == 0
+        said = json.loads(capsys.readouterr().out)
+        assert (said["kind"], said["path"]) == ("cache", str(tmp_path / "harness-1"))
+        assert (said["entries"], said["size"]) == (1, 5)
+    assert main(["cache", "info", "--cache-dir", str(tmp_path)]) == 0
+    assert "entries: 0" in capsys.readouterr().out
+
+
+def test_the_environment_may_say_which_and_somebody_must(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv(DIRECTORY, str(tmp_path))
+    assert main(["cache", "info"]) == 0
+    monkeypatch.delenv(DIRECTORY)
+    assert main(["cache", "info"]) == 2
+    assert "say --cache-dir, or set HARNESS_CACHE_DIR" in capsys.readouterr().err
+
+
+TEXT = """\
+delta L40: One file, several spellings
+Delta protocol, Action Reconciliation
+https://github.com/delta-io/delta/blob/master/PROTOCOL.md#action-reconciliation
+
+Paths are compared after decoding and completing them, so a removal hits the file that was added under another
+spelling.
+"""
+
+
+@pytest.mark.parametrize("words", [["delta", "L40"], ["delta L40"], ["DELTA", "l40"], ["[delta L40]"]])
+def test_a_rule_is_printed_as_on_its_page(capfd, words):
+    assert main(["rule", *words]) == 0
+    assert capfd.readouterr() == (TEXT, "")
+
+
+@pytest.fixture
+def released(monkeypatch) -> None:
+    """Metadata of a package that a workflow built, which knows its repository."""
+    metadata = Message()
+    for link in ("Source, https://git.example/me/harness", f"Documentation, {DOCUMENTATION}"):
+        metadata["Project-URL"] = link
+    monkeypatch.setattr(importlib.metadata, "metadata", {"lakeharness": metadata}.__getitem__)
+
+
+DOCUMENTATION = "https://git.example/me/harness/tree/main/docs"
+
+
+def test_a_release_says_where_the_rule_stands(released, capfd):
+    place = f"{DOCUMENTATION}/rules/delta.md#delta-L40"
+    assert main(["rule", "delta", "L40"]) == 0
+    assert capfd.readouterr().out == TEXT.replace("reconciliation\n", f"reconciliation\n{place}\n")
+    assert main(["rule", "delta", "L40", "--format", "json"]) == 0
+    assert json.loads(capfd.readouterr().out)["address"] == place
+
+
+def test_an_error_of_a_release_has_the_address_of_its_rule(released, tmp_path, capfd):
+    (tmp_path / "_delta_log").mkdir()
+    (tmp_path / "_delta_log/00000000000000000003.json").write_text("{}\n", "utf-8")
+    assert main(["info", str(tmp_path)]) == 2
+    place = f"{DOCUMENTATION}/rules/delta.md#delta-L22"
+    assert capfd.readouterr().err.endswith(f"[LogTruncated; table {tmp_path}, rule delta L22 ({place})]\n")
+
+
+def test_an_unknown_rule_is_an_error_in_one_line(capfd):
+    assert main(["rule", "delta", "L47"]) == 2
+    out, err = capfd.readouterr()
+    assert out == ""
+    unknown = " ".join(["delta", "L47"])  # not in one piece: the test of citations would take it for one
+    assert err == f"error: Unknown rule '{unknown}': the nearest are delta L46, delta L45, delta L44 [Request]\n"
+
+
+def test_this_environment_can_read_with_duckdb(capfd):
+    assert main(["doctor", "--format", "json"]) == 0
+    report = json.loads(capfd.readouterr().out)
+    assert (report["format"], report["kind"]) == (1, "doctor")
+    assert report["works"]["DuckDB reads"] is True
+    assert {p["package"] for p in report["packages"]} >= {"duckdb", "pyarrow", "pyspark"}
+
+
+def test_without_duckdb_it_says_how_to_get_it_and_exits_with_2(capfd, monkeypatch):
+    installed = doctor.installed_version
+    monkeypatch.setattr(doctor, "installed_version", lambda name: None if name == "duckdb" else installed(name))
+    assert main(["doctor"]) == 2
+    out = capfd.readouterr().out
+    assert "duckdb: not installed" in out
+    assert "pip install 'duckdb>=1.5.4,<3'" in out
+
+
+def test_a_duckdb_that_cannot_read_is_reported(capfd, monkeypatch):
+    monkeypatch.setattr(doctor, "try_duckdb", lambda: "DuckDB: cannot read a Parquet file: OSError: no")
+    assert main(["doctor"]) == 2
+    assert "DuckDB: cannot read a Parquet file: OSError: no" in capfd.readouterr().out
+
+
+def test_a_system_that_cannot_hold_a_worker_to_limits(capfd, monkeypatch):
+    def run(*_, **__):
+        raise RequestError("Cannot hold it: or accept by the option waived", options=["waived"])
+
+    monkeypatch.setattr("harness.tools.contained.launching.run", run)
+    assert main(["doctor", "--format", "json"]) == 0
+    report = json.loads(capfd.readouterr().out)
+    assert report["works"]["Untrusted reads"] is False
+    (gap,) = [gap for gap in report["missing"] if gap["needed_for"] == "Untrusted reads"]
+    assert gap["what"] == "Cannot hold it: or accept by the option --set waived"
+
+
+@pytest.mark.parametrize("missing", ["pyspark", "java"])
+def test_without_spark_duckdb_reads_still_work(capfd, monkeypatch, missing):
+    installed = doctor.installed_version
+    monkeypatch.setattr(doctor, "installed_version", lambda name: None if name == missing else installed(name))
+    if missing == "java":
+        monkeypatch.setenv("JAVA_HOME", "/no/such/java")
+    assert main(["doctor", "--format", "json"]) == 0
+    report = json.loads(capfd.readouterr().out)
+    limits_hold = sys.platform == "linux"
+    assert report["works"] == {"DuckDB reads": True, "Spark reads": False, "Untrusted reads": limits_hold}
+    assert any(missing in gap["what"].lower() for gap in report["missing"])
+
+
+@pytest.mark.parametrize(
+    ("version", "problem"),
+    [
+        ("1.5.0", None),
+        ("2.9", None),
+        ("1.4.4", "version 1.4.4 is not supported, need >=1.5,<3"),
+        ("3.0.0.dev1", "version 3.0.0.dev1 is not supported, need >=1.5,<3"),
+        (None, "not installed"),
+    ],
+)
+def test_version_bounds(version, problem):
+    assert check(Requirement("duckdb", "DuckDB reads", (1, 5), (3,)), version)["problem"] == problem
+
+
+@pytest.mark.parametrize(
+    ("version", "pyspark", "problem"),
+    [
+        *(("17.0.15", "4.0.0", None), ("21", "4.1.4", None), ("25.0.3", "4.2.0", None), ("26-ea", "4.10.0", None)),
+        ("26-ea", None, None),
+        (
+            *("25.0.3", "4.1.4"),
+            "Java: 25.0.3 is Java 25, on which pyspark 4.1.4 does not run; "
+            "install pyspark 4.2 or newer, or set JAVA_HOME to Java 17 to 22",
+        ),
+        ("1.8.0_402", "4.3.0", "Java: version 1.8.0_402 is not supported, need 17 or newer"),
+        (None, "4.3.0", "Java: not found, need 17 or newer"),
+    ],
+)
+def test_java_versions(version, pyspark, problem):
+    assert java_problem(version, pyspark) == problem
+
+
+_ONE = "iceberg/deletes/null-keys"
+
+
+def test_build_writes_a_suite(tmp_path, capsys):
+    assert main(["scenarios", "build", "iceberg/deletes/null*", _ONE, str(tmp_path / "out")]) == DONE
+    out = tmp_path / "out"
+    index = json.loads((out / "suite.json").read_text())
+    assert (index["format"], index["kind"]) == (1, "suite")
+    (entry,) = [case for case in index["cases"] if case["name"] == _ONE]
+    assert entry["case"] == f"{_ONE}/case.json"
+    case = json.loads((out / entry["case"]).read_text())
+    assert (case["format"], case["kind"], case["table_format"]) == (1, "case", "iceberg")
+    assert (out / _ONE / case["metadata"]).is_file()
+    assert (out / _ONE / case["reads"][0]["rows"]["arrow"]).is_file()
+    assert str(out / entry["case"]) in capsys.readouterr().out.splitlines()
+
+
+def test_build_refuses_what_is_there(tmp_path, capsys):
+    (tmp_path / _ONE).mkdir(parents=True)
+    assert main(["scenarios", "build", _ONE, str(tmp_path)]) == FAILED
+    assert f"{_ONE} is there already" in capsys.readouterr().err
+    (tmp_path / "suite.json").touch()
+    assert main(["scenarios", "build", _ONE, str(tmp_path)]) == FAILED
+    assert "A suite is there already" in capsys.readouterr().err
+
+
+def test_build_wants_scenarios_or_all(tmp_path, capsys):
+    assert main(["scenarios", "build", str(tmp_path)]) == FAILED
+    assert main(["scenarios", "build", "--all", _ONE, str(tmp_path)]) == FAILED
+    assert capsys.readouterr().err.count("--all") == 2
+
+
+def test_scenarios_are_listed_by_name_and_feature(capfd):
+    assert main(["scenarios", "list", "iceberg/deletes/*", "--feature", "deletion-vector"]) == DONE
+    lines = capfd.readouterr().out.splitlines()
+    assert lines == sorted(lines)
+    assert all(line.startswith("iceberg/deletes/") and "  " in line for line in lines)
+    assert main(["scenarios", "list", "--feature", "deletion-vector", "--format", "json"]) == DONE
+    found = json.loads(capfd.readouterr().out)["scenarios"]
+    assert {each["format"] for each in found} == {"iceberg", "delta"}
+    assert all("deletion-vector" in each["features"] for each in found)
+    assert {line.split()[0] for line in lines} < {each["name"] for each in found}

@@ -1,0 +1,76 @@
+"""Scenarios on Spark under sessions that are not harness's own: a user's settings, and no gateway to a JVM.
+
+A session without a gateway reads files by harness's source on the server, or by plain paths. Here the run's own session
+stands in for one, whose JVM has the classes of the source; `test_spark_connect.py` asks a real one.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyspark")
+
+from harness.engines.spark import engine
+from harness.engines.spark.connect import PlainPaths
+from harness.engines.spark.gateway import Gateway
+from harness.engines.spark.planned_source import PlannedSource
+from harness.testing.scenarios.building import build
+from harness.testing.scenarios.evidence import Evidence, evidence_of
+from harness.testing.scenarios.loading import find
+from harness.testing.scenarios.verifying import verify
+
+FOLDERS = (
+    *("iceberg/types/", "iceberg/schema/", "iceberg/files/", "iceberg/metadata/metadata-columns"),
+    *(
+        "iceberg/deletes/deleted-column",
+        "iceberg/deletes/position",
+        "delta/type-widening/",
+        "delta/schema/",
+        "delta/paths/",
+    ),
+)
+SCENARIOS = [scenario for scenario in find() if scenario.name.startswith(FOLDERS)]
+SETTINGS = {
+    "spark.sql.ansi.enabled": "false",
+    "spark.sql.session.timeZone": "America/New_York",
+    "spark.sql.mapKeyDedupPolicy": "LAST_WIN",
+    "spark.sql.caseSensitive": "false",
+    "spark.sql.legacy.parquet.nanosAsLong": "false",
+}
+"""Of a user with other ideas: no errors of ANSI, another zone, the last of equal map keys wins, any letter case."""
+
+pytestmark = pytest.mark.filterwarnings("ignore::harness.errors.HarnessWarning")
+
+
+@pytest.fixture(scope="module")
+def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Evidence:
+    return evidence_of(build(request.param, tmp_path_factory.mktemp("scenario")))
+
+
+@pytest.fixture(scope="module")
+def foreign(spark: Any) -> Any:
+    session = spark.newSession()
+    for key, value in SETTINGS.items():
+        session.conf.set(key, value)
+    return session
+
+
+@pytest.mark.parametrize("made", SCENARIOS, ids=operator.attrgetter("name"), indirect=True)
+@pytest.mark.parametrize("kind", ["foreign", PlainPaths, PlannedSource], ids=["foreign", "plain", "source"])
+def test_rows_are_those_of_every_session(
+    kind: Any, made: Evidence, spark: Any, foreign: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = spark
+    if kind == "foreign":
+        session = foreign
+    else:
+        Gateway.of(spark)  # which loads the classes that a client sends
+        monkeypatch.setattr(engine, "reader_of", kind)
+
+    def read(expectation: Any) -> Any:
+        return engine.to_arrow(made.plan_of(expectation.number), session)
+
+    assert [fault for each in made.built.expectations if (fault := verify(each, read)) is not None] == []
