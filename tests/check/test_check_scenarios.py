@@ -51,4 +51,6 @@ def test_tables_of_the_reference_implementations_have_no_findings(place):
 def test_every_rule_has_a_scenario():
     """Orphans and pages of files are none of a scenario: tests of their own have them."""
     found = {id_ for scenario in SCENARIOS for id_ in scenario.findings}
-    assert found == {rule.id for rule in every_rule()} - {"DEL-408", "DEL-511", "ICE-408", "ICE-511"}
+    known = {rule.id for rule in every_rule()}
+    assert found <= known
+    assert known - found <= {"DEL-408", "DEL-511", "ICE-408", "ICE-511"}
