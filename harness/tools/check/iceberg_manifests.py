@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-from harness.errors import HarnessError, size_text
+from harness.errors import HarnessError, counted, size_text
 from harness.metadata.iceberg.manifests import Content, FieldSummary, ManifestEntry, Status
 from harness.metadata.iceberg.metadata import NO_SNAPSHOT
 from harness.metadata.iceberg.model import parse_header_spec
@@ -250,11 +250,11 @@ def possible_counts(manifest: Manifest) -> Iterator[Found]:
             # Values of lists and maps are counted by element.
             if number < 0 or (key not in nested and number != rows):
                 yield _wrong(manifest, entry, "value_counts", number, f"the file has {rows:,} rows", key)
-        for name, counted in (
+        for name, numbers in (
             ("null_value_counts", file.null_value_counts),
             ("nan_value_counts", file.nan_value_counts),
         ):
-            for key, number in (counted or {}).items():
+            for key, number in (numbers or {}).items():
                 most = values.get(key, rows if key not in nested else number)
                 if number < 0 or number > most:
                     yield _wrong(manifest, entry, name, number, f"there are {most:,} values", key)
@@ -298,7 +298,7 @@ def short_decimals(manifest: Manifest) -> Iterator[Found]:
                 value = int.from_bytes(bound, "big", signed=True)
                 fewest = (value if value >= 0 else ~value).bit_length() // 8 + 1
                 if len(bound) > fewest:
-                    yield _wrong(manifest, entry, name, bound.hex(), f"{fewest} bytes hold it", key)
+                    yield _wrong(manifest, entry, name, bound.hex(), f"{counted(fewest, 'byte')} would do", key)
 
 
 @rule("ICE-221", Severity.ERROR, Reads.SNAPSHOT, "iceberg 2.13")
