@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import ChainMap
 from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -106,6 +107,7 @@ class CheckedDelta:
         self.table, self.versions = table, tuple(versions)
         self.commits: dict[int, Commit] = {}
         self._named: dict[str, str] = {}
+        self._in_checkpoints: dict[str, str] = {}
         self._named_to = -1
         self.judged: set[tuple[str, str | None]] = set()
         """Paths and statistics of files that a rule has looked at, in a version before."""
@@ -126,7 +128,7 @@ class CheckedDelta:
         return f"{self.log.directory}/{version:020}.json" if file is None else file.path
 
     def named_up_to(self, version: int) -> Mapping[str, str]:
-        """The last commit up to a version that adds a file, by the file's path.
+        """The last commit up to a version that adds a file, by the file's path; a checkpoint where no commit is left.
 
         Each version carries the mapping of the one before on, so that no commit is walked twice.
         """
@@ -136,7 +138,7 @@ class CheckedDelta:
             if (commit := self.commits.get(number)) is not None:
                 self._named.update(dict.fromkeys(commit.adds.column("path").to_pylist(), commit.file))
         self._named_to = version
-        return self._named
+        return ChainMap(self._named, self._in_checkpoints)
 
     def writer(self, version: int) -> str | None:
         """The program that wrote a commit, as its commitInfo says."""
@@ -190,6 +192,8 @@ class CheckedDelta:
         content, fault = None, None
         try:
             content = self.checkpoint(checkpoint)
+            for adds in content.adds:
+                self._in_checkpoints.update(dict.fromkeys(adds.column("path").to_pylist(), checkpoint.files[0].path))
         except HarnessError as error:
             fault = error
         try:

@@ -320,7 +320,8 @@ def possible_statistics(version: Version) -> Iterator[Found]:
         for name, number in _numbers(nulls, ()):
             if number < 0 or (rows is not None and number > rows):
                 place = version.place(entry=path, field="add.stats.nullCount", column=name)
-                yield Found(place, str(number), f"the file has {rows} rows")
+                actual = "no rows are recorded" if rows is None else f"the file has {counted(rows, 'row')}"
+                yield Found(place, str(number), actual)
 
 
 def _numbers(counts: Any, path: tuple[str, ...]) -> Iterator[tuple[str, int]]:

@@ -152,6 +152,7 @@ class CheckedIceberg:
         with such a manifest comes without its files.
         """
         yield Reads.TABLE, self, None
+        asked: set[ManifestFile] = set()
         for snapshot in self.snapshots:
             try:
                 lines = tuple(manifests_of(self._source, snapshot))
@@ -159,7 +160,8 @@ class CheckedIceberg:
                 yield Reads.ERROR, error, snapshot.id
                 continue
             for line in lines:
-                if line not in self._slim:
+                if line not in asked:
+                    asked.add(line)
                     try:
                         yield Reads.MANIFEST, self.opened(line, snapshot.manifest_list), snapshot.id
                     except HarnessError as error:
@@ -180,6 +182,14 @@ class CheckedIceberg:
         return Manifest(
             self, line, list_path, reader.spec, header, entries, len(data), self.writer(line.added_snapshot_id)
         )
+
+    def data_files(self, snapshot: Snapshot) -> frozenset[str]:
+        """The paths of a snapshot's live data files. Raises as `manifests_of` and `opened`."""
+        lines = [line for line in manifests_of(self._source, snapshot) if not line.is_deletes]
+        for line in lines:
+            if line not in self._slim:
+                self.opened(line, snapshot.manifest_list)
+        return frozenset(entry.file.path for line in lines for entry in self._slim[line])
 
     def named_files(self) -> tuple[str, frozenset[str]]:
         """The table's root, and the physical paths of all files that its metadata names, of all snapshots.

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-from harness.errors import HarnessError, size_text
+from harness.errors import HarnessError, counted, size_text
 from harness.metadata.iceberg.manifests import Content, FieldSummary, ManifestEntry, Status
 from harness.metadata.iceberg.metadata import NO_SNAPSHOT
 from harness.metadata.iceberg.model import parse_header_spec
@@ -249,11 +250,11 @@ def possible_counts(manifest: Manifest) -> Iterator[Found]:
             # Values of lists and maps are counted by element.
             if number < 0 or (key not in nested and number != rows):
                 yield _wrong(manifest, entry, "value_counts", number, f"the file has {rows:,} rows", key)
-        for name, counted in (
+        for name, numbers in (
             ("null_value_counts", file.null_value_counts),
             ("nan_value_counts", file.nan_value_counts),
         ):
-            for key, number in (counted or {}).items():
+            for key, number in (numbers or {}).items():
                 most = values.get(key, rows if key not in nested else number)
                 if number < 0 or number > most:
                     yield _wrong(manifest, entry, name, number, f"there are {most:,} values", key)
@@ -297,7 +298,7 @@ def short_decimals(manifest: Manifest) -> Iterator[Found]:
                 value = int.from_bytes(bound, "big", signed=True)
                 fewest = (value if value >= 0 else ~value).bit_length() // 8 + 1
                 if len(bound) > fewest:
-                    yield _wrong(manifest, entry, name, bound.hex(), f"{fewest} bytes hold it", key)
+                    yield _wrong(manifest, entry, name, bound.hex(), f"{counted(fewest, 'byte')} would do", key)
 
 
 @rule("ICE-221", Severity.ERROR, Reads.SNAPSHOT, "iceberg 2.13")
@@ -359,6 +360,22 @@ def totals(files: SnapshotFiles) -> Iterator[Found]:
         said = files.snapshot.summary.get(key)
         if said is not None and said != str(number):
             yield Found(files.of_snapshot(f"summary/{key}"), said, str(number), files.table.writer(files.snapshot.id))
+
+
+@rule("ICE-225", Severity.ERROR, Reads.SNAPSHOT, "iceberg 1.28", "iceberg 2.6")
+def kept_files(files: SnapshotFiles) -> Iterator[Found]:
+    """An append keeps the data files of the snapshot before it.
+
+    Hurts: All readers: rows are gone that nobody deleted.
+    Mends: a new snapshot that adds the files again; or the operation in the summary of the snapshot
+    """
+    snapshot, table = files.snapshot, files.table
+    parent = table.metadata.snapshots.get(snapshot.parent_id or NO_SNAPSHOT)
+    is_older = parent is not None and parent.sequence_number <= snapshot.sequence_number
+    if parent is not None and is_older and snapshot.operation == "append":
+        for path in sorted(table.data_files(parent) - {entry.file.path for entry in files.live}):
+            place = replace(files.of_snapshot("manifest-list"), entry=path)
+            yield Found(place, "append", f"live in snapshot {parent.id}, and not here", table.writer(snapshot.id))
 
 
 def _numbers(entries: Sequence[ManifestEntry]) -> dict[str, int]:
