@@ -164,9 +164,7 @@ def _substitutes(type_: dt.Type, values: Sequence[Any]) -> dict[Any, Any]:
     rest = sorted((v for v in values if not _stays(type_, v)), key=lambda v: v.encode() if isinstance(v, str) else v)
     below = [v for v in reversed(rest) if not isinstance(v, str | bytes) and v < 0]
     above = [v for v in rest if isinstance(v, str | bytes) or v > 0]
-    unit = (
-        1 if any(isinstance(v, int) for v in values) else None
-    )  # it held integers before it was widened
+    unit = 1 if any(isinstance(v, int) for v in values) else None  # it held integers before it was widened
     new = {_mark(v): v for v in values}
     new |= {_mark(v): _numbered(type_, n, unit) for n, v in enumerate(above, 1)}
     return new | {_mark(v): -_numbered(type_, n, unit) for n, v in enumerate(below, 1)}
