@@ -26,18 +26,18 @@ ByFiles = Callable[[Image, str, Random], Changes]
 _FILES: tuple[ByFiles, ...] = (mutate_files.swap, mutate_files.copy, mutate_files.remove)
 _AVRO: tuple[ByBytes, ...] = (
     mutate_avro.values, mutate_avro.values, mutate_avro.values, mutate_avro.frame, mutate_avro.header,
-    mutate_avro.recoded,
+    mutate_avro.recoded
 )  # fmt: skip
 _PARQUET: tuple[ByBytes, ...] = (
-    mutate_parquet.footer, mutate_parquet.footer, mutate_parquet.page, mutate_parquet.body,
+    mutate_parquet.footer, mutate_parquet.footer, mutate_parquet.page, mutate_parquet.body
 )  # fmt: skip
 _BYTES: tuple[ByBytes, ...] = (mutate_messages.bits, mutate_messages.first_line)
 _MESSAGES: tuple[ByBytes, ...] = (
-    mutate_messages.numbers, mutate_messages.numbers, mutate_messages.messages, mutate_messages.rewritten, *_BYTES,
+    mutate_messages.numbers, mutate_messages.numbers, mutate_messages.messages, mutate_messages.rewritten, *_BYTES
 )  # fmt: skip
 _HTTP: tuple[ByBytes, ...] = (
     mutate_http.body, mutate_http.body, mutate_http.body, mutate_http.versions, mutate_http.places, mutate_http.status,
-    mutate_http.headers, mutate_http.chunks, mutate_bytes.damaged,
+    mutate_http.headers, mutate_http.chunks, mutate_bytes.damaged
 )  # fmt: skip
 
 TARGETS: dict[str, dict[str, tuple[ByBytes, ...]]] = {
@@ -67,7 +67,7 @@ all but what `fuzz_answers` says of a table."""
 
 ROTATION = (
     "json", "avro", "bytes", "checkpoint", "json", "avro", "parquet", "roaring", "json", "avro", "files", "puffin",
-    "data", "listings", "catalog", "worker",
+    "data", "listings", "catalog", "worker"
 )  # fmt: skip
 """The targets in the order in which groups of mutants go over them."""
 

@@ -104,7 +104,7 @@ def _near(path: str, rng: Random) -> str:
             f"{name}.crc", f"_{name}", name.upper(), f"{name} ", f"{name}\n", f"{name}\0", name.replace(".", "", 1),
             name.replace(digits, "".join(chr(0x660 + int(digit)) for digit in digits), 1),
             name.replace(".json", ".checkpoint.parquet"), name.replace(".json", f".{step:020d}.compacted.json"),
-            name.replace(".json", ".checkpoint.0000000001.0000000001.parquet"), name.replace(".metadata", ""),
+            name.replace(".json", ".checkpoint.0000000001.0000000001.parquet"), name.replace(".metadata", "")
         )
     )  # fmt: skip
     return f"{folder}/{near}"
