@@ -85,7 +85,7 @@ class Worker:
 
     def _answers(self, *task: Any) -> Iterator[tuple[Any, ...]]:
         """What is said of a task, until it is done; a process that has no word for too long is ended."""
-        if self._process is None or self._tasks % _MOST_TASKS == 0:
+        if self._process is None or not self._process.is_alive() or self._tasks % _MOST_TASKS == 0:
             self._begin()
         self._tasks += 1
         self._pipe.send(task)

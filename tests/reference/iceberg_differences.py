@@ -10,6 +10,7 @@ _UNCHECKED = {
     "deletes/equality-delete-without-ids": "takes a delete file without keys as one that deletes every row",
     "deletes/nan-key": "takes keys of type double, which the format forbids; NaN equals NaN",
     "deletes/vector-beyond-the-file": "ignores a deleted position that the data file does not have",
+    "deletes/vector-and-wrong-record-count": "holds no vector against the record count of its data file",
     "deletes/vector-in-a-bare-file": "reads a vector by offset and length, whatever the Puffin file around it",
     "manifests/record-count-of-zero-with-positions": "holds no position against the record count of its file",
     "deletes/vector-in-a-v2-table": "reads a deletion vector in a table of version 2, which has none",
@@ -67,10 +68,7 @@ _MOVED = dict.fromkeys(
     "opens recorded paths only: a table that was moved is not there",
 )
 
-_HINTS = {
-    "metadata/hint-of-a-name": "is given the metadata file, and does not look for it",
-    "metadata/hint-of-nothing": "is given the metadata file, and does not look for it",
-}
+_HINTS = {"metadata/hint-of-nothing": "is given the metadata file, and does not look for it"}
 
 _CUT_SHORT = dict.fromkeys(
     [f"pruning/summary-cut-short#{number}" for number in range(1, 7)],
