@@ -217,7 +217,7 @@ def _stand_in() -> Iterator[None]:
 
 
 class RestCatalog(SimpleNamespace):
-    """As PyIceberg's is called."""
+    """A client under the name of PyIceberg's."""
 
 
 def rest_catalog(answer: Callable[[str], bytes]) -> RestCatalog:

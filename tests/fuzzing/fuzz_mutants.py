@@ -80,7 +80,7 @@ GROUP = 32
 
 @dataclass(frozen=True, slots=True)
 class Mutation:
-    """One change. seed: of what it draws."""
+    """A change of a file. seed: of its draws."""
 
     file: str
     mutate: ByBytes | ByFiles

@@ -90,7 +90,7 @@ def description(address: str) -> Refused | Leaked | None:
 
 
 def by_oracle(address: str, read: Read, **options: Any) -> Outcome | None:
-    """What the oracle gives, planned by itself; None: it does not plan such a read. options: of `read_apart`."""
+    """The outcome by the oracle, planned by itself; None: it does not plan such a read. options: of `read_apart`."""
     if read.changes is not None:
         return None
     at = {"timestamp_ms" if name == "timestamp" else name: value for name, value in read.at.items()}

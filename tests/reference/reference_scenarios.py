@@ -59,7 +59,7 @@ class Reference:
         counted[f"{self.name} reads of drawn tables"] += len(read)
 
     def _asked(self, scenario: Scenario, place: Path, passed_over: Set[Outcome]) -> list[Check]:
-        """What came of the reads, none of which may be a surprise."""
+        """The outcomes of the reads, none of which may be a surprise."""
         built = build(scenario, place)
         checks = [self._judged(built, each) for each in built.expectations]
         asked = [check for check in checks if check.outcome not in passed_over]
