@@ -115,30 +115,10 @@ def _plain_values(array: pa.Array) -> list[Any]:
 
 
 def _writer(type_: pa.DataType) -> Callable[[Any], str]:
-    """What turns one non-null value of a primitive type into its text."""
-    kind = pa.types
-    if kind.is_null(type_) or kind.is_integer(type_):
-        return str
-    if kind.is_boolean(type_):
-        return lambda value: "true" if value else "false"
-    if kind.is_floating(type_):
-        narrow = FLOATS[type_.bit_width]
-        return lambda value: _float(value, narrow)
-    if kind.is_decimal(type_):
-        return _decimal
-    if kind.is_string(type_) or kind.is_large_string(type_) or kind.is_string_view(type_):
-        return lambda value: json.dumps(value, ensure_ascii=False)
-    if any(
-        test(type_) for test in (kind.is_binary, kind.is_large_binary, kind.is_fixed_size_binary, kind.is_binary_view)
-    ):
-        return lambda value: f"x'{value.hex()}'"
-    if kind.is_date32(type_):
-        return lambda value: f"d{value}"
-    if kind.is_date64(type_):
-        return lambda value: f"d{value // 86_400_000}"
-    for prefix, is_kind in (("ts", kind.is_timestamp), ("t", kind.is_time), ("dur", kind.is_duration)):
-        if is_kind(type_):
-            return lambda value, prefix=prefix: prefix + _micros(value, type_.unit)
+    """The maker of texts of non-null values of a primitive type."""
+    for tests, write in _WRITERS:
+        if any(test(type_) for test in tests):
+            return lambda value: write(value, type_)
     raise TypeError(f"no canonical text for {type_}")
 
 
@@ -157,3 +137,20 @@ def _decimal(value: Decimal) -> str:
 def _micros(value: int, unit: str) -> str:
     micros, nanos = divmod(value * {"s": 10**9, "ms": 10**6, "us": 1000, "ns": 1}[unit], 1000)
     return f"{micros}.{nanos:03d}" if nanos else str(micros)
+
+
+_KIND = pa.types
+_WRITERS: tuple[tuple[tuple[Callable[[pa.DataType], bool], ...], Callable[[Any, Any], str]], ...] = (
+    ((_KIND.is_null, _KIND.is_integer), lambda value, _: str(value)),
+    ((_KIND.is_boolean,), lambda value, _: "true" if value else "false"),
+    ((_KIND.is_floating,), lambda value, type_: _float(value, FLOATS[type_.bit_width])),
+    ((_KIND.is_decimal,), lambda value, _: _decimal(value)),
+    ((_KIND.is_string, _KIND.is_large_string, _KIND.is_string_view), lambda v, _: json.dumps(v, ensure_ascii=False)),
+    ((_KIND.is_binary, _KIND.is_large_binary, _KIND.is_fixed_size_binary), lambda value, _: f"x'{value.hex()}'"),
+    ((_KIND.is_binary_view,), lambda value, _: f"x'{value.hex()}'"),
+    ((_KIND.is_date32,), lambda value, _: f"d{value}"),
+    ((_KIND.is_date64,), lambda value, _: f"d{value // 86_400_000}"),
+    ((_KIND.is_timestamp,), lambda value, type_: f"ts{_micros(value, type_.unit)}"),
+    ((_KIND.is_time,), lambda value, type_: f"t{_micros(value, type_.unit)}"),
+    ((_KIND.is_duration,), lambda value, type_: f"dur{_micros(value, type_.unit)}"),
+)

@@ -36,7 +36,7 @@ EXCEPTIONS: dict[str, tuple[type[harness.HarnessError], str]] = {
     "iceberg/duckdb-iceberg/column_mapping.my_table": (
         harness.MissingFileError,
         "the corpus holds no data for it: the manifest names …/warehouse/example/mock_data.parquet, outside the table",
-    ),
+    )
 }
 
 

@@ -15,7 +15,7 @@ from decimal import Decimal
 from typing import Any, TypeAlias
 
 from drawn.models.iceberg import IcebergModel
-from drawn.models.model import Columns, TableModel, model_of
+from drawn.models.model import Columns, TableModel, identities, model_of
 from drawn.predicates import Compare, In, IsNull, Join, Not, Predicate
 from drawn.reads import Read, Shape, over
 from drawn.strategies.histories import DrawnHistory
@@ -107,24 +107,9 @@ def _replace_partition(file: dict[str, Any], before: TableModel, after: TableMod
 def _replace_default(value: dict[str, Any], before: TableModel, operation: Mapping[str, Any], visit: Visit) -> None:
     then = copy.deepcopy(before)
     then.apply(operation)
-    known = {f.id for f in _leaves(before.columns)}
-    (new,) = [f for f in _leaves(then.columns) if f.id not in known]
+    known = identities(before.columns)
+    (new,) = (f for id_, f in identities(then.columns).items() if id_ not in known)
     value["initial-default"] = scenario_value(new.type, visit(new, new.initial_default))
-
-
-def _leaves(columns: Columns) -> list[dt.Field]:
-    found = []
-    for f in columns:
-        match f.type:
-            case dt.StructType(fields=fields):
-                found += _leaves(fields)
-            case dt.ListType(element=element):
-                found += _leaves((element,))
-            case dt.MapType(key=key, value=value):
-                found += _leaves((key, value))
-            case _:
-                found.append(f)
-    return found
 
 
 def _scenario(field: dt.Field, value: Any, visit: Visit) -> Any:
@@ -147,15 +132,15 @@ def _visited(field: dt.Field, value: Any, visit: Visit) -> Any:
 
 def _predicate(predicate: Predicate, columns: Mapping[str, dt.Field], visit: Visit) -> Predicate:
     match predicate:
-        case Compare(column=column, value=value):
+        case Compare(column, _, _, value):
             return replace(predicate, value=visit(columns[column], value))
-        case In(column=column, values=values):
+        case In(column, _, values):
             return replace(predicate, values=tuple(visit(columns[column], v) for v in values))
         case IsNull():
             return predicate
-        case Not(part=part):
+        case Not(part):
             return Not(_predicate(part, columns, visit))
-        case Join(word=word, left=left, right=right):
+        case Join(word, left, right):
             return Join(word, _predicate(left, columns, visit), _predicate(right, columns, visit))
 
 

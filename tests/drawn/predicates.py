@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+import operator
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
@@ -21,6 +22,10 @@ from harness.metadata.model.schema import BooleanType, DateType, DecimalType, St
 
 Operator: TypeAlias = Literal["=", "<>", "<", "<=", ">", ">="]
 OPERATORS: tuple[Operator, ...] = ("=", "<", ">=", "<>", "<=", ">")
+_MEANT: Mapping[Operator, Callable[[Any, Any], bool]] = {
+    **{"=": operator.eq, "<>": operator.ne, "<": operator.lt},
+    **{"<=": operator.le, ">": operator.gt, ">=": operator.ge},
+}
 _EPOCH = dt.datetime(1970, 1, 1)
 
 
@@ -97,8 +102,8 @@ def sql(
 ) -> str:
     """The condition as a boolean SQL expression, in DuckDB's dialect unless names and values are written otherwise."""
     match predicate:
-        case Compare(column, type_, operator, compared):
-            return f"{name(column)} {operator} {value(type_, compared)}"
+        case Compare(column, type_, sign, compared):
+            return f"{name(column)} {sign} {value(type_, compared)}"
         case In(column, type_, values):
             return f"{name(column)} IN ({', '.join(value(type_, v) for v in values)})"
         case IsNull(column):
@@ -111,42 +116,37 @@ def sql(
             assert_never(predicate)
 
 
+def leaves(predicate: Predicate) -> Iterator[Compare | In | IsNull]:
+    """The parts of a condition that are no conditions of others, in the order of its text."""
+    match predicate:
+        case Not(part):
+            yield from leaves(part)
+        case Join(_, left, right):
+            yield from leaves(left)
+            yield from leaves(right)
+        case _:
+            yield predicate
+
+
 def literals(predicate: Predicate) -> Iterator[tuple[Type, Any]]:
     """The values of a condition with their types, in the order of its text."""
-    match predicate:
-        case Compare(_, type_, _, value):
-            yield type_, value
-        case In(_, type_, values):
-            yield from ((type_, value) for value in values)
-        case IsNull():
-            return
-        case Not(part):
-            yield from literals(part)
-        case Join(_, left, right):
-            yield from literals(left)
-            yield from literals(right)
-        case _:
-            assert_never(predicate)
+    for leaf in leaves(predicate):
+        if not isinstance(leaf, IsNull):
+            yield from ((leaf.type, value) for value in (leaf.values if isinstance(leaf, In) else [leaf.value]))
 
 
 def columns_of(predicate: Predicate) -> set[str]:
     """The columns that a condition is about."""
-    match predicate:
-        case Not(part):
-            return columns_of(part)
-        case Join(_, left, right):
-            return columns_of(left) | columns_of(right)
-        case _:
-            return {predicate.column}
+    return {leaf.column for leaf in leaves(predicate)}
 
 
 def holds(predicate: Predicate, row: Mapping[str, Any]) -> bool | None:
     """Tells whether a row meets the condition; None: unknown. row: stored values by name of column."""
     match predicate:
-        case Compare(column, _, operator, value):
-            return None if row[column] is None else _compared(operator, row[column], value)
+        case Compare(column, _, sign, value):
+            return None if row[column] is None else _MEANT[sign](comparable(row[column]), comparable(value))
         case In(column, _, values):
-            return None if row[column] is None else any(_compared("=", row[column], v) for v in values)
+            return None if row[column] is None else comparable(row[column]) in map(comparable, values)
         case IsNull(column):
             return row[column] is None
         case Not(part):
@@ -156,23 +156,6 @@ def holds(predicate: Predicate, row: Mapping[str, Any]) -> bool | None:
             return _joined(word, holds(left, row), holds(right, row))
         case _:
             assert_never(predicate)
-
-
-def _compared(operator: Operator, left: Any, right: Any) -> bool:
-    a, b = comparable(left), comparable(right)
-    match operator:
-        case "=":
-            return bool(a == b)
-        case "<>":
-            return bool(a != b)
-        case "<":
-            return bool(a < b)
-        case "<=":
-            return bool(a <= b)
-        case ">":
-            return bool(a > b)
-        case ">=":
-            return bool(a >= b)
 
 
 def comparable(value: Any) -> Any:

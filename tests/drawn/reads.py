@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from decimal import Decimal
 from typing import Any, Literal, TypeAlias, assert_never
 
@@ -81,45 +81,33 @@ class Pairs:
 Shape: TypeAlias = Read | Bound | First | Groups | Pairs
 
 
+_NAMES = {Read: "rows", Bound: "parameters", First: "order and limit", Groups: "aggregates", Pairs: "self-join"}
+
+
 def name_of(shape: Shape) -> str:
     """The name of a shape where shapes are counted."""
     match shape:
-        case Read():
-            return "rows"
-        case Bound():
-            return "parameters"
-        case First():
-            return "order and limit"
-        case Groups(read, measures=(("count", None),)) if read.columns is None:
+        case Groups(Read(columns=None), measures=(("count", None),)):
             return "count(*)"
-        case Groups():
-            return "aggregates"
-        case Pairs():
-            return "self-join"
         case _:
-            assert_never(shape)
+            return _NAMES[type(shape)]
 
 
 def reads_of(shape: Shape) -> tuple[Read, ...]:
     """The reads that a shape is made of."""
-    match shape:
-        case Read():
-            return (shape,)
-        case Pairs(left, right):
-            return (left, right)
-        case _:
-            return (shape.read,)
+    return (shape,) if isinstance(shape, Read) else tuple(_reads(shape).values())
 
 
 def over(shape: Shape, change: Callable[[Read], Read]) -> Shape:
     """The shape over other reads."""
-    match shape:
-        case Read():
-            return change(shape)
-        case Pairs(left, right):
-            return replace(shape, left=change(left), right=change(right))
-        case _:
-            return replace(shape, read=change(shape.read))
+    if isinstance(shape, Read):
+        return change(shape)
+    return replace(shape, **{name: change(read) for name, read in _reads(shape).items()})
+
+
+def _reads(shape: Shape) -> dict[str, Read]:
+    parts = {each.name: getattr(shape, each.name) for each in fields(shape)}
+    return {name: part for name, part in parts.items() if isinstance(part, Read)}
 
 
 # -- what the model says ----------------------------------------------------------------------------------------------

@@ -29,12 +29,7 @@ from harness.testing.writing.iceberg.builder import IcebergTable
 SCHEMA = {"k": "int", "p": "string", "v": "int"}
 _BEGUN: Mapping[str, dict[str, Any]] = {
     **{f"iceberg-{v}": {"schema": SCHEMA, "format-version": v, "metadata-names": "uuid"} for v in (1, 2, 3)},
-    "delta": {
-        "schema": SCHEMA,
-        "partition-columns": ["p"],
-        "column-mapping": "name",
-        "features": ["deletionVectors"],
-    },
+    "delta": {"schema": SCHEMA, "partition-columns": ["p"], "column-mapping": "name", "features": ["deletionVectors"]},
 }
 _CHECKPOINTS: Mapping[str, dict[str, Any]] = {
     "checkpoint-classic": {"kind": "classic"},

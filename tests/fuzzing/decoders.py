@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -29,94 +30,77 @@ CORPUS = Path(__file__).parent / "corpus"
 Decoder: TypeAlias = Callable[[bytes], object]
 
 
-def ocf(data: bytes) -> object:
-    """The frame of an Avro file."""
-    return list(open_container(data, file="f").blocks())
-
-
-def manifest_list(data: bytes) -> object:
-    """An Avro file of Iceberg's metadata."""
-    return parse_manifest_list(data, file="f")
-
-
-def avro(data: bytes) -> object:
+def _avro(data: bytes) -> object:
     """An Avro file of rows, and its schema from its head."""
     schema_of_avro(data, file="f")
     return read_avro(data, file="f")[1].num_rows
 
 
-def puffin(data: bytes) -> object:
+def _puffin(data: bytes) -> object:
     """A Puffin file, and its first blob as a deletion vector."""
     opened = open_puffin(_InMemory(data), "/f")
     return decode_deletion_vector(opened.bytes_at(4, 8 + int.from_bytes(data[4:8], "big")))
 
 
-def portable(data: bytes) -> object:
-    """A roaring bitmap in its portable form; the oracle's decoder must see the same positions."""
-    found = roaring.decode_portable(data)
-    _same(found, lambda: other_roaring.decode_portable(data, order="any"))
-    return found
+def _bitmap(ours: Decoder, other: Decoder) -> Decoder:
+    """A roaring bitmap; the oracle's decoder must see the same positions."""
+
+    def decode(data: bytes) -> object:
+        found: Any = ours(data)
+        with contextlib.suppress(HarnessError):
+            assert list(found) == sorted(other(data)), "two decoders of harness see other positions"  # type: ignore
+        return found
+
+    return decode
 
 
-def native(data: bytes) -> object:
-    """A roaring bitmap in Delta's older form."""
-    found = roaring.decode_native(data)
-    _same(found, lambda: other_roaring.decode_native(data, order="little"))
-    return found
+def _descriptor(kind: str, text: str, size: int, rows: int) -> DeletionVectorDescriptor:
+    return DeletionVectorDescriptor(storage_type=kind, path_or_inline=text, offset=1, size=size, cardinality=rows)
 
 
-def stored_vector(data: bytes) -> object:
+def _stored_vector(data: bytes) -> object:
     """A deletion vector of Delta in a file: its size and checksum, its form, its bitmap."""
-    vector = DeletionVectorDescriptor(
-        storage_type="u", path_or_inline="", offset=1, size=max(0, len(data) - 8), cardinality=data[-1] if data else 0
-    )
-    return decode_stored(data, vector)
+    size, cardinality = max(0, len(data) - 8), data[-1] if data else 0
+    return decode_stored(data, _descriptor("u", "", size, cardinality))
 
 
-def inline_vector(data: bytes) -> object:
+def _inline_vector(data: bytes) -> object:
     """A deletion vector of Delta in its commit, as Z85."""
     text = data.decode("latin-1")
-    vector = DeletionVectorDescriptor(storage_type="i", path_or_inline=text, size=len(text) // 5 * 4, cardinality=2)
-    return decode_inline(vector)
+    return decode_inline(_descriptor("i", text, len(text) // 5 * 4, 2))
 
 
-def variant(data: bytes) -> object:
+def _variant(data: bytes) -> object:
     """A variant value; its metadata is as many bytes of the front as the first byte says."""
     size = data[0] if data else 0
     metadata, value = data[1 : 1 + size], data[1 + size :]
-    return _ignoring(lambda: object_fields(metadata, value)), value_text(metadata, value)
+    with contextlib.suppress(HarnessError):
+        object_fields(metadata, value)
+    return value_text(metadata, value)
 
 
-def wkb(data: bytes) -> object:
+def _wkb(data: bytes) -> object:
     """A geometry; this one raises ValueError, which its callers turn into an error that names the file."""
-    try:
+    with contextlib.suppress(ValueError):
         return canonical_wkb(data)
-    except ValueError:
-        return None
-
-
-def actions(data: bytes) -> object:
-    """A commit of Delta."""
-    return parse_actions(data, file="f")
-
-
-def hint(data: bytes) -> object:
-    """`_last_checkpoint` of Delta."""
-    return parse_hint(data)
-
-
-def metadata(data: bytes) -> object:
-    """A metadata file of Iceberg."""
-    return parse_metadata(data, file="f.metadata.json")
+    return None
 
 
 DECODERS: Mapping[str, Decoder] = {
-    decoder.__name__: decoder
-    for decoder in (
-        ocf, manifest_list, avro, puffin, portable, native, stored_vector, inline_vector, variant, wkb, actions, hint,
-        metadata,
-    )
-}  # fmt: skip
+    "ocf": lambda data: list(open_container(data, file="f").blocks()),
+    "manifest_list": lambda data: parse_manifest_list(data, file="f"),
+    "avro": _avro,
+    "puffin": _puffin,
+    "portable": _bitmap(roaring.decode_portable, lambda data: other_roaring.decode_portable(data, order="any")),
+    "native": _bitmap(roaring.decode_native, lambda data: other_roaring.decode_native(data, order="little")),
+    "stored_vector": _stored_vector,
+    "inline_vector": _inline_vector,
+    "variant": _variant,
+    "wkb": _wkb,
+    "actions": lambda data: parse_actions(data, file="f"),
+    "hint": parse_hint,
+    "metadata": lambda data: parse_metadata(data, file="f.metadata.json"),
+}
 
 
 def accepts(decoder: Decoder, data: bytes) -> bool:
@@ -128,21 +112,6 @@ def accepts(decoder: Decoder, data: bytes) -> bool:
         except HarnessError:
             return False
     return True
-
-
-def _same(found: Any, other: Callable[[], Any]) -> None:
-    try:
-        seen = other()
-    except HarnessError:
-        return
-    assert list(found) == sorted(seen), "two decoders of harness see other positions"
-
-
-def _ignoring(read: Callable[[], object]) -> object:
-    try:
-        return read()
-    except HarnessError:
-        return None
 
 
 class _InMemory(Storage):

@@ -11,7 +11,7 @@ PATHS = (
     "", "/", ".", "..", "../../../etc/passwd", "/etc/passwd", "/dev/zero", "/dev/stdin", "/proc/self/environ",
     "file:///etc/passwd", "file:/etc/../etc/passwd", "s3://bucket/key", "s3a://bucket/key", "http://127.0.0.1:9/x",
     "a//b", "./a", "%2e%2e/a", "a%00b", "a\0b", "~/a", "C:\\a", "\\\\host\\share", "a" * 300, "a/" * 2500,
-    "data/*.parquet", "data/[a].parquet", "data/?.parquet", "\ud800",
+    "data/*.parquet", "data/[a].parquet", "data/?.parquet", "\ud800"
 )  # fmt: skip
 TEXTS = (
     "null", "true", "NaN", "Infinity", "-0", "0", "-1", "1e400", "9" * 40, "9" * 5000, "2024-02-30", "1969-12-31",
@@ -19,7 +19,7 @@ TEXTS = (
     "\u202e", "\u0130", "ß", "İ", "\U0001f600", "e\u0301", " ", "\n", "iceberg", "parquet", "PARQUET",
     "decimal(38, 38)",
     "decimal(0,0)", "decimal(77,5)", "fixed[99999999999]", "timestamp_ns", "struct<a:int>", "bucket[0]",
-    "truncate[-1]",
+    "truncate[-1]"
 )  # fmt: skip
 
 

@@ -37,7 +37,7 @@ _MOST_SHRUNK = 40
 
 
 class Run:
-    """One run of the fuzzer: counts by target and verdict, and findings by what tells them apart.
+    """A run of the fuzzer: counts by target and verdict, and findings by what tells them apart.
 
     options: of the command line.
     """
@@ -64,7 +64,7 @@ class Run:
             job.result()
 
     def told(self) -> str:
-        """How many mutants, in which time."""
+        """The number of mutants, the time, and the findings."""
         total, seconds = sum(counts.total() for counts in self.counts.values()), time.monotonic() - self._began
         rate = f"{total / seconds * 3600:,.0f} an hour, {len(self.found)} findings"
         return f"{total} mutants in {seconds:.0f} s, {rate}"
@@ -121,7 +121,7 @@ class Run:
 
 
 def distinct(judged: Judged) -> str:
-    """What tells two findings apart: the fault as the verdict says it; of wrong rows, what was done to which table."""
+    """The name of a finding: the fault as the verdict says it; of wrong rows, what was done to which table."""
     signature = judged.verdict.signature
     if judged.verdict.kind not in (Kind.WRONG, Kind.DISPUTED):
         return signature

@@ -29,11 +29,7 @@ class Answers(Protocol):
         """The verdict on that. original: what a user gets without changes."""
 
 
-KINDS: Mapping[str, Callable[[Subject], Answers]] = {
-    "listings": Listings,
-    "catalog": Catalogs,
-    "worker": Contained,
-}
+KINDS: Mapping[str, Callable[[Subject], Answers]] = {"listings": Listings, "catalog": Catalogs, "worker": Contained}
 """Makers of answers, by target."""
 
 

@@ -68,16 +68,11 @@ class Bench:
         if target is not None:
             return self._judge_answers(target, changes, read)
         original, _ = self.original(read)
-        self.subject.put(changes)
-        try:
+        with self.subject.changed(changes):
             verdict = self._judge(original, changes, read)
             if not verdict.kind.is_finding:
                 verdict = self._untrusted(read) or verdict
-        finally:
-            self.subject.restore(changes)
-        if not verdict.kind.is_finding and (after := by_duckdb(self.subject.address, read)) != original:
-            return Verdict(Kind.NEIGHBOUR, f"before: {original}; after the mutant: {after}", "neighbour")
-        return verdict
+        return _or_neighbour(verdict, original, lambda: by_duckdb(self.subject.address, read))
 
     def _untrusted(self, read: Read) -> Verdict | None:
         """The verdict on the table as a stranger's: filters skip by what is recorded, deletes by nothing of it."""
@@ -99,9 +94,7 @@ class Bench:
         before = self._answered[key]
         outcome, excess = self._watched(lambda: answers.read(changes, read))
         verdict = excess or answers.verdict(outcome, before, changes, read)
-        if not verdict.kind.is_finding and (after := answers.read({}, read)) != before:
-            return Verdict(Kind.NEIGHBOUR, f"before: {before}; after the mutant: {after}", "neighbour")
-        return verdict
+        return _or_neighbour(verdict, before, lambda: answers.read({}, read))
 
     def _watched(self, look: Callable[[], Outcome]) -> tuple[Outcome, Verdict | None]:
         """An outcome, and the verdict if it opened a socket, or took too much memory."""
@@ -132,11 +125,8 @@ class Bench:
             name: plain_parquet(data) for name, data in changes.items() if data is not None and _is_data(name, data)
         }
         if plain:
-            self.subject.put(plain)
-            try:
+            with self.subject.changed(plain, changes):
                 yield by_duckdb(self.subject.address, read, "off")
-            finally:
-                self.subject.put({name: changes[name] for name in plain})
 
     def _oracle(self, changes: Changes, read: Read) -> Iterator[Outcome | None]:
         """What the oracle gives, and what it gives where it must believe another part of a Delta table's log.
@@ -147,11 +137,15 @@ class Bench:
         yield by_oracle(self.subject.address, read)
         now = {name: data for name, data in {**self.subject.image, **changes}.items() if data is not None}
         for view in other_views(now, read.at.get("version")):
-            self.subject.put(view)
-            try:
+            with self.subject.changed(view, now):
                 yield by_oracle(self.subject.address, read)
-            finally:
-                self.subject.put({name: now.get(name) for name in view})
+
+
+def _or_neighbour(verdict: Verdict, before: Outcome, look: Callable[[], Outcome]) -> Verdict:
+    """The verdict, or that a table which is whole again reads otherwise than before."""
+    if not verdict.kind.is_finding and (after := look()) != before:
+        return Verdict(Kind.NEIGHBOUR, f"before: {before}; after the mutant: {after}", "neighbour")
+    return verdict
 
 
 def plain_parquet(data: bytes) -> bytes:

@@ -21,13 +21,12 @@ from unittest import mock
 from urllib.parse import unquote, urlsplit
 from zlib import crc32
 
-from fuzz_judging import Kind, Verdict
+from fuzz_judging import Kind, Verdict, without_rows
 from fuzz_listings import STORE, store_of
-from fuzz_reading import Leaked, Outcome, Refused, Rows, by_duckdb, outcome_of
+from fuzz_reading import Leaked, Outcome, Refused, Rows, by_duckdb, by_oracle
 from fuzz_subjects import Changes, Image, Read, Subject
 from mutate_http import TOKEN
 
-from harness.engines.oracle import read_apart
 from harness.metadata.catalogs.catalog import Catalog
 from harness.metadata.catalogs.pyiceberg import PyIcebergCatalog
 from harness.metadata.catalogs.unity import open_unity
@@ -64,32 +63,25 @@ class Catalogs:
 
     def verdict(self, outcome: Outcome, original: Outcome, changes: Changes, read: Read) -> Verdict:
         """The verdict: rows of other versions of this table are fine, since the catalog says which is the latest."""
-        match outcome:
-            case Leaked():
-                return Verdict(Kind.LEAK, str(outcome), f"leak {outcome.kind} {outcome.place}")
-            case Refused():
-                return Verdict(Kind.REFUSED)
-            case Rows() if outcome == original:
-                return Verdict(Kind.SAME)
+        if not isinstance(outcome, Rows):
+            return without_rows(outcome)
+        if outcome == original:
+            return Verdict(Kind.SAME)
         with self._asked(changes):
             located = self._catalog().locate(tuple(_NAME.split(".")))
         place = located.metadata_location or located.location
         told = f"harness: {outcome}; before: {original}; at {place[:200]} with {located.options}"
         if f"{place}/".startswith(f"{STORE}/"):
             with store_of(self._subject, {}):
-                oracle = outcome_of(lambda: self._by_oracle(place, read, located.options))
-            if read.changes is not None or oracle == outcome:
+                oracle = by_oracle(place, read, **located.options)
+            if oracle is None or oracle == outcome:
                 return Verdict(Kind.OTHER)
             told += f"; oracle: {oracle}"
         return Verdict(Kind.WRONG, told, "wrong catalog")
 
-    def _by_oracle(self, place: str, read: Read, answer: Any) -> Any:
-        at = {"timestamp_ms" if name == "timestamp" else name: value for name, value in read.at.items()}
-        return read_apart(place, columns=read.columns, where=read.where, **at, **answer)
-
     def _catalog(self) -> Catalog:
         if self._dialect == "rest":
-            return PyIcebergCatalog.of_client(RestCatalog(lambda path: self._answer("GET", path)))
+            return PyIcebergCatalog.of_client(rest_catalog(lambda path: self._answer("GET", path)))
         unity = open_unity("http://127.0.0.1:9", token=TOKEN)
         return replace(unity, server=replace(unity.server, wait=self._wait))
 
@@ -224,28 +216,22 @@ def _stand_in() -> Iterator[None]:
             del sys.modules[name]
 
 
-class RestCatalog:
+class RestCatalog(SimpleNamespace):
+    """A client under the name of PyIceberg's."""
+
+
+def rest_catalog(answer: Callable[[str], bytes]) -> RestCatalog:
     """A client of PyIceberg's shape, whose session asks a function for bytes."""
-
-    def __init__(self, answer: Callable[[str], bytes]) -> None:
-        self.name = "rest"
-        self.properties = {"uri": "http://127.0.0.1:9", "s3.region": "eu-west-1", "token": TOKEN}
-        self._session = SimpleNamespace(get=lambda url, params: _Response(answer(url)))
-
-    def _split_identifier_for_path(self, name: tuple[str, ...]) -> dict[str, str]:
-        return {"namespace": ".".join(name[:-1]), "table": name[-1]}
-
-    def _refresh_token(self) -> None:
-        return None
-
-    def url(self, endpoint: str, **parts: str) -> str:
-        return endpoint.format(**parts)
-
-    def list_namespaces(self, parent: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
-        return [("main",), ("main", "sales")]
-
-    def list_tables(self, namespace: tuple[str, ...]) -> list[tuple[str, ...]]:
-        return [("main", "sales", "t")]
+    return RestCatalog(
+        name="rest",
+        properties={"uri": "http://127.0.0.1:9", "s3.region": "eu-west-1", "token": TOKEN},
+        url=lambda endpoint, **parts: endpoint.format(**parts),
+        list_namespaces=lambda parent=(): [("main",), ("main", "sales")],
+        list_tables=lambda namespace: [("main", "sales", "t")],
+        _session=SimpleNamespace(get=lambda url, params: _Response(answer(url))),
+        _split_identifier_for_path=lambda name: {"namespace": ".".join(name[:-1]), "table": name[-1]},
+        _refresh_token=lambda: None,
+    )
 
 
 class _Response:

@@ -33,7 +33,7 @@ _PACKAGES = ("duckdb", "pyarrow", "fastavro", "pyroaring")
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a mutant showed, made small. image: the table before `changes`."""
+    """A fault that a mutant showed, made small. image: the table before `changes`."""
 
     mutant: Mutant
     verdict: Verdict

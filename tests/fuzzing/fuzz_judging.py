@@ -83,6 +83,13 @@ def judged(
     careful: called where it is needed: what DuckDB gives, if it does not skip by statistics, those of the table or
         those in data files.
     """
+    if isinstance(outcome, Rows):
+        return _judged_rows(outcome, original, oracle(), careful)
+    return without_rows(outcome)
+
+
+def without_rows(outcome: Refused | Leaked) -> Verdict:
+    """The verdict on a read that gave no rows."""
     match outcome:
         case Leaked("MemoryError"):
             return Verdict(Kind.MEMORY, str(outcome), f"memory {outcome.place}")
@@ -90,10 +97,8 @@ def judged(
             return Verdict(Kind.LEAK, str(outcome), f"leak {outcome.kind} {outcome.place}")
         case Refused() if _INTERNAL.search(str(outcome)):
             return Verdict(Kind.INTERNAL, str(outcome), f"internal {_NUMBERS.sub('n', str(outcome))[:80]}")
-        case Refused():
+        case _:
             return Verdict(Kind.REFUSED)
-        case Rows():
-            return _judged_rows(outcome, original, oracle(), careful)
 
 
 def judged_untrusted(skipping: Outcome, careful: Outcome) -> Verdict | None:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar
+from unittest import mock
 
 import fsspec
 from fsspec.implementations.local import LocalFileSystem
@@ -104,25 +105,19 @@ class Listings:
     def verdict(self, outcome: Outcome, original: Outcome, changes: Changes, read: Read) -> Verdict:
         """The verdict: other rows are fine where the oracle gives them, of the same answers."""
 
-        def careful() -> Iterator[Outcome]:
-            yield by_duckdb(self._address, read, "off")
-
         with self._store(changes):
-            return judged(outcome, original, lambda: self._oracle(changes, read), careful)
+            careful = (by_duckdb(self._address, read, "off") for _ in "a")
+            return judged(outcome, original, lambda: self._oracle(read), lambda: careful)
 
-    def _oracle(self, changes: Changes, read: Read) -> Iterator[Outcome | None]:
+    def _oracle(self, read: Read) -> Iterator[Outcome | None]:
         """Outcomes of the oracle: of the store, and of each part of a Delta log that says the same thing as another."""
         yield by_oracle(self._address, read)
         image = self._subject.image
         for view in other_views(image, read.at.get("version")):
-            Listed.hidden = frozenset(name for name, data in view.items() if data is None)
+            hidden = frozenset(name for name, data in view.items() if data is None)
             written = {name: data for name, data in view.items() if data is not None}
-            self._subject.put(written)
-            try:
+            with mock.patch.object(Listed, "hidden", hidden), self._subject.changed(written):
                 yield by_oracle(self._address, read)
-            finally:
-                self._subject.restore(written)
-                Listed.hidden = frozenset()
 
     @contextmanager
     def _store(self, changes: Changes) -> Iterator[None]:

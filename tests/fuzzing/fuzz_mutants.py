@@ -23,22 +23,21 @@ from fuzz_subjects import Changes, Image, Read, Subject
 ByBytes = Callable[[bytes, Random], bytes]
 ByFiles = Callable[[Image, str, Random], Changes]
 
-_DAMAGE: tuple[ByBytes, ...] = mutate_bytes.DAMAGE
 _FILES: tuple[ByFiles, ...] = (mutate_files.swap, mutate_files.copy, mutate_files.remove)
 _AVRO: tuple[ByBytes, ...] = (
     mutate_avro.values, mutate_avro.values, mutate_avro.values, mutate_avro.frame, mutate_avro.header,
-    mutate_avro.recoded,
+    mutate_avro.recoded
 )  # fmt: skip
 _PARQUET: tuple[ByBytes, ...] = (
-    mutate_parquet.footer, mutate_parquet.footer, mutate_parquet.page, mutate_parquet.body,
+    mutate_parquet.footer, mutate_parquet.footer, mutate_parquet.page, mutate_parquet.body
 )  # fmt: skip
 _BYTES: tuple[ByBytes, ...] = (mutate_messages.bits, mutate_messages.first_line)
 _MESSAGES: tuple[ByBytes, ...] = (
-    mutate_messages.numbers, mutate_messages.numbers, mutate_messages.messages, mutate_messages.rewritten, *_BYTES,
+    mutate_messages.numbers, mutate_messages.numbers, mutate_messages.messages, mutate_messages.rewritten, *_BYTES
 )  # fmt: skip
 _HTTP: tuple[ByBytes, ...] = (
     mutate_http.body, mutate_http.body, mutate_http.body, mutate_http.versions, mutate_http.places, mutate_http.status,
-    mutate_http.headers, mutate_http.chunks, mutate_bytes.damaged,
+    mutate_http.headers, mutate_http.chunks, mutate_bytes.damaged
 )  # fmt: skip
 
 TARGETS: dict[str, dict[str, tuple[ByBytes, ...]]] = {
@@ -52,7 +51,7 @@ TARGETS: dict[str, dict[str, tuple[ByBytes, ...]]] = {
         "vectors": (mutate_roaring.deletion_vectors,),
         "inline": (mutate_roaring.inline,),
     },
-    "data": {"parquet": (mutate_checkpoint.rewritten,), "avro data": _AVRO, "orc": _DAMAGE},
+    "data": {"parquet": (mutate_checkpoint.rewritten,), "avro data": _AVRO, "orc": mutate_bytes.DAMAGE},
     "bytes": {},
     "files": {},
     "listings": {"listing": (mutate_listings.listing,), "look-ups": (mutate_listings.look_ups,)},
@@ -68,16 +67,9 @@ all but what `fuzz_answers` says of a table."""
 
 ROTATION = (
     "json", "avro", "bytes", "checkpoint", "json", "avro", "parquet", "roaring", "json", "avro", "files", "puffin",
-    "data", "listings", "catalog", "worker",
+    "data", "listings", "catalog", "worker"
 )  # fmt: skip
 """The targets in the order in which groups of mutants go over them."""
-
-_ANSWERS: dict[str, Callable[[str], tuple[str, ...]]] = {
-    "listings": lambda name: (name if name == "look-ups" else "listing",),
-    "catalog": lambda _: ("answer",),
-    "worker": lambda name: (name,),
-}
-"""Kinds of answers about a table, by what is before the colon of a name and behind it."""
 
 _LOTS = 20
 """Places of a table that its catalog manages, among those of `order`: answers about others say little."""
@@ -88,11 +80,16 @@ GROUP = 32
 
 @dataclass(frozen=True, slots=True)
 class Mutation:
-    """One change. mutator: its place among those of its target. seed: of what it draws."""
+    """A change of a file. seed: of its draws."""
 
     file: str
-    mutator: str
+    mutate: ByBytes | ByFiles
     seed: int
+
+    @property
+    def mutator(self) -> str:
+        """The name of what is done."""
+        return f"{self.mutate.__module__.removeprefix('mutate_')}.{self.mutate.__name__}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,10 +146,12 @@ def draw(target: str, seed: int, number: int, subject: Subject, files: Sequence[
     rng = Random(f"{target} {seed} {number} mutant")
     mutations = []
     for _ in range(rng.choice((1, 1, 1, 2, 3))):
-        file = _drawn_file(fitting(target, subject, files), subject, rng)
-        names = sorted(_mutators(target, file, subject.image[file]))
-        weights = [len(_mutators(target, file, subject.image[file])[name]) for name in names]
-        mutations.append(Mutation(file, rng.choices(names, weights)[0], rng.randrange(2**32)))
+        fitted = fitting(target, subject, files)
+        kind = rng.choice(sorted({kinds_of(file, subject.image[file])[:1] for file in fitted}))
+        file = rng.choice([file for file in fitted if kinds_of(file, subject.image[file])[:1] == kind])
+        found: dict[str, Sequence[ByBytes | ByFiles]] = {"bytes": mutate_bytes.DAMAGE, "files": _FILES}
+        of_kinds = [m for each in kinds_of(file, subject.image[file]) for m in TARGETS[target].get(each, ())]
+        mutations.append(Mutation(file, rng.choice(found.get(target, of_kinds)), rng.randrange(2**32)))
     return Mutant(target=target, seed=seed, number=number, subject=subject.name, read=read, mutations=tuple(mutations))
 
 
@@ -169,15 +168,19 @@ def applied(mutant: Mutant, image: Image) -> dict[str, bytes | None]:
     for mutation in mutant.mutations:
         now = {k: v for k, v in {**image, **changes}.items() if v is not None}
         if mutation.file in now:
-            changes.update(_applied(mutant.target, mutation, now))
+            changes.update(_applied(mutation, now))
     return {name: data for name, data in changes.items() if data != image.get(name)}
 
 
 def kinds_of(file: str, data: bytes) -> tuple[str, ...]:
     """What a file of a table is, by its place and its bytes."""
-    answer, colon, rest = file.partition(":")
-    if colon and answer in _ANSWERS:
-        return _ANSWERS[answer](rest)
+    match file.partition(":"):  # of answers about a table
+        case ("listings", ":", rest):
+            return (rest if rest == "look-ups" else "listing",)
+        case ("catalog", ":", _):
+            return ("answer",)
+        case ("worker", ":", rest):
+            return (rest,)
     in_log, in_metadata = file.startswith("_delta_log/"), file.startswith("metadata/")
     if data[:4] == b"PAR1":
         return ("checkpoint",) if in_log else ("parquet",)
@@ -194,39 +197,11 @@ def kinds_of(file: str, data: bytes) -> tuple[str, ...]:
     return ("vectors",) if file.endswith(".bin") else ()
 
 
-def _drawn_file(files: Sequence[str], subject: Subject, rng: Random) -> str:
-    """Any kind as often as any other, however many files there are of each."""
-    kinds = sorted({kinds_of(file, subject.image[file])[:1] for file in files})
-    kind = rng.choice(kinds)
-    return rng.choice([file for file in files if kinds_of(file, subject.image[file])[:1] == kind])
-
-
-def _mutators(target: str, file: str, data: bytes) -> dict[str, list[ByBytes | ByFiles]]:
-    """By name, as often as each is to be drawn."""
-    chosen: Sequence[ByBytes | ByFiles]
-    match target:
-        case "bytes":
-            chosen = _DAMAGE
-        case "files":
-            chosen = _FILES
-        case _:
-            chosen = [m for kind in kinds_of(file, data) for m in TARGETS[target].get(kind, ())]
-    found: dict[str, list[ByBytes | ByFiles]] = {}
-    for mutator in chosen:
-        found.setdefault(f"{mutator.__module__.removeprefix('mutate_')}.{mutator.__name__}", []).append(mutator)
-    return found
-
-
-def _applied(target: str, mutation: Mutation, image: Image) -> Changes:
-    rng = Random(mutation.seed)
-    data = image[mutation.file]
-    found = _mutators(target, mutation.file, data).get(mutation.mutator)
-    if found is None:  # what was done before made another kind of file of it
-        return {mutation.file: mutate_bytes.flip(data, rng)}
-    mutator = found[0]
-    if mutator in _FILES:
-        return mutator(image, mutation.file, rng)  # type: ignore[call-arg,return-value]
+def _applied(mutation: Mutation, image: Image) -> Changes:
+    rng, data = Random(mutation.seed), image[mutation.file]
+    if mutation.mutate in _FILES:
+        return mutation.mutate(image, mutation.file, rng)  # type: ignore[call-arg,arg-type,return-value]
     try:
-        return {mutation.file: mutator(data, rng)}  # type: ignore[call-arg,arg-type]
-    except Exception:  # what another mutation left is not to be taken apart any more
+        return {mutation.file: mutation.mutate(data, rng)}  # type: ignore[call-arg,arg-type,dict-item]
+    except Exception:  # what another mutation left is of another kind, or not to be taken apart any more
         return {mutation.file: mutate_bytes.flip(data, rng)}

@@ -39,13 +39,13 @@ def shrunk(
         works(changes)
     whole = best
     minimal(list(whole), lambda kept: works({name: whole[name] for name in kept}))
+    changed = best
+    others = [name for name in image if name not in changed and changed]
+    minimal(others, lambda kept: works({**changed, **{n: None for n in others if n not in kept}}))
     for name in best:
         before, after, rest = image.get(name), best[name], best
         if before is not None and after is not None:
             minimal(hunks(before, after), lambda kept: works({**rest, name: patched(before, kept)}))  # noqa: B023
-    changed = best
-    others = [name for name in image if name not in changed and changed]
-    minimal(others, lambda kept: works({**changed, **{n: None for n in others if n not in kept}}))
     return best
 
 

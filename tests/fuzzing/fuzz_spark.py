@@ -29,12 +29,8 @@ def is_agreed(names: Sequence[str], only: str | None) -> bool:
 def _opinion(benches: Benches, name: str, only: str | None) -> str:
     mutant, bench = benches.drawn(*parsed(name), only)
     subject = bench.subject
-    changes = applied(mutant, subject.image)
-    subject.put(changes)
-    try:
+    with subject.changed(applied(mutant, subject.image)):
         rows, spark = by_duckdb(subject.address, mutant.read), by_spark(subject.address, mutant.read)
-    finally:
-        subject.restore(changes)
     match spark:
         case Refused():
             return "refused"

@@ -10,7 +10,8 @@ import itertools
 import json
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -72,9 +73,14 @@ class Subject:
                 time_ns = self.times.get(name, 1_700_000_000_000_000_000) + 1000 * (next(_ticks) % 900)
                 os.utime(path, ns=(time_ns, time_ns))
 
-    def restore(self, changes: Changes) -> None:
-        """Make the table what it was before `changes`."""
-        self.put({name: self.image.get(name) for name in changes})
+    @contextmanager
+    def changed(self, changes: Changes, before: Changes | None = None) -> Iterator[None]:
+        """Within the block files are others. before: what they are after it; None: what the table was."""
+        self.put(changes)
+        try:
+            yield
+        finally:
+            self.put({name: (self.image if before is None else before).get(name) for name in changes})
 
 
 def names() -> tuple[str, ...]:

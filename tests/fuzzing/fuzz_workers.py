@@ -39,7 +39,7 @@ class Judged:
 
 
 class Worker:
-    """One process after the other that reads, in a directory in memory. plant: see `fuzz_worker.live`."""
+    """A process after the other that reads, in a directory in memory. plant: see `fuzz_worker.live`."""
 
     def __init__(self, plant: str | None = None) -> None:
         parent = _SHARED_MEMORY if os.access(_SHARED_MEMORY, os.W_OK) else None
@@ -69,7 +69,7 @@ class Worker:
         return judged.verdict
 
     def mutant(self, target: str, seed: int, number: int, only: str | None) -> tuple[Mutant, list[Changes], Image]:
-        """What `fuzz_worker` tells of a mutant."""
+        """A mutant, its changes with all and with all but one of its mutations, and the table."""
         ((_, *told),) = (words for words in self._answers("mutant", target, seed, number, only) if len(words) > 1)
         return tuple(told)  # type: ignore[return-value]
 
@@ -84,8 +84,8 @@ class Worker:
                     yield Judged(mutant, verdict)
 
     def _answers(self, *task: Any) -> Iterator[tuple[Any, ...]]:
-        """What is said of a task, until it is done; a process that has no word for too long is ended."""
-        if self._process is None or self._tasks % _MOST_TASKS == 0:
+        """The words about a task, until it is done; a process that has no word for too long is ended."""
+        if self._process is None or not self._process.is_alive() or self._tasks % _MOST_TASKS == 0:
             self._begin()
         self._tasks += 1
         self._pipe.send(task)

@@ -32,7 +32,7 @@ CODECS: Mapping[str, tuple[Callable[[bytes], bytes], Callable[[bytes], bytes]]] 
     "bzip2": (bz2.compress, bz2.decompress),
     "xz": (lzma.compress, lzma.decompress),
 }
-"""What packs a block and what unpacks it."""
+"""Packers and unpackers of blocks."""
 
 
 @dataclass(slots=True)

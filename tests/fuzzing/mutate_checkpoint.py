@@ -147,5 +147,5 @@ def _column(table: pa.Table, rng: Random) -> pa.Table:
 
 
 _CHANGES: tuple[Callable[[pa.Table, Random], pa.Table], ...] = (
-    _value, _value, _value, _value, _retyped, _renamed, _rows, _column,
+    _value, _value, _value, _value, _retyped, _renamed, _rows, _column
 )  # fmt: skip

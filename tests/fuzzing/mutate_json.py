@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import gzip
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from random import Random
 from typing import Any
 
@@ -60,7 +61,32 @@ def change(root: list[Any], rng: Random) -> None:
     """Changes one value somewhere below `root`, in place."""
     places = list(_places(root))
     inside, index = rng.choice(places)
-    _CHANGES[rng.randrange(len(_CHANGES))](inside, index, rng, places)
+    value = inside[index]
+    parts = value if isinstance(value, list) and not isinstance(value, Embedded) else []
+    match rng.randrange(10):
+        case 0 | 1:
+            inside[index] = _odd(rng)
+        case 2:  # the value of another place; below itself it would never end, so as text and back
+            there, at = rng.choice(places)
+            inside[index] = parse(dump(there[at]))
+        case 3 if parts:
+            del parts[rng.randrange(len(parts))]
+        case 3:
+            inside[index] = None
+        case 4 if parts:  # a key or an item twice; the second with its own value, or another
+            part = rng.choice(parts)
+            again = [part[0], rng.choice((part[1], _odd(rng)))] if isinstance(value, Object) else part
+            parts.insert(rng.randrange(len(parts) + 1), copy.deepcopy(again))
+        case 4:
+            inside[index] = [value, value]
+        case 5 if isinstance(value, Object) and value:
+            pair = rng.choice(value)
+            names = (pair[0].swapcase(), pair[0] + "s", drawn_values.text(rng, pair[0]), rng.choice(value)[0])
+            pair[0] = rng.choice(names)
+        case 6:
+            inside[index] = _wrapped(value, rng)
+        case _:
+            inside[index] = _nudged(value, rng)
 
 
 def parse(data: bytes | str) -> Any:
@@ -118,85 +144,30 @@ def _places(value: Any) -> Iterator[Place]:
             yield from _places(item)
 
 
-def _nudge(inside: list[Any], index: int, rng: Random, places: list[Place]) -> None:
+def _nudged(value: Any, rng: Random) -> Any:
     """Another value of the same kind; of an object or a list, one part less."""
-    match inside[index]:
-        case bool(value):
-            inside[index] = not value
-        case Number() as value:
+    match value:
+        case bool():
+            return not value
+        case Number():
             whole = value.lstrip("-").isdigit()
-            inside[index] = Number(drawn_values.integer(rng, int(value)) if whole else f"-{value}")
+            return Number(drawn_values.integer(rng, int(value)) if whole else f"-{value}")
         case Embedded():
-            inside[index] = drawn_values.text(rng, dump(inside[index][0]))
-        case str() as value:
-            inside[index] = drawn_values.text(rng, value)
-        case list() as value if value:
+            return drawn_values.text(rng, dump(value[0]))
+        case str():
+            return drawn_values.text(rng, value)
+        case list() if value:
             del value[rng.randrange(len(value))]
+            return value
         case _:
-            inside[index] = _odd(rng)
+            return _odd(rng)
 
 
-def _replace(inside: list[Any], index: int, rng: Random, places: list[Place]) -> None:
-    inside[index] = _odd(rng)
-
-
-def _borrow(inside: list[Any], index: int, rng: Random, places: list[Place]) -> None:
-    """The value of another place; below itself it would never end, so as text and back."""
-    there, at = rng.choice(places)
-    inside[index] = parse(dump(there[at]))
-
-
-def _remove(inside: list[Any], index: int, rng: Random, places: list[Place]) -> None:
-    """A part of the nearest object or list is gone."""
-    value = inside[index]
-    if isinstance(value, list) and not isinstance(value, Embedded) and value:
-        del value[rng.randrange(len(value))]
-    else:
-        inside[index] = None
-
-
-def _double(inside: list[Any], index: int, rng: Random, places: list[Place]) -> None:
-    """A key or an item twice; the second with its own value, or another."""
-    value = inside[index]
-    if isinstance(value, list) and not isinstance(value, Embedded) and value:
-        again = rng.randrange(len(value))
-        part = value[again]
-        copied = (
-            [part[0], rng.choice((parse(dump(part[1])), _odd(rng)))] if isinstance(value, Object) else parse(dump(part))
-        )
-        value.insert(rng.randrange(len(value) + 1), copied)
-    else:
-        inside[index] = [value, value]
-
-
-def _rename(inside: list[Any], index: int, rng: Random, places: list[Place]) -> None:
-    """A key is called otherwise."""
-    value = inside[index]
-    if isinstance(value, Object) and value:
-        pair = rng.choice(value)
-        pair[0] = rng.choice((pair[0].swapcase(), pair[0] + "s", drawn_values.text(rng, pair[0]), rng.choice(value)[0]))
-    else:
-        _nudge(inside, index, rng, places)
-
-
-def _wrap(inside: list[Any], index: int, rng: Random, places: list[Place]) -> None:
+def _wrapped(value: Any, rng: Random) -> Any:
     """The value in a list, in an object, as text, or deep inside of lists."""
-    value = inside[index]
-    depth = rng.choice((1, 1, 1, 3000))
-    text = dump(value)
-    inside[index] = rng.choice(
-        (
-            Number("[" * depth + text + "]" * depth),
-            Object([["value", value]]),
-            text,
-            Number('{"a":' * depth + text + "}" * depth),
-        )
-    )
-
-
-_CHANGES: tuple[Callable[[list[Any], int, Random, list[Place]], None], ...] = (
-    _nudge, _nudge, _nudge, _replace, _replace, _borrow, _remove, _double, _rename, _wrap,
-)  # fmt: skip
+    depth, text = rng.choice((1, 1, 1, 3000)), dump(value)
+    deep = Number("[" * depth + text + "]" * depth), Number('{"a":' * depth + text + "}" * depth)
+    return rng.choice((*deep, Object([["value", value]]), text))
 
 
 def _odd(rng: Random) -> Any:

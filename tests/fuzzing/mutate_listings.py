@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from random import Random
 from typing import Any
 
@@ -22,7 +21,7 @@ def listing(data: bytes, rng: Random) -> bytes:
     for _ in range(rng.choice((1, 1, 2))):
         if not entries or rng.random() < 0.05:
             return mutate_json.document(data, rng)
-        entries = rng.choice(_CHANGES)(entries, rng)
+        _change(entries, rng)
     return json.dumps(entries).encode()
 
 
@@ -44,53 +43,41 @@ def look_ups(data: bytes, rng: Random) -> bytes:
     return json.dumps(known).encode()
 
 
-def _missing(entries: list[Entry], rng: Random) -> list[Entry]:
-    """Leaves entries out: any, or the latest of them."""
-    gone = rng.choice(({rng.randrange(len(entries))}, {len(entries) - 1}, set(rng.choices(range(len(entries)), k=3))))
-    return [entry for place, entry in enumerate(entries) if place not in gone]
-
-
-def _cut(entries: list[Entry], rng: Random) -> list[Entry]:
-    """Leaves pages out, at the end, at the start or in the middle."""
-    start, end = sorted((rng.randrange(len(entries) + 1), rng.randrange(len(entries) + 1)))
-    return rng.choice((entries[:start], entries[end:], entries[:start] + entries[end:]))
-
-
-def _twice(entries: list[Entry], rng: Random) -> list[Entry]:
-    """Says an entry twice, as it is or with another size or time; or a page."""
-    entry = rng.choice(entries)
-    again = rng.choice(([entry], [_changed(entry, rng)], entries))
-    place = rng.randrange(len(entries) + 1)
-    return [*entries[:place], *again, *entries[place:]]
-
-
-def _out_of_order(entries: list[Entry], rng: Random) -> list[Entry]:
-    return rng.choice((entries[::-1], rng.sample(entries, len(entries))))
-
-
-def _other_entry(entries: list[Entry], rng: Random) -> list[Entry]:
-    place = rng.randrange(len(entries))
-    return [*entries[:place], _changed(entries[place], rng), *entries[place + 1 :]]
-
-
-def _near_name(entries: list[Entry], rng: Random) -> list[Entry]:
-    """Adds an entry with a name near that of a file, or lists a file under it."""
+def _change(entries: list[Entry], rng: Random) -> None:
+    """Changes a listing in place: entries are not there, there twice, elsewhere, or of another file."""
     place = rng.randrange(len(entries))
     entry = entries[place]
-    near = {**entry, "name": _near(entry["name"], rng)}
-    return [*entries[:place], near, *(entries[place:] if rng.random() < 0.6 else entries[place + 1 :])]
+    match rng.randrange(10):
+        case 0:
+            del entries[rng.choice((place, len(entries) - 1))]
+        case 1:
+            for gone in sorted({rng.randrange(len(entries)) for _ in "abc"}, reverse=True):
+                del entries[gone]
+        case 2:  # pages are left out, at the end, at the start or in the middle
+            start, end = sorted((rng.randrange(len(entries) + 1), rng.randrange(len(entries) + 1)))
+            entries[:] = rng.choice((entries[:start], entries[end:], entries[:start] + entries[end:]))
+        case 3:
+            again = rng.choice(([entry], [_changed(entry, rng)], list(entries)))
+            entries[place:place] = again
+        case 4:
+            entries[:] = rng.choice((entries[::-1], rng.sample(entries, len(entries))))
+        case 5 | 6:
+            entries[place] = _changed(entry, rng)
+        case 7 | 8:
+            kept = [entry] if rng.random() < 0.6 else []
+            entries[place : place + 1] = [{**entry, "name": _near(entry["name"], rng)}, *kept]
+        case _:
+            kept = [entry] if rng.random() < 0.5 else []
+            entries[place : place + 1] = [*kept, {**entry, "name": _outside(entry["name"], rng)}]
 
 
-def _outside(entries: list[Entry], rng: Random) -> list[Entry]:
-    """Adds an entry of another folder, with or without that whose name it has."""
-    entry = rng.choice(entries)
-    folder, _, name = entry["name"].rpartition("/")
-    other = rng.choice(
+def _outside(path: str, rng: Random) -> str:
+    """A name in another folder."""
+    folder, _, name = path.rpartition("/")
+    return rng.choice(
         (f"{folder}/../{name}", f"/etc/{name}", name, f"{folder}/{name}/{name}", f"{folder}/deep/{name}",
-         f"{folder}//{name}", f"{folder}x/{name}", f"s3://bucket/{name}", drawn_values.text(rng, entry["name"]))
+         f"{folder}//{name}", f"{folder}x/{name}", f"s3://bucket/{name}", drawn_values.text(rng, path))
     )  # fmt: skip
-    kept = entries if rng.random() < 0.5 else [each for each in entries if each is not entry]
-    return [*kept, {**entry, "name": other}]
 
 
 def _changed(entry: Entry, rng: Random) -> Entry:
@@ -117,12 +104,7 @@ def _near(path: str, rng: Random) -> str:
             f"{name}.crc", f"_{name}", name.upper(), f"{name} ", f"{name}\n", f"{name}\0", name.replace(".", "", 1),
             name.replace(digits, "".join(chr(0x660 + int(digit)) for digit in digits), 1),
             name.replace(".json", ".checkpoint.parquet"), name.replace(".json", f".{step:020d}.compacted.json"),
-            name.replace(".json", ".checkpoint.0000000001.0000000001.parquet"), name.replace(".metadata", ""),
+            name.replace(".json", ".checkpoint.0000000001.0000000001.parquet"), name.replace(".metadata", "")
         )
     )  # fmt: skip
     return f"{folder}/{near}"
-
-
-_CHANGES: tuple[Callable[[list[Entry], Random], list[Entry]], ...] = (
-    _missing, _missing, _cut, _twice, _out_of_order, _other_entry, _other_entry, _near_name, _near_name, _outside,
-)  # fmt: skip

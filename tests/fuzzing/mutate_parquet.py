@@ -54,7 +54,7 @@ def _pages(body: bytes) -> Iterator[tuple[int, int, list[Token]]]:
 
 
 def taken_apart(data: bytes) -> tuple[bytes, list[Token]]:
-    """What is before the footer, and the footer's tokens."""
+    """The bytes before the footer, and the footer's tokens."""
     length = int.from_bytes(data[-8:-4], "little")
     if data[-4:] != b"PAR1" or length + 12 > len(data):
         raise ValueError("no Parquet file")

@@ -1,9 +1,9 @@
-"""Faults planted in harness, which the fuzzer must find: in a decoder of deletion vectors, and with answers."""
+"""Faults planted in harness, which the fuzzer must find: what takes the place of what, by name."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import fuzz_limits
@@ -15,20 +15,41 @@ from harness.metadata.delta import segment
 from harness.metadata.iceberg import position_deletes
 from harness.tools.contained import reading
 
-
-def leak() -> None:
-    """A KeyError comes out."""
-
-    def do(error: CorruptDeleteError) -> Any:
-        raise KeyError("planted")
-
-    _instead(do)
+_decode = position_deletes.decode_deletion_vector
 
 
-def no_rows_deleted() -> None:
-    """The deletes are left out, so that rows come back; their number is not looked at."""
-    position_deletes._check_counts = lambda *_, **__: None
-    _instead(lambda _: BitMap64())
+def _where_wrong(do: Callable[[CorruptDeleteError], Any]) -> Callable[..., Any]:
+    def planted(blob: bytes, **given: Any) -> Any:
+        try:
+            return _decode(blob, **given)
+        except CorruptDeleteError as error:
+            return do(error)
+
+    return planted
+
+
+def _leak(error: CorruptDeleteError) -> Any:
+    raise KeyError("planted")
+
+
+def _commits(listing: Any, base: Any, last: int) -> tuple[Any, ...]:
+    after = segment._after(base)
+    return tuple(commit for version, commit in listing.commits.items() if after <= version <= last)
+
+
+PLANTS: Mapping[str, tuple[tuple[Any, str, Any], ...]] = {
+    "a KeyError comes out": ((position_deletes, "decode_deletion_vector", _where_wrong(_leak)),),
+    "deletes are left out": (
+        (position_deletes, "decode_deletion_vector", _where_wrong(lambda _: BitMap64())),
+        (position_deletes, "_check_counts", lambda *_, **__: None),
+    ),
+    "a commit that the listing lacks is passed over": (
+        (segment, "_check_chain", lambda *_: None),
+        (segment, "_commits", _commits),
+    ),
+    "parts of a catalog's answer are taken to be there": ((unity_rest, "_of", lambda answer, key, _: answer[key]),),
+    "texts of a worker keep their control characters": ((reading, "visible", lambda text: text),),
+}
 
 
 def end_or_never_end() -> None:
@@ -41,34 +62,4 @@ def end_or_never_end() -> None:
         while True:
             pass
 
-    _instead(do)
-
-
-def gaps_are_passed_over() -> None:
-    """A commit that the listing lacks is left out of the table's history."""
-    segment._check_chain = lambda *_: None
-    segment._commits = lambda listing, base, last: tuple(
-        commit for version, commit in listing.commits.items() if segment._after(base) <= version <= last
-    )
-
-
-def answers_are_believed() -> None:
-    """Parts that an answer of Unity Catalog must have are taken out of it, whether they are there or not."""
-    unity_rest._of = lambda answer, key, _: answer[key]
-
-
-def texts_are_shown_as_they_are() -> None:
-    """The texts of a worker's error keep their control characters."""
-    reading.visible = lambda text: text
-
-
-def _instead(do: Callable[[CorruptDeleteError], Any]) -> None:
-    decode = position_deletes.decode_deletion_vector
-
-    def planted(blob: bytes, **given: Any) -> Any:
-        try:
-            return decode(blob, **given)
-        except CorruptDeleteError as error:
-            return do(error)
-
-    position_deletes.decode_deletion_vector = planted
+    position_deletes.decode_deletion_vector = _where_wrong(do)

@@ -26,13 +26,9 @@ from fuzz_shrinking import hunks, minimal, patched, shrunk
 from fuzz_workers import Worker
 from mutate_tokens import Token, encoded
 
-from harness.metadata.catalogs import unity_rest
-from harness.metadata.delta import segment
-from harness.metadata.iceberg import position_deletes
 from harness.testing.scenarios.building import build
 from harness.testing.scenarios.loading import load
 from harness.testing.scenarios.verifying import read_with, verify
-from harness.tools.contained import reading
 
 SUBJECT = "iceberg/deletes/vector-of-a-run"
 MANAGED = "delta/catalog/ratified-commits-are-read"
@@ -41,48 +37,48 @@ QUIET = SimpleNamespace(opened=None, sockets=0)
 
 
 @pytest.fixture
-def plant(monkeypatch):
-    """Plants a fault until the end of the test."""
-    touched = (
-        *((position_deletes, name) for name in ("decode_deletion_vector", "_check_counts")),
-        *((segment, name) for name in ("_check_chain", "_commits")),
-        *((unity_rest, "_of"), (reading, "visible")),
-    )
-    for module, name in touched:
-        monkeypatch.setattr(module, name, getattr(module, name))
-    return lambda fault: fault()
-
-
-@pytest.fixture
 def bench(tmp_path):
     return Bench(fuzz_subjects.make(SUBJECT, tmp_path / "subject"), QUIET, lambda: None)
 
 
 @pytest.mark.parametrize(
-    ("target", "subject", "fault", "kinds", "signature"),
+    ("fault", "target", "subject", "kinds", "signature"),
     [
-        ("roaring", SUBJECT, plants.leak, {Kind.LEAK}, "leak KeyError metadata/iceberg/position_deletes.py:read_del"),
-        ("roaring", SUBJECT, plants.no_rows_deleted, {Kind.DISPUTED}, "disputed"),
-        ("listings", "delta/time-travel/by-version", plants.gaps_are_passed_over, {Kind.WRONG, Kind.DISPUTED}, ""),
-        ("catalog", MANAGED, plants.answers_are_believed, {Kind.LEAK}, "leak KeyError metadata/catalogs/unity_rest.py"),
-        ("worker", SUBJECT, plants.texts_are_shown_as_they_are, {Kind.LEAK}, "leak Unprintable contained"),
+        ("a KeyError comes out", "roaring", SUBJECT, {Kind.LEAK}, "leak KeyError metadata/iceberg/position_deletes.py"),
+        ("deletes are left out", "roaring", SUBJECT, {Kind.DISPUTED}, "disputed"),
+        (
+            *("a commit that the listing lacks is passed over", "listings", "delta/time-travel/by-version"),
+            *({Kind.WRONG, Kind.DISPUTED}, ""),
+        ),
+        (
+            *("parts of a catalog's answer are taken to be there", "catalog", MANAGED, {Kind.LEAK}),
+            "leak KeyError metadata/catalogs/unity_rest.py",
+        ),
+        (
+            *("texts of a worker keep their control characters", "worker", SUBJECT, {Kind.LEAK}),
+            "leak Unprintable contained",
+        ),
     ],
 )
-def test_a_planted_fault_is_found_and_made_small(plant, tmp_path, target, subject, fault, kinds, signature):
+def test_a_planted_fault_is_found_and_made_small(monkeypatch, tmp_path, fault, target, subject, kinds, signature):
     bench = Bench(fuzz_subjects.make(subject, tmp_path / "subject"), QUIET, lambda: None)
     image, read = bench.image(target), bench.subject.reads[0]
     bench.original(read)
     files = [name for name in image if target != "roaring" or name.endswith(".puffin")]
-    drawn = [draw(target, 1, n, replace(bench.subject, image=image), files, read) for n in range(60)]
-    verdicts = [bench.judge(applied(mutant, image), read) for mutant in drawn]
+    answering = replace(bench.subject, image=image)
+
+    def judged_one(number):
+        mutant = draw(target, 1, number, answering, files, read)
+        return mutant, bench.judge(applied(mutant, image), read)
+
+    verdicts = [judged_one(number)[1] for number in range(40)]
     assert not any(verdict.kind.is_finding for verdict in verdicts)
     assert Kind.REFUSED in {verdict.kind for verdict in verdicts}
-    plant(fault)
-    found = [(mutant, v) for mutant in drawn if (v := bench.judge(applied(mutant, image), read)).kind.is_finding]
-    assert {verdict.kind for _, verdict in found} & kinds
-    assert any(verdict.signature.startswith(signature) for _, verdict in found)
+    for module, name, wrong in plants.PLANTS[fault]:
+        monkeypatch.setattr(module, name, wrong)
+    found = map(judged_one, range(400))
+    mutant, verdict = next((m, v) for m, v in found if v.kind in kinds and v.signature.startswith(signature))
 
-    mutant, verdict = found[0]
     noise = {} if target != "roaring" else {"metadata/v1.metadata.json": b"{}"}
     small = shrunk(
         image,

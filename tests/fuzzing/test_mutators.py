@@ -70,9 +70,8 @@ def test_a_subject_and_answers_about_it_are_the_same_wherever_it_is(subject, tmp
 def test_a_subject_is_whole_after_a_change(subject):
     name = next(iter(subject.image))
     changes = {name: b"other", "new": b"new"}
-    subject.put(changes)
-    assert (subject.directory / name).read_bytes() == b"other"
-    subject.restore(changes)
+    with subject.changed(changes):
+        assert (subject.directory / name).read_bytes() == b"other"
     files = [path for path in subject.directory.rglob("*") if path.is_file()]
     assert {p.relative_to(subject.directory).as_posix(): p.read_bytes() for p in files} == subject.image
 

@@ -354,4 +354,4 @@ READINGS = {
     "log-compaction": Reading(proof=("_delta_log/*1.*3.compacted.json", "_delta_log/*4.*6.compacted.json")),
     "variant": Reading(texts=("v", "n.w")),
 }
-"""Of histories of which more is looked at than their columns."""
+"""Histories of which more is looked at than their columns."""

@@ -46,7 +46,7 @@ _REWRITE = "CALL ice.system.{} (table => '{{ref}}', options => map('rewrite-all'
 
 @dataclass(slots=True)
 class _State:
-    """What the statements so far have made of the table.
+    """The table after the statements so far.
 
     version: of Iceberg's format, 0: Delta. fields: sources of partition fields. made: names that were ever given.
     """

@@ -10,6 +10,7 @@ _UNCHECKED = {
     "deletes/equality-delete-without-ids": "takes a delete file without keys as one that deletes every row",
     "deletes/nan-key": "takes keys of type double, which the format forbids; NaN equals NaN",
     "deletes/vector-beyond-the-file": "ignores a deleted position that the data file does not have",
+    "deletes/vector-and-wrong-record-count": "holds no vector against the record count of its data file",
     "deletes/vector-in-a-bare-file": "reads a vector by offset and length, whatever the Puffin file around it",
     "manifests/record-count-of-zero-with-positions": "holds no position against the record count of its file",
     "deletes/vector-in-a-v2-table": "reads a deletion vector in a table of version 2, which has none",
@@ -22,6 +23,10 @@ _UNCHECKED = {
     "manifests/truncated": "takes a manifest whose last block is cut off for one that ends there, and loses its rows",
     "metadata/view": "looks at no field of metadata that is a view's alone",
     "partitions/conflicting-values#1": "takes one of two values that a file's partition gives for one column",
+    **dict.fromkeys(
+        ("schema/no-other-promotion#4", "schema/no-other-promotion#5", "schema/no-other-promotion#11"),
+        "gives rows of a decimal of another scale or fewer digits, and of a longer fixed, than the file has",
+    ),
     "types/decimal-of-another-scale": "takes 1.500 in the file for 15.00 in the table: the digits, and another scale",
     "types/fixed-of-another-length": "gives three bytes where the type has two",
 }
@@ -46,6 +51,7 @@ _STRICT = {
     "metadata/type-names#2": "fails on a type that it does not know, also when others are read",
     "pruning/bounds-of-every-type": "has no type for times of day in Spark",
     "pruning/summary-of-wrong-length#1": "fails on a bound of the wrong length: BufferUnderflowException",
+    "pruning/tuples-that-a-writer-computes": "has no timestamp of nanoseconds in Spark",
     "pruning/unknown-transform": "fails on a transform that it does not know, which readers shall ignore",
     "schema/columns-named-like-metadata#1": "refuses columns that are named like its metadata columns",
     "schema/columns-named-like-metadata#2": "refuses columns that are named like its metadata columns",
@@ -66,6 +72,7 @@ _STRICT = {
     "statements/tag-of-a-lost-snapshot#1": "fails on a tag of a lost snapshot where another one is read too",
     "statements/totals-in-every-file": "trusts the manifest's file size, and cannot find the Parquet footer",
     "statements/unknown-default-order": "fails on a default sort order that is not there, which reading does not need",
+    "types/geographies": "fails on geographies in Parquet that are plain bytes: ClassCastException",
     "types/geometry-in-one-form": "fails on geometries in Parquet that are plain bytes: ClassCastException",
     "types/texts": "fails on bytes that are not marked as text: 'UUID require 16 bytes' and a ClassCastException",
     "types/times": "has no type for times of day in Spark",
@@ -81,10 +88,7 @@ _MOVED = dict.fromkeys(
     "opens recorded paths only: a table that was moved is not there",
 )
 
-_HINTS = {
-    "metadata/hint-of-a-name": "is given the metadata file, and does not look for it",
-    "metadata/hint-of-nothing": "is given the metadata file, and does not look for it",
-}
+_HINTS = {"metadata/hint-of-nothing": "is given the metadata file, and does not look for it"}
 
 _CUT_SHORT = dict.fromkeys(
     [f"pruning/summary-cut-short#{number}" for number in range(1, 7)],

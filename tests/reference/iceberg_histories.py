@@ -495,4 +495,4 @@ READINGS = {
     **dict.fromkeys(("merge-on-read-v3", "copy-on-write-v3", "compaction-v3"), _LINEAGE),
     "variants": Reading(texts=("v", "st.w", "later")),
 }
-"""Of histories of which more is read than their columns."""
+"""Histories of which more is read than their columns."""

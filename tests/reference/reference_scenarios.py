@@ -26,8 +26,7 @@ from harness.testing.scenarios.model import Built, ExpectedError, ResolvedExpect
 class Reference:
     """A reference implementation, and what is known of it.
 
-    reader: a `SparkReference` of `harness.testing.conformance.other_readers`. declines: what it raises when
-    it has no
+    reader: a `SparkReference` of `harness.testing.conformance.other_readers`. declines: what it raises when it has no
         way to ask.
     feed: reads the changes of a table from a version to another; None: it has none.
     not_asked: metadata columns of harness that it has not, or holds in another form.
@@ -43,35 +42,34 @@ class Reference:
 
     def check(self, scenario: Scenario, place: Path, counted: Counter[str]) -> None:
         """Every read that it can be asked for agrees, but those on the list, which do not."""
-        built = build(scenario, place)
-        checks = [self._judged(built, each) for each in built.expectations]
-        wrong = [text for check in checks if (text := self._surprise(scenario.name, check)) is not None]
-        asked = [check for check in checks if check.outcome is not Outcome.SKIP]
+        asked = self._asked(scenario, place, {Outcome.SKIP})
         differing = [check for check in asked if check.outcome is not Outcome.PASS]
         counted[f"{self.name} scenarios"] += bool(asked)
         counted[f"{self.name} scenarios with differences"] += bool(differing)
         counted[f"{self.name} scenarios not asked"] += not asked
         counted[f"{self.name} reads of scenarios"] += len(asked)
         counted[f"{self.name} reads of scenarios that differ"] += len(differing)
-        assert not wrong, "\n".join(wrong)
 
     def check_drawn(self, drawn: DrawnHistory, place: Path, counted: Counter[str]) -> None:
         """Every state of a drawn history that it can read agrees with the model."""
         scenario = scenario_of(drawn, [Read(at=point) for point in drawn.model.points()])
-        built = build(scenario, place)
-        checks = [self._judged(built, each) for each in built.expectations]
-        read = [check for check in checks if check.outcome not in (Outcome.SKIP, Outcome.UNSUPPORTED)]
+        read = self._asked(scenario, place, {Outcome.SKIP, Outcome.UNSUPPORTED})
         counted[f"{self.name} tables drawn"] += bool(read)
         counted[f"{self.name} tables drawn, not read"] += not read
         counted[f"{self.name} reads of drawn tables"] += len(read)
-        wrong = [text for check in read if (text := self._surprise(scenario.name, check)) is not None]
+
+    def _asked(self, scenario: Scenario, place: Path, passed_over: Set[Outcome]) -> list[Check]:
+        """The outcomes of the reads, none of which may be a surprise."""
+        built = build(scenario, place)
+        checks = [self._judged(built, each) for each in built.expectations]
+        asked = [check for check in checks if check.outcome not in passed_over]
+        wrong = [text for check in asked if (text := self._surprise(scenario.name, check)) is not None]
         assert not wrong, "\n".join(wrong)
+        return asked
 
     def _surprise(self, scenario: str, check: Check) -> str | None:
         known = self.differences.get(f"{scenario}#{check.number}", self.differences.get(scenario))
         read = f"read {check.number}, {check.read}"
-        if check.outcome is Outcome.SKIP:
-            return None
         if check.outcome is Outcome.PASS:
             return None if known is None else f"{read}: agrees; take it off the list, which says: {known}"
         return None if known is not None else f"{read}: {check.outcome.value}, {check.message}"

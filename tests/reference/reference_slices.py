@@ -10,11 +10,7 @@ import harness
 from harness.testing.scenarios.building import build
 from harness.testing.scenarios.loading import find
 
-WAYS: dict[str, dict[str, Any]] = {
-    "whole": {"last": 3},
-    "sample": {"sample_rows": 2},
-    "compact": {"compact": True},
-}
+WAYS: dict[str, dict[str, Any]] = {"whole": {"last": 3}, "sample": {"sample_rows": 2}, "compact": {"compact": True}}
 
 
 def check(name: str, place: Path, spark: Any, format_: str, counted: Counter[str]) -> None:

@@ -28,7 +28,7 @@ BEFORE_A_MERGE = (
     *("merge-on-read-v2", "merge-on-read-v3", "partitioned-deletes", "upgrade-lineage", "equality-deletes-v2"),
     *("nested-columns", "partition-evolution-v2", "types", "avro-files-v3", "variants"),
 )
-"""One of each kind: both forms of deletes, row ids, evolved schemas and partitions, values, file formats, variants."""
+"""Each kind: both forms of deletes, row ids, evolved schemas and partitions, values, file formats, variants."""
 LACKING = re.compile(r"\b(time|timestamp_ns|timestamptz_ns|geometry|unknown)\b")
 """Types that Iceberg has not in Spark."""
 SCENARIOS = find("iceberg/*")
@@ -78,7 +78,7 @@ def test_harness_writes_and_iceberg_reads(
 
 
 def in_spark(history: DrawnHistory) -> bool:
-    """Whether Spark has all types of a history."""
+    """Tells whether Spark has all types of a history."""
     return LACKING.search(repr((history.table, history.operations))) is None
 
 

@@ -32,7 +32,7 @@ which is given the session, and the table's name in SQL; of Delta its directory.
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What is compared.
+    """The part of a table that is compared.
 
     select: in SQL, under harness's names. texts: columns of type variant, or fields of structs, which harness gives as
         the text of JSON.

@@ -10,16 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from drawn.models.model import (
-    Columns,
-    DeleteKind,
-    ModelFile,
-    Row,
-    TableModel,
-    column_at,
-    shown,
-    written,
-)
+from drawn.models.model import Columns, DeleteKind, ModelFile, Row, TableModel, column_at, shown, written
 from harness.metadata.model.schema import Type
 from harness.testing.scenarios.model import Selector
 from harness.testing.writing.delta.types import schema_json, schema_of

@@ -13,8 +13,9 @@ types and values are spelt.
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Context, Decimal
 from typing import Any, Literal, TypeAlias
@@ -44,7 +45,7 @@ class TableModel:
     columns: Columns
 
     def __init__(self) -> None:
-        self.numbering = Numbering()
+        self.identities = itertools.count(1)
 
     def apply(self, operation: Mapping[str, Any]) -> None:
         """Do one operation of a scenario's history. Raises RequestError: the model does not know it."""
@@ -73,7 +74,7 @@ class TableModel:
     def column(self, name: str, text: str, default: Any = None) -> dt.Field:
         """A new column, its type as a scenario spells it."""
         type_, required = self.spelt(text)
-        new = self.numbering.named(name, type_, required=required)
+        new = numbered(self.identities, name, type_, required=required)
         return replace(new, initial_default=stored_value(new.type, default))
 
     def changed(self, name: str, value: Any) -> Columns:
@@ -191,20 +192,11 @@ def identity_of(value: Any) -> Any:
 # -- columns ----------------------------------------------------------------------------------------------------------
 
 
-class Numbering:
-    """Identities of columns, each given once."""
-
-    def __init__(self) -> None:
-        self.last = 0
-
-    def named(self, name: str, type_: dt.Type, *, required: bool = False, default: Any = None) -> dt.Field:
-        """A new column, at every level."""
-        self.last += 1
-        number = self.last
-        return dt.Field(id=number, name=name, type=self._typed(type_), required=required, initial_default=default)
-
-    def _typed(self, type_: dt.Type) -> dt.Type:
-        return with_children(type_, tuple(self.named(f.name, f.type, required=f.required) for f in dt.children(type_)))
+def numbered(ids: Iterator[int], name: str, type_: dt.Type, *, required: bool = False) -> dt.Field:
+    """A new column, with an identity of its own at every level."""
+    number = next(ids)
+    inner = tuple(numbered(ids, f.name, f.type, required=f.required) for f in dt.children(type_))
+    return dt.Field(id=number, name=name, type=with_children(type_, inner), required=required)
 
 
 def with_children(type_: dt.Type, fields: Columns) -> dt.Type:

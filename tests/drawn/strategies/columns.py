@@ -20,7 +20,7 @@ Operation: TypeAlias = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One kind of operation. possible: whether the table, as its model says it is now, allows it."""
+    """A kind of operation. possible: whether the table, as its model says it is now, allows it."""
 
     possible: Callable[[Any], bool]
     draw: Callable[[Draw, Any], Operation]
@@ -57,7 +57,7 @@ def _add(draw: Draw, model: Any) -> Operation:
 
 
 def _is_json(value: Any) -> bool:
-    """Whether metadata can hold the value as a default: JSON has no number for NaN and infinity."""
+    """Tells whether metadata can hold the value as a default: JSON has no number for NaN and infinity."""
     return not isinstance(value, float) or math.isfinite(value)
 
 

@@ -37,16 +37,6 @@ def append(draw: Draw, model: DeltaModel) -> Operation:
     return {"append": _data_files(draw, model)}
 
 
-def overwrite(draw: Draw, model: DeltaModel) -> Operation:
-    """Data files in place of all that is live."""
-    return {"overwrite": _data_files(draw, model)}
-
-
-def delete_rows(draw: Draw, model: DeltaModel) -> Operation:
-    """Deletion vectors for some files."""
-    return {"delete-rows": {"rows": _marked(draw, model), **_storage(draw)}}
-
-
 def merge(draw: Draw, model: DeltaModel) -> Operation:
     """Deletion vectors and new rows in one commit."""
     return {
@@ -79,26 +69,6 @@ def compact_log(draw: Draw, model: DeltaModel) -> Operation:
     """A log compaction file over several versions."""
     first = draw(st.integers(max(model.first, 1), model.version - 1))
     return {"compact": [first, draw(st.integers(first + 1, model.version))]}
-
-
-def expire_log(draw: Draw, model: DeltaModel) -> Operation:
-    """The commits below a checkpoint, gone."""
-    return {"expire-log": draw(st.sampled_from(sorted(model.checkpoints)))}
-
-
-def vacuum(draw: Draw, model: DeltaModel) -> Operation:
-    """The files that the newest version does not hold, gone."""
-    return {"vacuum": None}
-
-
-def checksum(draw: Draw, model: DeltaModel) -> Operation:
-    """A checksum file of the newest version."""
-    return {"checksum": model.version}
-
-
-def map_columns(draw: Draw, model: DeltaModel) -> Operation:
-    """Column mapping by name, for a table that has files."""
-    return {"column-mapping": "name"}
 
 
 @st.composite
@@ -185,17 +155,22 @@ def _has_rows(model: DeltaModel) -> bool:
 
 OPERATIONS: Final[Mapping[str, Kind]] = {
     "append": Kind(lambda model: True, append),
-    "delete-rows": Kind(_has_rows, delete_rows),
+    "delete-rows": Kind(
+        _has_rows, lambda draw, model: {"delete-rows": {"rows": _marked(draw, model), **_storage(draw)}}
+    ),
     "merge": Kind(_has_rows, merge),
     "remove": Kind(_has_files, remove),
-    "overwrite": Kind(_has_files, overwrite),
+    "overwrite": Kind(_has_files, lambda draw, model: {"overwrite": _data_files(draw, model)}),
     "rewrite": Kind(_has_files, rewrite),
     "checkpoint": Kind(lambda model: model.version > 0, checkpoint),
     "compact-log": Kind(lambda model: model.version > max(model.first, 1), compact_log),
-    "expire-log": Kind(lambda model: bool(model.checkpoints), expire_log),
-    "vacuum": Kind(lambda model: model.version > 1, vacuum),
-    "checksum": Kind(lambda model: True, checksum),
-    "map-columns": Kind(lambda model: not model.mapped, map_columns),
+    "expire-log": Kind(
+        lambda model: bool(model.checkpoints),
+        lambda draw, model: {"expire-log": draw(st.sampled_from(sorted(model.checkpoints)))},
+    ),
+    "vacuum": Kind(lambda model: model.version > 1, lambda draw, model: {"vacuum": None}),
+    "checksum": Kind(lambda model: True, lambda draw, model: {"checksum": model.version}),
+    "map-columns": Kind(lambda model: not model.mapped, lambda draw, model: {"column-mapping": "name"}),
     **column_operations(_droppable, lambda model: model.mapped),
 }
 """The kinds of operation by name, those that need least first."""

@@ -112,26 +112,6 @@ def mark(draw: Draw, model: IcebergModel) -> Operation:
     return {draw(st.sampled_from(["branch", "tag"])): {"name": name, "at": at}}
 
 
-def roll_back(draw: Draw, model: IcebergModel) -> Operation:
-    """`main` at an older snapshot again."""
-    return {"set-ref": {"name": "main", "at": draw(st.sampled_from(list(model.snapshots)))}}
-
-
-def expire(draw: Draw, model: IcebergModel) -> Operation:
-    """A snapshot that nothing holds, gone from the metadata."""
-    return {"expire": draw(st.sampled_from(_expirable(model)))}
-
-
-def upgrade(draw: Draw, model: IcebergModel) -> Operation:
-    """The next format version."""
-    return {"upgrade": model.version + 1}
-
-
-def partition(draw: Draw, model: IcebergModel) -> Operation:
-    """Another partition spec, also none."""
-    return {"partition-spec": draw(partition_specs(model.columns))}
-
-
 @st.composite
 def partition_specs(draw: Draw, columns: Columns) -> list[list[str]]:
     """Specs over top-level columns: [source, transform, name] each."""
@@ -283,10 +263,18 @@ OPERATIONS: Final[Mapping[str, Kind]] = {
     "compact": Kind(_has_data, compact),
     "side-commit": Kind(lambda model: bool(model.snapshots), side_commit),
     "mark": Kind(lambda model: bool(model.snapshots), mark),
-    "roll-back": Kind(lambda model: len(model.snapshots) > 1, roll_back),
-    "expire": Kind(lambda model: bool(_expirable(model)), expire),
-    "upgrade": Kind(lambda model: model.version < 3, upgrade),
+    "roll-back": Kind(
+        lambda model: len(model.snapshots) > 1,
+        lambda draw, model: {"set-ref": {"name": "main", "at": draw(st.sampled_from(list(model.snapshots)))}},
+    ),
+    "expire": Kind(
+        lambda model: bool(_expirable(model)), lambda draw, model: {"expire": draw(st.sampled_from(_expirable(model)))}
+    ),
+    "upgrade": Kind(lambda model: model.version < 3, lambda draw, model: {"upgrade": model.version + 1}),
     **column_operations(_droppable),
-    "partition": Kind(lambda model: model.version > 1 and len(model.specs) < 4, partition),
+    "partition": Kind(
+        lambda model: model.version > 1 and len(model.specs) < 4,
+        lambda draw, model: {"partition-spec": draw(partition_specs(model.columns))},
+    ),
 }
 """The kinds of operation by name, those that need least first."""
