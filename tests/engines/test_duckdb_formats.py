@@ -85,19 +85,6 @@ def moved(t: IcebergTable, to: Path) -> str:
     return str(to)
 
 
-def test_files_outside_the_table_stay_where_they_are(tmp_path):  # 1.12
-    t = IcebergTable.create(tmp_path / "t", {"id": "long"})
-    outside = t.write_data([{"id": 1}], path=str(tmp_path / "t-other" / "f.parquet"))
-    t.append(outside, t.write_data([{"id": 2}]))
-    location = moved(t, tmp_path / "moved")
-    with pytest.warns(harness.HarnessWarning, match="Files outside of the table are read, in .*/t-other;"):
-        assert sorted(harness.open_table(location).snapshot().to_arrow()["id"].to_pylist()) == [1, 2]
-    outside.file.unlink()
-    with pytest.raises(harness.MissingFileError) as caught:
-        harness.open_table(location, allowed_roots=[str(tmp_path / "t-other")]).snapshot().to_arrow()
-    assert outside.path in str(caught.value)
-
-
 def test_files_of_two_formats_are_joined_with_themselves(tmp_path: Path) -> None:
     """DuckDB 1.5.6 pushes a Bloom filter into both scans of Arrow."""
     t = IcebergTable.create(

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from reading import arrow, rows
 
 import harness
 from harness.engines.duckdb.instance import connect
@@ -122,14 +121,3 @@ def test_a_plan_for_utc_is_not_run_in_another_zone(by_hours):
         connection.execute("SET TimeZone = 'America/New_York'")
         with pytest.raises(harness.RequestError, match="plan the filter for the connection"):
             duckdb_engine().relation(plan, connection)
-
-
-@pytest.mark.parametrize("type_", ["timestamp", "timestamptz"])
-def test_orc_years(make, type_):  # pyarrow gives ORC timestamps in nanos: what does not fit is refused, never wrong
-    t = make({"id": "long", "v": type_})
-    near = [year(1678) * DAY, -1, 0, year(2262) * DAY + 1]
-    t.append(t.write_data([{"id": i, "v": v} for i, v in enumerate(near)], format="orc"))
-    assert rows(t) == sorted(enumerate(near), key=repr)
-    t.append(t.write_data([{"id": 9, "v": year(3332) * DAY}], format="orc"))
-    with pytest.raises(harness.UnsupportedError, match="1677 to 2262"):
-        arrow(t)
