@@ -122,6 +122,7 @@ def test_conditions_skip_files_of_qualified_tables(con):
         ("COPY sales.orders TO 'x.csv'", RequestError, "Cannot run COPY with lake.sales.orders"),
         ("PIVOT old.orders ON region USING count(*) ORDER BY id", RequestError, "Cannot parse the query as duckdb SQL"),
         ("SELECT 1; SELEC 2", RequestError, 'near "SELEC"'),
+        (" ; -- nothing", RequestError, "the text has no statement"),
         ("SELECT nope FROM sales.orders", EngineError, '"region"'),
         ("CREATE TABLE sales.new AS SELECT 1", EngineError, "sales"),
     ],

@@ -81,6 +81,7 @@ def test_what_a_name_stands_for(con, query, expected):
         ("USE prod.sales; SHOW TABLES", ["orders", "prod.sales.eu.orders"]),
         ("USE dev; CREATE TEMP TABLE own AS SELECT 1; SHOW TABLES", ["dev.sales.orders", "own"]),
         ("SHOW TABLES IN prod.sales.eu; SHOW TABLES FROM prod", ["top"]),
+        ("SHOW TABLES FROM memory", []),
         ("SHOW DATABASES", ["dev", "memory", "prod"]),
         ("SELECT schema_name FROM (SHOW SCHEMAS) WHERE false; SHOW SCHEMAS FROM dev", ["dev"]),
         ("SHOW SCHEMAS", ["dev", "memory", "prod", "prod"]),
