@@ -1,4 +1,4 @@
-"""Data files of every format and layout on DuckDB (iceberg section 7)."""
+"""Row counts that are wrong, files of two formats and files without columns on DuckDB (iceberg section 7)."""
 
 from __future__ import annotations
 

@@ -337,7 +337,7 @@ def test_a_real_session_of_spark_connect(tmp_path: Path) -> None:
     (tmp_path / "request.json").write_text(json.dumps(requests), encoding="utf-8")
     answers = [json.loads(line) for line in on_connect(tmp_path / "request.json") if line.startswith("{")]
     assert answers[0] == {"session": "pyspark.sql.connect.session.SparkSession", "reader": "PlannedSource"}
-    assert answers[1:3] == [{"rows": len(demo.orders.rows)}] * 2
+    assert answers[1:3] == [{"rows": len(demo.orders.expected)}] * 2
     assert all(answer.get("rows") for answer in answers[3:8]), answers  # those of DuckDB
     assert answers[8]["error"] == "RequestError"
     assert "spark.sql.session.timeZone is Asia/Tokyo, needed is UTC" in answers[8]["message"]

@@ -1,4 +1,4 @@
-"""Every type in every physical form, through files of every format, on DuckDB (iceberg section 6)."""
+"""Instants under the time zone of a connection, in values and in filters, on DuckDB (iceberg 6.8, 11.5)."""
 
 from __future__ import annotations
 
@@ -29,9 +29,6 @@ def year(y: int) -> int:
 
 
 DAY = 86_400_000_000
-
-
-# -- the session's time zone (11.5, 11.10) -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("format", ["parquet", "avro", "orc"])
