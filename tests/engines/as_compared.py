@@ -6,6 +6,10 @@ from typing import Any
 
 import pyarrow as pa
 
+import harness
+from harness.engines.spark import engine
+from harness.testing.writing.iceberg.builder import IcebergTable
+
 
 def comparable(rows: pa.Table) -> list[tuple[str, ...]]:
     """Rows as sorted texts; -0.0 and NaN show in them, and dates and times go by their numbers."""
@@ -39,3 +43,15 @@ def plain(array: pa.Array) -> list[Any]:
 def nested(array: pa.Array, part: Any) -> list[Any]:
     offsets = array.offsets.to_pylist()
     return [part(offsets[i], offsets[i + 1]) if array[i].is_valid else None for i in range(len(array))]
+
+
+def snapshot_of(table: IcebergTable) -> harness.Snapshot:
+    return harness.open_table(table.location).snapshot()
+
+
+def agreed(snapshot: harness.Snapshot, spark: Any, **how: Any) -> pa.Table:
+    """The rows by Spark; asserts that DuckDB gives the same ones in the same types."""
+    rows, other = engine.to_arrow(snapshot.plan(**how), spark), snapshot.to_arrow(**how)
+    assert rows.schema == other.schema
+    assert comparable(rows) == comparable(other)
+    return rows

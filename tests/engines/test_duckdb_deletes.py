@@ -1,4 +1,4 @@
-"""Position deletes and deletion vectors end to end; expectations by hand (iceberg 4.1 to 4.22)."""
+"""Deletes on DuckDB: what scenarios cannot say of positions, of keys and of connections (iceberg 4.4, 4.23 to 4.28)."""
 
 from __future__ import annotations
 
@@ -11,71 +11,38 @@ from reading import in_order, rows
 
 from harness.engines.duckdb import lowering
 from harness.engines.duckdb.instance import connect
-from harness.errors import RequestError
+from harness.errors import HarnessError, RequestError
 from harness.table import open_table
 from harness.testing.writing.iceberg.builder import DataFileHandle, IcebergTable
 
-Delete = Callable[[IcebergTable, dict[DataFileHandle, list[int]]], list[DataFileHandle]]
-
-
-def in_one_file(t: IcebergTable, dead: dict[DataFileHandle, list[int]]) -> list[DataFileHandle]:
-    pairs = [(f, p) for f, positions in dead.items() for p in positions]
-    return [t.write_position_deletes(pairs[::-1], ordered="as given")]
-
-
-def by_vector(t: IcebergTable, dead: dict[DataFileHandle, list[int]]) -> list[DataFileHandle]:
-    return list(t.write_deletion_vectors(dead))
-
-
-BY_FILE_AND_BY_VECTOR = pytest.mark.parametrize("way", [(in_one_file, 2), (by_vector, 3)], ids=["file", "vector"])
-"""Which way it was is known to planning alone, after which all are one."""
-
-
-def numbered(first: int, count: int) -> list[dict[str, Any]]:
-    return [{"id": i, "even": i % 2 == 0} for i in range(first, first + count)]
-
-
-SCHEMA = {"id": "long", "even": "boolean"}
-
-
-# -- position delete files --------------------------------------------------------------------------------------------
-
-
-def spec_evolution(t: IcebergTable) -> tuple[DataFileHandle, DataFileHandle]:
-    """A data file under the first spec, and a position delete of it under another, without a reference."""
-    f = t.write_data(numbered(0, 3))
-    other = t.write_data(numbered(3, 3))
-    t.append(f, other)
-    t.set_partition_spec([("even", "identity")])
-    return f, t.write_position_deletes([(f, 1), (other, 0)], spec_id=1, partition={"even": True})
+Make = Callable[..., IcebergTable]
 
 
 def test_a_delete_of_another_spec_applies_by_path_when_asked(tmp_path: Path) -> None:
     """iceberg 4.4, T9: the flag `lenient_delete_partition`."""
-    t = IcebergTable.create(tmp_path / "t", SCHEMA)
-    _, delete = spec_evolution(t)
-    t.commit(add=[delete])
+    t = IcebergTable.create(tmp_path / "t", {"id": "long", "even": "boolean"})
+    files = [t.write_data([{"id": i, "even": i % 2 == 0} for i in range(first, first + 3)]) for first in (0, 3)]
+    t.append(*files)
+    t.set_partition_spec([("even", "identity")])
+    pairs = [(files[0], 1), (files[1], 0)]
+    t.commit(add=[t.write_position_deletes(pairs, spec_id=1, partition={"even": True})])
     assert rows(t, ["id"], lenient_delete_partition=True) == [(0,), (2,), (4,), (5,)]
 
 
-@BY_FILE_AND_BY_VECTOR
-def test_files_too_long_for_a_bitmap(tmp_path: Path, way: tuple[Delete, int], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_too_long_for_a_bitmap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Files of more rows than a bitmap can index lose positions one by one; here already those of more than 5."""
     monkeypatch.setattr(lowering, "_BITMAP_ROWS", 5)
-    delete, version = way
-    t = IcebergTable.create(tmp_path / "t", SCHEMA, format_version=version)
+    t = IcebergTable.create(tmp_path / "t", {"id": "long"}, format_version=3)
     a, b, c = (
-        t.write_data(numbered(0, 6), row_group_size=2),
-        t.write_data(numbered(10, 4)),
-        t.write_data(numbered(20, 6)),
+        t.write_data([{"id": i} for i in range(first, first + count)], row_group_size=2)
+        for first, count in ((0, 6), (10, 4), (20, 6))
     )
     t.append(a, b, c)
-    t.commit(add=[*delete(t, {a: [0, 5], c: [1]}), t.write_equality_deletes(["id"], [{"id": 3}])])
+    t.commit(add=[*t.write_deletion_vectors({a: [0, 5], c: [1]}), t.write_equality_deletes(["id"], [{"id": 3}])])
     alive = [1, 2, 4, 10, 11, 12, 13, 20, 22, 23, 24, 25]
     assert rows(t, ["id"]) == in_order((i,) for i in alive)
     assert rows(t, ["id"], "id < 5 OR _pos = 1") == in_order([(1,), (2,), (4,), (11,)])
-    dead = in_order((i, True) for i in (0, 3, 5, 21))
-    assert rows(t, ["id", "_deleted"], "_deleted") == dead
+    assert rows(t, ["id", "_deleted"], "_deleted") == in_order((i, True) for i in (0, 3, 5, 21))
 
 
 def test_text_is_not_filtered_under_another_collation(tmp_path: Path) -> None:
@@ -89,3 +56,66 @@ def test_text_is_not_filtered_under_another_collation(tmp_path: Path) -> None:
     assert str(caught.value).startswith(
         "Cannot filter text on a connection with default collation 'nocase': run RESET default_collation on it first"
     )
+
+
+def ids(*numbers: int) -> list[dict[str, Any]]:
+    return [{"id": n} for n in numbers]
+
+
+@pytest.mark.parametrize("collation", ["nocase", "noaccent", "nocase.noaccent"])
+def test_the_collation_of_the_connection_is_not_that_of_keys(make: Make, collation: str) -> None:
+    """iceberg 4.28: no collation, in the join and in the pooling of keys."""
+    t = make({"k": "string", "s": "struct<k: string>"})
+    t.append(t.write_data([{"k": k, "s": {"k": k}} for k in ("a", "A", "á", None)]))
+    t.commit(add=[t.write_equality_deletes(["k"], [{"k": "A"}])])
+    t.append(t.write_data([{"k": k, "s": {"k": k}} for k in ("a", "A")]))
+    t.commit(add=[t.write_equality_deletes(["k"], [{"k": "a"}]), t.write_equality_deletes([3], [{"s": {"k": "Á"}}])])
+    con = connect()
+    con.execute(f"SET default_collation = '{collation}'")
+    relation = open_table(t.location).snapshot().to_duckdb(con, columns=["k"])
+    assert in_order(relation.fetchall()) == [("A",), ("á",), (None,)]
+
+
+def test_a_partition_column_that_the_delete_file_lacks(make: Make) -> None:
+    """iceberg 4.25: the delete file's own tuple gives the key."""
+    t = make({"id": "long", "p": "int"}, partition_spec=[("p", "identity")])
+    t.append(*t.write_partitioned([{"id": i, "p": p} for p in (1, 2) for i in (1, 2)]))
+    delete = t.write_equality_deletes(["id"], ids(1), partition={"p": 1})
+    delete.data_file["equality_ids"] = [1, 2]
+    t.commit(add=[delete])
+    assert rows(t) == [(1, 2), (2, 1), (2, 2)]
+
+
+# -- refusals -------------------------------------------------------------------------------------------------------
+
+
+def with_ids(*numbers: int) -> Callable[[IcebergTable], DataFileHandle]:
+    def delete(t: IcebergTable) -> DataFileHandle:
+        handle = t.write_equality_deletes(["id"], ids(1))
+        handle.data_file["equality_ids"] = list(numbers)
+        return handle
+
+    return delete
+
+
+@pytest.mark.parametrize(
+    ("delete", "cause", "rule"),
+    [
+        (with_ids(99), "UnknownEqualityField", "iceberg 4.23"),
+        (with_ids(3), "UnknownEqualityField", "iceberg 4.23"),
+        (with_ids(5), "UnknownEqualityField", "iceberg 4.23"),
+        (with_ids(4), "UnknownEqualityField", "iceberg 4.23"),
+        (with_ids(), "CorruptManifest", "iceberg 4.23"),
+        (with_ids(1, 2), "UnknownEqualityField", "iceberg 4.25"),
+    ],
+    ids=["unknown id", "list", "below a list", "float", "no ids", "key not in the delete file"],
+)
+def test_refused(make: Make, delete: Callable[[IcebergTable], DataFileHandle], cause: str, rule: str) -> None:
+    t = make({"id": "long", "n": "string", "l": "list<int>", "d": "double"})
+    t.append(t.write_data([{"id": 1, "n": "x"}]))
+    handle = delete(t)
+    t.commit(add=[handle])
+    with pytest.raises(HarnessError) as caught:
+        rows(t)
+    assert (caught.value.cause, caught.value.rule) == (cause, rule)
+    assert str(caught.value.file).startswith(handle.path)

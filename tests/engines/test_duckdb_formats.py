@@ -1,4 +1,4 @@
-"""Data files of every format and layout on DuckDB (iceberg section 7)."""
+"""Row counts that are wrong, files of two formats and files without columns on DuckDB (iceberg section 7)."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ import pytest
 from reading import arrow, rows
 
 import harness
+from harness.engines.duckdb.instance import cursor
+from harness.engines.duckdb.scans import counted
 from harness.engines.oracle import read_apart
 from harness.errors import CorruptFileError, HarnessWarning
 from harness.testing.scenarios.building import build
 from harness.testing.scenarios.loading import find
+from harness.testing.writing.delta.builder import DeltaTable
 from harness.testing.writing.iceberg.builder import DataFileHandle, IcebergTable
 
 
@@ -85,19 +88,6 @@ def moved(t: IcebergTable, to: Path) -> str:
     return str(to)
 
 
-def test_files_outside_the_table_stay_where_they_are(tmp_path):  # 1.12
-    t = IcebergTable.create(tmp_path / "t", {"id": "long"})
-    outside = t.write_data([{"id": 1}], path=str(tmp_path / "t-other" / "f.parquet"))
-    t.append(outside, t.write_data([{"id": 2}]))
-    location = moved(t, tmp_path / "moved")
-    with pytest.warns(harness.HarnessWarning, match="Files outside of the table are read, in .*/t-other;"):
-        assert sorted(harness.open_table(location).snapshot().to_arrow()["id"].to_pylist()) == [1, 2]
-    outside.file.unlink()
-    with pytest.raises(harness.MissingFileError) as caught:
-        harness.open_table(location, allowed_roots=[str(tmp_path / "t-other")]).snapshot().to_arrow()
-    assert outside.path in str(caught.value)
-
-
 def test_files_of_two_formats_are_joined_with_themselves(tmp_path: Path) -> None:
     """DuckDB 1.5.6 pushes a Bloom filter into both scans of Arrow."""
     t = IcebergTable.create(
@@ -115,3 +105,43 @@ def test_files_of_two_formats_are_joined_with_themselves(tmp_path: Path) -> None
     t.append(t.write_position_deletes([(deleted, 0)]))
     query = "SELECT a.id, count(*) FROM t AS a JOIN t AS b ON a.id = b.id GROUP BY a.id ORDER BY a.id"
     assert harness.sql(query, t=t.location).fetchall() == [(1, 25), (2, 1)]
+
+
+# -- files without columns, whose rows are the number in the footer ----------------------------------------------------
+
+
+def test_a_footer_that_claims_many_rows_costs_nothing_until_they_are_read() -> None:
+    connection, tables = cursor(), []
+    relation = counted((3, 2**50), lambda table: tables.append(table) or "t")
+    (table,) = tables
+    connection.register("t", table)
+    assert connection.sql(f"SELECT * FROM {relation} LIMIT 5").fetchall() is not None
+    assert connection.sql(f"SELECT max(file_row_number) FROM {relation} WHERE file_index = 0").fetchall() == [(2,)]
+
+
+@pytest.mark.parametrize("engine", ["duckdb", "oracle"])
+def test_a_footer_whose_row_groups_say_otherwise(tmp_path: Path, engine: str) -> None:
+    table = IcebergTable.create(tmp_path / "t", {"u": "unknown"}, format_version=3)
+    file = table.write_data([{}] * 3)
+    table.append(file)
+    table.add_column("a", "int")
+    table.append(table.write_data([{"a": 1}]))
+    path = Path(table.file_of(file.path))
+    total = b"\x16\x06"  # of the file, which comes before that of its row group: a long, 3
+    path.write_bytes(path.read_bytes().replace(total, b"\x16\x08", 1))
+    file.data_file["record_count"] = 4
+    with pytest.raises(harness.CorruptFileError, match="footer counts 4 rows, its row groups 3") as caught:
+        harness.open_table(table.location).snapshot().to_arrow(engine=engine)
+    assert caught.value.file == str(path)
+
+
+@pytest.mark.parametrize("engine", ["duckdb", "oracle"])
+def test_a_column_whose_name_is_no_text(tmp_path: Path, engine: str) -> None:
+    """Arrow fails to say so: its message has the name's bytes in it."""
+    table = DeltaTable.create(tmp_path / "t", {"id": "long"})
+    file = table.write_data([{"id": 1}])
+    table.commit(add=[file])
+    data = file.file.read_bytes()
+    file.file.write_bytes(data.replace(b"id", b"\xc8d"))
+    with pytest.raises(harness.CorruptFileError):
+        harness.open_table(str(tmp_path / "t")).snapshot().to_arrow(engine=engine)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import duckdb
-import pyarrow as pa
 import pytest
 from footer_edits import chunk, edit
 
@@ -45,16 +44,6 @@ def test_a_relation_that_was_handed_out_cannot_change_the_settings_of_others(loc
         with pytest.raises(duckdb.Error, match="configuration"):
             relation.query("v", statement)
     assert settings() == before
-
-
-def test_a_cursor_has_views_and_tables_of_its_own(location: str) -> None:
-    first, second = cursor(), cursor()
-    first.execute("CREATE TEMPORARY VIEW mine AS SELECT 1 AS a")
-    first.register("rows", pa.table({"a": [1]}))
-    for name in ("mine", "rows"):
-        with pytest.raises(duckdb.CatalogException):
-            second.execute(f"SELECT * FROM {name}")
-    assert ids(location) == [0, 1, 2, 3, 4]
 
 
 ENDED = "FATAL Error: Failed: database has been invalidated because of a previous fatal error."

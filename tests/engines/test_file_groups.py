@@ -61,14 +61,3 @@ def test_iceberg_files_of_other_ids_are_warned_of(engine: str, tmp_path: Path, r
     assert len(said) == 1
     assert said[0].startswith(f"Data file {old.path} of table")
     assert said[0].endswith("[iceberg 5.2]")
-
-
-@pytest.mark.parametrize("engine", ENGINES)
-def test_files_older_than_the_columns_read_are_as_they_should_be(
-    engine: str, tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
-    t = IcebergTable.create(tmp_path / "t", {"a": "long"})
-    t.append(t.write_data([{"a": 1}]))
-    t.add_column("b", "long")
-    t.commit(add=[t.write_equality_deletes(["b"], [{"b": 7}])])
-    assert read(t.store.directory, engine, request, columns=["b"]) == ([(None,)], [])

@@ -1,4 +1,4 @@
-"""How often footers are read."""
+"""Footers that were read are not read again, and tell the types that DuckDB shows."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from typing import Any
 import pyarrow as pa
 import pyspark
 import pytest
-from as_compared import comparable
+from as_compared import agreed, snapshot_of
 from pyspark.errors import PySparkException
 
 import harness
@@ -55,18 +55,6 @@ def settings(spark: Any, values: dict[str, str]) -> Iterator[None]:
     finally:
         for name, value in before.items():
             spark.conf.set(name, value)
-
-
-def agreed(snapshot: harness.Snapshot, spark: Any, **how: Any) -> pa.Table:
-    """The rows by plain paths; asserts that DuckDB gives the same ones in the same types."""
-    rows, other = spark_engine.to_arrow(snapshot.plan(**how), spark), snapshot.to_arrow(**how)
-    assert rows.schema == other.schema
-    assert comparable(rows) == comparable(other)
-    return rows
-
-
-def snapshot_of(table: IcebergTable) -> harness.Snapshot:
-    return harness.open_table(str(table.store.directory)).snapshot()
 
 
 def test_a_pattern_reads_no_other_file(tmp_path: Path, plain: Any) -> None:
@@ -337,7 +325,7 @@ def test_a_real_session_of_spark_connect(tmp_path: Path) -> None:
     (tmp_path / "request.json").write_text(json.dumps(requests), encoding="utf-8")
     answers = [json.loads(line) for line in on_connect(tmp_path / "request.json") if line.startswith("{")]
     assert answers[0] == {"session": "pyspark.sql.connect.session.SparkSession", "reader": "PlannedSource"}
-    assert answers[1:3] == [{"rows": len(demo.orders.rows)}] * 2
+    assert answers[1:3] == [{"rows": len(demo.orders.expected)}] * 2
     assert all(answer.get("rows") for answer in answers[3:8]), answers  # those of DuckDB
     assert answers[8]["error"] == "RequestError"
     assert "spark.sql.session.timeZone is Asia/Tokyo, needed is UTC" in answers[8]["message"]

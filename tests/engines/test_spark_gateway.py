@@ -90,21 +90,6 @@ def table(tmp_path: Path) -> tuple[ScanPlan, Path]:
     return plan, Path(made.file_of(handle.path))
 
 
-def failure(frame: DataFrame, plan: ScanPlan) -> harness.HarnessError:
-    with pytest.raises(Exception, match="FAILED_READ_FILE") as caught:
-        frame.collect()
-    return engine_error(caught.value, plan.table)
-
-
-def test_a_file_that_goes_missing_before_the_rows_are_read(table: tuple[ScanPlan, Path], spark: Any) -> None:
-    plan, path = table
-    frame = engine.dataframe(plan, spark)
-    path.unlink()
-    error = failure(frame, plan)
-    assert isinstance(error, harness.MissingFileError)
-    assert (error.cause, error.table, error.file) == ("MissingFile", plan.table, str(path))
-
-
 def test_a_page_that_is_damaged(table: tuple[ScanPlan, Path], spark: Any) -> None:  # iceberg 7.6
     plan, path = table
     content = bytearray(path.read_bytes())

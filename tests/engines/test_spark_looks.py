@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,7 +29,6 @@ from harness.testing.writing.iceberg.builder import IcebergTable
 
 Rows = list[tuple[Any, ...]]
 ROWS = [{"a": i, "b": f"b{i}"} for i in range(4)]
-ALL: Rows = [(i, f"b{i}") for i in range(4)]
 KINDS = {
     *("iceberg/schema/rename-and-reorder", "iceberg/deletes/position-delete-of-own-commit"),
     *("iceberg/deletes/deletion-vector-of-own-commit", "iceberg/deletes/global-equality-delete"),
@@ -137,17 +135,6 @@ def test_a_missing_file_that_a_query_leaves_out(condition: str, kept: Rows | Non
         assert rows_of(frame) == kept
 
 
-def test_a_missing_delete_is_told_at_once(tmp_path: Path, spark: Any) -> None:
-    """Never is a delete left out, whichever rows are asked for."""
-    table = iceberg(tmp_path)
-    table.append(table.write_data(ROWS))
-    table.commit(add=[table.write_equality_deletes(["b"], [{"b": "b2"}])])
-    plan = plan_of(table.store.directory)
-    Path(plan.equality_deletes[0].physical).unlink()
-    with pytest.raises(harness.MissingFileError, match="it is missing"):
-        engine.dataframe(plan, spark)
-
-
 def cut(file: Path) -> None:
     file.write_bytes(file.read_bytes()[:-1])
 
@@ -177,21 +164,6 @@ def test_damage_is_told_as_by_duckdb(damage: Callable[[Path], Any], tmp_path: Pa
     with pytest.raises(harness.HarnessError) as caught:
         engine.to_arrow(plan, spark)
     assert str(caught.value) == str(expected.value)
-
-
-def test_a_file_that_is_replaced_after_it_was_looked_at(tmp_path: Path, spark: Any) -> None:
-    """By its size or its time: what is known of its columns and rows need not hold."""
-    plan = plan_of(without_deletes(tmp_path))
-    frame = engine.dataframe(plan, spark)
-    assert rows_of(frame) == ALL
-    file = Path(plan.files["physical"][0].as_py())
-    os.utime(file, (1, 1))
-    with pytest.raises(Exception, match="FILE_CHANGED") as caught:
-        frame.count()
-    error = engine_error(caught.value, plan.table)
-    assert isinstance(error, harness.CorruptFileError)
-    assert error.file == str(file)
-    assert rows_of(engine.dataframe(plan, spark)) == ALL  # which looks anew
 
 
 def test_footers_that_differ(tmp_path: Path, spark: Any) -> None:

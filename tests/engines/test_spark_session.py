@@ -8,13 +8,16 @@ import subprocess
 import sys
 from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 import harness
 from harness.engines.spark import java_runtime
 from harness.engines.spark.java_runtime import check_java
+from harness.engines.spark.session import _Jobs
 from harness.errors import RequestError
+from harness.storage import threads
 
 
 def java(directory: Path, script: str) -> Path:
@@ -100,6 +103,14 @@ def test_an_old_pyspark_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pyspark, "__version__", "3.5.7")
     with pytest.raises(RequestError, match=r"pyspark is 3\.5\.7, needed is 4\.0 or newer"):
         harness.spark_session()
+
+
+def test_an_interrupt_cancels_the_jobs_of_a_session() -> None:
+    cancelled: list[str] = []
+    context = SimpleNamespace(cancelAllJobs=lambda: cancelled.append("all"))
+    jobs = threads.tracked(_Jobs(SimpleNamespace(sparkContext=context)))  # type: ignore[arg-type]
+    threads.interrupt_all()
+    assert (cancelled, isinstance(jobs, _Jobs)) == (["all"], True)
 
 
 def test_the_session_that_runs_is_returned_unchanged(spark) -> None:

@@ -6,7 +6,6 @@ stands in for one, whose JVM has the classes of the source; `test_spark_connect.
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import pytest
@@ -22,17 +21,16 @@ from harness.testing.scenarios.evidence import Evidence, evidence_of
 from harness.testing.scenarios.loading import find
 from harness.testing.scenarios.verifying import verify
 
-FOLDERS = (
-    *("iceberg/types/", "iceberg/schema/", "iceberg/files/", "iceberg/metadata/metadata-columns"),
-    *(
-        "iceberg/deletes/deleted-column",
-        "iceberg/deletes/position",
-        "delta/type-widening/",
-        "delta/schema/",
-        "delta/paths/",
-    ),
+READS = (
+    *("iceberg/types/", "iceberg/files/", "iceberg/deletes/deleted-column", "iceberg/deletes/position", "delta/paths/"),
+    *("iceberg/metadata/metadata-columns", "delta/schema/metadata-columns"),
 )
-SCENARIOS = [scenario for scenario in find() if scenario.name.startswith(FOLDERS)]
+FOLDERS: dict[Any, tuple[str, ...]] = {
+    "foreign": ("iceberg/types/", "iceberg/schema/", "delta/type-widening/", "delta/schema/"),
+    PlainPaths: READS,
+    PlannedSource: READS,
+}
+CASES = [(kind, each) for kind, names in FOLDERS.items() for each in find() if each.name.startswith(names)]
 SETTINGS = {
     "spark.sql.ansi.enabled": "false",
     "spark.sql.session.timeZone": "America/New_York",
@@ -58,8 +56,12 @@ def foreign(spark: Any) -> Any:
     return session
 
 
-@pytest.mark.parametrize("made", SCENARIOS, ids=operator.attrgetter("name"), indirect=True)
-@pytest.mark.parametrize("kind", ["foreign", PlainPaths, PlannedSource], ids=["foreign", "plain", "source"])
+@pytest.mark.parametrize(
+    ("kind", "made"),
+    CASES,
+    ids=[f"{getattr(kind, '__name__', kind)}-{each.name}" for kind, each in CASES],
+    indirect=["made"],
+)
 def test_rows_are_those_of_every_session(
     kind: Any, made: Evidence, spark: Any, foreign: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,9 +6,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
-from as_compared import comparable
+from as_compared import agreed, snapshot_of
 
 import harness
 from harness.engines.spark import engine as spark_engine
@@ -21,25 +20,12 @@ def orders(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(build_demo_tables(tmp_path_factory.mktemp("demo")).orders.location)
 
 
-def agreed(snapshot: harness.Snapshot, spark: Any, **how: Any) -> pa.Table:
-    """The rows by Spark; asserts that DuckDB gives the same ones in the same types."""
-    plan = snapshot.plan(**how)
-    rows, other = spark_engine.to_arrow(plan, spark), snapshot.to_arrow(**how)
-    assert rows.schema == other.schema
-    assert comparable(rows) == comparable(other)
-    return rows
-
-
 def small(folder: Path, **how: Any) -> tuple[IcebergTable, Any]:
     table = IcebergTable.create(folder / "t", {"a": "long", "b": "long"})
     rows = [{"a": i, "b": 1000 + i} for i in range(100)]
     handle = table.write_data(rows, row_group_size=10, **how)
     table.append(handle)
     return table, handle
-
-
-def snapshot_of(table: IcebergTable) -> harness.Snapshot:
-    return harness.open_table(str(table.store.directory)).snapshot()
 
 
 def test_a_filter_never_uses_the_dictionary_of_a_column_of_the_same_dotted_path(tmp_path: Path, spark: Any) -> None:

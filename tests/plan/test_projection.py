@@ -168,6 +168,9 @@ def test_a_column_stored_or_wanted_as_unknown_is_null():
     assert run([want(1, "a", dt.StringType(), initial_default="x")], [stored(1, "a", dt.UnknownType())]) == (
         Value(None),
     )
+    assert all(
+        is_read(type_, dt.UnknownType()) for is_read in (readable, readable_in_delta) for type_ in NAMED.values()
+    )
     for lookup in (ColumnLookup.ICEBERG, ColumnLookup.DELTA_NAME):
         assert run([want(1, "a", dt.UnknownType())], [stored(1, "a")], lookup=lookup) == (Value(None),)
 

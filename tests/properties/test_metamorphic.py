@@ -77,13 +77,6 @@ def test_ways_to_leave_deleted_rows_out(drawn, data) -> None:
 
 
 @FEW
-@given(HISTORIES)
-def test_moved_table(drawn) -> None:
-    with made(with_operations(drawn, *drawn.operations, {"move-table": "elsewhere/moved"})) as history:
-        assert_same(modelled(drawn), read_by(history, Read(), "duckdb"))
-
-
-@FEW
 @given(st.sampled_from(["iceberg-2", "iceberg-3"]).flatmap(lambda kind: histories(kind, max_size=4)))
 def test_order_of_files_in_the_metadata(drawn) -> None:
     with made(drawn) as history:

@@ -45,29 +45,30 @@ def edges(tmp_path_factory) -> dict[str, harness.Table]:
 @pytest.mark.parametrize("kind", SCALAR_KINDS, ids=lambda kind: kind.name.lower())
 def test_both_engines_give_the_same_for_every_call(edges, spark, kind):
     drawn = [(function, with_columns(draw)) for function, draw in calls() if function.kind is kind]
-    shown = ", ".join(f"{sql} AS c{place}" for place, (_, sql) in enumerate(drawn))
-    by_duckdb, by_spark = both(f"SELECT {shown} FROM e ORDER BY {ORDER}", edges, spark)
-    different = [
-        f"{sql}: {pair}"
-        for (function, sql), a, b in zip(drawn, by_duckdb.columns, by_spark.columns, strict=True)
-        if a.type != b.type or (pair := first_difference(a, b, ULPS if function.names[0] in NEAR else 0)) is not None
-    ]
-    assert not different, "\n".join(different)
+    ulps = [ULPS if function.names[0] in NEAR else 0 for function, _ in drawn]
+    assert_same([sql for _, sql in drawn], f"SELECT {{}} FROM e ORDER BY {ORDER}", edges, spark, ulps)
 
 
 @pytest.mark.parametrize("kind", [FunctionKind.AGGREGATES, FunctionKind.WINDOWS], ids=lambda kind: kind.name.lower())
 def test_both_engines_give_the_same_over_rows(edges, spark, kind):
-    drawn = [with_columns(draw) for function, draw in calls() if function.kind is kind]
-    shown = ", ".join(f"{sql} AS c{place}" for place, sql in enumerate(drawn, 1))
     rows, key = ("GROUP BY ROLLUP (b1)", "b1") if kind is FunctionKind.AGGREGATES else ("", ORDER)
-    query = f"SELECT {key} AS c0, {shown} FROM e {rows} ORDER BY c0, c1"
-    by_duckdb, by_spark = both(query, edges, spark)
-    allowed = allowances(query, {"e": edges["e"].snapshot().schema})
+    shown = [key, *(with_columns(draw) for function, draw in calls() if function.kind is kind)]
+    query = f"SELECT {{}} FROM e {rows} ORDER BY c0, c1"
+    allowed = allowances(query.format(named(shown)), {"e": edges["e"].snapshot().schema})
+    assert_same(shown, query, edges, spark, [allowed[i].ulps if i in allowed else 0 for i in range(len(shown))])
+
+
+def named(expressions: list[str]) -> str:
+    return ", ".join(f"{sql} AS c{place}" for place, sql in enumerate(expressions))
+
+
+def assert_same(expressions: list[str], query: str, tables: Any, spark: Any, ulps: list[int]) -> None:
+    """Fails where the engines give other values for an expression, or of another type. query: `{}` for all of them."""
+    results = both(query.format(named(expressions)), tables, spark)
     different = [
         f"{sql}: {pair}"
-        for place, (sql, a, b) in enumerate(zip(["", *drawn], by_duckdb.columns, by_spark.columns, strict=True))
-        if a.type != b.type
-        or (pair := first_difference(a, b, allowed[place].ulps if place in allowed else 0)) is not None
+        for sql, allowed, a, b in zip(expressions, ulps, *(result.columns for result in results), strict=True)
+        if a.type != b.type or (pair := first_difference(a, b, allowed)) is not None
     ]
     assert not different, "\n".join(different)
 
@@ -125,16 +126,9 @@ def test_everyday_expressions_give_the_same(orders, spark, listed, ulps):
     by_condition: dict[str, list[str]] = {}
     for sql, where in everyday.listed(listed):
         by_condition.setdefault(where, []).append(sql)
-    different = []
     for where, expressions in by_condition.items():
-        shown = ", ".join(f"{sql} AS c{place}" for place, sql in enumerate(expressions))
-        by_duckdb, by_spark = both(f"SELECT {shown} FROM o WHERE {where} ORDER BY id", orders, spark)
-        different += [
-            f"{sql}: {pair}"
-            for sql, a, b in zip(expressions, by_duckdb.columns, by_spark.columns, strict=True)
-            if a.type != b.type or (pair := first_difference(a, b, ulps)) is not None
-        ]
-    assert not different, "\n".join(different)
+        query = f"SELECT {{}} FROM o WHERE {where} ORDER BY id"
+        assert_same(expressions, query, orders, spark, [ulps] * len(expressions))
 
 
 @pytest.mark.parametrize(("sql", "where"), everyday.listed(everyday.REFUSED), ids=lambda text: text)

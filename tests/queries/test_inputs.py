@@ -57,8 +57,7 @@ def test_a_table_by_its_location(lake: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 def test_a_table_by_its_location_on_spark(lake: Path, spark: Any) -> None:
     for query, rows in by_location(lake).items():
-        found = harness.sql(query, engine="spark", spark=spark, given=str(lake / "i")).collect()
-        assert [tuple(row) for row in found] == rows, query
+        assert harness.sql(query, engine="spark", spark=spark, given=str(lake / "i")).collect() == rows, query
     own = harness.sql(f"SELECT count(*) FROM `{lake}/d`", engine="spark", dialect="spark", spark=spark)
     assert own.collect() == [(2,)]
 
@@ -99,8 +98,7 @@ def test_values_are_bound(bound: str, query: str) -> None:
 
 def test_values_are_bound_on_spark(bound: str, spark: Any) -> None:
     for query, (params, rows) in BOUND.items():
-        found = harness.sql(query, params=params, engine="spark", spark=spark, t=bound).collect()
-        assert [tuple(row) for row in found] == rows, query
+        assert harness.sql(query, params=params, engine="spark", spark=spark, t=bound).collect() == rows, query
     own = harness.sql("SELECT id FROM t WHERE s = :s", params={"s": "b"}, engine="spark", dialect="spark", t=bound)
     assert own.collect() == [(1,)]
     own = harness.sql("SELECT id FROM t WHERE s = ?", params=["b"], engine="spark", dialect="spark", t=bound)

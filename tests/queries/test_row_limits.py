@@ -56,40 +56,31 @@ def test_how_many_rows_a_query_needs(query: str, enough: int | None) -> None:
 DELETED = (1, 4, 7, 10, 13)
 
 
-def iceberg(directory: Path, deletes: str) -> harness.Table:
+def table_of(directory: Path, kind: str) -> harness.Table:
     """Five files of three rows, ids from 0 on; the second of each may be deleted."""
-    table = IcebergTable.create(directory / "t", {"id": "long"}, format_version=3 if deletes == "vectors" else 2)
-    files = [table.write_data([{"id": 3 * i + j} for j in range(3)]) for i in range(5)]
-    table.append(*files)
-    match deletes:
+    place, ids = directory / "t", [[{"id": 3 * i + j} for j in range(3)] for i in range(5)]
+    if kind.startswith("delta"):
+        delta = DeltaTable.create(place, {"id": "long"})
+        delta.append(*(files := [delta.write_data(rows) for rows in ids]))
+        for file in files if kind == "delta vectors" else ():
+            delta.delete(file, [1])
+        return harness.open_table(str(place))
+    table = IcebergTable.create(place, {"id": "long"}, format_version=3 if kind == "vectors" else 2)
+    table.append(*(handles := [table.write_data(rows) for rows in ids]))
+    match kind:
         case "positions":
-            table.commit(add=[table.write_position_deletes([(file, 1) for file in files])])
+            table.commit(add=[table.write_position_deletes([(file, 1) for file in handles])])
         case "vectors":
-            table.commit(add=table.write_deletion_vectors({file: [1] for file in files}))
+            table.commit(add=table.write_deletion_vectors({file: [1] for file in handles}))
         case "keys":
             table.commit(add=[table.write_equality_deletes(["id"], [{"id": i} for i in DELETED])])
-    return harness.open_table(str(directory / "t"))
+    return harness.open_table(str(place))
 
 
-def delta(directory: Path, deletes: str) -> harness.Table:
-    table = DeltaTable.create(directory / "t", {"id": "long"})
-    files = [table.write_data([{"id": 3 * i + j} for j in range(3)]) for i in range(5)]
-    table.append(*files)
-    if deletes == "vectors":
-        for file in files:
-            table.delete(file, [1])
-    return harness.open_table(str(directory / "t"))
-
-
-TABLES = [(iceberg, kind) for kind in ("none", "positions", "vectors", "keys")] + [
-    (delta, kind) for kind in ("none", "vectors")
-]
-
-
-@pytest.mark.parametrize(("make", "deletes"), TABLES)
-def test_the_rows_are_rows_of_the_table(make, deletes: str, tmp_path: Path) -> None:
-    table = make(tmp_path, deletes)
-    live = Counter(range(15)) - Counter(DELETED if deletes != "none" else [])
+@pytest.mark.parametrize("kind", ["none", "positions", "vectors", "keys", "delta", "delta vectors"])
+def test_the_rows_are_rows_of_the_table(kind: str, tmp_path: Path) -> None:
+    table = table_of(tmp_path, kind)
+    live = Counter(range(15)) - Counter(DELETED if kind not in ("none", "delta") else [])
     for limit in (0, 1, 2, 3, 7, 10, 15, 16):
         for offset in (0, 1, 12):
             rows = harness.sql(f"SELECT id FROM t LIMIT {limit} OFFSET {offset}", t=table).fetchall()
@@ -98,23 +89,22 @@ def test_the_rows_are_rows_of_the_table(make, deletes: str, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("make", "deletes", "limit", "opened"),
+    ("kind", "limit", "opened"),
     [
-        (iceberg, "none", 3, 1),
-        (iceberg, "none", 4, 3),
-        (iceberg, "positions", 2, 1),
-        (iceberg, "positions", 3, 3),
-        (iceberg, "vectors", 2, 1),
-        (iceberg, "vectors", 3, 3),
-        (iceberg, "keys", 1, 5),
-        (delta, "none", 3, 1),
-        (delta, "vectors", 2, 1),
-        (delta, "vectors", 3, 3),
+        *(
+            ("none", 3, 1),
+            ("none", 4, 3),
+            ("positions", 2, 1),
+            ("positions", 3, 3),
+            ("vectors", 2, 1),
+            ("vectors", 3, 3),
+        ),
+        *(("keys", 1, 5), ("delta", 3, 1), ("delta vectors", 2, 1), ("delta vectors", 3, 3)),
     ],
 )
-def test_files_are_opened_until_there_are_enough(make, deletes: str, limit: int, opened: int, tmp_path: Path) -> None:
+def test_files_are_opened_until_there_are_enough(kind: str, limit: int, opened: int, tmp_path: Path) -> None:
     """One file, then two more, then all: the others may be gone."""
-    snapshot = make(tmp_path, deletes).snapshot()
+    snapshot = table_of(tmp_path, kind).snapshot()
     files = snapshot.plan().files.column("physical").to_pylist()
     for file in files[opened:]:
         Path(file).unlink()

@@ -1,4 +1,4 @@
-"""Every type in every physical form, through files of every format, on DuckDB (iceberg section 6)."""
+"""Instants under the time zone of a connection, in values and in filters, on DuckDB (iceberg 6.8, 11.5)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from reading import arrow, rows
 
 import harness
 from harness.engines.duckdb.instance import connect
@@ -30,9 +29,6 @@ def year(y: int) -> int:
 
 
 DAY = 86_400_000_000
-
-
-# -- the session's time zone (11.5, 11.10) -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("format", ["parquet", "avro", "orc"])
@@ -122,14 +118,3 @@ def test_a_plan_for_utc_is_not_run_in_another_zone(by_hours):
         connection.execute("SET TimeZone = 'America/New_York'")
         with pytest.raises(harness.RequestError, match="plan the filter for the connection"):
             duckdb_engine().relation(plan, connection)
-
-
-@pytest.mark.parametrize("type_", ["timestamp", "timestamptz"])
-def test_orc_years(make, type_):  # pyarrow gives ORC timestamps in nanos: what does not fit is refused, never wrong
-    t = make({"id": "long", "v": type_})
-    near = [year(1678) * DAY, -1, 0, year(2262) * DAY + 1]
-    t.append(t.write_data([{"id": i, "v": v} for i, v in enumerate(near)], format="orc"))
-    assert rows(t) == sorted(enumerate(near), key=repr)
-    t.append(t.write_data([{"id": 9, "v": year(3332) * DAY}], format="orc"))
-    with pytest.raises(harness.UnsupportedError, match="1677 to 2262"):
-        arrow(t)
