@@ -11,6 +11,7 @@ Statements are formatted with the names of the table:
 from __future__ import annotations
 
 import time
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ from hypothesis import currently_in_test_context, note
 
 import harness
 from harness.testing.conformance.judging import recoded
+from harness.tools.check.rules import Severity
 
 ENGINES = ("duckdb", "oracle", "spark")
 Step: TypeAlias = str | tuple[str, ...] | Callable[[Any, str], None]
@@ -76,6 +78,7 @@ class Written:
         absent = [pattern for pattern in self.reading.proof if not any(self.location.glob(pattern))]
         assert not absent, f"{self.name} did not write what the history is about"
         self.every_point()
+        self.sound()
         self.counted[f"{self.name} histories"] += 1
 
     def current(self) -> None:
@@ -85,6 +88,14 @@ class Written:
     def every_point(self) -> None:
         """Every point of the history that can still be read."""
         raise AssertionError("of the format")
+
+    def sound(self) -> None:
+        """`harness check` has nothing to say against what the reference wrote."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", harness.HarnessWarning)
+            report = harness.open_table(str(self.location)).check(level="data", all_snapshots=not self.reading.oldest)
+        assert not [finding for finding in report.findings if finding.rule.severity is not Severity.NOTE]
+        assert not report.unchecked
 
     def compare(self, at: dict[str, Any], theirs: pa.Table, engines: Sequence[str] = ENGINES) -> None:
         """Every engine gives the rows, and the names, of the reference."""
