@@ -39,17 +39,6 @@ def pairs(history: CommitHistory) -> list[tuple[int, int]]:
 
 
 @pytest.mark.parametrize(
-    ("listing", "asked", "version"),
-    [
-        pytest.param(log({0: 10, 5: 50, 6: 60}, classic=(5,)), 10, 0, id="before a hole, exactly"),
-        pytest.param(log({0: 10, 5: 50, 6: 60}, classic=(5,)), 55, 5, id="after a hole"),
-    ],
-)
-def test_version_at(listing: LogListing, asked: int, version: int) -> None:
-    assert by_file_times(listing).version_at(asked) == version
-
-
-@pytest.mark.parametrize(
     ("listing", "asked", "reason"),
     [
         (log({0: 10, 1: 20}), 9, "the oldest version left, 0, is of 1970-01-01T00:00:00.010Z"),
