@@ -78,11 +78,6 @@ def test_find_metadata_in_a_directory(tmp_path, names, hint, expected, given):
     assert read_name(find(f"{tmp_path}/{given}")) == expected
 
 
-def test_lagging_hint_is_a_warning_1_3(tmp_path: Path) -> None:
-    write(tmp_path / "metadata", "v1.metadata.json", "v2.metadata.json", "v3.metadata.json", hint="1")
-    assert find(tmp_path).warnings == ("The version hint says 1, the newest version is 3 [iceberg 1.3]",)
-
-
 @pytest.mark.parametrize(
     ("names", "hint", "rule"),
     [
@@ -190,35 +185,6 @@ def test_moved_table_maps_its_location_1_12(tmp_path: Path, location: str, recor
     for given in ("copy", "copy/metadata", "copy/metadata/v1.metadata.json"):
         physical = find(tmp_path / given).path_map.physical(recorded)
         assert physical == expected.format(root=tmp_path / "copy")
-
-
-def test_metadata_directory_outside_the_location_is_not_a_move_1_12(tmp_path: Path) -> None:
-    directory = tmp_path / "meta" / "t" / "metadata"
-    write(directory, "v1.metadata.json", **snapshots(f"{directory}/snap.avro"))
-    assert find(tmp_path / "meta" / "t").path_map == PathMap(())
-
-
-def test_metadata_path_property_says_where_the_file_was_1_12(tmp_path: Path) -> None:
-    properties = {"name": "v1.metadata.json", "write.metadata.path": f"{LOCATION}/meta/here"}
-    write(tmp_path / "copy" / "meta" / "here", "v1.metadata.json", properties=properties)
-    found = find(tmp_path / "copy" / "meta" / "here")
-    assert found.path_map == PathMap(((LOCATION, f"{tmp_path}/copy"),))
-
-
-def test_manifest_lists_are_below_a_location_that_is_spelled_otherwise_1_12(tmp_path: Path) -> None:
-    directory = tmp_path / "copy" / "metadata"
-    write(directory, "v1.metadata.json", location="./db/t", **snapshots("db/t/metadata/snap.avro"))
-    (directory / "snap.avro").write_bytes(b"")
-    assert find(tmp_path / "copy").path_map == PathMap((("db/t", f"{tmp_path}/copy"),))
-
-
-def test_moved_metadata_directory_from_outside_the_location_1_12(tmp_path: Path) -> None:
-    directory = tmp_path / "copy" / "metadata"
-    write(directory, "v1.metadata.json", **snapshots("s3://meta/t/metadata/snap.avro"))
-    (directory / "snap.avro").write_bytes(b"")
-    path_map = find(tmp_path / "copy").path_map
-    assert path_map.physical("s3://meta/t/metadata/m.avro") == f"{directory}/m.avro"
-    assert path_map.physical(f"{LOCATION}/data/a") == f"{tmp_path}/copy/data/a"
 
 
 @pytest.mark.parametrize("beside", [True, False], ids=["manifest list beside it", "lone metadata file"])

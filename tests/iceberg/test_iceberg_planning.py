@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
 
 import harness
@@ -57,12 +54,3 @@ def test_a_file_outside_of_its_summary_makes_all_manifests_be_read(table):
     assert (found.counts.manifests_skipped, found.files.num_rows, len(found.skipped)) == (0, 1, 2)
     assert found.trusted == ("partition tuples of 2 files",)
     assert [w.partition(" are wrong")[2] for w in found.warnings] == [": no manifest is skipped [iceberg 3.9]"]
-
-
-def test_planning_brings_neither_pandas_nor_an_engine(table):
-    code = (
-        "import sys, harness; plan = harness.open_table(sys.argv[1]).snapshot().plan(where='id = 2'); len(plan.skipped)"
-    )
-    heavy = "{'pandas', 'duckdb', 'pyspark', 'fsspec', 'pyarrow.parquet', 'harness.metadata.delta'}"
-    asked = [sys.executable, "-c", f"{code}; print({heavy} & set(sys.modules))", str(table.store.directory)]
-    assert subprocess.run(asked, capture_output=True, text=True, check=True, timeout=60).stdout == "set()\n"
