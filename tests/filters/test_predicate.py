@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -21,7 +20,6 @@ def field(type_: dt.Type, id_: int = 1) -> dt.Field:
 INT, DOUBLE, STRING, BYTES, UUID = (
     field(t) for t in (dt.IntegerType(64), dt.FloatType(64), dt.StringType(), dt.BinaryType(), dt.UuidType())
 )
-DECIMAL = field(dt.DecimalType(38, 10))
 
 
 # Pruning. `stats` are lower, upper, null count, NaN count, value count.
@@ -31,47 +29,6 @@ KEEP, SKIP = True, False
 
 def eq(f: dt.Field, value: Any) -> pred.Predicate:
     return pred.Comparison(f, pred.Op.EQ, value)
-
-
-@pytest.mark.parametrize(
-    ("predicate", "stats", "expected"),
-    [
-        pytest.param(eq(INT, 4), (5, 9), SKIP, id="below"),
-        pytest.param(eq(INT, 5), (5, 9), KEEP, id="at-lower"),
-        pytest.param(eq(INT, 10), (5, 9), SKIP, id="above"),
-        pytest.param(eq(INT, 10), (5, None), KEEP, id="no-upper"),
-        pytest.param(eq(INT, 10), (9, 5), KEEP, id="inverted-3.25"),
-        pytest.param(eq(INT, 10), ("5", "9"), KEEP, id="wrong-class-3.23"),
-        pytest.param(eq(INT, 10), (None, None, 3, None, 3), SKIP, id="all-null-3.19"),
-        pytest.param(eq(INT, 10), (None, None, 0, None, 0), KEEP, id="counts-of-nothing-T12"),
-        pytest.param(eq(INT, 10), (None, None, 4, None, 3), KEEP, id="more-nulls-than-values"),
-        pytest.param(eq(INT, None), (5, 9), SKIP, id="null-literal"),
-        pytest.param(pred.Comparison(INT, pred.Op.LT, 5), (5, 9), SKIP, id="lt"),
-        pytest.param(pred.Comparison(INT, pred.Op.LE, 5), (5, 9), KEEP, id="le"),
-        pytest.param(pred.Comparison(INT, pred.Op.LE, 4), (5, 9), SKIP, id="le-below"),
-        pytest.param(pred.Comparison(INT, pred.Op.GT, 9), (5, 9), SKIP, id="gt"),
-        pytest.param(pred.Comparison(INT, pred.Op.GE, 9), (5, 9), KEEP, id="ge"),
-        pytest.param(pred.Comparison(INT, pred.Op.GE, 10), (5, 9), SKIP, id="ge-above"),
-        pytest.param(pred.Comparison(INT, pred.Op.NE, 5), (5, 5), SKIP, id="ne-only-value"),
-        pytest.param(pred.Comparison(INT, pred.Op.NE, 5), (5, 5, 1, None, 2), SKIP, id="ne-nulls-do-not-match"),
-        pytest.param(pred.Comparison(INT, pred.Op.NE, 5), (5, 6), KEEP, id="ne-range"),
-        pytest.param(pred.In(INT, (1, 2)), (5, 9), SKIP, id="in"),
-        pytest.param(pred.In(INT, (1, 7)), (5, 9), KEEP, id="in-hit"),
-        pytest.param(pred.In(INT, tuple(range(-200, 0))), (5, 9), SKIP, id="in-200"),
-        pytest.param(pred.In(INT, tuple(range(-201, 0))), (5, 9), KEEP, id="in-201-3.25"),
-        pytest.param(pred.In(INT, (5, 6), negated=True), (5, 5), SKIP, id="not-in"),
-        pytest.param(pred.In(INT, (6, 7), negated=True), (5, 5), KEEP, id="not-in-other"),
-        pytest.param(pred.IsNull(INT), (5, 9, 0), SKIP, id="no-nulls"),
-        pytest.param(pred.IsNull(INT), (5, 9, None), KEEP, id="null-count-unknown-T12"),
-        pytest.param(pred.IsNull(INT, negated=True), (None, None, 3, None, 3), SKIP, id="only-nulls"),
-        pytest.param(pred.IsNull(INT, negated=True), (None, None, 3, None, None), KEEP, id="value-count-unknown"),
-        pytest.param(pred.Comparison(field(dt.BooleanType()), pred.Op.EQ, True), (False, False), SKIP, id="boolean"),
-        pytest.param(eq(DECIMAL, Decimal("1.1")), (Decimal("1.2"), Decimal("9" * 30)), SKIP, id="decimal"),
-        pytest.param(eq(field(dt.VariantType()), "a"), ("b", "c"), KEEP, id="no-order-3.24"),
-    ],
-)
-def test_pruning(predicate: pred.Predicate, stats: tuple[Any, ...], expected: bool) -> None:
-    assert pred.may_match(predicate, lambda _: pred.ColumnStats(*stats)) is expected
 
 
 @pytest.mark.parametrize(
