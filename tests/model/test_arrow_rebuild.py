@@ -10,9 +10,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from harness.engines.column_values import conform as duckdb_conform
-from harness.engines.spark.arrow_worker import reshaped
-from harness.engines.spark.engine import conform as spark_conform
 from harness.metadata.model.arrow_values import (
     children_of,
     nested_type,
@@ -115,13 +112,6 @@ def test_unchanged_children_give_the_same_rows_of_every_slice(array: pa.Array, r
 # -- what is put together ----------------------------------------------------------------------------------------------
 
 
-def test_required_fields_of_null_structs_hold_nulls() -> None:
-    type_ = pa.struct([pa.field("a", pa.int64(), nullable=False), pa.field("l", pa.list_(pa.int64()))])
-    found = with_children(STRUCTS, children_of(STRUCTS), type_)
-    assert found.type == type_
-    assert found.to_pylist() == STRUCTS.to_pylist()
-
-
 @pytest.mark.parametrize(
     ("array", "children", "type_"),
     [
@@ -144,31 +134,4 @@ def test_children_that_do_not_fit_are_an_error(array: pa.Array, children: list[p
 # -- those who rebuild arrays ------------------------------------------------------------------------------------------
 
 
-def narrowed_by(conform: Callable[[pa.Table, pa.Schema], pa.Table]) -> Callable[[pa.Array, pa.DataType], pa.Array]:
-    return lambda array, wanted: conform(pa.table({"v": array}), pa.schema({"v": wanted})).column("v").chunk(0)
-
-
-CALLERS = {
-    "duckdb": narrowed_by(duckdb_conform),
-    "spark": narrowed_by(spark_conform),
-    "stored": lambda array, wanted: reshaped(array, wanted, None),
-}
-BYTES = pa.int8()
 """HIDDEN is none."""
-NARROW = {
-    "list": pa.list_(BYTES),
-    "map": pa.map_(pa.string(), BYTES),
-    "struct": pa.struct([("a", BYTES), ("l", pa.list_(BYTES))]),
-    "list of structs": pa.list_(pa.struct([("a", BYTES), ("l", pa.list_(BYTES))])),
-}
-
-
-@pytest.mark.parametrize("caller", CALLERS.values(), ids=CALLERS)
-@pytest.mark.parametrize("name", NARROW)
-def test_what_no_row_shows_need_not_fit(caller: Callable[..., pa.Array], name: str) -> None:
-    array, rows = ARRAYS[name]
-    for start in range(len(rows)):
-        found = caller(array[start:], NARROW[name])
-        found.validate(full=True)
-        assert found.type == NARROW[name]
-        assert found.to_pylist() == rows[start:]
