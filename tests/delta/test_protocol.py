@@ -8,7 +8,6 @@ from harness.errors import InvalidTableError, UnsupportedError
 from harness.metadata.delta.actions import Metadata, Protocol
 from harness.metadata.delta.protocol import (
     check_protocol,
-    feature_warnings,
     is_enabled,
     protocol_warnings,
     redirect_warnings,
@@ -88,28 +87,6 @@ def test_contradictions_are_refused(given, message):
 
 
 # Features that are not in both lists where they belong (P1, P3).
-
-
-@pytest.mark.parametrize(
-    ("given", "has_vectors", "warned"),
-    [
-        pytest.param(protocol(3, ["deletionVectors", "typeWidening-preview"]), True, [], id="as it should be"),
-        pytest.param(protocol(3, [], ["deletionVectors"]), True, ["among writerFeatures only"], id="writers only"),
-        pytest.param(protocol(3, []), True, ["neither among readerFeatures nor among writerFeatures"], id="nowhere"),
-        pytest.param(protocol(1, writers=None), True, ["neither"], id="before features had names"),
-        pytest.param(protocol(3, []), False, [], id="no vectors"),
-        pytest.param(protocol(1, writers=["columnMapping", "appendOnly"]), False, [], id="upgraded from writer 5"),
-        pytest.param(protocol(2, writers=["columnMapping"]), False, [], id="upgraded from reader 2"),
-        pytest.param(protocol(2, writers=[]), False, [], id="reader 2 means column mapping"),
-        pytest.param(protocol(3, ["fooBar"], ["rowTracking"]), False, [], id="no features of both"),
-        pytest.param(lists(("typeWidening-preview",), ("TYPEWIDENING",)), False, [], id="two spellings"),
-        (lists(("v2Checkpoint",), None), False, ["'v2Checkpoint' among readerFeatures only"]),
-    ],
-)
-def test_warnings_of_features(given, has_vectors, warned):
-    found = feature_warnings(given, has_vectors=has_vectors)
-    assert len(found) == len(warned)
-    assert all(words in text for words, text in zip(warned, found, strict=True))
 
 
 # Properties (R12).
