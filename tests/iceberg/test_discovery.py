@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from harness.errors import AmbiguousTableError, CorruptFileError, TableNotFoundError
+from harness.errors import AmbiguousTableError, CorruptFileError
 from harness.metadata.iceberg.table import FoundMetadata, find_metadata
 from harness.storage.paths import PathMap
 from harness.storage.stores import Storage
@@ -76,25 +76,6 @@ def test_find_metadata_in_a_directory(tmp_path, names, hint, expected, given):
     write(tmp_path / "table" / "metadata", *names, hint=hint)
     (tmp_path / "table" / "metadata" / "notes.txt").write_text("not metadata")
     assert read_name(find(f"{tmp_path}/{given}")) == expected
-
-
-@pytest.mark.parametrize(
-    ("names", "hint", "rule"),
-    [
-        pytest.param(["v1.metadata.json"], "7", "1.3", id="number without a file"),
-        pytest.param(["v1.metadata.json"], "-1", "1.6", id="negative"),
-        pytest.param(["v1.metadata.json"], "../metadata/v1", "1.6", id="path"),
-    ],
-)
-def test_hint_that_leads_nowhere_is_an_error(tmp_path: Path, names: list[str], hint: str, rule: str) -> None:
-    write(tmp_path / "metadata", *names, hint=hint)
-    with pytest.raises(TableNotFoundError) as caught:
-        find(tmp_path)
-    assert str(caught.value) == (
-        f"Cannot find the metadata file of the version hint: got {hint!r}, and there is no such file; name the "
-        f"metadata file itself [MetadataNotFound; table {tmp_path}, "
-        f"file {tmp_path}/metadata/version-hint.text, rule iceberg {rule}]"
-    )
 
 
 def test_catalog_names_need_leave_to_guess_1_5(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import uuid
 from decimal import Decimal
 
 import pyarrow as pa
@@ -33,28 +32,6 @@ from harness.metadata.model import schema as dt
 INT, LONG, STRING, DATE = dt.IntegerType(32), dt.IntegerType(64), dt.StringType(), dt.DateType()
 MICROS, NANOS = dt.TimestampType("us"), dt.TimestampType("ns", utc=True)
 DAY_US = 86_400_000_000
-
-
-@pytest.mark.parametrize(
-    ("type_", "value", "expected"),
-    [
-        (INT, 34, 2017239379),
-        (LONG, 34, 2017239379),
-        (dt.DecimalType(9, 2), Decimal("14.20"), -500754589),
-        (dt.DecimalType(9, 2), Decimal("14.2"), -500754589),
-        (dt.UuidType(), uuid.UUID("f79c3e09-677c-4bbd-a479-3f349cb785e7").bytes, 1488055340),
-        (dt.BinaryType(), b"\x00\x01\x02\x03", -188683207),
-        (dt.FixedType(4), b"\x00\x01\x02\x03", -188683207),
-        (dt.TimeType(), (22 * 3600 + 31 * 60 + 8) * 1_000_000, -662762989),
-        (MICROS, 1510871468_000000, -2047944441),
-        (NANOS, 1510871468_000000_000, -2047944441),
-        (NANOS, 1510871468_000000_999, -2047944441),
-    ],
-    ids=str,
-)
-def test_bucket_hashes_as_the_specification_says(type_, value, expected):
-    assert apply(Bucket(1 << 40), type_)(value) == expected & 0x7FFFFFFF
-    assert buckets_of(Bucket(1 << 40), type_)(pa.array([value])).to_pylist() == [expected & 0x7FFFFFFF]
 
 
 @given(st.lists(st.binary(max_size=20)), st.integers(1, 100))
