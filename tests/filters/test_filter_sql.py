@@ -444,6 +444,36 @@ def stats_of(field: dt.Field, rows: list[int], missing: frozenset[str]) -> Colum
     return ColumnStats(**{k: None if k in missing else v for k, v in everything.items()})
 
 
+@pytest.mark.parametrize(
+    ("text", "stats", "is_read"),
+    [
+        # Lower and upper bound, counts of nulls, of NaN and of values. NaN is above all numbers (iceberg 3.21, T15).
+        ("d > 3", (3.0, 3.0, 0, None, 3), True),
+        ("d > 3", (3.0, 3.0, 0, 0, 3), False),
+        ("d < 5", (None, None, 1, 2, 3), False),
+        ("d > 5", (None, None, 1, 2, 3), True),
+        ("d = 'nan'::DOUBLE", (3.0, 3.0, 0, 0, 3), False),
+        ("d <> 'nan'::DOUBLE", (3.0, 3.0, 0, 0, 3), True),
+        ("d = 5", (1.0, math.nan, 0, 0, 3), True),  # a bound that is NaN says nothing
+        ("d = 0", (-0.0, -0.0, 0, 0, 3), True),
+        ("NOT isnan(d)", (None, None, 1, 2, 3), False),
+        ("id = 10", (9, 5), True),  # iceberg 3.25
+        ("id = 10", ("5", "9"), True),  # iceberg 3.23
+        ("id = 10", (None, None, 0, None, 0), True),  # iceberg T12
+        ("id = 10", (None, None, 4, None, 3), True),
+        ("id NOT IN (5, 6)", (5, 5), False),
+        ("s NOT LIKE 'ab%'", ("abx", "abz"), False),
+        ("s NOT LIKE 'abc%'", ("ab", "abd"), True),  # iceberg T16
+        (f"s <> '{'a' * 15}'", ("a" * 15, "a" * 15), False),
+        (f"s <> '{'a' * 16}'", ("a" * 16, "a" * 16), True),  # which may have been cut (iceberg 3.20)
+        ("u < 'ffffffff-0000-0000-0000-000000000001'", (b"\xff" * 16, b"\xff" * 16), True),  # iceberg 3.3
+    ],
+)
+def test_statistics_skip_what_cannot_match(text, stats, is_read):
+    predicate = parse_filter(text, SCHEMA).predicate
+    assert may_match(predicate, lambda field: ColumnStats(*stats)) is is_read
+
+
 @given(
     text=expressions,
     rows=st.lists(st.integers(0, ROWS - 1), min_size=1, max_size=4),
