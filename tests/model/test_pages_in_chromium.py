@@ -5,12 +5,6 @@ Skipped where no Chromium or Chrome is found on PATH.
 
 from __future__ import annotations
 
-import html
-import importlib.util
-import json
-import re
-from pathlib import Path
-
 import pytest
 
 from harness.cli import main
@@ -65,18 +59,7 @@ def test_pictures_fit_their_window(browser, pages, command, width):
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_axe_finds_nothing_serious(browser, pages, command):
-    known = importlib.util.find_spec("axe_core_python")
-    if known is None:
-        pytest.skip("axe is not installed: pip install axe-core-python")
-    source = Path(known.origin).with_name("axe.min.js").as_uri()
-    page = re.sub("<meta http-equiv[^>]*>", "", pages[command])  # which lets no script run
-    found = "found.violations.map((each) => [each.id, each.impact, each.nodes[0].html])"
-    script = f"axe.run().then((found) => {{ document.body.textContent = '«' + JSON.stringify({found}) + '»'; }})"
-    shown, log = browser.open(f'{page}<script src="{source}"></script><script>onload = () => {script}</script>')
-    answer = re.search("«(.*)»", shown, re.DOTALL)
-    assert answer is not None, log
-    violations = json.loads(html.unescape(answer[1]))
-    assert [each for each in violations if each[1] in ("serious", "critical")] == []
+    assert browser.serious(pages[command], dark=False) == []
 
 
 @pytest.mark.parametrize("command", COMMANDS)
