@@ -53,16 +53,6 @@ def test_a_sample_takes_deleted_rows_along(tmp_path):
     assert 50 < data < 170  # 100 in the mean, give or take 10, by the hash of the files' names
 
 
-def test_columns_that_are_left_out_are_in_no_file_and_no_schema(tmp_path):
-    table = IcebergTable.create(tmp_path / "source", {"id": "long", "secret": "string"})
-    table.append(table.write_data([{"id": 1, "secret": "x"}]))
-    harness.pull(tmp_path / "source", tmp_path / "slice", columns=["id"])
-    (data,) = (tmp_path / "slice").rglob("*.parquet")
-    assert pq.read_schema(data).names == ["id"]
-    assert "secret" not in (tmp_path / "slice/metadata/v1.metadata.json").read_text("utf-8")
-    assert values(tmp_path / "slice") == [(1,)]
-
-
 VIEWED = pa.schema(
     {
         "id": pa.int64(),
