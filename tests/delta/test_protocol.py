@@ -23,52 +23,34 @@ def protocol(reader, readers=None, writers=(), writer_version=7):
     )
 
 
-def lists(readers, writers):
-    return Protocol(min_reader_version=3, min_writer_version=7, reader_features=readers, writer_features=writers)
+METADATA = Metadata(id="m", schema_string="")
 
-
-def metadata(provider="parquet", **configuration):
-    properties = {key.replace("__", "."): value for key, value in configuration.items()}
-    return Metadata(id="m", schema_string="", configuration=properties, provider=provider)
-
-
-READ_TEXT = """
+READ = """
     columnMapping deletionVectors timestampNtz timestampWithoutTimezone typeWidening typeWidening-preview
     v2Checkpoint vacuumProtocolCheck variantType variantType-preview variantShredding variantShredding-preview
     geospatial geospatial-dev catalogManaged catalogOwned-preview
 """
-READ = tuple(READ_TEXT.split())
-REFUSED_TEXT = """
-    adaptiveMetadata-preview redirectReaderWriter-preview timestampNanos intervalType testReaderWriter fooBar
-"""
-REFUSED = tuple(REFUSED_TEXT.split())
-WRITER_ONLY_TEXT = """
+REFUSED = "adaptiveMetadata-preview redirectReaderWriter-preview timestampNanos intervalType testReaderWriter fooBar"
+WRITER_ONLY = """
     appendOnly invariants checkConstraints generatedColumns allowColumnDefaults identityColumns changeDataFeed
     rowTracking domainMetadata clustering inCommitTimestamp icebergCompatV1 icebergCompatV2 icebergCompatV3
     icebergWriterCompatV1 icebergWriterCompatV3 materializePartitionColumns collations collations-preview
     checkpointProtection coordinatedCommits-preview redirectWriterOnly-preview columnMappingUsageTracking
     notYetInvented
 """
-WRITER_ONLY = tuple(WRITER_ONLY_TEXT.split())
 
 
-@pytest.mark.parametrize("name", READ)
-def test_feature_is_read(name):
-    check_protocol(protocol(3, [name]), metadata())
-
-
-@pytest.mark.parametrize("name", REFUSED)
-def test_feature_is_refused_by_its_name(name):
-    with pytest.raises(UnsupportedError, match=f"'{name}'") as error:
-        check_protocol(protocol(3, ["deletionVectors", name]), metadata())
-    assert error.value.cause == "UnsupportedFeature"
-    assert "deletionVectors" not in str(error.value)
-
-
-@pytest.mark.parametrize("name", WRITER_ONLY)
-@pytest.mark.parametrize("reader", [1, 2, 3])
-def test_what_only_writers_must_know_never_stops_a_read(name, reader):
-    check_protocol(protocol(reader, [] if reader == 3 else None, [name], writer_version=99), metadata())
+def test_features_are_read_or_refused_by_their_names():
+    for name in READ.split():
+        check_protocol(protocol(3, [name]), METADATA)
+    for name in REFUSED.split():
+        with pytest.raises(UnsupportedError, match=f"'{name}'") as error:
+            check_protocol(protocol(3, ["deletionVectors", name]), METADATA)
+        assert error.value.cause == "UnsupportedFeature"
+        assert "deletionVectors" not in str(error.value)
+    for name in WRITER_ONLY.split():
+        for reader in (1, 2, 3):
+            check_protocol(protocol(reader, [] if reader == 3 else None, [name], writer_version=99), METADATA)
 
 
 @pytest.mark.parametrize(
@@ -82,11 +64,8 @@ def test_what_only_writers_must_know_never_stops_a_read(name, reader):
 )
 def test_contradictions_are_refused(given, message):
     with pytest.raises(InvalidTableError, match=message) as error:
-        check_protocol(given, metadata())
+        check_protocol(given, METADATA)
     assert error.value.rule == "delta P1"
-
-
-# Features that are not in both lists where they belong (P1, P3).
 
 
 # Properties (R12).
