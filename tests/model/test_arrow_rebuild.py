@@ -131,7 +131,4 @@ def test_children_that_do_not_fit_are_an_error(array: pa.Array, children: list[p
         with_children(array, children, type_)
 
 
-# -- those who rebuild arrays ------------------------------------------------------------------------------------------
-
-
 """HIDDEN is none."""
