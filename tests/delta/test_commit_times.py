@@ -146,11 +146,3 @@ def test_invalid_configurations(configuration: dict[str, str], message: str) -> 
 )
 def test_retention(text: str | None, expected: int) -> None:
     assert retention_ms({} if text is None else {"delta.deletedFileRetentionDuration": text}) == expected
-
-
-@pytest.mark.parametrize(
-    "text", ["", "interval", "7", "interval 1 month", "interval 1 day x", "intervals 1 day", "1day"]
-)
-def test_invalid_retention(text: str) -> None:
-    with pytest.raises(InvalidTableError, match="expected an interval such as 'interval 7 days'"):
-        retention_ms({"delta.deletedFileRetentionDuration": text})
