@@ -54,3 +54,11 @@ def test_a_file_outside_of_its_summary_makes_all_manifests_be_read(table):
     assert (found.counts.manifests_skipped, found.files.num_rows, len(found.skipped)) == (0, 1, 2)
     assert found.trusted == ("partition tuples of 2 files",)
     assert [w.partition(" are wrong")[2] for w in found.warnings] == [": no manifest is skipped [iceberg 3.9]"]
+
+
+def test_a_bound_that_is_cut_inside_a_character_keeps_its_file(tmp_path):
+    made = IcebergTable.create(tmp_path / "t", {"s": "string"})
+    data = made.write_data([{"s": "b"}])
+    data.data_file["lower_bounds"] = [{"key": 1, "value": b"\xf0\x9f"}]
+    made.append(data)
+    assert plan(made, "s LIKE 'a%'").files.num_rows == 1
