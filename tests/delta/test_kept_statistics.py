@@ -73,21 +73,6 @@ def test_the_next_process_reads_them_from_the_directory(made, tmp_path):
     assert (plans(tmp_path), len(READ)) == (first, 4), "and only if it names the directory"
 
 
-@pytest.mark.parametrize(
-    "damage", [lambda data: data[:-1], lambda data: b"", lambda data: data[:300] + b"?" + data[301:]]
-)
-def test_a_damaged_entry_is_read_again_and_replaced(made, tmp_path, damage):
-    cache_dir = str(tmp_path / "cache")
-    first = plans(tmp_path, cache_dir)
-    entries = sorted((tmp_path / "cache" / "harness-1").iterdir())
-    sound = [path.read_bytes() for path in entries]
-    for path, data in zip(entries, sound, strict=True):
-        path.write_bytes(damage(data))
-    forget()
-    assert plans(tmp_path, cache_dir) == first
-    assert [path.read_bytes() for path in entries] == sound
-
-
 def test_what_is_known_of_some_files_says_nothing_of_others(made, tmp_path):
     expected = plans(tmp_path, filters=("id < 5",))
     forget()
