@@ -171,11 +171,9 @@ def constraints(session: nox.Session) -> None:
 
 @nox.session(name="tests-stores")
 def tests_stores(session: nox.Session) -> None:
-    """Tables in servers of object stores, and of other writers: moto; azurite and fake-gcs-server where installed."""
+    """Tables in servers of object stores, also of another writer: moto; azurite and fake-gcs-server where installed."""
     _install(session)
-    writer = _beside(session, *(f"duckdb{part}==1.5.5" for part in ("", "-extension-avro", "-extension-iceberg")))
-    path = _beside(session, *_STORES)
-    _pytest(session, *_ONE, "-m", "stores", "tests/stores", PYTHONPATH=path, HARNESS_DUCKDB_WRITER=writer)
+    _pytest(session, *_ONE, "-m", "stores", "tests/stores", PYTHONPATH=_beside(session, *_STORES))
 
 
 @nox.session(name="tests-browser")

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from leaving_tables import KINDS, iceberg
 
 import harness
 from harness.engines.oracle import read_apart
@@ -17,10 +18,6 @@ from harness.errors import HarnessWarning, OutsideTableError
 from harness.storage.gate import Outside
 from harness.testing.writing.delta.builder import DeltaTable
 from harness.testing.writing.iceberg.builder import IcebergTable
-
-ICEBERG = (
-    "data", "avro", "orc", "position deletes", "equality deletes", "deletion vector", "manifest", "manifest list",
-)  # fmt: skip
 
 ATTACKS = {
     "absolute": "{root}/t-evil/{name}",
@@ -33,36 +30,6 @@ RELATIVE = {
     "climbing, encoded": "data/%2e%2e/.%2E/t-evil/{name}",
     "climbing with a slash encoded": "..%2ft-evil/{name}",
 }
-
-
-def iceberg(root: Path, kind: str, leave: Callable[[Path], str]) -> str:
-    """A table with the row 2, and the path of one of its files as `leave` gives it for where the file was written."""
-    table = IcebergTable.create(root / "t", {"id": "long"}, format_version=3 if kind == "deletion vector" else 2)
-    data = table.write_data([{"id": 1}, {"id": 2}], format=kind if kind in ("avro", "orc") else "parquet")
-    match kind:
-        case "equality deletes":
-            delete = table.write_equality_deletes(["id"], [{"id": 1}])
-        case "deletion vector":
-            (delete,) = table.write_deletion_vectors({data: [0]})
-        case _:
-            delete = table.write_position_deletes([(data, 0)])
-    moved = {"data": data, "avro": data, "orc": data}.get(kind, delete)
-    if kind in ("data", "avro", "orc"):
-        moved.data_file["file_path"] = leave(moved.file)
-        delete = table.write_equality_deletes(["id"], [{"id": 1}])  # positions name the path
-    elif kind not in ("manifest", "manifest list"):
-        moved.data_file["file_path"] = leave(moved.file)
-    table.append(data)
-    table.append(delete)
-    if kind == "manifest":
-        table.edit_manifest_list(lambda document: _leave(document.records[0], "manifest_path", leave))
-    if kind == "manifest list":
-        table.edit_metadata(lambda document: _leave(document["snapshots"][-1], "manifest-list", leave))
-    return str(root / "t")
-
-
-def _leave(record: dict[str, Any], key: str, leave: Callable[[Path], str]) -> None:
-    record[key] = leave(Path(record[key]))
 
 
 def delta(root: Path, kind: str, leave: Callable[[Path], str]) -> str:
@@ -142,7 +109,7 @@ def outside_warning(tmp_path: Path) -> str:
 @READERS
 @pytest.mark.parametrize(
     ("build", "kind"),
-    [*((iceberg, kind) for kind in ICEBERG), *((delta, kind) for kind in ("data", "deletion vector"))],
+    [*((iceberg, kind) for kind in KINDS), *((delta, kind) for kind in ("data", "deletion vector"))],
     ids=lambda value: getattr(value, "__name__", value),
 )
 def test_an_absolute_path_elsewhere(tmp_path: Path, leaving: Any, build: Any, kind: str, read: Any) -> None:
@@ -159,7 +126,7 @@ def test_an_absolute_path_elsewhere(tmp_path: Path, leaving: Any, build: Any, ki
 
 @READERS
 @pytest.mark.parametrize("attack", [name for name in ATTACKS if name != "absolute"])
-@pytest.mark.parametrize("kind", ICEBERG)
+@pytest.mark.parametrize("kind", KINDS)
 def test_iceberg_paths_that_are_always_refused(tmp_path: Path, leaving: Any, kind: str, attack: str, read: Any) -> None:
     location = iceberg(tmp_path, kind, leaving(ATTACKS[attack]))
     with pytest.raises(OutsideTableError, match=r"'\.\.'" if attack == "climbing" else "another store"):
@@ -175,7 +142,7 @@ def test_delta_paths_that_are_always_refused(tmp_path: Path, leaving: Any, form:
 
 
 @READERS
-@pytest.mark.parametrize("kind", ICEBERG)
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_link_that_leads_out(tmp_path: Path, kind: str, read: Any) -> None:
     location = iceberg(tmp_path, kind, linked(tmp_path))
     assert warned(read, location) == ([2], [outside_warning(tmp_path)])

@@ -12,7 +12,6 @@ import pytest
 
 import harness
 from harness.storage import threads
-from harness.storage.threads import Lock, cached_property
 from harness.testing.writing.delta.builder import DeltaTable
 
 pytestmark = [
@@ -63,39 +62,6 @@ def holding(lock):
             wait()
 
     return hold
-
-
-@pytest.mark.parametrize("reentrant", [False, True])
-def test_a_lock_is_free_in_a_child(reentrant):
-    lock = Lock(reentrant=reentrant)
-
-    def enter():
-        with lock:
-            pass
-
-    assert meanwhile(holding(lock), lambda: in_a_child(enter)) == 0
-    assert in_a_child(enter) == 0
-
-
-class Slow:
-    """An object whose property waits while the first thread asks for it."""
-
-    def __init__(self, wait):
-        self._wait = wait
-
-    @cached_property
-    def value(self):
-        self._wait()
-        return 1
-
-
-def test_a_property_that_another_thread_computes_is_free():
-    def ask():
-        assert Slow(lambda: None).value == 1
-
-    assert meanwhile(lambda wait: Slow(wait).value, lambda: in_a_child(ask)) == 0
-    once = Slow(lambda: None)
-    assert (once.value, vars(once)["value"]) == (1, 1)
 
 
 def test_a_read_in_a_child_while_threads_of_its_parent_read(tmp_path):

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
 import bombs
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
-import harness
 from harness.errors import CorruptFileError, HarnessError
 from harness.metadata.files.avro import read_avro
 from harness.metadata.files.avro_container import open_container
 from harness.metadata.files.avro_decoding import IntMap, ListOf, Struct, Wanted
 from harness.metadata.iceberg.manifests import parse_manifest_list
 from harness.testing.oracle import iceberg_manifests as planner
-from harness.testing.writing.delta.builder import DeltaTable
 
 FIELD = {"name": "a", "type": "long", "field-id": 1}
 SCHEMAS: dict[str, Any] = {
@@ -97,65 +91,3 @@ def test_a_manifest_list_whose_fields_have_other_types(changed: dict[int, Any], 
     with pytest.raises(CorruptFileError) as caught:
         parse_manifest_list(data, file="f")
     assert caught.value.file == "f"
-
-
-def checkpointed(folder: Path) -> Path:
-    table = DeltaTable.create(folder / "t", {"id": "long", "p": "string"}, partition_columns=["p"])
-    table.append(table.write_data([{"id": 1}], partition={"p": "a"}))
-    table.checkpoint(hint=False)
-    log = folder / "t" / "_delta_log"
-    (log / "00000000000000000000.json").unlink()  # else the log itself gives the version
-    (path,) = log.glob("*.checkpoint.parquet")
-    return path
-
-
-def not_text(type_: pa.DataType, values: Any) -> Any:
-    """The values with bytes that are no UTF-8 in each text."""
-    if pa.types.is_string(type_):
-        raw = pa.array([None if v is None else v.encode() + b"\xff" for v in values], pa.binary())
-        return pa.Array.from_buffers(type_, len(raw), raw.buffers())
-    return pa.array(values, type_)
-
-
-@pytest.mark.parametrize("name", ["path", "stats", "deletionVector"])
-def test_texts_of_a_checkpoint_that_are_no_utf8(tmp_path: Path, name: str) -> None:
-    path = checkpointed(tmp_path)
-    rows = pq.read_table(path)
-    adds = rows.column("add").combine_chunks()
-    index = adds.type.get_field_index(name)
-    fields = [adds.field(i) for i in range(adds.type.num_fields)]
-    fields[index] = not_text(adds.type.field(index).type, fields[index].to_pylist())
-    broken = pa.StructArray.from_arrays(fields, fields=list(adds.type), mask=adds.is_null())
-    pq.write_table(rows.set_column(rows.schema.get_field_index("add"), rows.schema.field("add"), broken), path)
-    if name == "stats":  # rows do not depend on them
-        with pytest.warns(harness.HarnessWarning, match="Cannot read statistics in the checkpoint"):
-            assert harness.open_table(str(tmp_path / "t")).snapshot().to_arrow().num_rows > 0
-        return
-    error = refusal(lambda: harness.open_table(str(tmp_path / "t")).snapshot().to_arrow())
-    assert str(path) in str(error) or name == "deletionVector"  # there is none
-
-
-@pytest.mark.parametrize("kind", ["metaData", "protocol", "txn", "domainMetadata"])
-def test_a_checkpoint_whose_columns_have_other_types(tmp_path: Path, kind: str) -> None:
-    path = checkpointed(tmp_path)
-    rows = pq.read_table(path)
-    for column in (pa.array(["x"] * rows.num_rows), pa.array([{"configuration": ["x"]}] * rows.num_rows)):
-        pq.write_table(rows.drop_columns([kind]).append_column(kind, column), path)
-        with pytest.raises(HarnessError):
-            harness.open_table(str(tmp_path / "t")).snapshot().to_arrow()
-
-
-def test_a_vector_of_a_size_below_zero(tmp_path: Path) -> None:
-    table = DeltaTable.create(tmp_path / "t", {"id": "long"})
-    file = table.write_data([{"id": 1}, {"id": 2}])
-    table.append(file)
-    table.delete(file, [0], storage="i")
-    commit = max((tmp_path / "t" / "_delta_log").glob("*.json"))
-    for size in (-1, -100, 1 << 40):
-        lines = [json.loads(line) for line in commit.read_text().splitlines()]
-        for action in lines:
-            if "add" in action:
-                action["add"]["deletionVector"]["sizeInBytes"] = size
-        commit.write_text("\n".join(map(json.dumps, lines)))
-        with pytest.raises(HarnessError):
-            harness.open_table(str(tmp_path / "t")).snapshot().to_arrow()

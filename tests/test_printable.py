@@ -6,6 +6,7 @@ import unicodedata
 import pytest
 
 from harness.errors import json_text, visible, visible_lines
+from harness.metadata.model.drawing import cut
 
 
 @pytest.fixture(scope="module")
@@ -56,3 +57,10 @@ def test_json_holds_no_character_that_steers_and_means_the_same(steering):
         text = json_text(value, indent=indent)
         assert not set(steering) - {"\n"} & set(text)
         assert json.loads(text) == value
+
+
+@pytest.mark.parametrize(
+    ("width", "tail", "expected"), [(9, 0, "日日日日…"), (9, 1, "日日日…日"), (8, 0, "日日日…"), (1, 0, "…")]
+)
+def test_a_text_is_cut_to_cells_however_long_the_text_is(width, tail, expected):
+    assert cut("日" * 1_000_000, width, tail=tail) == expected  # work for each character of it would take hours

@@ -131,7 +131,7 @@ def catalog(records: dict[str, dict[str, Any]], kind: type[GlueCatalog] = GlueCa
 def test_a_table_of_glue_or_hive_is_what_its_parameters_say(parameters, path, expected, kind):
     found = catalog({"t": record(parameters, path=path)}, kind).locate(("db", "t"))
     assert (found.format, found.location, found.metadata_location) == expected
-    assert found.storage_options == {"client_kwargs": {"region_name": "eu-west-1"}}
+    assert found.storage_options == REGION
     assert found.qualified == "glue.db.t"
 
 
@@ -150,58 +150,49 @@ def test_what_is_no_table_of_either_format_is_refused(given, said):
 
 
 METADATA = "s3://lake/t/metadata/1.metadata.json"
+REGION = {"client_kwargs": {"region_name": "eu-west-1"}}
+
+
+def key(name: str, **more: str) -> dict[str, str]:
+    return {"s3.access-key-id": name, **more}
+
+
+def placed(location: str, data: str) -> dict[str, Any]:
+    return {"metadata": {"location": location, "properties": {"write.data.path": data}}}
+
+
+VENDED = {
+    "s3": key("b"),
+    "s3://lake/t": key("c", **{"s3.session-token-expires-at-ms": "9"}),
+    "s3://lake/u": key("d"),
+    "s3://data/": key("e"),
+    "s3://lake2": key("f"),
+}
+CREDENTIALS = [{"prefix": prefix, "config": config} for prefix, config in VENDED.items()]
 
 
 @pytest.mark.parametrize(
     ("said", "options", "ends"),
     [
         ({}, {}, None),
-        ({"config": {"s3.access-key-id": "a"}, "metadata": {"location": "s3://lake/t"}}, {"key": "a"}, None),
-        pytest.param(
+        ({"config": key("a"), "metadata": {"location": "s3://lake/t"}}, {"key": "a"}, None),
+        # The credentials of the longest prefix; those of other buckets go there.
+        (
+            {"config": key("a", **{"s3.secret-access-key": "s"}), "storage-credentials": CREDENTIALS},
             {
-                "config": {"s3.access-key-id": "a", "s3.secret-access-key": "s"},
-                "storage-credentials": [
-                    {"prefix": "s3", "config": {"s3.access-key-id": "b"}},
-                    {
-                        "prefix": "s3://lake/t",
-                        "config": {"s3.access-key-id": "c", "s3.session-token-expires-at-ms": "9"},
-                    },
-                    {"prefix": "s3://lake/u", "config": {"s3.access-key-id": "d"}},
-                ],
+                **{"key": "c", "secret": "s", "s3://data": REGION | {"key": "e", "secret": "s"}},
+                **{"s3://lake2": REGION | {"key": "f", "secret": "s"}},
             },
-            {"key": "c", "secret": "s"},
             9,
-            id="the credentials of the longest prefix",
         ),
-        pytest.param(
-            {
-                "storage-credentials": [
-                    {"prefix": "s3://lake/t", "config": {"s3.access-key-id": "a"}},
-                    {"prefix": "s3://data/", "config": {"s3.access-key-id": "b"}},
-                ]
-            },
-            {"key": "a", "s3://data": {"client_kwargs": {"region_name": "eu-west-1"}, "key": "b"}},
-            None,
-            id="credentials of another bucket go there, and no others",
-        ),
-        pytest.param(
-            {"metadata": {"location": "/", "properties": {"write.data.path": "file:///", "write.metadata.path": "x"}}},
-            {},
-            None,
-            id="places that are none",
-        ),
-        pytest.param(
-            {"metadata": {"location": "s3://lake/t", "properties": {"write.data.path": "s3://data/t"}}},
-            {"s3://data": {"client_kwargs": {"region_name": "eu-west-1"}}},
-            None,
-            id="data in another bucket",
-        ),
+        (placed("/", "file:///"), {}, None),
+        (placed("s3://lake/t", "s3://data/t"), {"s3://data": REGION}, None),
     ],
 )
 def test_an_answer_of_a_rest_catalog(said, options, ends):
     own = PyIcebergCatalog("prod", RestCatalog({"metadata-location": METADATA, **said}))
     found = own.locate(("sales", "t"))
-    assert found.storage_options == {"client_kwargs": {"region_name": "eu-west-1"}, **options}
+    assert found.storage_options == {**REGION, **options}
     assert (found.location, found.metadata_location) == ("s3://lake/t", METADATA)
     assert (found.expires_ms, found.renew is None) == (ends, ends is None)
 

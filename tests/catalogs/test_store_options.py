@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.metadata.catalogs.pyiceberg import options_of, vended_for
+from harness.metadata.catalogs.pyiceberg import options_of
 
 S3 = {"s3.endpoint": "http://localhost:1", "s3.access-key-id": "a", "s3.secret-access-key": "b"}
 OURS = {"endpoint_url": "http://localhost:1", "key": "a", "secret": "b"}
@@ -32,19 +32,3 @@ OURS = {"endpoint_url": "http://localhost:1", "key": "a", "secret": "b"}
 )
 def test_what_a_catalog_says_becomes_options_of_the_store(properties, location, expected):
     assert options_of(properties, location) == expected
-
-
-@pytest.mark.parametrize(
-    ("path", "expected"),
-    [
-        ("s3://lake/t/x", "t"),
-        ("s3://lake/u/x", "bucket"),
-        pytest.param("s3://lake2/t/x", "scheme", id="another bucket, whose name begins like it"),
-        ("gs://lake/t", None),
-    ],
-)
-def test_vended_credentials_are_for_their_prefix(path, expected):
-    """Of the same bucket a prefix is text, as policies have it; the longest counts."""
-    vended = {"s3": "any", "s3://": "scheme", "s3://lake": "bucket", "s3://lake/t": "t"}
-    found = vended_for(path, {prefix: {"name": name} for prefix, name in vended.items()})
-    assert found.get("name") == expected

@@ -129,11 +129,7 @@ def test_what_is_no_delta_table_is_named_as_what_it_is(server, entry, error, wor
 @pytest.mark.parametrize(
     ("entry", "error", "words"),
     [
-        (
-            {"ratified": [f"{4:020}.json"]},
-            StorageError,
-            "that cannot be: ratified: got .*expected the name of a staged",
-        ),
+        ({"ratified": [f"{4:020}.json"]}, StorageError, "cannot be: ratified: got .*expected the name of a staged"),
         ({"latest": 6}, InvalidTableError, "the log lacks the commits of 5 to 6.*; ask the catalog for its commits"),
     ],
 )

@@ -39,17 +39,6 @@ def pairs(history: CommitHistory) -> list[tuple[int, int]]:
 
 
 @pytest.mark.parametrize(
-    ("listing", "asked", "version"),
-    [
-        pytest.param(log({0: 10, 5: 50, 6: 60}, classic=(5,)), 10, 0, id="before a hole, exactly"),
-        pytest.param(log({0: 10, 5: 50, 6: 60}, classic=(5,)), 55, 5, id="after a hole"),
-    ],
-)
-def test_version_at(listing: LogListing, asked: int, version: int) -> None:
-    assert by_file_times(listing).version_at(asked) == version
-
-
-@pytest.mark.parametrize(
     ("listing", "asked", "reason"),
     [
         (log({0: 10, 1: 20}), 9, "the oldest version left, 0, is of 1970-01-01T00:00:00.010Z"),
@@ -157,11 +146,3 @@ def test_invalid_configurations(configuration: dict[str, str], message: str) -> 
 )
 def test_retention(text: str | None, expected: int) -> None:
     assert retention_ms({} if text is None else {"delta.deletedFileRetentionDuration": text}) == expected
-
-
-@pytest.mark.parametrize(
-    "text", ["", "interval", "7", "interval 1 month", "interval 1 day x", "intervals 1 day", "1day"]
-)
-def test_invalid_retention(text: str) -> None:
-    with pytest.raises(InvalidTableError, match="expected an interval such as 'interval 7 days'"):
-        retention_ms({"delta.deletedFileRetentionDuration": text})

@@ -36,11 +36,6 @@ def test_longs_are_exact():
     assert got.adds.column("modification_time").to_pylist() == [2**63 - 1]
 
 
-def test_line_separators_of_unicode_do_not_end_lines():
-    got = commit(json.dumps(add("a\u2028b\x85c"), ensure_ascii=False))
-    assert got.adds.column("path").to_pylist() == ["a\u2028b\x85c"]
-
-
 @pytest.mark.parametrize(
     ("line", "reason"),
     [

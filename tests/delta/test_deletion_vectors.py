@@ -28,12 +28,6 @@ def descriptor(kind: str, text: str, *, size: int = 40, cardinality: int = 6, of
     )
 
 
-class CountingStorage(Storage):
-    def read(self, path: str, *, offset: int = 0, length: int | None = None) -> bytes:
-        self.__dict__.setdefault("reads", []).append((Path(path).name, offset, length))
-        return super().read(path, offset=offset, length=length)
-
-
 # -- Z85
 
 
@@ -143,15 +137,6 @@ def loader(tmp_path: Path, *vectors: DeletionVectorDescriptor, rows: int | None 
     }
     root = TableRoot.of(str(tmp_path))
     return make_loader(targets, storage=storage or Storage(), locator=Locator(root), table="t")
-
-
-def test_one_file_of_many_vectors_is_read_once(tmp_path):
-    storage = CountingStorage()
-    load = loader(tmp_path, *vectors_file(tmp_path / "v.bin", [1], [2, 3], [4]), storage=storage)
-    assert {k: list(v) for k, v in load([0, 3, 4, 5]).items()} == {3: [1], 4: [2, 3], 5: [4]}
-    assert [name for name, _, _ in storage.__dict__["reads"]] == ["v.bin", "v.bin"]  # the version byte, the vectors
-    assert list(load([4])[4]) == [2, 3]
-    assert len(storage.__dict__["reads"]) == 2
 
 
 @pytest.mark.parametrize("wrong", [{"size": -8}, {"offset": -5}], ids=str)

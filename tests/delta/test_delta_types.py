@@ -90,13 +90,6 @@ def test_what_is_no_schema_is_refused(text):
     assert error.value.cause == "SchemaError"
 
 
-@pytest.mark.parametrize("depth", [700, 100_000])
-def test_deep_json_is_an_error_not_a_crash(depth):
-    nested = '{"type":"array","elementType":' * depth + '"long"' + "}" * depth
-    with pytest.raises(InvalidTableError):
-        parse_schema('{"type":"struct","fields":[{"name":"a","type":' + nested + "}]}")
-
-
 @pytest.mark.parametrize(
     "field",
     [

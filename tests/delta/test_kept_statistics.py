@@ -5,17 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import harness
 from harness.errors import CorruptFileError
 from harness.metadata.delta import checkpoint_statistics
-from harness.metadata.delta.checkpoint_statistics import KeptStatistics
-from harness.metadata.delta.statistics import FileStats, Leaf, StatisticsBounds
-from harness.metadata.model.schema import Field, FloatType, IntegerType, Type
 from harness.storage import stores
-from harness.storage.decoded import DECODED, Cache, Key
+from harness.storage.decoded import DECODED
 from harness.testing.writing.delta.builder import DeltaTable
 
 FILTERS = (None, "id = 3", "name = 'n4'", "day < DATE '1970-01-04'", "id = 1 OR name LIKE 'n5%'", "id IS NULL")
@@ -77,30 +73,6 @@ def test_the_next_process_reads_them_from_the_directory(made, tmp_path):
     assert (plans(tmp_path), len(READ)) == (first, 4), "and only if it names the directory"
 
 
-@pytest.mark.parametrize(
-    "damage", [lambda data: data[:-1], lambda data: b"", lambda data: data[:300] + b"?" + data[301:]]
-)
-def test_a_damaged_entry_is_read_again_and_replaced(made, tmp_path, damage):
-    cache_dir = str(tmp_path / "cache")
-    first = plans(tmp_path, cache_dir)
-    entries = sorted((tmp_path / "cache" / "harness-1").iterdir())
-    sound = [path.read_bytes() for path in entries]
-    for path, data in zip(entries, sound, strict=True):
-        path.write_bytes(damage(data))
-    forget()
-    assert plans(tmp_path, cache_dir) == first
-    assert [path.read_bytes() for path in entries] == sound
-
-
-def test_a_checkpoint_that_was_written_anew_is_read_again(made, tmp_path):
-    plans(tmp_path)
-    (path,) = (tmp_path / "t" / "_delta_log").glob("*.checkpoint.parquet")
-    path.write_bytes(path.read_bytes())
-    READ.clear()
-    plans(tmp_path)
-    assert len(READ) == 4
-
-
 def test_what_is_known_of_some_files_says_nothing_of_others(made, tmp_path):
     expected = plans(tmp_path, filters=("id < 5",))
     forget()
@@ -139,37 +111,3 @@ def test_columns_whose_values_no_array_holds_are_read_each_time(made, tmp_path):
         READ.clear()
         assert [len(paths) for paths, *_ in plans(tmp_path, filters=("price < 0.4",))] == [1]  # type: ignore[misc]
         assert READ[0] == 6
-
-
-def leaf(type_: Type, *path: str) -> Leaf:
-    return Leaf(Field(id=1, name="x", type=type_), path)
-
-
-@pytest.mark.parametrize(
-    ("asked", "rows", "known"),
-    [
-        pytest.param(leaf(IntegerType(64), "x"), [7, 3], [(7, 70), (3, 30)], id="in the order that is asked for"),
-        pytest.param(leaf(IntegerType(64), "x"), [3, 5, 7], [(3, 30), (5, 50), (7, 70)], id="all"),
-        pytest.param(leaf(IntegerType(64), "x"), [3, 4], None, id="a row that is not known"),
-        pytest.param(leaf(IntegerType(64), "x"), [8], None, id="a row behind the last"),
-        pytest.param(leaf(IntegerType(32), "x"), [3], None, id="before the column was widened"),
-        pytest.param(leaf(IntegerType(64), "s", "x"), [3], None, id="a column of that name within another"),
-        pytest.param(leaf(FloatType(64), "x"), [3], None, id="a type that is not kept"),
-    ],
-)
-def test_rows_of_one_column_in_one_type(monkeypatch, asked, rows, known):
-    monkeypatch.setattr(checkpoint_statistics, "FEWEST", 1)
-    forget()
-    kept = KeptStatistics(Cache(), Key("checkpoint", "c", 1, "1"))
-    column = leaf(IntegerType(64), "x")
-    parts = []
-    for numbers in ([5, 3], [7]):
-        bounds = StatisticsBounds([n * 10 for n in numbers], [None] * len(numbers), [0] * len(numbers))
-        arrays = FileStats(numbers, {1: bounds}).as_arrays([column])
-        assert arrays is not None
-        parts.append((np.array(numbers), arrays))
-    kept.put([column], parts)
-    found = kept.get([asked], np.array(rows))
-    assert known == (found and list(zip(found.rows.to_pylist(), found.columns[1].lower.to_pylist(), strict=True)))
-    other = KeptStatistics(Cache(), Key("checkpoint", "c", 1, "2"))
-    assert other.get([column], np.array([3])) is None

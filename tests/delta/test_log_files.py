@@ -5,55 +5,9 @@ from pathlib import Path
 import pytest
 
 from harness.errors import TableNotFoundError
-from harness.metadata.delta.log_files import LogListing, arrange, list_log
+from harness.metadata.delta.log_files import list_log
 from harness.storage.clients import _FsspecClient
 from harness.storage.stores import Entry, Storage
-
-UUID = "80a083e8-7026-4e79-81be-64bd76c43a11"
-
-
-def v(number: int) -> str:
-    return f"{number:020d}"
-
-
-def part(version: int, number: int, count: int) -> str:
-    return f"{v(version)}.checkpoint.{number:010d}.{count:010d}.parquet"
-
-
-def listed(*names: str, empty: tuple[str, ...] = ()) -> LogListing:
-    return arrange("/t", [*(Entry(name, 7, 1000) for name in names), *(Entry(name, 0, 1000) for name in empty)])
-
-
-def found(listing: LogListing) -> list[str]:
-    """The names of all files that were told apart."""
-    files = [*listing.commits.values(), *listing.checksums.values(), *(c.file for c in listing.compactions)]
-    return sorted(file.name for file in (*files, *(file for c in listing.checkpoints for file in c.files)))
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param("_last_checkpoint", id="hint"),
-        pytest.param(f".{v(3)}.json.crc", id="Hadoop checksum"),
-        pytest.param(f"{v(3)}.json.tmp", id="temporary"),
-        pytest.param(f"_{v(3)}.json", id="underscore"),
-        pytest.param(f"{3:019d}.json", id="19 digits"),
-        pytest.param(f"{3:021d}.json", id="21 digits"),
-        pytest.param("\u0660" * 20 + ".json", id="digits that are not ASCII"),
-        pytest.param(f"{v(3)}.JSON", id="upper case"),
-        pytest.param(f"{v(3)}.json\n", id="line feed"),
-        pytest.param(f"{v(3)}.{UUID}.json", id="staged commit"),
-        pytest.param(f"{v(3)}.checkpoint.json", id="classic checkpoint in JSON"),
-        pytest.param(part(3, 0, 1), id="part 0"),
-        pytest.param(part(3, 2, 1), id="part above the count"),
-        pytest.param(f"{v(3)}.checkpoint.1.1.parquet", id="part with few digits"),
-        pytest.param(f"{v(3)}.checkpoint.not-a-uuid.parquet", id="no UUID"),
-        pytest.param(f"{v(3)}.{v(3)}.compacted.json", id="compaction of one version"),
-        pytest.param(f"{v(4)}.{v(3)}.compacted.json", id="compaction backwards"),
-    ],
-)
-def test_other_names_are_ignored(name: str) -> None:
-    assert found(listed(name)) == []
 
 
 @pytest.mark.parametrize(

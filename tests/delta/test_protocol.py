@@ -8,7 +8,6 @@ from harness.errors import InvalidTableError, UnsupportedError
 from harness.metadata.delta.actions import Metadata, Protocol
 from harness.metadata.delta.protocol import (
     check_protocol,
-    feature_warnings,
     is_enabled,
     protocol_warnings,
     redirect_warnings,
@@ -24,52 +23,34 @@ def protocol(reader, readers=None, writers=(), writer_version=7):
     )
 
 
-def lists(readers, writers):
-    return Protocol(min_reader_version=3, min_writer_version=7, reader_features=readers, writer_features=writers)
+METADATA = Metadata(id="m", schema_string="")
 
-
-def metadata(provider="parquet", **configuration):
-    properties = {key.replace("__", "."): value for key, value in configuration.items()}
-    return Metadata(id="m", schema_string="", configuration=properties, provider=provider)
-
-
-READ_TEXT = """
+READ = """
     columnMapping deletionVectors timestampNtz timestampWithoutTimezone typeWidening typeWidening-preview
     v2Checkpoint vacuumProtocolCheck variantType variantType-preview variantShredding variantShredding-preview
     geospatial geospatial-dev catalogManaged catalogOwned-preview
 """
-READ = tuple(READ_TEXT.split())
-REFUSED_TEXT = """
-    adaptiveMetadata-preview redirectReaderWriter-preview timestampNanos intervalType testReaderWriter fooBar
-"""
-REFUSED = tuple(REFUSED_TEXT.split())
-WRITER_ONLY_TEXT = """
+REFUSED = "adaptiveMetadata-preview redirectReaderWriter-preview timestampNanos intervalType testReaderWriter fooBar"
+WRITER_ONLY = """
     appendOnly invariants checkConstraints generatedColumns allowColumnDefaults identityColumns changeDataFeed
     rowTracking domainMetadata clustering inCommitTimestamp icebergCompatV1 icebergCompatV2 icebergCompatV3
     icebergWriterCompatV1 icebergWriterCompatV3 materializePartitionColumns collations collations-preview
     checkpointProtection coordinatedCommits-preview redirectWriterOnly-preview columnMappingUsageTracking
     notYetInvented
 """
-WRITER_ONLY = tuple(WRITER_ONLY_TEXT.split())
 
 
-@pytest.mark.parametrize("name", READ)
-def test_feature_is_read(name):
-    check_protocol(protocol(3, [name]), metadata())
-
-
-@pytest.mark.parametrize("name", REFUSED)
-def test_feature_is_refused_by_its_name(name):
-    with pytest.raises(UnsupportedError, match=f"'{name}'") as error:
-        check_protocol(protocol(3, ["deletionVectors", name]), metadata())
-    assert error.value.cause == "UnsupportedFeature"
-    assert "deletionVectors" not in str(error.value)
-
-
-@pytest.mark.parametrize("name", WRITER_ONLY)
-@pytest.mark.parametrize("reader", [1, 2, 3])
-def test_what_only_writers_must_know_never_stops_a_read(name, reader):
-    check_protocol(protocol(reader, [] if reader == 3 else None, [name], writer_version=99), metadata())
+def test_features_are_read_or_refused_by_their_names():
+    for name in READ.split():
+        check_protocol(protocol(3, [name]), METADATA)
+    for name in REFUSED.split():
+        with pytest.raises(UnsupportedError, match=f"'{name}'") as error:
+            check_protocol(protocol(3, ["deletionVectors", name]), METADATA)
+        assert error.value.cause == "UnsupportedFeature"
+        assert "deletionVectors" not in str(error.value)
+    for name in WRITER_ONLY.split():
+        for reader in (1, 2, 3):
+            check_protocol(protocol(reader, [] if reader == 3 else None, [name], writer_version=99), METADATA)
 
 
 @pytest.mark.parametrize(
@@ -83,33 +64,8 @@ def test_what_only_writers_must_know_never_stops_a_read(name, reader):
 )
 def test_contradictions_are_refused(given, message):
     with pytest.raises(InvalidTableError, match=message) as error:
-        check_protocol(given, metadata())
+        check_protocol(given, METADATA)
     assert error.value.rule == "delta P1"
-
-
-# Features that are not in both lists where they belong (P1, P3).
-
-
-@pytest.mark.parametrize(
-    ("given", "has_vectors", "warned"),
-    [
-        pytest.param(protocol(3, ["deletionVectors", "typeWidening-preview"]), True, [], id="as it should be"),
-        pytest.param(protocol(3, [], ["deletionVectors"]), True, ["among writerFeatures only"], id="writers only"),
-        pytest.param(protocol(3, []), True, ["neither among readerFeatures nor among writerFeatures"], id="nowhere"),
-        pytest.param(protocol(1, writers=None), True, ["neither"], id="before features had names"),
-        pytest.param(protocol(3, []), False, [], id="no vectors"),
-        pytest.param(protocol(1, writers=["columnMapping", "appendOnly"]), False, [], id="upgraded from writer 5"),
-        pytest.param(protocol(2, writers=["columnMapping"]), False, [], id="upgraded from reader 2"),
-        pytest.param(protocol(2, writers=[]), False, [], id="reader 2 means column mapping"),
-        pytest.param(protocol(3, ["fooBar"], ["rowTracking"]), False, [], id="no features of both"),
-        pytest.param(lists(("typeWidening-preview",), ("TYPEWIDENING",)), False, [], id="two spellings"),
-        (lists(("v2Checkpoint",), None), False, ["'v2Checkpoint' among readerFeatures only"]),
-    ],
-)
-def test_warnings_of_features(given, has_vectors, warned):
-    found = feature_warnings(given, has_vectors=has_vectors)
-    assert len(found) == len(warned)
-    assert all(words in text for words, text in zip(warned, found, strict=True))
 
 
 # Properties (R12).

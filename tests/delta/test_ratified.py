@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -33,10 +32,6 @@ def managed(place: Path, *, feature: str = "catalogManaged", **configuration: st
     for number in range(1, 5):
         table.append(table.write_data([{"id": number}]))
     return table
-
-
-def rows(table: harness.Table, **at: Any) -> list[int]:
-    return sorted(table.snapshot(**at).to_arrow().column("id").to_pylist())
 
 
 def file(table: DeltaTable, name: str) -> Path:
@@ -88,14 +83,6 @@ def test_without_a_catalog_the_table_is_refused_and_what_to_do_is_said(tmp_path)
         "ratified; published_only reads what is published, which may be older "
         f"[CatalogManaged; table {table.directory}, rule frontier F4.3]"
     )
-
-
-def published(table: DeltaTable) -> tuple[list[int], str]:
-    """The rows of what is published, and what was said of it."""
-    with pytest.warns(errors.HarnessWarning, match="F4.3") as said:
-        found = harness.open_table(str(table.directory), published_only=True)
-    assert found.warnings == (str(said[0].message).partition(": ")[2],)
-    return rows(found), found.warnings[0]
 
 
 def test_a_published_commit_that_is_torn_is_not_passed_over(tmp_path):

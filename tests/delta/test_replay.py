@@ -1,14 +1,11 @@
 from __future__ import annotations
 
-import dataclasses
 import json
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 from checkpoint_rows import add, table
-from hypothesis import given
-from hypothesis import strategies as st
 
 from harness.errors import CorruptFileError, InvalidTableError
 from harness.metadata.delta.commits import Locator
@@ -52,10 +49,6 @@ class Log:
             self.commit(version, *actions)
         return self
 
-    def compact(self, first, last, *actions):
-        name = f"{first:020d}.{last:020d}.compacted.json"
-        (self.directory / name).write_text("\n".join(json.dumps(action) for action in actions))
-
     def checkpoint(self, version, *actions, part=""):
         path = self.directory / f"{version:020d}.checkpoint{part}.parquet"
         pq.write_table(table(actions), path)
@@ -64,14 +57,13 @@ class Log:
     def checksum(self, version, text):
         (self.directory / f"{version:020d}.crc").write_text(text)
 
-    def state(self, version=None, *, statistics="any", path_map=None, **without):
+    def state(self, path_map=None):
         storage = Storage()
-        segment = choose_segment(dataclasses.replace(list_log(storage, str(self.root)), **without), version)
         locator = Locator(TableRoot.of(str(self.root)), path_map or PathMap())
-        return load_state(segment, storage, locator, statistics=statistics)
+        return load_state(choose_segment(list_log(storage, str(self.root)), None), storage, locator, statistics="any")
 
-    def live(self, version=None, **without):
-        files = self.state(version, **without).files
+    def live(self, path_map=None):
+        files = self.state(path_map).files
         return dict(zip(files.column("key").to_pylist(), files.column("dv_path_or_inline").to_pylist(), strict=True))
 
 
@@ -115,30 +107,6 @@ def test_unpartitioned_table_does_without_partition_values(log):
     log.commits(START)
     log.checkpoint(0, *START, {"add": {"path": "b", "size": 1}})
     assert log.state().files.column("partition_values").to_pylist() == [[]]
-
-
-ACTIONS = st.lists(
-    st.dictionaries(st.sampled_from("abcde"), st.sampled_from(["add", "remove"]), max_size=4), min_size=1, max_size=6
-)
-
-
-@given(commits=ACTIONS, data=st.data())
-def test_every_base_gives_the_state_that_plain_replay_gives(tmp_path_factory, commits, data):
-    log = Log(tmp_path_factory.mktemp("log"))
-    expected: list[set[str]] = []
-    for commit in commits:
-        now = set(expected[-1]) if expected else set()
-        now |= {path for path, kind in commit.items() if kind == "add"}
-        expected.append(now - {path for path, kind in commit.items() if kind == "remove"})
-    make = {"add": add, "remove": remove}
-    actions = [[make[kind](path) for path, kind in commit.items()] for commit in commits]
-    actions[0] = [*START, *actions[0]]
-    log.commits(*actions)
-    at = data.draw(st.integers(0, len(commits) - 1), label="checkpoint")
-    log.checkpoint(at, *START, *(add(path) for path in sorted(expected[at])))
-    for version, paths in enumerate(expected):
-        assert set(log.live(version)) == paths
-        assert set(log.live(version, checkpoints=())) == paths
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "\x00"])

@@ -8,108 +8,34 @@ import pytest
 
 from harness import errors
 from harness.metadata.delta.log_files import Checkpoint, Hint, LogListing, arrange
-from harness.metadata.delta.segment import LogSegment, choose_segment, with_listing
+from harness.metadata.delta.segment import choose_segment, with_listing
 from harness.storage.stores import Entry, Storage
-
-UUID = "80a083e8-7026-4e79-81be-64bd76c43a11"
 
 
 def v(number: int) -> str:
     return f"{number:020d}"
 
 
-def log(
-    commits: Iterable[int],
-    *,
-    classic: Iterable[int] = (),
-    uuid: Iterable[int] = (),
-    parts: Iterable[tuple[int, int, int]] = (),
-    compactions: Iterable[tuple[int, int]] = (),
-    empty: Iterable[int] = (),
-    checksums: Iterable[int] = (),
-) -> LogListing:
-    names = [
-        *(f"{v(n)}.json" for n in commits),
-        *(f"{v(n)}.checkpoint.parquet" for n in classic),
-        *(f"{v(n)}.checkpoint.{UUID}.parquet" for n in uuid),
-        *(f"{v(n)}.checkpoint.{p:010d}.{of:010d}.parquet" for n, p, of in parts),
-        *(f"{v(first)}.{v(last)}.compacted.json" for first, last in compactions),
-        *(f"{v(n)}.crc" for n in checksums),
-    ]
-    return arrange("/t", [*(Entry(name, 7, 0) for name in names), *(Entry(f"{v(n)}.json", 0, 0) for n in empty)])
+def log(commits: Iterable[int], classic: Iterable[int]) -> LogListing:
+    names = [*(f"{v(n)}.json" for n in commits), *(f"{v(n)}.checkpoint.parquet" for n in classic)]
+    return arrange("/t", [Entry(name, 7, 0) for name in names])
 
 
-def versions(segment: LogSegment) -> list[int]:
-    return [commit.version for commit in segment.commits]
-
-
-HOLE = "the log lacks the commits of {}; readable versions: {} [LogGap; table /t, rule delta L21]"
-CUT = "no complete checkpoint up to it, and {}; readable versions: none [LogTruncated; table /t, rule delta L22]"
-PARTIAL = (
-    "the log has checkpoint {} but no commit of that version, so it may be a partial copy; allow_checkpoint_only reads "
-    "it all the same [LogGap; table /t, rule delta L23]"
-)
-
-
-@pytest.mark.parametrize(
-    ("listing", "version", "latest", "error"),
-    [
-        (log([0, 1, 4, 5, 8, 9], classic=[1, 5]), None, 9, HOLE.format("6 to 7", "0 to 1, 5")),
-        (log([0, 1, 9]), 5, 5, HOLE.format("2 to 5", "0 to 1")),
-        (log([0, 1], compactions=[(1, 3)]), None, 3, HOLE.format("2 to 3", "0 to 1")),
-        (log([0, 10**19]), None, 10**19, HOLE.format(f"1 to {10**19 - 1}", "0")),
-        (log([3, 4], parts=[(3, 1, 2)]), 3, 3, CUT.format("the oldest commit is 3")),
-        (log([], compactions=[(0, 3)]), None, 3, CUT.format("there are no commits")),
-        (log([0, 1, 2, 4], classic=[3]), None, 4, PARTIAL.format(3)),
-    ],
-)
-def test_missing_files(listing: LogListing, version: int | None, latest: int, error: str) -> None:
-    with pytest.raises(errors.InvalidTableError) as raised:
-        choose_segment(listing, version)
-    assert str(raised.value) == f"Cannot read version {latest}: {error}"
-
-
-@pytest.mark.parametrize(
-    ("listing", "version", "reason"),
-    [
-        pytest.param(log(range(6)), 6, "the log holds 0 to 5", id="above the latest"),
-        pytest.param(log(range(6)), -1, "the log holds 0 to 5", id="negative"),
-        pytest.param(log(range(6, 13), classic=[8]), 7, "the log holds 8 to 12", id="below the earliest"),
-        (log([*range(3), 8, 9, 11], classic=[8, 11]), 12, "the log holds 0 to 2, 8 to 9, 11"),
-        pytest.param(log([3]), 4, "the log holds no version as a whole", id="nothing readable"),
-        (log(range(0, 24, 2), classic=range(0, 24, 2)), 23, "the log holds 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, …"),
-    ],
-)
-def test_versions_that_are_not_there(listing: LogListing, version: int, reason: str) -> None:
-    with pytest.raises(errors.SnapshotNotFoundError) as raised:
-        choose_segment(listing, version)
-    message = f"Cannot find version {version}: {reason} [VersionNotFound; table /t, rule delta L32]"
-    assert str(raised.value) == message
-
-
-LOST = "checkpoint {}, which is not there as a whole: version {}"
 LAGGING = log(range(21), classic=[10, 20])
 
 
 @pytest.mark.parametrize(
-    ("listing", "version", "hint", "warning"),
+    ("version", "hint", "warning"),
     [
-        pytest.param(LAGGING, None, 5, None, id="L8 stale and cleaned up"),
-        pytest.param(LAGGING, 12, 20, None, id="L8 newer than the version"),
-        pytest.param(LAGGING, 12, 99, None, id="L8 newer than the log, in time travel"),
-        (LAGGING, None, 99, "version 99, but the newest in the log is 20: newer files may be lost"),
-        (
-            log(range(21), classic=[10], parts=[(20, 1, 2)]),
-            None,
-            20,
-            LOST.format(20, f"20 is read from {v(10)}.checkpoint.parquet"),
-        ),
-        (log(range(3)), None, 1, LOST.format(1, "2 is read from commit 0")),
+        pytest.param(None, 5, None, id="L8 stale and cleaned up"),
+        pytest.param(12, 20, None, id="L8 newer than the version"),
+        pytest.param(12, 99, None, id="L8 newer than the log, in time travel"),
+        (None, 99, "version 99, but the newest in the log is 20: newer files may be lost"),
     ],
 )
-def test_the_hint_changes_nothing_but_warnings(listing, version, hint, warning):
-    segment = choose_segment(replace(listing, hint=Hint(hint)), version)
-    plain = choose_segment(listing, version)
+def test_the_hint_changes_nothing_but_warnings(version, hint, warning):
+    segment = choose_segment(replace(LAGGING, hint=Hint(hint)), version)
+    plain = choose_segment(LAGGING, version)
     assert (segment.checkpoint, segment.commits) == (plain.checkpoint, plain.commits)
     assert segment.warnings == (() if warning is None else (f"_last_checkpoint names {warning}",))
 

@@ -408,7 +408,7 @@ def file_stats(draw: st.DrawFn) -> FileStats:
 
 I_, S_, D_ = SCHEMA.fields[0], SCHEMA.fields[7], SCHEMA.fields[2]
 LEAVES = st.one_of(
-    st.builds(pred.Comparison, st.just(I_), OPS, st.integers(-4, 4)),
+    st.builds(pred.Comparison, st.just(I_), OPS, st.none() | st.integers(-4, 4)),
     st.builds(pred.Comparison, st.just(S_), OPS, TEXTS.filter(lambda v: v is not None)),
     st.builds(pred.Comparison, st.just(D_), OPS, st.sampled_from([0.0, 1.5, math.nan])),
     st.builds(pred.In, st.just(I_), st.lists(st.integers(-4, 4), min_size=1, max_size=3).map(tuple), st.booleans()),

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import io
-import json
 from decimal import Decimal
 from uuid import UUID
 
+import bombs
 import fastavro
 import pyarrow as pa
 import pytest
 
 from harness.errors import CorruptFileError, UnsupportedError
 from harness.metadata.files.avro import read_avro
-from harness.metadata.files.avro_values import decode_long
 from harness.metadata.model import schema as dt
 
 
@@ -21,8 +20,8 @@ def record(*fields, name="r"):
     return {"type": "record", "name": name, "fields": list(fields)}
 
 
-def column(name, type_, field_id=None):
-    return {"name": name, "type": type_} | ({} if field_id is None else {"field-id": field_id})
+def column(name, type_):
+    return {"name": name, "type": type_}
 
 
 def plain(schema):
@@ -34,26 +33,12 @@ def plain(schema):
     return schema
 
 
-def with_schema(data, schema):
-    """The same container, declaring another schema of the same layout."""
-    start = data.index(b"avro.schema") + len(b"avro.schema")
-    length, start = decode_long(data, start)
-    text = json.dumps(schema).encode()
-    return data[: start - len(zigzag(length))] + zigzag(len(text)) + text + data[start + length :]
-
-
-def zigzag(number):
-    rest, encoded = number << 1, bytearray()
-    while rest > 0x7F:
-        encoded.append(rest & 0x7F | 0x80)
-        rest >>= 7
-    return bytes((*encoded, rest))
-
-
-def avro(schema, rows, codec="null", sync_interval=16000):
-    raw = io.BytesIO()
-    fastavro.writer(raw, plain(schema), rows, codec=codec, sync_interval=sync_interval)
-    return with_schema(raw.getvalue(), schema)
+def avro(schema, rows):
+    """A container that declares logical types, and values as the bare types are written."""
+    block, bare = io.BytesIO(), fastavro.parse_schema(plain(schema))
+    for row in rows:
+        fastavro.schemaless_writer(block, bare, row)
+    return bombs.avro(schema, len(rows), block.getvalue())
 
 
 def read_column(type_, values):

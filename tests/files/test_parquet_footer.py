@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from harness.metadata.files.parquet_footer import claims_too_much, parse_tail
@@ -13,12 +11,6 @@ _SCHEMA = bytes([0x15, 0x02, 0x19, 0x1C, 0x48, 0x01, 0x72, 0x00])  # version 1; 
 
 def framed(footer: bytes, *, magic: bytes = b"PAR1") -> bytes:
     return footer + len(footer).to_bytes(4, "little") + magic
-
-
-def written(table: pa.Table, metadata: dict[str, str] | None = None) -> bytes:
-    sink = pa.BufferOutputStream()
-    pq.write_table(table.replace_schema_metadata(metadata), sink)
-    return sink.getvalue().to_pybytes()
 
 
 @pytest.mark.parametrize(

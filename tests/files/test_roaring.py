@@ -6,8 +6,6 @@ import struct
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from pyroaring import BitMap64
 
 from harness.errors import CorruptDeleteError
@@ -115,17 +113,6 @@ def test_decode_portable_refuses_descending_keys_where_the_format_does():
     with pytest.raises(CorruptDeleteError, match="the keys of its bitmaps do not ascend"):
         roaring.decode_portable(portable((5, ARRAY), (0, RUNS)), key_order="ascending")
     assert len(roaring.decode_portable(portable((0, RUNS), (5, ARRAY)), key_order="ascending")) == 7
-
-
-@given(st.binary(max_size=200), st.integers(0, 60))
-def test_decode_portable_of_any_bytes_decodes_or_refuses(noise, at):
-    data = bytearray(portable((0, FOUR), (9, RUNS)))
-    data[at : at + len(noise)] = noise
-    try:
-        decoded = roaring.decode_portable(bytes(data))
-    except CorruptDeleteError:
-        return
-    assert len(decoded) == len(list(decoded))
 
 
 @pytest.mark.parametrize(

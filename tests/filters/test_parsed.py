@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from sqlglot.dialects.dialect import Dialect
 
 import harness
 from harness.errors import RequestError
@@ -28,18 +27,6 @@ def table(request, tmp_path: Path) -> harness.Table:
     return harness.open_table(str(tmp_path / "t"))
 
 
-@pytest.mark.parametrize("text", ["id > 2", "s = 'a' OR id = 3", "id > 2 AND _file IS NOT NULL", "length(s) = 1"])
-def test_a_parsed_filter_plans_and_reads_as_its_text(table, text):
-    snapshot = table.snapshot()
-    parsed = parse_filter(text, snapshot.schema)
-    from_text = snapshot.plan(["id"], text)
-    assert snapshot.plan(["id"], parsed).explain() == from_text.explain()
-    assert snapshot.plan(["id"], from_text.filter).filter == from_text.filter
-    expected = sorted(snapshot.to_arrow(columns=["id"], where=text).column("id").to_pylist())
-    assert sorted(snapshot.to_arrow(columns=["id"], where=parsed).column("id").to_pylist()) == expected
-    assert sorted(snapshot.to_duckdb(columns=["id"], where=parsed).fetchall()) == [(id_,) for id_ in expected]
-
-
 @pytest.mark.parametrize("table", ["iceberg"], indirect=True)
 def test_a_filter_for_another_schema_is_refused(table):
     first = table.snapshot(table.snapshots()[0]["id"])
@@ -53,16 +40,3 @@ def test_a_filter_for_another_schema_is_refused(table):
     )
     assert (raised.value.table, raised.value.field) == (table.location, "id")
     assert first.to_arrow(where=parse_filter("s = 'c'", table.schema)).column("id").to_pylist() == [3]
-
-
-@pytest.mark.parametrize("dialect", ["duckdb", "spark"])
-def test_a_query_is_parsed_once(table, monkeypatch, dialect):
-    harness.sql("SELECT 1 AS n", dialect=dialect)  # sqlglot parses some of its own on the first use of a dialect
-    parsed = []
-    for name in ("tokenize", "parser"):
-        method = getattr(Dialect, name)
-        monkeypatch.setattr(
-            Dialect, name, lambda *given, _name=name, _method=method: parsed.append(_name) or _method(*given)
-        )
-    assert harness.sql("SELECT s FROM t WHERE id > 2 AND s = 'c'", dialect=dialect, t=table).fetchall() == [("c",)]
-    assert sorted(parsed) == ["parser", "tokenize"]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from harness.errors import AmbiguousTableError, CorruptFileError, TableNotFoundError
+from harness.errors import AmbiguousTableError, CorruptFileError
 from harness.metadata.iceberg.table import FoundMetadata, find_metadata
 from harness.storage.paths import PathMap
 from harness.storage.stores import Storage
@@ -76,30 +76,6 @@ def test_find_metadata_in_a_directory(tmp_path, names, hint, expected, given):
     write(tmp_path / "table" / "metadata", *names, hint=hint)
     (tmp_path / "table" / "metadata" / "notes.txt").write_text("not metadata")
     assert read_name(find(f"{tmp_path}/{given}")) == expected
-
-
-def test_lagging_hint_is_a_warning_1_3(tmp_path: Path) -> None:
-    write(tmp_path / "metadata", "v1.metadata.json", "v2.metadata.json", "v3.metadata.json", hint="1")
-    assert find(tmp_path).warnings == ("The version hint says 1, the newest version is 3 [iceberg 1.3]",)
-
-
-@pytest.mark.parametrize(
-    ("names", "hint", "rule"),
-    [
-        pytest.param(["v1.metadata.json"], "7", "1.3", id="number without a file"),
-        pytest.param(["v1.metadata.json"], "-1", "1.6", id="negative"),
-        pytest.param(["v1.metadata.json"], "../metadata/v1", "1.6", id="path"),
-    ],
-)
-def test_hint_that_leads_nowhere_is_an_error(tmp_path: Path, names: list[str], hint: str, rule: str) -> None:
-    write(tmp_path / "metadata", *names, hint=hint)
-    with pytest.raises(TableNotFoundError) as caught:
-        find(tmp_path)
-    assert str(caught.value) == (
-        f"Cannot find the metadata file of the version hint: got {hint!r}, and there is no such file; name the "
-        f"metadata file itself [MetadataNotFound; table {tmp_path}, "
-        f"file {tmp_path}/metadata/version-hint.text, rule iceberg {rule}]"
-    )
 
 
 def test_catalog_names_need_leave_to_guess_1_5(tmp_path: Path) -> None:
@@ -190,35 +166,6 @@ def test_moved_table_maps_its_location_1_12(tmp_path: Path, location: str, recor
     for given in ("copy", "copy/metadata", "copy/metadata/v1.metadata.json"):
         physical = find(tmp_path / given).path_map.physical(recorded)
         assert physical == expected.format(root=tmp_path / "copy")
-
-
-def test_metadata_directory_outside_the_location_is_not_a_move_1_12(tmp_path: Path) -> None:
-    directory = tmp_path / "meta" / "t" / "metadata"
-    write(directory, "v1.metadata.json", **snapshots(f"{directory}/snap.avro"))
-    assert find(tmp_path / "meta" / "t").path_map == PathMap(())
-
-
-def test_metadata_path_property_says_where_the_file_was_1_12(tmp_path: Path) -> None:
-    properties = {"name": "v1.metadata.json", "write.metadata.path": f"{LOCATION}/meta/here"}
-    write(tmp_path / "copy" / "meta" / "here", "v1.metadata.json", properties=properties)
-    found = find(tmp_path / "copy" / "meta" / "here")
-    assert found.path_map == PathMap(((LOCATION, f"{tmp_path}/copy"),))
-
-
-def test_manifest_lists_are_below_a_location_that_is_spelled_otherwise_1_12(tmp_path: Path) -> None:
-    directory = tmp_path / "copy" / "metadata"
-    write(directory, "v1.metadata.json", location="./db/t", **snapshots("db/t/metadata/snap.avro"))
-    (directory / "snap.avro").write_bytes(b"")
-    assert find(tmp_path / "copy").path_map == PathMap((("db/t", f"{tmp_path}/copy"),))
-
-
-def test_moved_metadata_directory_from_outside_the_location_1_12(tmp_path: Path) -> None:
-    directory = tmp_path / "copy" / "metadata"
-    write(directory, "v1.metadata.json", **snapshots("s3://meta/t/metadata/snap.avro"))
-    (directory / "snap.avro").write_bytes(b"")
-    path_map = find(tmp_path / "copy").path_map
-    assert path_map.physical("s3://meta/t/metadata/m.avro") == f"{directory}/m.avro"
-    assert path_map.physical(f"{LOCATION}/data/a") == f"{tmp_path}/copy/data/a"
 
 
 @pytest.mark.parametrize("beside", [True, False], ids=["manifest list beside it", "lone metadata file"])

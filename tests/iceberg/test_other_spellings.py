@@ -58,13 +58,3 @@ def test_of_an_untrusted_table_it_is_an_error(tmp_path: Path, kind: str) -> None
     table = harness.open_table(location, untrusted=True)
     with pytest.raises(InvalidTableError, match="deletes no row"):
         ids(table)
-
-
-@pytest.mark.smoke
-@pytest.mark.parametrize("kind", KINDS)
-def test_on_spark(tmp_path: Path, kind: str, spark: Any) -> None:
-    location, _ = make(tmp_path, "hdfs://host:8020", kind)
-    with pytest.warns(HarnessWarning, match="deletes no row"):
-        assert ids(harness.open_table(location), engine="spark") == [1, 2, 3]
-    table = harness.open_table(location, path_map={"hdfs://host:8020": "/"})
-    assert ids(table, engine="spark") == [1, 3]

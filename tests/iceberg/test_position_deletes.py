@@ -6,7 +6,6 @@ import io
 from dataclasses import replace
 
 import pyarrow as pa
-import pyarrow.orc as po
 import pyarrow.parquet as pq
 import pytest
 
@@ -18,31 +17,13 @@ from harness.metadata.iceberg.position_deletes import make_loader
 from harness.storage.paths import PathMap
 from harness.storage.stores import Storage
 
-A, B, C = "s3://t/data/a.parquet", "s3://t/data/b.parquet", "s3://t/data/c.parquet"
+A, C = "s3://t/data/a.parquet", "s3://t/data/c.parquet"
 PATH_ID, POS_ID = 2147483546, 2147483545
-MAP = "s3://t"
 
 
-def entry(content, path, seq=5, *, spec_id=0, file_format="parquet", count=100, **more):
-    file = DataFile(
-        content=content,
-        path=path,
-        format=file_format,
-        spec_id=spec_id,
-        partition={},
-        record_count=count,
-        size=1,
-        **more,
-    )
-    return ManifestEntry(Status.ADDED, 1, seq, seq, file, "m.avro")
-
-
-def data(path, seq=5, count=100):
-    return entry(Content.DATA, path, seq, count=count)
-
-
-def deletes(path="s3://t/d", seq=6, **more):
-    return entry(Content.POSITION_DELETES, path, seq, **more)
+def entry(content, path, file_format="parquet"):
+    file = DataFile(content=content, path=path, format=file_format, spec_id=0, partition={}, record_count=100, size=1)
+    return ManifestEntry(Status.ADDED, 1, 6, 6, file, "m.avro")
 
 
 def with_ids(table, *ids):
@@ -51,38 +32,23 @@ def with_ids(table, *ids):
 
 
 def rows(*pairs):
-    return pa.table(
-        {"file_path": pa.array([p for p, _ in pairs], pa.string()), "pos": pa.array([n for _, n in pairs], pa.int64())}
-    )
+    paths, positions = zip(*pairs, strict=True)
+    return pa.table({"file_path": pa.array(paths, pa.string()), "pos": pa.array(positions, pa.int64())})
 
 
-def parquet(table, **options):
+def parquet(table):
     sink = io.BytesIO()
-    pq.write_table(table, sink, **options)
+    pq.write_table(table, sink)
     return sink.getvalue()
 
 
-def orc(table):
-    sink = io.BytesIO()
-    po.write_table(table, sink)
-    return sink.getvalue()
-
-
-def load(tmp_path, files, targets, ordinals=None):
-    """Positions by ordinal, as lists. files: content by name under s3://t, which is mapped to `tmp_path`."""
-    for name, content in files.items():
-        (tmp_path / name).write_bytes(content)
-    planned = FilesWithDeletes(files_of([deletes.data for deletes in targets.values()]), targets)
-    loader = make_loader(planned, storage=Storage(), path_map=PathMap(((MAP, str(tmp_path)),)), table="s3://t")
-    return {i: list(found) for i, found in loader(list(targets) if ordinals is None else ordinals).items()}
-
-
-def files_of(entries):
-    return replace(from_entries(entries, (), manifest=0), manifests=("m.avro",))
-
-
-def hit(path, *files, **more):
-    return FileDeletes(data=data(path), position_files=files, **more)
+def load(tmp_path, content, file_format="parquet"):
+    """Reads one file of deletes, s3://t/d, which is mapped to `tmp_path`."""
+    (tmp_path / "d").write_bytes(content)
+    data, delete = entry(Content.DATA, A), entry(Content.POSITION_DELETES, "s3://t/d", file_format)
+    files = replace(from_entries([data], (), manifest=0), manifests=("m.avro",))
+    planned = FilesWithDeletes(files, {0: FileDeletes(data=data, position_files=(delete,))})
+    make_loader(planned, storage=Storage(), path_map=PathMap((("s3://t", str(tmp_path)),)), table="s3://t")([0])
 
 
 ODD, UNREAD = "Position delete file has ", "Cannot read position delete file: "
@@ -123,7 +89,7 @@ def columns(paths, positions):
 )
 def test_unreadable_files_are_refused(tmp_path, content, error, message):
     with pytest.raises(HarnessError) as caught:
-        load(tmp_path, {"d": content}, {0: hit(A, deletes())})
+        load(tmp_path, content)
     assert type(caught.value) is error
     assert caught.value.message.startswith(message)
     assert caught.value.file == f"s3://t/d ({tmp_path}/d)"
@@ -133,7 +99,7 @@ def test_unreadable_files_are_refused(tmp_path, content, error, message):
 
 def test_unknown_formats_are_refused(tmp_path):
     with pytest.raises(UnsupportedError) as caught:
-        load(tmp_path, {"d": b"x"}, {0: hit(A, deletes(file_format="lance"))})
+        load(tmp_path, b"x", "lance")
     assert (
         caught.value.message == "Cannot read position delete file: its format is lance, expected parquet, avro or orc"
     )

@@ -7,8 +7,11 @@ import struct
 import uuid
 from decimal import Decimal
 
+import pyarrow as pa
 import pytest
 
+from harness.metadata.filters.skipping import Numbers
+from harness.metadata.iceberg.skipping import decode_bounds
 from harness.metadata.iceberg.values import decode_bound, partition_key, partition_value
 from harness.metadata.model import schema as dt
 
@@ -26,6 +29,7 @@ UUID = uuid.UUID("f79c3e09-677c-4bbd-a479-3f349cb785e7")
         (dt.IntegerType(64), b"\xfe\xff\xff", None),
         (dt.DateType(), b"\xff" * 8, None),
         (dt.TimestampType("us"), b"\xff" * 4, -86_400_000_000),  # written as date
+        (dt.TimestampType("us"), b"\xff\xff\xff\x7f", (2**31 - 1) * 86_400_000_000),
         (dt.TimestampType("ns"), b"\x01\x00\x00\x00", 86_400_000_000_000),
         (dt.TimestampType("us"), b"\xff" * 6, None),
         (dt.FloatType(32), struct.pack("<d", 1.5), None),
@@ -48,6 +52,9 @@ UUID = uuid.UUID("f79c3e09-677c-4bbd-a479-3f349cb785e7")
 def test_decode_bound(type_, data, expected):
     decoded = decode_bound(type_, data)
     assert (decoded, type(decoded)) == (expected, type(expected))
+    many = decode_bounds(pa.chunked_array([pa.array([data], pa.binary())]), type_)
+    if isinstance(many, Numbers):
+        assert many.values[many.known].tolist() == ([] if expected is None else [expected])
 
 
 @pytest.mark.parametrize(

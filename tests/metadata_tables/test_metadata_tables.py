@@ -8,7 +8,6 @@ import json
 import pytest
 
 import harness
-from harness.cli import main
 from harness.errors import MissingFileError, RequestError, UnknownColumnError
 from harness.metadata.iceberg.columns import entries as walked
 from harness.metadata.tables.reading import NAMES
@@ -291,18 +290,3 @@ def test_on_spark_they_are_refused(iceberg):
     pytest.importorskip("pyspark")
     with pytest.raises(RequestError, match=r"Cannot read t\.files on Spark"):
         harness.sql("SELECT count(*) FROM t.files", engine="spark", t=iceberg)
-
-
-def test_the_command(iceberg, delta, capfd):
-    arguments = [iceberg.location, "files", "--columns", "content,record_count", "--format", "csv", "--at", "before"]
-    assert main(["metadata", *arguments]) == 0
-    assert capfd.readouterr().out == "content,record_count\n0,2\n0,2\n0,1\n"
-    assert main(["metadata", delta.location, "versions", "--columns", "version", "--max-rows", "2"]) == 0
-    assert (
-        capfd.readouterr().out
-        == "version\n bigint\n-------\n      2\n      1\n(2 of 3 rows; --max-rows all shows all)\n"
-    )
-    assert main(["sql", "SELECT count(*) AS n FROM t.refs", "--table", f"t={iceberg.location}", "--format", "csv"]) == 0
-    assert capfd.readouterr().out == "n\n2\n"
-    assert main(["metadata", iceberg.location, "file"]) == 2
-    assert "did you mean files" in capfd.readouterr().err

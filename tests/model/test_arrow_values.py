@@ -20,36 +20,11 @@ from harness.metadata.model.arrow_values import (
     from_numpy,
     nested_type,
     offsets_of,
-    scalar_of,
     to_numpy,
     with_children,
 )
 
 _TEXTS = pa.map_(pa.string(), pa.string())
-
-
-@pytest.mark.parametrize(
-    ("values", "type_"),
-    [
-        (["a", None, "", "é\U0001f9ca"], pa.string()),
-        *((["plain", "ascii"], pa.string()), ([None], pa.string()), ([], pa.string())),
-        ([1, None, -(2**63), 2**63 - 1], pa.int64()),
-        *(([], pa.int64()), ([1, -1], pa.int32()), ([1, None, -128], pa.int8())),
-        ([b"a", None, b"", b"\xff\x00"], pa.binary()),
-        ([], pa.binary()),
-        ([True, None, False, True, True, False, True, True, True], pa.bool_()),
-        ([[("a", "b"), ("c", None)], None, [], [("", "d")]], _TEXTS),
-        *(([], _TEXTS), ([None], _TEXTS), ([1.5, None], pa.float64())),
-        ([{"x": 1}], pa.struct([("x", pa.int64())])),
-    ],
-    ids=str,
-)
-def test_python_values(values: list[object], type_: pa.DataType) -> None:
-    made = array_of(values, type_)
-    made.validate(full=True)
-    assert made.equals(pa.array(values, type_))
-    assert made.null_count == values.count(None)
-    assert [scalar_of(value, type_) for value in values] == list(pa.array(values, type_))
 
 
 @pytest.mark.parametrize(

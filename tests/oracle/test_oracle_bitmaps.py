@@ -33,13 +33,6 @@ def native(*bitmaps: Iterable[int]) -> bytes:
     return struct.pack(">i", len(body)) + body + struct.pack(">I", zlib.crc32(body))
 
 
-def runs(positions: Iterable[int]) -> bytes:
-    """A bitmap of one bucket whose containers are runs."""
-    inner = BitMap(positions)
-    inner.run_optimize()
-    return framed_puffin(MAGIC + struct.pack("<QI", 1, 0) + bytes(inner.serialize()))
-
-
 SETS = {
     "empty": set(),
     "one": {0},

@@ -19,12 +19,9 @@ def rows(location: Any, columns: list[str] | None = None, where: str | None = No
     return sorted(zip(*(column.to_pylist() for column in table.columns), strict=True), key=repr)
 
 
-def iceberg(tmp_path: Path, schema: dict[str, str], **more: Any) -> IcebergTable:
-    return IcebergTable.create(tmp_path / "t", schema, **more)
-
-
 def test_it_is_an_engine_like_the_others(tmp_path: Path) -> None:
-    t = iceberg(tmp_path, {"id": "long not null", "s": "struct<a: uuid, b: list<date>>", "m": "map<string, time>"})
+    schema = {"id": "long not null", "s": "struct<a: uuid, b: list<date>>", "m": "map<string, time>"}
+    t = IcebergTable.create(tmp_path / "t", schema)
     plan = harness.open_table(str(tmp_path / "t")).snapshot().plan()
     found = find_engine("oracle")
     assert (found.name, found.version()[:8]) == ("oracle", "Python 3")

@@ -110,24 +110,6 @@ def before_type(source: str, column: str) -> Any:
     return next(f.type for f in harness.open_table(source).snapshot().schema.fields if f.name == column)
 
 
-def test_slices_of_one_key_join_whatever_their_format(tmp_path: Path) -> None:
-    orders = IcebergTable.create(tmp_path / "orders", {"customer": "int", "note": "string"})
-    orders.append(orders.write_data([{"customer": i % 5, "note": f"n{i}"} for i in range(20)]))
-    customers = DeltaTable.create(tmp_path / "customers", {"id": "long", "name": "string"})
-    customers.append(customers.write_data([{"id": i, "name": f"n{i}"} for i in range(5)]))
-
-    def joined(own: Any, other: Any) -> list[tuple[int, int]]:
-        counts = [f"(SELECT count(*) FROM o JOIN c ON {on})" for on in ("o.customer = c.id", "o.note = c.name")]
-        return harness.sql(f"SELECT {', '.join(counts)}", o=own, c=other).fetchall()
-
-    for name, place in (("o", orders.location), ("c", str(customers.directory))):
-        harness.pull(place, tmp_path / "same" / name, anonymise="one")
-    harness.pull(str(customers.directory), tmp_path / "other", anonymise="another")
-    assert joined(orders.location, str(customers.directory)) == [(20, 5)]
-    assert joined(str(tmp_path / "same/o"), str(tmp_path / "same/c")) == [(20, 5)]
-    assert joined(str(tmp_path / "same/o"), str(tmp_path / "other")) != [(20, 5)]
-
-
 def test_followed_slices_are_anonymised_together(tmp_path: Path) -> None:
     orders = IcebergTable.create(tmp_path / "orders", {"id": "int", "customer": "int"})
     orders.append(orders.write_data([{"id": 41, "customer": 71}, {"id": 42, "customer": 72}]))

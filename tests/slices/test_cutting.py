@@ -36,33 +36,6 @@ def test_positions_of_deletes_follow_their_rows(tmp_path):
     assert (entry["record_count"], entry["file_format"]) == (3, "PARQUET")
 
 
-def test_a_sample_takes_deleted_rows_along(tmp_path):
-    """Half of the rows are deleted; a sample has as many rows as were asked for, and deletes too."""
-    table = IcebergTable.create(tmp_path / "source", {"id": "long"})
-    file = table.write_data([{"id": i} for i in range(400)])
-    table.append(file)
-    table.commit(add=[table.write_position_deletes([(file, i) for i in range(0, 400, 2)])])
-    pulled = [
-        harness.pull(tmp_path / "source", tmp_path / f"slice{i}", sample_rows=50, seed=seed)
-        for i, seed in enumerate((1, 1, 2))
-    ]
-    first, again, other = (values(Path(p.directory)) for p in pulled)
-    assert first == again != other
-    assert len(first) == 50
-    (data,) = harness.open_table(tmp_path / "slice0").metadata("data_files")["record_count"].to_pylist()
-    assert 50 < data < 170  # 100 in the mean, give or take 10, by the hash of the files' names
-
-
-def test_columns_that_are_left_out_are_in_no_file_and_no_schema(tmp_path):
-    table = IcebergTable.create(tmp_path / "source", {"id": "long", "secret": "string"})
-    table.append(table.write_data([{"id": 1, "secret": "x"}]))
-    harness.pull(tmp_path / "source", tmp_path / "slice", columns=["id"])
-    (data,) = (tmp_path / "slice").rglob("*.parquet")
-    assert pq.read_schema(data).names == ["id"]
-    assert "secret" not in (tmp_path / "slice/metadata/v1.metadata.json").read_text("utf-8")
-    assert values(tmp_path / "slice") == [(1,)]
-
-
 VIEWED = pa.schema(
     {
         "id": pa.int64(),

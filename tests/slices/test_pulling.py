@@ -57,27 +57,6 @@ def metadata(place: Path) -> dict:
     return json.loads((place / "metadata/v1.metadata.json").read_text("utf-8"))
 
 
-def plan_of(place: Path) -> list[dict]:
-    return harness.open_table(place).snapshot().plan().files.to_pylist()
-
-
-@pytest.mark.filterwarnings("ignore:Slice")
-@pytest.mark.parametrize("make", [iceberg, delta])
-def test_a_slice_lists_files_in_reverse_and_tells_no_bounds(make, tmp_path):
-    """A filter skips one of both files by its bounds, and by nothing else."""
-    make(tmp_path / "source")
-    for name, options in (("plain", {}), ("reverse", {"reverse": True}), ("bare", {"statistics": False})):
-        harness.pull(tmp_path / "source", tmp_path / name, **options)
-        assert rows(tmp_path / name) == rows(tmp_path / "source")
-    listed = {name: [Path(file["path"]).name for file in plan_of(tmp_path / name)] for name in ("plain", "reverse")}
-    assert listed["reverse"] == listed["plain"][::-1] != listed["plain"]
-    read = {
-        name: [harness.open_table(tmp_path / name).snapshot().plan(where=f"id = {i}").files.num_rows for i in (2, 12)]
-        for name in ("plain", "reverse", "bare")
-    }
-    assert read == {"plain": [1, 1], "reverse": [1, 1], "bare": [2, 2]}
-
-
 @pytest.mark.filterwarnings("ignore:Slice")
 def test_metadata_names_only_what_is_there(tmp_path):
     table = iceberg(tmp_path / "source")
@@ -245,26 +224,6 @@ def test_a_file_that_a_link_leads_to_is_copied_with_a_warning(make, how, tmp_pat
     make(tmp_path / "source")
     (tmp_path / "elsewhere").mkdir()
     for file in list((tmp_path / "source").rglob("*.parquet")):
-        file.rename(tmp_path / "elsewhere" / file.name)
-        file.symlink_to(tmp_path / "elsewhere" / file.name)
-    with pytest.warns(harness.HarnessWarning, match=f"Files outside of the table are read, in {tmp_path}/elsewhere"):
-        harness.pull(tmp_path / "source", tmp_path / "slice", **how)
-    with pytest.raises(harness.OutsideTableError):
-        harness.pull(harness.open_table(tmp_path / "source", outside="refuse"), tmp_path / "refused", **how)
-
-
-@pytest.mark.filterwarnings("ignore:Slice")
-@pytest.mark.parametrize("version", [2, 3])
-@pytest.mark.parametrize("how", [{}, {"where": "id < 9"}, {"where": "id < 9", "exact": True}], ids=str)
-def test_deletes_that_a_link_leads_to_are_read_with_a_warning(version, how, tmp_path):
-    """They are written anew, by a read of their own."""
-    table = IcebergTable.create(tmp_path / "source", {"id": "long"}, format_version=version)
-    data = table.write_data([{"id": i} for i in range(10)])
-    table.append(data)
-    made = table.write_deletion_vectors({data: [3]}) if version == 3 else [table.write_position_deletes([(data, 3)])]
-    table.commit(add=made)
-    (tmp_path / "elsewhere").mkdir()
-    for file in {Path(each.file) for each in made}:
         file.rename(tmp_path / "elsewhere" / file.name)
         file.symlink_to(tmp_path / "elsewhere" / file.name)
     with pytest.warns(harness.HarnessWarning, match=f"Files outside of the table are read, in {tmp_path}/elsewhere"):

@@ -108,12 +108,12 @@ def store() -> Iterator[None]:
     STORE.__init__()
 
 
-def iceberg(folder: Path) -> tuple[Any, str]:
+def iceberg(folder: Path, format: str = "parquet") -> tuple[Any, str]:
     table = IcebergTable.create(folder / "i", {"id": "long", "region": "string"})
-    first = table.write_data([{"id": i, "region": "ab"[i % 2]} for i in range(6)])
+    first = table.write_data([{"id": i, "region": "ab"[i % 2]} for i in range(6)], format=format)
     table.append(first)
-    table.append(table.write_position_deletes([(first, 0)]))
-    table.append(table.write_equality_deletes(["id"], [{"id": 2}]))
+    table.append(table.write_position_deletes([(first, 0)], format=format))
+    table.append(table.write_equality_deletes(["id"], [{"id": 2}], format=format))
     return table, f"failing://{folder}/i"
 
 
@@ -155,19 +155,10 @@ def test_a_failure_at_any_call_is_an_error_of_harness(tmp_path: Path, make: Any,
     assert failed > calls // 2  # else the store's failures do not reach harness
 
 
-def formats(folder: Path, format: str) -> str:
-    table = IcebergTable.create(folder / "i", {"id": "long", "region": "string"})
-    first = table.write_data([{"id": i, "region": "ab"[i % 2]} for i in range(6)], format=format)
-    table.append(first)
-    table.append(table.write_position_deletes([(first, 0)], format=format))
-    table.append(table.write_equality_deletes(["id"], [{"id": 2}], format=format))
-    return f"failing://{folder}/i"
-
-
-@pytest.mark.parametrize("make", ["orc", "avro"])
-def test_a_failure_at_some_calls_of_sparks_driver(tmp_path: Path, make: str, spark: Any) -> None:
+@pytest.mark.parametrize("format", ["orc", "avro"])
+def test_a_failure_at_some_calls_of_sparks_driver(tmp_path: Path, format: str, spark: Any) -> None:
     # Executors read by themselves; what the driver asks of a store comes before.
-    location = formats(tmp_path, make)
+    _, location = iceberg(tmp_path, format)
     harness.open_table(location).snapshot().to_spark(spark)
     leaks, calls, failed = [], STORE.calls, 0
     for at in range(1, calls + 1, 3):

@@ -107,30 +107,6 @@ def test_a_metadata_file_in_a_store_is_told_by_its_name(store: type[Failing]) ->
     assert store.asked == ["HEAD", "GET"]
 
 
-def failing_calls(number: int) -> Callable[..., Any]:
-    def fail(path: Any, *_: Any, **__: Any) -> Any:
-        raise OSError(number, os.strerror(number), path)
-
-    return fail
-
-
-@pytest.mark.parametrize("number", [errno.EIO, errno.ESTALE, errno.EMFILE, errno.ENXIO])
-@pytest.mark.parametrize(
-    ("ask", "call"),
-    [("read", "open"), ("exists", "stat"), ("is_directory", "stat"), ("names", "scandir"), ("entries", "scandir")],
-)
-def test_a_failing_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ask: str, call: str, number: int) -> None:
-    place = tmp_path / "d"
-    (place if call == "scandir" else tmp_path).mkdir(exist_ok=True)
-    if call != "scandir":
-        place.write_text("x")
-    monkeypatch.setattr(os, call, failing_calls(number))
-    with pytest.raises(StorageError) as caught:
-        ASKS[ask](Storage(), str(place))
-    assert caught.value.file == str(place)
-    assert os.strerror(number) in caught.value.message
-
-
 def test_a_file_that_cannot_be_looked_at_is_not_taken_for_absent(tmp_path, monkeypatch):
     table = IcebergTable.create(tmp_path / "t", {"id": "long"})
     table.append(table.write_data([{"id": 1}]))

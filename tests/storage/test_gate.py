@@ -12,6 +12,7 @@ from typing import Any
 
 import fsspec
 import pytest
+from leaving_tables import KINDS, iceberg
 
 import harness
 from harness.engines import oracle
@@ -19,7 +20,7 @@ from harness.errors import HarnessError, MissingFileError
 from harness.storage import gate
 from harness.storage.stores import Storage
 from harness.testing.writing.delta.builder import DeltaTable
-from harness.testing.writing.iceberg.builder import DataFileHandle, IcebergTable
+from harness.testing.writing.iceberg.builder import IcebergTable
 from harness.tools.contained.bounds import directories_of
 
 FAULTS = {
@@ -114,9 +115,6 @@ def test_status_of_a_remote_file() -> None:
         Storage().status("memory://gate/none")
 
 
-KINDS = ("data", "avro", "orc", "position deletes", "equality deletes", "deletion vector", "manifest", "manifest list")
-
-
 @pytest.fixture(params=["local", "memory"])
 def place_of_table(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Path, str]]:
     """Where a table is written, and where it is read from then."""
@@ -141,29 +139,7 @@ def test_a_nul_in_a_recorded_path_is_an_error(kind: str, place_of_table: tuple[P
 
 def with_nul(folder: Path, kind: str) -> None:
     """An Iceberg table of which one path ends in a NUL and more; a file is at what stands before it."""
-    table = IcebergTable.create(folder, {"id": "long"}, format_version=3 if kind == "deletion vector" else 2)
-    data = table.write_data([{"id": 1}, {"id": 2}], format=kind if kind in ("avro", "orc") else "parquet")
-    handles: dict[str, DataFileHandle] = {"data": data, "avro": data, "orc": data}
-    match kind:
-        case "position deletes":
-            handles[kind] = table.write_position_deletes([(data, 0)])
-        case "equality deletes":
-            handles[kind] = table.write_equality_deletes(["id"], [{"id": 1}])
-        case "deletion vector":
-            (handles[kind],) = table.write_deletion_vectors({data: [0]})
-    if kind in handles:
-        handles[kind].data_file["file_path"] += "\0tail"
-    table.append(data)
-    if kind.endswith(("deletes", "vector")):
-        table.append(handles[kind])
-    if kind == "manifest":
-        table.edit_manifest_list(lambda document: _rename(document.records[0], "manifest_path"))
-    if kind == "manifest list":
-        table.edit_metadata(lambda document: _rename(document["snapshots"][-1], "manifest-list"))
-
-
-def _rename(record: dict[str, Any], key: str) -> None:
-    record[key] += "\0tail"
+    iceberg(folder.parent, kind, lambda file: f"{file}\0tail")
 
 
 @pytest.mark.parametrize("tail", ["\0tail", "%00tail"], ids=["raw", "escaped"])

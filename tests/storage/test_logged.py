@@ -46,12 +46,6 @@ def test_requests_say_what_came(told, monkeypatch):
     ]
 
 
-def test_nothing_is_configured(told):
-    own = logging.getLogger("harness")
-    assert own.handlers == []
-    assert own.propagate
-
-
 def test_verbose_says_it_on_stderr(tmp_path, capfd, monkeypatch):
     monkeypatch.setattr(logging.root, "handlers", [])
     t = DeltaTable.create(tmp_path / "t", {"id": "long"})

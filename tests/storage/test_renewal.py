@@ -5,23 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from fsspec.implementations.memory import MemoryFileSystem
-from fsspec.registry import _registry
 
 from harness import StorageError
 from harness.storage import configuration
 from harness.storage.configuration import Renewal
-
-
-class LentFileSystem(MemoryFileSystem):
-    """A store that takes the key of the hour."""
-
-    protocol = "lent"
-    cachable = False
-
-    def __init__(self, key: str = "", **options: Any) -> None:
-        super().__init__(**options)
-        self.key = key
 
 
 @pytest.fixture
@@ -30,11 +17,6 @@ def clock(monkeypatch) -> list[int]:
     now = [0]
     monkeypatch.setattr(configuration, "_now_ms", lambda: now[0])
     return now
-
-
-@pytest.fixture
-def lent(monkeypatch) -> None:
-    monkeypatch.setitem(_registry, "lent", LentFileSystem)
 
 
 @pytest.mark.parametrize(

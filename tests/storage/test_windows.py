@@ -14,7 +14,7 @@ import pytest
 from harness.metadata.delta.paths import TableRoot, canonical_of, keys_of
 from harness.metadata.iceberg.metadata import parse_metadata
 from harness.metadata.iceberg.source import default_prefixes
-from harness.storage.paths import PathMap, is_local, local_path
+from harness.storage.paths import PathMap
 from harness.storage.stores import Storage
 
 
@@ -25,15 +25,6 @@ def windows() -> Iterator[None]:
         patch.setattr(os, "name", "nt")
         patch.setattr(os, "path", ntpath)
         yield
-
-
-@pytest.mark.parametrize(
-    "spelled", ["C:/lake/t", "file:/C:/lake/t", "file:///C:/lake/t", "FILE://localhost/C:/lake/t", "/C:/lake/t"]
-)
-def test_a_local_uri_names_the_drive(spelled: str) -> None:
-    with windows():
-        found = local_path(spelled), is_local(spelled)
-    assert found == ("C:/lake/t", True)
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,9 @@
-"""Tables that other writers make: drawn histories by deltalake on S3, and DuckDB's own `COPY … (FORMAT iceberg)`."""
+"""Tables that another writer makes: drawn histories by deltalake on S3."""
 
 from __future__ import annotations
 
 import os
 import random
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -14,21 +11,20 @@ import pytest
 from buckets import BUCKET
 
 import harness
-from harness.engines.duckdb.instance import connect
 
 pytestmark = pytest.mark.stores
 _HISTORIES = 100
 _MOST_STEPS = 6
 
 
-def _rows(numbers: random.Random, least: int = 1) -> list[dict[str, Any]]:
+def _rows(numbers: random.Random) -> list[dict[str, Any]]:
     return [
         {
             "id": numbers.randrange(40),
             "region": numbers.choice(["eu", "us", None]),
             "v": numbers.choice([None, 1.5, -2.0]),
         }
-        for _ in range(numbers.randrange(least, 12))
+        for _ in range(numbers.randrange(1, 12))
     ]
 
 
@@ -97,37 +93,3 @@ def test_histories_by_deltalake_on_s3(s3: str, options: dict[str, Any], part: in
             assert _sorted(read) == _sorted(rows), (number, version)
         engines = ("spark", "duckdb") if spark else ("oracle", "duckdb")
         assert harness.compare(table, table, engines=engines).equal, number
-
-
-_WRITE = """
-import pathlib, sys, duckdb, duckdb_extension_avro, duckdb_extension_iceberg
-con = duckdb.connect(config={"allow_unsigned_extensions": True})
-for package in (duckdb_extension_avro, duckdb_extension_iceberg):
-    (file,) = pathlib.Path(package.__file__).parent.rglob("*.duckdb_extension")
-    con.execute(f"LOAD '{file}'")
-con.execute(f"COPY ({sys.argv[1]}) TO '{sys.argv[2]}' (FORMAT iceberg)")
-"""
-_QUERIES = [
-    pytest.param("SELECT i AS id, 'n' || i AS name FROM range(10) t(i)", id="rows"),
-    pytest.param("SELECT 1 AS id WHERE false", id="no rows"),
-    pytest.param("SELECT i, [i, NULL] AS l, {'a': i, 'b': NULL::VARCHAR} AS s FROM range(3) t(i)", id="nested"),
-    pytest.param(
-        "SELECT 1.50::DECIMAL(9, 2) AS d, DATE '1969-12-31' AS day, TIMESTAMP '1969-12-31 23:59:59.999999' AS t, "
-        "TIMESTAMPTZ '2020-02-29 12:00:00+00' AS tz, 'a\\x00'::BLOB AS b, true AS f, NULL::DOUBLE AS n",
-        id="types",
-    ),
-]
-
-
-@pytest.mark.parametrize("query", _QUERIES)
-def test_a_table_that_duckdb_wrote(tmp_path: Path, query: str) -> None:
-    place = os.environ.get("HARNESS_DUCKDB_WRITER")
-    if not place:
-        pytest.skip("HARNESS_DUCKDB_WRITER names no directory with duckdb 1.5.5 and its iceberg extension")
-    written = tmp_path / "written"
-    command = [sys.executable, "-c", _WRITE, query, str(written)]
-    subprocess.run(command, check=True, timeout=60, env={**os.environ, "PYTHONPATH": place})
-    table = harness.open_table(str(written))
-    expected = connect().sql(query).fetchall()
-    assert sorted(harness.sql("SELECT * FROM t", t=table).fetchall(), key=repr) == sorted(expected, key=repr)
-    assert harness.compare(table, table, engines=("oracle", "duckdb")).equal

@@ -152,14 +152,3 @@ def test_drawn_histories(rest, configure, request) -> None:
             found = harness.sql("FROM t", t=table.snapshot(snapshot_id)).fetchall()
             assert sorted(map(repr, found)) == expected, f"{told}, at {snapshot_id}"
         assert harness.compare(table, table, engines=("oracle", "duckdb")).equal, told
-
-
-def test_spark_reads_the_same(write: Write, harness_spark: object) -> None:
-    table = write(
-        "CREATE TABLE {t} (id INTEGER, region VARCHAR) PARTITIONED BY (region) WITH ('format-version' = '3')",
-        "INSERT INTO {t} SELECT i, 'r' || i % 3 FROM range(30) r(i)",
-        "DELETE FROM {t} WHERE id % 5 = 0",
-    )
-    assert harness.compare(table, table, engines=("duckdb", "spark")).equal
-    spark = table.snapshot().to_spark(harness_spark)
-    assert sorted(row.id for row in spark.collect()) == [i for i in range(30) if i % 5]

@@ -6,7 +6,6 @@ import json
 import threading
 import urllib.request
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 
 import pyarrow as pa
@@ -126,35 +125,3 @@ def test_credentials_that_are_vended_reach_the_store_and_are_renewed(tmp_path, c
         threading.Event().wait(max(0, located.expires_ms / 1000 - __import__("time").time()))
         assert sorted(table.snapshot().to_arrow()["id"].to_pylist()) == [1, 2, 3]
         assert storage.renewal.generation >= 1
-
-
-@pytest.mark.parametrize(
-    ("status", "error", "said"),
-    [
-        (401, "NotAuthorizedException", "it refuses the credentials, or they have expired"),
-        (403, "ForbiddenException", "it refuses the credentials, or they have expired"),
-        (419, "AuthenticationTimeoutException", "it refuses the credentials, or they have expired"),
-        (503, "SlowDownException", "Cannot reach catalog prod at http://127.0.0.1"),
-        (500, "InternalServerError", "Catalog prod failed"),
-    ],
-)
-def test_a_server_that_refuses_is_one_line(configure, status, error, said):
-    body = json.dumps({"error": {"message": "no\nmore", "type": error, "code": status}}).encode()
-
-    class Refusing(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(status)
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: Any) -> None:
-            """Nothing is printed."""
-
-    with HTTPServer(("127.0.0.1", 0), Refusing) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        configure("prod", {"uri": f"http://127.0.0.1:{server.server_port}", "token": "t"})
-        with pytest.raises(harness.StorageError) as raised:
-            harness.open_table("prod.sales.orders")
-        server.shutdown()
-    assert said in str(raised.value)
-    assert "\n" not in str(raised.value)

@@ -349,39 +349,6 @@ def test_damage_of_one_byte_gives_the_same_files_or_the_same_error(in_step, monk
         assert columns_or_error(read, [manifest], contents) == expected, (place, change)
 
 
-@pytest.fixture
-def proved(monkeypatch):
-    """Beginnings of entries are guessed; gives the numbers of entries of guesses that were right."""
-    sizes = []
-    real = entries._proved
-
-    def noted(*given):
-        found = real(*given)
-        sizes.append(found.size)
-        return found
-
-    monkeypatch.setattr(entries, "_FEWEST", 0)
-    monkeypatch.setattr(entries, "_proved", noted)
-    return sizes
-
-
-@pytest.mark.parametrize(
-    ("paths", "bound", "right"),
-    [
-        pytest.param(["s3://b/t/1/x", "s3://b/t/1/y", "s3://b/t/2/z"], b"", True, id="a-shorter-text"),
-        pytest.param(["s3://b/t/1", "s3://b/t/2", "s3://c/t/3"], b"", True, id="the-scheme"),
-        pytest.param(["s3://b/t/1", "s3://b/t/2", "s3://b/t/3"], b"s3://b/t/1", False, id="a-bound-like-a-path"),
-        pytest.param(["s3://b/1", "gs://b/2", "s3://b/3"], b"", False, id="nothing-in-common"),
-    ],
-)
-def test_guesses_that_fail_are_walked_in_step(proved, in_step, monkeypatch, paths, bound, right):
-    rows = [with_file(file_path=path, lower_bounds=[{"key": 2, "value": bound}]) for path in paths]
-    manifest = listed(0)
-    contents = {manifest.path: write(schema_of(0), rows, interval=64000)}
-    assert columns_or_error(read, [manifest], contents) == columns_or_error(one_by_one, [manifest], contents)
-    assert (proved, in_step) == ([3] if right else [], [3])
-
-
 @pytest.mark.parametrize(
     ("type_", "value"),
     [
