@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.errors import UnsupportedError
-from harness.metadata.filters.predicate import Comparison, Constant, In, Op, Or
+from harness.metadata.filters.predicate import Comparison, Constant, In, IsNan, IsNull, Op, Or, StartsWith, evaluate
 from harness.metadata.iceberg.skipping import project
 from harness.metadata.iceberg.transforms import (
     Bucket,
@@ -25,11 +25,13 @@ from harness.metadata.iceberg.transforms import (
     Year,
     apply,
     buckets_of,
+    result_type,
 )
 from harness.metadata.model import schema as dt
 
 INT, LONG, STRING, DATE = dt.IntegerType(32), dt.IntegerType(64), dt.StringType(), dt.DateType()
 MICROS, NANOS = dt.TimestampType("us"), dt.TimestampType("ns", utc=True)
+DAY_US = 86_400_000_000
 
 
 @given(st.lists(st.binary(max_size=20)), st.integers(1, 100))
@@ -115,3 +117,73 @@ TARGET = dt.Field(id=1000, name="p", type=INT)
 )
 def test_project_comparison(transform, type_, part, expected):
     assert project(transform, _field(type_), Comparison(_field(type_), *part), TARGET) == expected
+
+
+def _around(*points):
+    return st.one_of(*(st.integers(p - 3, p + 3) for p in points))
+
+
+LONGS = st.one_of(st.integers(-40, 40), _around(-(2**31), 2**31 - 1), st.integers(-(2**63), 2**63 - 1))
+EDGES = (0, -DAY_US, DAY_US, 31 * DAY_US, -31 * DAY_US, -365 * DAY_US)
+INSTANTS = st.one_of(_around(*EDGES), st.integers(-(2**62), 2**62))
+TEXTS = st.text(alphabet="aäﬀ😀😁\U0010ffff", max_size=4)
+UNSCALED = st.one_of(st.integers(-200, 200), st.integers(-(10**38) + 1, 10**38 - 1))
+DECIMALS = UNSCALED.map(lambda n: dt.from_unscaled(n, 2))
+WIDTHS = st.sampled_from([1, 2, 3, 7, 10, 1000])
+TIMES = st.sampled_from([Year(), Month(), Day(), Hour()])
+
+CASES = st.one_of(
+    st.tuples(st.just(LONG), LONGS, st.one_of(WIDTHS.map(Truncate), WIDTHS.map(Bucket), st.just(Identity()))),
+    st.tuples(st.just(INT), st.one_of(_around(-(2**31) + 3, 0)), WIDTHS.map(Truncate)),
+    st.tuples(st.just(STRING), TEXTS, st.one_of(WIDTHS.map(Truncate), WIDTHS.map(Bucket), st.just(Identity()))),
+    st.tuples(st.just(dt.BinaryType()), st.binary(max_size=4), st.one_of(WIDTHS.map(Truncate), WIDTHS.map(Bucket))),
+    st.tuples(st.just(dt.DecimalType(38, 2)), DECIMALS, st.one_of(WIDTHS.map(Truncate), WIDTHS.map(Bucket))),
+    st.tuples(st.just(MICROS), INSTANTS, st.one_of(TIMES, WIDTHS.map(Bucket))),
+    st.tuples(st.just(NANOS), INSTANTS, st.one_of(TIMES, WIDTHS.map(Bucket))),
+    st.tuples(st.just(DATE), st.integers(-1_000_000, 1_000_000), TIMES.filter(lambda t: t != Hour())),
+    st.tuples(st.just(DATE), st.integers(-70, 70), TIMES.filter(lambda t: t != Hour())),
+    st.tuples(st.just(dt.FloatType(64)), st.floats(), st.just(Identity())),
+)
+LITERALS = {
+    LONG: LONGS,
+    INT: _around(-(2**31) + 3, 0),
+    STRING: TEXTS,
+    dt.BinaryType(): st.binary(max_size=4),
+    dt.DecimalType(38, 2): DECIMALS,
+    MICROS: INSTANTS,
+    NANOS: INSTANTS,
+    DATE: st.one_of(st.integers(-70, 70), st.integers(-1_000_000, 1_000_000)),
+    dt.FloatType(64): st.floats(),
+}
+
+
+@st.composite
+def leaves(draw, field, value):
+    """A leaf on `field`, with literals that are often the value or next to it."""
+    near = [value] if value is not None else []
+    if isinstance(value, int):
+        near += [value - 1, value + 1]
+    literal = draw(st.one_of(st.sampled_from(near), LITERALS[field.type]) if near else LITERALS[field.type])
+    negated = draw(st.booleans())
+    choices = [
+        st.sampled_from(Op).map(lambda op: Comparison(field, op, literal)),
+        st.lists(LITERALS[field.type], max_size=3).map(lambda v: In(field, (*v, literal), negated)),
+        st.just(IsNull(field, negated)),
+    ]
+    if field.type == STRING:
+        choices.append(st.just(StartsWith(field, literal, negated)))
+    if isinstance(field.type, dt.FloatType):
+        choices.append(st.just(IsNan(field, negated)))
+    return draw(st.one_of(choices))
+
+
+@given(st.data())
+def test_projection_never_loses_a_row(data):
+    type_, value, transform = data.draw(CASES)
+    value = data.draw(st.sampled_from([value, value, value, None]))
+    field = _field(type_)
+    part = data.draw(leaves(field, value))
+    target = dt.Field(id=1000, name="p", type=result_type(transform, type_))
+    partition = apply(transform, type_)(value)
+    if evaluate(part, lambda _: value) is True:
+        assert evaluate(project(transform, field, part, target), lambda _: partition) is True

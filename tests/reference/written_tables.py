@@ -94,8 +94,9 @@ class Written:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", harness.HarnessWarning)
             report = harness.open_table(str(self.location)).check(level="data", all_snapshots=not self.reading.oldest)
-        assert not [finding for finding in report.findings if finding.rule.severity is not Severity.NOTE]
-        assert not report.unchecked
+        found = [each for each in report.findings if each.rule.severity is not Severity.NOTE]
+        assert not found, found
+        assert not report.unchecked, report.unchecked
 
     def compare(self, at: dict[str, Any], theirs: pa.Table, engines: Sequence[str] = ENGINES) -> None:
         """Every engine gives the rows, and the names, of the reference."""
