@@ -26,6 +26,30 @@ from harness.tools.check.files import Statements
 from harness.tools.check.rules import Place, Reads, Thing
 
 
+class Columns:
+    """The columns of a table. schemas: all of them; of an id in several, the first counts."""
+
+    def __init__(self, schemas: tuple[dt.Schema, ...]) -> None:
+        self.schemas = schemas
+
+    @cached_property
+    def fields(self) -> Mapping[int, tuple[tuple[str, ...], dt.Field]]:
+        """Path and field of every column that ever was, by id."""
+        return {id_: found for schema in reversed(self.schemas) for id_, found in schema.by_id().items()}
+
+    @cached_property
+    def repeated(self) -> frozenset[int]:
+        """The ids of fields below lists and maps, whose values are counted by element."""
+        outside = (
+            f.type for schema in self.schemas for _, f in schema.walk() if isinstance(f.type, dt.ListType | dt.MapType)
+        )
+        return frozenset(f.id for type_ in outside for _, f in dt.walk(dt.children(type_)))
+
+    def name(self, id_: int) -> str:
+        """The name of a column, with dots; its id where no schema has it."""
+        return ".".join(self.fields[id_][0]) if id_ in self.fields else f"field {id_}"
+
+
 @dataclass(frozen=True, slots=True)
 class Manifest:
     """A manifest: its line in the list, its header, and all of its entries, after inheritance.
@@ -34,6 +58,7 @@ class Manifest:
     """
 
     table: CheckedIceberg
+    columns: Columns
     line: ManifestFile
     list_path: str | None
     spec: PartitionSpec
@@ -91,6 +116,7 @@ class CheckedIceberg:
     def __init__(self, table: IcebergTable, snapshots: Sequence[Snapshot]) -> None:
         self.table, self.snapshots, self._source = table, tuple(snapshots), table.source
         self._slim: dict[ManifestFile, tuple[ManifestEntry, ...]] = {}
+        self._columns: dict[int | None, Columns] = {}
         self._paths: set[str] = set()
 
     @property
@@ -116,27 +142,13 @@ class CheckedIceberg:
         plain = decompress(storage.read(path), file=path, limits=storage.limits)
         return Json(json.loads(plain.decode("utf-8-sig")), path)
 
-    @cached_property
-    def schemas(self) -> tuple[dt.Schema, ...]:
-        """All schemas, the current one first."""
-        return read_schema_first(self.metadata.schemas, self.metadata.current_schema)
-
-    @cached_property
-    def fields(self) -> Mapping[int, tuple[tuple[str, ...], dt.Field]]:
-        """Path and field of every column that ever was, by id; of several schemas' the first of `schemas` counts."""
-        return {id_: found for schema in reversed(self.schemas) for id_, found in schema.by_id().items()}
-
-    @cached_property
-    def repeated(self) -> frozenset[int]:
-        """The ids of fields below lists and maps, whose values are counted by element."""
-        outside = (
-            f.type for schema in self.schemas for _, f in schema.walk() if isinstance(f.type, dt.ListType | dt.MapType)
-        )
-        return frozenset(f.id for type_ in outside for _, f in dt.walk(dt.children(type_)))
-
-    def column(self, id_: int) -> str:
-        """The name of a column, with dots; its id where no schema has it."""
-        return ".".join(self.fields[id_][0]) if id_ in self.fields else f"field {id_}"
+    def columns_of(self, snapshot: Snapshot) -> Columns:
+        """The columns as a snapshot means them."""
+        id_, metadata = snapshot.schema_id, self.metadata
+        if id_ not in self._columns:
+            schema = metadata.current_schema if id_ is None else metadata.schemas.get(id_, metadata.current_schema)
+            self._columns[id_] = Columns(read_schema_first(metadata.schemas, schema))
+        return self._columns[id_]
 
     def writer(self, snapshot_id: int | None) -> str | None:
         """The program that made a snapshot, as its summary says."""
@@ -163,24 +175,32 @@ class CheckedIceberg:
                 if line not in asked:
                     asked.add(line)
                     try:
-                        yield Reads.MANIFEST, self.opened(line, snapshot.manifest_list), snapshot.id
+                        yield Reads.MANIFEST, self.opened(line, snapshot), snapshot.id
                     except HarnessError as error:
                         yield Reads.ERROR, error, snapshot.id
             if all(line in self._slim for line in lines):
                 yield Reads.SNAPSHOT, self.files(snapshot, lines), snapshot.id
 
-    def opened(self, line: ManifestFile, list_path: str | None) -> Manifest:
+    def opened(self, line: ManifestFile, snapshot: Snapshot) -> Manifest:
         """A manifest, decoded. Raises as `open_manifest` and `ManifestReader.entries`."""
-        source = with_specs_of([line], self._source)
+        source, columns = with_specs_of([line], self._source), self.columns_of(snapshot)
         data, limits = source.read(line.path, "manifest"), source.storage.limits
         with contained(file=line.path):
-            reader = open_manifest(data, line, specs=source.metadata.specs, schemas=self.schemas, limits=limits)
+            reader = open_manifest(data, line, specs=source.metadata.specs, schemas=columns.schemas, limits=limits)
             entries = tuple(reader.entries(ALL, live_only=False))
         self._paths.update(entry.file.path for entry in entries)
         self._slim[line] = tuple(_slim(entry) for entry in entries if entry.status is not Status.DELETED)
         header = reader.container.metadata
         return Manifest(
-            self, line, list_path, reader.spec, header, entries, len(data), self.writer(line.added_snapshot_id)
+            table=self,
+            columns=columns,
+            line=line,
+            list_path=snapshot.manifest_list,
+            spec=reader.spec,
+            header=header,
+            entries=entries,
+            size=len(data),
+            writer=self.writer(line.added_snapshot_id),
         )
 
     def data_files(self, snapshot: Snapshot) -> frozenset[str]:
@@ -188,7 +208,7 @@ class CheckedIceberg:
         lines = [line for line in manifests_of(self._source, snapshot) if not line.is_deletes]
         for line in lines:
             if line not in self._slim:
-                self.opened(line, snapshot.manifest_list)
+                self.opened(line, snapshot)
         return frozenset(entry.file.path for line in lines for entry in self._slim[line])
 
     def named_files(self) -> tuple[str, frozenset[str]]:
@@ -204,7 +224,7 @@ class CheckedIceberg:
             for line in manifests_of(self._source, snapshot):
                 recorded.add(line.path)
                 if line not in self._slim:
-                    self.opened(line, snapshot.manifest_list)
+                    self.opened(line, snapshot)
         root = physical(metadata.location)
         own = {absolute(self.table.metadata_path, os.getcwd()), join(join(root, METADATA_DIRECTORY), HINT)}
         return root, frozenset(own | {physical(path) for path in recorded | self._paths})

@@ -25,7 +25,9 @@ def complete_entries(files: SnapshotFiles) -> Iterator[Found]:
         try:
             check_entry(entry, files.table.metadata.format_version)
             if entry.file.content is Content.EQUALITY_DELETES:
-                key_columns(entry.file.equality_ids or (), files.table.schemas, file=entry.file.path)
+                key_columns(
+                    entry.file.equality_ids or (), files.table.columns_of(files.snapshot).schemas, file=entry.file.path
+                )
         except HarnessError as error:
             yield _refused(files, entry, error)
 

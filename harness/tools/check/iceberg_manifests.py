@@ -79,7 +79,7 @@ def summaries(manifest: Manifest) -> Iterator[Found]:
     for field, summary in zip(manifest.spec.fields, recorded, strict=True):
         targets = [
             partition_target(field, source)
-            for schema in manifest.table.schemas
+            for schema in manifest.columns.schemas
             for source in source_columns(field, schema)
         ]
         if targets and not isinstance(field.transform, Void | UnknownTransform):
@@ -240,15 +240,16 @@ def possible_counts(manifest: Manifest) -> Iterator[Found]:
     Hurts: Readers that skip files without null or without values: they lose rows without an error.
     Mends: manifest: value_counts, null_value_counts, nan_value_counts of the entry
     """
-    nested = manifest.table.repeated
+    nested = manifest.columns.repeated
     for entry in manifest.entries:
         file, rows = entry.file, entry.file.record_count
         if entry.status is Status.DELETED or rows is None:
             continue
         values: Mapping[int, int] = file.value_counts or {}
         for key, number in values.items():
-            # Values of lists and maps are counted by element.
-            if number < 0 or (key not in nested and number != rows):
+            # Values of lists and maps are counted by element, and those of a null struct not at all in ORC.
+            path, _ = manifest.columns.fields.get(key, ((), None))
+            if number < 0 or (key not in nested and number > rows) or (len(path) == 1 and number != rows):
                 yield _wrong(manifest, entry, "value_counts", number, f"the file has {rows:,} rows", key)
         for name, numbers in (
             ("null_value_counts", file.null_value_counts),
@@ -267,7 +268,7 @@ def bounds(manifest: Manifest) -> Iterator[Found]:
     Hurts: Readers that skip files by bounds: they lose rows without an error, or fail.
     Mends: manifest: lower_bounds, upper_bounds of the entry
     """
-    types = {id_: f.type for id_, (_, f) in manifest.table.fields.items() if not isinstance(f.type, _NO_BOUNDS)}
+    types = {id_: f.type for id_, (_, f) in manifest.columns.fields.items() if not isinstance(f.type, _NO_BOUNDS)}
     for entry in manifest.entries:
         if entry.status is Status.DELETED:
             continue
@@ -290,7 +291,7 @@ def short_decimals(manifest: Manifest) -> Iterator[Found]:
     Hurts: Strict readers and catalogs, which refuse the manifest.
     Mends: manifest: lower_bounds, upper_bounds of the entry
     """
-    decimals = [id_ for id_, (_, f) in manifest.table.fields.items() if isinstance(f.type, dt.DecimalType)]
+    decimals = [id_ for id_, (_, f) in manifest.columns.fields.items() if isinstance(f.type, dt.DecimalType)]
     for entry in manifest.entries if decimals else ():
         for name, bounds_ in (("lower_bounds", entry.file.lower_bounds), ("upper_bounds", entry.file.upper_bounds)):
             for key in decimals:
@@ -401,6 +402,6 @@ def _listed(manifest: Manifest, field: str, recorded: object, actual: str) -> Fo
 def _wrong(
     manifest: Manifest, entry: ManifestEntry, field: str, recorded: object, actual: str, key: int | None = None
 ) -> Found:
-    column = None if key is None else manifest.table.column(key)
+    column = None if key is None else manifest.columns.name(key)
     place = manifest.place(entry, field=field, column=column)
     return Found(place, str(recorded), actual, manifest.table.writer(entry.snapshot_id))
