@@ -12,7 +12,7 @@ from harness.metadata.files.documents import Json
 from harness.metadata.iceberg.delete_scope import read_schema_first
 from harness.metadata.iceberg.manifests import ALL, Content, ManifestEntry, ManifestFile, Status, open_manifest
 from harness.metadata.iceberg.metadata import decompress
-from harness.metadata.iceberg.model import PartitionSpec, Snapshot, TableMetadata
+from harness.metadata.iceberg.model import PartitionSpec, RefType, Snapshot, TableMetadata
 from harness.metadata.iceberg.scan import manifests_of, with_specs_of
 from harness.metadata.iceberg.table import HINT, METADATA_DIRECTORY, IcebergTable
 from harness.metadata.model import schema as dt
@@ -116,7 +116,7 @@ class CheckedIceberg:
     def __init__(self, table: IcebergTable, snapshots: Sequence[Snapshot]) -> None:
         self.table, self.snapshots, self._source = table, tuple(snapshots), table.source
         self._slim: dict[ManifestFile, tuple[ManifestEntry, ...]] = {}
-        self._columns: dict[int | None, Columns] = {}
+        self._columns: dict[int, Columns] = {}
         self._paths: set[str] = set()
 
     @property
@@ -143,10 +143,13 @@ class CheckedIceberg:
         return Json(json.loads(plain.decode("utf-8-sig")), path)
 
     def columns_of(self, snapshot: Snapshot) -> Columns:
-        """The columns as a snapshot means them."""
-        id_, metadata = snapshot.schema_id, self.metadata
+        """The columns as a read of the snapshot means them: by its own schema, at a branch's end by the table's."""
+        metadata = self.metadata
+        branches = (ref.snapshot_id for ref in metadata.refs.values() if ref.type is RefType.BRANCH)
+        is_end = snapshot.id in {metadata.current_snapshot_id, *branches}
+        id_ = metadata.current_schema.id if is_end or snapshot.schema_id is None else snapshot.schema_id
         if id_ not in self._columns:
-            schema = metadata.current_schema if id_ is None else metadata.schemas.get(id_, metadata.current_schema)
+            schema = metadata.schemas.get(id_, metadata.current_schema)
             self._columns[id_] = Columns(read_schema_first(metadata.schemas, schema))
         return self._columns[id_]
 
