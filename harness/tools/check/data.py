@@ -15,16 +15,15 @@ from harness.metadata.model import schema as dt
 from harness.tools.check.rules import Found, Place, Reads, Severity, rule
 from harness.tools.check.values import ColumnValues, GroupValues
 
-_BOUNDS = {
-    "hurts": "Readers that skip files by statistics: they lose the rows beyond the bound, without an error.",
-    "mends": "manifest: lower_bounds, upper_bounds; log: minValues, maxValues; or rewrite the file",
-}
 
-
-@rule("ICE-501", Severity.ERROR, Reads.COLUMN, breaks=("iceberg 3.20", "iceberg 3.22"), **_BOUNDS)
-@rule("DEL-501", Severity.ERROR, Reads.COLUMN, breaks=("delta F4", "delta F6", "delta F7"), **_BOUNDS)
+@rule("ICE-501", Severity.ERROR, Reads.COLUMN, "iceberg 3.20", "iceberg 3.22")
+@rule("DEL-501", Severity.ERROR, Reads.COLUMN, "delta F4", "delta F6", "delta F7")
 def within_bounds(column: ColumnValues) -> Iterator[Found]:
-    """Every value of a column lies within the recorded bounds."""
+    """Every value of a column lies within the recorded bounds.
+
+    Hurts: Readers that skip files by statistics: they lose the rows beyond the bound, without an error.
+    Mends: manifest: lower_bounds, upper_bounds; log: minValues, maxValues; or rewrite the file
+    """
     if column.recorded is None or column.path in column.statements.stats:
         return  # texts of Delta's statistics are judged as they stand, by DEL-503
     lower, upper = (_at(values, column.at) for values in (column.recorded.lower, column.recorded.upper))
@@ -43,16 +42,14 @@ def _outside(column: ColumnValues, lower: Any, upper: Any, names: tuple[str, str
         yield Found(place=column.place(name), recorded=column.text(bound), actual=actual, spans=spans)
 
 
-_COUNTS = {
-    "hurts": "Readers that skip files by counts: IS NULL, or any comparison, loses rows without an error.",
-    "mends": "manifest: value_counts, null_value_counts; log: nullCount, numRecords",
-}
-
-
-@rule("ICE-502", Severity.ERROR, Reads.COLUMN, breaks="iceberg 3.19", **_COUNTS)
-@rule("DEL-502", Severity.ERROR, Reads.COLUMN, breaks=("delta F3", "delta F5"), **_COUNTS)
+@rule("ICE-502", Severity.ERROR, Reads.COLUMN, "iceberg 3.19")
+@rule("DEL-502", Severity.ERROR, Reads.COLUMN, "delta F3", "delta F5")
 def nulls(column: ColumnValues) -> Iterator[Found]:
-    """A column has nulls, and values, only where the recorded counts allow them."""
+    """A column has nulls, and values, only where the recorded counts allow them.
+
+    Hurts: Readers that skip files by counts: IS NULL, or any comparison, loses rows without an error.
+    Mends: manifest: value_counts, null_value_counts; log: nullCount, numRecords
+    """
     if column.recorded is None or column.in_orc_list:
         return
     if column.nulls > column.gaps and not column.recorded.has_nulls[column.at]:
@@ -64,47 +61,40 @@ def nulls(column: ColumnValues) -> Iterator[Found]:
         yield Found(place=place, recorded="nulls only", actual=actual)
 
 
-@rule(
-    "ICE-503",
-    Severity.ERROR,
-    Reads.COLUMN,
-    breaks="iceberg 3.21",
-    hurts="Readers that skip files by statistics: they lose NaN, which engines order above all numbers.",
-    mends="manifest: nan_value_counts",
-)
+@rule("ICE-503", Severity.ERROR, Reads.COLUMN, "iceberg 3.21")
 def nans(column: ColumnValues) -> Iterator[Found]:
-    """A column has NaN only where the recorded count allows NaN."""
+    """A column has NaN only where the recorded count allows NaN.
+
+    Hurts: Readers that skip files by statistics: they lose NaN, which engines order above all numbers.
+    Mends: manifest: nan_value_counts
+    """
     if column.recorded is not None and column.nans and not column.recorded.has_nans[column.at]:
         place = column.place("nan_value_counts")
         yield Found(place=place, recorded="no NaN", actual=f"{column.nans:,} values are NaN")
 
 
-_REQUIRED = {
-    "hurts": "Readers that leave out checks for null: they fail, or give any value.",
-    "mends": "the file: rewrite it; or make the column optional",
-}
-
-
-@rule("ICE-504", Severity.ERROR, Reads.COLUMN, breaks="iceberg 5.2", **_REQUIRED)
-@rule("DEL-504", Severity.ERROR, Reads.COLUMN, breaks="delta T3", **_REQUIRED)
+@rule("ICE-504", Severity.ERROR, Reads.COLUMN, "iceberg 5.2")
+@rule("DEL-504", Severity.ERROR, Reads.COLUMN, "delta T3")
 def required(column: ColumnValues) -> Iterator[Found]:
-    """A required column has no null."""
+    """A required column has no null.
+
+    Hurts: Readers that leave out checks for null: they fail, or give any value.
+    Mends: the file: rewrite it; or make the column optional
+    """
     if column.field.required and column.nulls > column.gaps:
         place = column.place("required")
         actual = f"{column.nulls - column.gaps:,} of {column.rows:,} values are null"
         yield Found(place=place, recorded="required", actual=actual)
 
 
-_EXACT = {
-    "hurts": "Readers that answer counts by metadata, and optimisers.",
-    "mends": "manifest: value_counts, null_value_counts, nan_value_counts; log: nullCount in the statistics of the add",
-}
-
-
-@rule("ICE-505", Severity.WARNING, Reads.COLUMN, breaks="iceberg 2.8", **_EXACT)
-@rule("DEL-505", Severity.WARNING, Reads.COLUMN, breaks="delta F3", **_EXACT)
+@rule("ICE-505", Severity.WARNING, Reads.COLUMN, "iceberg 2.8")
+@rule("DEL-505", Severity.WARNING, Reads.COLUMN, "delta F3")
 def exact_counts(column: ColumnValues) -> Iterator[Found]:
-    """The recorded counts of values, nulls and NaN are those of the column."""
+    """The recorded counts of values, nulls and NaN are those of the column.
+
+    Hurts: Readers that answer counts by metadata, and optimisers.
+    Mends: manifest: value_counts, null_value_counts, nan_value_counts; log: nullCount in the statistics of the add
+    """
     entry, id_ = column.statements.entries.get(column.path), column.field.id
     counts: list[tuple[str, Any, int, int]] = []
     if column.in_orc_list:
@@ -121,16 +111,13 @@ def exact_counts(column: ColumnValues) -> Iterator[Found]:
             yield Found(place=column.place(name), recorded=f"{recorded:,}", actual=f"{actual:,}")
 
 
-@rule(
-    "ICE-506",
-    Severity.ERROR,
-    Reads.COLUMN,
-    breaks=("iceberg 3.11", "iceberg 3.12", "iceberg 3.13", "iceberg 5.3"),
-    hurts="Readers that skip files by their partition: they lose the rows of other partitions, without an error.",
-    mends="manifest: partition of the entry; or rewrite the file into its partitions",
-)
+@rule("ICE-506", Severity.ERROR, Reads.COLUMN, "iceberg 3.11", "iceberg 3.12", "iceberg 3.13", "iceberg 5.3")
 def partitions(column: ColumnValues) -> Iterator[Found]:
-    """The values of a column have the partition value of their file."""
+    """The values of a column have the partition value of their file.
+
+    Hurts: Readers that skip files by their partition: they lose the rows of other partitions, without an error.
+    Mends: manifest: partition of the entry; or rewrite the file into its partitions
+    """
     entry = column.statements.entries.get(column.path)
     spec = None if entry is None else column.statements.specs.get(entry.spec_id)
     if entry is None or spec is None:
@@ -154,22 +141,13 @@ def partitions(column: ColumnValues) -> Iterator[Found]:
             yield Found(place=place, recorded=repr(recorded), actual=f"a row has {wrong[0]!r}")
 
 
-_FOOTER = {
-    "hurts": "Readers that skip row groups by statistics: they lose rows of the file, without an error.",
-    "mends": "the file: rewrite it",
-}
-
-
-@rule(
-    "DEL-503",
-    Severity.ERROR,
-    Reads.COLUMN,
-    breaks=("delta F4", "delta F6", "delta F7", "delta F8"),
-    hurts="Readers that take the recorded minimum and maximum as they stand: they skip the file, and lose its rows.",
-    mends="log: minValues, maxValues in the statistics of the add",
-)
+@rule("DEL-503", Severity.ERROR, Reads.COLUMN, "delta F4", "delta F6", "delta F7", "delta F8")
 def stated_bounds(column: ColumnValues) -> Iterator[Found]:
-    """The minimum and maximum in a file's statistics hold every value as they stand, NaN too."""
+    """The minimum and maximum in a file's statistics hold every value as they stand, NaN too.
+
+    Hurts: Readers that take the recorded minimum and maximum as they stand: they skip the file, and lose its rows.
+    Mends: log: minValues, maxValues in the statistics of the add
+    """
     stated = _stated(column)
     if stated is None or column.rows == column.nulls:
         return
@@ -187,10 +165,14 @@ def stated_bounds(column: ColumnValues) -> Iterator[Found]:
     yield from _outside(column, low, high, ("minValues", "maxValues"))
 
 
-@rule("ICE-511", Severity.ERROR, Reads.COLUMN, breaks="iceberg 7.6", **_FOOTER)
-@rule("DEL-511", Severity.ERROR, Reads.COLUMN, breaks="delta F9", **_FOOTER)
+@rule("ICE-511", Severity.ERROR, Reads.COLUMN, "iceberg 7.6")
+@rule("DEL-511", Severity.ERROR, Reads.COLUMN, "delta F9")
 def footer_statistics(column: ColumnValues) -> Iterator[Found]:
-    """The statistics of a row group in a data file's footer, and those of its pages together, hold its values."""
+    """The statistics of a row group in a data file's footer, and those of its pages together, hold its values.
+
+    Hurts: Readers that skip row groups by statistics: they lose rows of the file, without an error.
+    Mends: the file: rewrite it
+    """
     for group in column.groups:
         for source, stated in (("", group.stated), ("column_index/", group.pages)):
             for name, recorded, actual in () if stated is None else _beyond(column, group, stated):

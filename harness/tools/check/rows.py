@@ -68,16 +68,13 @@ class FileRows:
         return Place(file=self.statements.says.get(path, self.plan.table), entry=path, field=field, column=column)
 
 
-@rule(
-    "ICE-507",
-    Severity.WARNING,
-    Reads.ROWS,
-    breaks="iceberg 1.18",
-    hurts="Engines that merge sorted files without sorting: they give rows out of order, or miss matches.",
-    mends="manifest: sort_order_id of the entry; or rewrite the file in order",
-)
+@rule("ICE-507", Severity.WARNING, Reads.ROWS, "iceberg 1.18")
 def sorted_rows(rows: FileRows) -> Iterator[Found]:
-    """The rows of a file have the sort order that its entry names, as far as DuckDB can order its keys."""
+    """The rows of a file have the sort order that its entry names, as far as DuckDB can order its keys.
+
+    Hurts: Engines that merge sorted files without sorting: they give rows out of order, or miss matches.
+    Mends: manifest: sort_order_id of the entry; or rewrite the file in order
+    """
     claimed: dict[int, list[str]] = {}
     for path in rows.paths:
         entry = rows.statements.entries.get(path)
@@ -134,16 +131,13 @@ def _keys(rows: FileRows, order_id: int) -> Iterator[tuple[dt.Field, str]]:
         yield top, f"{sql}, '{direction} NULLS {key.null_order.value.rpartition('-')[2].upper()}'"
 
 
-@rule(
-    "ICE-510",
-    Severity.ERROR,
-    Reads.ROWS,
-    breaks="iceberg 3.11",
-    hurts="Readers that skip files by their partition: they lose the rows of other buckets, without an error.",
-    mends="manifest: partition of the entry; or rewrite the file into its buckets",
-)
+@rule("ICE-510", Severity.ERROR, Reads.ROWS, "iceberg 3.11")
 def buckets(rows: FileRows) -> Iterator[Found]:
-    """The values of a column that buckets divide are in the bucket of their file."""
+    """The values of a column that buckets divide are in the bucket of their file.
+
+    Hurts: Readers that skip files by their partition: they lose the rows of other buckets, without an error.
+    Mends: manifest: partition of the entry; or rewrite the file into its buckets
+    """
     columns = single_columns(rows.plan.schema)
     by_spec: dict[int, list[str]] = {}
     for path in rows.paths:
@@ -181,16 +175,14 @@ def _other_buckets(
             yield Found(place=place, recorded=repr(recorded), actual=said)
 
 
-_IDS = {
-    "hurts": "Readers of row lineage: changes are taken for those of another row.",
-    "mends": "the files: rewrite them without the stored ids; or first_row_id and baseRowId of their entries",
-}
-
-
-@rule("ICE-508", Severity.ERROR, Reads.ROWS, breaks=("iceberg 2.11", "iceberg 5.18"), **_IDS)
-@rule("DEL-508", Severity.ERROR, Reads.ROWS, breaks=("delta W2", "delta W5"), **_IDS)
+@rule("ICE-508", Severity.ERROR, Reads.ROWS, "iceberg 2.11", "iceberg 5.18")
+@rule("DEL-508", Severity.ERROR, Reads.ROWS, "delta W2", "delta W5")
 def unique_ids(rows: FileRows) -> Iterator[Found]:
-    """A row id is that of one live row, and no stored id or number is of a later commit than the file."""
+    """A row id is that of one live row, and no stored id or number is of a later commit than the file.
+
+    Hurts: Readers of row lineage: changes are taken for those of another row.
+    Mends: the files: rewrite them without the stored ids; or first_row_id and baseRowId of their entries
+    """
     plan = replace(rows.plan, materialized=rows.statements.materialized)
     if not rows.paths or plan.files.column("first_row_id").null_count == len(plan.files):
         return
@@ -247,16 +239,13 @@ def _overlapping(plan: ScanPlan, ranges: Sequence[tuple[Any, ...]]) -> set[str]:
     return found
 
 
-@rule(
-    "DEL-507",
-    Severity.ERROR,
-    Reads.ROWS,
-    breaks="delta T3",
-    hurts="Queries that are planned by the constraint, and writers that trust it.",
-    mends="log: the constraint; or a new version without the rows",
-)
+@rule("DEL-507", Severity.ERROR, Reads.ROWS, "delta T3")
 def constraints(rows: FileRows) -> Iterator[Found]:
-    """No live row makes a CHECK constraint, an invariant or the expression of a generated column false."""
+    """No live row makes a CHECK constraint, an invariant or the expression of a generated column false.
+
+    Hurts: Queries that are planned by the constraint, and writers that trust it.
+    Mends: log: the constraint; or a new version without the rows
+    """
     if not rows.paths or not rows.statements.constraints:
         return
     relation = duckdb_engine().relation(replace(rows.plan, columns=rows.plan.schema.fields))
@@ -279,16 +268,14 @@ def constraints(rows: FileRows) -> Iterator[Found]:
         raise EngineError("; ".join(refused))
 
 
-@rule(
-    "DEL-506",
-    Severity.WARNING,
-    Reads.ROWS,
-    breaks="delta V1",
-    hurts="Readers that take the column from the file, such as those of Iceberg metadata beside the log: other values.",
-    mends="the file: rewrite it; or log: partitionValues of the add",
-)
+@rule("DEL-506", Severity.WARNING, Reads.ROWS, "delta V1")
 def partition_columns(rows: FileRows) -> Iterator[Found]:
-    """A partition column that a data file holds has the value that the log records."""
+    """A partition column that a data file holds has the value that the log records.
+
+    Hurts: Readers that take the column from the file, such as those of Iceberg metadata beside the log: other
+    values.
+    Mends: the file: rewrite it; or log: partitionValues of the add
+    """
     plan = rows.plan
     ids = {id_ for partition in plan.partitions for id_ in partition.constants}
     if not ids:
@@ -319,16 +306,13 @@ def partition_columns(rows: FileRows) -> Iterator[Found]:
                 yield Found(place=place, recorded=said[0], actual=f"a row has {said[1]}")
 
 
-@rule(
-    "ICE-513",
-    Severity.WARNING,
-    Reads.ROWS,
-    breaks="iceberg 4.12",
-    hurts="Readers that merge deletes with rows as both stream by: deleted rows come back.",
-    mends="the delete file: rewrite it in order",
-)
+@rule("ICE-513", Severity.WARNING, Reads.ROWS, "iceberg 4.12")
 def sorted_deletes(rows: FileRows) -> Iterator[Found]:
-    """The rows of a position delete file of Parquet are sorted by path and position."""
+    """The rows of a position delete file of Parquet are sorted by path and position.
+
+    Hurts: Readers that merge deletes with rows as both stream by: deleted rows come back.
+    Mends: the delete file: rewrite it in order
+    """
     files = [d for d in rows.deletes if d.kind == "position delete file" and d.format == "parquet"]
     paths = {d.physical: d.path for d in files if d.physical is not None}
     if not paths:
@@ -343,16 +327,14 @@ def sorted_deletes(rows: FileRows) -> Iterator[Found]:
         yield Found(place=place, recorded="in order", actual=f"not from row {at} on")
 
 
-_PAGES = {
-    "hurts": "All readers: those that check sums fail, the others take damaged bytes for values.",
-    "mends": "the file: restore it, or rewrite it from another copy",
-}
-
-
-@rule("ICE-512", Severity.ERROR, Reads.ROWS, breaks="iceberg 7.6", **_PAGES)
-@rule("DEL-512", Severity.ERROR, Reads.ROWS, breaks="delta E9", **_PAGES)
+@rule("ICE-512", Severity.ERROR, Reads.ROWS, "iceberg 7.6")
+@rule("DEL-512", Severity.ERROR, Reads.ROWS, "delta E9")
 def page_checksums(rows: FileRows) -> Iterator[Found]:
-    """The pages of a Parquet file have the checksums that their headers say."""
+    """The pages of a Parquet file have the checksums that their headers say.
+
+    Hurts: All readers: those that check sums fail, the others take damaged bytes for values.
+    Mends: the file: restore it, or rewrite it from another copy
+    """
     storage = rows.plan.storage
     files = rows.plan.files.select(["path", "physical", "format"]).to_pylist()
     wanted = set(rows.paths)

@@ -119,7 +119,7 @@ def refused(place: Place, error: HarnessError, writer: str | None = None) -> Fou
     return Found(place=place, detail=f"{error.message} [{error.rule or error.cause}]", writer=writer)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Rule:
     """A rule.
 
@@ -162,29 +162,17 @@ RULES: dict[str, Rule] = {}
 _F = TypeVar("_F", bound=Callable[..., Iterable[Found]])
 
 
-def rule(
-    id_: str, severity: Severity, reads: Reads, *numbers: str, breaks: str | Sequence[str] = (), **said: str
-) -> Callable[[_F], _F]:
+def rule(id_: str, severity: Severity, reads: Reads, *breaks: str) -> Callable[[_F], _F]:
     """Makes a function a rule. Its docstring is the title, and then "Hurts: …" and "Mends: …".
 
-    Arguments are those of `Rule`; numbers: its `breaks`.
+    Arguments are those of `Rule`.
     """
-    broken = numbers or ((breaks,) if isinstance(breaks, str) else tuple(breaks))
 
     def register(find: _F) -> _F:
         assert id_ not in RULES, id_
-        title, _, rest = (find.__doc__ or "").partition("\n")
-        hurts, _, mends = " ".join(rest.split()).partition("Hurts: ")[2].partition(" Mends: ")
-        RULES[id_] = Rule(
-            id=id_,
-            severity=severity,
-            reads=reads,
-            title=title.removesuffix("."),
-            breaks=broken,
-            hurts=said.get("hurts", hurts),
-            mends=said.get("mends", mends),
-            find=find,
-        )
+        title, _, rest = (find.__doc__ or "").partition(".\n")
+        hurts, _, mends = " ".join(rest.split()).removeprefix("Hurts: ").partition(" Mends: ")
+        RULES[id_] = Rule(id_, severity, reads, title, breaks, hurts, mends, find)
         return find
 
     return register
