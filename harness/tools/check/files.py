@@ -6,11 +6,11 @@ The plan of a read without skipping names the files, so that the rules are those
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Any, TypeAlias
 
-import duckdb
 import numpy as np
 
 from harness.engines.data_files import FileName, check_file, look_at
@@ -18,6 +18,7 @@ from harness.engines.duckdb.instance import DuckDBFiles, cursor
 from harness.engines.duckdb.relations import about
 from harness.engines.footers import Footer, read_footers
 from harness.engines.registry import duckdb_engine
+from harness.engines.row_groups import ColumnChunk, column_chunks
 from harness.errors import HarnessError, MissingFileError, StorageError
 from harness.metadata.iceberg.manifests import DataFile
 from harness.metadata.iceberg.model import PartitionSpec, SortOrder
@@ -53,14 +54,6 @@ class Statements:
 _AT_ONCE = 500  # footers that are read in one go
 
 
-@dataclass(frozen=True, slots=True)
-class Chunks:
-    """The row groups of a Parquet file. starts: their first bytes. sizes: stored bytes by top-level column."""
-
-    starts: tuple[int, ...]
-    sizes: Mapping[str, int]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedFile:
     """A data or delete file of a plan.
@@ -80,7 +73,7 @@ class CheckedFile:
     size: int | None
     fault: HarnessError | None
     footer: Footer | None
-    chunks: Chunks | None
+    chunks: Sequence[ColumnChunk]
     partition_ids: frozenset[int]
     says: str
     entry: DataFile | None
@@ -123,8 +116,8 @@ def checked_files(plan: ScanPlan, statements: Statements, seen: set[Said]) -> It
             ]
             footers, faults = _footers(plan, present)
             entries = {row["name"].physical: statements.entries.get(row["name"].recorded) for row in part}
-            told = [path for path, entry in entries.items() if path in footers and _tells_chunks(entry)]
-            chunks = _chunks(plan, told)
+            telling = {path for path, e in entries.items() if e is not None and (e.split_offsets or e.column_sizes)}
+            chunks = column_chunks(plan, [path for path in footers if path in telling])
             for row, size in zip(part, sizes, strict=True):
                 name = row["name"]
                 entry = entries[name.physical]
@@ -134,7 +127,7 @@ def checked_files(plan: ScanPlan, statements: Statements, seen: set[Said]) -> It
                     size=size,
                     fault=fault,
                     footer=footers.get(name.physical),
-                    chunks=chunks.get(name.physical),
+                    chunks=chunks.get(name.physical, ()),
                     says=statements.says.get(name.recorded, plan.table),
                     entry=entry,
                     **{**row, "recorded_size": entry.size if entry is not None else row["recorded_size"]},
@@ -203,38 +196,6 @@ def _footers(plan: ScanPlan, names: Sequence[FileName]) -> tuple[dict[str, Foote
     middle = len(names) // 2
     (some, wrong), (others, also) = (_footers(plan, part) for part in (names[:middle], names[middle:]))
     return some | others, wrong | also
-
-
-def _tells_chunks(entry: DataFile | None) -> bool:
-    return entry is not None and bool(entry.split_offsets or entry.column_sizes)
-
-
-def _chunks(plan: ScanPlan, physical: Sequence[str]) -> dict[str, Chunks]:
-    """The row groups of Parquet files by physical path; none where DuckDB cannot tell."""
-    if not physical:
-        return {}
-    access = DuckDBFiles(cursor(), plan.storage)
-    start = "min(coalesce(nullif(dictionary_page_offset, 0), data_page_offset))"
-    text = (
-        f"SELECT file_name, row_group_id, split_part(path_in_schema, ', ', 1), {start}, sum(total_compressed_size) "
-        f"FROM parquet_metadata({access.listed(physical)}) GROUP BY ALL"
-    )
-    try:
-        rows = access.connection.execute(text).fetchall()
-    except duckdb.Error:  # of statistics that are none; the rules of footers say what is wrong
-        return {}
-    starts: dict[str, dict[int, int]] = {}
-    sizes: dict[str, dict[str, int]] = {}
-    for file, group, column, first, size in rows:
-        groups, columns_ = starts.setdefault(file, {}), sizes.setdefault(file, {})
-        groups[group] = min(first, groups.get(group, first))
-        columns_[column] = columns_.get(column, 0) + int(size)
-    names = {path: access.name(path) for path in physical}
-    return {
-        path: Chunks(tuple(starts[name][group] for group in sorted(starts[name])), sizes[name])
-        for path, name in names.items()
-        if name in starts
-    }
 
 
 @rule("ICE-401", Severity.ERROR, Reads.FILE, "iceberg 7.6", "iceberg 2.19")
@@ -321,15 +282,19 @@ def split_offsets(file: CheckedFile) -> Iterator[Found]:
     Hurts: Engines that split files by these offsets: tasks of no rows, or of too many; sizes mislead optimisers.
     Mends: manifest: split_offsets, column_sizes of the entry
     """
-    if file.chunks is None or file.entry is None or file.footer is None:
+    if not file.chunks or file.entry is None or file.footer is None:
         return
-    offsets, starts = file.entry.split_offsets or (), set(file.chunks.starts)
-    wrong = [offset for offset in offsets if offset not in starts]
-    if wrong or list(offsets) != sorted(set(offsets)):
+    groups: dict[int, int] = {}
+    sizes: Counter[str] = Counter()
+    for chunk in file.chunks:
+        groups[chunk.group] = min(chunk.start, groups.get(chunk.group, chunk.start))
+        sizes[chunk.column.partition(", ")[0]] += chunk.size
+    offsets, starts = file.entry.split_offsets or (), set(groups.values())
+    if not starts.issuperset(offsets) or list(offsets) != sorted(set(offsets)):
         yield Found(file.place("split_offsets"), str(list(offsets)[:5]), f"row groups start at {sorted(starts)[:5]}")
     names = {stored.id: stored.name for stored in file.footer.schema if not stored.children}
     for id_, recorded in (file.entry.column_sizes or {}).items():
-        actual_size = file.chunks.sizes.get(names.get(id_, ""))
+        actual_size = sizes.get(names.get(id_, ""))
         if actual_size is not None and recorded != actual_size:
             yield Found(file.place("column_sizes", names[id_]), f"{recorded:,} bytes", f"{actual_size:,} bytes")
 

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 
 import harness
 from harness.errors import counted, html_text, json_text, visible
-from harness.tools.check.rules import Finding, Rule, Severity
+from harness.tools.check.rules import Finding, Rule, Severity, Spans
 from harness.tools.check.running import CheckReport
 
 _SARIF_LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "note"}
@@ -231,7 +231,7 @@ def _section(rule: Rule, findings: list[Finding], number: int) -> Iterator[str]:
     yield "</section>"
 
 
-def _bars(spans: tuple[tuple[float, float], tuple[float, float]] | None) -> str:
+def _bars(spans: Spans | None) -> str:
     """The recorded range above the actual one, on one scale, as a picture."""
     if spans is None:
         return ""

@@ -97,13 +97,16 @@ class Place:
         return ", ".join(parts)
 
 
+Spans: TypeAlias = tuple[tuple[float, float], tuple[float, float]]
+"""The recorded range and the actual range of a column of numbers, days or instants, for a picture."""
+
+
 @dataclass(frozen=True, slots=True)
 class Found:
     """A breach of a rule, as the rule's function gives it.
 
     recorded, actual: values as text; None: there is none. writer: the program that wrote the statement, as it says.
-    detail: a sentence where the rule's title does not say enough. spans: the recorded range and the actual range of a
-    column of numbers, days or instants, for a picture; None: there is none to draw.
+    detail: a sentence where the rule's title does not say enough. spans: None: there is none to draw.
     """
 
     place: Place
@@ -111,7 +114,7 @@ class Found:
     actual: str | None = None
     writer: str | None = None
     detail: str | None = None
-    spans: tuple[tuple[float, float], tuple[float, float]] | None = None
+    spans: Spans | None = None
 
 
 def refused(place: Place, error: HarnessError, writer: str | None = None) -> Found:

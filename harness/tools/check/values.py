@@ -6,7 +6,6 @@ reads skip by: `ScanPlan.bounds`, where truncated and wide bounds are widened.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -24,15 +23,16 @@ from harness.engines.duckdb.relations import about
 from harness.engines.registry import duckdb_engine
 from harness.engines.row_groups import Stated, row_groups
 from harness.errors import UnknownColumnError
+from harness.metadata.delta.statistics import dig, document
 from harness.metadata.filters import sqltext
 from harness.metadata.model import schema as dt
 from harness.metadata.model.column_stats import ColumnBounds
 from harness.metadata.model.schema import value_text
-from harness.metadata.plan.scan_plan import ScanPlan
+from harness.metadata.plan.scan_plan import ScanPlan, without_deletes
 from harness.storage.records import dataclass
 from harness.storage.threads import phase
 from harness.tools.check.files import Statements
-from harness.tools.check.rules import Place
+from harness.tools.check.rules import Found, Place, Spans
 
 _MOST_FILES, _MOST_BYTES = 2_000, 1 << 30
 """Files, and their bytes, that are read by one query."""
@@ -81,7 +81,7 @@ class ColumnValues:
     recorded: ColumnBounds | None
     at: int
 
-    def spans(self, lower: Any, upper: Any) -> tuple[tuple[float, float], tuple[float, float]] | None:
+    def spans(self, lower: Any, upper: Any) -> Spans | None:
         """The recorded and the actual range, where both are numbers; an unknown bound is the actual one."""
         ends = (self.least if lower is None else lower, self.greatest if upper is None else upper)
         values = (*ends, self.least, self.greatest)
@@ -93,11 +93,16 @@ class ColumnValues:
         """A value of the column for people."""
         return value_text(value, self.field.type)
 
-    def place(self, field: str) -> Place:
-        """The place of a statement about the column."""
-        return Place(
-            file=self.statements.says.get(self.path, self.path), entry=self.path, field=field, column=self.name
-        )
+    def found(
+        self,
+        field: str,
+        recorded: str,
+        actual: str,
+        spans: Spans | None = None,
+    ) -> Found:
+        """The breach by a statement about the column."""
+        file = self.statements.says.get(self.path, self.path)
+        return Found(Place(file=file, entry=self.path, field=field, column=self.name), recorded, actual, spans=spans)
 
     @property
     def in_orc_list(self) -> bool:
@@ -105,30 +110,17 @@ class ColumnValues:
         entry = self.statements.entries.get(self.path)
         return self.listed and entry is not None and entry.format == "orc"
 
-    @property
-    def is_wide(self) -> bool:
-        """True where Delta's statistics may be those from before rows were deleted (delta F12)."""
-        return stated(self.statements.stats.get(self.path), "tightBounds", ()) is False
-
-    def in_stats(self, name: str) -> Any:
+    def in_stats(self, name: str, stored: Sequence[str] | None = None) -> Any:
         """The value for the column under a name of Delta's statistics; None: there is none that a reader gets."""
-        return stated(self.statements.stats.get(self.path), name, self.stored)
+        return stated(self.statements.stats.get(self.path), name, self.stored if stored is None else stored)
+
+
+_document = lru_cache(maxsize=16)(document)
 
 
 def stated(stats: str | None, name: str, stored: Sequence[str]) -> Any:
     """The value for a column under a name of the statistics of a file of Delta; None: there is none."""
-    found = None if stats is None else _document(stats)
-    for part in (name, *stored):
-        found = found.get(part) if isinstance(found, dict) else None
-    return found
-
-
-@lru_cache(maxsize=16)
-def _document(stats: str) -> Any:
-    try:
-        return json.loads(stats, parse_float=Decimal)
-    except (ValueError, ArithmeticError, RecursionError):
-        return None
+    return None if stats is None else dig(_document(stats), (name, *stored))
 
 
 def _is_stated(leaf: Leaf, statements: Statements, paths: Sequence[str]) -> bool:
@@ -297,21 +289,7 @@ def _is_nan(value: Any) -> bool:
 def rows_of(plan: ScanPlan, paths: Sequence[str], more: Sequence[str], fields: Sequence[dt.Field]) -> ScanPlan:
     """The plan of some files before deletes. more: metadata columns, which come before `fields`."""
     files = plan.files.filter(pc.is_in(plan.files.column("path"), pa.array(paths, pa.string())))
-    none = {
-        "delete_set": pa.array([0] * files.num_rows, pa.int32()),
-        "has_positions": pa.array([False] * files.num_rows, pa.bool_()),
-    }
-    for name, values in none.items():
-        files = files.set_column(files.schema.get_field_index(name), files.schema.field(name), values)
-    return replace(
-        plan,
-        columns=(*(dt.METADATA[name] for name in more), *fields),
-        files=files,
-        equality_deletes=(),
-        delete_sets=((),),
-        position_deletes=(),
-        load_positions=lambda ordinals: {},
-    )
+    return without_deletes(replace(plan, columns=(*(dt.METADATA[name] for name in more), *fields), files=files))
 
 
 def asked(plan: ScanPlan, relation: duckdb.DuckDBPyRelation, text: str) -> list[tuple[Any, ...]]:
