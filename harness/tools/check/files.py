@@ -8,8 +8,8 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
-from typing import Any, TypeAlias
+from dataclasses import field, replace
+from typing import TypeAlias
 
 import numpy as np
 
@@ -58,10 +58,10 @@ _AT_ONCE = 500  # footers that are read in one go
 class CheckedFile:
     """A data or delete file of a plan.
 
-    recorded_size, recorded_rows: None: not recorded. size: in bytes; None: the file cannot be found. fault: the reason
-    why the file cannot be read. footer, chunks: of a Parquet file that can be read; chunks: where Iceberg records such.
-    partition_ids: source ids of the identity fields of its partition. says: the manifest or commit that names the file.
-    entry: of Iceberg.
+    recorded_size, recorded_rows: None: not recorded. partition_ids: source ids of the identity fields of its partition.
+    says: the manifest or commit that names the file. entry: of Iceberg. size: in bytes; None: the file cannot be found.
+    fault: the reason why the file cannot be read. footer, chunks: of a Parquet file that can be read; chunks: where
+    Iceberg records such.
     """
 
     plan: ScanPlan
@@ -70,13 +70,13 @@ class CheckedFile:
     is_data: bool
     recorded_size: int | None
     recorded_rows: int | None
-    size: int | None
-    fault: HarnessError | None
-    footer: Footer | None
-    chunks: Sequence[ColumnChunk]
     partition_ids: frozenset[int]
     says: str
     entry: DataFile | None
+    size: int | None = None
+    fault: HarnessError | None = None
+    footer: Footer | None = None
+    chunks: Sequence[ColumnChunk] = ()
 
     def place(self, field: str | None = None, column: str | None = None) -> Place:
         """The place of a statement about the file."""
@@ -104,68 +104,50 @@ def checked_files(plan: ScanPlan, statements: Statements, seen: set[Said]) -> It
 
     A file that the statements do not name is said to be named at the table's location.
     """
-    said = [*said_of(plan, statements), *(said_of_delete(each["name"].recorded) for each in _deletes(plan))]
-    rows = [row for row, own in zip([*_data(plan), *_deletes(plan)], said, strict=True) if own not in seen]
+    files = list(_stated(plan, statements))
+    said = [*said_of(plan, statements), *(said_of_delete(each.name.recorded) for each in files if not each.is_data)]
+    files = [each for each, own in zip(files, said, strict=True) if own not in seen]
     seen.update(said)
-    with phase("looking at files", len(rows), "files") as advance:
-        for start in range(0, len(rows), _AT_ONCE):
-            part = rows[start : start + _AT_ONCE]
-            sizes = look_at(lambda row: _size(row["name"], plan), part, [row["name"].physical for row in part])
-            present = [
-                row["name"] for row, size in zip(part, sizes, strict=True) if row["format"] == "parquet" and size
-            ]
-            footers, faults = _footers(plan, present)
-            entries = {row["name"].physical: statements.entries.get(row["name"].recorded) for row in part}
-            telling = {path for path, e in entries.items() if e is not None and (e.split_offsets or e.column_sizes)}
-            chunks = column_chunks(plan, [path for path in footers if path in telling])
-            for row, size in zip(part, sizes, strict=True):
-                name = row["name"]
-                entry = entries[name.physical]
-                fault = faults.get(name.physical) or _fault(name, size, plan)
-                yield CheckedFile(
-                    plan=plan,
-                    size=size,
-                    fault=fault,
-                    footer=footers.get(name.physical),
-                    chunks=chunks.get(name.physical, ()),
-                    says=statements.says.get(name.recorded, plan.table),
-                    entry=entry,
-                    **{**row, "recorded_size": entry.size if entry is not None else row["recorded_size"]},
-                )
+    with phase("looking at files", len(files), "files") as advance:
+        for start in range(0, len(files), _AT_ONCE):
+            part = files[start : start + _AT_ONCE]
+            sizes = look_at(lambda file: _size(file.name, plan), part, [file.name.physical for file in part])
+            looked = list(zip(part, sizes, strict=True))
+            footers, faults = _footers(plan, [file.name for file, size in looked if file.format == "parquet" and size])
+            telling = [e.name.physical for e in part if e.entry and (e.entry.split_offsets or e.entry.column_sizes)]
+            chunks = column_chunks(plan, [path for path in telling if path in footers])
+            for file, size in looked:
+                at = file.name.physical
+                fault = faults.get(at) or _fault(file.name, size, plan)
+                yield replace(file, size=size, fault=fault, footer=footers.get(at), chunks=chunks.get(at, ()))
                 advance(1)
 
 
-def _data(plan: ScanPlan) -> Iterator[dict[str, Any]]:
-    wanted = ("path", "physical", "format", "record_count", "size", "partition")
+def _stated(plan: ScanPlan, statements: Statements) -> Iterator[CheckedFile]:
+    """The data files of a plan in its order, then its delete files, not looked at."""
     ids = [frozenset(partition.constants) for partition in plan.partitions]
-    for batch in plan.files.select(wanted).to_batches():
-        for row in batch.to_pylist():
-            yield {
-                "name": FileName(row["path"], row["physical"]),
-                "format": row["format"],
-                "is_data": True,
-                "recorded_size": row["size"],
-                "recorded_rows": row["record_count"],
-                "partition_ids": ids[row["partition"]],
-            }
-
-
-def _deletes(plan: ScanPlan) -> Iterator[dict[str, Any]]:
-    others = [(d.path, d.physical, d.format, d.record_count) for d in plan.equality_deletes]
-    others += [
-        (d.path, d.physical, d.format or "puffin", d.record_count)
+    names = ("path", "physical", "format", "size", "record_count", "partition")
+    rows = zip(*(plan.files.column(name).to_pylist() for name in names), strict=True)
+    data = [(path, at, format_, size, count, ids[partition]) for path, at, format_, size, count, partition in rows]
+    deletes = [(d.path, d.physical, d.format, None, d.record_count, frozenset[int]()) for d in plan.equality_deletes]
+    deletes += [
+        (d.path, d.physical, d.format or "puffin", None, d.record_count, frozenset[int]())
         for d in plan.position_deletes
         if d.physical is not None and d.kind == "position delete file"
     ]
-    for path, physical, format_, count in dict.fromkeys(others):
-        yield {
-            "name": FileName(path, str(physical)),
-            "format": format_,
-            "is_data": False,
-            "recorded_size": None,
-            "recorded_rows": count,
-            "partition_ids": frozenset(),
-        }
+    for number, (path, at, format_, size, count, own) in enumerate([*data, *dict.fromkeys(deletes)]):
+        entry = statements.entries.get(path)
+        yield CheckedFile(
+            plan=plan,
+            name=FileName(path, at),
+            format=format_,
+            is_data=number < len(data),
+            recorded_size=size if entry is None else entry.size,
+            recorded_rows=count,
+            partition_ids=own,
+            says=statements.says.get(path, plan.table),
+            entry=entry,
+        )
 
 
 def _size(name: FileName, plan: ScanPlan) -> int | None:
