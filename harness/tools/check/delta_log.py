@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -13,10 +14,10 @@ import pyarrow.compute as pc
 from harness.errors import HarnessError, counted
 from harness.metadata.delta.actions import Metadata, Protocol
 from harness.metadata.delta.commit_times import in_commit_timestamps
-from harness.metadata.delta.protocol import feature_warnings, features, is_enabled
+from harness.metadata.delta.protocol import MappingMode, feature_warnings, features, is_enabled
 from harness.metadata.delta.scan import plan_scan
 from harness.metadata.delta.statistics import record_counts
-from harness.metadata.delta.types import ID, PHYSICAL_NAME
+from harness.metadata.delta.types import parse_schema
 from harness.metadata.model.arrow_values import scalar_of, to_numpy
 from harness.metadata.model.times import show_ms
 from harness.tools.check.delta import ChangeFile, CheckedDelta, Version, identities
@@ -91,9 +92,17 @@ def stable_mapping(table: CheckedDelta) -> Iterator[Found]:
     for version, commit in sorted(table.commits.items()):
         if commit.metadata is None or commit.metadata.configuration.get(_MODE, "none") == "none":
             continue
-        most = commit.metadata.configuration.get(_HIGHEST, "")
-        for path, id_, physical in _mapped(commit.metadata):
-            place = Place(file=commit.file, field="metaData.schemaString", column=path)
+        most, place = commit.metadata.configuration.get(_HIGHEST, ""), Place(file=commit.file, field=_SCHEMA)
+        try:
+            schema = parse_schema(commit.metadata.schema_string, mode=MappingMode.NAME).schema
+        except HarnessError as error:
+            if error.rule in ("delta T12", "delta T13"):
+                yield refused(place, error, table.writer(version))
+            continue
+        for path, field in schema.walk():
+            id_, physical, place = field.id, field.physical_name, replace(place, column=".".join(path))
+            if physical is None:
+                continue  # within a list or map, of which nothing is said
             before, owner = names.setdefault(id_, physical), ids.setdefault(physical, id_)
             if before != physical:
                 yield Found(place, physical, f"its id {id_} had the physical name {before}", table.writer(version))
@@ -104,24 +113,8 @@ def stable_mapping(table: CheckedDelta) -> Iterator[Found]:
             names[id_], ids[physical] = physical, id_
 
 
+_SCHEMA = "metaData.schemaString"
 _MODE, _HIGHEST = "delta.columnMapping.mode", "delta.columnMapping.maxColumnId"
-
-
-def _mapped(metadata: Metadata) -> Iterator[tuple[str, int, str]]:
-    """Path, id and physical name of each column in a schema with column mapping."""
-
-    def walk(type_: Any, path: tuple[str, ...]) -> Iterator[tuple[str, int, str]]:
-        for field in type_.get("fields", ()) if isinstance(type_, dict) else ():
-            own, said = (*path, field["name"]), field.get("metadata", {})
-            id_, physical = said.get(ID), said.get(PHYSICAL_NAME)
-            if type(id_) is int and isinstance(physical, str):
-                yield ".".join(own), id_, physical
-            yield from walk(field["type"], own)
-        if isinstance(type_, dict):
-            for key in ("elementType", "keyType", "valueType"):
-                yield from walk(type_.get(key), (*path, key.removesuffix("Type")))
-
-    yield from walk(json.loads(metadata.schema_string or "{}"), ())
 
 
 @rule("DEL-104", Severity.ERROR, Reads.TABLE, "delta L35")
