@@ -18,10 +18,10 @@ from harness.metadata.delta.protocol import MappingMode, feature_warnings, featu
 from harness.metadata.delta.scan import plan_scan
 from harness.metadata.delta.statistics import record_counts
 from harness.metadata.delta.types import parse_schema
-from harness.metadata.model.arrow_values import scalar_of, to_numpy
+from harness.metadata.model.arrow_values import scalar_of
 from harness.metadata.model.times import show_ms
 from harness.tools.check.delta import ChangeFile, CheckedDelta, Version, identities
-from harness.tools.check.files import DeletedRows, positions, row_id_ranges
+from harness.tools.check.files import FileRows, positions, row_id_ranges
 from harness.tools.check.rules import Found, Place, Reads, Severity, refused, rule
 
 
@@ -296,8 +296,7 @@ def possible_statistics(version: Version) -> Iterator[Found]:
     Hurts: Readers that skip files by counts: they lose rows without an error, or fail.
     Mends: log: the statistics of the add
     """
-    columns = (version.state.files.column(name).to_pylist() for name in ("path", "stats"))
-    fresh = [stated for stated in zip(*columns, strict=True) if stated not in version.table.judged]
+    fresh = [stated for stated in version.rows("stats") if stated not in version.table.judged]
     version.table.judged.update(fresh)
     for path, text in fresh:
         try:
@@ -340,12 +339,7 @@ def partition_values(version: Version) -> Iterator[Found]:
         yield Found(place=place, detail=error.message)
     columns = version.snapshot.columns.partition_columns
     names = [column.physical_name or column.name for column in columns]
-    maps = zip(
-        version.state.files.column("path").to_pylist(),
-        version.state.files.column("partition_values").to_pylist(),
-        strict=True,
-    )
-    for path, pairs in maps if names else ():
+    for path, pairs in version.rows("partition_values") if names else ():
         keys = {key for key, _ in pairs or ()}
         missing = [name for name in names if name not in keys]
         if missing:
@@ -363,30 +357,26 @@ def row_tracking(version: Version) -> Iterator[Found]:
     state = version.state
     if not is_enabled(state.metadata.configuration, "delta.enableRowTracking"):
         return
-    files = state.files
-    names = ("path", "base_row_id", "default_row_commit_version")
-    paths, bases, commits = (files.column(name).to_pylist() for name in names)
-    rows = _record_counts(version)
+    files = list(version.rows("base_row_id", "default_row_commit_version"))
     domain = state.domains.get("delta.rowTracking")
     mark = None if domain is None else _mark(domain.configuration)
-    ranges = sorted(
-        (base, path, count) for base, path, count in zip(bases, paths, rows, strict=True) if base is not None
-    )
+    counted_ = zip(files, _record_counts(version), strict=True)
+    ranges = sorted((base, path, count) for (path, base, _), count in counted_ if base is not None)
     yield from row_id_ranges(
         ((base, count, version.place(entry=path, field="add.baseRowId")) for base, path, count in ranges),
         None if mark is None else mark + 1,
         f"the high-water mark is {mark}",
     )
-    if mark is None and paths:
+    if mark is None and files:
         recorded = "none" if domain is None else domain.configuration
         yield Found(version.place(field="domainMetadata.delta.rowTracking"), recorded)
-    for name, values in (("baseRowId", bases), ("defaultRowCommitVersion", commits)):
-        for path, value in zip(paths, values, strict=True):
+    for path, base, commit in files:
+        for name, value in (("baseRowId", base), ("defaultRowCommitVersion", commit)):
             if value is None:
                 yield Found(version.place(entry=path, field=f"add.{name}"), "none")
-            elif name == "defaultRowCommitVersion" and value > version.snapshot.id:
-                place = version.place(entry=path, field=f"add.{name}")
-                yield Found(place, str(value), f"the version is {version.snapshot.id}")
+        if commit is not None and commit > version.snapshot.id:
+            place = version.place(entry=path, field="add.defaultRowCommitVersion")
+            yield Found(place, str(commit), f"the version is {version.snapshot.id}")
 
 
 def _record_counts(version: Version) -> list[int]:
@@ -408,16 +398,11 @@ def vectors(version: Version) -> Iterator[Found]:
     Hurts: Readers that count by the log: they count rows that are deleted, or fail.
     Mends: log: cardinality of the deletion vector, numRecords in the statistics
     """
-    files = version.state.files
-    rows, cardinalities = _record_counts(version), files.column("dv_cardinality").to_pylist()
-    known = to_numpy(pc.is_valid(files.column("stats"))).tolist()
-    for path, count, cardinality, has_stats in zip(
-        files.column("path").to_pylist(), rows, cardinalities, known, strict=True
+    for (path, cardinality, stats), count in zip(
+        version.rows("dv_cardinality", "stats"), _record_counts(version), strict=True
     ):
-        if cardinality is None:
-            continue
-        place = version.place(entry=path, field="add.deletionVector.cardinality")
-        if cardinality < 0 or (has_stats and count and cardinality > count):
+        if cardinality is not None and (cardinality < 0 or (stats is not None and 0 < count < cardinality)):
+            place = version.place(entry=path, field="add.deletionVector.cardinality")
             yield Found(place, str(cardinality), f"numRecords is {count}")
 
 
@@ -431,4 +416,4 @@ def deleted_positions(version: Version) -> Iterator[Found]:
     vectors_ = version.state.files.column("dv_storage_type")
     if vectors_.null_count < len(vectors_):
         plan = plan_scan(version.table.source, version.snapshot, columns=None, where=None)
-        yield from positions(DeletedRows(plan, version.statements().says))
+        yield from positions(FileRows(plan, version.statements()))

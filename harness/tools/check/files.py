@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import field, replace
 from typing import TypeAlias
 
@@ -24,7 +24,7 @@ from harness.metadata.iceberg.manifests import DataFile
 from harness.metadata.iceberg.model import PartitionSpec, SortOrder
 from harness.metadata.model.arrow_values import to_numpy
 from harness.metadata.plan.projection import is_positional, resolve
-from harness.metadata.plan.scan_plan import ScanPlan
+from harness.metadata.plan.scan_plan import PositionDelete, ScanPlan
 from harness.storage.paths import join
 from harness.storage.records import dataclass
 from harness.storage.stores import UNREADABLE, Storage
@@ -49,6 +49,33 @@ class Statements:
     stats: Mapping[str, str] = field(default_factory=dict)
     constraints: Mapping[str, str] = field(default_factory=dict)
     materialized: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class FileRows:
+    """The rows of some files of a plan, with the words of the metadata on the files.
+
+    paths: as recorded. deletes: sources of deleted positions that were not looked at before.
+    """
+
+    plan: ScanPlan
+    statements: Statements
+    paths: Sequence[str] = ()
+    deletes: Sequence[PositionDelete] = ()
+
+    def found(self, path: str, field: str, recorded: str, actual: str, column: str | None = None) -> Found:
+        """The breach by a statement about a file."""
+        file = self.statements.says.get(path, self.plan.table)
+        return Found(Place(file=file, entry=path, field=field, column=column), recorded, actual)
+
+    def by(self, number: Callable[[DataFile], int | None]) -> Mapping[int, list[str]]:
+        """The paths by a number that their entries have, such as a spec's; those without are left out."""
+        found: dict[int, list[str]] = {}
+        for path in self.paths:
+            entry = self.statements.entries.get(path)
+            if entry is not None and (of := number(entry)) is not None:
+                found.setdefault(of, []).append(path)
+        return found
 
 
 _AT_ONCE = 500  # footers that are read in one go
@@ -281,47 +308,39 @@ def split_offsets(file: CheckedFile) -> Iterator[Found]:
             yield Found(file.place("column_sizes", names[id_]), f"{recorded:,} bytes", f"{actual_size:,} bytes")
 
 
-@dataclass(frozen=True, slots=True)
-class DeletedRows:
-    """The deletes of a plan. says: the manifest or commit by recorded path of a data file."""
-
-    plan: ScanPlan
-    says: Mapping[str, str]
-
-
 @rule("ICE-406", Severity.ERROR, Reads.DELETES, "iceberg 4.11", "iceberg 4.19")
-def positions(deletes: DeletedRows) -> Iterator[Found]:
+def positions(rows: FileRows) -> Iterator[Found]:
     """The deleted positions of a data file can be read, and lie within the file.
 
     Hurts: All readers: they fail; those that pass over the delete give deleted rows.
     Mends: the delete file or deletion vector: rewrite it
     """
-    plan = deletes.plan
+    plan = rows.plan
     for ordinal in np.flatnonzero(to_numpy(plan.files.column("has_positions"))).tolist():
-        path, rows = (plan.files.column(name)[ordinal].as_py() for name in ("path", "record_count"))
-        place = Place(file=deletes.says.get(path, plan.table), entry=path)
+        path, count = (plan.files.column(name)[ordinal].as_py() for name in ("path", "record_count"))
+        place = Place(file=rows.statements.says.get(path, plan.table), entry=path)
         try:
             deleted = plan.load_positions([ordinal]).get(ordinal)
         except HarnessError as error:
             yield refused(place, error)
             continue
-        if deleted and rows is not None and deleted.max() >= rows:
-            yield Found(place, f"position {deleted.max()} deleted", f"the file has {rows} rows")
+        if deleted and count is not None and deleted.max() >= count:
+            yield Found(place, f"position {deleted.max()} deleted", f"the file has {count} rows")
 
 
 @rule("ICE-407", Severity.ERROR, Reads.DELETES, "iceberg 4.23", "iceberg 4.25")
-def equality_keys(deletes: DeletedRows) -> Iterator[Found]:
+def equality_keys(rows: FileRows) -> Iterator[Found]:
     """The keys of equality deletes can be read, as the columns that they name.
 
     Hurts: All readers: they fail; those that pass over the delete give deleted rows.
     Mends: the equality delete file: rewrite it
     """
-    if deletes.plan.equality_deletes:
+    if rows.plan.equality_deletes:
         try:
-            with about(deletes.plan):
-                duckdb_engine().relation(deletes.plan).aggregate("count(*)").fetchall()
+            with about(rows.plan):
+                duckdb_engine().relation(rows.plan).aggregate("count(*)").fetchall()
         except HarnessError as error:
-            yield refused(Place(file=error.file or deletes.plan.table), error)
+            yield refused(Place(file=error.file or rows.plan.table), error)
 
 
 def row_id_ranges(ranges: Iterable[tuple[int, int, Place]], given_out: int | None, said: str) -> Iterator[Found]:
@@ -349,8 +368,8 @@ class Orphan:
     age_ms: int | None
 
 
-def unnamed(storage: Storage, root: str, named: Container[str]) -> Iterator[Orphan]:
-    """The files below a directory that are not among the named ones, by physical path.
+def unnamed(storage: Storage, root: str, log: str | None, named: Set[str]) -> Iterator[Orphan]:
+    """The files below a directory, but for those of the log, that are not among the named ones, by physical path.
 
     Hadoop's local file system keeps a checksum, `.NAME.crc`, beside each file; that of a named file is none of them.
     """
@@ -364,7 +383,8 @@ def unnamed(storage: Storage, root: str, named: Container[str]) -> Iterator[Orph
             if entry.size != UNREADABLE and path not in named and not is_checksum:
                 age = None if entry.modified_ms is None else now - entry.modified_ms
                 yield Orphan(path, entry.size, age)
-        waiting += [join(directory, name) for name in storage.directories(directory)]
+        inside = (join(directory, name) for name in storage.directories(directory))
+        waiting += [path for path in inside if path != log]
 
 
 @rule("ICE-408", Severity.NOTE, Reads.ORPHAN, "iceberg 1.1")

@@ -23,7 +23,7 @@ from harness.storage.records import dataclass
 from harness.storage.stores import Storage
 from harness.storage.threads import cached_property
 from harness.tools.check.files import Statements
-from harness.tools.check.rules import Place, Reads, Thing
+from harness.tools.check.rules import Found, Place, Reads, Thing
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +80,6 @@ class SnapshotFiles:
             next_row_id=metadata.next_row_id,
         )
 
-    def of_snapshot(self, field: str) -> Place:
-        """A place in the metadata file, below the snapshot."""
-        return Place(file=self.table.metadata.file, field=f"/snapshots/{self.snapshot.id}/{field}")
-
 
 class CheckedIceberg:
     """A table, and the snapshots of it that are checked, oldest first."""
@@ -138,6 +134,13 @@ class CheckedIceberg:
         """The name of a column, with dots; its id where no schema has it."""
         return ".".join(self.fields[id_][0]) if id_ in self.fields else f"field {id_}"
 
+    def found(
+        self, at: str, recorded: str, actual: str, snapshot: int | None = None, entry: str | None = None
+    ) -> Found:
+        """The breach by a statement of the metadata file. at: a JSON pointer, below the snapshot of that id if any."""
+        field = f"/{at}" if snapshot is None else f"/snapshots/{snapshot}/{at}"
+        return Found(Place(file=self.metadata.file, field=field, entry=entry), recorded, actual, self.writer(snapshot))
+
     def writer(self, snapshot_id: int | None) -> str | None:
         """The program that made a snapshot, as its summary says."""
         snapshot = self.metadata.snapshots.get(snapshot_id) if snapshot_id is not None else None
@@ -191,8 +194,8 @@ class CheckedIceberg:
                 self.opened(line, snapshot.manifest_list)
         return frozenset(entry.file.path for line in lines for entry in self._slim[line])
 
-    def named_files(self) -> tuple[str, frozenset[str]]:
-        """The table's root, and the physical paths of all files that its metadata names, of all snapshots.
+    def named_files(self) -> tuple[str, None, frozenset[str]]:
+        """The table's root, no directory of a log, and the physical paths that the metadata of all snapshots names.
 
         Raises HarnessError: a manifest list or manifest cannot be read, so that nobody knows which files it names.
         """
@@ -207,7 +210,7 @@ class CheckedIceberg:
                     self.opened(line, snapshot.manifest_list)
         root = physical(metadata.location)
         own = {absolute(self.table.metadata_path, os.getcwd()), join(join(root, METADATA_DIRECTORY), HINT)}
-        return root, frozenset(own | {physical(path) for path in recorded | self._paths})
+        return root, None, frozenset(own | {physical(path) for path in recorded | self._paths})
 
     def files(self, snapshot: Snapshot, lines: Sequence[ManifestFile]) -> SnapshotFiles:
         """The live files of a snapshot whose manifests were all opened."""

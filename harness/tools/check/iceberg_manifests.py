@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -359,7 +358,7 @@ def totals(files: SnapshotFiles) -> Iterator[Found]:
     for key, number in numbers.items():
         said = files.snapshot.summary.get(key)
         if said is not None and said != str(number):
-            yield Found(files.of_snapshot(f"summary/{key}"), said, str(number), files.table.writer(files.snapshot.id))
+            yield files.table.found(f"summary/{key}", said, str(number), files.snapshot.id)
 
 
 @rule("ICE-225", Severity.ERROR, Reads.SNAPSHOT, "iceberg 1.28", "iceberg 2.6")
@@ -374,8 +373,8 @@ def kept_files(files: SnapshotFiles) -> Iterator[Found]:
     is_older = parent is not None and parent.sequence_number <= snapshot.sequence_number
     if parent is not None and is_older and snapshot.operation == "append":
         for path in sorted(table.data_files(parent) - {entry.file.path for entry in files.live}):
-            place = replace(files.of_snapshot("manifest-list"), entry=path)
-            yield Found(place, "append", f"live in snapshot {parent.id}, and not here", table.writer(snapshot.id))
+            actual = f"live in snapshot {parent.id}, and not here"
+            yield table.found("manifest-list", "append", actual, snapshot.id, path)
 
 
 def _numbers(entries: Sequence[ManifestEntry]) -> dict[str, int]:

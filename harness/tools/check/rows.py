@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
@@ -24,45 +24,16 @@ from harness.engines.registry import duckdb_engine
 from harness.engines.row_groups import ColumnChunk, column_chunks, damaged_pages, has_checksum
 from harness.errors import EngineError
 from harness.metadata.filters import sqltext
-from harness.metadata.iceberg.manifests import DataFile
 from harness.metadata.iceberg.model import Direction, PartitionField
 from harness.metadata.iceberg.transforms import Bucket, Identity, Transform, Truncate, buckets_of, is_defined
 from harness.metadata.model import schema as dt
 from harness.metadata.model.schema import value_text
 from harness.metadata.plan.projection import stored_name
-from harness.metadata.plan.scan_plan import PositionDelete, ScanPlan
-from harness.storage.records import dataclass
+from harness.metadata.plan.scan_plan import ScanPlan
 from harness.storage.threads import phase
-from harness.tools.check.files import Statements
+from harness.tools.check.files import FileRows
 from harness.tools.check.rules import Found, Place, Reads, Severity, rule
 from harness.tools.check.values import asked, rows_of
-
-
-@dataclass(frozen=True, slots=True)
-class FileRows:
-    """The rows of some files of a plan, with the words of the metadata on the files.
-
-    paths: as recorded. deletes: sources of deleted positions that were not looked at before.
-    """
-
-    plan: ScanPlan
-    statements: Statements
-    paths: Sequence[str]
-    deletes: Sequence[PositionDelete]
-
-    def found(self, path: str, field: str, recorded: str, actual: str, column: str | None = None) -> Found:
-        """The breach by a statement about a file."""
-        file = self.statements.says.get(path, self.plan.table)
-        return Found(Place(file=file, entry=path, field=field, column=column), recorded, actual)
-
-    def by(self, number: Callable[[DataFile], int | None]) -> Mapping[int, list[str]]:
-        """The paths by a number that their entries have, such as a spec's; those without are left out."""
-        found: dict[int, list[str]] = {}
-        for path in self.paths:
-            entry = self.statements.entries.get(path)
-            if entry is not None and (of := number(entry)) is not None:
-                found.setdefault(of, []).append(path)
-        return found
 
 
 @rule("ICE-507", Severity.WARNING, Reads.ROWS, "iceberg 1.18")

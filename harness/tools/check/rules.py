@@ -61,14 +61,9 @@ class Reads(enum.Enum):
     @property
     def level(self) -> Level:
         """The level from which on such rules are asked."""
-        deeper = {
-            Reads.FILE: Level.FILES,
-            Reads.DELETES: Level.FILES,
-            Reads.CHANGES: Level.FILES,
-            Reads.COLUMN: Level.DATA,
-            Reads.ROWS: Level.DATA,
-        }
-        return deeper.get(self, Level.METADATA)
+        if self in (Reads.COLUMN, Reads.ROWS):
+            return Level.DATA
+        return Level.FILES if self in (Reads.FILE, Reads.DELETES, Reads.CHANGES) else Level.METADATA
 
 
 Thing: TypeAlias = tuple[Reads, Any, int | None]
