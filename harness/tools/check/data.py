@@ -8,11 +8,12 @@ from typing import Any
 
 import pyarrow as pa
 
+from harness.engines.duckdb.leaves import GroupValues
 from harness.metadata.delta.bounds import PREFIX_LENGTH, from_json, has_bounds, lower_bounds, upper_bounds
 from harness.metadata.iceberg.transforms import Bucket, Day, Hour, Month, Year, apply, is_defined
 from harness.metadata.model import schema as dt
 from harness.tools.check.rules import Found, Place, Reads, Severity, rule
-from harness.tools.check.values import ColumnValues, GroupValues
+from harness.tools.check.values import ColumnValues
 
 
 @rule("ICE-501", Severity.ERROR, Reads.COLUMN, "iceberg 3.20", "iceberg 3.22")

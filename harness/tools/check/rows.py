@@ -17,7 +17,7 @@ from sqlglot import exp
 
 from harness.engines.data_files import FileName, look_at
 from harness.engines.duckdb.instance import DuckDBFiles, cursor
-from harness.engines.duckdb.leaves import SINGLE, internal, single_columns
+from harness.engines.duckdb.leaves import SINGLE, internal, rows_of, single_columns
 from harness.engines.duckdb.relations import about
 from harness.engines.footers import read_footers
 from harness.engines.registry import duckdb_engine
@@ -33,7 +33,13 @@ from harness.metadata.plan.scan_plan import ScanPlan
 from harness.storage.threads import phase
 from harness.tools.check.files import FileRows
 from harness.tools.check.rules import Found, Place, Reads, Severity, rule
-from harness.tools.check.values import asked, rows_of
+
+
+def _asked(plan: ScanPlan, relation: duckdb.DuckDBPyRelation, text: str) -> list[tuple[Any, ...]]:
+    """The answer to a query about a relation of a plan that is called `rows` in the text."""
+    with about(plan):
+        found = relation.query("rows", text)
+        return [] if found is None else found.fetchall()
 
 
 @rule("ICE-507", Severity.WARNING, Reads.ROWS, "iceberg 1.18")
@@ -69,11 +75,11 @@ def unsorted(plan: ScanPlan, relation: duckdb.DuckDBPyRelation, keys: str) -> li
             "= count(*) FROM pairs GROUP BY f ORDER BY f"
         )
 
-    found = asked(plan, relation, text("rows", ""))
+    found = _asked(plan, relation, text("rows", ""))
     astray = [path for path, _, is_whole in found if not is_whole]
     if astray:
         some = f'(SELECT * FROM rows WHERE "_file" IN ({", ".join(map(sqltext.text, astray))}))'
-        found = [row for row in found if row[2]] + asked(plan, relation, text(some, "PARTITION BY f ORDER BY p"))
+        found = [row for row in found if row[2]] + _asked(plan, relation, text(some, "PARTITION BY f ORDER BY p"))
     return [(path, at) for path, at, _ in found if at is not None]
 
 
@@ -193,7 +199,7 @@ def unique_ids(rows: FileRows) -> Iterator[Found]:
     relation = duckdb_engine().relation(replace(plan, columns=columns))
     text = f"""SELECT "_file", min("_row_id"), max("_row_id"), count("_row_id"), max("{number}") FROM rows GROUP BY ALL
         ORDER BY 2, 3"""
-    ranges = asked(plan, relation, text)
+    ranges = _asked(plan, relation, text)
     files = {row["path"]: row for row in plan.files.to_pylist()}
     # The number of rows without a stored one: above the snapshot's it is a lie of the entry, not of the file.
     own_numbers = plan.files.column("sequence_number") if plan.format == "iceberg" else plan.row_commit_versions
@@ -216,7 +222,7 @@ def unique_ids(rows: FileRows) -> Iterator[Found]:
         f'AND "_file" IN ({", ".join(map(sqltext.text, doubtful))}) '
         'GROUP BY "_row_id" HAVING count(*) > 1 ORDER BY ALL LIMIT 20'
     )
-    for id_, times, first, last in asked(plan, relation, text):
+    for id_, times, first, last in _asked(plan, relation, text):
         yield rows.found(first, "first_row_id", f"row id {id_}", f"{times} rows have it, one in {last}")
 
 
@@ -258,7 +264,7 @@ def constraints(rows: FileRows) -> Iterator[Found]:
             if not _is_alike(parsed, rows.plan.schema, strict=name.startswith("delta.generation")):
                 raise EngineError("it may be another value in DuckDB than in Spark")
             text = parsed.sql("duckdb")
-            ((number,),) = asked(rows.plan, relation, f"SELECT count(*) FROM rows WHERE ({text}) IS FALSE")
+            ((number,),) = _asked(rows.plan, relation, f"SELECT count(*) FROM rows WHERE ({text}) IS FALSE")
         except (sqlglot.errors.SqlglotError, EngineError) as error:
             said = error.message if isinstance(error, EngineError) else error
             refused.append(f"Cannot ask {name}, {condition!r:.80}: {said}")
@@ -294,7 +300,7 @@ def partition_columns(rows: FileRows) -> Iterator[Found]:
         value = sqltext.name(column.name)
         ends = (internal(f"{function}({value})", column.type) for function in ("min", "max"))
         text = f'SELECT "_file", {", ".join(ends)}, count(*) - count({value}) FROM rows GROUP BY "_file" ORDER BY ALL'
-        for path, least, greatest, nulls in asked(plan, relation, text):
+        for path, least, greatest, nulls in _asked(plan, relation, text):
             recorded = plan.partitions[files[path]["partition"]].constants.get(column.id)
             found = [each for each in (least, greatest) if each is not None] + [None] * bool(nulls)
             wrong = [each for each in found if each != recorded and (each == each or recorded == recorded)]
