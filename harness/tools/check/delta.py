@@ -24,7 +24,7 @@ from harness.storage.limits import contained
 from harness.storage.records import dataclass
 from harness.storage.stores import Storage
 from harness.tools.check.files import Statements
-from harness.tools.check.rules import Place, Reads, Thing
+from harness.tools.check.rules import Found, Place, Reads, Thing
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +125,12 @@ class CheckedDelta:
                 self._named.update(dict.fromkeys(commit.adds.column("path").to_pylist(), commit.file))
         self._named_to = version
         return ChainMap(self._named, self._in_checkpoints)
+
+    def found(
+        self, commit: Commit, field: str, recorded: str | None, actual: str | None, entry: str | None = None
+    ) -> Found:
+        """The breach by a statement of a commit."""
+        return Found(Place(file=commit.file, field=field, entry=entry), recorded, actual, self.writer(commit.version))
 
     def writer(self, version: int) -> str | None:
         """The program that wrote a commit, as its commitInfo says."""

@@ -14,7 +14,15 @@ import pyarrow.compute as pc
 from harness.errors import HarnessError, counted
 from harness.metadata.delta.actions import Metadata, Protocol
 from harness.metadata.delta.commit_times import in_commit_timestamps
-from harness.metadata.delta.protocol import MappingMode, feature_warnings, features, is_enabled
+from harness.metadata.delta.protocol import (
+    LEGACY_WRITERS,
+    MappingMode,
+    feature_warnings,
+    features,
+    is_enabled,
+    used_by_readers,
+    used_by_writers,
+)
 from harness.metadata.delta.scan import plan_scan
 from harness.metadata.delta.statistics import record_counts
 from harness.metadata.delta.types import parse_schema
@@ -75,8 +83,7 @@ def removes(table: CheckedDelta) -> Iterator[Found]:
                 same = identity.partition("\x00")[0]
                 is_other = any(each.partition("\x00")[0] == same for each in live)
                 actual = "live with another deletion vector, or none" if is_other else "not live"
-                place = Place(file=commit.file, entry=path, field="remove")
-                yield Found(place, "removed", actual, table.writer(version))
+                yield table.found(commit, "remove", "removed", actual, path)
         live.update(identities([commit.adds]))
 
 
@@ -132,18 +139,19 @@ def commit_times(table: CheckedDelta) -> Iterator[Found]:
         if version < enabled.version:
             continue
         info = commit.info
-        place = Place(file=commit.file, field="commitInfo.inCommitTimestamp")
         if info is None or not info.is_first or info.in_commit_timestamp_ms is None:
-            actual = "commitInfo must be first and have the timestamp"
-            yield Found(place, actual=actual, writer=table.writer(version))
+            yield table.found(commit, _TIME, None, "commitInfo must be first and have the timestamp")
             continue
         now = info.in_commit_timestamp_ms
         if version == enabled.version and enabled.time_ms not in (None, now):
             actual = f"delta.inCommitTimestampEnablementTimestamp is {show_ms(enabled.time_ms or 0)}"
-            yield Found(place, show_ms(now), actual, table.writer(version))
+            yield table.found(commit, _TIME, show_ms(now), actual)
         if before is not None and now <= before:
-            yield Found(place, show_ms(now), f"the version before has {show_ms(before)}", table.writer(version))
+            yield table.found(commit, _TIME, show_ms(now), f"the version before has {show_ms(before)}")
         before = now
+
+
+_TIME = "commitInfo.inCommitTimestamp"
 
 
 @rule("DEL-105", Severity.WARNING, Reads.TABLE, "delta C3")
@@ -154,11 +162,10 @@ def change_files(table: CheckedDelta) -> Iterator[Found]:
     Mends: log: delta.enableChangeDataFeed, or a commit without cdc
     """
     metadata: Metadata | None = None
-    for version, commit in sorted(table.commits.items()):
+    for _, commit in sorted(table.commits.items()):
         metadata = commit.metadata or metadata
         if commit.cdc and metadata is not None and not is_enabled(metadata.configuration, "delta.enableChangeDataFeed"):
-            place = Place(file=commit.file, field="cdc", entry=commit.cdc[0].path)
-            yield Found(place, counted(len(commit.cdc), "file"), writer=table.writer(version))
+            yield table.found(commit, "cdc", counted(len(commit.cdc), "file"), None, commit.cdc[0].path)
 
 
 @rule("DEL-111", Severity.WARNING, Reads.TABLE, "delta R9")
@@ -169,15 +176,14 @@ def append_only(table: CheckedDelta) -> Iterator[Found]:
     Mends: log: delta.appendOnly; or a commit that adds the rows again
     """
     metadata: Metadata | None = None
-    for version, commit in sorted(table.commits.items()):
+    for _, commit in sorted(table.commits.items()):
         metadata = commit.metadata or metadata
         if metadata is None or not is_enabled(metadata.configuration, "delta.appendOnly"):
             continue
         lost = commit.removes.filter(pc.equal(commit.removes.column("data_change"), scalar_of(True, pa.bool_())))
         if lost.num_rows:
-            place = Place(file=commit.file, field="remove", entry=lost.column("path")[0].as_py())
-            recorded = f"{counted(lost.num_rows, 'file')} removed"
-            yield Found(place, recorded, "delta.appendOnly is true", table.writer(version))
+            recorded, entry = f"{counted(lost.num_rows, 'file')} removed", lost.column("path")[0].as_py()
+            yield table.found(commit, "remove", recorded, "delta.appendOnly is true", entry)
 
 
 @rule("DEL-409", Severity.NOTE, Reads.CHANGES, "delta C4")
@@ -205,7 +211,7 @@ def used_features(version: Version) -> Iterator[Found]:
     """
     state = version.state
     listed = features(state.protocol)
-    for feature, where in _used(version):
+    for feature, where in used_by_readers(state):
         if feature not in listed:
             place = version.place(field="protocol.readerFeatures")
             yield Found(place, _shown(state.protocol), f"{feature} is used: {where}")
@@ -216,23 +222,6 @@ def _shown(protocol: Protocol) -> str:
     return f"reader version {protocol.min_reader_version}{names}"
 
 
-def _used(version: Version) -> Iterator[tuple[str, str]]:
-    state = version.state
-    vectors = state.files.column("dv_storage_type")
-    if vectors.null_count < len(vectors):
-        yield "deletionVectors", f"{counted(len(vectors) - vectors.null_count, 'file')} with deletion vectors"
-    if state.metadata.configuration.get(_MODE, "none") != "none":
-        yield "columnMapping", f"{_MODE} is {state.metadata.configuration[_MODE]}"
-    text = state.metadata.schema_string
-    for feature, spelled in (
-        ("timestampNtz", '"timestamp_ntz"'),
-        ("typeWidening", '"delta.typeChanges"'),
-        ("variantType", '"variant"'),
-    ):
-        if spelled in text.replace(" ", ""):
-            yield feature, f"the schema has {spelled}"
-
-
 @rule("DEL-206", Severity.WARNING, Reads.SNAPSHOT, "delta P1", "delta P3")
 def writer_features(version: Version) -> Iterator[Found]:
     """The protocol lists every feature that writers must know, and those of readers in both lists.
@@ -240,53 +229,16 @@ def writer_features(version: Version) -> Iterator[Found]:
     Hurts: Writers that do not know the feature: they break its promises. Not listed, it is not in force.
     Mends: log: a protocol action that lists the feature
     """
-    protocol = version.state.protocol
+    state, protocol = version.state, version.state.protocol
     place = version.place(field="protocol.writerFeatures")
     known = {name.removesuffix("-preview") for name in protocol.writer_features or ()}
-    for feature, where in _used_by_writers(version):
-        least = _WRITERS.get(feature, 7)
+    for feature, where in used_by_writers(state):
+        least = LEGACY_WRITERS.get(feature, 7)
         if feature not in known and (protocol.min_writer_version == 7 or protocol.min_writer_version < least):
             recorded = f"writer version {protocol.min_writer_version} ({', '.join(sorted(known)) or 'no features'})"
             yield Found(place, recorded, f"{feature} is used: {where}")
     for sentence in feature_warnings(protocol, has_vectors=False):
         yield Found(place=place, detail=sentence)
-
-
-_WRITERS = {"appendOnly": 2, "invariants": 2, "checkConstraints": 3, "changeDataFeed": 4, "generatedColumns": 4}
-_WRITERS |= {"identityColumns": 6}
-"""The writer version from which on a feature is meant without a list; the others are always listed."""
-
-_BY_PROPERTY = {
-    "delta.appendOnly": "appendOnly",
-    "delta.enableChangeDataFeed": "changeDataFeed",
-    "delta.enableRowTracking": "rowTracking",
-    "delta.enableInCommitTimestamps": "inCommitTimestamp",
-    "delta.enableIcebergCompatV1": "icebergCompatV1",
-    "delta.enableIcebergCompatV2": "icebergCompatV2",
-}
-_BY_ANNOTATION = {
-    '"delta.generationExpression"': "generatedColumns",
-    '"delta.identity.start"': "identityColumns",
-    '"delta.invariants"': "invariants",
-    '"CURRENT_DEFAULT"': "allowColumnDefaults",
-}
-
-
-def _used_by_writers(version: Version) -> Iterator[tuple[str, str]]:
-    """The features of writers that a version uses, each with a sentence where."""
-    state = version.state
-    for key, value in state.metadata.configuration.items():
-        if key in _BY_PROPERTY and value.lower() == "true":
-            yield _BY_PROPERTY[key], f"{key} is {value}"
-        if key.startswith("delta.constraints."):
-            yield "checkConstraints", f"there is {key}"
-    for spelled, feature in _BY_ANNOTATION.items():
-        if spelled in state.metadata.schema_string:
-            yield feature, f"the schema has {spelled}"
-    for domain in state.domains:
-        yield "domainMetadata", f"there is the domain {domain}"
-        if domain == "delta.clustering":
-            yield "clustering", f"there is the domain {domain}"
 
 
 @rule("DEL-207", Severity.ERROR, Reads.SNAPSHOT, "delta F2", "delta F3")

@@ -64,6 +64,10 @@ class SnapshotFiles:
         """A place in the manifest of a live file."""
         return Place(file=entry.manifest, entry=entry.file.path, field=field)
 
+    def found(self, entry: ManifestEntry, field: str | None, recorded: str | None, actual: str) -> Found:
+        """The breach by a statement about a live file."""
+        return Found(self.place(entry, field), recorded, actual, self.table.writer(entry.snapshot_id))
+
     @property
     def specs(self) -> Mapping[int, PartitionSpec]:
         """The table's partition specs, by id."""

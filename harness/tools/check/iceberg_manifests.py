@@ -307,17 +307,11 @@ def duplicates(files: SnapshotFiles) -> Iterator[Found]:
     Hurts: All readers: its rows come twice, or the read is refused.
     Mends: manifests: all entries of the file but one
     """
-    seen: dict[str, str] = {}
+    seen: dict[str, ManifestEntry] = {}
     for entry in files.live:
-        if entry.file.content is Content.DATA:
-            first = seen.get(entry.file.path)
-            if first is not None:
-                yield Found(
-                    files.place(entry, "file_path"),
-                    actual=f"live in {first} too",
-                    writer=files.table.writer(entry.snapshot_id),
-                )
-            seen[entry.file.path] = entry.manifest
+        first = seen.setdefault(entry.file.path, entry) if entry.file.content is Content.DATA else entry
+        if first is not entry:
+            yield files.found(entry, "file_path", None, f"live in {first.manifest} too")
 
 
 @rule("ICE-222", Severity.ERROR, Reads.SNAPSHOT, "iceberg 2.11")

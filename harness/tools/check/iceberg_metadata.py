@@ -230,18 +230,15 @@ def row_ids(table: CheckedIceberg) -> Iterator[Found]:
     Hurts: Readers of row lineage: two rows have one id.
     Mends: metadata file: next-row-id, first-row-id and added-rows of the snapshot
     """
-    metadata = table.metadata
-    ranges = sorted(
-        (s.first_row_id, s.first_row_id + (s.added_rows or 0), s.id)
-        for s in metadata.snapshots.values()
-        if s.first_row_id is not None
-    )
+    snapshots, last = table.metadata.snapshots.values(), table.metadata.next_row_id
+    given = ((s.first_row_id, s.added_rows or 0, s.id) for s in snapshots if s.first_row_id is not None)
+    ranges = [(first, first + rows, id_) for first, rows, id_ in sorted(given)]
     for (_, end, before), (first, _, id_) in pairwise(ranges):
         if first < end:
             yield table.found("first-row-id", str(first), f"snapshot {before} has ids up to {end - 1}", id_)
     highest = max((end for _, end, _ in ranges), default=0)
-    if metadata.next_row_id is not None and metadata.next_row_id < highest:
-        yield table.found("next-row-id", str(metadata.next_row_id), f"at least {highest}")
+    if last is not None and last < highest:
+        yield table.found("next-row-id", str(last), f"at least {highest}")
 
 
 @rule("ICE-115", Severity.NOTE, Reads.TABLE, "iceberg 1.8", "iceberg 1.18", "iceberg 1.29")
