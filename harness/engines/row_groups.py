@@ -1,4 +1,4 @@
-"""Row groups of Parquet files, as their footers describe them: rows, places, and statistics as internal values."""
+"""Row groups of Parquet files, as their footers and page headers describe them: rows, places, statistics, checksums."""
 
 from __future__ import annotations
 
