@@ -262,8 +262,8 @@ def _asked(
     for key, paths in together.items():
         more = ["_file"] if key == "0" else ["_file", "_pos"]
         connection = cursor()
-        duckdb_engine().relation(rows_of(plan, paths, more, tops), connection, name="checked_rows")
-        text = f"SELECT {', '.join(['_file', key, *aggregates])} FROM checked_rows GROUP BY ALL"
+        duckdb_engine().relation(rows_of(plan, paths, more, tops), connection, name="leaf_rows")
+        text = f"SELECT {', '.join(['_file', key, *aggregates])} FROM leaf_rows GROUP BY ALL"
         with about(plan):
             table = connection.sql(text).to_arrow_table()
         rows += zip(*(column.to_pylist() for column in table.columns), strict=True)
