@@ -1,10 +1,11 @@
-"""Row groups of Parquet files, as their footers describe them: rows, places, and statistics as internal values."""
+"""Row groups of Parquet files, as their footers and page headers describe them: rows, places, statistics, checksums."""
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from functools import cache, partial
 from typing import Any, TypeVar
@@ -17,7 +18,7 @@ from harness.engines.data_files import FileName
 from harness.engines.duckdb.instance import DuckDBFiles, cursor
 from harness.engines.footers import read_footers
 from harness.errors import HarnessError
-from harness.metadata.files.parquet_footer import struct, varint
+from harness.metadata.files.parquet_footer import Contradiction, struct, varint
 from harness.metadata.filters import sqltext
 from harness.metadata.model import schema as dt
 from harness.metadata.plan.projection import ColumnSource, Stored, resolve
@@ -248,8 +249,18 @@ def created_by(plan: ScanPlan, path: str) -> str | None:
     return rows[0][0] or None
 
 
-def column_chunks(plan: ScanPlan, physical: Sequence[str]) -> list[tuple[str, int, str, int, int]]:
-    """The column chunks of Parquet files: path, row group, column, first byte, bytes. None, if one cannot be read."""
+@dataclass(frozen=True, slots=True)
+class ColumnChunk:
+    """A column of single values in a row group. column: its path, as DuckDB shows it. start, size: in bytes."""
+
+    group: int
+    column: str
+    start: int
+    size: int
+
+
+def column_chunks(plan: ScanPlan, physical: Sequence[str]) -> dict[str, list[ColumnChunk]]:
+    """The column chunks of Parquet files by physical path. None, if a footer cannot be read."""
     access = DuckDBFiles(cursor(), plan.storage)
     text = (
         "SELECT file_name, row_group_id, path_in_schema, coalesce(nullif(dictionary_page_offset, 0), "
@@ -259,9 +270,50 @@ def column_chunks(plan: ScanPlan, physical: Sequence[str]) -> list[tuple[str, in
     try:
         rows = access.connection.execute(text).fetchall() if physical else []
     except duckdb.Error:
-        return []
+        return {}
     paths = {access.name(path): path for path in physical}
-    return [(paths[file], *others) for file, *others in rows]
+    found: dict[str, list[ColumnChunk]] = {}
+    for file, *chunk in rows:
+        found.setdefault(paths[file], []).append(ColumnChunk(*chunk))
+    return found
+
+
+# Pages of column chunks, whose headers may say checksums.
+
+
+_SIZE, _CHECKSUM = 3 << 4 | 5, 4 << 4 | 5
+"""Fields of a page header, as `struct` calls them: numbers 3 and 4, integers of 32 bits."""
+
+
+def has_checksum(data: bytes) -> bool:
+    """True if a page that begins with these bytes says its checksum. A header that is cut off says none."""
+    try:
+        header, _ = struct(data, 0, {})
+    except (IndexError, Contradiction):
+        return False
+    return _CHECKSUM in header
+
+
+def damaged_pages(chunk: bytes) -> Iterator[int]:
+    """The places in a column chunk where pages begin that have other checksums than they say, or no header."""
+    at = 0
+    while at < len(chunk):
+        try:
+            header, start = struct(chunk, at, {})
+            end = start + header[_SIZE]
+        except (IndexError, KeyError, Contradiction):
+            yield at
+            return
+        if end > len(chunk) or end < start:
+            yield at
+            return
+        said = header.get(_CHECKSUM)
+        if said is not None and zlib.crc32(memoryview(chunk)[start:end]) != said & 0xFFFFFFFF:
+            yield at
+        at = end
+
+
+# Statistics as DuckDB shows them.
 
 
 def _parsed(text: str | None, kind: str, type_: dt.Type) -> Any:

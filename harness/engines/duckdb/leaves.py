@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from harness.engines.duckdb.instance import cursor
+from harness.engines.duckdb.relations import about
+from harness.engines.registry import duckdb_engine
+from harness.engines.row_groups import Stated, row_groups
 from harness.metadata.filters import sqltext
 from harness.metadata.model import schema as dt
 from harness.metadata.plan.projection import stored_name
+from harness.metadata.plan.scan_plan import ScanPlan, without_deletes
 from harness.storage.records import dataclass
-from harness.storage.threads import cached_property
+from harness.storage.threads import cached_property, phase
 
 SINGLE = (
     dt.BooleanType,
@@ -125,3 +135,146 @@ def internal(value: str, type_: dt.Type) -> str:
             return f"epoch_ns({value})" if unit == "ns" else f"epoch_us({value})"
         case _:
             return "NULL" if isinstance(type_, UNORDERED) else value
+
+
+# Values of columns by file and row group, in one pass of DuckDB over many files.
+
+
+_MOST_FILES, _MOST_BYTES = 2_000, 1 << 30
+"""Files, and their bytes, that are read by one query."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupValues:
+    """A column in one row group, actual beside stated; a file without row groups counts as one.
+
+    rows, nulls: its values with nulls, and the nulls. gaps: nulls that stand for a null struct, or for a null or empty
+    list; writers count them, or do not. nans: values that are NaN. least, greatest: of the other values, as internal
+    values; None: there is none. stated, pages: as of `RowGroups.statistics`.
+    """
+
+    number: int
+    rows: int
+    nulls: int
+    gaps: int
+    nans: int
+    least: Any
+    greatest: Any
+    stated: Stated | None
+    pages: Stated | None
+
+
+def group_values(
+    plan: ScanPlan, leaves: Sequence[Leaf], paths: Sequence[str]
+) -> Iterator[tuple[str, Leaf, Sequence[GroupValues]]]:
+    """The values of columns in some files of a plan, before deletes, by path, column and row group."""
+    with phase("reading values", len(paths), "files") as advance:
+        for part in _parts(plan, paths):
+            yield from _values(plan, leaves, part)
+            advance(len(part))
+
+
+def _parts(plan: ScanPlan, paths: Sequence[str]) -> Iterator[Sequence[str]]:
+    """The files in parts that one query reads."""
+    sizes = dict(zip(plan.files.column("path").to_pylist(), plan.files.column("size").to_pylist(), strict=True))
+    part: list[str] = []
+    size = 0
+    for path in paths:
+        if part and (len(part) == _MOST_FILES or size > _MOST_BYTES):
+            yield part
+            part, size = [], 0
+        part.append(path)
+        size += sizes.get(path) or 0
+    if part:
+        yield part
+
+
+def _values(
+    plan: ScanPlan, leaves: Sequence[Leaf], paths: Sequence[str]
+) -> Iterator[tuple[str, Leaf, Sequence[GroupValues]]]:
+    footers = row_groups(plan, paths)
+    keys = {path: footers[path].key if path in footers else "0" for path in paths}
+    found = _asked(plan, leaves, keys, [part for leaf in leaves for part in leaf.aggregates()])
+    numbers = _numbers(plan, leaves, keys, found)
+    by_path: dict[str, list[Sequence[Any]]] = {}
+    for row in found:
+        by_path.setdefault(row[0], []).append(row)
+    for path, rows in by_path.items():
+        for place, leaf in enumerate(leaves):
+            stated_of = footers[path].statistics(leaf.path) if path in footers else None
+            groups = []
+            for _, number, *values in rows:
+                count, present, gaps, least, greatest = values[5 * place : 5 * place + 5]
+                nans, greatest = numbers.get((path, number, place), (0, greatest))
+                stated, pages = (None, None) if stated_of is None else stated_of(number)
+                groups.append(
+                    GroupValues(
+                        number=number,
+                        rows=count,
+                        nulls=count - present,
+                        gaps=gaps,
+                        nans=nans,
+                        least=None if _is_nan(least) else least,
+                        greatest=greatest,
+                        stated=stated,
+                        pages=pages,
+                    )
+                )
+            yield path, leaf, groups
+
+
+def _numbers(
+    plan: ScanPlan, leaves: Sequence[Leaf], keys: Mapping[str, str], found: Sequence[Sequence[Any]]
+) -> dict[tuple[str, int, int], tuple[int, Any]]:
+    """The number of NaN, and the greatest number, by file, row group and column, where there is a NaN.
+
+    They take a second pass over those columns: to look at every value for NaN in the first costs a tenth of it.
+    """
+    floats = [place for place, leaf in enumerate(leaves) if isinstance(leaf.path[-1].type, dt.FloatType)]
+    places = {(row[0], row[1], place) for row in found for place in floats if _is_nan(row[2 + 5 * place + 4])}
+    if not places:
+        return {}
+    columns = sorted({place for *_, place in places})
+    texts: list[str] = []
+    for leaf in (leaves[place] for place in columns):
+        texts += [leaf.count("isnan({})"), leaf.most("max", "NOT isnan({})")]
+    rows = _asked(plan, leaves, {path: keys[path] for path, *_ in sorted(places)}, texts)
+    return {
+        (path, number, place): (values[2 * i], values[2 * i + 1])
+        for path, number, *values in rows
+        for i, place in enumerate(columns)
+        if (path, number, place) in places
+    }
+
+
+def _asked(
+    plan: ScanPlan, leaves: Sequence[Leaf], keys: Mapping[str, str], aggregates: Sequence[str]
+) -> list[tuple[Any, ...]]:
+    """The aggregates of each row group, behind the file's path and its number.
+
+    keys: SQL of the number by path; files with the same are read together.
+    """
+    together: dict[str, list[str]] = {}
+    for path, key in keys.items():
+        together.setdefault(key, []).append(path)
+    tops = list({leaf.path[0].id: leaf.path[0] for leaf in leaves}.values())
+    rows: list[tuple[Any, ...]] = []
+    for key, paths in together.items():
+        more = ["_file"] if key == "0" else ["_file", "_pos"]
+        connection = cursor()
+        duckdb_engine().relation(rows_of(plan, paths, more, tops), connection, name="leaf_rows")
+        text = f"SELECT {', '.join(['_file', key, *aggregates])} FROM leaf_rows GROUP BY ALL"
+        with about(plan):
+            table = connection.sql(text).to_arrow_table()
+        rows += zip(*(column.to_pylist() for column in table.columns), strict=True)
+    return rows
+
+
+def _is_nan(value: Any) -> bool:
+    return isinstance(value, float) and math.isnan(value)
+
+
+def rows_of(plan: ScanPlan, paths: Sequence[str], more: Sequence[str], fields: Sequence[dt.Field]) -> ScanPlan:
+    """The plan of some files before deletes. more: metadata columns, which come before `fields`."""
+    files = plan.files.filter(pc.is_in(plan.files.column("path"), pa.array(paths, pa.string())))
+    return without_deletes(replace(plan, columns=(*(dt.METADATA[name] for name in more), *fields), files=files))

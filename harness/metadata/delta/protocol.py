@@ -15,11 +15,11 @@ from __future__ import annotations
 import enum
 import itertools
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from harness.errors import HarnessError, InvalidTableError, RequestError, UnsupportedError
-from harness.metadata.delta.actions import Metadata, Protocol
+from harness.errors import HarnessError, InvalidTableError, RequestError, UnsupportedError, counted
+from harness.metadata.delta.actions import Metadata, Protocol, State
 from harness.metadata.delta.paths import TableRoot
 from harness.metadata.plan.read_options import ReadOptions
 
@@ -281,6 +281,59 @@ def feature_warnings(protocol: Protocol, *, has_vectors: bool) -> tuple[str, ...
             "readerFeatures nor among writerFeatures; the vectors are applied (delta P3)"
         )
     return tuple(found)
+
+
+def used_by_readers(state: State) -> Iterator[tuple[str, str]]:
+    """The features of readers and writers that a table uses, in the protocol or not, each with the place."""
+    vectors = state.files.column("dv_storage_type")
+    if vectors.null_count < len(vectors):
+        yield DELETION_VECTORS, f"{counted(len(vectors) - vectors.null_count, 'file')} with deletion vectors"
+    if (mode := state.metadata.configuration.get("delta.columnMapping.mode", "none")) != "none":
+        yield COLUMN_MAPPING, f"delta.columnMapping.mode is {mode}"
+    text = state.metadata.schema_string
+    for feature, spelled in (
+        ("timestampNtz", '"timestamp_ntz"'),
+        (TYPE_WIDENING, '"delta.typeChanges"'),
+        ("variantType", '"variant"'),
+    ):
+        if spelled in text.replace(" ", ""):
+            yield feature, f"the schema has {spelled}"
+
+
+LEGACY_WRITERS = {"appendOnly": 2, "invariants": 2, "checkConstraints": 3, "changeDataFeed": 4, "generatedColumns": 4}
+LEGACY_WRITERS |= {"identityColumns": 6}
+"""The writer version from which on a feature is meant without a list; the others are always listed."""
+
+_BY_PROPERTY = {
+    "delta.appendOnly": "appendOnly",
+    "delta.enableChangeDataFeed": "changeDataFeed",
+    "delta.enableRowTracking": "rowTracking",
+    "delta.enableInCommitTimestamps": "inCommitTimestamp",
+    "delta.enableIcebergCompatV1": "icebergCompatV1",
+    "delta.enableIcebergCompatV2": "icebergCompatV2",
+}
+_BY_ANNOTATION = {
+    '"delta.generationExpression"': "generatedColumns",
+    '"delta.identity.start"': "identityColumns",
+    '"delta.invariants"': "invariants",
+    '"CURRENT_DEFAULT"': "allowColumnDefaults",
+}
+
+
+def used_by_writers(state: State) -> Iterator[tuple[str, str]]:
+    """The features of writers alone that a table uses, in the protocol or not, each with the place."""
+    for key, value in state.metadata.configuration.items():
+        if key in _BY_PROPERTY and value.lower() == "true":
+            yield _BY_PROPERTY[key], f"{key} is {value}"
+        if key.startswith("delta.constraints."):
+            yield "checkConstraints", f"there is {key}"
+    for spelled, feature in _BY_ANNOTATION.items():
+        if spelled in state.metadata.schema_string:
+            yield feature, f"the schema has {spelled}"
+    for domain in state.domains:
+        yield "domainMetadata", f"there is the domain {domain}"
+        if domain == "delta.clustering":
+            yield "clustering", f"there is the domain {domain}"
 
 
 def _check_version(protocol: Protocol) -> None:

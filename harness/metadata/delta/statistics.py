@@ -323,10 +323,10 @@ def _parse_each(lines: Sequence[str], wanted: Sequence[Leaf]) -> _Raw:
     """Text by text, each value for itself: one that is damaged costs only what it says."""
     found: _Raw = [[] for _ in range(2 + 3 * len(wanted))]
     for line in lines:
-        stats = _document(line)
+        stats = document(line)
         values = [stats is not None, _count(stats, (_ROWS,))]
         for leaf in wanted:
-            values += (_dig(stats, (bound, *leaf.path)) for bound in _BOUNDS)
+            values += (dig(stats, (bound, *leaf.path)) for bound in _BOUNDS)
             values.append(_count(stats, (_NULLS, *leaf.path)))
         for column, value in zip(found, values, strict=True):
             column.append(value)
@@ -336,7 +336,8 @@ def _parse_each(lines: Sequence[str], wanted: Sequence[Leaf]) -> _Raw:
     return found
 
 
-def _document(line: str) -> Any:
+def document(line: str) -> Any:
+    """The JSON object of a file's statistics; None: it is none. Numbers that are no JSON, such as NaN, are None."""
     try:
         found = json.loads(line, parse_float=Decimal, parse_constant=lambda _: None)
     except (ValueError, ArithmeticError, RecursionError):  # Decimal has no exponents of twenty digits
@@ -344,14 +345,15 @@ def _document(line: str) -> Any:
     return found if isinstance(found, dict) else None
 
 
-def _dig(value: Any, path: tuple[str, ...]) -> Any:
+def dig(value: Any, path: tuple[str, ...]) -> Any:
+    """The value below names, from the top down; None: there is none."""
     for name in path:
         value = value.get(name) if isinstance(value, dict) else None
     return value
 
 
 def _count(stats: Any, path: tuple[str, ...]) -> int | None:
-    value = _dig(stats, path)
+    value = dig(stats, path)
     return value if type(value) is int and -(1 << 63) <= value < 1 << 63 else None
 
 

@@ -12,6 +12,7 @@ import itertools
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import field
 from typing import Any
 
@@ -110,6 +111,22 @@ def materialized_columns(configuration: Mapping[str, str]) -> dict[str, str]:
     keys = {"_row_id": "materializedRowIdColumnName", "_row_commit_version": "materializedRowCommitVersionColumnName"}
     found = {column: configuration.get(f"delta.rowTracking.{key}") for column, key in keys.items()}
     return {column: name for column, name in found.items() if name is not None}
+
+
+def constraints(metadata: Metadata) -> dict[str, str]:
+    """Conditions that rows meet, as SQL of Spark: by their property, or for top-level columns by place in the schema.
+
+    They are CHECK constraints, invariants, and generation expressions, each as a comparison.
+    """
+    found = {key: text for key, text in metadata.configuration.items() if key.startswith("delta.constraints.")}
+    for column in json.loads(metadata.schema_string)["fields"]:
+        name, said = column["name"], column.get("metadata") or {}
+        with suppress(ValueError, LookupError, TypeError):  # of no such form, so that nothing is promised
+            found[f"delta.invariants of {name}"] = json.loads(said["delta.invariants"])["expression"]["expression"]
+        if isinstance(generated := said.get("delta.generationExpression"), str):
+            quoted = name.replace("`", "``")
+            found[f"delta.generationExpression of {name}"] = f"`{quoted}` <=> ({generated})"
+    return found
 
 
 def _annotated_ids(json: Any) -> Iterator[int]:

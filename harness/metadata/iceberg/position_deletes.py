@@ -43,7 +43,7 @@ from harness.storage.stores import Storage
 from harness.storage.threads import phase
 
 # Puffin files, for deletion vectors. A vector is found by the offset and size in its manifest entry, never by listing
-# blobs: blobs of vectors that no longer count stay in their file (iceberg 4.17). So the footer is not read.
+# blobs: blobs of vectors that no longer count stay in their file (iceberg 4.17). So reads of rows need no footer.
 
 
 _MAGIC = b"PFA1"
@@ -70,6 +70,16 @@ class PuffinFile:
         if self.content is not None:
             return self.content[offset : offset + length]
         return self.storage.read(self.physical, offset=offset, length=length)
+
+    def footer(self) -> tuple[int, bytes | None]:
+        """The size of the footer, in bytes, and its payload; None: the payload is compressed.
+
+        The footer is: magic, payload, its length in four bytes, four bytes of flags, magic.
+        """
+        tail = self.bytes_at(self.size - _TRAILER_BYTES, 8)
+        length, is_compressed = int.from_bytes(tail[:4], "little"), tail[4] & 1
+        payload = None if is_compressed else self.bytes_at(self.size - _TRAILER_BYTES - length, length)
+        return length + _TRAILER_BYTES + len(_MAGIC), payload
 
 
 def open_puffin(storage: Storage, physical: str, *, file: str | None = None) -> PuffinFile:

@@ -244,6 +244,17 @@ class ScanPlan:
         return plan_report.as_dict(self)
 
 
+def without_deletes(plan: ScanPlan) -> ScanPlan:
+    """The plan of a read that sees deleted rows too."""
+    files, count = plan.files, plan.files.num_rows
+    for name, values in (("delete_set", np.zeros(count, np.int32)), ("has_positions", np.zeros(count, np.bool_))):
+        index = files.schema.get_field_index(name)
+        files = files.set_column(index, files.schema.field(index), from_numpy(values))
+    return replace(
+        plan, files=files, equality_deletes=(), delete_sets=((),), position_deletes=(), load_positions=lambda _: {}
+    )
+
+
 # The live files that a plan skips, made into objects only when looked at: there may be hundreds of thousands.
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections import ChainMap
-from collections.abc import Container, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pyarrow as pa
 
@@ -20,38 +19,38 @@ from harness.metadata.delta.replay import load_state
 from harness.metadata.delta.scan import DeltaSnapshot, DeltaSource
 from harness.metadata.delta.segment import choose_segment
 from harness.metadata.delta.table import DeltaTable
-from harness.metadata.delta.types import materialized_columns
+from harness.metadata.delta.types import constraints, materialized_columns
 from harness.storage.limits import contained
 from harness.storage.records import dataclass
 from harness.storage.stores import Storage
 from harness.tools.check.files import Statements
-from harness.tools.check.rules import Place, Reads, Thing
+from harness.tools.check.rules import Found, Place, Reads, Thing
 
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A version that is checked, with its live files. writer: of its commit, as commitInfo says."""
+    """A version that is checked, with its live files."""
 
     table: CheckedDelta
     snapshot: DeltaSnapshot
-    writer: str | None
 
     @property
     def state(self) -> State:
         """The result of replaying the log."""
         return self.snapshot.state
 
+    def rows(self, *columns: str) -> Iterator[tuple[Any, ...]]:
+        """Path and columns of each live file."""
+        files = self.state.files
+        return zip(*(files.column(name).to_pylist() for name in ("path", *columns)), strict=True)
+
     def statements(self) -> Statements:
         """The words of the log on files; a checkpoint may have files whose commits are gone."""
         metadata = self.state.metadata
-        checks = {key: text for key, text in metadata.configuration.items() if key.startswith("delta.constraints.")}
-        files = self.state.files
-        texts = zip(files.column("path").to_pylist(), files.column("stats").to_pylist(), strict=True)
-        stats = {path: text for path, text in texts if text is not None}
         return Statements(
             says=self.table.named_up_to(self.snapshot.id),
-            stats=stats,
-            constraints=checks | _promised(metadata.schema_string),
+            stats={path: text for path, text in self.rows("stats") if text is not None},
+            constraints=constraints(metadata),
             materialized=materialized_columns(metadata.configuration),
         )
 
@@ -85,19 +84,6 @@ class CheckedCheckpoint:
     content: CheckpointContent | None
     fault: HarnessError | None
     state: State | None
-
-
-def _promised(schema: str) -> dict[str, str]:
-    """The invariants and generation expressions of top-level columns as conditions, by their place in the schema."""
-    found: dict[str, str] = {}
-    for column in json.loads(schema)["fields"]:
-        name, metadata = column["name"], column.get("metadata") or {}
-        with suppress(ValueError, LookupError, TypeError):  # of no such form, so that nothing is promised
-            found[f"delta.invariants of {name}"] = json.loads(metadata["delta.invariants"])["expression"]["expression"]
-        if isinstance(generated := metadata.get("delta.generationExpression"), str):
-            quoted = name.replace("`", "``")
-            found[f"delta.generationExpression of {name}"] = f"`{quoted}` <=> ({generated})"
-    return found
 
 
 class CheckedDelta:
@@ -140,6 +126,12 @@ class CheckedDelta:
         self._named_to = version
         return ChainMap(self._named, self._in_checkpoints)
 
+    def found(
+        self, commit: Commit, field: str, recorded: str | None, actual: str | None, entry: str | None = None
+    ) -> Found:
+        """The breach by a statement of a commit."""
+        return Found(Place(file=commit.file, field=field, entry=entry), recorded, actual, self.writer(commit.version))
+
     def writer(self, version: int) -> str | None:
         """The program that wrote a commit, as its commitInfo says."""
         commit = self.commits.get(version)
@@ -163,16 +155,14 @@ class CheckedDelta:
             except HarnessError as error:
                 yield Reads.ERROR, error, version
             else:
-                yield Reads.SNAPSHOT, Version(self, snapshot, self.writer(version)), version
+                yield Reads.SNAPSHOT, Version(self, snapshot), version
             commit = self.commits.get(version)
             for action in () if commit is None else commit.cdc:
                 place = Place(file=self.name(version), field="cdc", entry=action.path)
                 yield Reads.CHANGES, ChangeFile(action, self.source.storage, place), version
 
-    def named_files(self) -> tuple[str, Container[str]]:
-        """The table's root, and the physical paths that its log names: live, removed, of changes, and of vectors.
-
-        All that lies in the log's own directory is among them.
+    def named_files(self) -> tuple[str, str, frozenset[str]]:
+        """The table's root, the directory of its log, and the paths that the log names: of data, changes and vectors.
 
         Raises HarnessError: a commit cannot be read, so that nobody knows which files it names.
         """
@@ -186,7 +176,7 @@ class CheckedDelta:
                 path = None if vector is None else vector_path(vector, source.root)
                 named.update(() if path is None else (path,))
         named.update(each.physical for commit in commits for each in commit.cdc)
-        return source.root.path, _NamedByLog(self.log.directory, frozenset(named))
+        return source.root.path, self.log.directory, frozenset(named)
 
     def _checked(self, checkpoint: Checkpoint) -> CheckedCheckpoint:
         content, fault = None, None
@@ -240,13 +230,3 @@ def identities(tables: Sequence[pa.Table]) -> Mapping[str, str]:
             paths = table.column("path").to_pylist()
             found.update(zip(ids_of(table).to_pylist(), paths, strict=True))
     return found
-
-
-class _NamedByLog:
-    """The physical paths that a log names; all that lies in the log's own directory is among them."""
-
-    def __init__(self, log: str, paths: frozenset[str]) -> None:
-        self._log, self._paths = f"{log}/", paths
-
-    def __contains__(self, path: object) -> bool:
-        return isinstance(path, str) and (path.startswith(self._log) or path in self._paths)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -13,14 +14,22 @@ import pyarrow.compute as pc
 from harness.errors import HarnessError, counted
 from harness.metadata.delta.actions import Metadata, Protocol
 from harness.metadata.delta.commit_times import in_commit_timestamps
-from harness.metadata.delta.protocol import feature_warnings, features, is_enabled
+from harness.metadata.delta.protocol import (
+    LEGACY_WRITERS,
+    MappingMode,
+    feature_warnings,
+    features,
+    is_enabled,
+    used_by_readers,
+    used_by_writers,
+)
 from harness.metadata.delta.scan import plan_scan
 from harness.metadata.delta.statistics import record_counts
-from harness.metadata.delta.types import ID, PHYSICAL_NAME
-from harness.metadata.model.arrow_values import scalar_of, to_numpy
+from harness.metadata.delta.types import parse_schema
+from harness.metadata.model.arrow_values import scalar_of
 from harness.metadata.model.times import show_ms
 from harness.tools.check.delta import ChangeFile, CheckedDelta, Version, identities
-from harness.tools.check.files import DeletedRows, positions, row_id_ranges
+from harness.tools.check.files import FileRows, positions, row_id_ranges
 from harness.tools.check.rules import Found, Place, Reads, Severity, refused, rule
 
 
@@ -74,8 +83,7 @@ def removes(table: CheckedDelta) -> Iterator[Found]:
                 same = identity.partition("\x00")[0]
                 is_other = any(each.partition("\x00")[0] == same for each in live)
                 actual = "live with another deletion vector, or none" if is_other else "not live"
-                place = Place(file=commit.file, entry=path, field="remove")
-                yield Found(place, "removed", actual, table.writer(version))
+                yield table.found(commit, "remove", "removed", actual, path)
         live.update(identities([commit.adds]))
 
 
@@ -91,9 +99,17 @@ def stable_mapping(table: CheckedDelta) -> Iterator[Found]:
     for version, commit in sorted(table.commits.items()):
         if commit.metadata is None or commit.metadata.configuration.get(_MODE, "none") == "none":
             continue
-        most = commit.metadata.configuration.get(_HIGHEST, "")
-        for path, id_, physical in _mapped(commit.metadata):
-            place = Place(file=commit.file, field="metaData.schemaString", column=path)
+        most, place = commit.metadata.configuration.get(_HIGHEST, ""), Place(file=commit.file, field=_SCHEMA)
+        try:
+            schema = parse_schema(commit.metadata.schema_string, mode=MappingMode.NAME).schema
+        except HarnessError as error:
+            if error.rule in ("delta T12", "delta T13"):
+                yield refused(place, error, table.writer(version))
+            continue
+        for path, field in schema.walk():
+            id_, physical, place = field.id, field.physical_name, replace(place, column=".".join(path))
+            if physical is None:
+                continue  # within a list or map, of which nothing is said
             before, owner = names.setdefault(id_, physical), ids.setdefault(physical, id_)
             if before != physical:
                 yield Found(place, physical, f"its id {id_} had the physical name {before}", table.writer(version))
@@ -104,24 +120,8 @@ def stable_mapping(table: CheckedDelta) -> Iterator[Found]:
             names[id_], ids[physical] = physical, id_
 
 
+_SCHEMA = "metaData.schemaString"
 _MODE, _HIGHEST = "delta.columnMapping.mode", "delta.columnMapping.maxColumnId"
-
-
-def _mapped(metadata: Metadata) -> Iterator[tuple[str, int, str]]:
-    """Path, id and physical name of each column in a schema with column mapping."""
-
-    def walk(type_: Any, path: tuple[str, ...]) -> Iterator[tuple[str, int, str]]:
-        for field in type_.get("fields", ()) if isinstance(type_, dict) else ():
-            own, said = (*path, field["name"]), field.get("metadata", {})
-            id_, physical = said.get(ID), said.get(PHYSICAL_NAME)
-            if type(id_) is int and isinstance(physical, str):
-                yield ".".join(own), id_, physical
-            yield from walk(field["type"], own)
-        if isinstance(type_, dict):
-            for key in ("elementType", "keyType", "valueType"):
-                yield from walk(type_.get(key), (*path, key.removesuffix("Type")))
-
-    yield from walk(json.loads(metadata.schema_string or "{}"), ())
 
 
 @rule("DEL-104", Severity.ERROR, Reads.TABLE, "delta L35")
@@ -139,18 +139,19 @@ def commit_times(table: CheckedDelta) -> Iterator[Found]:
         if version < enabled.version:
             continue
         info = commit.info
-        place = Place(file=commit.file, field="commitInfo.inCommitTimestamp")
         if info is None or not info.is_first or info.in_commit_timestamp_ms is None:
-            actual = "commitInfo must be first and have the timestamp"
-            yield Found(place, actual=actual, writer=table.writer(version))
+            yield table.found(commit, _TIME, None, "commitInfo must be first and have the timestamp")
             continue
         now = info.in_commit_timestamp_ms
         if version == enabled.version and enabled.time_ms not in (None, now):
             actual = f"delta.inCommitTimestampEnablementTimestamp is {show_ms(enabled.time_ms or 0)}"
-            yield Found(place, show_ms(now), actual, table.writer(version))
+            yield table.found(commit, _TIME, show_ms(now), actual)
         if before is not None and now <= before:
-            yield Found(place, show_ms(now), f"the version before has {show_ms(before)}", table.writer(version))
+            yield table.found(commit, _TIME, show_ms(now), f"the version before has {show_ms(before)}")
         before = now
+
+
+_TIME = "commitInfo.inCommitTimestamp"
 
 
 @rule("DEL-105", Severity.WARNING, Reads.TABLE, "delta C3")
@@ -161,11 +162,10 @@ def change_files(table: CheckedDelta) -> Iterator[Found]:
     Mends: log: delta.enableChangeDataFeed, or a commit without cdc
     """
     metadata: Metadata | None = None
-    for version, commit in sorted(table.commits.items()):
+    for _, commit in sorted(table.commits.items()):
         metadata = commit.metadata or metadata
         if commit.cdc and metadata is not None and not is_enabled(metadata.configuration, "delta.enableChangeDataFeed"):
-            place = Place(file=commit.file, field="cdc", entry=commit.cdc[0].path)
-            yield Found(place, counted(len(commit.cdc), "file"), writer=table.writer(version))
+            yield table.found(commit, "cdc", counted(len(commit.cdc), "file"), None, commit.cdc[0].path)
 
 
 @rule("DEL-111", Severity.WARNING, Reads.TABLE, "delta R9")
@@ -176,15 +176,14 @@ def append_only(table: CheckedDelta) -> Iterator[Found]:
     Mends: log: delta.appendOnly; or a commit that adds the rows again
     """
     metadata: Metadata | None = None
-    for version, commit in sorted(table.commits.items()):
+    for _, commit in sorted(table.commits.items()):
         metadata = commit.metadata or metadata
         if metadata is None or not is_enabled(metadata.configuration, "delta.appendOnly"):
             continue
         lost = commit.removes.filter(pc.equal(commit.removes.column("data_change"), scalar_of(True, pa.bool_())))
         if lost.num_rows:
-            place = Place(file=commit.file, field="remove", entry=lost.column("path")[0].as_py())
-            recorded = f"{counted(lost.num_rows, 'file')} removed"
-            yield Found(place, recorded, "delta.appendOnly is true", table.writer(version))
+            recorded, entry = f"{counted(lost.num_rows, 'file')} removed", lost.column("path")[0].as_py()
+            yield table.found(commit, "remove", recorded, "delta.appendOnly is true", entry)
 
 
 @rule("DEL-409", Severity.NOTE, Reads.CHANGES, "delta C4")
@@ -212,7 +211,7 @@ def used_features(version: Version) -> Iterator[Found]:
     """
     state = version.state
     listed = features(state.protocol)
-    for feature, where in _used(version):
+    for feature, where in used_by_readers(state):
         if feature not in listed:
             place = version.place(field="protocol.readerFeatures")
             yield Found(place, _shown(state.protocol), f"{feature} is used: {where}")
@@ -223,23 +222,6 @@ def _shown(protocol: Protocol) -> str:
     return f"reader version {protocol.min_reader_version}{names}"
 
 
-def _used(version: Version) -> Iterator[tuple[str, str]]:
-    state = version.state
-    vectors = state.files.column("dv_storage_type")
-    if vectors.null_count < len(vectors):
-        yield "deletionVectors", f"{counted(len(vectors) - vectors.null_count, 'file')} with deletion vectors"
-    if state.metadata.configuration.get(_MODE, "none") != "none":
-        yield "columnMapping", f"{_MODE} is {state.metadata.configuration[_MODE]}"
-    text = state.metadata.schema_string
-    for feature, spelled in (
-        ("timestampNtz", '"timestamp_ntz"'),
-        ("typeWidening", '"delta.typeChanges"'),
-        ("variantType", '"variant"'),
-    ):
-        if spelled in text.replace(" ", ""):
-            yield feature, f"the schema has {spelled}"
-
-
 @rule("DEL-206", Severity.WARNING, Reads.SNAPSHOT, "delta P1", "delta P3")
 def writer_features(version: Version) -> Iterator[Found]:
     """The protocol lists every feature that writers must know, and those of readers in both lists.
@@ -247,53 +229,16 @@ def writer_features(version: Version) -> Iterator[Found]:
     Hurts: Writers that do not know the feature: they break its promises. Not listed, it is not in force.
     Mends: log: a protocol action that lists the feature
     """
-    protocol = version.state.protocol
+    state, protocol = version.state, version.state.protocol
     place = version.place(field="protocol.writerFeatures")
     known = {name.removesuffix("-preview") for name in protocol.writer_features or ()}
-    for feature, where in _used_by_writers(version):
-        least = _WRITERS.get(feature, 7)
+    for feature, where in used_by_writers(state):
+        least = LEGACY_WRITERS.get(feature, 7)
         if feature not in known and (protocol.min_writer_version == 7 or protocol.min_writer_version < least):
             recorded = f"writer version {protocol.min_writer_version} ({', '.join(sorted(known)) or 'no features'})"
             yield Found(place, recorded, f"{feature} is used: {where}")
     for sentence in feature_warnings(protocol, has_vectors=False):
         yield Found(place=place, detail=sentence)
-
-
-_WRITERS = {"appendOnly": 2, "invariants": 2, "checkConstraints": 3, "changeDataFeed": 4, "generatedColumns": 4}
-_WRITERS |= {"identityColumns": 6}
-"""The writer version from which on a feature is meant without a list; the others are always listed."""
-
-_BY_PROPERTY = {
-    "delta.appendOnly": "appendOnly",
-    "delta.enableChangeDataFeed": "changeDataFeed",
-    "delta.enableRowTracking": "rowTracking",
-    "delta.enableInCommitTimestamps": "inCommitTimestamp",
-    "delta.enableIcebergCompatV1": "icebergCompatV1",
-    "delta.enableIcebergCompatV2": "icebergCompatV2",
-}
-_BY_ANNOTATION = {
-    '"delta.generationExpression"': "generatedColumns",
-    '"delta.identity.start"': "identityColumns",
-    '"delta.invariants"': "invariants",
-    '"CURRENT_DEFAULT"': "allowColumnDefaults",
-}
-
-
-def _used_by_writers(version: Version) -> Iterator[tuple[str, str]]:
-    """The features of writers that a version uses, each with a sentence where."""
-    state = version.state
-    for key, value in state.metadata.configuration.items():
-        if key in _BY_PROPERTY and value.lower() == "true":
-            yield _BY_PROPERTY[key], f"{key} is {value}"
-        if key.startswith("delta.constraints."):
-            yield "checkConstraints", f"there is {key}"
-    for spelled, feature in _BY_ANNOTATION.items():
-        if spelled in state.metadata.schema_string:
-            yield feature, f"the schema has {spelled}"
-    for domain in state.domains:
-        yield "domainMetadata", f"there is the domain {domain}"
-        if domain == "delta.clustering":
-            yield "clustering", f"there is the domain {domain}"
 
 
 @rule("DEL-207", Severity.ERROR, Reads.SNAPSHOT, "delta F2", "delta F3")
@@ -303,8 +248,7 @@ def possible_statistics(version: Version) -> Iterator[Found]:
     Hurts: Readers that skip files by counts: they lose rows without an error, or fail.
     Mends: log: the statistics of the add
     """
-    columns = (version.state.files.column(name).to_pylist() for name in ("path", "stats"))
-    fresh = [stated for stated in zip(*columns, strict=True) if stated not in version.table.judged]
+    fresh = [stated for stated in version.rows("stats") if stated not in version.table.judged]
     version.table.judged.update(fresh)
     for path, text in fresh:
         try:
@@ -347,12 +291,7 @@ def partition_values(version: Version) -> Iterator[Found]:
         yield Found(place=place, detail=error.message)
     columns = version.snapshot.columns.partition_columns
     names = [column.physical_name or column.name for column in columns]
-    maps = zip(
-        version.state.files.column("path").to_pylist(),
-        version.state.files.column("partition_values").to_pylist(),
-        strict=True,
-    )
-    for path, pairs in maps if names else ():
+    for path, pairs in version.rows("partition_values") if names else ():
         keys = {key for key, _ in pairs or ()}
         missing = [name for name in names if name not in keys]
         if missing:
@@ -370,30 +309,26 @@ def row_tracking(version: Version) -> Iterator[Found]:
     state = version.state
     if not is_enabled(state.metadata.configuration, "delta.enableRowTracking"):
         return
-    files = state.files
-    names = ("path", "base_row_id", "default_row_commit_version")
-    paths, bases, commits = (files.column(name).to_pylist() for name in names)
-    rows = _record_counts(version)
+    files = list(version.rows("base_row_id", "default_row_commit_version"))
     domain = state.domains.get("delta.rowTracking")
     mark = None if domain is None else _mark(domain.configuration)
-    ranges = sorted(
-        (base, path, count) for base, path, count in zip(bases, paths, rows, strict=True) if base is not None
-    )
+    counted_ = zip(files, _record_counts(version), strict=True)
+    ranges = sorted((base, path, count) for (path, base, _), count in counted_ if base is not None)
     yield from row_id_ranges(
         ((base, count, version.place(entry=path, field="add.baseRowId")) for base, path, count in ranges),
         None if mark is None else mark + 1,
         f"the high-water mark is {mark}",
     )
-    if mark is None and paths:
+    if mark is None and files:
         recorded = "none" if domain is None else domain.configuration
         yield Found(version.place(field="domainMetadata.delta.rowTracking"), recorded)
-    for name, values in (("baseRowId", bases), ("defaultRowCommitVersion", commits)):
-        for path, value in zip(paths, values, strict=True):
+    for path, base, commit in files:
+        for name, value in (("baseRowId", base), ("defaultRowCommitVersion", commit)):
             if value is None:
                 yield Found(version.place(entry=path, field=f"add.{name}"), "none")
-            elif name == "defaultRowCommitVersion" and value > version.snapshot.id:
-                place = version.place(entry=path, field=f"add.{name}")
-                yield Found(place, str(value), f"the version is {version.snapshot.id}")
+        if commit is not None and commit > version.snapshot.id:
+            place = version.place(entry=path, field="add.defaultRowCommitVersion")
+            yield Found(place, str(commit), f"the version is {version.snapshot.id}")
 
 
 def _record_counts(version: Version) -> list[int]:
@@ -415,16 +350,11 @@ def vectors(version: Version) -> Iterator[Found]:
     Hurts: Readers that count by the log: they count rows that are deleted, or fail.
     Mends: log: cardinality of the deletion vector, numRecords in the statistics
     """
-    files = version.state.files
-    rows, cardinalities = _record_counts(version), files.column("dv_cardinality").to_pylist()
-    known = to_numpy(pc.is_valid(files.column("stats"))).tolist()
-    for path, count, cardinality, has_stats in zip(
-        files.column("path").to_pylist(), rows, cardinalities, known, strict=True
+    for (path, cardinality, stats), count in zip(
+        version.rows("dv_cardinality", "stats"), _record_counts(version), strict=True
     ):
-        if cardinality is None:
-            continue
-        place = version.place(entry=path, field="add.deletionVector.cardinality")
-        if cardinality < 0 or (has_stats and count and cardinality > count):
+        if cardinality is not None and (cardinality < 0 or (stats is not None and 0 < count < cardinality)):
+            place = version.place(entry=path, field="add.deletionVector.cardinality")
             yield Found(place, str(cardinality), f"numRecords is {count}")
 
 
@@ -438,4 +368,4 @@ def deleted_positions(version: Version) -> Iterator[Found]:
     vectors_ = version.state.files.column("dv_storage_type")
     if vectors_.null_count < len(vectors_):
         plan = plan_scan(version.table.source, version.snapshot, columns=None, where=None)
-        yield from positions(DeletedRows(plan, version.statements().says))
+        yield from positions(FileRows(plan, version.statements()))

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields, replace
-from typing import Any
+from dataclasses import asdict, replace
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -28,75 +28,58 @@ from harness.storage.records import dataclass
 from harness.tools.check.delta import CheckedCheckpoint, CheckedDelta, Version, identities
 from harness.tools.check.rules import Found, Place, Reads, Severity, refused, rule
 
+_Words: TypeAlias = Mapping[str, Any]
+"""The fields of an action, or actions by name; None in place of it: the record does not say."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Content:
-    """The state, as a record has it or as commits make it; None: the record does not say. domains: None: removed."""
+    """The state, as a record has it or as commits make it. actions: by their name in the log."""
 
-    protocol: Protocol | None = None
-    metadata: Metadata | None = None
-    transactions: Mapping[str, int] | None = None
-    domains: Mapping[str, str | None] | None = None
-    files: Sequence[pa.Table] = ()
+    actions: Mapping[str, _Words | None]
+    files: Sequence[pa.Table]
 
     @staticmethod
-    def of(of: CheckpointContent | Commit | State) -> _Content:
+    def of(of: CheckpointContent | Commit | State, files: Sequence[pa.Table]) -> _Content:
         """The content of a checkpoint, a compacted log or a replay."""
-        files: Sequence[pa.Table] = of.adds if isinstance(of, CheckpointContent) else ()
-        files = [of.adds] if isinstance(of, Commit) else [of.files] if isinstance(of, State) else files
-        transactions = of.transactions.values() if isinstance(of, State) else of.transactions
         domains = of.domains.values() if isinstance(of, State) else of.domains
-        return _Content(of.protocol, of.metadata, _versions(transactions), _texts(domains), files)
+        transactions = of.transactions.values() if isinstance(of, State) else of.transactions
+        return _Content(_actions(of.protocol, of.metadata, transactions, domains), files)
 
-    def differences(self, actual: _Content, place: Place) -> Iterator[Found]:
-        """The words of the record that the commits deny; files are held against them where the record has any."""
-        pairs: list[tuple[str, Any, Any]] = [
-            ("protocol", _plain_protocol(self.protocol), _plain_protocol(actual.protocol)),
-            ("metaData", _plain_metadata(self.metadata), _plain_metadata(actual.metadata)),
-            ("txn", self.transactions, actual.transactions),
-            ("domainMetadata", self.domains, actual.domains),
-        ]
-        for name, said, replayed in pairs:
-            if said is not None and said != replayed:
-                recorded, known = (_words(one, other) for one, other in ((said, replayed), (replayed, said)))
-                yield Found(replace(place, field=name), recorded, known)
+    def differences(self, actual: _Content, place: Place, *, is_whole: bool = False) -> Iterator[Found]:
+        """The words of the record that the commits deny. is_whole: it must have a protocol and metadata if they do."""
+        for name, said in self.actions.items():
+            known = actual.actions[name] or {}
+            if said is not None and said != known:
+                yield Found(replace(place, field=name), _words(said, known), _words(known, said))
+            elif said is None and known and is_whole:
+                yield Found(replace(place, field=name), "no action", "the commits have it")
         yield from _file_differences(place, self.files, actual.files)
 
 
-def _words(value: Any, other: Any) -> str:
-    """The parts of an action, or of actions by name, that are not those of the other one."""
-    parts = value if isinstance(value, Mapping) else {} if value is None else _parts(value)
-    others = other if isinstance(other, Mapping) else {} if other is None else _parts(other)
-    return ", ".join(f"{key} {part!r:.200}" for key, part in parts.items() if others.get(key, others) != part) or "none"
+def _actions(
+    protocol: Protocol | None,
+    metadata: Metadata | None,
+    transactions: Iterable[Transaction],
+    domains: Iterable[DomainMetadata],
+) -> dict[str, _Words | None]:
+    """Actions in one spelling: features in the order of their names, the schema without white space."""
+    rules, about = ({} if action is None else asdict(action) for action in (protocol, metadata))
+    for name in ("reader_features", "writer_features"):
+        rules |= {name: sorted(rules[name])} if rules.get(name) is not None else {}
+    if metadata is not None:
+        about["schema_string"] = json.dumps(json.loads(metadata.schema_string or "{}"), sort_keys=True)
+    return {
+        "protocol": rules or None,
+        "metaData": about or None,
+        "txn": {each.app_id: each.version for each in transactions},
+        "domainMetadata": {each.domain: None if each.removed else each.configuration for each in domains},
+    }
 
 
-def _parts(action: Protocol | Metadata) -> Mapping[str, Any]:
-    return {each.name: getattr(action, each.name) for each in fields(action)}
-
-
-def _versions(transactions: Iterable[Transaction]) -> Mapping[str, int]:
-    return {each.app_id: each.version for each in transactions}
-
-
-def _texts(domains: Iterable[DomainMetadata]) -> Mapping[str, str | None]:
-    return {each.domain: None if each.removed else each.configuration for each in domains}
-
-
-def _plain_protocol(protocol: Protocol | None) -> Protocol | None:
-    """The protocol with its features in the order of their names."""
-    if protocol is None:
-        return None
-    reader, writer = (
-        None if f is None else tuple(sorted(f)) for f in (protocol.reader_features, protocol.writer_features)
-    )
-    return replace(protocol, reader_features=reader, writer_features=writer)
-
-
-def _plain_metadata(metadata: Metadata | None) -> Metadata | None:
-    """The metadata with its schema in one spelling."""
-    if metadata is None:
-        return None
-    return replace(metadata, schema_string=json.dumps(json.loads(metadata.schema_string or "{}"), sort_keys=True))
+def _words(of: _Words, other: _Words) -> str:
+    """The parts that are not those of the other one."""
+    return ", ".join(f"{key} {part!r:.200}" for key, part in of.items() if other.get(key, other) != part) or "none"
 
 
 _COMPARED = ("size", "base_row_id", "default_row_commit_version", "dv_size", "dv_cardinality", "partition_values")
@@ -173,12 +156,10 @@ def checkpoints(checkpoint: CheckedCheckpoint) -> Iterator[Found]:
         yield refused(checkpoint.place, checkpoint.fault)
     if checkpoint.content is None or checkpoint.state is None:
         return
-    content = _Content.of(checkpoint.content)
-    for name, action in (("protocol", content.protocol), ("metaData", content.metadata)):
-        if action is None:
-            yield Found(replace(checkpoint.place, field=name), "no action")
-    live = {domain: text for domain, text in (content.domains or {}).items() if text is not None}
-    yield from replace(content, domains=live).differences(_Content.of(checkpoint.state), checkpoint.place)
+    content, state = checkpoint.content, checkpoint.state
+    live = [domain for domain in content.domains if not domain.removed]
+    said = _Content(_actions(content.protocol, content.metadata, content.transactions, live), content.adds)
+    yield from said.differences(_Content.of(state, [state.files]), checkpoint.place, is_whole=True)
 
 
 @rule("DEL-108", Severity.ERROR, Reads.TABLE, "delta L27")
@@ -210,18 +191,15 @@ def compactions(table: CheckedDelta) -> Iterator[Found]:
                 added[identity] = (commit.adds, row)
         protocol = next((c.protocol for c in reversed(commits) if c.protocol is not None), None)
         metadata = next((c.metadata for c in reversed(commits) if c.metadata is not None), None)
-        transactions = _versions(each for c in commits for each in c.transactions)
-        domains = _texts(each for c in commits for each in c.domains)
+        transactions = [each for commit in commits for each in commit.transactions]
+        domains = [each for commit in commits for each in commit.domains]
         files = [adds.slice(row, 1) for adds, row in added.values()]
-        said = _Content.of(content)
-        for name, one, other in (("protocol", said.protocol, protocol), ("metaData", said.metadata, metadata)):
-            if one is None and other is not None:
-                yield Found(replace(place, field=name), "no action", "a commit has one")
-        yield from said.differences(_Content(protocol, metadata, transactions, domains, files), place)
-        lost = removed.keys() - identities([content.removes]).keys()
-        for identity in sorted(lost):
-            entry = Place(file=place.file, entry=removed[identity], field="remove")
-            yield Found(entry, "no remove", "a commit removes the file")
+        known = _Content(_actions(protocol, metadata, transactions, domains), files)
+        yield from _Content.of(content, [content.adds]).differences(known, place, is_whole=True)
+        for identity in sorted(removed.keys() - identities([content.removes]).keys()):
+            yield Found(
+                replace(place, entry=removed[identity], field="remove"), "no remove", "a commit removes the file"
+            )
 
 
 @rule("DEL-109", Severity.ERROR, Reads.CHECKPOINT, "delta F2", "delta F7")
@@ -290,7 +268,7 @@ def checksum(version: Version) -> Iterator[Found]:
         error = error if isinstance(error, HarnessError) else InvalidTableError("It has no actions", cause="LogCorrupt")
         yield refused(place, error)
         return
-    yield from content.differences(_Content.of(version.state), place)
+    yield from content.differences(_Content.of(version.state, [version.state.files]), place)
     yield from _histogram(version, said, place)
     commit = version.table.commits.get(version.snapshot.id)
     recorded = said.get("inCommitTimestampOpt")
@@ -304,8 +282,8 @@ _IN_CHECKSUM = {
     "metadata": "metaData",
     "setTransactions": "txn",
     "domainMetadata": "domainMetadata",
+    "allFiles": "add",
 }
-_IN_CHECKSUM |= {"allFiles": "add"}
 
 
 def _of_checksum(version: Version, said: Mapping[str, Any], file: str) -> _Content:
@@ -317,13 +295,9 @@ def _of_checksum(version: Version, said: Mapping[str, Any], file: str) -> _Conte
     source = version.table.source
     data = "\n".join(lines).encode()
     commit = parse_commit(data, file=file, version=version.snapshot.id, locator=source.locator)
-    content = _Content.of(commit)
-    return replace(
-        content,
-        transactions=content.transactions if "setTransactions" in said else None,
-        domains=content.domains if "domainMetadata" in said else None,
-        files=content.files if "allFiles" in said else [version.state.files],
-    )
+    content = _Content.of(commit, [commit.adds if "allFiles" in said else version.state.files])
+    unsaid = {action: None for key, action in _IN_CHECKSUM.items() if key not in said}
+    return replace(content, actions={name: unsaid.get(name, words) for name, words in content.actions.items()})
 
 
 def _histogram(version: Version, said: Mapping[str, Any], place: Place) -> Iterator[Found]:

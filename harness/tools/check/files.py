@@ -6,11 +6,11 @@ The plan of a read without skipping names the files, so that the rules are those
 from __future__ import annotations
 
 import time
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
-from typing import Any, TypeAlias
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import field, replace
+from typing import TypeAlias
 
-import duckdb
 import numpy as np
 
 from harness.engines.data_files import FileName, check_file, look_at
@@ -18,12 +18,13 @@ from harness.engines.duckdb.instance import DuckDBFiles, cursor
 from harness.engines.duckdb.relations import about
 from harness.engines.footers import Footer, read_footers
 from harness.engines.registry import duckdb_engine
+from harness.engines.row_groups import ColumnChunk, column_chunks
 from harness.errors import HarnessError, MissingFileError, StorageError
 from harness.metadata.iceberg.manifests import DataFile
 from harness.metadata.iceberg.model import PartitionSpec, SortOrder
 from harness.metadata.model.arrow_values import to_numpy
 from harness.metadata.plan.projection import is_positional, resolve
-from harness.metadata.plan.scan_plan import ScanPlan
+from harness.metadata.plan.scan_plan import PositionDelete, ScanPlan
 from harness.storage.paths import join
 from harness.storage.records import dataclass
 from harness.storage.stores import UNREADABLE, Storage
@@ -50,25 +51,44 @@ class Statements:
     materialized: Mapping[str, str] = field(default_factory=dict)
 
 
-_AT_ONCE = 500  # footers that are read in one go
-
-
 @dataclass(frozen=True, slots=True)
-class Chunks:
-    """The row groups of a Parquet file. starts: their first bytes. sizes: stored bytes by top-level column."""
+class FileRows:
+    """The rows of some files of a plan, with the words of the metadata on the files.
 
-    starts: tuple[int, ...]
-    sizes: Mapping[str, int]
+    paths: as recorded. deletes: sources of deleted positions that were not looked at before.
+    """
+
+    plan: ScanPlan
+    statements: Statements
+    paths: Sequence[str] = ()
+    deletes: Sequence[PositionDelete] = ()
+
+    def found(self, path: str, field: str, recorded: str, actual: str, column: str | None = None) -> Found:
+        """The breach by a statement about a file."""
+        file = self.statements.says.get(path, self.plan.table)
+        return Found(Place(file=file, entry=path, field=field, column=column), recorded, actual)
+
+    def by(self, number: Callable[[DataFile], int | None]) -> Mapping[int, list[str]]:
+        """The paths by a number that their entries have, such as a spec's; those without are left out."""
+        found: dict[int, list[str]] = {}
+        for path in self.paths:
+            entry = self.statements.entries.get(path)
+            if entry is not None and (of := number(entry)) is not None:
+                found.setdefault(of, []).append(path)
+        return found
+
+
+_AT_ONCE = 500  # footers that are read in one go
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedFile:
     """A data or delete file of a plan.
 
-    recorded_size, recorded_rows: None: not recorded. size: in bytes; None: the file cannot be found. fault: the reason
-    why the file cannot be read. footer, chunks: of a Parquet file that can be read; chunks: where Iceberg records such.
-    partition_ids: source ids of the identity fields of its partition. says: the manifest or commit that names the file.
-    entry: of Iceberg.
+    recorded_size, recorded_rows: None: not recorded. partition_ids: source ids of the identity fields of its partition.
+    says: the manifest or commit that names the file. entry: of Iceberg. size: in bytes; None: the file cannot be found.
+    fault: the reason why the file cannot be read. footer, chunks: of a Parquet file that can be read; chunks: where
+    Iceberg records such.
     """
 
     plan: ScanPlan
@@ -77,13 +97,13 @@ class CheckedFile:
     is_data: bool
     recorded_size: int | None
     recorded_rows: int | None
-    size: int | None
-    fault: HarnessError | None
-    footer: Footer | None
-    chunks: Chunks | None
     partition_ids: frozenset[int]
     says: str
     entry: DataFile | None
+    size: int | None = None
+    fault: HarnessError | None = None
+    footer: Footer | None = None
+    chunks: Sequence[ColumnChunk] = ()
 
     def place(self, field: str | None = None, column: str | None = None) -> Place:
         """The place of a statement about the file."""
@@ -111,68 +131,50 @@ def checked_files(plan: ScanPlan, statements: Statements, seen: set[Said]) -> It
 
     A file that the statements do not name is said to be named at the table's location.
     """
-    said = [*said_of(plan, statements), *(said_of_delete(each["name"].recorded) for each in _deletes(plan))]
-    rows = [row for row, own in zip([*_data(plan), *_deletes(plan)], said, strict=True) if own not in seen]
+    files = list(_stated(plan, statements))
+    said = [*said_of(plan, statements), *(said_of_delete(each.name.recorded) for each in files if not each.is_data)]
+    files = [each for each, own in zip(files, said, strict=True) if own not in seen]
     seen.update(said)
-    with phase("looking at files", len(rows), "files") as advance:
-        for start in range(0, len(rows), _AT_ONCE):
-            part = rows[start : start + _AT_ONCE]
-            sizes = look_at(lambda row: _size(row["name"], plan), part, [row["name"].physical for row in part])
-            present = [
-                row["name"] for row, size in zip(part, sizes, strict=True) if row["format"] == "parquet" and size
-            ]
-            footers, faults = _footers(plan, present)
-            entries = {row["name"].physical: statements.entries.get(row["name"].recorded) for row in part}
-            told = [path for path, entry in entries.items() if path in footers and _tells_chunks(entry)]
-            chunks = _chunks(plan, told)
-            for row, size in zip(part, sizes, strict=True):
-                name = row["name"]
-                entry = entries[name.physical]
-                fault = faults.get(name.physical) or _fault(name, size, plan)
-                yield CheckedFile(
-                    plan=plan,
-                    size=size,
-                    fault=fault,
-                    footer=footers.get(name.physical),
-                    chunks=chunks.get(name.physical),
-                    says=statements.says.get(name.recorded, plan.table),
-                    entry=entry,
-                    **{**row, "recorded_size": entry.size if entry is not None else row["recorded_size"]},
-                )
+    with phase("looking at files", len(files), "files") as advance:
+        for start in range(0, len(files), _AT_ONCE):
+            part = files[start : start + _AT_ONCE]
+            sizes = look_at(lambda file: _size(file.name, plan), part, [file.name.physical for file in part])
+            looked = list(zip(part, sizes, strict=True))
+            footers, faults = _footers(plan, [file.name for file, size in looked if file.format == "parquet" and size])
+            telling = [e.name.physical for e in part if e.entry and (e.entry.split_offsets or e.entry.column_sizes)]
+            chunks = column_chunks(plan, [path for path in telling if path in footers])
+            for file, size in looked:
+                at = file.name.physical
+                fault = faults.get(at) or _fault(file.name, size, plan)
+                yield replace(file, size=size, fault=fault, footer=footers.get(at), chunks=chunks.get(at, ()))
                 advance(1)
 
 
-def _data(plan: ScanPlan) -> Iterator[dict[str, Any]]:
-    wanted = ("path", "physical", "format", "record_count", "size", "partition")
+def _stated(plan: ScanPlan, statements: Statements) -> Iterator[CheckedFile]:
+    """The data files of a plan in its order, then its delete files, not looked at."""
     ids = [frozenset(partition.constants) for partition in plan.partitions]
-    for batch in plan.files.select(wanted).to_batches():
-        for row in batch.to_pylist():
-            yield {
-                "name": FileName(row["path"], row["physical"]),
-                "format": row["format"],
-                "is_data": True,
-                "recorded_size": row["size"],
-                "recorded_rows": row["record_count"],
-                "partition_ids": ids[row["partition"]],
-            }
-
-
-def _deletes(plan: ScanPlan) -> Iterator[dict[str, Any]]:
-    others = [(d.path, d.physical, d.format, d.record_count) for d in plan.equality_deletes]
-    others += [
-        (d.path, d.physical, d.format or "puffin", d.record_count)
+    names = ("path", "physical", "format", "size", "record_count", "partition")
+    rows = zip(*(plan.files.column(name).to_pylist() for name in names), strict=True)
+    data = [(path, at, format_, size, count, ids[partition]) for path, at, format_, size, count, partition in rows]
+    deletes = [(d.path, d.physical, d.format, None, d.record_count, frozenset[int]()) for d in plan.equality_deletes]
+    deletes += [
+        (d.path, d.physical, d.format or "puffin", None, d.record_count, frozenset[int]())
         for d in plan.position_deletes
         if d.physical is not None and d.kind == "position delete file"
     ]
-    for path, physical, format_, count in dict.fromkeys(others):
-        yield {
-            "name": FileName(path, str(physical)),
-            "format": format_,
-            "is_data": False,
-            "recorded_size": None,
-            "recorded_rows": count,
-            "partition_ids": frozenset(),
-        }
+    for number, (path, at, format_, size, count, own) in enumerate([*data, *dict.fromkeys(deletes)]):
+        entry = statements.entries.get(path)
+        yield CheckedFile(
+            plan=plan,
+            name=FileName(path, at),
+            format=format_,
+            is_data=number < len(data),
+            recorded_size=size if entry is None else entry.size,
+            recorded_rows=count,
+            partition_ids=own,
+            says=statements.says.get(path, plan.table),
+            entry=entry,
+        )
 
 
 def _size(name: FileName, plan: ScanPlan) -> int | None:
@@ -203,38 +205,6 @@ def _footers(plan: ScanPlan, names: Sequence[FileName]) -> tuple[dict[str, Foote
     middle = len(names) // 2
     (some, wrong), (others, also) = (_footers(plan, part) for part in (names[:middle], names[middle:]))
     return some | others, wrong | also
-
-
-def _tells_chunks(entry: DataFile | None) -> bool:
-    return entry is not None and bool(entry.split_offsets or entry.column_sizes)
-
-
-def _chunks(plan: ScanPlan, physical: Sequence[str]) -> dict[str, Chunks]:
-    """The row groups of Parquet files by physical path; none where DuckDB cannot tell."""
-    if not physical:
-        return {}
-    access = DuckDBFiles(cursor(), plan.storage)
-    start = "min(coalesce(nullif(dictionary_page_offset, 0), data_page_offset))"
-    text = (
-        f"SELECT file_name, row_group_id, split_part(path_in_schema, ', ', 1), {start}, sum(total_compressed_size) "
-        f"FROM parquet_metadata({access.listed(physical)}) GROUP BY ALL"
-    )
-    try:
-        rows = access.connection.execute(text).fetchall()
-    except duckdb.Error:  # of statistics that are none; the rules of footers say what is wrong
-        return {}
-    starts: dict[str, dict[int, int]] = {}
-    sizes: dict[str, dict[str, int]] = {}
-    for file, group, column, first, size in rows:
-        groups, columns_ = starts.setdefault(file, {}), sizes.setdefault(file, {})
-        groups[group] = min(first, groups.get(group, first))
-        columns_[column] = columns_.get(column, 0) + int(size)
-    names = {path: access.name(path) for path in physical}
-    return {
-        path: Chunks(tuple(starts[name][group] for group in sorted(starts[name])), sizes[name])
-        for path, name in names.items()
-        if name in starts
-    }
 
 
 @rule("ICE-401", Severity.ERROR, Reads.FILE, "iceberg 7.6", "iceberg 2.19")
@@ -321,60 +291,56 @@ def split_offsets(file: CheckedFile) -> Iterator[Found]:
     Hurts: Engines that split files by these offsets: tasks of no rows, or of too many; sizes mislead optimisers.
     Mends: manifest: split_offsets, column_sizes of the entry
     """
-    if file.chunks is None or file.entry is None or file.footer is None:
+    if not file.chunks or file.entry is None or file.footer is None:
         return
-    offsets, starts = file.entry.split_offsets or (), set(file.chunks.starts)
-    wrong = [offset for offset in offsets if offset not in starts]
-    if wrong or list(offsets) != sorted(set(offsets)):
+    groups: dict[int, int] = {}
+    sizes: Counter[str] = Counter()
+    for chunk in file.chunks:
+        groups[chunk.group] = min(chunk.start, groups.get(chunk.group, chunk.start))
+        sizes[chunk.column.partition(", ")[0]] += chunk.size
+    offsets, starts = file.entry.split_offsets or (), set(groups.values())
+    if not starts.issuperset(offsets) or list(offsets) != sorted(set(offsets)):
         yield Found(file.place("split_offsets"), str(list(offsets)[:5]), f"row groups start at {sorted(starts)[:5]}")
     names = {stored.id: stored.name for stored in file.footer.schema if not stored.children}
     for id_, recorded in (file.entry.column_sizes or {}).items():
-        actual_size = file.chunks.sizes.get(names.get(id_, ""))
+        actual_size = sizes.get(names.get(id_, ""))
         if actual_size is not None and recorded != actual_size:
             yield Found(file.place("column_sizes", names[id_]), f"{recorded:,} bytes", f"{actual_size:,} bytes")
 
 
-@dataclass(frozen=True, slots=True)
-class DeletedRows:
-    """The deletes of a plan. says: the manifest or commit by recorded path of a data file."""
-
-    plan: ScanPlan
-    says: Mapping[str, str]
-
-
 @rule("ICE-406", Severity.ERROR, Reads.DELETES, "iceberg 4.11", "iceberg 4.19")
-def positions(deletes: DeletedRows) -> Iterator[Found]:
+def positions(rows: FileRows) -> Iterator[Found]:
     """The deleted positions of a data file can be read, and lie within the file.
 
     Hurts: All readers: they fail; those that pass over the delete give deleted rows.
     Mends: the delete file or deletion vector: rewrite it
     """
-    plan = deletes.plan
+    plan = rows.plan
     for ordinal in np.flatnonzero(to_numpy(plan.files.column("has_positions"))).tolist():
-        path, rows = (plan.files.column(name)[ordinal].as_py() for name in ("path", "record_count"))
-        place = Place(file=deletes.says.get(path, plan.table), entry=path)
+        path, count = (plan.files.column(name)[ordinal].as_py() for name in ("path", "record_count"))
+        place = Place(file=rows.statements.says.get(path, plan.table), entry=path)
         try:
             deleted = plan.load_positions([ordinal]).get(ordinal)
         except HarnessError as error:
             yield refused(place, error)
             continue
-        if deleted and rows is not None and deleted.max() >= rows:
-            yield Found(place, f"position {deleted.max()} deleted", f"the file has {rows} rows")
+        if deleted and count is not None and deleted.max() >= count:
+            yield Found(place, f"position {deleted.max()} deleted", f"the file has {count} rows")
 
 
 @rule("ICE-407", Severity.ERROR, Reads.DELETES, "iceberg 4.23", "iceberg 4.25")
-def equality_keys(deletes: DeletedRows) -> Iterator[Found]:
+def equality_keys(rows: FileRows) -> Iterator[Found]:
     """The keys of equality deletes can be read, as the columns that they name.
 
     Hurts: All readers: they fail; those that pass over the delete give deleted rows.
     Mends: the equality delete file: rewrite it
     """
-    if deletes.plan.equality_deletes:
+    if rows.plan.equality_deletes:
         try:
-            with about(deletes.plan):
-                duckdb_engine().relation(deletes.plan).aggregate("count(*)").fetchall()
+            with about(rows.plan):
+                duckdb_engine().relation(rows.plan).aggregate("count(*)").fetchall()
         except HarnessError as error:
-            yield refused(Place(file=error.file or deletes.plan.table), error)
+            yield refused(Place(file=error.file or rows.plan.table), error)
 
 
 def row_id_ranges(ranges: Iterable[tuple[int, int, Place]], given_out: int | None, said: str) -> Iterator[Found]:
@@ -402,8 +368,8 @@ class Orphan:
     age_ms: int | None
 
 
-def unnamed(storage: Storage, root: str, named: Container[str]) -> Iterator[Orphan]:
-    """The files below a directory that are not among the named ones, by physical path.
+def unnamed(storage: Storage, root: str, log: str | None, named: Set[str]) -> Iterator[Orphan]:
+    """The files below a directory, but for those of the log, that are not among the named ones, by physical path.
 
     Hadoop's local file system keeps a checksum, `.NAME.crc`, beside each file; that of a named file is none of them.
     """
@@ -417,7 +383,8 @@ def unnamed(storage: Storage, root: str, named: Container[str]) -> Iterator[Orph
             if entry.size != UNREADABLE and path not in named and not is_checksum:
                 age = None if entry.modified_ms is None else now - entry.modified_ms
                 yield Orphan(path, entry.size, age)
-        waiting += [join(directory, name) for name in storage.directories(directory)]
+        inside = (join(directory, name) for name in storage.directories(directory))
+        waiting += [path for path in inside if path != log]
 
 
 @rule("ICE-408", Severity.NOTE, Reads.ORPHAN, "iceberg 1.1")

@@ -23,7 +23,7 @@ from harness.storage.records import dataclass
 from harness.storage.stores import Storage
 from harness.storage.threads import cached_property
 from harness.tools.check.files import Statements
-from harness.tools.check.rules import Place, Reads, Thing
+from harness.tools.check.rules import Found, Place, Reads, Thing
 
 
 class Columns:
@@ -89,6 +89,10 @@ class SnapshotFiles:
         """A place in the manifest of a live file."""
         return Place(file=entry.manifest, entry=entry.file.path, field=field)
 
+    def found(self, entry: ManifestEntry, field: str | None, recorded: str | None, actual: str) -> Found:
+        """The breach by a statement about a live file."""
+        return Found(self.place(entry, field), recorded, actual, self.table.writer(entry.snapshot_id))
+
     @property
     def specs(self) -> Mapping[int, PartitionSpec]:
         """The table's partition specs, by id."""
@@ -104,10 +108,6 @@ class SnapshotFiles:
             orders=metadata.sort_orders,
             next_row_id=metadata.next_row_id,
         )
-
-    def of_snapshot(self, field: str) -> Place:
-        """A place in the metadata file, below the snapshot."""
-        return Place(file=self.table.metadata.file, field=f"/snapshots/{self.snapshot.id}/{field}")
 
 
 class CheckedIceberg:
@@ -152,6 +152,13 @@ class CheckedIceberg:
             schema = metadata.schemas.get(id_, metadata.current_schema)
             self._columns[id_] = Columns(read_schema_first(metadata.schemas, schema))
         return self._columns[id_]
+
+    def found(
+        self, at: str, recorded: str, actual: str, snapshot: int | None = None, entry: str | None = None
+    ) -> Found:
+        """The breach by a statement of the metadata file. at: a JSON pointer, below the snapshot of that id if any."""
+        field = f"/{at}" if snapshot is None else f"/snapshots/{snapshot}/{at}"
+        return Found(Place(file=self.metadata.file, field=field, entry=entry), recorded, actual, self.writer(snapshot))
 
     def writer(self, snapshot_id: int | None) -> str | None:
         """The program that made a snapshot, as its summary says."""
@@ -214,8 +221,8 @@ class CheckedIceberg:
                 self.opened(line, snapshot)
         return frozenset(entry.file.path for line in lines for entry in self._slim[line])
 
-    def named_files(self) -> tuple[str, frozenset[str]]:
-        """The table's root, and the physical paths of all files that its metadata names, of all snapshots.
+    def named_files(self) -> tuple[str, None, frozenset[str]]:
+        """The table's root, no directory of a log, and the physical paths that the metadata of all snapshots names.
 
         Raises HarnessError: a manifest list or manifest cannot be read, so that nobody knows which files it names.
         """
@@ -230,7 +237,7 @@ class CheckedIceberg:
                     self.opened(line, snapshot)
         root = physical(metadata.location)
         own = {absolute(self.table.metadata_path, os.getcwd()), join(join(root, METADATA_DIRECTORY), HINT)}
-        return root, frozenset(own | {physical(path) for path in recorded | self._paths})
+        return root, None, frozenset(own | {physical(path) for path in recorded | self._paths})
 
     def files(self, snapshot: Snapshot, lines: Sequence[ManifestFile]) -> SnapshotFiles:
         """The live files of a snapshot whose manifests were all opened."""

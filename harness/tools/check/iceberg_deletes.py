@@ -44,8 +44,8 @@ def one_vector(files: SnapshotFiles) -> Iterator[Found]:
         target = str(entry.file.referenced_data_file)
         first = seen.setdefault(target, entry)
         if first is not entry:
-            place = files.place(entry, "referenced_data_file")
-            yield Found(place, target, f"{first.file.path} at {first.file.content_offset} too")
+            actual = f"{first.file.path} at {first.file.content_offset} too"
+            yield files.found(entry, "referenced_data_file", target, actual)
 
 
 @rule("ICE-303", Severity.ERROR, Reads.SNAPSHOT, "iceberg 4.3", "iceberg 4.4")
@@ -89,7 +89,7 @@ def vectors(files: SnapshotFiles) -> Iterator[Found]:
                 opened[entry.file.path] = puffin
                 if entry.file.size not in (None, puffin.size):
                     recorded, actual = f"{entry.file.size:,} bytes", f"{puffin.size:,} bytes"
-                    yield Found(files.place(entry, "file_size_in_bytes"), recorded, actual)
+                    yield files.found(entry, "file_size_in_bytes", recorded, actual)
             read_deletion_vector(puffin, entry, data_record_count=rows.get(str(entry.file.referenced_data_file)))
         except HarnessError as error:
             yield _refused(files, entry, error)
@@ -113,17 +113,16 @@ def dangling(files: SnapshotFiles) -> Iterator[Found]:
         file, target = entry.file, entry.file.referenced_data_file
         if file.content is Content.EQUALITY_DELETES:
             spec = files.specs.get(file.spec_id)
-            is_global = spec is not None and spec.is_unpartitioned
-            scope_ = None if is_global else (file.spec_id, *_tuple(file.partition))
+            scope_ = None if spec and spec.is_unpartitioned else (file.spec_id, *_tuple(file.partition))
             if oldest.get(scope_, entry.sequence_number) >= entry.sequence_number:
-                yield Found(files.place(entry), actual="no older data file in its partition")
+                yield files.found(entry, None, None, "no older data file in its partition")
             continue
         bounds = path_bounds(file)
         if target is None and bounds is not None and bounds[0] == bounds[1]:
             is_cut = any(path.startswith(bounds[0]) for path in paths)
             target = None if is_cut else bounds[0]
         if target is not None and target not in paths:
-            yield Found(files.place(entry, "referenced_data_file"), target, "not live")
+            yield files.found(entry, "referenced_data_file", target, "not live")
 
 
 def _deletes(files: SnapshotFiles) -> Iterator[ManifestEntry]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -309,17 +308,11 @@ def duplicates(files: SnapshotFiles) -> Iterator[Found]:
     Hurts: All readers: its rows come twice, or the read is refused.
     Mends: manifests: all entries of the file but one
     """
-    seen: dict[str, str] = {}
+    seen: dict[str, ManifestEntry] = {}
     for entry in files.live:
-        if entry.file.content is Content.DATA:
-            first = seen.get(entry.file.path)
-            if first is not None:
-                yield Found(
-                    files.place(entry, "file_path"),
-                    actual=f"live in {first} too",
-                    writer=files.table.writer(entry.snapshot_id),
-                )
-            seen[entry.file.path] = entry.manifest
+        first = seen.setdefault(entry.file.path, entry) if entry.file.content is Content.DATA else entry
+        if first is not entry:
+            yield files.found(entry, "file_path", None, f"live in {first.manifest} too")
 
 
 @rule("ICE-222", Severity.ERROR, Reads.SNAPSHOT, "iceberg 2.11")
@@ -360,7 +353,7 @@ def totals(files: SnapshotFiles) -> Iterator[Found]:
     for key, number in numbers.items():
         said = files.snapshot.summary.get(key)
         if said is not None and said != str(number):
-            yield Found(files.of_snapshot(f"summary/{key}"), said, str(number), files.table.writer(files.snapshot.id))
+            yield files.table.found(f"summary/{key}", said, str(number), files.snapshot.id)
 
 
 @rule("ICE-225", Severity.ERROR, Reads.SNAPSHOT, "iceberg 1.28", "iceberg 2.6")
@@ -375,8 +368,8 @@ def kept_files(files: SnapshotFiles) -> Iterator[Found]:
     is_older = parent is not None and parent.sequence_number <= snapshot.sequence_number
     if parent is not None and is_older and snapshot.operation == "append":
         for path in sorted(table.data_files(parent) - {entry.file.path for entry in files.live}):
-            place = replace(files.of_snapshot("manifest-list"), entry=path)
-            yield Found(place, "append", f"live in snapshot {parent.id}, and not here", table.writer(snapshot.id))
+            actual = f"live in snapshot {parent.id}, and not here"
+            yield table.found("manifest-list", "append", actual, snapshot.id, path)
 
 
 def _numbers(entries: Sequence[ManifestEntry]) -> dict[str, int]:

@@ -34,7 +34,7 @@ def required(table: CheckedIceberg) -> Iterator[Found]:
     Mends: metadata file: the missing fields
     """
     for key in table.metadata.missing:
-        yield Found(_at(table, key), "no value")
+        yield Found(Place(file=table.metadata.file, field=f"/{key}"), "no value")
 
 
 @rule("ICE-102", Severity.WARNING, Reads.TABLE, "iceberg 1.17")
@@ -44,9 +44,8 @@ def last_column(table: CheckedIceberg) -> Iterator[Found]:
     Hurts: The next writer: a new column takes an id that files use already, and shows another column's values.
     Mends: metadata file: last-column-id
     """
-    yield from _too_low(
-        table, "last-column-id", (f.id for schema in table.metadata.schemas.values() for _, f in schema.walk())
-    )
+    used = (f.id for schema in table.metadata.schemas.values() for _, f in schema.walk())
+    yield from _too_low(table, "last-column-id", used)
 
 
 @rule("ICE-103", Severity.WARNING, Reads.TABLE, "iceberg 1.17")
@@ -56,9 +55,8 @@ def last_partition(table: CheckedIceberg) -> Iterator[Found]:
     Hurts: The next writer: a new partition field takes an id that manifests already use.
     Mends: metadata file: last-partition-id
     """
-    yield from _too_low(
-        table, "last-partition-id", (f.field_id for spec in table.metadata.specs.values() for f in spec.fields)
-    )
+    used = (f.field_id for spec in table.metadata.specs.values() for f in spec.fields)
+    yield from _too_low(table, "last-partition-id", used)
 
 
 @rule("ICE-104", Severity.WARNING, Reads.TABLE, "iceberg 1.17")
@@ -74,7 +72,7 @@ def defaults(table: CheckedIceberg) -> Iterator[Found]:
         ("default-sort-order-id", metadata.default_sort_order_id, metadata.sort_orders),
     ):
         if id_ not in known:
-            yield Found(_at(table, key), str(id_), f"there are {', '.join(map(str, known))}")
+            yield table.found(key, str(id_), f"there are {', '.join(map(str, known))}")
 
 
 @rule("ICE-105", Severity.WARNING, Reads.TABLE, "iceberg 1.21")
@@ -98,7 +96,7 @@ def sources(table: CheckedIceberg) -> Iterator[Found]:
             for field in fields:
                 missing = [source for source in field.source_ids if source not in known]
                 if missing and not isinstance(field.transform, Void):
-                    yield Found(_at(table, f"{key}/{id_}"), f"source {missing[0]}", "no column")
+                    yield table.found(f"{key}/{id_}", f"source {missing[0]}", "no column")
 
 
 @rule("ICE-106", Severity.ERROR, Reads.TABLE, "iceberg 1.26")
@@ -108,21 +106,21 @@ def sequence_numbers(table: CheckedIceberg) -> Iterator[Found]:
     Hurts: Readers of deletes: which deletes hit a file is decided by sequence numbers.
     Mends: metadata file: sequence-number of the snapshot, last-sequence-number
     """
-    metadata = table.metadata
+    metadata, last = table.metadata, table.metadata.last_sequence_number
     if metadata.format_version == 1:
         return
     owners: dict[int, Snapshot] = {}
     for snapshot in metadata.snapshots.values():
         number, parent = snapshot.sequence_number, metadata.snapshots.get(snapshot.parent_id or NO_SNAPSHOT)
-        place, writer = _at(table, f"snapshots/{snapshot.id}/sequence-number"), table.writer(snapshot.id)
-        if number > metadata.last_sequence_number:
-            yield Found(place, str(number), f"last-sequence-number is {metadata.last_sequence_number}", writer)
+        if number > last:
+            yield table.found("sequence-number", str(number), f"last-sequence-number is {last}", snapshot.id)
         # Snapshots from before an upgrade to v2 all have 0.
-        if parent is not None and number <= parent.sequence_number and number > 0:
-            yield Found(place, str(number), f"its parent {parent.id} has {parent.sequence_number}", writer)
+        if parent is not None and 0 < number <= parent.sequence_number:
+            actual = f"its parent {parent.id} has {parent.sequence_number}"
+            yield table.found("sequence-number", str(number), actual, snapshot.id)
         other = owners.setdefault(number, snapshot)
         if other is not snapshot and number > 0:
-            yield Found(place, str(number), f"snapshot {other.id} has it too", writer)
+            yield table.found("sequence-number", str(number), f"snapshot {other.id} has it too", snapshot.id)
 
 
 @rule("ICE-107", Severity.WARNING, Reads.TABLE, "iceberg 1.26")
@@ -134,16 +132,15 @@ def lineage(table: CheckedIceberg) -> Iterator[Found]:
     """
     snapshots = table.metadata.snapshots
     for snapshot in snapshots.values():
-        place = _at(table, f"snapshots/{snapshot.id}/parent-snapshot-id")
         seen, at = {snapshot.id}, snapshots.get(snapshot.parent_id or NO_SNAPSHOT)
         if at is not None and at.timestamp_ms > snapshot.timestamp_ms + OUT_OF_ORDER_MS:
-            times = show_ms(snapshot.timestamp_ms), f"its parent {at.id} is of {show_ms(at.timestamp_ms)}"
-            yield Found(place, times[0], times[1], table.writer(snapshot.id))
+            actual = f"its parent {at.id} is of {show_ms(at.timestamp_ms)}"
+            yield table.found("parent-snapshot-id", show_ms(snapshot.timestamp_ms), actual, snapshot.id)
         while at is not None and at.id not in seen:
             seen.add(at.id)
             at = snapshots.get(at.parent_id or NO_SNAPSHOT)
         if at is not None and at.id == snapshot.id:
-            yield Found(place, str(snapshot.parent_id), "its own ancestor")
+            yield table.found("parent-snapshot-id", str(snapshot.parent_id), "its own ancestor", snapshot.id)
 
 
 @rule("ICE-108", Severity.ERROR, Reads.TABLE, "iceberg 1.33")
@@ -155,7 +152,7 @@ def log_end(table: CheckedIceberg) -> Iterator[Found]:
     """
     log, current = table.metadata.snapshot_log, table.metadata.current_snapshot_id
     if log and log[-1].snapshot_id != current:
-        yield Found(_at(table, "snapshot-log"), str(log[-1].snapshot_id), f"the current one is {current}")
+        yield table.found("snapshot-log", str(log[-1].snapshot_id), f"the current one is {current}")
 
 
 @rule("ICE-109", Severity.WARNING, Reads.TABLE, "iceberg 1.8", "iceberg 1.34")
@@ -175,13 +172,13 @@ def log_order(table: CheckedIceberg) -> Iterator[Found]:
         updated = [] if metadata.last_updated_ms is None else [metadata.last_updated_ms]
         for index, (earlier, later) in enumerate(pairwise([*times, *updated])):
             if later < earlier - OUT_OF_ORDER_MS:
-                place = _at(table, f"{key}/{index + 1}" if index + 1 < len(times) else "last-updated-ms")
-                yield Found(place, show_ms(later), f"before it stands {show_ms(earlier)}")
+                where = f"{key}/{index + 1}" if index + 1 < len(times) else "last-updated-ms"
+                yield table.found(where, show_ms(later), f"before it stands {show_ms(earlier)}")
     for index, entry in enumerate(metadata.snapshot_log):
         snapshot = metadata.snapshots.get(entry.snapshot_id)
         if snapshot is not None and entry.timestamp_ms < snapshot.timestamp_ms - OUT_OF_ORDER_MS:
             actual = f"its snapshot is of {show_ms(snapshot.timestamp_ms)}"
-            yield Found(_at(table, f"snapshot-log/{index}"), show_ms(entry.timestamp_ms), actual)
+            yield table.found(f"snapshot-log/{index}", show_ms(entry.timestamp_ms), actual)
 
 
 @rule("ICE-110", Severity.ERROR, Reads.TABLE, "iceberg 1.25")
@@ -193,9 +190,9 @@ def refs(table: CheckedIceberg) -> Iterator[Found]:
     """
     for name, ref in table.metadata.refs.items():
         if ref.snapshot_id not in table.metadata.snapshots:
-            yield Found(_at(table, f"refs/{name}"), str(ref.snapshot_id), "no such snapshot")
+            yield table.found(f"refs/{name}", str(ref.snapshot_id), "no such snapshot")
         if name == "main" and ref.type is not RefType.BRANCH:
-            yield Found(_at(table, "refs/main/type"), ref.type.value, "main is a branch")
+            yield table.found("refs/main/type", ref.type.value, "main is a branch")
 
 
 @rule("ICE-111", Severity.WARNING, Reads.TABLE, "iceberg 1.37")
@@ -207,10 +204,9 @@ def retention(table: CheckedIceberg) -> Iterator[Found]:
     """
     for name, ref in table.metadata.refs.items():
         for key in ("min_snapshots_to_keep", "max_snapshot_age_ms", "max_ref_age_ms"):
-            value, is_branch = getattr(ref, key), ref.type.value == "branch"
-            wrong = value is not None and (value <= 0 or (not is_branch and key != "max_ref_age_ms"))
-            if wrong:
-                yield Found(_at(table, f"refs/{name}/{key.replace('_', '-')}"), str(value), f"of a {ref.type.value}")
+            value, is_for_tags = getattr(ref, key), key == "max_ref_age_ms"
+            if value is not None and (value <= 0 or (ref.type is RefType.TAG and not is_for_tags)):
+                yield table.found(f"refs/{name}/{key.replace('_', '-')}", str(value), f"of a {ref.type.value}")
 
 
 @rule("ICE-112", Severity.ERROR, Reads.TABLE, "iceberg 1.35")
@@ -223,9 +219,8 @@ def snapshot_schemas(table: CheckedIceberg) -> Iterator[Found]:
     known = table.metadata.schemas
     for snapshot in table.metadata.snapshots.values():
         if snapshot.schema_id is not None and snapshot.schema_id not in known:
-            place = _at(table, f"snapshots/{snapshot.id}/schema-id")
             actual = f"there are {', '.join(map(str, known))}"
-            yield Found(place, str(snapshot.schema_id), actual, table.writer(snapshot.id))
+            yield table.found("schema-id", str(snapshot.schema_id), actual, snapshot.id)
 
 
 @rule("ICE-114", Severity.ERROR, Reads.TABLE, "iceberg 2.11")
@@ -235,19 +230,15 @@ def row_ids(table: CheckedIceberg) -> Iterator[Found]:
     Hurts: Readers of row lineage: two rows have one id.
     Mends: metadata file: next-row-id, first-row-id and added-rows of the snapshot
     """
-    metadata = table.metadata
-    ranges = sorted(
-        (s.first_row_id, s.first_row_id + (s.added_rows or 0), s.id)
-        for s in metadata.snapshots.values()
-        if s.first_row_id is not None
-    )
+    snapshots, last = table.metadata.snapshots.values(), table.metadata.next_row_id
+    given = ((s.first_row_id, s.added_rows or 0, s.id) for s in snapshots if s.first_row_id is not None)
+    ranges = [(first, first + rows, id_) for first, rows, id_ in sorted(given)]
     for (_, end, before), (first, _, id_) in pairwise(ranges):
         if first < end:
-            place = _at(table, f"snapshots/{id_}/first-row-id")
-            yield Found(place, str(first), f"snapshot {before} has ids up to {end - 1}")
+            yield table.found("first-row-id", str(first), f"snapshot {before} has ids up to {end - 1}", id_)
     highest = max((end for _, end, _ in ranges), default=0)
-    if metadata.next_row_id is not None and metadata.next_row_id < highest:
-        yield Found(_at(table, "next-row-id"), str(metadata.next_row_id), f"at least {highest}")
+    if last is not None and last < highest:
+        yield table.found("next-row-id", str(last), f"at least {highest}")
 
 
 @rule("ICE-115", Severity.NOTE, Reads.TABLE, "iceberg 1.8", "iceberg 1.18", "iceberg 1.29")
@@ -258,7 +249,7 @@ def ignored(table: CheckedIceberg) -> Iterator[Found]:
     Mends: metadata file: the part that is named
     """
     for sentence in table.metadata.ignored:
-        yield Found(place=_at(table, ""), detail=sentence)
+        yield Found(Place(file=table.metadata.file), detail=sentence)
 
 
 @rule("ICE-116", Severity.WARNING, Reads.TABLE, "iceberg 1.19", "iceberg 1.23")
@@ -272,9 +263,9 @@ def partition_ids(table: CheckedIceberg) -> Iterator[Found]:
     for spec in table.metadata.specs.values():
         names: set[str] = set()
         for field in spec.fields:
-            place = _at(table, f"partition-specs/{spec.id}/{field.field_id}")
+            place = f"partition-specs/{spec.id}/{field.field_id}"
             if field.name in names:
-                yield Found(place, f"name {field.name}", "another field of the spec has it")
+                yield table.found(place, f"name {field.name}", "another field of the spec has it")
             names.add(field.name)
             # Specs of version 1 number their fields anew, and an upgrade leaves them as they are.
             meaning = (field.source_ids, str(field.transform))
@@ -282,7 +273,7 @@ def partition_ids(table: CheckedIceberg) -> Iterator[Found]:
             is_void = "void" in (first[1], meaning[1])
             if first != meaning and not is_void and table.metadata.format_version > 1:
                 actual = f"id {field.field_id} is of {first[1]} of source {first[0]} too"
-                yield Found(place, f"{meaning[1]} of source {meaning[0]}", actual)
+                yield table.found(place, f"{meaning[1]} of source {meaning[0]}", actual)
 
 
 @rule("ICE-117", Severity.NOTE, Reads.TABLE, "iceberg 1.23", "iceberg 5.12")
@@ -314,11 +305,7 @@ def identifiers(table: CheckedIceberg) -> Iterator[Found]:
             _, field = columns.get(id_, ((), None))
             if field is None or not field.required or isinstance(field.type, FloatType):
                 actual = "no column" if field is None else f"{'' if field.required else 'optional '}{field.type}"
-                yield Found(_at(table, f"schemas/{schema.id}/identifier-field-ids"), str(id_), actual)
-
-
-def _at(table: CheckedIceberg, pointer: str) -> Place:
-    return Place(file=table.metadata.file, field=f"/{pointer}" if pointer else None)
+                yield table.found(f"schemas/{schema.id}/identifier-field-ids", str(id_), actual)
 
 
 def _too_low(table: CheckedIceberg, key: str, used: Iterator[int]) -> Iterator[Found]:
@@ -326,4 +313,4 @@ def _too_low(table: CheckedIceberg, key: str, used: Iterator[int]) -> Iterator[F
     # Ids from 2147483447 on are reserved for columns that no schema has.
     highest = max(used, default=0)
     if type(recorded) is int and recorded < highest:
-        yield Found(_at(table, key), str(recorded), f"at least {highest}")
+        yield table.found(key, str(recorded), f"at least {highest}")

@@ -61,20 +61,15 @@ def contents(table: CheckedIceberg) -> Iterator[Found]:
 
 
 def _footer(table: CheckedIceberg, file: StatisticsFile, physical: str) -> list[tuple[str, str]]:
-    """Recorded words on a Puffin file beside its own, where they differ. Raises as `open_puffin`.
-
-    The footer is: magic, payload, its length in four bytes, four bytes of flags, magic.
-    """
-    puffin = open_puffin(table.storage, physical, file=file.path)
-    tail = puffin.bytes_at(puffin.size - 12, 8)
-    length, is_compressed = int.from_bytes(tail[:4], "little"), bool(tail[4] & 1)
+    """Recorded words on a Puffin file beside its own, where they differ. Raises as `open_puffin`."""
+    size, payload = open_puffin(table.storage, physical, file=file.path).footer()
     found = []
-    if file.footer_size not in (None, length + 16):
-        found.append((f"a footer of {file.footer_size:,} bytes", f"{length + 16:,} bytes"))
-    if is_compressed:
+    if file.footer_size not in (None, size):
+        found.append((f"a footer of {file.footer_size:,} bytes", f"{size:,} bytes"))
+    if payload is None:
         return found
     try:
-        blobs = json.loads(puffin.bytes_at(puffin.size - 12 - length, length))["blobs"]
+        blobs = json.loads(payload)["blobs"]
         stored = Counter((b["type"], tuple(b["fields"]), b["snapshot-id"], b["sequence-number"]) for b in blobs)
     except (ValueError, LookupError, TypeError, AttributeError):
         return [*found, ("a Puffin footer", "its payload is no list of blobs")]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Any
 from urllib.parse import quote
 from xml.etree import ElementTree
 
 import harness
 from harness.errors import counted, html_text, json_text, visible
-from harness.tools.check.rules import Finding, Rule, Severity
+from harness.tools.check.rules import Finding, Rule, Severity, Spans
 from harness.tools.check.running import CheckReport
 
 _SARIF_LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "note"}
@@ -66,10 +67,7 @@ def plain(report: CheckReport) -> dict[str, Any]:
             {
                 "id": rule.id,
                 "severity": rule.severity.value,
-                "title": rule.title,
-                "breaks": list(rule.breaks),
-                "hurts": rule.hurts,
-                "mends": rule.mends,
+                **{name: getattr(rule, name) for name in ("title", "breaks", "hurts", "mends")},
                 "findings": report.counts.get(rule.id, 0),
             }
             for rule in report.rules
@@ -79,15 +77,8 @@ def plain(report: CheckReport) -> dict[str, Any]:
                 "rule": finding.rule.id,
                 "severity": finding.rule.severity.value,
                 "snapshot": finding.snapshot,
-                "file": finding.found.place.file,
-                "field": finding.found.place.field,
-                "entry": finding.found.place.entry,
-                "column": finding.found.place.column,
-                "line": finding.found.place.line,
-                "recorded": finding.found.recorded,
-                "actual": finding.found.actual,
-                "writer": finding.found.writer,
-                "detail": finding.found.detail,
+                **asdict(finding.found.place),
+                **{name: getattr(finding.found, name) for name in ("recorded", "actual", "writer", "detail")},
             }
             for finding in report.findings
         ],
@@ -167,17 +158,12 @@ def to_sarif(report: CheckReport) -> str:
             }
         )
     driver = {"name": "harness check", "version": harness.__version__, "rules": rules}
-    return (
-        json.dumps(
-            {
-                "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
-                "version": "2.1.0",
-                "runs": [{"tool": {"driver": driver}, "results": results}],
-            },
-            indent=2,
-        )
-        + "\n"
-    )
+    document = {
+        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
+        "version": "2.1.0",
+        "runs": [{"tool": {"driver": driver}, "results": results}],
+    }
+    return json.dumps(document, indent=2) + "\n"
 
 
 def to_html(report: CheckReport) -> str:
@@ -231,7 +217,7 @@ def _section(rule: Rule, findings: list[Finding], number: int) -> Iterator[str]:
     yield "</section>"
 
 
-def _bars(spans: tuple[tuple[float, float], tuple[float, float]] | None) -> str:
+def _bars(spans: Spans | None) -> str:
     """The recorded range above the actual one, on one scale, as a picture."""
     if spans is None:
         return ""

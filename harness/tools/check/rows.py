@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import itertools
 import os
-import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -19,78 +17,46 @@ from sqlglot import exp
 
 from harness.engines.data_files import FileName, look_at
 from harness.engines.duckdb.instance import DuckDBFiles, cursor
-from harness.engines.duckdb.leaves import SINGLE, internal, single_columns
+from harness.engines.duckdb.leaves import SINGLE, internal, rows_of, single_columns
 from harness.engines.duckdb.relations import about
 from harness.engines.footers import read_footers
 from harness.engines.registry import duckdb_engine
-from harness.engines.row_groups import column_chunks
+from harness.engines.row_groups import ColumnChunk, column_chunks, damaged_pages, has_checksum
 from harness.errors import EngineError
-from harness.metadata.files.parquet_footer import Contradiction, struct
 from harness.metadata.filters import sqltext
 from harness.metadata.iceberg.model import Direction, PartitionField
-from harness.metadata.iceberg.transforms import (
-    Bucket,
-    Day,
-    Hour,
-    Identity,
-    Month,
-    Transform,
-    Truncate,
-    Year,
-    buckets_of,
-    is_defined,
-)
+from harness.metadata.iceberg.transforms import Bucket, Identity, Transform, Truncate, buckets_of, is_defined
 from harness.metadata.model import schema as dt
 from harness.metadata.model.schema import value_text
 from harness.metadata.plan.projection import stored_name
-from harness.metadata.plan.scan_plan import PositionDelete, ScanPlan
-from harness.storage.records import dataclass
+from harness.metadata.plan.scan_plan import ScanPlan
 from harness.storage.threads import phase
-from harness.tools.check.files import Statements
+from harness.tools.check.files import FileRows
 from harness.tools.check.rules import Found, Place, Reads, Severity, rule
-from harness.tools.check.values import asked, rows_of
 
 
-@dataclass(frozen=True, slots=True)
-class FileRows:
-    """The rows of some files of a plan, with the words of the metadata on the files.
-
-    paths: as recorded. deletes: sources of deleted positions that were not looked at before.
-    """
-
-    plan: ScanPlan
-    statements: Statements
-    paths: Sequence[str]
-    deletes: Sequence[PositionDelete]
-
-    def place(self, path: str, field: str, column: str | None = None) -> Place:
-        """The place of a statement about a file."""
-        return Place(file=self.statements.says.get(path, self.plan.table), entry=path, field=field, column=column)
+def _asked(plan: ScanPlan, relation: duckdb.DuckDBPyRelation, text: str) -> list[tuple[Any, ...]]:
+    """The answer to a query about a relation of a plan that is called `rows` in the text."""
+    with about(plan):
+        found = relation.query("rows", text)
+        return [] if found is None else found.fetchall()
 
 
-@rule(
-    "ICE-507",
-    Severity.WARNING,
-    Reads.ROWS,
-    breaks="iceberg 1.18",
-    hurts="Engines that merge sorted files without sorting: they give rows out of order, or miss matches.",
-    mends="manifest: sort_order_id of the entry; or rewrite the file in order",
-)
+@rule("ICE-507", Severity.WARNING, Reads.ROWS, "iceberg 1.18")
 def sorted_rows(rows: FileRows) -> Iterator[Found]:
-    """The rows of a file have the sort order that its entry names, as far as DuckDB can order its keys."""
-    claimed: dict[int, list[str]] = {}
-    for path in rows.paths:
-        entry = rows.statements.entries.get(path)
-        if entry is not None and entry.sort_order_id:
-            claimed.setdefault(entry.sort_order_id, []).append(path)
-    for order_id, paths in claimed.items():
+    """The rows of a file have the sort order that its entry names, as far as DuckDB can order its keys.
+
+    Hurts: Engines that merge sorted files without sorting: they give rows out of order, or miss matches.
+    Mends: manifest: sort_order_id of the entry; or rewrite the file in order
+    """
+    for order_id, paths in rows.by(lambda entry: entry.sort_order_id).items():
         keys = list(_keys(rows, order_id))
         if not keys:
             continue
         tops = list({top.id: top for top, _ in keys}.values())
         relation = duckdb_engine().relation(rows_of(rows.plan, paths, ["_file", "_pos"], tops))
         for path, at in unsorted(rows.plan, relation, ", ".join(key for _, key in keys)):
-            yield Found(place=rows.place(path, "sort_order_id"), recorded=str(order_id), actual=f"not from row {at} on")
+            yield rows.found(path, "sort_order_id", str(order_id), f"not from row {at} on")
 
 
 def unsorted(plan: ScanPlan, relation: duckdb.DuckDBPyRelation, keys: str) -> list[tuple[str, int]]:
@@ -109,11 +75,11 @@ def unsorted(plan: ScanPlan, relation: duckdb.DuckDBPyRelation, keys: str) -> li
             "= count(*) FROM pairs GROUP BY f ORDER BY f"
         )
 
-    found = asked(plan, relation, text("rows", ""))
+    found = _asked(plan, relation, text("rows", ""))
     astray = [path for path, _, is_whole in found if not is_whole]
     if astray:
         some = f'(SELECT * FROM rows WHERE "_file" IN ({", ".join(map(sqltext.text, astray))}))'
-        found = [row for row in found if row[2]] + asked(plan, relation, text(some, "PARTITION BY f ORDER BY p"))
+        found = [row for row in found if row[2]] + _asked(plan, relation, text(some, "PARTITION BY f ORDER BY p"))
     return [(path, at) for path, at, _ in found if at is not None]
 
 
@@ -121,36 +87,45 @@ def _keys(rows: FileRows, order_id: int) -> Iterator[tuple[dt.Field, str]]:
     """The leading keys of a sort order that have an order in DuckDB: the column to read, and arguments."""
     order, columns = rows.statements.orders.get(order_id), single_columns(rows.plan.schema)
     for key in () if order is None else order.fields:
-        column = columns.get(key.source_id or -1)
-        if column is None:
-            return
-        top, field, value = column
+        top, field, value = columns.get(key.source_id or -1, (None, None, ""))
         # Writers in Java compare the halves of UUIDs as signed numbers.
-        has_order = isinstance(field.type, SINGLE) and not isinstance(field.type, dt.UuidType)
-        sql = ordered(key.transform, value, field.type) if has_order else None
-        if sql is None:
+        has_order = field is not None and isinstance(field.type, SINGLE) and not isinstance(field.type, dt.UuidType)
+        sql = _ordered(key.transform, value, field.type) if field is not None and has_order else None
+        if sql is None or top is None:
             return
         direction = "ASC" if key.direction is Direction.ASCENDING else "DESC"
         yield top, f"{sql}, '{direction} NULLS {key.null_order.value.rpartition('-')[2].upper()}'"
 
 
-@rule(
-    "ICE-510",
-    Severity.ERROR,
-    Reads.ROWS,
-    breaks="iceberg 3.11",
-    hurts="Readers that skip files by their partition: they lose the rows of other buckets, without an error.",
-    mends="manifest: partition of the entry; or rewrite the file into its buckets",
-)
+def _ordered(transform: Transform, value: str, type_: dt.Type) -> str | None:
+    """An SQL value that is ordered as a transform of `value` is; None: there is none, or it is a bucket."""
+    if not is_defined(transform, type_) or isinstance(transform, Bucket):
+        return None
+    match transform, type_:
+        case Identity(), _:
+            return value
+        case Truncate(width=width), dt.StringType():
+            return f"left({value}, {width})"
+        case Truncate(width=width), dt.IntegerType():
+            number = f"{value}::HUGEINT"
+            return f"{number} - (({number} % {width}) + {width}) % {width}"
+        case _, dt.DateType() | dt.TimestampType(unit="us") if str(transform) in ("year", "month", "day", "hour"):
+            # In UTC, whatever the zone of the session.
+            moment = value if isinstance(type_, dt.DateType) else f"make_timestamp(epoch_us({value}))"
+            return f"date_trunc('{transform}', {moment})"
+        case _:
+            return None
+
+
+@rule("ICE-510", Severity.ERROR, Reads.ROWS, "iceberg 3.11")
 def buckets(rows: FileRows) -> Iterator[Found]:
-    """The values of a column that buckets divide are in the bucket of their file."""
+    """The values of a column that buckets divide are in the bucket of their file.
+
+    Hurts: Readers that skip files by their partition: they lose the rows of other buckets, without an error.
+    Mends: manifest: partition of the entry; or rewrite the file into its buckets
+    """
     columns = single_columns(rows.plan.schema)
-    by_spec: dict[int, list[str]] = {}
-    for path in rows.paths:
-        entry = rows.statements.entries.get(path)
-        if entry is not None:
-            by_spec.setdefault(entry.spec_id, []).append(path)
-    for spec_id, paths in by_spec.items():
+    for spec_id, paths in rows.by(lambda entry: entry.spec_id).items():
         spec = rows.statements.specs.get(spec_id)
         for part in () if spec is None else spec.fields:
             column = columns.get(part.source_id or -1)
@@ -167,30 +142,55 @@ def _other_buckets(
     field: dt.Field,
     value: str,
 ) -> Iterator[Found]:
-    connection = cursor()
-    with bucket_function(connection, bucket, field.type) as function:
-        duckdb_engine().relation(rows_of(rows.plan, paths, ["_file"], [top]), connection, name="bucketed_rows")
-        text = f'SELECT "_file", {function}({hashed(value, field.type)}) AS b, count(*), any_value({value}::VARCHAR) '
+    connection, (hashed, type_) = cursor(), _hashed(value, field.type)
+    function, run = f"harness_bucket_{next(_numbers)}", buckets_of(bucket, field.type)
+
+    def buckets_in(values: pa.ChunkedArray | pa.Array) -> pa.Array:
+        return run(values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values)
+
+    duckdb_engine().relation(rows_of(rows.plan, paths, ["_file"], [top]), connection, name="bucketed_rows")
+    text = f'SELECT "_file", {function}({hashed}) AS b, count(*), any_value({value}::VARCHAR) FROM bucketed_rows'
+    connection.create_function(function, buckets_in, [type_], "INTEGER", type=PythonUDFType.ARROW)
+    try:
         with about(rows.plan):
-            found = connection.execute(f"{text} FROM bucketed_rows GROUP BY ALL ORDER BY ALL").fetchall()
+            found = connection.execute(f"{text} GROUP BY ALL ORDER BY ALL").fetchall()
+    finally:
+        connection.remove_function(function)
     for path, actual, number, example in found:
         recorded = rows.statements.entries[path].partition.get(part.field_id)
         if actual != recorded:
-            place = rows.place(path, f"partition.{part.name}", field.name)
             said = f"{number:,} rows are in {actual}, such as {example}"
-            yield Found(place=place, recorded=repr(recorded), actual=said)
+            yield rows.found(path, f"partition.{part.name}", repr(recorded), said, field.name)
 
 
-_IDS = {
-    "hurts": "Readers of row lineage: changes are taken for those of another row.",
-    "mends": "the files: rewrite them without the stored ids; or first_row_id and baseRowId of their entries",
-}
+_numbers = itertools.count()
 
 
-@rule("ICE-508", Severity.ERROR, Reads.ROWS, breaks=("iceberg 2.11", "iceberg 5.18"), **_IDS)
-@rule("DEL-508", Severity.ERROR, Reads.ROWS, breaks=("delta W2", "delta W5"), **_IDS)
+def _hashed(value: str, type_: dt.Type) -> tuple[str, str]:
+    """An SQL value as `buckets_of` takes it, and the type of that in DuckDB."""
+    match type_:
+        case dt.UuidType():
+            return f"unhex(replace({value}::VARCHAR, '-', ''))", "BLOB"
+        case dt.StringType():
+            return value, "VARCHAR"
+        case dt.BinaryType() | dt.FixedType():
+            return value, "BLOB"
+        case dt.DecimalType(precision=precision, scale=scale):
+            return value, f"DECIMAL({precision}, {scale})"
+        case dt.TimestampType(unit="ns", utc=True):
+            return f"epoch_us({value}) * 1000", "BIGINT"  # DuckDB shows them in micros
+        case _:
+            return f"({internal(value, type_)})::BIGINT", "BIGINT"
+
+
+@rule("ICE-508", Severity.ERROR, Reads.ROWS, "iceberg 2.11", "iceberg 5.18")
+@rule("DEL-508", Severity.ERROR, Reads.ROWS, "delta W2", "delta W5")
 def unique_ids(rows: FileRows) -> Iterator[Found]:
-    """A row id is that of one live row, and no stored id or number is of a later commit than the file."""
+    """A row id is that of one live row, and no stored id or number is of a later commit than the file.
+
+    Hurts: Readers of row lineage: changes are taken for those of another row.
+    Mends: the files: rewrite them without the stored ids; or first_row_id and baseRowId of their entries
+    """
     plan = replace(rows.plan, materialized=rows.statements.materialized)
     if not rows.paths or plan.files.column("first_row_id").null_count == len(plan.files):
         return
@@ -199,19 +199,22 @@ def unique_ids(rows: FileRows) -> Iterator[Found]:
     relation = duckdb_engine().relation(replace(plan, columns=columns))
     text = f"""SELECT "_file", min("_row_id"), max("_row_id"), count("_row_id"), max("{number}") FROM rows GROUP BY ALL
         ORDER BY 2, 3"""
-    ranges = asked(plan, relation, text)
+    ranges = _asked(plan, relation, text)
     files = {row["path"]: row for row in plan.files.to_pylist()}
+    # The number of rows without a stored one: above the snapshot's it is a lie of the entry, not of the file.
+    own_numbers = plan.files.column("sequence_number") if plan.format == "iceberg" else plan.row_commit_versions
+    limits = dict(zip(files, [None] * len(files) if own_numbers is None else own_numbers.to_pylist(), strict=True))
     ids = rows.statements.next_row_id
     for path, _, greatest, _, latest in ranges:
-        file = files[path]
-        limit = plan.snapshot if plan.format == "delta" else file["sequence_number"]
-        own = (file["first_row_id"] or 0) + (file["record_count"] or 0)  # from which on ids are stored ones
+        of_file = [limits[path], plan.snapshot if plan.format == "delta" else None]
+        limit = max((each for each in of_file if each is not None), default=None)
+        own = (files[path]["first_row_id"] or 0) + (files[path]["record_count"] or 0)  # ids from here on are stored
         if ids is not None and greatest is not None and greatest >= max(ids, own):
-            said = f"{ids} is the next one to be given out"
-            yield Found(place=rows.place(path, "_row_id"), recorded=f"row id {greatest}", actual=said)
+            yield rows.found(path, "_row_id", f"row id {greatest}", f"{ids} is the next one to be given out")
         if latest is not None and limit is not None and latest > limit:
-            yield Found(place=rows.place(path, number), recorded=str(latest), actual=f"the file is of {limit}")
-    doubtful = sorted(_overlapping(plan, [row[:4] for row in ranges]))
+            yield rows.found(path, number, str(latest), f"the file is of {limit}")
+    counts = {path: file["record_count"] or 0 for path, file in files.items()}
+    doubtful = sorted(_overlapping(counts, [row[:4] for row in ranges]))
     if not doubtful:
         return
     text = (
@@ -219,26 +222,23 @@ def unique_ids(rows: FileRows) -> Iterator[Found]:
         f'AND "_file" IN ({", ".join(map(sqltext.text, doubtful))}) '
         'GROUP BY "_row_id" HAVING count(*) > 1 ORDER BY ALL LIMIT 20'
     )
-    for id_, times, first, last in asked(plan, relation, text):
-        place = rows.place(first, "first_row_id")
-        yield Found(place=place, recorded=f"row id {id_}", actual=f"{times} rows have it, one in {last}")
+    for id_, times, first, last in _asked(plan, relation, text):
+        yield rows.found(first, "first_row_id", f"row id {id_}", f"{times} rows have it, one in {last}")
 
 
-def _overlapping(plan: ScanPlan, ranges: Sequence[tuple[Any, ...]]) -> set[str]:
+def _overlapping(counts: Mapping[str, int], ranges: Sequence[tuple[Any, ...]]) -> set[str]:
     """The files whose row ids may repeat: ranges that meet another one, or have gaps, or fewer ids than rows.
 
-    ranges: path, least and greatest id, and rows, by ascending ids. To count every id of a table takes its memory.
+    counts: recorded rows by path. ranges: path, least and greatest id, and rows, by ascending ids. To count every id of
+    a table takes its memory.
     """
-    recorded = dict(
-        zip(plan.files.column("path").to_pylist(), plan.files.column("record_count").to_pylist(), strict=True)
-    )
     found: set[str] = set()
     end, owner = -1, ""
     for path, least, greatest, rows in ranges:
         if least is None:
             continue
         size = greatest - least + 1
-        if rows > size or size > (recorded.get(path) or 0):
+        if rows > size or size > counts[path]:
             found.add(path)
         if least <= end:
             found |= {path, owner}
@@ -247,16 +247,13 @@ def _overlapping(plan: ScanPlan, ranges: Sequence[tuple[Any, ...]]) -> set[str]:
     return found
 
 
-@rule(
-    "DEL-507",
-    Severity.ERROR,
-    Reads.ROWS,
-    breaks="delta T3",
-    hurts="Queries that are planned by the constraint, and writers that trust it.",
-    mends="log: the constraint; or a new version without the rows",
-)
+@rule("DEL-507", Severity.ERROR, Reads.ROWS, "delta T3")
 def constraints(rows: FileRows) -> Iterator[Found]:
-    """No live row makes a CHECK constraint, an invariant or the expression of a generated column false."""
+    """No live row makes a CHECK constraint, an invariant or the expression of a generated column false.
+
+    Hurts: Queries that are planned by the constraint, and writers that trust it.
+    Mends: log: the constraint; or a new version without the rows
+    """
     if not rows.paths or not rows.statements.constraints:
         return
     relation = duckdb_engine().relation(replace(rows.plan, columns=rows.plan.schema.fields))
@@ -267,28 +264,25 @@ def constraints(rows: FileRows) -> Iterator[Found]:
             if not _is_alike(parsed, rows.plan.schema, strict=name.startswith("delta.generation")):
                 raise EngineError("it may be another value in DuckDB than in Spark")
             text = parsed.sql("duckdb")
-            ((number,),) = asked(rows.plan, relation, f"SELECT count(*) FROM rows WHERE ({text}) IS FALSE")
+            ((number,),) = _asked(rows.plan, relation, f"SELECT count(*) FROM rows WHERE ({text}) IS FALSE")
         except (sqlglot.errors.SqlglotError, EngineError) as error:
             said = error.message if isinstance(error, EngineError) else error
             refused.append(f"Cannot ask {name}, {condition!r:.80}: {said}")
             continue
         if number:
-            place = Place(file=rows.plan.table, field=name)
-            yield Found(place=place, recorded=condition, actual=f"{number:,} rows make it false")
+            yield Found(Place(file=rows.plan.table, field=name), condition, f"{number:,} rows make it false")
     if refused:
         raise EngineError("; ".join(refused))
 
 
-@rule(
-    "DEL-506",
-    Severity.WARNING,
-    Reads.ROWS,
-    breaks="delta V1",
-    hurts="Readers that take the column from the file, such as those of Iceberg metadata beside the log: other values.",
-    mends="the file: rewrite it; or log: partitionValues of the add",
-)
+@rule("DEL-506", Severity.WARNING, Reads.ROWS, "delta V1")
 def partition_columns(rows: FileRows) -> Iterator[Found]:
-    """A partition column that a data file holds has the value that the log records."""
+    """A partition column that a data file holds has the value that the log records.
+
+    Hurts: Readers that take the column from the file, such as those of Iceberg metadata beside the log: other
+    values.
+    Mends: the file: rewrite it; or log: partitionValues of the add
+    """
     plan = rows.plan
     ids = {id_ for partition in plan.partitions for id_ in partition.constants}
     if not ids:
@@ -298,37 +292,30 @@ def partition_columns(rows: FileRows) -> Iterator[Found]:
     footers = read_footers(DuckDBFiles(cursor(), plan.storage), names, table=plan.table)
     bare = replace(plan, partitions=tuple(replace(partition, constants={}) for partition in plan.partitions))
     for column in (f for f in plan.schema.fields if f.id in ids):
-        holds = [
-            name.recorded
-            for name in names
-            if any(stored.name == stored_name(column) for stored in footers[name.physical].schema)
-        ]
+        stored = stored_name(column)
+        holds = [name.recorded for name in names if stored in {f.name for f in footers[name.physical].schema}]
         if not holds:
             continue
         relation = duckdb_engine().relation(rows_of(bare, holds, ["_file"], [column]))
         value = sqltext.name(column.name)
         ends = (internal(f"{function}({value})", column.type) for function in ("min", "max"))
         text = f'SELECT "_file", {", ".join(ends)}, count(*) - count({value}) FROM rows GROUP BY "_file" ORDER BY ALL'
-        for path, least, greatest, nulls in asked(plan, relation, text):
+        for path, least, greatest, nulls in _asked(plan, relation, text):
             recorded = plan.partitions[files[path]["partition"]].constants.get(column.id)
             found = [each for each in (least, greatest) if each is not None] + [None] * bool(nulls)
             wrong = [each for each in found if each != recorded and (each == each or recorded == recorded)]
             if wrong:
                 said = [value_text(each, column.type) for each in (recorded, wrong[0])]
-                place = rows.place(path, "partitionValues", column.name)
-                yield Found(place=place, recorded=said[0], actual=f"a row has {said[1]}")
+                yield rows.found(path, "partitionValues", said[0], f"a row has {said[1]}", column.name)
 
 
-@rule(
-    "ICE-513",
-    Severity.WARNING,
-    Reads.ROWS,
-    breaks="iceberg 4.12",
-    hurts="Readers that merge deletes with rows as both stream by: deleted rows come back.",
-    mends="the delete file: rewrite it in order",
-)
+@rule("ICE-513", Severity.WARNING, Reads.ROWS, "iceberg 4.12")
 def sorted_deletes(rows: FileRows) -> Iterator[Found]:
-    """The rows of a position delete file of Parquet are sorted by path and position."""
+    """The rows of a position delete file of Parquet are sorted by path and position.
+
+    Hurts: Readers that merge deletes with rows as both stream by: deleted rows come back.
+    Mends: the delete file: rewrite it in order
+    """
     files = [d for d in rows.deletes if d.kind == "position delete file" and d.format == "parquet"]
     paths = {d.physical: d.path for d in files if d.physical is not None}
     if not paths:
@@ -339,71 +326,36 @@ def sorted_deletes(rows: FileRows) -> Iterator[Found]:
     with about(rows.plan):
         relation = access.connection.sql(f"{text}({access.listed(list(paths))}, hive_partitioning=false)")
     for name, at in unsorted(rows.plan, relation, "file_path, 'ASC NULLS LAST', pos, 'ASC NULLS LAST'"):
-        place = Place(file=named[name], field="file_path, pos")
-        yield Found(place=place, recorded="in order", actual=f"not from row {at} on")
+        yield Found(Place(file=named[name], field="file_path, pos"), "in order", f"not from row {at} on")
 
 
-_PAGES = {
-    "hurts": "All readers: those that check sums fail, the others take damaged bytes for values.",
-    "mends": "the file: restore it, or rewrite it from another copy",
-}
-
-
-@rule("ICE-512", Severity.ERROR, Reads.ROWS, breaks="iceberg 7.6", **_PAGES)
-@rule("DEL-512", Severity.ERROR, Reads.ROWS, breaks="delta E9", **_PAGES)
+@rule("ICE-512", Severity.ERROR, Reads.ROWS, "iceberg 7.6")
+@rule("DEL-512", Severity.ERROR, Reads.ROWS, "delta E9")
 def page_checksums(rows: FileRows) -> Iterator[Found]:
-    """The pages of a Parquet file have the checksums that their headers say."""
+    """The pages of a Parquet file have the checksums that their headers say.
+
+    Hurts: All readers: those that check sums fail, the others take damaged bytes for values.
+    Mends: the file: restore it, or rewrite it from another copy
+    """
     storage = rows.plan.storage
     files = rows.plan.files.select(["path", "physical", "format"]).to_pylist()
     wanted = set(rows.paths)
     physical = {f["physical"]: f["path"] for f in files if f["format"] == "parquet" and f["path"] in wanted}
     # The first page of a file is behind the magic, and all pages have checksums, or none.
     tells = look_at(lambda path: has_checksum(storage.read(path, offset=4, length=4096)), list(physical), physical)
-    chunks = column_chunks(rows.plan, [path for path, told in zip(physical, tells, strict=True) if told])
+    files_ = column_chunks(rows.plan, [path for path, told in zip(physical, tells, strict=True) if told])
+    chunks = [(path, chunk) for path, of_file in files_.items() for chunk in of_file]
 
-    def damaged(chunk: tuple[str, int, str, int, int]) -> list[int]:
-        path, _, _, start, size = chunk
-        return [start + at for at in damaged_pages(storage.read(path, offset=start, length=size))]
+    def damaged(chunk: tuple[str, ColumnChunk]) -> list[int]:
+        return list(damaged_pages(storage.read(chunk[0], offset=chunk[1].start, length=chunk[1].size)))
 
     with ThreadPoolExecutor(os.cpu_count()) as pool, phase("checking pages", len(chunks), "columns") as advance:
-        for (path, group, column, _, _), wrong in zip(chunks, pool.map(damaged, chunks), strict=True):
+        for (path, chunk), wrong in zip(chunks, pool.map(damaged, chunks), strict=True):
             advance(1)
+            place = Place(file=physical[path], entry=physical[path], field="crc", column=chunk.column)
             for at in wrong:
-                place = Place(file=physical[path], entry=physical[path], field="crc", column=column)
-                said = f"the bytes of the page at byte {at:,}, in row group {group}, have another sum"
-                yield Found(place=place, actual=said)
-
-
-_SIZE, _CHECKSUM = 3 << 4 | 5, 4 << 4 | 5
-"""Fields of a header, as `struct` calls them: numbers 3 and 4, integers of 32 bits."""
-
-
-def has_checksum(data: bytes) -> bool:
-    """True if a page that begins with these bytes says its checksum. A header that is cut off says none."""
-    try:
-        header, _ = struct(data, 0, {})
-    except (IndexError, Contradiction):
-        return False
-    return _CHECKSUM in header
-
-
-def damaged_pages(chunk: bytes) -> Iterator[int]:
-    """The places in a column chunk where pages begin that have other checksums than they say, or no header."""
-    at = 0
-    while at < len(chunk):
-        try:
-            header, start = struct(chunk, at, {})
-            end = start + header[_SIZE]
-        except (IndexError, KeyError, Contradiction):
-            yield at
-            return
-        if end > len(chunk) or end < start:
-            yield at
-            return
-        said = header.get(_CHECKSUM)
-        if said is not None and zlib.crc32(memoryview(chunk)[start:end]) != said & 0xFFFFFFFF:
-            yield at
-        at = end
+                where = f"the page at byte {chunk.start + at:,}, in row group {chunk.group}"
+                yield Found(place, actual=f"the bytes of {where}, have another sum")
 
 
 _ALIKE = """
@@ -430,69 +382,3 @@ def _is_alike(parsed: exp.Expr, schema: dt.Schema, *, strict: bool) -> bool:
     if strict and (to_others or any(isinstance(type_, inexact) for type_ in used)):
         return False
     return not strict or set(names) <= set(_ALIKE.split())
-
-
-# Partition transforms over the rows of a query: as SQL where they are plain arithmetic, buckets by a function.
-
-
-_numbers = itertools.count()
-
-
-@contextmanager
-def bucket_function(connection: duckdb.DuckDBPyConnection, bucket: Bucket, type_: dt.Type) -> Iterator[str]:
-    """An SQL function on a connection that gives the bucket of a value as `hashed` shows it; a null has none."""
-    name, buckets = f"harness_bucket_{next(_numbers)}", buckets_of(bucket, type_)
-
-    def run(values: pa.ChunkedArray | pa.Array) -> pa.Array:
-        return buckets(values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values)
-
-    connection.create_function(name, run, [_shown(type_)], "INTEGER", type=PythonUDFType.ARROW)
-    try:
-        yield name
-    finally:
-        connection.remove_function(name)
-
-
-def _shown(type_: dt.Type) -> str:
-    match type_:
-        case dt.StringType():
-            return "VARCHAR"
-        case dt.UuidType() | dt.BinaryType() | dt.FixedType():
-            return "BLOB"
-        case dt.DecimalType(precision=precision, scale=scale):
-            return f"DECIMAL({precision}, {scale})"
-        case _:
-            return "BIGINT"
-
-
-def hashed(value: str, type_: dt.Type) -> str:
-    """An SQL value as the functions of buckets take it."""
-    match type_:
-        case dt.UuidType():
-            return f"unhex(replace({value}::VARCHAR, '-', ''))"
-        case dt.StringType() | dt.BinaryType() | dt.FixedType() | dt.DecimalType():
-            return value
-        case dt.TimestampType(unit="ns", utc=True):
-            return f"epoch_us({value}) * 1000"  # DuckDB shows them in micros
-        case _:
-            return f"({internal(value, type_)})::BIGINT"
-
-
-def ordered(transform: Transform, value: str, type_: dt.Type) -> str | None:
-    """An SQL value that is ordered as a transform of `value` is; None: there is none, or it is a bucket."""
-    if isinstance(transform, Identity):
-        return value
-    if isinstance(transform, Bucket) or not is_defined(transform, type_):
-        return None
-    match transform, type_:
-        case Truncate(width=width), dt.StringType():
-            return f"left({value}, {width})"
-        case Truncate(width=width), dt.IntegerType():
-            number = f"{value}::HUGEINT"
-            return f"{number} - (({number} % {width}) + {width}) % {width}"
-        case Day() | Hour() | Month() | Year(), dt.DateType() | dt.TimestampType(unit="us"):
-            # In UTC, whatever the zone of the session.
-            moment = value if isinstance(type_, dt.DateType) else f"make_timestamp(epoch_us({value}))"
-            return f"date_trunc('{transform}', {moment})"
-        case _:
-            return None

@@ -61,14 +61,9 @@ class Reads(enum.Enum):
     @property
     def level(self) -> Level:
         """The level from which on such rules are asked."""
-        deeper = {
-            Reads.FILE: Level.FILES,
-            Reads.DELETES: Level.FILES,
-            Reads.CHANGES: Level.FILES,
-            Reads.COLUMN: Level.DATA,
-            Reads.ROWS: Level.DATA,
-        }
-        return deeper.get(self, Level.METADATA)
+        if self in (Reads.COLUMN, Reads.ROWS):
+            return Level.DATA
+        return Level.FILES if self in (Reads.FILE, Reads.DELETES, Reads.CHANGES) else Level.METADATA
 
 
 Thing: TypeAlias = tuple[Reads, Any, int | None]
@@ -97,13 +92,16 @@ class Place:
         return ", ".join(parts)
 
 
+Spans: TypeAlias = tuple[tuple[float, float], tuple[float, float]]
+"""The recorded range and the actual range of a column of numbers, days or instants, for a picture."""
+
+
 @dataclass(frozen=True, slots=True)
 class Found:
     """A breach of a rule, as the rule's function gives it.
 
     recorded, actual: values as text; None: there is none. writer: the program that wrote the statement, as it says.
-    detail: a sentence where the rule's title does not say enough. spans: the recorded range and the actual range of a
-    column of numbers, days or instants, for a picture; None: there is none to draw.
+    detail: a sentence where the rule's title does not say enough. spans: None: there is none to draw.
     """
 
     place: Place
@@ -111,7 +109,7 @@ class Found:
     actual: str | None = None
     writer: str | None = None
     detail: str | None = None
-    spans: tuple[tuple[float, float], tuple[float, float]] | None = None
+    spans: Spans | None = None
 
 
 def refused(place: Place, error: HarnessError, writer: str | None = None) -> Found:
@@ -119,7 +117,7 @@ def refused(place: Place, error: HarnessError, writer: str | None = None) -> Fou
     return Found(place=place, detail=f"{error.message} [{error.rule or error.cause}]", writer=writer)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Rule:
     """A rule.
 
@@ -162,29 +160,17 @@ RULES: dict[str, Rule] = {}
 _F = TypeVar("_F", bound=Callable[..., Iterable[Found]])
 
 
-def rule(
-    id_: str, severity: Severity, reads: Reads, *numbers: str, breaks: str | Sequence[str] = (), **said: str
-) -> Callable[[_F], _F]:
+def rule(id_: str, severity: Severity, reads: Reads, *breaks: str) -> Callable[[_F], _F]:
     """Makes a function a rule. Its docstring is the title, and then "Hurts: …" and "Mends: …".
 
-    Arguments are those of `Rule`; numbers: its `breaks`.
+    Arguments are those of `Rule`.
     """
-    broken = numbers or ((breaks,) if isinstance(breaks, str) else tuple(breaks))
 
     def register(find: _F) -> _F:
         assert id_ not in RULES, id_
-        title, _, rest = (find.__doc__ or "").partition("\n")
-        hurts, _, mends = " ".join(rest.split()).partition("Hurts: ")[2].partition(" Mends: ")
-        RULES[id_] = Rule(
-            id=id_,
-            severity=severity,
-            reads=reads,
-            title=title.removesuffix("."),
-            breaks=broken,
-            hurts=said.get("hurts", hurts),
-            mends=said.get("mends", mends),
-            find=find,
-        )
+        title, _, rest = (find.__doc__ or "").partition(".\n")
+        hurts, _, mends = " ".join(rest.split()).removeprefix("Hurts: ").partition(" Mends: ")
+        RULES[id_] = Rule(id_, severity, reads, title, breaks, hurts, mends, find)
         return find
 
     return register

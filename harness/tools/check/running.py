@@ -9,6 +9,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from harness.errors import (
@@ -114,7 +115,7 @@ def check(
         return run.report(time.perf_counter() - started)
     run.format = table.format
     seen: set[Said] = set()
-    sample = _Sample(level is Level.DATA, sample_files, seed)
+    sample = partial(_sample, number=sample_files, seed=seed) if level is Level.DATA else None
     with warnings.catch_warnings(), phase("checking metadata", unit="things") as advance:
         warnings.simplefilter("ignore", HarnessWarning)  # each of them is a finding
         checked = _checked(table, at, all_snapshots)
@@ -138,28 +139,22 @@ def _level(level: Level | str) -> Level:
         raise RequestError(f"Invalid level: got {level!r:.40}, there are {known}", options=("level",)) from None
 
 
-@dataclass(frozen=True, slots=True)
-class _Sample:
-    """The choice of data files whose values are read: so many of them by seed; None: all."""
-
-    reads: bool
-    number: int | None
-    seed: int
-
-    def of(self, paths: Sequence[str]) -> Sequence[str]:
-        if not self.reads:
-            return ()
-        if self.number is None or self.number >= len(paths):
-            return paths
-        return random.Random(self.seed).sample(sorted(paths), self.number)
+def _sample(paths: Sequence[str], number: int | None, seed: int) -> Sequence[str]:
+    """So many of the data files, whose values are read, by seed; None: all."""
+    if number is None or number >= len(paths):
+        return paths
+    return random.Random(seed).sample(sorted(paths), number)
 
 
 def _of_files(
-    table: Table, thing: Thing, sample: _Sample, columns: Sequence[str] | None, seen: set[Said]
+    table: Table,
+    thing: Thing,
+    sample: Callable[[Sequence[str]], Sequence[str]] | None,
+    columns: Sequence[str] | None,
+    seen: set[Said],
 ) -> Iterator[Thing]:
-    """The files of a snapshot that were not seen before as it states them, and their values."""
-    from harness.tools.check.files import DeletedRows, checked_files, said_of, said_of_delete
-    from harness.tools.check.rows import FileRows
+    """The files of a snapshot that were not seen before as it states them, and their values, if `sample` is given."""
+    from harness.tools.check.files import FileRows, checked_files, said_of, said_of_delete
     from harness.tools.check.values import column_values
 
     _, checked, id_ = thing
@@ -172,14 +167,16 @@ def _of_files(
             yield Reads.FILE, file, id_
             if file.fault is not None and file.is_data:
                 new.remove(file.name.recorded)  # no rows to be read
-        yield Reads.DELETES, DeletedRows(plan, statements.says), id_
-        read = sample.of(new)
+        yield Reads.DELETES, FileRows(plan, statements), id_
+        if sample is None:
+            return
+        read = sample(new)
         try:
             for column in column_values(plan, statements, read, columns) if read else ():
                 yield Reads.COLUMN, column, id_
         except CorruptFileError as error:  # whose pages may have checksums
             yield Reads.ERROR, error, id_
-        if sample.reads and (read or deletes):
+        if read or deletes:
             yield Reads.ROWS, FileRows(plan, statements, read, deletes), id_
     except HarnessError as error:
         yield Reads.ERROR, error, id_
@@ -190,8 +187,7 @@ def _orphans(checked: Checked) -> Iterator[Thing]:
     from harness.tools.check.files import unnamed
 
     try:
-        root, named = checked.named_files()
-        for orphan in unnamed(checked.table.source.storage, root, named):
+        for orphan in unnamed(checked.table.source.storage, *checked.named_files()):
             yield Reads.ORPHAN, orphan, None
     except HarnessError as error:
         yield Reads.ERROR, error, None

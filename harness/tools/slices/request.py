@@ -17,9 +17,9 @@ from harness.errors import RequestError, UnsupportedError
 from harness.metadata.filters.predicate import Filter
 from harness.metadata.filters.sqltext import bind_columns
 from harness.metadata.model.arguments import check
-from harness.metadata.model.arrow_values import from_numpy, scalar_of, to_numpy
+from harness.metadata.model.arrow_values import scalar_of, to_numpy
 from harness.metadata.model.schema import METADATA, Field, Schema
-from harness.metadata.plan.scan_plan import ScanPlan
+from harness.metadata.plan.scan_plan import ScanPlan, without_deletes
 from harness.storage.limits import contained
 from harness.storage.threads import phase
 from harness.tools.anonymising.pseudonyms import Pseudonyms
@@ -176,17 +176,6 @@ def _kept(plan: ScanPlan, request: SliceRequest) -> dict[str, Positions]:
     last = np.partition(every, request.sample_rows - 1)[request.sample_rows - 1]
     chosen = {path: of_file[_keys(path, of_file, request.seed) <= last] for path, of_file in rows.items()}
     return {path: of_file for path, of_file in chosen.items() if len(of_file)}
-
-
-def without_deletes(plan: ScanPlan) -> ScanPlan:
-    """The plan of a read that sees deleted rows too."""
-    files, count = plan.files, plan.files.num_rows
-    for name, values in (("delete_set", np.zeros(count, np.int32)), ("has_positions", np.zeros(count, np.bool_))):
-        index = files.schema.get_field_index(name)
-        files = files.set_column(index, files.schema.field(index), from_numpy(values))
-    return replace(
-        plan, files=files, equality_deletes=(), delete_sets=((),), position_deletes=(), load_positions=lambda _: {}
-    )
 
 
 def _positions(plan: ScanPlan) -> dict[str, Positions]:

@@ -27,13 +27,13 @@ from harness.metadata.files.roaring import from_positions
 from harness.metadata.model.arrow_values import from_numpy, plain_type, scalar_of
 from harness.metadata.model.schema import Field, TimestampType
 from harness.metadata.plan.projection import ColumnLookup, Stored, find_named, find_stored, is_positional, resolve
-from harness.metadata.plan.scan_plan import ScanPlan
+from harness.metadata.plan.scan_plan import ScanPlan, without_deletes
 from harness.storage.stores import Storage
 from harness.storage.threads import phase
 from harness.testing.writing.arrow import write_columnless_parquet
 from harness.tools.anonymising.pseudonyms import OLD_INT96, Pseudonyms, check_calendar, check_stored
 from harness.tools.slices.place import SliceNames, SlicePlace, writing
-from harness.tools.slices.request import KeptRows, Positions, without_deletes
+from harness.tools.slices.request import KeptRows, Positions
 
 # Parquet files without some of their rows or columns; types, field ids, names and footer texts of them stay.
 
