@@ -303,7 +303,8 @@ def partition_columns(rows: FileRows) -> Iterator[Found]:
         for path, least, greatest, nulls in _asked(plan, relation, text):
             recorded = plan.partitions[files[path]["partition"]].constants.get(column.id)
             found = [each for each in (least, greatest) if each is not None] + [None] * bool(nulls)
-            wrong = [each for each in found if each != recorded and (each == each or recorded == recorded)]
+            same = (None, "", b"") if recorded is None else (recorded,)  # the log has null for what is empty (delta V2)
+            wrong = [each for each in found if each not in same and (each == each or recorded == recorded)]
             if wrong:
                 said = [value_text(each, column.type) for each in (recorded, wrong[0])]
                 yield rows.found(path, "partitionValues", said[0], f"a row has {said[1]}", column.name)
