@@ -27,7 +27,7 @@ import bench_reports
 from bench_figures import ON_SPARK, figures, is_large, planning, spark_figures
 from bench_made import FULL, SMALL, Made, Scale, made
 from bench_planned import planned
-from bench_records import Failed, Record, Run, earlier_run, from_lines, newest_run, to_line
+from bench_records import Failed, Record, Run, from_lines, newest_run, to_line
 from bench_rounds import SCRIPTS, ContenderFailed, Figure, Interpreters, measure
 from bench_scanned import scanned
 from bench_small import many, small
@@ -57,13 +57,13 @@ def main(words: Sequence[str] | None = None) -> int:
         whole = scale == FULL and not arguments.only and not arguments.alone
         _keep(now, HISTORY if whole else OTHERS)
         if whole:
-            bench_reports.write(PAGE, bench_reports.figures(now))
+            PAGE.write_text(bench_reports.put(PAGE.read_text("utf-8"), bench_reports.figures(now)), "utf-8")
     failing = [f"{record.figure}: {name}: {reason}" for record in now for name, reason in _failures(record)]
     for text in failing:
         print(text)
     if arguments.compare is None:
         return int(bool(failing))
-    then = earlier_run(before, scale.name, before=now[0].run.date, commit=arguments.compare) if now else []
+    then = newest_run(before, scale.name, before=now[0].run.date, commit=arguments.compare) if now else []
     then = [record for record in then if _asked(record.figure, arguments, scale)]
     print(bench_reports.report(now, then))
     return int(bool(failing) or any(difference.bad for difference in bench_reports.differences(now, then)))

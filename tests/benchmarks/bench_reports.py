@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
 from bench_records import Failed, Measured, Outcome, Record
@@ -66,17 +65,6 @@ def _shown(figure: Measured) -> str:
     return f"{figure.ratio:.3g} ({figure.ratio_low:.3g} to {figure.ratio_high:.3g}) times the floor"
 
 
-def changed_floors(now: Sequence[Record], then: Sequence[Record]) -> list[str]:
-    """The floors whose versions differ, a line each: ratios to them say less."""
-    before = {record.figure: record.outcomes[record.floor].versions for record in then}
-    pairs = {
-        (record.floor, before[record.figure], record.outcomes[record.floor].versions)
-        for record in now
-        if record.figure in before
-    }
-    return [f"{floor}: {old}, now {new}" for floor, old, new in sorted(pairs) if old != new]
-
-
 def report(now: Sequence[Record], then: Sequence[Record]) -> str:
     """Both runs compared, as text for a person."""
     if not now or not then:
@@ -85,7 +73,9 @@ def report(now: Sequence[Record], then: Sequence[Record]) -> str:
     lines = [f"{this.commit} of {this.date} against {that.commit} of {that.date}"]
     if (this.cores, this.system) != (that.cores, that.system):
         lines.append(f"another machine: {that.system}, {that.cores} cores; now {this.system}, {this.cores} cores")
-    lines += [f"another floor: {text}" for text in changed_floors(now, then)]
+    before = {record.figure: record.outcomes[record.floor].versions for record in then}
+    floors = {(r.floor, before[r.figure], r.outcomes[r.floor].versions) for r in now if r.figure in before}
+    lines += [f"another floor: {floor}: {old}, now {new}" for floor, old, new in sorted(floors) if old != new]
     found = differences(now, then)
     lines += [f"{found_.kind}: {found_.text}" for found_ in found]
     if not any(found_.bad for found_ in found):
@@ -168,8 +158,3 @@ def put(page: str, tables: str) -> str:
     if not end:
         raise ValueError("Cannot put figures into the page: it lacks the marks of their place")
     return f"{before}{start}\n{tables}\n{end}{after}"
-
-
-def write(path: Path, tables: str) -> None:
-    """Puts the tables into the page at `path`."""
-    path.write_text(put(path.read_text("utf-8"), tables), "utf-8")
