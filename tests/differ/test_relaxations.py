@@ -198,6 +198,7 @@ WRONG = {
     "cast-of-a-list": ({"cast": {"l": "VARCHAR"}}, {}, "Cannot cast the left side's column 'l', of type list"),
     "excluded-cast": ({"cast": {"v": "INT"}, "exclude": ["V"], "ignore_name_case": True}, {}, "Cannot exclude 'V'"),
     "unknown-word": ({}, {"tolerances": {}}, "Unknown argument 'tolerances' of compare"),
+    "keys-of-nothing": ({}, {"keys": ["x"]}, "Cannot pair rows by 'x': the left side has only k, v, t, l"),
     "groups-by-nothing": ({}, {"group_by": ["x"]}, "groups by 'x'"),
 }
 
