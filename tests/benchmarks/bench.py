@@ -28,7 +28,7 @@ from bench_figures import ON_SPARK, figures, is_large, planning, spark_figures
 from bench_made import FULL, SMALL, Made, Scale, made
 from bench_planned import planned
 from bench_records import Failed, Record, Run, from_lines, newest_run, to_line
-from bench_rounds import SCRIPTS, ContenderFailed, Figure, Interpreters, measure
+from bench_rounds import SCRIPTS, ContenderFailed, Figure, measure
 from bench_scanned import scanned
 from bench_small import many, small
 
@@ -66,7 +66,7 @@ def main(words: Sequence[str] | None = None) -> int:
     then = newest_run(before, scale.name, before=now[0].run.date, commit=arguments.compare) if now else []
     then = [record for record in then if _asked(record.figure, arguments, scale)]
     print(bench_reports.report(now, then))
-    return int(bool(failing) or any(difference.bad for difference in bench_reports.differences(now, then)))
+    return int(bool(failing) or any(kind != "faster" for kind, _ in bench_reports.differences(now, then)))
 
 
 def _arguments(words: Sequence[str] | None) -> argparse.Namespace:
@@ -95,7 +95,7 @@ def _measured(arguments: argparse.Namespace, scale: Scale) -> list[Record]:
         python=platform.python_version(),
     )
     wanted = {} if arguments.alone else {n: s for n, s in SCRIPTS.items() if arguments.spark or "spark" not in n}
-    pythons = Interpreters({name: str(python) for name, python in interpreters(PEERS, wanted).items()})
+    pythons = {name: str(python) for name, python in interpreters(PEERS, wanted).items()}
     found = []
     for figure in _figures(scale, large=arguments.large):
         if _asked(figure.figure, arguments, scale):

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from bench_records import Failed, Measured, Outcome, Record
 
@@ -15,17 +14,8 @@ LEAST = 1.1
 """Ratios that differ by less are alike, however steady they were."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
-    """One reader's figure in two runs. text: both, for a person. bad: slower, failed, or no longer measured."""
-
-    kind: Literal["slower", "faster", "failed", "missing"]
-    text: str
-
-    @property
-    def bad(self) -> bool:
-        """Whether it is a step back."""
-        return self.kind != "faster"
+Difference: TypeAlias = tuple[Literal["slower", "faster", "failed", "missing"], str]
+"""Its kind, and a reader's figure in two runs as text. All but `faster` are steps back."""
 
 
 def differences(now: Sequence[Record], then: Sequence[Record]) -> list[Difference]:
@@ -50,14 +40,14 @@ def differences(now: Sequence[Record], then: Sequence[Record]) -> list[Differenc
 def _difference(what: str, before: Measured, after: Outcome | None) -> Difference | None:
     match after:
         case None:
-            return Difference(kind="missing", text=f"{what}: {_shown(before)} is no longer measured")
+            return ("missing", f"{what}: {_shown(before)} is no longer measured")
         case Failed(reason=reason):
-            return Difference(kind="failed", text=f"{what}: {_shown(before)}, now it fails: {reason}")
+            return ("failed", f"{what}: {_shown(before)}, now it fails: {reason}")
     text = f"{what}: {_shown(before)}, now {_shown(after)}"
     if after.ratio_low > before.ratio_high and after.ratio > before.ratio * LEAST:
-        return Difference(kind="slower", text=text)
+        return ("slower", text)
     if after.ratio_high < before.ratio_low and after.ratio * LEAST < before.ratio:
-        return Difference(kind="faster", text=text)
+        return ("faster", text)
     return None
 
 
@@ -77,8 +67,8 @@ def report(now: Sequence[Record], then: Sequence[Record]) -> str:
     floors = {(r.floor, before[r.figure], r.outcomes[r.floor].versions) for r in now if r.figure in before}
     lines += [f"another floor: {floor}: {old}, now {new}" for floor, old, new in sorted(floors) if old != new]
     found = differences(now, then)
-    lines += [f"{found_.kind}: {found_.text}" for found_ in found]
-    if not any(found_.bad for found_ in found):
+    lines += [f"{kind}: {text}" for kind, text in found]
+    if not any(kind != "faster" for kind, _ in found):
         lines.append("nothing became slower by more than the noise")
     return "\n".join(lines)
 

@@ -178,7 +178,7 @@ def test_sql(calls, capfd):
     assert main(["sql", "SELECT 1", "--table", "t=dir=x", "--table", "u=v", "--format", "csv"]) == 0
     assert capfd.readouterr() == ("n,d\n1,1.50\n,\n", "")
     assert calls == [
-        *(("open", "dir=x", DEFAULT_OPEN), ("open", "v", DEFAULT_OPEN), ("sql", "SELECT 1", "duckdb", ["t", "u"])),
+        *(("open", "dir=x", DEFAULT_OPEN), ("open", "v", DEFAULT_OPEN), ("sql", "SELECT 1", "duckdb", ["t", "u"]))
     ]
 
 

@@ -30,12 +30,7 @@ from harness.testing.scenarios.delta.history import DeltaHistory
 from harness.testing.scenarios.evidence import evidence_of
 from harness.testing.scenarios.iceberg.history import IcebergHistory
 from harness.testing.scenarios.loading import from_mapping, load, parse
-from harness.testing.scenarios.model import (
-    ExpectedError,
-    ResolvedExpectation,
-    ResolvedSelector,
-    Selector,
-)
+from harness.testing.scenarios.model import ExpectedError, ResolvedExpectation, ResolvedSelector, Selector
 from harness.testing.scenarios.values import expanded, stored_value
 from harness.testing.scenarios.verifying import verify
 
