@@ -167,10 +167,7 @@ def command(arguments, **streams):
         (ONE, "o.ndjson", lambda file: json.loads(file.read_text()) == {"n": 1}),
         (ONE, "o.parquet", lambda file: pyarrow.parquet.read_table(file).num_rows == 1),
         (ONE, "o.arrow", lambda file: pyarrow.ipc.open_stream(file).read_all().num_rows == 1),
-        *(
-            (ONE, name, lambda file: file.read_text() == "      n\ninteger\n-------\n      1\n")
-            for name in ("o", "o.txt")
-        ),
+        *((ONE, name, lambda file: file.read_text() == TEXT) for name in ("o", "o.txt")),
         ([*ONE, "--format", "csv"], "o.gone", lambda file: file.read_text() == "n\n1\n"),
         (["metadata", "t", "versions"], "o.parquet", lambda file: pyarrow.parquet.read_table(file).num_rows == 2),
         (["plan", "t"], "o.json", lambda file: json.loads(file.read_text())["kind"] == "plan"),

@@ -387,7 +387,7 @@ def test_sides_of_every_kind_take_rows(tmp_path):
         ("@pytest.mark.harness_tables('t', rows=[])\ndef test_it(): pass", "*wants the fixture harness_job*"),
         (
             "@pytest.mark.harness_tables('t', rows=[], formats='hudi')\ndef test_it(harness_job): pass",
-            "*Invalid format 'hudi'*",
+            "*Invalid*'hudi'*",
         ),
         (
             "@pytest.mark.harness_tables('t', rows=[], formats='delta')\n"
