@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import html
 import json
 import re
@@ -28,12 +27,10 @@ from runs import (
 )
 from runs import run as made
 
-from harness.errors import EngineError
 from harness.testing.conformance.reports.html import to_html
 from harness.testing.conformance.reports.json_report import to_json, to_junit
 from harness.testing.conformance.reports.text import to_github, to_markdown, to_text
 from harness.testing.conformance.results import Check, Outcome
-from harness.testing.scenarios.model import ExpectedError
 
 AGAIN = "harness scenarios run iceberg/deletes/own-commit --engines 'my engines:Bad' --python 'bad=/p y' --keep repro"
 
@@ -63,21 +60,6 @@ def test_filters_that_an_engine_does_not_take_count_once():
     assert (one.outcome, other.outcome) == (Outcome.PASS, Outcome.UNSUPPORTED)
     score = made(one, other).score(GOOD)
     assert (score.right, score.declined, score.of_all) == (1, 1, 50)
-
-
-def test_what_is_policy_is_scored_apart():
-    broken = dataclasses.replace(BROKEN, policies=1)
-    refused, read = EngineError("no", cause="ValueError"), ROWS
-    found = [
-        made(case(GOOD, broken, check(answer, expected=ExpectedError("CorruptFileError"), policy="a limit")))
-        for answer in (refused, read)
-    ]
-    scores = [run.score(GOOD) for run in found]
-    assert [(score.kept, score.policies, score.silent, score.claimed) for score in scores] == [
-        (1, 1, 0, 0),
-        (0, 1, 0, 0),
-    ]
-    assert [run.cases[0].outcome for run in found] == [Outcome.PASS, Outcome.POLICY]
 
 
 def test_text():
