@@ -198,6 +198,17 @@ CARRIED = [
 ]
 
 
+MAP = pa.array([[("a", "b")], None], pa.map_(TEXT, TEXT))
+REQUIRED = pa.map_(pa.field("k", TEXT, nullable=False), pa.field("v", TEXT, nullable=False))
+
+
+@pytest.mark.parametrize("carried", [pa.map_(VIEW, VIEW), REQUIRED], ids=["views", "required"])
+def test_a_map_without_uuids_stays(carried):
+    got = pa.table({"x": pa.array(MAP.to_pylist(), carried), "u": [str(U), None]})
+    check = judged(pa.table({"x": MAP, "u": UUIDS}), got, FOREIGN)
+    assert (check.outcome, [note.partition(" ")[0] for note in check.notes]) == (Outcome.PASS, ["u"])
+
+
 @pytest.mark.parametrize(("expected", "got"), CARRIED)
 def test_other_engines_ways_to_hold_a_value_pass_in_slices_too(expected, got):
     assert len(expected) > 1
