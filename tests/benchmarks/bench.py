@@ -27,8 +27,8 @@ import bench_reports
 from bench_figures import ON_SPARK, figures, is_large, planning, spark_figures
 from bench_made import FULL, SMALL, Made, Scale, made
 from bench_planned import planned
-from bench_records import Failed, Record, Run, earlier_run, from_lines, newest_run, to_line
-from bench_rounds import SCRIPTS, ContenderFailed, Figure, Interpreters, measure
+from bench_records import Failed, Record, Run, from_lines, newest_run, to_line
+from bench_rounds import SCRIPTS, ContenderFailed, Figure, measure
 from bench_scanned import scanned
 from bench_small import many, small
 
@@ -57,16 +57,16 @@ def main(words: Sequence[str] | None = None) -> int:
         whole = scale == FULL and not arguments.only and not arguments.alone
         _keep(now, HISTORY if whole else OTHERS)
         if whole:
-            bench_reports.write(PAGE, bench_reports.figures(now))
+            PAGE.write_text(bench_reports.put(PAGE.read_text("utf-8"), bench_reports.figures(now)), "utf-8")
     failing = [f"{record.figure}: {name}: {reason}" for record in now for name, reason in _failures(record)]
     for text in failing:
         print(text)
     if arguments.compare is None:
         return int(bool(failing))
-    then = earlier_run(before, scale.name, before=now[0].run.date, commit=arguments.compare) if now else []
+    then = newest_run(before, scale.name, before=now[0].run.date, commit=arguments.compare) if now else []
     then = [record for record in then if _asked(record.figure, arguments, scale)]
     print(bench_reports.report(now, then))
-    return int(bool(failing) or any(difference.bad for difference in bench_reports.differences(now, then)))
+    return int(bool(failing) or any(kind != "faster" for kind, _ in bench_reports.differences(now, then)))
 
 
 def _arguments(words: Sequence[str] | None) -> argparse.Namespace:
@@ -95,7 +95,7 @@ def _measured(arguments: argparse.Namespace, scale: Scale) -> list[Record]:
         python=platform.python_version(),
     )
     wanted = {} if arguments.alone else {n: s for n, s in SCRIPTS.items() if arguments.spark or "spark" not in n}
-    pythons = Interpreters({name: str(python) for name, python in interpreters(PEERS, wanted).items()})
+    pythons = {name: str(python) for name, python in interpreters(PEERS, wanted).items()}
     found = []
     for figure in _figures(scale, large=arguments.large):
         if _asked(figure.figure, arguments, scale):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from bench_made import Made, Scale
@@ -65,12 +66,8 @@ def _harness(task: str, name: str = "harness", **arguments: Any) -> Contender:
     return _peer(name, "harness", task, **arguments)
 
 
-def _pyiceberg(task: str, **arguments: Any) -> Contender:
-    return _peer("PyIceberg", "pyiceberg", task, **arguments)
-
-
-def _deltalake(task: str, **arguments: Any) -> Contender:
-    return _peer("deltalake", "deltalake", task, **arguments)
+_pyiceberg = partial(_peer, "PyIceberg", "pyiceberg")
+_deltalake = partial(_peer, "deltalake", "deltalake")
 
 
 def _at(format: str, table: Made) -> str | None:

@@ -135,20 +135,12 @@ def from_lines(text: str) -> list[Record]:
     return [from_line(line) for line in text.splitlines() if line.strip()]
 
 
-def newest_run(records: Iterable[Record], scale: str) -> list[Record]:
-    """The records of the newest run of this scale; none where there is no such run."""
-    return _of_newest([record for record in records if record.run.scale == scale])
+def newest_run(records: Iterable[Record], scale: str, *, before: str | None = None, commit: str = "") -> list[Record]:
+    """The records of the newest run of this scale; none where there is no such run.
 
-
-def earlier_run(records: Iterable[Record], scale: str, *, before: str, commit: str = "") -> list[Record]:
-    """The records of the newest run of this scale that began before another run did.
-
-    before: the other run's date. commit: how the commit of the run begins.
+    before: the date of a run that began later. commit: how the commit of the run begins.
     """
-    runs = [r for r in records if r.run.scale == scale and r.run.date < before and r.run.commit.startswith(commit)]
-    return _of_newest(runs)
-
-
-def _of_newest(records: Sequence[Record]) -> list[Record]:
-    newest = max((record.run.date for record in records), default=None)
-    return [record for record in records if record.run.date == newest]
+    runs = [r for r in records if r.run.scale == scale and r.run.commit.startswith(commit)]
+    runs = [record for record in runs if before is None or record.run.date < before]
+    newest = max((record.run.date for record in runs), default=None)
+    return [record for record in runs if record.run.date == newest]

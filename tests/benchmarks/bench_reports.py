@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from bench_records import Failed, Measured, Outcome, Record
 
@@ -16,17 +14,8 @@ LEAST = 1.1
 """Ratios that differ by less are alike, however steady they were."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
-    """One reader's figure in two runs. text: both, for a person. bad: slower, failed, or no longer measured."""
-
-    kind: Literal["slower", "faster", "failed", "missing"]
-    text: str
-
-    @property
-    def bad(self) -> bool:
-        """Whether it is a step back."""
-        return self.kind != "faster"
+Difference: TypeAlias = tuple[Literal["slower", "faster", "failed", "missing"], str]
+"""Its kind, and a reader's figure in two runs as text. All but `faster` are steps back."""
 
 
 def differences(now: Sequence[Record], then: Sequence[Record]) -> list[Difference]:
@@ -51,30 +40,19 @@ def differences(now: Sequence[Record], then: Sequence[Record]) -> list[Differenc
 def _difference(what: str, before: Measured, after: Outcome | None) -> Difference | None:
     match after:
         case None:
-            return Difference(kind="missing", text=f"{what}: {_shown(before)} is no longer measured")
+            return ("missing", f"{what}: {_shown(before)} is no longer measured")
         case Failed(reason=reason):
-            return Difference(kind="failed", text=f"{what}: {_shown(before)}, now it fails: {reason}")
+            return ("failed", f"{what}: {_shown(before)}, now it fails: {reason}")
     text = f"{what}: {_shown(before)}, now {_shown(after)}"
     if after.ratio_low > before.ratio_high and after.ratio > before.ratio * LEAST:
-        return Difference(kind="slower", text=text)
+        return ("slower", text)
     if after.ratio_high < before.ratio_low and after.ratio * LEAST < before.ratio:
-        return Difference(kind="faster", text=text)
+        return ("faster", text)
     return None
 
 
 def _shown(figure: Measured) -> str:
     return f"{figure.ratio:.3g} ({figure.ratio_low:.3g} to {figure.ratio_high:.3g}) times the floor"
-
-
-def changed_floors(now: Sequence[Record], then: Sequence[Record]) -> list[str]:
-    """The floors whose versions differ, a line each: ratios to them say less."""
-    before = {record.figure: record.outcomes[record.floor].versions for record in then}
-    pairs = {
-        (record.floor, before[record.figure], record.outcomes[record.floor].versions)
-        for record in now
-        if record.figure in before
-    }
-    return [f"{floor}: {old}, now {new}" for floor, old, new in sorted(pairs) if old != new]
 
 
 def report(now: Sequence[Record], then: Sequence[Record]) -> str:
@@ -85,10 +63,12 @@ def report(now: Sequence[Record], then: Sequence[Record]) -> str:
     lines = [f"{this.commit} of {this.date} against {that.commit} of {that.date}"]
     if (this.cores, this.system) != (that.cores, that.system):
         lines.append(f"another machine: {that.system}, {that.cores} cores; now {this.system}, {this.cores} cores")
-    lines += [f"another floor: {text}" for text in changed_floors(now, then)]
+    before = {record.figure: record.outcomes[record.floor].versions for record in then}
+    floors = {(r.floor, before[r.figure], r.outcomes[r.floor].versions) for r in now if r.figure in before}
+    lines += [f"another floor: {floor}: {old}, now {new}" for floor, old, new in sorted(floors) if old != new]
     found = differences(now, then)
-    lines += [f"{found_.kind}: {found_.text}" for found_ in found]
-    if not any(found_.bad for found_ in found):
+    lines += [f"{kind}: {text}" for kind, text in found]
+    if not any(kind != "faster" for kind, _ in found):
         lines.append("nothing became slower by more than the noise")
     return "\n".join(lines)
 
@@ -168,8 +148,3 @@ def put(page: str, tables: str) -> str:
     if not end:
         raise ValueError("Cannot put figures into the page: it lacks the marks of their place")
     return f"{before}{start}\n{tables}\n{end}{after}"
-
-
-def write(path: Path, tables: str) -> None:
-    """Puts the tables into the page at `path`."""
-    path.write_text(put(path.read_text("utf-8"), tables), "utf-8")

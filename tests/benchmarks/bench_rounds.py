@@ -28,14 +28,12 @@ _READERS = replace(READERS["polars"], name="readers", install=f"{READERS['polars
 _BOTH = f"{READERS['duckdb-iceberg'].install} duckdb-extension-delta"
 _EXTENSIONS = replace(READERS["duckdb-iceberg"], name="duckdb-extensions", install=_BOTH)
 _ON_SPARK = ("spark-iceberg", "spark-delta")
-ENVIRONMENTS: Mapping[str, tuple[str, ...]] = {
-    "readers": ("polars", "deltalake", "pyiceberg"),
-    "duckdb-extensions": ("duckdb_extension",),
-    "chdb": ("chdb",),
-    "spark-iceberg": ("spark_iceberg",),
-    "spark-delta": ("spark_delta",),
+_ENVIRONMENTS = {
+    **dict.fromkeys(("polars", "deltalake", "pyiceberg"), "readers"),
+    **{"duckdb_extension": "duckdb-extensions", "chdb": "chdb"},
+    **{"spark_iceberg": "spark-iceberg", "spark_delta": "spark-delta"},
 }
-"""The peers that each environment serves; those that are not here run in harness's own interpreter."""
+"""By peer; the other peers run in harness's own interpreter."""
 SCRIPTS: Mapping[str, OtherReader] = {
     **{"readers": _READERS, "duckdb-extensions": _EXTENSIONS, "chdb": READERS["chdb"]},
     # harness and its dependencies too: harness and the jar run on one version of Spark.
@@ -59,18 +57,6 @@ class Contender:
     peer: str
     task: str
     arguments: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Interpreters:
-    """Which Python runs which peer. pythons: by environment; harness's own interpreter serves what has none."""
-
-    pythons: Mapping[str, str]
-
-    def of(self, peer: str) -> str | None:
-        """The Python of a peer; None: its environment is not there."""
-        environment = next((name for name, peers in ENVIRONMENTS.items() if peer in peers), None)
-        return sys.executable if environment is None else self.pythons.get(environment)
 
 
 Turn = Callable[[], tuple[list[int] | None, Sample]]
@@ -191,25 +177,18 @@ class Figure:
     fresh: bool = False
 
 
-def measure(figure: Figure, scale: Scale, interpreters: Interpreters) -> dict[str, Outcome]:
-    """What each reader took, by name; without the readers that are not installed.
+def measure(figure: Figure, scale: Scale, pythons: Mapping[str, str]) -> dict[str, Outcome]:
+    """The cost of each reader, by name; without the readers that are not installed. pythons: by environment.
 
     Raises:
         ContenderFailed: the floor fails, so that there is nothing to take ratios to.
     """
-    said = {}
-    for contender in figure.contenders:
-        python = interpreters.of(contender.peer)
-        if python is not None:
-            said[contender.name] = versions(contender.peer, python)
+    found = ((each, _python(each.peer, pythons)) for each in figure.contenders)
+    asked = {contender.name: (contender, python) for contender, python in found if python is not None}
+    said = {name: versions(contender.peer, python) for name, (contender, python) in asked.items()}
     kind = fresh_processes if figure.fresh else one_process
     with contextlib.ExitStack() as stack:
-        pythons = [(contender, interpreters.of(contender.peer)) for contender in figure.contenders]
-        running = {
-            contender.name: stack.enter_context(kind(contender, python, scale.turn_s))
-            for contender, python in pythons
-            if python is not None
-        }
+        running = {name: stack.enter_context(kind(*each, scale.turn_s)) for name, each in asked.items()}
         samples, failed = _samples(figure, scale, running)
     floor = figure.contenders[0].name
     if floor in failed:
@@ -220,6 +199,10 @@ def measure(figure: Figure, scale: Scale, interpreters: Interpreters) -> dict[st
         else measured(samples[name], samples[floor], said[name])
         for name in said
     }
+
+
+def _python(peer: str, pythons: Mapping[str, str]) -> str | None:
+    return pythons.get(_ENVIRONMENTS[peer]) if peer in _ENVIRONMENTS else sys.executable
 
 
 def _samples(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import pyarrow as pa
 from bench_made import Made, Scale, linked_delta
 
 from harness.testing.writing.delta.builder import DeltaTable
+from harness.testing.writing.delta.files import DataFileHandle as DeltaFile
 from harness.testing.writing.iceberg.builder import IcebergTable
 from harness.testing.writing.iceberg.files import DataFileHandle
 
@@ -26,8 +27,9 @@ def small(folder: Path, scale: Scale) -> Mapping[str, Made]:
     """`iceberg I` and `delta I`; the answer: rows."""
     found = {}
     for number in range(scale.small_tables):
-        for format, makers in (("iceberg", _ICEBERG), ("delta", _DELTA)):
-            found[f"{format} {number}"] = makers[number % len(makers)](folder / f"{format}-{number}")
+        for format, kinds in _KINDS.items():
+            place = folder / f"{format}-{number}"
+            found[f"{format} {number}"] = _made(format, place, *kinds[number % len(kinds)])
     return found
 
 
@@ -65,90 +67,71 @@ def _wide_rows(first: int, last: int) -> list[dict[str, Any]]:
     return [{"id": i, **{f"c{j}": i / (j + 1) for j in range(30)}} for i in range(first, last)]
 
 
-def _iceberg_commits(place: Path) -> Made:
-    table = IcebergTable.create(place, _SCHEMA)
+Filled = tuple[Sequence[DataFileHandle | DeltaFile], int]
+"""The live data files of a table, and its rows."""
+
+
+def _commits(table: IcebergTable | DeltaTable) -> Filled:
     files = [table.write_data(_rows(i * 5, i * 5 + 5)) for i in range(3)]
     for file in files:
         table.append(file)
-    return _iceberg(table, files, 15)
+    return files, 15
 
 
-def _iceberg_partitions(place: Path) -> Made:
-    table = IcebergTable.create(place, _SCHEMA, partition_spec=[("region", "identity")])
+def _partitions(table: IcebergTable | DeltaTable) -> Filled:
     table.append(*(files := table.write_partitioned(_rows(0, 20))))
-    return _iceberg(table, list(files), 20)
+    return files, 20
 
 
-def _iceberg_deletes(place: Path) -> Made:
-    table = IcebergTable.create(place, _SCHEMA)
+def _nested(table: IcebergTable | DeltaTable) -> Filled:
+    table.append(file := table.write_data(_nested_rows(20)))
+    return [file], 20
+
+
+def _deletes(table: IcebergTable) -> Filled:
     table.append(file := table.write_data(_rows(0, 20)))
     table.append(table.write_position_deletes([(file, 3), (file, 17)]))
-    return _iceberg(table, [file], 18)
+    return [file], 18
 
 
-def _iceberg_nested(place: Path) -> Made:
-    table = IcebergTable.create(place, _NESTED)
-    table.append(file := table.write_data(_nested_rows(20)))
-    return _iceberg(table, [file], 20)
+def _vector(table: DeltaTable) -> Filled:
+    table.append(file := table.write_data(_rows(0, 20)))
+    table.delete(file, [3, 17])
+    return [file], 18
 
 
-def _iceberg_evolved(place: Path) -> Made:
-    table = IcebergTable.create(place, _WIDE)
+def _evolved(table: IcebergTable) -> Filled:
     table.append(first := table.write_data(_wide_rows(0, 10)))
     table.rename_column("c3", "third")
     table.add_column("note", "string")
     table.append(second := table.write_data([{"id": 10, "note": "new"}]))
-    return _iceberg(table, [first, second], 11)
+    return [first, second], 11
 
 
-def _iceberg(table: IcebergTable, files: list[DataFileHandle], rows: int) -> Made:
-    read = [str(file.file) for file in files]
-    return Made(location=table.location, metadata=str(table.metadata_path), files=read, answer=[rows])
-
-
-def _delta_commits(place: Path) -> Made:
-    table = DeltaTable.create(place, _SCHEMA)
-    for i in range(3):
-        table.append(table.write_data(_rows(i * 5, i * 5 + 5)))
-    return _delta(table, 15)
-
-
-def _delta_partitions(place: Path) -> Made:
-    table = DeltaTable.create(place, _SCHEMA, partition_columns=["region"])
-    table.append(*table.write_partitioned(_rows(0, 20)))
-    return _delta(table, 20)
-
-
-def _delta_vector(place: Path) -> Made:
-    table = DeltaTable.create(place, _SCHEMA)
-    table.append(file := table.write_data(_rows(0, 20)))
-    table.delete(file, [3, 17])
-    return _delta(table, 18)
-
-
-def _delta_nested(place: Path) -> Made:
-    table = DeltaTable.create(place, _DELTA_NESTED)
-    table.append(table.write_data(_nested_rows(20)))
-    return _delta(table, 20)
-
-
-def _delta_checkpoint(place: Path) -> Made:
-    table = DeltaTable.create(place, _WIDE)
+def _checkpoint(table: DeltaTable) -> Filled:
     for i in range(10):
         table.append(table.write_data(_wide_rows(i, i + 1)))
     table.overwrite(table.write_data(_wide_rows(0, 8)))
     table.checkpoint()
     table.append(table.write_data(_wide_rows(8, 9)))
-    return _delta(table, 9)
+    return table.live_files, 9
 
 
-def _delta(table: DeltaTable, rows: int) -> Made:
-    read = [str(file.file) for file in table.live_files]
-    return Made(location=str(table.directory), files=read, answer=[rows])
+_KINDS: Mapping[str, tuple[Any, ...]] = {
+    "iceberg": (
+        *((_commits, _SCHEMA, {}), (_partitions, _SCHEMA, {"partition_spec": [("region", "identity")]})),
+        *((_deletes, _SCHEMA, {}), (_nested, _NESTED, {}), (_evolved, _WIDE, {})),
+    ),
+    "delta": (
+        *((_commits, _SCHEMA, {}), (_partitions, _SCHEMA, {"partition_columns": ["region"]})),
+        *((_vector, _SCHEMA, {}), (_nested, _DELTA_NESTED, {}), (_checkpoint, _WIDE, {})),
+    ),
+}
+"""By format: what fills a table, its columns, and other options of it."""
 
 
-_Make = Callable[[Path], Made]
-_ICEBERG: tuple[_Make, ...] = (
-    *(_iceberg_commits, _iceberg_partitions, _iceberg_deletes, _iceberg_nested, _iceberg_evolved),
-)
-_DELTA: tuple[_Make, ...] = (_delta_commits, _delta_partitions, _delta_vector, _delta_nested, _delta_checkpoint)
+def _made(format: str, place: Path, fill: Any, schema: Mapping[str, str], more: Mapping[str, Any]) -> Made:
+    table = (IcebergTable if format == "iceberg" else DeltaTable).create(place, schema, **more)
+    files, rows = fill(table)
+    metadata = str(table.metadata_path) if format == "iceberg" else None
+    return Made(location=str(place), metadata=metadata, files=[str(file.file) for file in files], answer=[rows])

@@ -160,18 +160,13 @@ def test_each_option_of_reading_reaches_the_table(calls, arguments, expected):
     assert calls[0] == ("open", "t", DEFAULT_OPEN | expected)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "expected"),
-    [
-        (["--at", "5"], (5, None, None)),
-        (["--at", "main"], (None, None, "main")),
-        (["--at", "timestamp=1700000000000"], (None, 1700000000000, None)),
-        (["--at", "timestamp=-1"], (None, -1, None)),
-        (["--at", "2024-01-31T12:00:00Z"], (None, "2024-01-31T12:00:00Z", None)),
-    ],
-)
-def test_selectors(calls, arguments, expected):
-    assert main(["plan", "t", *arguments]) == 0
+SELECTORS = {"5": (5, None, None), "main": (None, None, "main"), "timestamp=1700000000000": (None, 1700000000000, None)}
+SELECTORS |= {"timestamp=-1": (None, -1, None), "2024-01-31T12:00:00Z": (None, "2024-01-31T12:00:00Z", None)}
+
+
+@pytest.mark.parametrize(("at", "expected"), SELECTORS.items())
+def test_selectors(calls, at, expected):
+    assert main(["plan", "t", "--at", at]) == 0
     assert calls[1] == ("snapshot", *expected)
 
 
@@ -183,7 +178,7 @@ def test_sql(calls, capfd):
     assert main(["sql", "SELECT 1", "--table", "t=dir=x", "--table", "u=v", "--format", "csv"]) == 0
     assert capfd.readouterr() == ("n,d\n1,1.50\n,\n", "")
     assert calls == [
-        *(("open", "dir=x", DEFAULT_OPEN), ("open", "v", DEFAULT_OPEN), ("sql", "SELECT 1", "duckdb", ["t", "u"])),
+        *(("open", "dir=x", DEFAULT_OPEN), ("open", "v", DEFAULT_OPEN), ("sql", "SELECT 1", "duckdb", ["t", "u"]))
     ]
 
 
@@ -267,6 +262,22 @@ def test_what_ends_a_command_is_told(capfd, monkeypatch, raised, code, start, en
         (["plan", "t", "--storage-option", "secret:hunter2"], "--storage-option number 1 is not of the form"),
         (["plan", "t", "--storage-option", "=hunter2"], "--storage-option number 1 is not of the form"),
         (["sql", "SELECT 1", "--max-rows", "x"], "max-rows"),
+        (["diff"], "Missing argument 'TABLE'"),
+        (["diff", "t", "--engines", "a,b,c"], "--engines 'a,b,c': expected one name, or two with a comma between"),
+        (["diff", "t", "--engines", ""], "--engines ''"),
+        (["diff", "t", "--at", "1", "--at", "2", "--at", "3"], "--at is given 3 times"),
+        (["diff", "t", "--at", "snapshot=x"], "Invalid --at snapshot=x: a snapshot is a number"),
+        (["diff", "t", "--keys", "a,,b"], "--keys 'a,,b' holds an empty name"),
+        (["diff", "t", "--sql", "SELECT 1", "--where", "a"], "--sql excludes --columns and --where"),
+        (["diff", "t", "--output", "o.parquet"], "the suffix says parquet; there are text, json, junit, html"),
+        (["diff", "t", "--tolerance", "a"], "--tolerance 'a': expected two parts with = between them"),
+        (["diff", "t", "--tolerance", "a=much"], "--tolerance 'a=much': Invalid tolerance 'much'"),
+        (["diff", "t", "--rename", "a="], "--rename 'a='"),
+        (["diff", "t", "--sample-keys", "0"], "sample-keys"),
+        (["diff", "t", "--strict", "rules"], "rules"),
+        (["diff", "t", *["--sql", "SELECT 1"] * 3], "--sql is given 3 times"),
+        (["diff", "rows.csv"], "'rows.csv' is compared with nothing"),
+        (["diff", "rows.csv", "t", "--at", "1", "--at", "2"], "--at is for tables: rows.csv has no snapshots"),
         (["cache"], "Missing argument"),
         (["nothing"], "nothing"),
     ],

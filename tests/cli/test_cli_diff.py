@@ -138,40 +138,6 @@ def test_reports_say_when_and_how_they_were_made_without_secrets(calls, capfd, m
     }
 
 
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        ([], "Missing argument 'TABLE'"),
-        (["t", "--engines", "a,b,c"], "--engines 'a,b,c': expected one name, or two with a comma between them"),
-        (["t", "--engines", ""], "--engines ''"),
-        (["t", "--at", "1", "--at", "2", "--at", "3"], "--at is given 3 times"),
-        (["t", "--at", "snapshot=x"], "Invalid --at snapshot=x: a snapshot is a number"),
-        (["t", "--keys", "a,,b"], "--keys 'a,,b' holds an empty name"),
-        (["t", "--sql", "SELECT 1", "--where", "a"], "--sql excludes --columns and --where"),
-        (["t", "--max-rows", "-1"], "max-rows"),
-        (
-            ["t", "--output", "o.parquet"],
-            "--output o.parquet: the suffix says parquet; there are text, json, junit, html",
-        ),
-        (["t", "--tolerance", "a"], "--tolerance 'a': expected two parts with = between them"),
-        (["t", "--tolerance", "a=much"], "--tolerance 'a=much': Invalid tolerance 'much'"),
-        (["t", "--rename", "a="], "--rename 'a='"),
-        (["t", "--sample-keys", "0"], "sample-keys"),
-        (["t", "--strict", "rules"], "rules"),
-        (["t", *["--sql", "SELECT 1"] * 3], "--sql is given 3 times"),
-        (["rows.csv"], "'rows.csv' is compared with nothing"),
-        (["rows.csv", "t", "--at", "1", "--at", "2"], "--at is for tables: rows.csv has no snapshots"),
-    ],
-    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
-)
-def test_wrong_usage_exits_with_2(calls, capfd, arguments, sentence):
-    assert main(["diff", *arguments]) == 2
-    out, err = capfd.readouterr()
-    assert out == ""
-    assert sentence in err
-    assert calls.compared == []
-
-
 def test_one_table_says_how_to_get_spark(orders, capfd, monkeypatch):
     there = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "pyspark" else there(name))
@@ -191,21 +157,6 @@ def test_an_engine_that_is_not_there_is_no_difference(calls, capfd, monkeypatch,
         monkeypatch.setattr(calls, "start", refuse)
     assert main(["diff", "t"]) == 2
     assert capfd.readouterr() == ("", f"error: no {missing} [Request]\n")
-
-
-def test_the_help_fits_a_screen_and_names_rare_options(capfd, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "80")
-    assert main(["diff", "-h"]) == 0
-    short = capfd.readouterr().out
-    assert len(short.splitlines()) <= 50
-    assert max(map(len, short.splitlines())) <= 80
-    assert "Rare options: --help-all shows 14 options (--shapes, --rename," in short
-    assert "Leave these columns out" in short
-    assert "LEFT=RIGHT" not in short
-    assert main(["diff", "--help-all"]) == 0
-    rare, _, opening = capfd.readouterr().out.partition("\nRare options:\n")[2].partition("\nOpening tables:\n")
-    assert "  --rename LEFT=RIGHT " in rare
-    assert "  --allow-root DIR " in opening
 
 
 @pytest.fixture
@@ -229,26 +180,6 @@ def test_a_file_is_compared_with_a_table(orders, tmp_path, capfd):
     queries = ["--sql", "SELECT count(*)::INT AS n FROM t", "--sql", "SELECT count(*) AS n FROM t"]
     assert main([*given[:3], *queries]) == 0
     assert main([*given[:3], *queries, "--strict", "types"]) == 1
-
-
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        (["--keys", "nothing"], "the left side has only id, region"),
-        (["--keys", "region", "--at", "FIRST"], "rows with region = 'eu'"),
-        *((["--columns", "nothing"], "nothing"), (["--where", "id >"], "Cannot parse the filter")),
-        *((["--engines", "postgres"], "Unknown engine 'postgres'"), (["--at", "nowhere"], "nowhere")),
-    ],
-    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
-)
-def test_what_cannot_be_asked_is_one_line(orders, capfd, arguments, sentence):
-    given = [str(orders.snapshots[0]["snapshot-id"]) if argument == "FIRST" else argument for argument in arguments]
-    assert main(["diff", str(orders.location), "--engines", "duckdb", *given]) == 2
-    out, err = capfd.readouterr()
-    assert out == ""
-    assert err.startswith("error: ")
-    assert err.count("\n") == 1
-    assert sentence in err
 
 
 @pytest.mark.smoke

@@ -53,7 +53,7 @@ def test_the_other_reports_say_the_same(capfd) -> None:
     suite = ElementTree.parse("r.xml").find("testsuite")
     assert suite is not None
     assert {key: suite.get(key) for key in ("tests", "failures", "errors", "skipped")} == {
-        **{"tests": "5", "failures": "1", "errors": "1", "skipped": "1"},
+        **{"tests": "5", "failures": "1", "errors": "1", "skipped": "1"}
     }
     page = Path("r.html").read_text("utf-8")
     assert page.index("3-different.sql</code>") < page.index("1-equal.sql</code>")

@@ -163,10 +163,7 @@ def test_what_is_printed_fits_the_terminal(lake, terminal, capfd, command, width
     ("command", "painted"),
     [
         ("sql 'SELECT NULL AS n'", ["\x1b[2minteger", "\x1b[2m   NULL\x1b[0m"]),
-        (
-            "diff a.parquet b.parquet --columns id",
-            ["\x1b[31mdifferent: 1 row only on the left\x1b[0m", "\x1b[31m  -  0"],
-        ),
+        ("diff a.parquet b.parquet --columns id", ["\x1b[31mdifferent: 1 row only on the left\x1b[0m", "[31m  -  0"]),
         ("diff a.parquet a.parquet", ["\x1b[32mequal: no difference in 20 rows\x1b[0m"]),
         ("plan orders --where \"region = 'us'\"", ["  partition\x1b[0m\n", "\x1b[2m  "]),
         ("plan orders --where \"region = 'eu'\"", ["\x1b[33mdeletes 1 positional on 1 files"]),

@@ -49,7 +49,7 @@ FRACTIONS = {"0.5": "0.5000", "-0.25": "-0.2500", "0": "0.0000", "0.9999": "0.99
 MANY = {"0.5": "0.5" + "0" * 36, "-0.25": "-0.25" + "0" * 35}
 NO_NUMBERS = {"nan": "NaN", "-nan": "NaN", "inf": "Infinity", "-inf": "-Infinity", "0": 0.0, "0.1": 0.1, "1e16": 1e16}
 DOUBLES = NO_NUMBERS | {
-    **{"-0.0": -0.0, "1e15": 1e15, "123456789012345680": 1.2345678901234568e17, "1e-4": 0.0001, "1e-5": 1e-05},
+    **{"-0.0": -0.0, "1e15": 1e15, "123456789012345680": 1.2345678901234568e17, "1e-4": 0.0001, "1e-5": 1e-05}
 }
 DOUBLES |= {"5e-324": 5e-324, "1.7976931348623157e308": 1.7976931348623157e308, "9007199254740993": 2.0**53}
 FLOATS = NO_NUMBERS | {"16777216": 16777216.0, "1e8": 1e8, "3.4028235e38": 3.4028235e38, "1e-45": 1e-45, "1e-5": 1e-05}
@@ -190,11 +190,8 @@ def test_rows_as_text(table, row_format, expected):
     assert written(table, row_format) == expected
 
 
-def test_rows_as_parquet():
+def test_rows_as_parquet_and_arrow():
     assert pq.read_table(io.BytesIO(packed(ROWS, RowFormat.PARQUET))).equals(ROWS)
-
-
-def test_rows_as_arrow():
     assert pa.ipc.open_stream(packed(ROWS, RowFormat.ARROW)).read_all().equals(ROWS)
 
 

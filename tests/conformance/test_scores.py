@@ -27,11 +27,7 @@ class Honest:
         return None
 
     def read(self, table, *, columns, where):
-        at = (
-            {}
-            if table.at is None
-            else {"timestamp" if table.at.kind == "timestamp_ms" else table.at.kind: table.at.value}
-        )
+        at = {} if table.at is None else {table.at.kind.removesuffix("_ms"): table.at.value}
         snapshot = self.point(harness.open_table(table.metadata_path or table.location), at)
         plan = self.planned(snapshot.plan(columns, self.filter(where)))
         return self.rows(find_engine("duckdb").to_arrow(plan))
@@ -114,8 +110,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::harness.Harn
 
 def test_an_honest_reader_is_right():
     honest = scores()["honest"]
-    assert honest.silent == 0
-    assert honest.of_claimed > 99
+    assert (honest.silent, honest.of_claimed > 99) == (0, True)
     assert honest.kept == honest.policies > 20
 
 
@@ -124,17 +119,7 @@ def test_a_cheat_does_not_look_good(cheat):
     score, honest = scores()[cheat], scores()["honest"]
     assert score.of_all < honest.of_all - 3
     assert (score.silent > 5) == (cheat != "refuser")
-
-
-def test_a_reader_that_refuses_everything_is_right_about_nothing_broken():
-    score = scores()["refuser"]
-    assert score.of_all < 10
-    assert score.of_claimed < 20
-    assert score.kept < score.policies / 5
-
-
-def test_a_reader_that_gives_nothing_is_silently_wrong_of_broken_tables():
-    score, honest = scores()["empty"], scores()["honest"]
-    assert score.kept < honest.kept / 10
-    assert score.broken > 5
-    assert score.of_all < 15
+    if cheat == "refuser":  # right about nothing broken
+        assert (score.of_all < 10, score.of_claimed < 20, score.kept < score.policies / 5) == (True, True, True)
+    if cheat == "empty":  # silently wrong of broken tables
+        assert (score.of_all < 15, score.broken > 5, score.kept < honest.kept / 10) == (True, True, True)

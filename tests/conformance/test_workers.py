@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from harness.errors import EngineError, RequestError, UnsupportedError
+from harness.errors import EngineError, RequestError
 from harness.testing.conformance.finding import SERVER, Places, open_engine
 from harness.testing.conformance.own import At, TableAt
 from harness.testing.conformance.readers import OtherReader, interpreter_of
@@ -49,24 +49,6 @@ def read(engine, table, where=None):
     return engine.read(table, columns=None, where=where)
 
 
-def test_rows_come_though_the_engine_prints(opened, table):
-    engine = opened("Fake")
-    assert (engine.name, engine.version(), engine.capabilities()) == ("fake", "1.0", None)
-    assert [read(engine, table).to_pylist() for _ in range(2)] == [[{"id": 1}, {"id": 2}]] * 2
-
-
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        pytest.param("Declining", "no tables today", id="unsupported"),
-        pytest.param("Unwritten", "NotImplementedError", id="not-implemented"),
-    ],
-)
-def test_an_engine_declines(opened, table, name, message):
-    with pytest.raises(UnsupportedError, match=message):
-        read(opened(name), table)
-
-
 @pytest.mark.parametrize(
     ("name", "cause", "message"),
     [
@@ -84,19 +66,6 @@ def test_an_engine_fails_and_the_next_read_is_served(opened, table, monkeypatch,
     if name in ("Crashing", "Hanging"):
         monkeypatch.setattr(engine, "_limit", 60.0)
         assert read(engine, table, where="true").num_rows == 2
-
-
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        pytest.param("duckbd", "did you mean duckdb?", id="built-in"),
-        pytest.param("fake_engines:Declinin", "did you mean Declining", id="attribute"),
-        pytest.param("no_such_module:x", "No module named 'no_such_module'", id="module"),
-    ],
-)
-def test_a_misspelt_engine_is_a_wrong_request(name, message):
-    with ExitStack() as resources, pytest.raises(RequestError, match=message.replace("?", r"\?")):
-        open_engine(name, Places(), resources)
 
 
 def test_a_script_gets_the_selector_and_may_write_its_own_file(script, tmp_path):

@@ -118,11 +118,7 @@ def test_in_one_catalog_its_own_name_may_stand_before(place):
         ("USE dev; FROM old.days", TableNotFoundError, "There is no table old.days; the nearest are prod.old.days"),
         ("USE prd", TableNotFoundError, "There is no namespace prd; the nearest are prod"),
         ("SHOW TABLES FROM prod.sals", TableNotFoundError, "There is no namespace prod.sals"),
-        (
-            "CREATE SCHEMA old; USE prod; USE old",
-            AmbiguousTableError,
-            "Namespace old is both prod.old and a schema of this",
-        ),
+        ("CREATE SCHEMA old; USE prod; USE old", AmbiguousTableError, "old is both prod.old and a schema of this"),
         ("FROM 'prod/old/nights'", TableNotFoundError, "no table at 'prod/old/nights'.*; prod/old has days"),
         ("FROM 'prod/old/dayz'", TableNotFoundError, "no table at 'prod/old/dayz'.*; did you mean prod/old/days"),
     ],
@@ -142,9 +138,7 @@ def test_a_catalog_that_is_down_stops_only_its_own_names(place, tmp_path, monkey
     monkeypatch.chdir(tmp_path)
     with harness.connect() as con:
         assert con.execute("FROM prod.top").fetchall() == [("prod/top",)]
-        with pytest.raises(
-            StorageError, match=r"whether catalog down has old\.days: Catalog down at .* does not answer"
-        ):
+        with pytest.raises(StorageError, match=r"whether catalog down has old\.days: Catalog down .* does not answer"):
             con.execute("FROM old.days")  # nobody knows whether it is there too
         with warnings.catch_warnings():
             warnings.simplefilter("error")

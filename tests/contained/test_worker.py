@@ -68,44 +68,10 @@ def found(tmp_path_factory):
     return json.loads(finished.output) | {"files left": sorted(path.name for path in root.rglob("*"))}
 
 
-COMES = [
-    (
-        "EPERM",
-        [
-            *("connect to this machine", "connect to a local socket", "run a program", "become a program", "fork"),
-            *("end the parent", "end its group", "limit the parent", "look at the parent's limits"),
-            *("renice the parent", "move the parent", "have the parent signalled", "take memory that has no name"),
-            *("take memory that stays", "change who may use a file", "change a file's times"),
-            *("change a file's attributes", "lock a file", "make a process by clone"),
-            *("make a namespace with a thread", "send a message to a socket", "end a thread of the parent"),
-        ],
-    ),
-    ("ENOTTY", ["change a file's flags"]),
-    ("EINVAL", ["outlive the parent"]),
-    ("ENOSYS", ["make a process by clone3", "ring of calls"]),
-    (None, ["signal a thread of its own"]),
-    ("ValueError", ["raise a limit"]),
-    (0, ["a core file"]),
-    ([], ["variables"]),
-    ("own", ["read a file of its own"]),
-    ("written", ["write to scratch"]),
-    (["run"], ["a thread"]),
-    ("EMFILE", ["many files"]),
-    ("EFBIG", ["a large file"]),
-]
-
-
-@pytest.mark.parametrize(("attempt", "comes"), [(attempt, comes) for comes, attempts in COMES for attempt in attempts])
-def test_what_a_worker_can_do(found, attempt, comes):
-    assert found[attempt] == comes
-
-
-@pytest.mark.skipif(not HAS_LANDLOCK, reason="this kernel has no Landlock")
-@pytest.mark.parametrize(
-    "attempt", ["read a file outside", "read the parent's variables", "write outside", "write to its own"]
-)
-def test_files_that_a_worker_cannot_open(found, attempt):
-    assert found[attempt] == "EACCES"
+def test_what_a_worker_can_do(found):
+    attempts = found["attempts"]
+    assert len(attempts) >= 36
+    assert {name: came for name, (comes, came) in attempts.items() if came != comes} == {}
 
 
 def test_no_file_is_made_or_taken_away(found):

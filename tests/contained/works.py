@@ -18,55 +18,63 @@ import time
 
 from harness.tools.contained.seccomp import NUMBERS
 
+SECRETS = {"SECRET", "PATH", "AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN"}
+
 
 def attempts(request, output):
-    """What comes of each attempt: a value, or the name of its error."""
+    """What must come of each attempt, and what does: a value, or the name of its error."""
     from harness.engines.duckdb.instance import connect, cursor
 
     outside, own, scratch = request["outside"], request["own"], os.environ["TMPDIR"]
     tried = {
-        "connect to this machine": lambda: socket.create_connection(("127.0.0.1", request["port"]), 1),
-        "connect to a local socket": lambda: socket.socket(socket.AF_UNIX).connect(request["socket"]),
-        "run a program": lambda: subprocess.run([sys.executable, "-c", ""], check=False),
-        "become a program": lambda: os.execv(sys.executable, [sys.executable, "-c", ""]),
-        "fork": os.fork,
-        "end the parent": lambda: os.kill(os.getppid(), signal.SIGTERM),
-        "end its group": lambda: os.kill(0, 0),
-        "limit the parent": lambda: _call("prlimit64", os.getppid(), resource.RLIMIT_CPU, bytes(16), 0),
-        "look at the parent's limits": lambda: _call("prlimit64", os.getppid(), resource.RLIMIT_CPU, 0, bytes(16)),
-        "renice the parent": lambda: os.setpriority(os.PRIO_PROCESS, os.getppid(), 5),
-        "move the parent": lambda: os.sched_setaffinity(os.getppid(), {0}),
-        "have the parent signalled": lambda: fcntl.fcntl(1, 8, os.getppid()),  # F_SETOWN
-        "take memory that has no name": lambda: os.memfd_create("x"),
-        "take memory that stays": lambda: _call("shmget", 0, 4096, 0o1600),
-        "change who may use a file": lambda: os.chmod(outside, 0o777),
-        "change a file's times": lambda: os.utime(own),
-        "change a file's attributes": lambda: os.setxattr(own, "user.x", b""),
-        "change a file's flags": lambda: _with(own, lambda at: fcntl.ioctl(at, 0x40086602, bytes(8))),
-        "lock a file": lambda: _with(own, lambda at: fcntl.flock(at, fcntl.LOCK_SH)),
-        "outlive the parent": lambda: _call("prctl", 1, 0, 0, 0, 0),
-        "make a process by clone": lambda: _call("clone", signal.SIGCHLD, 0, 0, 0, 0),
-        "make a process by clone3": lambda: _call("clone3", bytes(64), 64),
-        "make a namespace with a thread": lambda: _call("clone", 0x3D0F00 | 0x40000000, 0, 0, 0, 0),
-        "send a message to a socket": lambda: socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM),
-        "ring of calls": lambda: _call("io_uring_setup", 1, bytes(120)),
-        "end a thread of the parent": lambda: _signal_thread(os.getppid()),
-        "signal a thread of its own": lambda: _signal_thread(os.getpid()),
-        "raise a limit": lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (1 << 16, 1 << 16)),
-        "a core file": lambda: resource.getrlimit(resource.RLIMIT_CORE)[1],
-        "variables": lambda: sorted(set(os.environ) & {"SECRET", "PATH", "AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN"}),
-        "read a file of its own": lambda: _text(own),
-        "write to scratch": lambda: _write(f"{scratch}/file"),
-        "a thread": _in_thread,
-        "many files": lambda: _open(request["open_files"]),
-        "a large file": lambda: _write(f"{scratch}/large", request["scratch_bytes"] + 1),
+        "connect to this machine": ("EPERM", lambda: socket.create_connection(("127.0.0.1", request["port"]), 1)),
+        "connect to a local socket": ("EPERM", lambda: socket.socket(socket.AF_UNIX).connect(request["socket"])),
+        "run a program": ("EPERM", lambda: subprocess.run([sys.executable, "-c", ""], check=False)),
+        "become a program": ("EPERM", lambda: os.execv(sys.executable, [sys.executable, "-c", ""])),
+        "fork": ("EPERM", os.fork),
+        "end the parent": ("EPERM", lambda: os.kill(os.getppid(), signal.SIGTERM)),
+        "end its group": ("EPERM", lambda: os.kill(0, 0)),
+        "limit the parent": ("EPERM", lambda: _call("prlimit64", os.getppid(), resource.RLIMIT_CPU, bytes(16), 0)),
+        "see its limits": (
+            "EPERM",
+            lambda: _call("prlimit64", os.getppid(), resource.RLIMIT_CPU, 0, bytes(16)),
+        ),
+        "renice the parent": ("EPERM", lambda: os.setpriority(os.PRIO_PROCESS, os.getppid(), 5)),
+        "move the parent": ("EPERM", lambda: os.sched_setaffinity(os.getppid(), {0})),
+        "have the parent signalled": ("EPERM", lambda: fcntl.fcntl(1, 8, os.getppid())),  # F_SETOWN
+        "take memory that has no name": ("EPERM", lambda: os.memfd_create("x")),
+        "take memory that stays": ("EPERM", lambda: _call("shmget", 0, 4096, 0o1600)),
+        "change who may use a file": ("EPERM", lambda: os.chmod(outside, 0o777)),
+        "change a file's times": ("EPERM", lambda: os.utime(own)),
+        "change a file's attributes": ("EPERM", lambda: os.setxattr(own, "user.x", b"")),
+        "change a file's flags": ("ENOTTY", lambda: _with(own, lambda at: fcntl.ioctl(at, 0x40086602, bytes(8)))),
+        "lock a file": ("EPERM", lambda: _with(own, lambda at: fcntl.flock(at, fcntl.LOCK_SH))),
+        "outlive the parent": ("EINVAL", lambda: _call("prctl", 1, 0, 0, 0, 0)),
+        "make a process by clone": ("EPERM", lambda: _call("clone", signal.SIGCHLD, 0, 0, 0, 0)),
+        "make a process by clone3": ("ENOSYS", lambda: _call("clone3", bytes(64), 64)),
+        "make a namespace with a thread": ("EPERM", lambda: _call("clone", 0x3D0F00 | 0x40000000, 0, 0, 0, 0)),
+        "send a message to a socket": ("EPERM", lambda: socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)),
+        "ring of calls": ("ENOSYS", lambda: _call("io_uring_setup", 1, bytes(120))),
+        "end a thread of the parent": ("EPERM", lambda: _signal_thread(os.getppid())),
+        "signal a thread of its own": (None, lambda: _signal_thread(os.getpid())),
+        "raise a limit": ("ValueError", lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (1 << 16, 1 << 16))),
+        "a core file": (0, lambda: resource.getrlimit(resource.RLIMIT_CORE)[1]),
+        "variables": (
+            [],
+            lambda: sorted(SECRETS & set(os.environ)),
+        ),
+        "read a file of its own": ("own", lambda: _text(own)),
+        "write to scratch": ("written", lambda: _write(f"{scratch}/file")),
+        "a thread": (["run"], _in_thread),
+        "many files": ("EMFILE", lambda: _open(request["open_files"])),
+        "a large file": ("EFBIG", lambda: _write(f"{scratch}/large", request["scratch_bytes"] + 1)),
     }
     if request["landlock"]:
         tried |= {
-            "read a file outside": lambda: _text(outside),
-            "read the parent's variables": lambda: _text(f"/proc/{os.getppid()}/environ"),
-            "write outside": lambda: _write(f"{outside}.new"),
-            "write to its own": lambda: _write(f"{own}.new"),
+            "read a file outside": ("EACCES", lambda: _text(outside)),
+            "read the parent's variables": ("EACCES", lambda: _text(f"/proc/{os.getppid()}/environ")),
+            "write outside": ("EACCES", lambda: _write(f"{outside}.new")),
+            "write to its own": ("EACCES", lambda: _write(f"{own}.new")),
         }
     sql = {
         "SET memory_limit = '9GB'": cursor(),
@@ -84,9 +92,9 @@ def attempts(request, output):
         f"FROM glob('{os.path.dirname(outside)}/*')": cursor(),
         f"SELECT content FROM read_text('{own}')": cursor(),
     }
-    found = {name: _outcome(attempt) for name, attempt in tried.items()}
-    found["sql"] = {text: _outcome(lambda: at.execute(text).fetchall()) for text, at in sql.items()}  # noqa: B023
-    output.write(json.dumps(found).encode())
+    found = {name: [comes, _outcome(attempt)] for name, (comes, attempt) in tried.items()}
+    came = {text: _outcome(lambda: at.execute(text).fetchall()) for text, at in sql.items()}  # noqa: B023
+    output.write(json.dumps({"attempts": found, "sql": came}).encode())
     return 0
 
 

@@ -69,14 +69,6 @@ def side_of(data: object) -> SparkSide:
     return opening.open(0, ExitStack())
 
 
-def test_rows_of_sparks_types_hash_alike(spark) -> None:
-    rows = spread(SHARED)
-    frame = frame_of(spark, rows)
-    found = compare(rows, frame, few=BY_HASHES)
-    assert counts(found) == (rows.num_rows, rows.num_rows, 0, 0, 0)
-    assert found.columns == tuple(SHARED)
-
-
 def test_each_value_that_differs_is_found(spark) -> None:
     rows = spread(SHARED).slice(0, 10)
     rows = pa.concat_tables([rows] * 3).append_column("id", pa.array(range(30)))

@@ -14,6 +14,7 @@ from harness.differ.result import SchemaDifference, SchemaKind
 from harness.differ.schemas import compare_schemas
 from harness.errors import RequestError, UnsupportedError
 
+US, NS, UTC = pa.timestamp("us"), pa.timestamp("ns"), pa.timestamp("us", "UTC")
 HUGEINT = pa.opaque(pa.binary(16), "hugeint", "DuckDB")
 SECOND = 1_000_000_000
 DAY = 86_400 * SECOND
@@ -97,10 +98,7 @@ DAYS_PER_ERA = 146_097
         (single(True), "true"),
         (stored(pa.array([0], pa.int8()), pa.bool8()), "false"),
         (single(-7, pa.int8()), "-7"),
-        (
-            stored(pa.array([b"\x01" + b"\xff" * 15], pa.binary(16)), pa.opaque(pa.binary(16), "hugeint", "DuckDB")),
-            "-255",
-        ),
+        (stored(pa.array([huge(-255)], pa.binary(16)), HUGEINT), "-255"),
         (single(Decimal("1.50"), pa.decimal128(9, 2)), "1.50"),
         (single(Decimal("0E-9"), pa.decimal128(20, 9)), "0.000000000"),
         *((single(0.1), "0.1"), (single(0.0), "0.0"), (single(-0.0), "-0.0 (0x8000000000000000)")),
@@ -152,11 +150,7 @@ def test_long_values_are_cut_alike_around_the_first_difference():
         (single(""), single(None, pa.string()), ("''", "NULL")),
         (single(0.0), single(-0.0), ("0.0", "-0.0 (0x8000000000000000)")),
         (single(0.1, pa.float32()), single(0.1), ("0.1 (0x3dcccccd)", "0.1")),
-        (
-            single(1, pa.timestamp("us")),
-            single(1_001, pa.timestamp("ns")),
-            ("1970-01-01 00:00:00.000001", "1970-01-01 00:00:00.000001001"),
-        ),
+        (single(1, US), single(1_001, NS), ("1970-01-01 00:00:00.000001", "1970-01-01 00:00:00.000001001")),
         (single("ख\u200dख"), single("खख"), (r"'\u0916\u200d\u0916'", r"'\u0916\u0916'")),
         (single(1), single(1, pa.int8()), ("1 (int64)", "1 (int8)")),
     ],
@@ -165,7 +159,6 @@ def test_pairs_show_the_difference(left, right, expected):
     assert show_pair(left, 0, right, 0) == expected
 
 
-US, NS, UTC = pa.timestamp("us"), pa.timestamp("ns"), pa.timestamp("us", "UTC")
 BYTE, INT, LONG, TEXT, BYTES = pa.int8(), pa.int32(), pa.int64(), pa.string(), pa.binary()
 
 

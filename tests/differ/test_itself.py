@@ -22,22 +22,26 @@ from harness.testing.scenarios.loading import find
 from harness.testing.writing.iceberg.builder import IcebergTable
 from harness.tools.slices.pulling import make
 
+FIRST, SECOND = [(1, "a"), (2, "b"), (3, None), (4, "d")], [(5, "a"), (6, "b")]
+
+
+def written(place, *files):
+    t = IcebergTable.create(place / "t", {"id": "long", "s": "string"})
+    for rows in files:
+        t.append(t.write_data([{"id": i, "s": s} for i, s in rows]))
+    return str(t.store.directory)
+
 
 @pytest.fixture
 def table(tmp_path):
-    """Ids 1 to 4, whose texts are a, b, null and d; ids of one file, and a list that no filter compares."""
-    t = IcebergTable.create(tmp_path / "t", {"id": "long", "s": "string"})
-    t.append(t.write_data([{"id": i, "s": s} for i, s in ((1, "a"), (2, "b"), (3, None), (4, "d"))]))
-    return str(t.store.directory)
+    """Ids 1 to 4, whose texts are a, b, null and d, of one file."""
+    return written(tmp_path, FIRST)
 
 
 @pytest.fixture
 def two_files(tmp_path):
     """The same, and a second file of the ids 5 and 6."""
-    t = IcebergTable.create(tmp_path / "t", {"id": "long", "s": "string"})
-    for rows in ([(1, "a"), (2, "b"), (3, None), (4, "d")], [(5, "a"), (6, "b")]):
-        t.append(t.write_data([{"id": i, "s": s} for i, s in rows]))
-    return str(t.store.directory)
+    return written(tmp_path, FIRST, SECOND)
 
 
 def different(batch):
@@ -195,10 +199,9 @@ def test_the_command_says_what_disagrees(table, capsys):
     assert "Unknown shape 'mooved': there are counts, again" in capsys.readouterr().err
 
 
-def test_shapes_need_to_be_asked_for_a_reader_against_itself(table, capsys):
-    assert main(["diff", table, "--shapes", "moved"]) == 2
-    assert "--shapes goes with --against-itself alone" in capsys.readouterr().err
-    assert main(["scenarios", "run", "--shapes", "moved"]) == 2
+@pytest.mark.parametrize("command", [["diff", "t"], ["scenarios", "run"]])
+def test_shapes_need_to_be_asked_for_a_reader_against_itself(capsys, command):
+    assert main([*command, "--shapes", "moved"]) == 2
     assert "--shapes goes with --against-itself alone" in capsys.readouterr().err
 
 

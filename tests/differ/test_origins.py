@@ -24,15 +24,11 @@ def opened(t):
     return harness.open_table(str(directory))
 
 
-def compared(left, right, *, columns=("id", "x", "s"), keys=(), left_plan=None, right_plan=None, rows=(None, None)):
+def compared(left, right, *, columns=("id", "x", "s"), keys=(), rows=(None, None)):
     """The differing rows of two snapshots, with origins. rows: what stands in for the rows that were read."""
     tables = [s.to_arrow() if given is None else given for s, given in zip((left, right), rows, strict=True)]
-    if keys:
-        difference = difference_of(*tables, columns, keys, max_rows=100)
-    else:
-        difference = difference_of(*tables, columns, max_rows=100)
-    plans = (left_plan or left.plan(), right_plan or right.plan())
-    return with_origins(difference, tuple(tables), columns, plans, keys=keys)[0]
+    difference = difference_of(*tables, columns, keys, max_rows=100)
+    return with_origins(difference, tuple(tables), columns, (left.plan(), right.plan()), keys=keys)[0]
 
 
 @pytest.fixture

@@ -67,11 +67,6 @@ def test_types_of_a_reader_may_be_forbidden(written, capsys, monkeypatch):
     assert "int64" in capsys.readouterr().out
 
 
-def test_a_reader_is_found_by_the_name_that_the_suite_knows():
-    with pytest.raises(harness.RequestError, match="Unknown engine 'polers': did you mean polars"):
-        find_engine("polers")
-
-
 def test_a_table_that_is_not_on_this_machine_is_no_table_for_a_reader(written):
     t, _, _ = written
     plan = harness.open_table(str(t.store.directory)).snapshot().plan()

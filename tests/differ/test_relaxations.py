@@ -198,6 +198,7 @@ WRONG = {
     "cast-of-a-list": ({"cast": {"l": "VARCHAR"}}, {}, "Cannot cast the left side's column 'l', of type list"),
     "excluded-cast": ({"cast": {"v": "INT"}, "exclude": ["V"], "ignore_name_case": True}, {}, "Cannot exclude 'V'"),
     "unknown-word": ({}, {"tolerances": {}}, "Unknown argument 'tolerances' of compare"),
+    "keys-of-nothing": ({}, {"keys": ["x"]}, "Cannot pair rows by 'x': the left side has only k, v, t, l"),
     "groups-by-nothing": ({}, {"group_by": ["x"]}, "groups by 'x'"),
 }
 
@@ -213,7 +214,7 @@ def test_a_tolerance_of_floats_is_for_all_of_them_but_named_ones() -> None:
     right = pa.table({"k": [1.0], "a": [1.25], "b": pa.array([1.25], pa.float32()), "c": [1.25], "n": [2]})
     found = compare(left, right, keys=["k"], tolerance={"floats": 0.5, "c": "0.1"})
     assert {each.column: (each.rows, each.allowed) for each in found.by_column} == {
-        **{"a": (0, 1), "b": (0, 1), "c": (1, 0), "n": (1, 0)},
+        **{"a": (0, 1), "b": (0, 1), "c": (1, 0), "n": (1, 0)}
     }
     assert found.relaxations == ("tolerance of all columns of floats: 0.5", "tolerance of c: 0.1")
 

@@ -128,7 +128,7 @@ def test_files_are_counted_over_more_rows_than_are_shown(tmp_path: Path) -> None
         assert found.by_file is not None
         assert (found.by_file.rows, found.by_file.total) == (36, 3)
         assert [(*p.values, p.changed, p.only_left, p.only_right) for p in found.by_file.places] == [
-            *(("right", c.path, 30, 0, 1), ("left", b.path, 20, 5, 0), ("left", a.path, 10, 0, 0)),
+            *(("right", c.path, 30, 0, 1), ("left", b.path, 20, 5, 0), ("left", a.path, 10, 0, 0))
         ]
     text = found.to_text()
     assert f"below{Path(a.path).parent}" in "".join(text.split())

@@ -20,7 +20,7 @@ import logging
 import os
 import re
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from unittest import mock
@@ -71,11 +71,6 @@ def examples(text: str, *, with_pyiceberg: bool = False) -> list[Example]:
     ]
 
 
-def export(block: str) -> None:
-    """Sets the variables that a console block sets; who calls it sees to it that they end with the page."""
-    os.environ.update({name: shlex.split(value)[0] for name, value in _EXPORT.findall(block)})
-
-
 def commands(block: str) -> list[tuple[str, str, str]]:
     """The `harness` commands of a console block, what is typed into each, and the lines shown under it."""
     return [(found["command"], _typed(found), found["shown"]) for found in _COMMAND.finditer(block)]
@@ -101,6 +96,20 @@ def answer(command: str, typed: str = "") -> tuple[str, int]:
         code = main(shlex.split(command))
     printed = "".join(stream.buffer.getvalue().decode("utf-8") for stream in dict.fromkeys((out, err)))
     return printed.replace(f"duckdb {duckdb.__version__},", "duckdb 2.0.0,"), code
+
+
+def run(page: Path, *, with_pyiceberg: bool = False) -> Iterator[tuple[tuple[str, str], str, str, int]]:
+    """Runs the blocks of a page; each command with the typed text, the lines under it, its output and exit code."""
+    text, namespace = page.read_text("utf-8"), {}
+    with mock.patch.dict(os.environ):
+        for example in examples(text, with_pyiceberg=with_pyiceberg):
+            if example.kind == "python":
+                lines_before = "\n" * text[: example.start].count("\n")
+                exec(compile(lines_before + example.text, str(page), "exec"), namespace)
+                continue
+            os.environ.update({name: shlex.split(value)[0] for name, value in _EXPORT.findall(example.text)})
+            for command, typed, shown in commands(example.text):
+                yield (command, typed), shown, *answer(command, typed)
 
 
 def expected_code(shown: str) -> int:

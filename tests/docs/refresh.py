@@ -9,7 +9,6 @@ from __future__ import annotations
 import importlib.util
 import os
 import tempfile
-from unittest import mock
 
 import pages
 import tables
@@ -27,18 +26,9 @@ def refresh() -> None:
         os.chdir(directory)
         assert main(["demo", "--directory", "demo-tables"]) == 0
         for page in pages.marked():
-            text = page.read_text("utf-8")
-            namespace: dict[str, object] = {}
-            answers: dict[tuple[str, str], str] = {}
-            with mock.patch.dict(os.environ):
-                for example in pages.examples(text, with_pyiceberg=known):  # in the order in which a reader runs them
-                    if example.kind == "python":
-                        exec(compile(example.text, str(page), "exec"), namespace)
-                        continue
-                    pages.export(example.text)
-                    for command, typed, _ in pages.commands(example.text):
-                        answers[command, typed] = pages.answer(command, typed)[0]
-            page.write_text(pages.rewritten(text, answers.__getitem__, with_pyiceberg=known), "utf-8")
+            answers = {asked: printed for asked, _, printed, _ in pages.run(page, with_pyiceberg=known)}
+            text = pages.rewritten(page.read_text("utf-8"), answers.__getitem__, with_pyiceberg=known)
+            page.write_text(text, "utf-8")
         os.chdir(pages.ROOT)
 
 

@@ -9,7 +9,6 @@ import pkgutil
 import re
 import shlex
 from pathlib import Path
-from unittest import mock
 
 import pages
 import pytest
@@ -260,10 +259,8 @@ def _name(page: Path) -> str:
 @pytest.mark.parametrize("page", _MARKED, ids=_name)
 def test_the_examples_of_a_page_are_true(page, demo, monkeypatch):
     monkeypatch.chdir(demo)
-    text = page.read_text("utf-8")
-    found = pages.examples(text)
-    assert found, "the page says that its examples are run, and has none"
-    _run(page, text, found)
+    assert pages.examples(page.read_text("utf-8")), "the page says that its examples are run, and has none"
+    check(page)
 
 
 @pytest.mark.catalog
@@ -276,20 +273,10 @@ def test_the_examples_with_pyiceberg_are_true(page, demo, tmp_path, monkeypatch)
     (tmp_path / "demo-tables").symlink_to(demo / "demo-tables")
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
-    text = page.read_text("utf-8")
-    _run(page, text, pages.examples(text, with_pyiceberg=True))
+    check(page, with_pyiceberg=True)
 
 
-def _run(page: Path, text: str, examples: list[pages.Example]) -> None:
-    namespace: dict[str, object] = {}
-    with mock.patch.dict(os.environ):
-        for example in examples:
-            if example.kind == "python":
-                line = text[: example.start].count("\n")
-                exec(compile("\n" * line + example.text, str(page), "exec"), namespace)
-                continue
-            pages.export(example.text)
-            for command, typed, shown in pages.commands(example.text):
-                printed, code = pages.answer(command, typed)
-                assert printed == shown, f"$ harness {command}"
-                assert code == pages.expected_code(shown), f"$ harness {command}"
+def check(page: Path, **how: bool) -> None:
+    for (command, _), shown, printed, code in pages.run(page, **how):
+        assert printed == shown, f"$ harness {command}"
+        assert code == pages.expected_code(shown), f"$ harness {command}"

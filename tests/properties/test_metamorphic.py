@@ -10,7 +10,7 @@ from drawn.models.model import arrow_rows
 from drawn.predicates import sql
 from drawn.profiles import property_settings
 from drawn.reads import Read, answer
-from drawn.strategies import OPERATIONS, histories, predicates
+from drawn.strategies import histories, predicates
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -27,7 +27,6 @@ pytestmark = pytest.mark.filterwarnings("ignore:Data file .* has no column of:ha
 KINDS = ("iceberg-2", "iceberg-3", "delta")
 HISTORIES = st.sampled_from(KINDS).flatmap(lambda kind: histories(kind, max_size=4))
 DELETING = st.sampled_from(KINDS).flatmap(lambda kind: histories(kind, max_size=5, deleting=True))
-LOSSY = ("expire", "expire-log", "vacuum")
 FEW = property_settings(6)
 
 
@@ -117,32 +116,3 @@ def test_where_the_commits_of_a_managed_table_are(drawn, data) -> None:
         known = {"max_version": newest, "ratified": ratified}
         assert_same(modelled(drawn), open_table(address_of(history), **known).snapshot().to_arrow())
         assert_same(modelled(drawn), read_apart(address_of(history), **known))
-
-
-@FEW
-@given(HISTORIES, st.data())
-def test_compaction(drawn, data) -> None:
-    before = modelled(drawn)
-    name = "compact" if drawn.format == "iceberg" else "rewrite"
-    kind = OPERATIONS[drawn.format][name]
-    if not kind.possible(drawn.model):
-        return
-    operation = kind.draw(data.draw, drawn.model)
-    with made(with_operations(drawn, *drawn.operations, operation)) as history:
-        assert_same(before, read_by(history, Read(), "duckdb"))
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_snapshot_is_what_a_replay_up_to_it_gives(kind) -> None:
-    kept = [n for n in OPERATIONS["delta" if kind == "delta" else "iceberg"] if n not in LOSSY]
-
-    @FEW
-    @given(histories(kind, max_size=4, only=kept), st.data())
-    def check(drawn, data) -> None:
-        length = data.draw(st.integers(1, len(drawn.operations)))
-        with made(with_operations(drawn, *drawn.operations[:length])) as part, made(drawn) as whole:
-            number = part.table.version if kind == "delta" else part.table.snapshot_id
-            then, now = (open_table(address_of(h)).snapshot(number).to_arrow() for h in (part, whole))
-            assert_same(then, now)
-
-    check()

@@ -143,11 +143,10 @@ def test_roots(harness_session, pytestconfig, tmp_path):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        pytest.param(
-            "harness_engines = duckdb, duck", "*unknown engine 'duck', there are duckdb, spark, oracle", id="engine"
-        ),
-        pytest.param("harness_spark_config = spark.x", "*'spark.x' is not KEY=VALUE", id="spark-config"),
+        ("harness_engines = duckdb, duck", "*unknown engine 'duck', there are duckdb, spark, oracle"),
+        ("harness_spark_config = spark.x", "*'spark.x' is not KEY=VALUE"),
     ],
+    ids=["engine", "spark-config"],
 )
 def test_wrong_settings_end_the_run_before_any_test(run, pytester, settings, message):
     pytester.makeini(f"[pytest]\n{settings}")
@@ -284,57 +283,45 @@ def test_where_spark_runs(option, ini, workers, master, monkeypatch):
 # -- Tables
 
 
+PLAIN = {
+    **{"format": "delta", "table": {"schema": {"id": "long", "name": "string"}}},
+    "history": [{"append": [{"data": "a", "rows": [[2, "y"]]}]}],
+}
+"""The table of CLICKS."""
+
+
 def test_a_scenario_may_be_text_mapping_file_or_one_of_harness(tmp_path):
-    document = {
-        "format": "delta",
-        "table": {"schema": {"id": "long"}},
-        "history": [{"append": [{"data": "a", "rows": [[7]]}]}],
-    }
-    file = tmp_path / "seven.yaml"
-    file.write_text(
-        "format: delta\ntable: {schema: {id: long}}\nhistory: [{append: [{data: a, rows: [[7]]}]}]\n", "utf-8"
-    )
-    for name, source in {"mapping": document, "file": file, "text": file.read_text("utf-8")}.items():
-        assert_same_rows(make_table(source, tmp_path, name=name), [(7,)])
+    file = tmp_path / "clicks.yaml"
+    file.write_text(CLICKS, "utf-8")
+    for name, source in {"mapping": PLAIN, "file": file, "text": CLICKS}.items():
+        assert_same_rows(make_table(source, tmp_path, name=name), [(2, "y")])
     own = find("delta/deletion-vectors/*")[0]
     table = make_table(own, tmp_path, name="own")
     assert table.built.scenario is own
     table.check()
 
 
-def test_a_feature_that_does_not_occur_is_refused(tmp_path):
+def test_what_is_no_table_is_refused(tmp_path):
     with pytest.raises(RequestError, match=r"does not show the features deletion-vector"):
-        make_table({**scenario_mapping(), "features": ["deletion-vector"]}, tmp_path)
-
-
-def test_a_name_stands_for_one_table(tmp_path):
-    make_table(CLICKS, tmp_path)
+        make_table({**PLAIN, "features": ["deletion-vector"]}, tmp_path, name="u")
+    table = make_table(CLICKS, tmp_path)
     with pytest.raises(RequestError, match=r"^Cannot make the table t: there is one already; give another name="):
         make_table(CLICKS, tmp_path)
+    with pytest.raises(RequestError, match=r"^Cannot check the table t: its scenario has no `expect`"):
+        table.check()
+    with pytest.raises(RequestError, match=r"^Cannot compare two lists of rows"):
+        assert_same_rows([(1,)], [(1,)])
 
 
 def test_check_shows_each_read_that_differs(tmp_path):
     expect = [{"rows": [[2, "y"]]}, {"columns": ["id"], "rows": [[3]]}, {"error": "CorruptFileError"}]
-    table = make_table({**scenario_mapping(), "expect": expect}, tmp_path)
+    table = make_table({**PLAIN, "expect": expect}, tmp_path)
     with pytest.raises(AssertionError) as failure:
         table.check("duckdb")
     text = str(failure.value)
     assert "table t on duckdb, expectation 2: different: 1 row only on the left, 1 row only on the right" in text
     assert "expectation 3: 1 rows, where CorruptFileError was expected" in text
     assert "expectation 1" not in text
-
-
-def test_nothing_expected_cannot_be_checked(tmp_path):
-    with pytest.raises(RequestError, match=r"^Cannot check the table t: its scenario has no `expect`"):
-        make_table(CLICKS, tmp_path).check()
-
-
-def scenario_mapping() -> dict[str, object]:
-    return {
-        "format": "delta",
-        "table": {"schema": {"id": "long", "name": "string"}},
-        "history": [{"append": [{"data": "a", "rows": [[2, "y"]]}]}],
-    }
 
 
 # -- Rows
@@ -394,18 +381,13 @@ def test_sides_of_every_kind_take_rows(tmp_path):
         assert_same_rows(table, [], where="id > 1")
 
 
-def test_two_lists_are_refused():
-    with pytest.raises(RequestError, match=r"^Cannot compare two lists of rows"):
-        assert_same_rows([(1,)], [(1,)])
-
-
 @pytest.mark.parametrize(
     ("test", "message"),
     [
         ("@pytest.mark.harness_tables('t', rows=[])\ndef test_it(): pass", "*wants the fixture harness_job*"),
         (
             "@pytest.mark.harness_tables('t', rows=[], formats='hudi')\ndef test_it(harness_job): pass",
-            "*Invalid format 'hudi'*",
+            "*Invalid*'hudi'*",
         ),
         (
             "@pytest.mark.harness_tables('t', rows=[], formats='delta')\n"

@@ -23,6 +23,10 @@ def append(**more):
     return {"append": [{"data": "a", **ROWS, **more}]}
 
 
+def puffin(path):
+    return {"commit": {"add": [{"deletion-vectors": {"a": [0]}, "path": path}]}}
+
+
 @pytest.fixture
 def place(tmp_path):
     """Where scenarios are built; beside it a file that is none of theirs, and inside a link that leads to it."""
@@ -49,54 +53,31 @@ WRITES = {
 }
 
 
-@pytest.mark.parametrize("format_", ["iceberg", "delta"])
-@pytest.mark.parametrize("step", WRITES.values(), ids=list(WRITES))
-def test_no_step_reaches_outside(place, format_, step):
-    ((name, value),) = step.items()
-    filled = {k: _filled(v, place) for k, v in value.items()} if isinstance(value, dict) else _filled(value, place)
-    refused(place, scenario(format_, {}, append(), {name: filled}))
+BOTH = ("iceberg", "delta")
+DATA = ("../../outside/x.parquet", "{out}/x.parquet", "../link/x.parquet")
+PUFFINS = ("../../outside/x.puffin", "{out}/x.puffin")
+LED = {"edit-metadata": {"set": {"snapshots/0/manifest-list": "{secret}"}}}
+VECTORS = {"features": ["deletionVectors"], "folder": "."}
+OUTSIDE = [
+    *((format_, {}, [append(), step]) for format_ in BOTH for step in WRITES.values()),
+    *((f, {}, [append(path=p)]) for f in BOTH for p in DATA),
+    *((format_, {"folder": folder}, []) for format_ in BOTH for folder in ("../outside/t", "{out}/t", "link/t")),
+    *(("iceberg", {"format-version": 3}, [append(), puffin(path)]) for path in PUFFINS),
+    ("delta", VECTORS, [append(), {"delete-rows": {"rows": {"a": [0]}, "prefix": ".."}}]),
+    # No recorded path leads a break outside.
+    ("iceberg", {}, [append(), LED, {"break": {"truncate": "manifest list", "to": 0}}]),
+    ("iceberg", {}, [append(set={"file_path": "{secret}"}), {"break": {"truncate": "a", "to": 0}}]),
+]
 
 
-@pytest.mark.parametrize("format_", ["iceberg", "delta"])
-@pytest.mark.parametrize("path", ["../../outside/x.parquet", "{out}/x.parquet", "../link/x.parquet"])
-def test_no_data_file_is_written_outside(place, format_, path):
-    refused(place, scenario(format_, {}, append(path=_filled(path, place))))
-
-
-@pytest.mark.parametrize("format_", ["iceberg", "delta"])
-@pytest.mark.parametrize("folder", ["../outside/t", "{out}/t", "link/t"])
-def test_no_table_is_made_outside(place, format_, folder):
-    refused(place, scenario(format_, {"folder": _filled(folder, place)}))
-
-
-@pytest.mark.parametrize("path", ["../../outside/x.puffin", "{out}/x.puffin"])
-def test_no_puffin_file_is_written_outside(place, path):
-    vectors = {"deletion-vectors": {"a": [0]}, "path": _filled(path, place)}
-    refused(place, scenario("iceberg", {"format-version": 3}, append(), {"commit": {"add": [vectors]}}))
-
-
-def test_no_deletion_vector_is_written_outside(place):
-    delete = {"delete-rows": {"rows": {"a": [0]}, "prefix": ".."}}
-    refused(place, scenario("delta", {"features": ["deletionVectors"], "folder": "."}, append(), delete))
-
-
-@pytest.mark.parametrize("target", ["manifest list", "a"])
-def test_no_recorded_path_leads_a_break_outside(place, target):
-    secret = str(place.parent / "secret")
-    edits = [{"edit-metadata": {"set": {"snapshots/0/manifest-list": secret}}}]
-    written = {"append": [{"data": "a", **ROWS, "set": {"file_path": secret}}]} if target == "a" else append()
+@pytest.mark.parametrize(("format_", "table", "history"), OUTSIDE, ids=str)
+def test_nothing_reaches_outside(place, format_, table, history):
     refused(
-        place,
-        scenario("iceberg", {}, written, *(edits if target != "a" else []), {"break": {"truncate": target, "to": 0}}),
+        place, scenario(format_, filled(table, place), *filled(history, place)), match="Cannot write|No file|filesystem"
     )
 
 
-@pytest.mark.parametrize("format_", ["iceberg", "delta"])
-def test_no_option_of_the_writer_says_where(place, format_):
-    refused(place, scenario(format_, {}, append(**{"writer-options": {"filesystem": "file:///"}})), match="filesystem")
-
-
-@pytest.mark.parametrize("format_", ["iceberg", "delta"])
+@pytest.mark.parametrize("format_", BOTH)
 def test_what_is_inside_may_be_written(place, format_):
     steps = [append(path="../beside/a.parquet", **({"addressing": "/"} if format_ == "delta" else {}))]
     build(scenario(format_, {}, *steps, {"break": {"write": "../beside/x", "text": "x"}}, {"move-table": "m"}), place)
@@ -137,7 +118,7 @@ def test_bad_yaml_is_one_line(tmp_path, capfd, text, said):
         assert err.startswith("error: ")
 
 
-@pytest.mark.parametrize("format_", ["iceberg", "delta"])
+@pytest.mark.parametrize("format_", BOTH)
 @pytest.mark.parametrize(
     "step",
     [
@@ -151,8 +132,16 @@ def test_what_the_builders_cannot_do_is_an_error_of_the_scenario(place, format_,
     refused(place, scenario(format_, {}, append(), step), match="s, history step 2: ")
 
 
-def _filled(value, place):
-    return value.replace("{out}", str(place.parent / "outside")) if isinstance(value, str) else value
+def filled(value, place):
+    """The value with the place outside in all its texts."""
+    match value:
+        case str():
+            return value.format(out=place.parent / "outside", secret=place.parent / "secret")
+        case list():
+            return [filled(each, place) for each in value]
+        case dict():
+            return {key: filled(each, place) for key, each in value.items()}
+    return value
 
 
 def refused(place, wrong, *, match="Cannot write|No file"):

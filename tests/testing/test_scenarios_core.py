@@ -29,16 +29,8 @@ from harness.testing.scenarios.delta.features import DELTA_FEATURES
 from harness.testing.scenarios.delta.history import DeltaHistory
 from harness.testing.scenarios.evidence import evidence_of
 from harness.testing.scenarios.iceberg.history import IcebergHistory
-from harness.testing.scenarios.loading import load, parse
-from harness.testing.scenarios.model import (
-    Built,
-    Expectation,
-    ExpectedError,
-    ResolvedExpectation,
-    ResolvedSelector,
-    Scenario,
-    Selector,
-)
+from harness.testing.scenarios.loading import from_mapping, load, parse
+from harness.testing.scenarios.model import ExpectedError, ResolvedExpectation, ResolvedSelector, Selector
 from harness.testing.scenarios.values import expanded, stored_value
 from harness.testing.scenarios.verifying import verify
 
@@ -82,7 +74,6 @@ def test_scalars_are_those_of_yaml_1_2(text, value):
     [
         *(("a: 1\na: 2", "'a' stands twice"), ("a: &x [1]\nb: *x", "aliases"), ("a: &x 1\n? *x\n: 2", "aliases")),
         *(("a: &x [*x]", "aliases"), ("a: [", "Cannot read here")),
-        ("a: !!python/name:os.system x", "Cannot read here"),
     ],
 )
 def test_other_yaml_is_refused(text, words):
@@ -170,6 +161,9 @@ def _expects(expected, open_=None):
     return ResolvedExpectation(number=1, at=ResolvedSelector(), columns=None, where=None, expected=expected, open=open_)
 
 
+CORRUPT = _expects(ExpectedError("CorruptDeleteError"))
+
+
 def _rows(*values):
     return pa.table({"a": pa.array(values, pa.int64())})
 
@@ -189,22 +183,14 @@ def _raises(error):
         (_expects(_rows(1)), lambda _: pa.table({"a": pa.array([1], pa.int32())}), "int32"),
         (_expects(_rows(1)), _raises(CorruptDeleteError("x")), "CorruptDeleteError, where rows were expected: x"),
         (_expects(ExpectedError("InvalidTableError")), _raises(CorruptDeleteError("x")), None),
-        (
-            _expects(ExpectedError("CorruptDeleteError")),
-            _raises(InvalidTableError("x")),
-            "InvalidTableError, where CorruptDeleteError was expected: x",
-        ),
+        (CORRUPT, _raises(InvalidTableError("x")), "InvalidTableError, where CorruptDeleteError was expected: x"),
         (
             _expects(ExpectedError("CorruptDeleteError", match="y")),
             _raises(CorruptDeleteError("x")),
             "CorruptDeleteError, where CorruptDeleteError 'y' was expected: x",
         ),
         (_expects(ExpectedError("CorruptDeleteError", cause="C")), _raises(CorruptDeleteError("x", cause="C")), None),
-        (
-            _expects(ExpectedError("CorruptDeleteError")),
-            lambda _: _rows(),
-            "0 rows, where CorruptDeleteError was expected",
-        ),
+        (CORRUPT, lambda _: _rows(), "0 rows, where CorruptDeleteError was expected"),
         (_expects(_rows(1), "why"), lambda _: _rows(2), "open (why): "),
         (_expects(_rows(1), "why"), lambda _: _rows(1), None),
         (_expects(None, "why"), lambda _: _rows(1), None),
@@ -254,23 +240,18 @@ def test_selectors_resolve_labels_to_versions_and_times(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("operation", "message"),
     [
-        ({"appnd": []}, "Unknown operation 'appnd'"),
         ({"append": [], "remove": []}, "expected a mapping with one key"),
         ({"append": [{"data": "b", "row": [[1, "x"]]}]}, "Missing key 'rows'"),
-        ({"append": [{"data": "b", "rows": [], "colour": 1}]}, "Unknown key 'colour'"),
-        ({"append": [{"data": "b", "rows": [[1]]}]}, "expected a list of 2 values"),
         ({"append": [{"data": "a", "rows": []}]}, "there is a file 'a' already"),
         ({"remove": ["c"]}, "Unknown file 'c'"),
         ({"delete-rows": {"a": "0"}}, "expected a list"),
         ({"commit": {"add": [], "ad": []}}, "Unknown key 'ad'"),
         ({"rename-column": {"path": "nope", "to": "x"}}, "No column 'nope'"),
         ({"column-mapping": "names"}, "expected name or id"),
-        ({"checkpoint": {"knd": "classic"}}, "Unknown key 'knd'"),
         ({"checkpoint": "v2-json"}, "v2Checkpoint"),
         ({"edit-commit": {"version": 7}}, "no version 7"),
         ({"edit-commit": {"version": 1, "set": {"9/add/path": "x"}}}, "leads nowhere"),
         ({"edit-commit": {"version": 1, "unset": ["1/add/nope"]}}, "Nothing to remove"),
-        ({"stage": 7}, "there is no version 7"),
         ({"stage": {"version": 1, "uuid": "x"}}, "Unknown key 'uuid'"),
         *(({"hold": "1"}, "expected a whole number"), ({"hold": 7}, "there is no version 7")),
         *(({"break": {"delete": "b"}}, "No file 'b'"), ({"break": {"smash": "a"}}, "give one of delete")),
@@ -303,22 +284,8 @@ _PLAIN = {"no-checkpoint"}
 
 @pytest.mark.parametrize("name", sorted(DELTA_FEATURES))
 def test_a_plain_table_shows_no_feature(tmp_path: Path, name: str) -> None:
-    history = built(tmp_path, [TWO_ROWS])
-    read = ResolvedExpectation(number=1, at=ResolvedSelector(), columns=None, where=None, expected=None)
-    scenario = Scenario(
-        name=name,
-        path=None,
-        title=name,
-        format="delta",
-        clauses=(),
-        features=(),
-        table=TABLE,
-        history=(TWO_ROWS,),
-        expectations=(Expectation(),),
-    )
-    table = Built(
-        scenario=scenario, location=history.location, metadata_path=None, expectations=(read,), history=history
-    )
+    told = {"title": name, "format": "delta", "clauses": [], "table": TABLE, "history": [TWO_ROWS]}
+    table = build(from_mapping({**told, "expect": {"rows": [[1, "x"], [2, "y"]]}}, name), tmp_path)
     assert DELTA_FEATURES[name].proof(evidence_of(table)) is (name in _PLAIN)
 
 
@@ -345,7 +312,6 @@ def test_selectors_become_ids(tmp_path):
 @pytest.mark.parametrize(
     ("operation", "words"),
     [
-        ({"break": {"delete": "nowhere"}}, "No file 'nowhere'"),
         ({"break": {"melt": "a"}}, "give one of delete, truncate, corrupt, copy, write, enclose"),
         ({"break": {"truncate": "a"}}, "Missing key 'to'"),
         ({"edit-manifest": {"of": "b"}}, "Unknown file 'b'"),
@@ -355,7 +321,6 @@ def test_selectors_become_ids(tmp_path):
         ({"tag": {"name": "t", "at": "never"}}, "Unknown commit 'never'"),
         ({"expire": "never"}, "Unknown commit 'never'"),
         ({"expire": "first"}, "main points to it"),
-        ({"commit": {"remove": ["b"]}}, "Unknown file 'b'"),
         ({"commit": {"as": "first"}}, "another commit has it"),
         ({"append": [{"data": "a", "rows": []}]}, "another file has it"),
         ({"append": [{"rows": []}]}, "expected one of the keys data"),
@@ -363,7 +328,6 @@ def test_selectors_become_ids(tmp_path):
         ({"append": [{"data": "b", "rows": [], "partition": {"x": 1}}]}, "Unknown partition field 'x'"),
         ({"partition-spec": [["id"]]}, "expected \\[column, transform\\]"),
         ({"add-column": {"name": "n", "type": "int", "default": 1}}, "Unknown key 'default'"),
-        ({"append": [], "commit": {}}, "a mapping with one key"),
     ],
 )
 def test_what_cannot_be_of_an_iceberg_table_is_refused(operation, words, tmp_path):
