@@ -74,7 +74,6 @@ def one_duckdb() -> Iterator[None]:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--harness-repro", metavar="DIR", help="where failures of property tests leave repro directories")
-    parser.addoption("--harness-repro-values", action="store_true", help="keep drawn values in repro directories")
 
 
 @pytest.hookimpl(wrapper=True)

@@ -98,13 +98,6 @@ def reads_of(shape: Shape) -> tuple[Read, ...]:
     return (shape,) if isinstance(shape, Read) else tuple(_reads(shape).values())
 
 
-def over(shape: Shape, change: Callable[[Read], Read]) -> Shape:
-    """The shape over other reads."""
-    if isinstance(shape, Read):
-        return change(shape)
-    return replace(shape, **{name: change(read) for name, read in _reads(shape).items()})
-
-
 def _reads(shape: Shape) -> dict[str, Read]:
     parts = {each.name: getattr(shape, each.name) for each in fields(shape)}
     return {name: part for name, part in parts.items() if isinstance(part, Read)}

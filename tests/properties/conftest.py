@@ -16,8 +16,7 @@ from hypothesis.statistics import collector
 def repro(request):
     """Wraps a property: a failure leaves a repro directory where --harness-repro says."""
     place = request.config.getoption("--harness-repro", None) or os.environ.get("HARNESS_REPRO")
-    values = bool(request.config.getoption("--harness-repro-values", False))
-    return lambda: reproducing(None if place is None else Path(place), values=values)
+    return lambda: reproducing(None if place is None else Path(place))
 
 
 @pytest.hookimpl(wrapper=True, trylast=True)
