@@ -11,7 +11,6 @@ from states import DELETE_NUMBER, NUMBERS, TARGET, State
 from tables import forked_table
 
 from harness.testing.scenarios.iceberg.history import IcebergHistory
-from harness.testing.scenarios.model import Expectation, Scenario
 from harness.testing.writing.iceberg.avro import AvroDocument
 from harness.testing.writing.iceberg.builder import DataFileHandle, IcebergTable
 from harness.testing.writing.iceberg.files import PATH_ID
@@ -72,31 +71,6 @@ def written(states: Iterable[State], directory: Path) -> Files:
     for (state, data), vector in zip(vectors.items(), found, strict=True):
         handles[state] = data, _finished(state, vector)
     return Files(history.table, handles)
-
-
-def scenario(state: State, expectation: Expectation, version: int) -> Scenario:
-    """The state as a table of its own. What is read is the newest snapshot."""
-    number, data, delete = NUMBERS[state.sequence], _data_file(state), _delete_file(state)
-    if state.sequence == "inherited":
-        commits: list[Mapping[str, Any]] = [{}, {}, {"add": [data, delete]}]
-    else:
-        commits = [{"add": [data], "sequence-number": number}, {}, {"add": [delete]}]
-    history = [*_BEGUN, *([{"upgrade": version}] if version > 2 else []), *({"commit": commit} for commit in commits)]
-    if _has_inverted_paths(state):
-        bounds = {name: [{"key": PATH_ID, "value": {"bytes": text.hex()}}] for name, text in _INVERTED_PATHS.items()}
-        entry = {f"data_file/{name}": bound for name, bound in bounds.items()}
-        history.append({"edit-manifest": {"of": f"x{state.number}", "entry": entry}})
-    return Scenario(
-        name=f"state-{state.number}",
-        path=None,
-        title=str(state),
-        format="iceberg",
-        clauses=(),
-        features=(),
-        table=_TABLE,
-        history=tuple(history),
-        expectations=(expectation,),
-    )
 
 
 def _data_file(state: State) -> dict[str, Any]:

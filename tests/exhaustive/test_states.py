@@ -13,14 +13,13 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pairs import COLUMNS, Files, scenario, written
-from reading import Rows, difference, kept, rows_of
+from pairs import COLUMNS, Files, written
+from reading import Rows, difference, rows_of
 from states import KINDS, State, all_states, is_overlooked, is_refused, left
 
 from harness.engines.oracle import read_apart
 from harness.errors import CorruptDeleteError
 from harness.table import open_table
-from harness.testing.scenarios.model import Expectation
 
 pytestmark = pytest.mark.small
 
@@ -127,7 +126,7 @@ def _check(
                 _check(files, [state], version, engine, files.table_of([state], version), [shape])
             raise
         if difference(got, shape.rows(rows)) is not None:
-            pytest.fail(_report(states, version, engine, shape, got, rows))
+            pytest.fail(_report(files, states, version, engine, shape, got, shape.rows(rows)))
 
 
 def _read(engine: str, address: str, shape: Shape) -> pa.Table:
@@ -137,22 +136,19 @@ def _read(engine: str, address: str, shape: Shape) -> pa.Table:
 
 
 def _report(
-    states: Sequence[State], version: int, engine: str, shape: Shape, got: Rows, rows: list[dict[str, Any]]
+    files: Files, states: Sequence[State], version: int, engine: str, shape: Shape, got: Rows, expected: Rows
 ) -> str:
-    """The first pair whose rows differ, and the scenario that shows it alone."""
-    expected = shape.rows(rows)
+    """The first pair whose rows differ, and a table that shows it alone."""
     wrong = Counter(expected)
     wrong.subtract(got)
     numbers = sorted({row[0] // 3 for row, count in wrong.items() if count})
     state = next(state for state in states if state.number == numbers[0])
     own = [row for row in expected if row[0] // 3 == state.number]
-    alone = [list(row) for row in shape.rows(left([state]))]
-    expectation = Expectation(columns=shape.columns, where=shape.where, rows=alone)
-    place = kept(f"iceberg-{version}-pair-{state.number}", scenario(state, expectation, version))
+    place = files.table_of([state], version)
     problem = difference([row for row in got if row[0] // 3 == state.number], own)
     return (
         f"iceberg-{version}: {state}: {engine} {problem}, of {shape}"
-        f"\n{len(numbers)} of {len(states)} pairs differ; scenario: {place}"
+        f"\n{len(numbers)} of {len(states)} pairs differ; a table of this one: {place}"
     )
 
 
