@@ -1,0 +1,135 @@
+"""What plans say of filters: files that they keep whole, files that they skip by partition, and faults of writers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import harness
+from harness.cli import main
+from harness.table import open_table
+from harness.testing.writing.delta.builder import DeltaTable
+from harness.testing.writing.iceberg.builder import IcebergTable
+
+SCHEMA = {"id": "long", "k": "int", "region": "string"}
+
+
+def rows(first: int, region: str) -> list[dict[str, Any]]:
+    return [{"id": i, "k": None if i == 13 else i % 3, "region": region} for i in range(first, first + 10)]
+
+
+FILES = [rows(0, "eu"), rows(10, "us"), rows(20, "us")]
+
+
+def iceberg(path: Path) -> str:
+    t = IcebergTable.create(path, SCHEMA, partition_spec=[("region", "identity")])
+    for file in FILES:
+        t.append(*t.write_partitioned(file))
+    return t.location
+
+
+def delta(path: Path) -> str:
+    t = DeltaTable.create(path, SCHEMA, partition_columns=["region"])
+    for file in FILES:
+        t.append(*t.write_partitioned(file))
+    return str(path)
+
+
+CASES: dict[str, list[int]] = {
+    # By the first id of each file: those of the planned files that the filter keeps whole.
+    "id >= 10": [10, 20],
+    "id >= 15": [20],
+    "id < 100": [0, 10, 20],
+    "id <> 5": [10, 20],
+    "id = 5": [],
+    "id = 3 OR id >= 10": [10, 20],
+    "id IS NOT NULL": [0, 10, 20],
+    "k IS NOT NULL": [0, 20],
+    "region = 'us'": [10, 20],
+    "region = 'us' AND id >= 15": [20],
+    "abs(id) >= 0": [],
+    "id >= 0 AND abs(id) >= 0": [],
+    "_pos >= 0": [],
+}
+
+
+@pytest.mark.parametrize("make", [iceberg, delta])
+def test_files_that_a_filter_keeps_whole(tmp_path: Path, make: Callable[[Path], str]) -> None:
+    table = open_table(make(tmp_path / "t"))
+    firsts: dict[str, int] = {}
+    for row in table.snapshot().to_arrow(columns=["id", "_file"]).to_pylist():
+        firsts[row["_file"]] = min(row["id"], firsts.get(row["_file"], row["id"]))
+    assert sorted(firsts.values()) == [0, 10, 20]
+    found = {}
+    for where in CASES:
+        plan = table.snapshot().plan(["id"], where=where)
+        assert plan.kept_whole is not None
+        paths = plan.files.column("path").to_pylist()
+        flags = plan.kept_whole().tolist()
+        found[where] = sorted(firsts[path] for path, flag in zip(paths, flags, strict=True) if flag)
+    assert found == CASES
+
+
+@pytest.mark.parametrize("make", [iceberg, delta])
+def test_without_a_filter_or_statistics_nobody_says_so(tmp_path: Path, make: Callable[[Path], str]) -> None:
+    location = make(tmp_path / "t")
+    assert open_table(location).snapshot().plan().kept_whole is None
+    unpruned = open_table(location, prune="off").snapshot().plan(where="id >= 10").kept_whole
+    assert unpruned is not None
+    assert unpruned().tolist() == [False, False, False]
+
+
+@pytest.mark.parametrize("make", [iceberg, delta])
+def test_files_are_skipped_by_partition_alone(tmp_path: Path, make: Callable[[Path], str]) -> None:
+    """Of three files, the filter on the partition leaves out that of `eu`, the bounds of id one of the two others."""
+    found, location = {}, make(tmp_path / "t")
+    for prune in ("off", "partition", "files"):
+        skipped = open_table(location, prune=prune).snapshot().plan(where="region = 'us' AND id = 11").skipped
+        found[prune] = [[s.reason for s in skipped].count(reason) for reason in ("partition", "statistics")]
+    assert found == {"off": [0, 0], "partition": [1, 0], "files": [1, 1]}
+
+
+# -- known faults of writers, in text and JSON --
+
+PRICES = {"id": "long", "price": "double", "cost": "decimal(17,2)"}
+
+
+@pytest.mark.parametrize(
+    ("where", "prune", "sources"),
+    [
+        pytest.param("price > 2", "all", ["https://github.com/delta-io/delta/pull/7101"], id="float"),
+        pytest.param("cost = 2", "all", ["https://github.com/delta-io/delta-rs/issues/4757"], id="decimal"),
+        pytest.param("id = 2", "all", [], id="no-fault-is-known"),
+        pytest.param("price > 2", "partition", [], id="no-statistics-are-used"),
+        pytest.param(None, "all", [], id="no-filter"),
+    ],
+)
+def test_delta_plans_name_the_faults_that_they_meet(tmp_path, where, prune, sources):
+    table = DeltaTable.create(tmp_path / "t", PRICES)
+    table.append(table.write_data([{"id": 1, "price": 1.0, "cost": 1}]))
+    plan = harness.open_table(str(tmp_path / "t"), prune=prune).snapshot().plan(where=where)
+    assert [sentence.rpartition("(")[2].rstrip(")") for sentence in plan.guarded()] == sources
+    assert [
+        line.rpartition("(")[2].rstrip(")") for line in plan.explain().splitlines() if line.startswith("guarded")
+    ] == sources
+
+
+def test_the_command_says_so_in_json(tmp_path, capsys):
+    table = DeltaTable.create(tmp_path / "t", PRICES)
+    table.append(table.write_data([{"id": 1, "price": 1.0, "cost": 1}]))
+    assert main(["plan", str(tmp_path / "t"), "--where", "price > 2", "--format", "json"]) == 0
+    (sentence,) = json.loads(capsys.readouterr().out)["guarded"]
+    assert sentence == "price: the maximum leaves NaN out (https://github.com/delta-io/delta/pull/7101)"
+
+
+def test_iceberg_plans_name_those_of_partition_summaries(tmp_path):
+    table = IcebergTable.create(tmp_path / "t", {"id": "long", "p": "string"}, partition_spec=[("p", "identity")])
+    table.append(table.write_data([{"id": 1, "p": "a"}], partition={"p": "a"}))
+    opened = harness.open_table(str(table.location)).snapshot()
+    (sentence,) = opened.plan(where="p = 'b'").guarded()
+    assert sentence.endswith("rounded up (https://github.com/duckdb/duckdb-iceberg/issues/1047)")
+    assert opened.plan(where="id = 1").guarded() == ()
