@@ -1,4 +1,4 @@
-"""What DuckDB's failures while it runs a query become."""
+"""What failures of engines while they run a query become."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import harness
 from harness.engines.duckdb import failures
 from harness.engines.duckdb import relations as engine
 from harness.engines.duckdb.instance import cursor
+from harness.engines.registry import find_engine
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.testing.writing.delta.builder import DeltaTable
 from harness.testing.writing.iceberg.builder import IcebergTable
@@ -28,14 +29,15 @@ def table(tmp_path: Path) -> tuple[ScanPlan, Path]:
 
 
 # A page's header is damaged, of which DuckDB says no file; and its content, of which it says the file.
+@pytest.mark.parametrize("reader", ["duckdb", pytest.param("spark", marks=pytest.mark.harness_spark)])
 @pytest.mark.parametrize("damaged", [slice(4, 40), slice(60, 90)], ids=["header", "content"])
-def test_a_page_that_is_damaged(table: tuple[ScanPlan, Path], damaged: slice) -> None:  # iceberg 7.6
+def test_a_page_that_is_damaged(table: tuple[ScanPlan, Path], damaged: slice, reader: str) -> None:  # iceberg 7.6
     plan, path = table
     content = bytearray(path.read_bytes())
     content[damaged] = b"\xff" * (damaged.stop - damaged.start)
     path.write_bytes(content)
     with pytest.raises(harness.CorruptFileError, match="it is damaged") as caught:
-        engine.to_arrow(plan)
+        find_engine(reader).to_arrow(plan)
     assert (caught.value.cause, caught.value.table, caught.value.file) == ("CorruptDataFile", plan.table, str(path))
 
 

@@ -6,15 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from reading import arrow, rows
 
 import harness
 from harness.engines.duckdb.instance import cursor
 from harness.engines.duckdb.scans import counted
-from harness.engines.oracle import read_apart
 from harness.errors import CorruptFileError, HarnessWarning
-from harness.testing.scenarios.building import build
-from harness.testing.scenarios.loading import find
 from harness.testing.writing.delta.builder import DeltaTable
 from harness.testing.writing.iceberg.builder import DataFileHandle, IcebergTable
 
@@ -30,11 +26,6 @@ def with_a_wrong_count(make, format):
     empty.data_file["record_count"] = 5
     t.append(empty, t.write_data([{"id": 1}], format=format))
     return t
-
-
-def test_files_without_rows_whose_count_is_wrong(make):  # planning must not need the count
-    with pytest.warns(HarnessWarning, match=r"00001.parquet has 0 rows, the metadata says 5 \[iceberg 7.2\]"):
-        assert rows(with_a_wrong_count(make, "parquet")) == [(1, None)]
 
 
 @pytest.mark.parametrize("prune", ["files", "off"])
@@ -57,35 +48,6 @@ def test_files_without_a_footer_that_counts_must_have_their_rows(make, format, e
     snapshot = harness.open_table(with_a_wrong_count(make, format).location).snapshot()
     with pytest.raises(CorruptFileError, match="it has 0 rows, the metadata says 5"):
         snapshot.to_arrow(engine=engine)
-
-
-def test_the_oracle_counts_the_rows_of_delete_files_too(tmp_path):
-    (scenario,) = find("iceberg/deletes/avro-deletes-that-lost-rows")
-    with pytest.raises(CorruptFileError, match="has 1 rows, the metadata says 2"):
-        read_apart(build(scenario, tmp_path).address)
-
-
-def test_a_wrong_row_count_is_an_error_where_positions_matter(make):  # 7.2
-    t = make({"id": "long"})
-    f = t.write_data([{"id": 1}, {"id": 2}])
-    f.data_file["record_count"] = 3
-    t.append(f)
-    with pytest.warns(HarnessWarning, match="has 2 rows, the metadata says 3"):
-        assert rows(t) == [(1,), (2,)]
-    t.commit(add=[t.write_position_deletes([(f, 0)])])
-    with pytest.raises(harness.CorruptFileError, match="2 rows, the metadata says 3") as caught:
-        arrow(t)
-    assert (caught.value.file, caught.value.rule) == (f.path, "iceberg 7.2")
-
-
-# -- moved tables (1.11 to 1.14, T10) -----------------------------------------------------------------------------
-
-
-def moved(t: IcebergTable, to: Path) -> str:
-    """The table's directory renamed: nothing is left at the recorded location."""
-    to.parent.mkdir(parents=True, exist_ok=True)
-    t.store.directory.rename(to)
-    return str(to)
 
 
 def test_files_of_two_formats_are_joined_with_themselves(tmp_path: Path) -> None:

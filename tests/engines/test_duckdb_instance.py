@@ -67,16 +67,6 @@ def test_an_instance_that_was_given_up_is_replaced(location: str, lossless: bool
     assert read_all(location) == ids(location) == [0, 1, 2, 3, 4]
 
 
-def test_a_sign_of_life(monkeypatch) -> None:
-    assert instance._is_alive(cursor())
-
-    class Ended:
-        def execute(self, text: str) -> None:
-            raise duckdb.FatalException(ENDED)
-
-    assert not instance._is_alive(Ended())  # type: ignore[arg-type]
-
-
 def test_a_read_that_another_ended_says_to_open_again(location: str) -> None:
     plan = harness.open_table(location).snapshot().plan()
     error = engine_error(duckdb.FatalException(f"{ENDED} Original error: metadata is corrupt"), plan)

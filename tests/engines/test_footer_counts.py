@@ -69,7 +69,6 @@ def footer_of(file: bytes) -> bytes:
 
 def test_a_footer_that_adds_up(file: bytes) -> None:
     footer = footer_of(file)
-    assert edited(footer, {}) == footer
     tail = parse_tail(file)
     assert tail is not None
     check_counts(footer, len(file))

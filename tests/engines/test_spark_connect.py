@@ -19,6 +19,7 @@ from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import pyarrow as pa
 import pyspark
@@ -226,35 +227,21 @@ def test_a_filter_that_comes_later_skips_files_of_the_source(tmp_path: Path, spa
     assert [row.id for row in frame.where("id = 15").collect()] == [15]
 
 
-class Server:
+def server_of(version: str, takes: bool = True) -> Any:
     """A session of Connect as far as `PlannedSource` asks for it."""
-
-    def __init__(self, version: str, takes: bool = True) -> None:
-        self.version, self.takes, self.sent = version, takes, list[str]()
-
-    read = property(lambda self: self)
-
-    def addArtifacts(self, path: str) -> None:
-        if not self.takes:
-            raise PySparkException("artifacts are not taken")
-        self.sent.append(path)
-
-    def format(self, _name: str) -> Server:
-        return self
-
-    def options(self, **_told: str) -> Server:
-        return self
-
-    def load(self) -> Server:
-        return self
-
-    def collect(self) -> list[tuple[bytes]]:
-        return [(b"\1",)]
+    server = MagicMock(version=version)
+    server.addArtifacts.side_effect = None if takes else PySparkException("artifacts are not taken")
+    server.read.format.return_value.options.return_value.load.return_value.collect.return_value = [(b"\1",)]
+    return server
 
 
 @pytest.mark.parametrize(
     ("server", "serves"),
-    [(Server(pyspark.__version__), True), (Server("3.5.1"), False), (Server(pyspark.__version__, takes=False), False)],
+    [
+        (server_of(pyspark.__version__), True),
+        (server_of("3.5.1"), False),
+        (server_of(pyspark.__version__, takes=False), False),
+    ],
     ids=["the client's Spark", "another Spark", "no artifacts"],
 )
 def test_the_source_is_sent_once_where_the_server_can_load_it(
@@ -262,7 +249,8 @@ def test_the_source_is_sent_once_where_the_server_can_load_it(
 ) -> None:
     monkeypatch.setattr("harness.engines.spark.planned_source.jar_beside_a_client", lambda: tmp_path / "classes.jar")
     assert [PlannedSource.of(server) is not None for _ in range(2)] == [serves] * 2
-    assert server.sent == ([str(tmp_path / "classes.jar")] if serves else [])
+    if serves:
+        server.addArtifacts.assert_called_once_with(str(tmp_path / "classes.jar"))
 
 
 @pytest.mark.parametrize("home", [None, "empty"], ids=["nowhere", "in a SPARK_HOME of another Spark"])
@@ -278,9 +266,9 @@ def test_a_client_without_jars_or_with_those_of_another_spark_reads_plain_paths(
         monkeypatch.setenv("SPARK_HOME", str(tmp_path / home))
     monkeypatch.setattr(pyspark, "__file__", str(tmp_path / "site" / "packages" / "pyspark" / "__init__.py"))
     jar_beside_a_client.cache_clear()
-    server: Any = Server(pyspark.__version__)
+    server = server_of(pyspark.__version__)
     assert PlannedSource.of(server) is None
-    assert server.sent == []
+    server.addArtifacts.assert_not_called()
 
 
 def test_options_of_a_store_are_not_sent_to_a_server(tmp_path: Path, spark: Any) -> None:

@@ -8,18 +8,13 @@ from decimal import Decimal
 from typing import Any
 
 import duckdb
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import harness
 from harness.engines.duckdb.instance import connect
 from harness.errors import UnsupportedError
 from harness.metadata.filters.parse import parse_filter
 from harness.metadata.filters.predicate import is_decided
-from harness.metadata.model.schema import Field, FloatType, Schema
 from harness.testing.writing.iceberg.builder import IcebergTable
 from harness.testing.writing.iceberg.types import schema_of
 
@@ -147,30 +142,6 @@ def test_every_condition_is_lowered_and_means_what_duckdb_says(sides):
     assert check(sides, CONDITIONS) == len(CONDITIONS)
 
 
-columns, operators, literals = (st.sampled_from(each) for each in (SINGLE, OPERATORS, LITERALS))
-negated = st.sampled_from(["", "NOT "])
-leaves = st.one_of(
-    st.sampled_from(CONDITIONS),
-    st.builds("{} {} {}".format, columns, operators, literals | columns),
-    st.builds("{} {}BETWEEN {} AND {}".format, columns, negated, literals, literals),
-)
-expressions = st.recursive(
-    leaves,
-    lambda inner: st.one_of(
-        st.builds("NOT ({})".format, inner),
-        st.builds("({}) AND ({})".format, inner, inner),
-        st.builds("{} OR ({}) OR ({})".format, inner, inner, inner),
-    ),
-    max_leaves=4,
-)
-
-
-@settings(max_examples=8, derandomize=True, database=None)
-@given(texts=st.lists(expressions, min_size=60, max_size=60))
-def test_compound_filters_mean_what_duckdb_says(sides, texts):
-    check(sides, texts)
-
-
 @pytest.mark.parametrize(
     ("where", "construct"),
     [
@@ -205,24 +176,3 @@ def test_text_beyond_ascii_is_an_error_where_case_rules_differ(sides):
     condition = spark_condition(parse_filter("upper(s) = 'É'", SCHEMA), NAMES)
     with pytest.raises(Exception, match="letters beyond ASCII"):
         frame.where(condition).collect()
-
-
-@pytest.mark.parametrize(
-    "where",
-    ["d > 1", "d >= 0.5", "d <> 0.25", "d = 0", "d < 0", "d <= -0.0", "d NOT IN (0.25)", "isnan(d)", "d IN (0, 7)"],
-)
-@pytest.mark.parametrize("dictionary", [True, False])
-def test_statistics_of_files_do_not_lose_nan_or_minus_zero(spark, tmp_path, where, dictionary):
-    # Writers leave NaN out of the statistics of a row group, and a dictionary has -0.0 but not 0.0.
-    for i, values in enumerate(([0.25, 0.25, NAN], [-0.0, -0.0], [0.0], [NAN])):
-        pq.write_table(pa.table({"d": values}), tmp_path / f"{i}.parquet", use_dictionary=dictionary)
-    schema = Schema(fields=(Field(id=1, name="d", type=FloatType(64)),))
-    filter_ = parse_filter(where, schema)
-    with duckdb.connect() as connection:
-        rows = connection.execute(
-            "SELECT d FROM (VALUES (0.25::DOUBLE), (0.25), ('nan'), ('-0.0'), ('-0.0'), (0), ('nan')) v(d) "
-            f"WHERE {where}"
-        )
-        expected = sorted(repr(d) for (d,) in rows.fetchall())
-    frame = spark.read.parquet(str(tmp_path))
-    assert sorted(repr(r.d) for r in frame.where(spark_condition(filter_, {"d": "d"})).collect()) == expected

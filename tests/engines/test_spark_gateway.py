@@ -15,11 +15,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import LongType, StructField, StructType
 
 import harness
-from harness.engines.spark import engine
 from harness.engines.spark.executor_python import engine_error
 from harness.engines.spark.gateway import DiskFile, Gateway, PlannedRead
-from harness.metadata.plan.scan_plan import ScanPlan
-from harness.testing.writing.iceberg.builder import IcebergTable
 
 SCHEMA = StructType([StructField("a", LongType())])
 
@@ -78,26 +75,6 @@ def test_ten_thousand_files_are_not_listed(gateway: Gateway, tmp_path: Path, spa
 
 
 # -- reads that fail on executors -------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def table(tmp_path: Path) -> tuple[ScanPlan, Path]:
-    """A plan over one file with an odd name, and the file."""
-    made = IcebergTable.create(tmp_path / "t", {"a": "long"})
-    handle = made.write_data([{"a": i} for i in range(100)], path=f"{made.location}/data/b c%20.parquet")
-    made.append(handle)
-    plan = harness.open_table(str(made.store.directory)).snapshot().plan()
-    return plan, Path(made.file_of(handle.path))
-
-
-def test_a_page_that_is_damaged(table: tuple[ScanPlan, Path], spark: Any) -> None:  # iceberg 7.6
-    plan, path = table
-    content = bytearray(path.read_bytes())
-    content[4:40] = b"\xff" * 36
-    path.write_bytes(content)
-    with pytest.raises(harness.CorruptFileError, match="it is damaged") as caught:
-        engine.to_arrow(plan, spark)
-    assert (caught.value.cause, caught.value.table, caught.value.file) == ("CorruptDataFile", plan.table, str(path))
 
 
 @pytest.mark.parametrize(

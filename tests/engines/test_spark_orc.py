@@ -172,7 +172,7 @@ def test_without_a_storage_the_answer_is_careful(tmp_path):
 # -- files of other writers --------------------------------------------------------------------------------------------
 
 
-def write_in_java(spark: SparkSession, path: Path, *, proleptic: bool = False, day: int = -200_000) -> FileName:
+def write_in_java(spark: SparkSession, path: Path, *, proleptic: bool) -> FileName:
     """A file with the columns char(5), varchar(5), date and string, which pyarrow cannot write all of."""
     from py4j.java_gateway import get_field, set_field
 
@@ -186,7 +186,7 @@ def write_in_java(spark: SparkSession, path: Path, *, proleptic: bool = False, d
     for place in (0, 1, 3):
         columns[place].setVal(0, b"ab ")
     columns[2].changeCalendar(proleptic, False)
-    get_field(columns[2], "vector")[0] = day
+    get_field(columns[2], "vector")[0] = -200_000
     set_field(batch, "size", 1)
     writer.addRowBatch(batch)
     writer.close()
@@ -200,16 +200,3 @@ def test_text_beside_char_and_dates_are_not_native(spark, tmp_path, place, prole
     asked = question(file)
     asked |= {name: asked[name][place : place + 1] for name in ("fields", "sources")}
     assert not reads_natively("orc", **asked, positions=False, files=[file], traits=ClientTraits(Storage()))
-
-
-@pytest.mark.parametrize(
-    ("proleptic", "day", "shown"),
-    [(False, -200_000, -200_009), (True, -200_000, -200_000), (True, -141_432, -141_422)],
-    ids=["old calendar", "proleptic", "a day that the old calendar leaves out"],
-)
-def test_why_char_and_dates_are_not_native(gateway, spark, tmp_path, proleptic, day, shown):
-    """A reader that changes here may be trusted with more."""
-    file = write_in_java(spark, tmp_path / "f.orc", proleptic=proleptic, day=day)
-    own, ours = natively(gateway, file), through_arrow(spark, file)
-    assert comparable(own.toArrow()) == [("'ab'", "'ab '", str(shown), "'ab '")]
-    assert comparable(ours.toArrow()) == [("'ab   '", "'ab '", str(day), "'ab '")]

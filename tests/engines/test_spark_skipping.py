@@ -19,20 +19,11 @@ from harness.testing.writing.delta.builder import DeltaTable
 from harness.testing.writing.iceberg.builder import IcebergTable
 
 NAN = float("nan")
-TYPES = {
-    "n": "long",
-    "i": "int",
-    "x": "double",
-    "f": "float",
-    "de": "decimal(10, 2)",
-    "s": "string",
-    "d": "date",
-    "t": "timestamptz",
-    "w": "timestamp",
-    "b": "boolean",
-    "by": "binary",
-    "e": "long",
-}
+COLUMNS = """
+n long; i int; x double; f float; de decimal(10, 2); s string; d date; t timestamptz; w timestamp; b boolean; by binary;
+e long
+"""
+TYPES = dict(column.split(" ", 1) for column in COLUMNS.strip().replace("\n", " ").split("; "))
 LONG = "long text " * 8
 
 

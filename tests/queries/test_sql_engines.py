@@ -79,8 +79,6 @@ QUERIES = {
     "no-table": "SELECT 1 AS one, 'x' || 'y', NULL AS n",
     "quoted-names": 'SELECT "Na.me" AS "odd `name`", t."Na.me" FROM t AS t WHERE "na.ME" = \'n\'',
     "case-of-names": "SELECT ID, T.S FROM T",
-    "integer-division": "SELECT id / 2, id // 2, id % 2, k / 3, k // 3, k % 3 FROM t",
-    "division-of-decimals": "SELECT de / 3, de / de FROM t WHERE de > 0",
     "average-of-nothing": "SELECT avg(de), sum(id), max(s), count(*), avg(k) FROM t WHERE id > 1000",
     "rounding-casts": "SELECT x::INT, y::INT, (y * 3)::INT FROM "
     "(SELECT de AS x, f AS y FROM t WHERE abs(de) < 3 OR abs(f) = 2.5)",
@@ -94,35 +92,16 @@ QUERIES = {
     "blobs": r"SELECT b FROM t WHERE b = '\x00\xFF'::BLOB OR b = ''",
     "timestamps": "SELECT ts, tz, ts = tz, ts < TIMESTAMP '2020-01-01 12:00:00.000001', "
     "tz >= TIMESTAMPTZ '2020-01-01 13:00:00+01' FROM t",
-    "group-by": "SELECT k, count(*) AS n, sum(id) FROM t GROUP BY k ORDER BY k",
-    "group-by-all": "SELECT k, s IS NULL AS empty, count(*) FROM t GROUP BY ALL",
     "group-by-alias": "SELECT id % 2 AS odd, count(*) FROM t GROUP BY odd HAVING odd IS NOT NULL AND count(*) > 1",
     "group-by-nan": "SELECT count(*) AS n FROM t GROUP BY isnan(d), d > 1",
-    "where-alias": "SELECT id + 1 AS next, next * 2 AS twice FROM t WHERE next > 2",
-    "inner-join": "SELECT t.id, u.s FROM t JOIN u ON t.k = u.k AND u.v < 2",
-    "full-join": "SELECT t.id, u.v, u.s FROM t FULL JOIN u ON t.k = u.k",
-    "using-order-of-columns": "SELECT * FROM (SELECT id, k FROM t) AS x LEFT JOIN u USING (k)",
-    "using-full": "SELECT k, id, v FROM (SELECT id, k FROM t) AS x FULL JOIN u USING (k)",
     "using-qualified": "SELECT x.k, u.k, k FROM (SELECT id, k FROM t) AS x FULL JOIN u USING (k)",
-    "column-aliases": "SELECT a, b FROM (SELECT id, k FROM t) AS x(a, b) WHERE a > 1",
-    "scalar-subquery": "SELECT id, (SELECT max(v) FROM u WHERE u.k = t.k) AS most FROM t",
     "arithmetic-of-literals": "SELECT 2 * 3 - 1, DATE '2024-01-31' + INTERVAL 1 MONTH, DATE '2024-01-31' - 31 FROM t",
     "not-in-with-null": "SELECT id FROM t WHERE k NOT IN (SELECT k FROM u)",
-    "with": "WITH a AS (SELECT k, sum(id) AS total FROM t GROUP BY k), b(kk) AS (SELECT k FROM a WHERE total > 1) "
-    "SELECT a.total FROM a JOIN b ON a.k = b.kk",
     "with-hides-a-table": "WITH u AS (SELECT id FROM t) SELECT * FROM u",
     "union-of-types": "SELECT id AS n FROM t UNION ALL SELECT v + 0.5 FROM u",
-    "except-all": "SELECT k FROM t EXCEPT ALL SELECT k FROM u",
-    "windows": "SELECT id, row_number() OVER (ORDER BY id), rank() OVER (PARTITION BY k ORDER BY s), "
-    "sum(id) OVER (PARTITION BY k), "
-    "lag(id) OVER (ORDER BY id), lead(id, 2, 0) OVER (ORDER BY id DESC), avg(de) OVER (PARTITION BY k), "
-    "first_value(s) OVER (ORDER BY id) FROM t",
-    "window-nulls": "SELECT id, "
-    "last_value(s) OVER (ORDER BY s ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING) FROM t",
     "qualify": "SELECT k, id FROM t QUALIFY row_number() OVER (PARTITION BY k ORDER BY id DESC) = 1 ORDER BY k",
     "rollup": "SELECT k, bo, grouping(k), grouping(k, bo), grouping_id(bo, k), count(*), sum(de) FROM t "
     "GROUP BY ROLLUP (k, bo) ORDER BY ALL",
-    "cube": "SELECT k % 20 AS odd, s IS NULL AS none, count(*) FROM t GROUP BY CUBE (odd, none)",
     "grouping-sets": "SELECT k, bo, max(id) FROM t GROUP BY GROUPING SETS ((k, bo), (k), (), (k)) HAVING count(*) > 1",
     "rank-over-rollup": "SELECT k, bo, rank() OVER (PARTITION BY grouping(k) + grouping(bo) ORDER BY count(*) DESC, "
     "k, bo) FROM t GROUP BY ROLLUP (k, bo)",
@@ -135,8 +114,6 @@ QUERIES = {
     "shadowed-in-order-by": "SELECT -id AS id FROM t WHERE id < 9 ORDER BY id + 0",
     "named-windows": "SELECT id, sum(id) OVER w, max(id) OVER (v ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING), "
     "row_number() OVER v FROM t WINDOW w AS (PARTITION BY k), v AS (w ORDER BY id)",
-    "range-frame": "SELECT id, sum(k) OVER (ORDER BY id RANGE BETWEEN 1 PRECEDING AND 2 FOLLOWING), "
-    "count(*) OVER (ORDER BY k RANGE UNBOUNDED PRECEDING EXCLUDE NO OTHERS) FROM t WHERE k < 100",
     "values-joined": "SELECT t.id, v.x, col1 FROM t JOIN (VALUES (1, 1.5), (2, 3), (3, NULL)) AS v(x) ON t.id = v.x",
     "values-in-with": "WITH v(a, b) AS (VALUES (1, DATE '2020-01-01'), (NULL, NULL)) SELECT b, a + 1 FROM v",
     "metadata-columns": "SELECT _pos, id FROM t WHERE _pos < 2",

@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.errors import RequestError
-from harness.metadata.filters.parse import parse_filter
 from harness.metadata.model.schema import Field, FloatType, IntegerType, Schema, StringType, StructType
 from harness.queries.plain import TableReference
 from harness.queries.rewrite import rewrite
@@ -178,23 +177,6 @@ def test_conditions_are_taken_only_where_sound(query: str, expected: list[str | 
 )
 def test_columns_are_all_that_may_be_used(query: str, columns: tuple[str, ...] | None) -> None:
     assert rewrite(query, TABLES).references[0].columns == columns
-
-
-@pytest.mark.parametrize(
-    ("table", "condition"),
-    [
-        pytest.param("t", "id = 1 AND x IN (2, 3) AND k IS NOT NULL", id="conjunction"),
-        pytest.param("t", "NOT (id = 1 OR x <> 2)", id="not"),
-        pytest.param("t", "id BETWEEN 1 AND 2 AND 3 > x", id="flipped"),
-        pytest.param("t", "id = 1 AND id = 1", id="twice"),
-        pytest.param("Odd name", "s.v = 1 AND s.v < 5 AND \"Na me\" LIKE 'a%'", id="struct"),
-    ],
-)
-def test_planning_concludes_from_a_query_what_it_concludes_from_a_filter(table: str, condition: str) -> None:
-    (reference,) = rewrite(f'FROM "{table}" WHERE {condition}', TABLES).references
-    expected = parse_filter(condition.replace("id = 1 AND id = 1", "id = 1"), TABLES[table])
-    assert reference.where is not None
-    assert (reference.where.predicate, reference.where.columns) == (expected.predicate, expected.columns)
 
 
 @pytest.mark.parametrize(

@@ -38,14 +38,6 @@ def test_tables_at_moments_get_names_of_their_own(clause: str, moment: str, afte
     assert [str(found) for _, found in pinned.moments.values()] == [moment]
 
 
-def test_each_moment_of_a_table_has_a_name() -> None:
-    query = "EXPLAIN FROM orders AT (VERSION => 1) a, orders AT (VERSION => 2) b, orders AT (VERSION => 1) c;"
-    pinned = pin(parse_statement(query), lambda name: name == ORDERS)
-    assert pinned is not None
-    assert pinned.query == 'EXPLAIN FROM "orders at version 1"  a, "orders at version 2"  b, "orders at version 1"  c'
-    assert [str(found) for _, found in pinned.moments.values()] == ["version 1", "version 2"]
-
-
 @pytest.mark.parametrize("query", ["FROM other AT (VERSION => 3)", "SELECT x AS of FROM orders", "FROM orders version"])
 def test_other_tables_keep_their_clauses(query: str) -> None:
     assert pin(parse_statement(query), lambda name: name == ORDERS) is None
