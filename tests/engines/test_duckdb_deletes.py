@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from reading import in_order, rows
 
+from harness.engines import union_arms
 from harness.engines.duckdb import lowering
 from harness.engines.duckdb.instance import connect
 from harness.errors import HarnessError, RequestError
@@ -16,6 +17,13 @@ from harness.table import open_table
 from harness.testing.writing.iceberg.builder import DataFileHandle, IcebergTable
 
 Make = Callable[..., IcebergTable]
+
+
+@pytest.fixture(params=["by scope", "by sequence number"])
+def make(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
+    """Makes a table of a schema. Reads run under either lowering of equality deletes, whatever the table's size."""
+    monkeypatch.setattr(union_arms, "joins_by_set", lambda plan: request.param == "by scope")
+    return lambda schema, **more: IcebergTable.create(tmp_path / "t", schema, **more)
 
 
 def test_a_delete_of_another_spec_applies_by_path_when_asked(tmp_path: Path) -> None:

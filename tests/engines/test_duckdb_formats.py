@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,11 +12,6 @@ from harness.engines.duckdb.scans import counted
 from harness.errors import CorruptFileError, HarnessWarning
 from harness.testing.writing.delta.builder import DeltaTable
 from harness.testing.writing.iceberg.builder import DataFileHandle, IcebergTable
-
-
-@pytest.fixture
-def make(tmp_path: Path) -> Callable[..., IcebergTable]:
-    return lambda schema, **more: IcebergTable.create(tmp_path / "t", schema, **{"format_version": 2, **more})
 
 
 def with_a_wrong_count(make, format):

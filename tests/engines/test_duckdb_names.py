@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,11 +12,6 @@ import harness
 from harness.engines.duckdb import scans
 from harness.metadata.model.schema import Field, IntegerType, Schema, StringType, StructType
 from harness.testing.writing.iceberg.builder import IcebergTable
-
-
-@pytest.fixture
-def make(tmp_path: Path) -> Callable[..., IcebergTable]:
-    return lambda schema, **more: IcebergTable.create(tmp_path / "t", schema, **{"format_version": 2, **more})
 
 
 def test_the_empty_name(make):  # Arrow can say it, DuckDB's SQL cannot

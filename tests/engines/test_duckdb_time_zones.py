@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable
 from pathlib import Path
 
 import duckdb
@@ -15,11 +14,6 @@ from harness.engines.registry import duckdb_engine
 from harness.testing.writing.iceberg.builder import IcebergTable
 
 UTC = dt.UTC
-
-
-@pytest.fixture
-def make(tmp_path: Path) -> Callable[..., IcebergTable]:
-    return lambda schema, **more: IcebergTable.create(tmp_path / "t", schema, **{"format_version": 3, **more})
 
 
 def year(y: int) -> int:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import pickle
 import subprocess
 import sys
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -31,11 +29,6 @@ from harness.table import open_table
 from harness.testing.writing.iceberg.builder import IcebergTable
 
 FORMATS = ("avro", "orc")
-
-
-@pytest.fixture
-def make(tmp_path: Path) -> Callable[..., IcebergTable]:
-    return lambda schema: IcebergTable.create(tmp_path / "t", schema, format_version=3)
 
 
 def frame(session: SparkSession, table: IcebergTable) -> DataFrame:

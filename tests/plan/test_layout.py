@@ -77,9 +77,7 @@ def empty(tmp_path_factory) -> ScanPlan:
     return of(DeltaTable.create(tmp_path_factory.mktemp("layout") / "t", {"id": "long"}).directory)
 
 
-def of_partitions(
-    empty: ScanPlan, counts: list[int | None], *deletes: PositionDelete, sizes=None, names=None
-) -> ScanPlan:
+def of_partitions(empty: ScanPlan, counts: list[int | None], *deletes: PositionDelete, names=None) -> ScanPlan:
     """A plan with a file in each of as many partitions, which are days unless they are named."""
     number = len(counts)
     constant = {"format": "parquet", "spec_id": 0, "delete_set": 0, "has_positions": False}
@@ -87,7 +85,7 @@ def of_partitions(
         "path": [f"f{i}" for i in range(number)],
         "physical": [f"f{i}" for i in range(number)],
         "record_count": counts,
-        "size": sizes or [1 << 20] * number,
+        "size": [1 << 20] * number,
         "partition": list(range(number)),
         "sequence_number": [None] * number,
         "first_row_id": [None] * number,

@@ -18,7 +18,7 @@ from harness.metadata.model.file_schema import (
     widens,
 )
 from harness.metadata.model.schema import Field, ListType, MapType, OpaqueType, StructType
-from harness.metadata.plan.projection import ColumnLookup, PartitionValue, Stored, Value, is_positional, resolve
+from harness.metadata.plan.projection import ColumnLookup, PartitionValue, Stored, Value, resolve
 
 NAMED: dict[str, dt.Type] = {
     **{"bool": dt.BooleanType(), "date": dt.DateType(), "text": dt.StringType(), "bytes": dt.BinaryType()},
@@ -310,18 +310,3 @@ def test_what_is_refused(field, file, how, said):
     with pytest.raises((SchemaMismatchError, UnsupportedError)) as caught:
         run([field], file, **how)
     assert said in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("file", "mapping", "file_format", "expected"),
-    [
-        ([stored(None, "a")], None, "parquet", True),
-        ([stored(1, "a")], None, "parquet", False),
-        ([listed(None, "a", stored(1, "b"))], None, "parquet", False),
-        ([stored(None, "a")], NameMapping(()), "parquet", False),
-        ([stored(None, "a")], None, "orc", False),
-    ],
-    ids=["positional", "ids", "nested-id", "mapping", "orc"],
-)
-def test_positional_files_are_told(file, mapping, file_format, expected):
-    assert is_positional(tuple(file), name_mapping=mapping, file_format=file_format) is expected

@@ -155,8 +155,6 @@ class IcebergModel(TableModel):
                 self._set_spec(value)
             case "upgrade":
                 self.version = value
-            case "move-table" | "properties":
-                pass
             case _:
                 self.columns = self.changed(name, value)
                 self.newest |= identities(self.columns)

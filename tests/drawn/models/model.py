@@ -92,8 +92,6 @@ class TableModel:
                 return edited(self.columns, value["path"], moved(value["to"]))
             case "widen-column":
                 return edited(self.columns, value["path"], replaced(type=self.spelt(value["type"])[0]))
-            case "make-optional":
-                return edited(self.columns, value, replaced(required=False))
             case _:
                 raise RequestError(f"The model does not know the operation {name!r}")
 

@@ -1,8 +1,8 @@
-"""Expressions of DuckDB's SQL over edge values, drawn from the table of functions.
+"""Edge values, and calls of the table of functions over them.
 
 The entries of `drawn.functions` hold calls with kinds of values in braces, `lpad({text},
 {place}, 'xy')`. `EDGES` has for each kind the columns of a table that are of it, with the values where engines
-differ; `filled` puts columns in, and `expressions` draws calls, some inside of others.
+differ; `with_columns` puts columns in.
 """
 
 from __future__ import annotations
@@ -10,13 +10,11 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from hypothesis import strategies as st
-
-from drawn.functions import SUPPORTED, Entry, FunctionKind
+from drawn.functions import SUPPORTED, Entry
 
 _DAY = 86_400_000_000
 _LAST_MOMENT = 253_402_300_799_999_999
@@ -97,50 +95,15 @@ def table() -> tuple[dict[str, str], list[dict[str, Any]]]:
     return {ORDER: "int", **columns}, rows
 
 
-def filled(template: str, choose: Callable[[str], str]) -> str:
-    """A call of the table of functions with something of its kind in each place."""
-    found = re.sub(r"{([a-z]+)}", lambda kind: choose(kind[1]), template)
-    return found.replace("{{", "{").replace("}}", "}")
-
-
 def with_columns(template: str) -> str:
     """A call with the columns of `table`, each place with another one as long as there are some."""
     turns: dict[str, Iterator[str]] = {}
-    return filled(template, lambda kind: next(turns.setdefault(kind, itertools.cycle(EDGES[kind].columns))))
+    found = re.sub(
+        r"{([a-z]+)}", lambda kind: next(turns.setdefault(kind[1], itertools.cycle(EDGES[kind[1]].columns))), template
+    )
+    return found.replace("{{", "{").replace("}}", "}")
 
 
-def calls(functions: tuple[Entry, ...] = SUPPORTED) -> tuple[tuple[Entry, str], ...]:
+def calls() -> tuple[tuple[Entry, str], ...]:
     """Every call that the table of functions has for tests, with the entry that it is of."""
-    return tuple((function, draw) for function in functions for draw in function.draws if not function.refused)
-
-
-# Kinds whose values another call may stand for, with calls that give them without leaving the domain of any function.
-_NESTED = {
-    "text": ("trim({text})", "concat({text}, {text})", "replace({text}, 'a', {text})", "coalesce({text}, 'x')"),
-    "double": ("abs({double})", "round({double}, 1)", "floor({double})", "greatest({double}, {double})"),
-    "int": ("coalesce({int}, 0)", "({int} & {int})", "least({int}, {int})", "({int} % 7)"),
-    "date": ("coalesce({date}, {date})", "last_day({near})", "greatest({date}, {date})"),
-    "timestamp": ("date_trunc('hour', {timestamp})", "coalesce({timestamp}, {timestamp})"),
-}
-
-
-def expressions(column: Callable[[str], st.SearchStrategy[str]] | None = None) -> st.SearchStrategy[str]:
-    """Calls of scalar functions of the table, over columns of `table` and over other calls.
-
-    column: the expressions that may stand for a kind, instead of those columns.
-    """
-    scalars = calls(tuple(f for f in SUPPORTED if f.kind not in (FunctionKind.AGGREGATES, FunctionKind.WINDOWS)))
-    chosen = column or (lambda kind: st.sampled_from(EDGES[kind].columns))
-
-    @st.composite
-    def drawn(draw: st.DrawFn) -> str:
-        _, template = draw(st.sampled_from(scalars))
-
-        def choose(kind: str) -> str:
-            if kind in _NESTED and draw(st.integers(0, 3)) == 0:
-                return filled(draw(st.sampled_from(_NESTED[kind])), lambda inner: draw(chosen(inner)))
-            return draw(chosen(kind))
-
-        return filled(template, choose)
-
-    return drawn()
+    return tuple((function, draw) for function in SUPPORTED for draw in function.draws if not function.refused)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from drawn.predicates import OPERATORS, Compare, In, IsNull, Join, Not, Predicate
 from drawn.strategies.types import Draw
-from drawn.strategies.values import pool
+from drawn.strategies.values import USUAL_FLOATS, pool
 from harness.metadata.model import schema as dt
 from harness.testing.scenarios.values import stored_value
 
@@ -50,14 +50,14 @@ def _literals(type_: dt.Type) -> tuple[Any, ...]:
     """Stored values of the type that SQL can spell for both engines; none: it has no literals here."""
     match type_:
         case dt.IntegerType(bits=bits):
-            return tuple(v for v in pool(type_, "extreme") if v != -(2**63)) + ((2**31,) if bits < 64 else ())
+            return tuple(v for v in pool(type_) if v != -(2**63)) + ((2**31,) if bits < 64 else ())
         case dt.FloatType():
-            return tuple(v for v in pool(type_, "reasonable"))
+            return USUAL_FLOATS
         case dt.DateType():
-            return tuple(v for v in pool(type_, "extreme") if v * 86_400_000_000 in _YEARS)
+            return tuple(v for v in pool(type_) if v * 86_400_000_000 in _YEARS)
         case dt.TimestampType(unit="us"):
-            return tuple(v for v in pool(type_, "extreme") if v in _YEARS)
+            return tuple(v for v in pool(type_) if v in _YEARS)
         case dt.BooleanType() | dt.StringType() | dt.DecimalType():
-            return tuple(stored_value(type_, v) for v in pool(type_, "extreme"))
+            return tuple(stored_value(type_, v) for v in pool(type_))
         case _:
             return ()

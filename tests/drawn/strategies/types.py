@@ -74,10 +74,10 @@ def type_text(kind: TableKind, type_: dt.Type) -> str:
             return str(type_)
 
 
-def schemas(kind: TableKind, *, max_columns: int = 4) -> st.SearchStrategy[dict[str, str]]:
+def schemas(kind: TableKind) -> st.SearchStrategy[dict[str, str]]:
     """Schemas as the key `schema` of a scenario's table has them; the first column, `id`, is a long."""
     text = column_types(kind).map(lambda t: type_text(kind, t))
-    more = st.dictionaries(st.sampled_from(NAMES[1:]), text, min_size=1, max_size=max_columns - 1)
+    more = st.dictionaries(st.sampled_from(NAMES[1:]), text, min_size=1, max_size=3)
     return more.map(lambda columns: {"id": "long", **columns})
 
 
