@@ -18,7 +18,7 @@ from harness.metadata.model.file_schema import (
     widens,
 )
 from harness.metadata.model.schema import Field, ListType, MapType, OpaqueType, StructType
-from harness.metadata.plan.projection import ColumnLookup, PartitionValue, Stored, Value, resolve
+from harness.metadata.plan.projection import ColumnLookup, Stored, Value, resolve
 
 NAMED: dict[str, dt.Type] = {
     **{"bool": dt.BooleanType(), "date": dt.DateType(), "text": dt.StringType(), "bytes": dt.BinaryType()},
@@ -180,12 +180,6 @@ def test_a_field_moved_between_structs_is_another_field():
     assert run([want(2, "t", struct(want(3, "x")))], file) == (Stored(file[1], (Value(None),)),)
 
 
-def test_a_partition_value_goes_before_a_name_mapping():
-    file, mapping = [stored(None, "a"), stored(None, "b")], NameMapping((mapped(1, "a"), mapped(2, "b")))
-    found = run([want(1, "a"), want(2, "b")], file, mapping=mapping, partition=[1])
-    assert found == (PartitionValue(1), Stored(stored(2, "b")))
-
-
 def test_an_instant_of_orc_is_one():
     same = stored(1, "t", NAMED["tz_ns"])
     assert run([want(1, "t", NAMED["tz_us"])], [same], file_format="orc") == (Stored(same),)
@@ -256,7 +250,6 @@ REFUSED = {
         "IncompatibleType",
     ),
     "an int from a struct": (want(1, "a"), [group(1, "a", stored(2, "x"))], {}, "IncompatibleType"),
-    "a list from a struct": (want(1, "a", list_of(2)), [group(1, "a", stored(2, "element"))], {}, "IncompatibleType"),
     "a variant without metadata": (
         *(want(1, "a", dt.VariantType()), [group(1, "a", stored(None, "value", dt.BinaryType()))], {}),
         "IncompatibleType",
@@ -272,12 +265,6 @@ REFUSED = {
         *(want(1, "ab"), [stored(None, "AB"), stored(None, "aB")], BY_NAME),
         "Cannot read column ab: the file's columns 'AB' and 'aB' may both be 'ab'; rewrite the file "
         "[AmbiguousColumn; table t, file f.parquet, field ab, rule delta T10]",
-    ),
-    "delta: one name twice": (
-        want(1, "a"),
-        [stored(None, "a"), stored(None, "a", LONG)],
-        BY_NAME,
-        "[AmbiguousColumn; ",
     ),
     "delta: no ids": (
         *(want(1, "a", physical_name="a"), [stored(None, "a")], BY_ID),
