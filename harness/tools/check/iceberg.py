@@ -201,17 +201,8 @@ class CheckedIceberg:
         self._paths.update(entry.file.path for entry in entries)
         self._slim[line] = tuple(_slim(entry) for entry in entries if entry.status is not Status.DELETED)
         header = reader.container.metadata
-        return Manifest(
-            table=self,
-            columns=columns,
-            line=line,
-            list_path=snapshot.manifest_list,
-            spec=reader.spec,
-            header=header,
-            entries=entries,
-            size=len(data),
-            writer=self.writer(line.added_snapshot_id),
-        )
+        list_path, writer = snapshot.manifest_list, self.writer(line.added_snapshot_id)
+        return Manifest(self, columns, line, list_path, reader.spec, header, entries, len(data), writer)
 
     def data_files(self, snapshot: Snapshot) -> frozenset[str]:
         """The paths of a snapshot's live data files. Raises as `manifests_of` and `opened`."""
