@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -141,6 +142,19 @@ class Relation:
     def to_arrow_table(self) -> pa.Table:
         self.runs += 1
         raise OSError(FAILURE)
+
+
+def test_a_closed_connection_keeps_no_query_from_being_ended():
+    class Query:
+        is_ended = False
+
+        def interrupt(self) -> None:
+            self.is_ended = True
+
+    closed, query = threads.tracked(duckdb.connect()), threads.tracked(Query())
+    closed.close()
+    threads.interrupt_all()
+    assert query.is_ended
 
 
 def read_to_the_end(relation: Relation, *, asked: bool) -> None:
