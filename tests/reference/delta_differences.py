@@ -32,6 +32,10 @@ _LENIENT = {
     "delta/protocol/redirect-unknown-refused": "passes over a redirection in a state that it does not know",
     "delta/protocol/redirect-unparsable-refused": "passes over a redirection that it cannot parse",
     "delta/schema/legacy-calendar#2": "shifts dates of the old calendar, from before 1582",
+    **{
+        f"delta/schema/legacy-calendar-of-timestamps#{n}": "shifts days and moments of the old calendar"
+        for n in range(5, 11)
+    },
     "delta/schema/unknown-type-refused": "reads a column of type interval, where there is no row",
 }
 """Tables that a reader may refuse, and Delta Lake reads: what it does. Harness refuses rather than guess."""
