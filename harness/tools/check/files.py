@@ -114,27 +114,22 @@ Said: TypeAlias = tuple[str, str, int | None, int | None, str | None]
 """A file as a snapshot states it: path, the columns of the table, size, rows, and the JSON of its statistics."""
 
 
-def said_of(plan: ScanPlan, statements: Statements) -> Iterator[Said]:
-    """The data files of a plan as they are stated, in its order."""
-    schema, stats = str(plan.schema), statements.stats
-    columns = (plan.files.column(name).to_pylist() for name in ("path", "size", "record_count"))
-    return ((path, schema, size, rows, stats.get(path)) for path, size, rows in zip(*columns, strict=True))
-
-
-def said_of_delete(path: str) -> Said:
-    """A delete file, which is stated the same by each snapshot."""
-    return path, "", None, None, None
-
-
 def checked_files(plan: ScanPlan, statements: Statements, seen: set[Said]) -> Iterator[CheckedFile]:
     """The files of a plan that were not `seen` before as they are stated, looked at together; in stores in parallel.
 
     A file that the statements do not name is said to be named at the table's location.
     """
-    files = list(_stated(plan, statements))
-    said = [*said_of(plan, statements), *(said_of_delete(each.name.recorded) for each in files if not each.is_data)]
-    files = [each for each, own in zip(files, said, strict=True) if own not in seen]
-    seen.update(said)
+    schema, stats = str(plan.schema), statements.stats
+
+    def said(file: CheckedFile) -> Said:
+        path = file.name.recorded
+        if not file.is_data:  # each snapshot states a delete file the same
+            return path, "", None, None, None
+        return path, schema, file.recorded_size, file.recorded_rows, stats.get(path)
+
+    stated = [(file, said(file)) for file in _stated(plan, statements)]
+    files = [file for file, own in stated if own not in seen]
+    seen.update(own for _, own in stated)
     with phase("looking at files", len(files), "files") as advance:
         for start in range(0, len(files), _AT_ONCE):
             part = files[start : start + _AT_ONCE]

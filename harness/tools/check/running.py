@@ -154,23 +154,25 @@ def _of_files(
     seen: set[Said],
 ) -> Iterator[Thing]:
     """The files of a snapshot that were not seen before as it states them, and their values, if `sample` is given."""
-    from harness.tools.check.files import FileRows, checked_files, said_of, said_of_delete
+    from harness.tools.check.files import FileRows, checked_files
     from harness.tools.check.values import column_values
 
     _, checked, id_ = thing
     statements = checked.statements()
     try:
         plan = table.snapshot(**parse_moment(id_)).plan()
-        new = [said[0] for said in said_of(plan, statements) if said not in seen]
-        deletes = [delete for delete in plan.position_deletes if said_of_delete(delete.path) not in seen]
+        readable: list[str] = []
+        others: set[str] = set()
         for file in checked_files(plan, statements, seen):
             yield Reads.FILE, file, id_
-            if file.fault is not None and file.is_data:
-                new.remove(file.name.recorded)  # no rows to be read
+            if not file.is_data:
+                others.add(file.name.recorded)
+            elif file.fault is None:
+                readable.append(file.name.recorded)
         yield Reads.DELETES, FileRows(plan, statements), id_
         if sample is None:
             return
-        read = sample(new)
+        read, deletes = sample(readable), [delete for delete in plan.position_deletes if delete.path in others]
         try:
             for column in column_values(plan, statements, read, columns) if read else ():
                 yield Reads.COLUMN, column, id_
