@@ -2,7 +2,7 @@
 
 The oracle (`harness.testing.oracle`) imports nothing of harness but the errors. `read_apart` hands over a location and
 what is asked, and the oracle reads metadata and data for itself. `to_arrow` hands over a plan of harness's, for
-changes, slices, comparisons and plans of tests: files, positions and the scope of deletes are then the plan's.
+slices, comparisons and plans of tests: files, positions and the scope of deletes are then the plan's.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ def read_apart(
     version: int | None = None,
     timestamp_ms: int | None = None,
     ref: str | None = None,
+    changes: tuple[int, int] | None = None,
     columns: Sequence[str] | None = None,
     where: str | None = None,
     path_map: Mapping[str, str] | None = None,
@@ -60,6 +61,7 @@ def read_apart(
         snapshot_id, version: a snapshot of an Iceberg table; a version of a Delta table, which either may name.
         timestamp_ms: the state at a time, in milliseconds since 1970-01-01 UTC, inclusive.
         ref: a branch or tag of an Iceberg table.
+        changes: the first and the last version whose changes are read instead of rows, of a Delta table.
         columns: names in the order wanted; None: all of the schema.
         where: a boolean SQL expression.
         path_map: prefixes of recorded paths and where they are now.
@@ -76,6 +78,7 @@ def read_apart(
         version=version,
         timestamp_ms=timestamp_ms,
         ref=ref,
+        changes=changes,
         columns=columns,
         where=None if where is None else parse(where),
         path_map=path_map or {},

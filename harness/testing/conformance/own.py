@@ -147,10 +147,10 @@ class OwnReader:
         """The rows of a read of the table at an address. Raises whatever opening, planning and reading raise."""
         roots = () if self.within is None else (self.within,)
         outside = Outside.WARN if self.within is None else Outside.REFUSE
-        if self.name != ORACLE or expectation.at.changes is not None:
+        if self.name != ORACLE:
             plan = plan_read(address, expectation, allowed_roots=roots, outside=outside.value)
             return find_engine(self.name).to_arrow(plan)
-        at = {kind: getattr(expectation.at, kind) for kind in get_args(AtKind)}
+        at = {kind: getattr(expectation.at, kind) for kind in (*get_args(AtKind), "changes")}
         gate = None if self.within is None else outside
         return read_apart(
             address, **at, **expectation.asked(), **expectation.opening, allowed_roots=roots, outside=gate

@@ -18,4 +18,5 @@ chapter begins with the sections of the specifications that it follows. The orde
 
     delta_log       commits, checkpoints, replay      delta_schema    protocol, schema, partition values
     delta           versions and times, vectors, row tracking, the scan
+    delta_changes   the change data feed
 """

@@ -116,7 +116,7 @@ class FileColumns:
 
     def _find(self, wanted: Field, level: tuple[RawColumn, ...], path: str) -> int | None:
         """The place of the field among the columns of its level."""
-        is_change = self.scan.is_delta and wanted.id in CHANGES
+        is_change = self.scan.is_delta and wanted.id in (f.id for f in CHANGES.values())
         if self.scan.lookup == "delta name" or is_change:
             name = wanted.name if wanted.physical_name is None else wanted.physical_name
             found = [i for i, c in enumerate(level) if c.name == name]

@@ -10,7 +10,7 @@ import io
 import itertools
 import json
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -35,16 +35,21 @@ _ROW_TRACKING = {
 
 def scan_delta(request: Request, files: Files) -> Scan:
     """The scan of a read, with all live data files in it."""
-    return _Table(request, files).scan()
+    return Table(request, files).scan()
 
 
-class _Table:
-    """A table and the read of it. columns: of the version asked for."""
+class Table:
+    """A table and the read of it.
+
+    log: its commits that count. latest: its latest version.
+    state, columns: the version asked for, of changes the last one.
+    """
 
     def __init__(self, request: Request, files: Files) -> None:
         self.request, self.files = request, files
         self.root, self.paths = table_root(request.location), PathMap(tuple(request.path_map.items()), files)
-        self.state = self._state(list_log(self.root, files))
+        self.log, self.latest = self._known(list_log(self.root, files))
+        self.state = self._state()
         self.columns: Columns = columns_of(self.state, request.location)
 
     def scan(self) -> Scan:
@@ -58,7 +63,7 @@ class _Table:
             snapshot=self.state.version,
             columns=columns,
             filter=condition,
-            data=tuple(self._data_file(path, add) for (path, _), add in self.state.adds.items()),
+            data=tuple(self.data_file(path, add) for (path, _), add in self.state.adds.items()),
             files=self.files,
             lookup=self.columns.lookup,
             materialized={name: key for name, key in materialized.items() if key is not None and name in used},
@@ -83,15 +88,24 @@ class _Table:
             if any(add.get(_ROW_TRACKING[name][0]) is None for add in self.state.adds.values()):
                 raise invalid(f"a file has no {_ROW_TRACKING[name][0]}, which {name} needs", None, "delta W4")
 
-    def _state(self, published: Log) -> ReplayedState:
+    def _state(self) -> ReplayedState:
         """The version asked for (delta L32 to L36). The latest must be readable in any case."""
-        request = self.request
+        request, latest = self.request, self.latest
         if request.ref is not None:
             raise errors.RequestError("Cannot select by ref: Delta tables have no branches and tags")
         selectors = [s for s in (request.snapshot_id, request.version, request.timestamp_ms) if s is not None]
         if len(selectors) > 1:
             raise errors.RequestError("Cannot select by several of version, snapshot_id and timestamp_ms")
-        log = self._known(published)
+        version = request.version if request.snapshot_id is None else request.snapshot_id
+        if request.changes is not None:
+            version = min(max(request.changes[1], 0), latest.version)
+        if request.timestamp_ms is not None:
+            version = self._version_at(request.timestamp_ms)
+        return latest if version is None else self.log.load(version)
+
+    def _known(self, published: Log) -> tuple[Log, ReplayedState]:
+        """The log as far as its commits are of the table, and the latest version (frontier F4)."""
+        request, log = self.request, self._answered(published)
         latest = log.load(None)
         columns_of(latest, request.location)
         managed = is_catalog_managed(latest)
@@ -103,13 +117,10 @@ class _Table:
         if not managed and request.max_version is not None:
             message = "There is a catalog's answer, and no catalog manages the table"
             raise errors.RequestError(message, cause="CatalogAnswer", rule="frontier F4.5")
-        version = request.version if request.snapshot_id is None else request.snapshot_id
-        if request.timestamp_ms is not None:
-            version = self._version_at(request.timestamp_ms, log, latest)
-        return latest if version is None else log.load(version)
+        return log, latest
 
-    def _known(self, log: Log) -> Log:
-        """The log as far as it is known which of its commits are of the table (frontier F4)."""
+    def _answered(self, log: Log) -> Log:
+        """The log with the commits that a catalog's answer has, and without later ones."""
         if self.request.max_version is None:
             readable = log.readable()
             if not self.request.published_only or not readable:
@@ -129,32 +140,65 @@ class _Table:
                 raise errors.MissingFileError(message, cause=cause, file=file, rule="frontier F4.4")
         return replace(log, commits=dict(sorted(commits.items())), held=held).until(self.request.max_version)
 
-    def _version_at(self, timestamp_ms: int, log: Log, latest: ReplayedState) -> int:
+    def times(self, versions: Iterable[int]) -> dict[int, int]:
+        """The times of commits, in milliseconds: in the commits where they are enabled, else of files (delta L33)."""
+        first = self._enablement()[0]
+        wanted = set(versions)
+        modified = self._modified(first) if min(wanted, default=first) < first else {}
+        return {v: self._in_commit(v) if v >= first else modified[v] for v in wanted}
+
+    def _version_at(self, timestamp_ms: int) -> int:
         """The last version that was there at a time, inclusive (delta L34, L35)."""
-        first_in_commit, since_ms = _enablement(latest)
-        if first_in_commit is None and is_catalog_managed(latest):
-            message = "The times of files mean nothing where a catalog publishes them"
-            raise errors.InvalidTableError(message, cause="NoInCommitTimestamps", rule="frontier F4.7")
-        first = log.latest + 1 if first_in_commit is None else first_in_commit
-        if first_in_commit is not None and (since_ms is None or timestamp_ms >= since_ms):
-            times = {v: self._in_commit(log, v) for v in log.readable() if v >= first}
+        log, (first, since_ms) = self.log, self._enablement()
+        if first <= log.latest and (since_ms is None or timestamp_ms >= since_ms):
+            times = self.times(v for v in log.readable() if v >= first)
             if any(later <= earlier for earlier, later in itertools.pairwise(times.values())):
                 raise invalid("in-commit timestamps do not increase with the version", None, "delta L35")
         else:
-            times = _modified(log, [v for v in log.readable() if v < first])
+            times = self._modified(first)
         past = [version for version, time in times.items() if time <= timestamp_ms]
         version = max(past, default=None)
         if version is None or (times.get(log.latest) or timestamp_ms) < timestamp_ms:
             message = f"There is no version at {timestamp_ms}"
             raise errors.SnapshotNotFoundError(message, cause="TimestampOutOfRange", rule="delta L34")
-        goes_on = version in (log.latest, (first_in_commit or 0) - 1) or version + 1 in times
+        goes_on = version in (log.latest, first - 1) or version + 1 in times
         if not goes_on and times[version] < timestamp_ms:
             message = f"At {timestamp_ms} the table may have been at versions that are gone"
             raise errors.SnapshotNotFoundError(message, cause="TimestampOutOfRange", rule="delta L34")
         return version
 
-    def _in_commit(self, log: Log, version: int) -> int:
+    def _enablement(self) -> tuple[int, int | None]:
+        """The first version with in-commit timestamps, and since when; None: always, or never (delta L35)."""
+        if not is_true(self.latest, "delta.enableInCommitTimestamps"):
+            if is_catalog_managed(self.latest):
+                message = "The times of files mean nothing where a catalog publishes them"
+                raise errors.InvalidTableError(message, cause="NoInCommitTimestamps", rule="frontier F4.7")
+            return self.log.latest + 1, None
+        keys = [f"delta.inCommitTimestampEnablement{name}" for name in ("Version", "Timestamp")]
+        found = [self.latest.configuration.get(key) for key in keys]
+        if found == [None, None]:
+            return 0, None
+        first, since_ms = (int(text) if text is not None and text.isdecimal() else -1 for text in found)
+        if not 0 <= first <= self.log.latest or since_ms < 0:
+            message = f"In-commit timestamps are enabled at version and time {found}"
+            raise errors.InvalidTableError(message, cause="InvalidProperty", rule="delta L35")
+        return first, since_ms
+
+    def _modified(self, end: int) -> dict[int, int]:
+        """Modification times of the versions below `end`, made to increase (delta L33)."""
+        times: dict[int, int] = {}
+        last: int | None = None
+        for version in (v for v in self.log.readable() if v < end):
+            time = self.log.commits[version].modified_ms
+            if time is None:
+                raise errors.UnsupportedError("The storage gives no modification times", rule="delta L33")
+            last = time if last is None or time > last else last + 1
+            times[version] = last
+        return times
+
+    def _in_commit(self, version: int) -> int:
         """The time that a commit says of itself, in its first action."""
+        log = self.log
         name, body = next(iter(log.actions(version)), ("", {}))
         time = body.get("inCommitTimestamp") if name == "commitInfo" else None
         if type(time) is not int:
@@ -162,7 +206,8 @@ class _Table:
             raise invalid(reason, log.path(log.commits[version].name), "delta L35")
         return time
 
-    def _data_file(self, path: str, add: Mapping[str, Any]) -> DataFile:
+    def data_file(self, path: str, add: Mapping[str, Any]) -> DataFile:
+        """The file that an action names, whose canonical path is `path`, without the rows of its vector."""
         physical = self.paths.physical(path)
         if not self.files.opens(physical):
             raise errors.UnsupportedError("Cannot open files of this scheme", file=physical, rule="delta L41")
@@ -179,7 +224,7 @@ class _Table:
             sequence_number=None,
             first_row_id=add.get("baseRowId"),
             commit_version=add.get("defaultRowCommitVersion"),
-            positions=partial(self._positions, add, physical) if has_vector else None,
+            positions=partial(self.positions, add, physical) if has_vector else None,
         )
 
     def _partition(self, recorded: Mapping[str, str | None]) -> dict[int, Any]:
@@ -192,14 +237,14 @@ class _Table:
             values[f.id] = partition_value(text, f.type, column=f.name)
         return values
 
-    def _positions(self, add: Mapping[str, Any], physical: str) -> set[int]:
+    def positions(self, add: Mapping[str, Any], physical: str) -> set[int]:
         """The deleted positions of a data file that has a vector (delta D9)."""
         try:
             positions = self._decoded(add["deletionVector"])
             declared, count = add["deletionVector"]["cardinality"], _record_count(add)
             if len(positions) != declared:
                 raise _broken(f"{len(positions)} positions, declared are {declared}", "delta D9")
-            if positions and max(positions) >= (self._rows(physical) if count is None else count):
+            if positions and max(positions) >= (self.rows(physical) if count is None else count):
                 raise _broken(f"position {max(positions)} is beyond the file's rows", "delta D9")
         except errors.HarnessError as error:
             raise error.within(file=add["path"]) from error.__cause__
@@ -236,7 +281,7 @@ class _Table:
             case other:
                 raise _broken(f"storage type {other!r}, path {text!r}", "delta D1")
 
-    def _rows(self, physical: str) -> int:
+    def rows(self, physical: str) -> int:
         """The rows of a file whose statistics do not say how many (delta D15)."""
         try:
             return int(pq.read_metadata(io.BytesIO(self.files.read(physical))).num_rows)
@@ -246,32 +291,6 @@ class _Table:
 
 def _broken(reason: str, rule: str) -> errors.CorruptDeleteError:
     return errors.CorruptDeleteError(f"Cannot read deletion vector: {reason}", cause="DeletionVectorError", rule=rule)
-
-
-def _enablement(latest: ReplayedState) -> tuple[int | None, int | None]:
-    """The first version with in-commit timestamps, None without such, and since when; None: always (delta L35)."""
-    if not is_true(latest, "delta.enableInCommitTimestamps"):
-        return None, None
-    found = [latest.configuration.get(f"delta.inCommitTimestampEnablement{name}") for name in ("Version", "Timestamp")]
-    if found == [None, None]:
-        return 0, None
-    if not all(text is not None and text.isdecimal() for text in found):
-        message = f"In-commit timestamps are enabled at version and time {found}"
-        raise errors.InvalidTableError(message, cause="InvalidProperty", rule="delta L35")
-    return int(found[0] or 0), int(found[1] or 0)
-
-
-def _modified(log: Log, versions: list[int]) -> dict[int, int]:
-    """Modification times, made to increase (delta L33)."""
-    times: dict[int, int] = {}
-    last: int | None = None
-    for version in versions:
-        time = log.commits[version].modified_ms
-        if time is None:
-            raise errors.UnsupportedError("The storage gives no modification times", rule="delta L33")
-        last = time if last is None or time > last else last + 1
-        times[version] = last
-    return times
 
 
 def _record_count(add: Mapping[str, Any]) -> int | None:

@@ -88,10 +88,10 @@ def _remote(uri: str) -> str:
 Action: TypeAlias = tuple[str, dict[str, Any]]
 """The name of an action, and what it says."""
 
-_FILE = {"path": str, "partitionValues": dict, "size": int}
+_FILE = {"path": str, "partitionValues": dict, "size": int, "dataChange?": bool}
 _FIELDS: Mapping[str, Mapping[str, type]] = {
     "add": {**_FILE, "stats?": str, "deletionVector?": dict, "baseRowId?": int, "defaultRowCommitVersion?": int},
-    "remove": {"path": str, "deletionVector?": dict},
+    "remove": {"path": str, "partitionValues?": dict, "stats?": str, "deletionVector?": dict, "dataChange?": bool},
     "cdc": _FILE,
     "protocol": {"minReaderVersion": int, "minWriterVersion": int, "readerFeatures?": list, "writerFeatures?": list},
     "metaData": {"schemaString?": str, "partitionColumns": list, "configuration": dict, "format?": dict},
@@ -264,11 +264,11 @@ class Log:
     def _replay(self, base: int, names: tuple[str, ...], target: int) -> ReplayedState:
         state = ReplayedState(target)
         if names:
-            _apply(state, self._checkpoint_actions([self.path(n) for n in names], base), self.root, self.path(names[0]))
+            apply(state, self._checkpoint_actions([self.path(n) for n in names], base), self.root, self.path(names[0]))
             if len(names) > 1 and "v2checkpoint" in state.features("readerFeatures"):
                 raise _corrupt("a table with v2Checkpoint has a checkpoint in parts", names[0], "delta L13")
         for version in range(base + 1, target + 1):
-            _apply(state, self.actions(version), self.root, self.path(self.commits[version].name))
+            apply(state, self.actions(version), self.root, self.path(self.commits[version].name))
         if state.protocol is None or state.metadata is None:
             raise invalid(f"no protocol or no metaData up to version {target}", None, "delta L20")
         paths = [path for path, _ in state.adds]
@@ -401,8 +401,8 @@ class ReplayedState:
         return {name.lower() for key in lists for name in (self.protocol or {}).get(key) or ()}
 
 
-def _apply(state: ReplayedState, actions: list[Action], root: str, file: str) -> None:
-    """Adds the actions of one commit, whose order means nothing (delta L26, R1 to R6)."""
+def apply(state: ReplayedState, actions: list[Action], root: str, file: str) -> None:
+    """Adds the actions of a commit to a state; their order means nothing (delta L26, R1 to R6)."""
     seen: dict[tuple[str, str], str] = {}
     for kind in ("protocol", "metaData"):
         if sum(name == kind for name, _ in actions) > 1:
@@ -411,7 +411,7 @@ def _apply(state: ReplayedState, actions: list[Action], root: str, file: str) ->
     state.metadata = next((body for name, body in actions if name == "metaData"), state.metadata)
     for kind, body in actions:
         if kind in ("add", "remove"):
-            key = (canonical(body["path"], root), _vector_id(body.get("deletionVector")))
+            key = (canonical(body["path"], root), vector_id(body.get("deletionVector")))
             if key in seen and "add" in (kind, seen[key]):
                 raise invalid(f"a commit adds {key[0]} twice, or adds and removes it", file, "delta L25")
             seen[key] = kind
@@ -420,7 +420,7 @@ def _apply(state: ReplayedState, actions: list[Action], root: str, file: str) ->
                 state.adds[key] = body
 
 
-def _vector_id(vector: Mapping[str, Any] | None) -> str:
+def vector_id(vector: Mapping[str, Any] | None) -> str:
     """The identity of a deletion vector; empty without a vector (delta R1)."""
     if vector is None:
         return ""

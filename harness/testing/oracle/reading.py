@@ -18,6 +18,7 @@ from harness import errors
 from harness.testing.oracle import types as dt
 from harness.testing.oracle.columns import FileColumns, Reader, refuse_opaque
 from harness.testing.oracle.delta import scan_delta
+from harness.testing.oracle.delta_changes import scan_changes
 from harness.testing.oracle.files import check_whole, open_file, wrong_count
 from harness.testing.oracle.iceberg import scan_iceberg
 from harness.testing.oracle.paths import Files, join, shown
@@ -53,6 +54,10 @@ def scan_of(request: Request, files: Files) -> Scan:
     names = [entry.name for entry in files.entries(join(request.location, "metadata"))] if is_delta else []
     if any(name == "version-hint.text" or name.endswith(".metadata.json") for name in names):
         raise errors.AmbiguousTableError("There is both a Delta log and Iceberg metadata", rule="delta U1")
+    if request.changes is not None:
+        if not is_delta:
+            raise errors.UnsupportedError("Cannot read changes: Iceberg tables have no change data feed")
+        return scan_changes(request, files)
     return scan_delta(request, files) if is_delta else scan_iceberg(request, files)
 
 

@@ -21,6 +21,7 @@ class Request:
 
     location: a table's directory or, for Iceberg, a metadata file.
     snapshot_id, version, timestamp_ms, ref: the moment of the table's history; of Delta a snapshot is a version.
+    changes: the first and the last version whose changes are read instead of rows; None: rows are read.
     columns: names in the order wanted; None: all of the schema.
     where: a condition, a tree as chapter `filters` has it; None: every row.
     path_map: prefixes of recorded paths, and where the files are now.
@@ -34,6 +35,7 @@ class Request:
     version: int | None = None
     timestamp_ms: int | None = None
     ref: str | None = None
+    changes: tuple[int, int] | None = None
     columns: Sequence[str] | None = None
     where: Tree | None = None
     path_map: Mapping[str, str] = field(default_factory=dict)

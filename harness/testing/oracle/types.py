@@ -239,8 +239,12 @@ _RESERVED: dict[str, tuple[int, Type]] = {
 METADATA = {name: Field(id=field_id, name=name, type=type_) for name, (field_id, type_) in _RESERVED.items()}
 """Columns that say where a row came from (iceberg 5.17, "Reserved Field IDs"; the last is Delta's, delta W3)."""
 
-CHANGES = (2147483543, 2147483537, 2147483536)
-"""Ids of the columns that a change data feed adds, which files of changes hold by name (delta C10)."""
+_FEED: dict[str, tuple[int, Type]] = {
+    **{"_change_type": (2147483543, STRING), "_commit_version": (2147483537, IntegerType(64))},
+    "_commit_timestamp": (2147483536, TimestampType(utc=True)),
+}
+CHANGES = {name: Field(id=field_id, name=name, type=type_) for name, (field_id, type_) in _FEED.items()}
+"""The columns that a change data feed adds, which files of changes hold by name (delta C10)."""
 
 
 @dataclass(frozen=True, kw_only=True)
