@@ -10,10 +10,12 @@ from __future__ import annotations
 import dataclasses
 import platform
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 
+from harness.engines.oracle_conditions import filter_of
 from harness.engines.oracle_filters import parse
 from harness.errors import HarnessError, RequestError, warn
 from harness.metadata.plan.read_options import Ratified, catalog_answer
@@ -23,7 +25,6 @@ from harness.storage.paths import is_local, shown
 from harness.storage.stores import Storage
 from harness.testing.oracle import scan as oracle
 from harness.testing.oracle import types
-from harness.testing.oracle.filters import Filter, filter_of
 from harness.testing.oracle.paths import Entry, Files
 from harness.testing.oracle.reading import read, rows_of, scan_of
 
@@ -80,7 +81,7 @@ def read_apart(
         ref=ref,
         changes=changes,
         columns=columns,
-        where=None if where is None else parse(where),
+        where=None if where is None else partial(filter_of, parse(where)),
         path_map=path_map or {},
         max_version=max_version,
         ratified=[(c.version, c.name or "" if c.content is None else c.content) for c in commits],
@@ -209,7 +210,7 @@ def _equality_delete(delete: EqualityDelete, plan: ScanPlan) -> oracle.EqualityD
     return oracle.EqualityDelete(file, _own(delete.keys), delete.key_paths)
 
 
-def _filter(plan: ScanPlan) -> Filter | None:
+def _filter(plan: ScanPlan) -> oracle.Filter | None:
     if plan.filter is None:
         return None
     columns = _own(plan.filter.columns)

@@ -13,7 +13,8 @@ The grammar, from what binds least to what binds most. Operators of a line bind 
                 -a      +a
                 a::type      a.field
     atom        (a)   number   'text'   TRUE   FALSE   NULL   column   "column"   type 'text'   CAST(a AS type)
-                starts_with(a, b)   prefix(a, b)   isnan(a)   isinf(a)
+                starts_with(a, b)   prefix(a, b)   isnan(a)   isinf(a)   upper(a)   lower(a)   coalesce(a, …)
+                CASE [a] WHEN b THEN c … [ELSE d] END
 
 Whatever else SQL has is refused by name.
 """
@@ -27,7 +28,7 @@ from typing import Any, NamedTuple, NoReturn, TypeAlias
 from harness.errors import RequestError, UnsupportedError
 
 Tree: TypeAlias = tuple[Any, ...]
-"""A node, see `harness.testing.oracle.filters`."""
+"""A node, see `harness.engines.oracle_conditions`."""
 
 
 class _Token(NamedTuple):
@@ -54,6 +55,7 @@ _RESERVED = re.compile(
 )
 _AGGREGATES = re.compile("count|sum|min|max|avg|first|last|any_value|list|string_agg|median|bool_and|bool_or")
 _FUNCTIONS = {"starts_with": "starts with", "prefix": "starts with", "isnan": "is nan", "isinf": "is inf"}
+_FUNCTIONS |= {name: name for name in ("upper", "lower", "coalesce")}
 _TYPED = re.compile(
     r"date|time|timestamp|timestamptz|timestamp_ns|datetime|uuid|blob|bytea|binary|integer|bigint|double"
 )
@@ -224,7 +226,9 @@ class _Parser:
                 return "not", self.term(_NOT)
             case _, "null" | "true" | "false":
                 return (word,)
-            case _, "case" | "any" | "all" | "some":
+            case _, "case":
+                return self.case()
+            case _, "any" | "all" | "some":
                 raise self.refused(text)
             case "word", _ if word == "cast" or not _RESERVED.fullmatch(word):
                 return self.named(text, word)
@@ -247,9 +251,23 @@ class _Parser:
             self.expect(")")
             return "cast", value, *type_
         parts = self.listed() if word in _FUNCTIONS else []
-        if len(parts) != (2 if word in ("starts_with", "prefix") else 1):
+        if word != "coalesce" and len(parts) != (2 if word in ("starts_with", "prefix") else 1):
             raise self.refused(f"the function {word}")
         return _FUNCTIONS[word], *parts
+
+    def case(self) -> Tree:
+        """The rest of CASE; a value behind CASE is compared with each value behind WHEN."""
+        value = None if self.word == "when" else self.term(0)
+        parts: list[Tree] = []
+        while self.accept("when"):
+            condition = self.term(0)
+            self.expect("then")
+            parts += [condition if value is None else ("=", value, condition), self.term(0)]
+        if not parts:
+            self.expect("when")
+        parts.append(self.term(0) if self.accept("else") else ("null",))
+        self.expect("end")
+        return "case", *parts
 
     def fields(self, tree: Tree) -> Tree:
         """The fields behind a column: `"a"."b"`, `("a")."b"`."""

@@ -7,10 +7,10 @@ chapter begins with the sections of the specifications that it follows. The orde
     types           types, fields and values, and what a file stores
     documents       JSON, bytes and compression       paths           recorded and physical paths, local files
     values          values in texts, in other types, and geometries
-    filters         conditions in three-valued logic  scan            what is asked, and what a read has to do
-    avro            Avro, byte by byte                files           data and delete files: Parquet, ORC, Avro
-    variants        variants, plain and shredded      columns         a table's columns in one file
-    bitmaps         deletion vectors                  reading         the rows of a scan, and the door: `read`
+    scan            what is asked, what a read does   avro            Avro, byte by byte
+    files           data files: Parquet, ORC, Avro    variants        variants, plain and shredded
+    columns         a table's columns in one file     bitmaps         deletion vectors
+    reading         the rows of a scan, and the door: `read`
 
     iceberg_metadata   metadata files, schemas, specs, snapshots
     iceberg_manifests  manifests, inheritance, partition tuples

@@ -1,6 +1,6 @@
 """The rows of a scan: file by file and row by row; and the door to all chapters, `read`.
 
-    read(Request(location="warehouse/orders", where=("=", ("column", "region"), ("text", "eu"))))
+    read(Request(location="warehouse/orders", columns=["region"]))
 
 A row of a data file goes this way: its position in the unfiltered file; is the position deleted; does an equality
 delete match; does the filter hold; what do the wanted columns give (Iceberg, "Scan Planning"; iceberg 4.1 to 4.28).

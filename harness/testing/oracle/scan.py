@@ -7,12 +7,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 from harness.errors import RequestError, UnknownColumnError
-from harness.testing.oracle.filters import Filter, Tree, filter_of
 from harness.testing.oracle.paths import Files
 from harness.testing.oracle.types import METADATA, Field, MappedName, Schema, named
+
+
+@dataclass(frozen=True)
+class Filter:
+    """A condition. columns: those that the condition names.
+
+    evaluate: the condition of a row, by values of the columns by field id; None for unknown. A row is kept where the
+        condition is true (iceberg 3.1).
+    """
+
+    columns: tuple[Field, ...]
+    evaluate: Callable[[Mapping[int, Any]], bool | None]
+
+
+Condition: TypeAlias = Callable[[Callable[[str], Field]], Filter]
+"""Makes the filter of a table, by the function that gives the column of a name."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,7 +38,7 @@ class Request:
     snapshot_id, version, timestamp_ms, ref: the moment of the table's history; of Delta a snapshot is a version.
     changes: the first and the last version whose changes are read instead of rows; None: rows are read.
     columns: names in the order wanted; None: all of the schema.
-    where: a condition, a tree as chapter `filters` has it; None: every row.
+    where: a condition; None: every row.
     path_map: prefixes of recorded paths, and where the files are now.
     max_version, ratified: a catalog's answer about a Delta table: the latest version, and commits that are not
         published, each a version with the name of a staged file or with the commit's bytes (frontier F4.4).
@@ -37,7 +52,7 @@ class Request:
     ref: str | None = None
     changes: tuple[int, int] | None = None
     columns: Sequence[str] | None = None
-    where: Tree | None = None
+    where: Condition | None = None
     path_map: Mapping[str, str] = field(default_factory=dict)
     max_version: int | None = None
     ratified: Sequence[tuple[int, str | bytes]] = ()
@@ -125,6 +140,6 @@ def asked(
     columns = schema.fields if request.columns is None else tuple(map(find, request.columns))
     if request.columns is not None and len({f.id for f in columns}) < len(columns):
         raise RequestError("Invalid columns: one is named twice")
-    condition = None if request.where is None else filter_of(request.where, find)
+    condition = None if request.where is None else request.where(find)
     used = (*columns, *(() if condition is None else condition.columns))
     return columns, condition, {f.name for f in used if f.name in METADATA and f.id == METADATA[f.name].id}

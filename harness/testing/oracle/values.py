@@ -1,8 +1,8 @@
-"""Values as three grammars write them in texts, as files store them in other types, and geometries in one form.
+"""Values as grammars write them in texts, as files store them in other types, and geometries in one form.
 
 Spec: Iceberg, "JSON single-value serialization" (iceberg 5.15), "Schema Evolution", "Appendix A" (section 6); Delta,
-"Partition Value Serialization" (delta V2 to V7), "Type Widening" (T16 to T24); DuckDB's casts of text. Each function
-raises ValueError or ArithmeticError for what is no value of the type.
+"Partition Value Serialization" (delta V2 to V7), "Type Widening" (T16 to T24). Each function raises ValueError or
+ArithmeticError for what is no value of the type.
 """
 
 from __future__ import annotations
@@ -58,14 +58,6 @@ DELTA = Grammar(
     r" ?(?:Z|([+-])(\d{2})(?::?(\d{2}))?(?::?(\d{2}))?)",
     {"true": True, "false": False},
     18 * 3600,
-)
-SQL = Grammar(
-    r"(?!0+-)(\d{1,6})-(\d{1,2})-(\d{1,2})",
-    r"(\d{1,2}):(\d{2}):(\d{2})(?:\.(\d{1,9}))?",
-    "[ T]",
-    r"(?:Z|([+-])(\d{2})(?::?(\d{2}))?())",
-    {"true": True, "false": False, "t": True, "f": False},
-    16 * 3600 - 1,
 )
 
 

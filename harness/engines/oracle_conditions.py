@@ -1,11 +1,13 @@
-"""Filters: a condition as a tree of tuples, evaluated on one row in three-valued logic (iceberg 3.1).
+"""Conditions of SQL for the oracle: a tree of tuples, evaluated on one row in three-valued logic.
 
+Neither format has SQL, so the oracle takes a condition as a function, and this module makes the function.
 A node is a tuple of a word and the parts that the word governs; a, b and c are nodes:
 
     ("and", a, …)  ("or", a, …)  ("not", a)  ("is null", a)  ("is true", a)  ("is false", a)  ("is distinct", a, b)
     ("=", a, b)  ("<>", a, b)  ("<", a, b)  ("<=", a, b)  (">", a, b)  (">=", a, b)  ("between", a, b, c)
     ("in", a, b, …)  ("like", a, b, "escape sign")  ("starts with", a, b)  ("is nan", a)  ("is inf", a)
     ("+", a, b)  ("-", a, b)  ("*", a, b)  ("negative", a)  ("cast", a, "type", "precision", "scale")
+    ("upper", a)  ("lower", a)  ("coalesce", a, …)  ("case", condition, value, …, value of no condition)
     ("column", "name", "name of a field inside", …)  ("number", "1.5")  ("text", "a")  ("true",)  ("false",)  ("null",)
 
 Types, casts and comparisons mean what they mean in DuckDB. What the oracle does not evaluate, it refuses by name.
@@ -24,20 +26,13 @@ from typing import Any, TypeAlias
 
 from harness.errors import EngineError, UnknownColumnError, UnsupportedError
 from harness.testing.oracle import types as dt
+from harness.testing.oracle.scan import Filter
 from harness.testing.oracle.types import Field, children, inside, named
-from harness.testing.oracle.values import DAY_SECONDS, SQL, UNITS, parsed, single, to_decimal, within_bits
+from harness.testing.oracle.values import DAY_SECONDS, UNITS, Grammar, parsed, single, to_decimal, within_bits
 
 Tree: TypeAlias = tuple[Any, ...]
 Find: TypeAlias = Callable[[str], Field]
 """Gives the column that a name means. Raises UnknownColumnError."""
-
-
-@dataclass(frozen=True)
-class Filter:
-    """A condition. columns: those that the tree names. evaluate: the condition of a row, None for unknown."""
-
-    columns: tuple[Field, ...]
-    evaluate: Evaluate
 
 
 def filter_of(tree: Tree, find: Find) -> Filter:
@@ -87,6 +82,15 @@ class _Compiler:
                 return negative(self.term(parts[0]))
             case "cast":
                 return cast(self.term(parts[0]), _type(parts[1:]))
+            case "upper" | "lower":
+                return Term(dt.STRING, _letters(word, self.of_type(dt.STRING, parts[0])))
+            case "coalesce":
+                values = [self.term(part) for part in parts]
+                return _choice([(_is_there(value), value) for value in values])
+            case "case":
+                conditions = [self.of_type(dt.BOOLEAN, part) for part in parts[:-1:2]]
+                values = [self.term(part) for part in [*parts[1::2], parts[-1]]]
+                return _choice([*zip([*conditions, lambda _: True], values, strict=True)])
             case _:
                 return Term(dt.BOOLEAN, self.condition(word, parts))
 
@@ -180,6 +184,37 @@ def _membership(value: Evaluate, *items: Evaluate) -> Evaluate:
     return evaluate
 
 
+def _letters(word: str, text: Evaluate) -> Evaluate:
+    """The upper or lower case of a text; beyond ASCII, Python and DuckDB need not agree."""
+
+    def evaluate(row: Values) -> str | None:
+        value = text(row)
+        if value is not None and not value.isascii():
+            raise refused(f"know {word} of text beyond ASCII")
+        return None if value is None else str.upper(value) if word == "upper" else str.lower(value)
+
+    return evaluate
+
+
+def _is_there(term: Term) -> Evaluate:
+    return lambda row: term.evaluate(row) is not None
+
+
+def _choice(cases: Sequence[tuple[Evaluate, Term]]) -> Term:
+    """The value whose condition is the first that is true; null if none is. All values are of one type, or integers."""
+    types = {term.type for _, term in cases} - {dt.UNKNOWN}
+    widths = [type_.bits for type_ in types if isinstance(type_, dt.IntegerType)]
+    if len(widths) == len(types) > 1:
+        types = {dt.IntegerType(max(widths))}
+    if len(types) > 1:
+        raise refused(f"choose among {' and '.join(sorted(map(str, types)))}")
+
+    def evaluate(row: Values) -> Any:
+        return next((term.evaluate(row) for condition, term in cases if condition(row) is True), None)
+
+    return Term(next(iter(types), dt.UNKNOWN), evaluate)
+
+
 def _regex(like: str, escape: str) -> re.Pattern[str]:
     """The regular expression of a LIKE pattern; without an escape sign, DuckDB has none."""
     pieces, signs = [], iter(like)
@@ -237,6 +272,15 @@ _TYPES: dict[str, dt.Type] = {
 }
 
 
+_SQL = Grammar(
+    r"(?!0+-)(\d{1,6})-(\d{1,2})-(\d{1,2})",
+    r"(\d{1,2}):(\d{2}):(\d{2})(?:\.(\d{1,9}))?",
+    "[ T]",
+    r"(?:Z|([+-])(\d{2})(?::?(\d{2}))?())",
+    {"true": True, "false": False, "t": True, "f": False},
+    16 * 3600 - 1,
+)
+"""The texts that DuckDB casts to a value."""
 Values: TypeAlias = Mapping[int, Any]
 """A row: values by the field id of the column."""
 Evaluate: TypeAlias = Callable[[Values], Any]
@@ -344,7 +388,7 @@ def _value_of_text(text: str, type_: dt.Type) -> Any:
     if type_ == dt.BINARY and re.fullmatch(r"(?:\\x[0-9a-fA-F]{2}|[ -\[\]-~])*", text):
         return re.sub(rb"\\x(..)", lambda found: bytes.fromhex(found[1].decode()), text.encode())
     try:
-        return parsed(text, type_, SQL)
+        return parsed(text, type_, _SQL)
     except (ValueError, ArithmeticError) as error:
         raise refused(f"read {text!r} as {type_}") from error
 
