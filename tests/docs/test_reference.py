@@ -221,6 +221,19 @@ def test_the_readme_has_the_last_line_of_the_matrix():
     assert noxfile.scores(matrix) in (pages.ROOT / "README.md").read_text("utf-8")
 
 
+def test_each_wrong_read_of_the_matrix_has_its_cause():
+    lines = (pages.ROOT / "tests/conformance/readers-fail.txt").read_text("utf-8").splitlines()
+    wrong = [name for name, _, reason in (line.partition("  # ") for line in lines) if reason.startswith("FAIL")]
+    told = []
+    for page in (pages.ROOT / "docs/reports/readers").glob("*.md"):
+        text = page.read_text("utf-8")
+        reads = re.findall(r"^- `([^`]+)`", text, re.MULTILINE)
+        reader, counts = page.stem, f"{len(reads)} reads? of the .* {text.count('\n## ')} causes?"
+        assert re.search(counts, " ".join(text.split())), f"{page.name} says other counts than {counts}"
+        told += [f"{reader}::{read}" for read in reads]
+    assert sorted(told) == sorted(wrong)
+
+
 @pytest.mark.parametrize("file", ["revenue/job.py", "test_revenue.py"])
 def test_the_worked_example_of_jobs_is_what_is_run(file):
     """`tests/jobs/example` is run on Spark, by `nox -s tests-spark`."""

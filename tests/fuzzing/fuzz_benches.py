@@ -128,7 +128,7 @@ class Bench:
             with self.subject.changed(plain, changes):
                 yield by_duckdb(self.subject.address, read, "off")
 
-    def _oracle(self, changes: Changes, read: Read) -> Iterator[Outcome | None]:
+    def _oracle(self, changes: Changes, read: Read) -> Iterator[Outcome]:
         """What the oracle gives, and what it gives where it must believe another part of a Delta table's log.
 
         By itself it replays from the first commit on that is left, and looks at nothing that repeats a commit.

@@ -74,7 +74,7 @@ class Catalogs:
         if f"{place}/".startswith(f"{STORE}/"):
             with store_of(self._subject, {}):
                 oracle = by_oracle(place, read, **located.options)
-            if oracle is None or oracle == outcome:
+            if oracle == outcome:
                 return Verdict(Kind.OTHER)
             told += f"; oracle: {oracle}"
         return Verdict(Kind.WRONG, told, "wrong catalog")

@@ -55,6 +55,7 @@ KNOWN_DISPUTES = {
     "is no field id": "in the schema of a manifest, of a map that a read without a filter passes over",
     "has no inCommitTimestamp in a first commitInfo": "of versions that a read by time need not look at",
     "In-commit timestamps do not increase": "the same",
+    "a data file is live with two deletion vectors": "of a change feed, whose commits are not replayed to the end",
     "Missing partitionValues": "of a checkpoint without that column, where a table has no partitions",
 }
 """Words of the oracle where it refuses what DuckDB reads, and why that is left so."""
@@ -72,14 +73,14 @@ class Verdict:
 def judged(
     outcome: Outcome,
     original: Outcome,
-    oracle: Callable[[], Iterable[Outcome | None]],
+    oracle: Callable[[], Iterable[Outcome]],
     careful: Callable[[], Iterable[Outcome]],
 ) -> Verdict:
     """The verdict on one read.
 
     outcome, original: what DuckDB gives of the mutant, and of the table before.
     oracle: called if there are rows: what the oracle gives of the mutant; more than one, where the table says the same
-        thing in several places, and no reader can tell which of them lies. None: it does not plan such a read.
+        thing in several places, and no reader can tell which of them lies.
     careful: called where it is needed: what DuckDB gives, if it does not skip by statistics, those of the table or
         those in data files.
     """
@@ -110,11 +111,11 @@ def judged_untrusted(skipping: Outcome, careful: Outcome) -> Verdict | None:
 
 
 def _judged_rows(
-    rows: Rows, original: Outcome, judges: Iterable[Outcome | None], careful: Callable[[], Iterable[Outcome]]
+    rows: Rows, original: Outcome, judges: Iterable[Outcome], careful: Callable[[], Iterable[Outcome]]
 ) -> Verdict:
     first: Verdict | None = None
     for judge in judges:
-        if judge is None or judge == rows or (rows == original and not isinstance(judge, Rows)):
+        if judge == rows or (rows == original and not isinstance(judge, Rows)):
             return Verdict(Kind.SAME if rows == original else Kind.OTHER)
         # Of another view of the table, that a careful read agrees with it is no news.
         if first is None and any(_is_careful(other, judge) for other in careful()):

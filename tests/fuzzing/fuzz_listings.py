@@ -109,7 +109,7 @@ class Listings:
             careful = (by_duckdb(self._address, read, "off") for _ in "a")
             return judged(outcome, original, lambda: self._oracle(read), lambda: careful)
 
-    def _oracle(self, read: Read) -> Iterator[Outcome | None]:
+    def _oracle(self, read: Read) -> Iterator[Outcome]:
         """Outcomes of the oracle: of the store, and of each part of a Delta log that says the same thing as another."""
         yield by_oracle(self._address, read)
         image = self._subject.image

@@ -89,13 +89,11 @@ def description(address: str) -> Refused | Leaked | None:
     return None if isinstance(found, Rows) else found
 
 
-def by_oracle(address: str, read: Read, **options: Any) -> Outcome | None:
-    """The outcome by the oracle, planned by itself; None: it does not plan such a read. options: of `read_apart`."""
-    if read.changes is not None:
-        return None
+def by_oracle(address: str, read: Read, **options: Any) -> Outcome:
+    """The outcome by the oracle, planned by itself. options: of `read_apart`."""
     at = {"timestamp_ms" if name == "timestamp" else name: value for name, value in read.at.items()}
-    columns, where = read.columns, read.where
-    return outcome_of(lambda: read_apart(address, columns=columns, where=where, **at, **options))
+    shown = {"changes": read.changes, "columns": read.columns, "where": read.where}
+    return outcome_of(lambda: read_apart(address, **at, **shown, **options))
 
 
 def by_spark(address: str, read: Read) -> Outcome:
