@@ -133,7 +133,6 @@ M = Decimal(1_000_000)
         (rows(1), rows(1), rows(1), None, Kind.SAME),
         (rows(1), rows(1), Refused("x"), None, Kind.SAME),
         (rows(2), rows(1), rows(2), None, Kind.OTHER),
-        (rows(2), rows(1), None, None, Kind.OTHER),
         (rows(1), rows(1), rows(2), rows(1), Kind.WRONG),
         (rows(2), rows(1), rows(1), rows(2), Kind.WRONG),
         (rows(0.0), rows(1), rows(-0.0), rows(2), Kind.WRONG),
