@@ -136,6 +136,7 @@ def test_a_check_says_what_it_found():
 
 U = uuid.UUID("00000000-0000-0000-0000-0000000000ff")
 UUIDS = pa.array([U.bytes, None], pa.uuid())
+VARIANT = pa.struct([pa.field("value", pa.binary(), nullable=False), pa.field("metadata", pa.binary(), nullable=False)])
 
 
 @pytest.mark.parametrize(
@@ -161,6 +162,11 @@ TEXT_MAPS = [[("a", str(U).upper()), ("b", None)], None]
 
 CARRIED = [
     pytest.param(UUIDS, pa.array([str(U).upper(), None]), id="uuid-as-text"),
+    pytest.param(
+        pa.array(["5", None]),
+        pa.array([{"value": b"\x0c\x05", "metadata": b"\1\0\0"}, None], VARIANT),
+        id="variant-as-bytes",
+    ),
     pytest.param(
         pa.array([[("a", 1), ("b", None)], None, []], pa.map_(pa.string(), pa.int64())),
         pa.array(

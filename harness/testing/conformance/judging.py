@@ -20,6 +20,7 @@ from harness.differ.printing import show
 from harness.differ.result import SchemaKind
 from harness.differ.schemas import normal_type
 from harness.errors import EngineError, HarnessError, UnsupportedError, counted
+from harness.metadata.files.variant import value_text
 from harness.metadata.model.arrow_values import children_of, elements_of, is_list, nested_type, plain, with_children
 from harness.metadata.model.schema import METADATA
 from harness.testing.conformance.protocol import ERROR_CLASSES, UNSUPPORTED, error_class
@@ -33,7 +34,8 @@ def recoded(table: pa.Table, wanted: pa.Schema) -> tuple[pa.Table, tuple[str, ..
     """The table of another engine in the wanted types, and a note for each changed column.
 
     A UUID may be text, in any case, also in maps, lists and structs; a map may be a list of structs of a key and a
-    value. Anything else is left as it is: `harness.differ` compares by value, and says what it cannot compare.
+    value, and a variant its two binaries. Anything else is left as it is: `harness.differ` compares by value, and says
+    what it cannot compare.
     """
     notes = []
     for number, field in enumerate(table.schema):
@@ -57,6 +59,10 @@ def _array(array: pa.Array, wanted: pa.DataType) -> pa.Array:
         return _map(array, wanted)
     if kind.is_struct(wanted) and kind.is_struct(type_):
         return _struct(array, wanted)
+    if kind.is_string(wanted) and kind.is_struct(type_) and {each.name for each in type_} == {"metadata", "value"}:
+        values = array.to_pylist()
+        texts = [None if each is None else value_text(each["metadata"], each["value"]) for each in values]
+        return pa.array(texts, pa.string())
     if is_list(wanted) and is_list(type_):
         elements = _array(plain(elements_of(array)), wanted.value_type)
         return with_children(array, [elements], pa.list_(elements.type))

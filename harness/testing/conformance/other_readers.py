@@ -528,13 +528,18 @@ def _options(format: str, at: SimpleNamespace | None) -> dict[str, Any]:
     raise Unsupported(f"Delta tables are not read by {at.kind}")
 
 
+_QUOTED = re.compile(r"'(?:[^']|'')*'|\"([^\"]+)\"")
+"""A text, or a name in double quotes, which is a text for Sail: it heeds no setting that makes it a name."""
+
+
 def _filtered(frame: DataFrame, where: str | None) -> DataFrame:
     from pyspark.errors import ParseException
 
     if where is None:
         return frame
+    text = _QUOTED.sub(lambda part: _ticked(part[1]) if part[1] else part[0], where)
     try:
-        return frame.where(re.sub(r"\bstarts_with\(", "startswith(", where).replace("TIMESTAMPTZ '", "TIMESTAMP '"))
+        return frame.where(re.sub(r"\bstarts_with\(", "startswith(", text).replace("TIMESTAMPTZ '", "TIMESTAMP '"))
     except ParseException as error:
         raise Unsupported(f"Spark cannot parse {where}") from error
 

@@ -173,15 +173,35 @@ def predicate(where: str | None, columns: Schema | None = None) -> dict[str, Any
         return None
 
 
-def _expression(node: exp.Expr, types: Mapping[str, dt.Type]) -> dict[str, Any]:
+def _expression(node: exp.Expr, types: Mapping[str, dt.Type], negated: bool = False) -> dict[str, Any]:
     match node:
         case exp.Paren():
-            return _expression(node.this, types)
-        case exp.And() | exp.Or():
-            sides = {"left": _expression(node.left, types), "right": _expression(node.right, types)}
-            return {"type": node.key, **sides}
+            return _expression(node.this, types, negated)
         case exp.Not():
-            return {"type": "not", "child": _expression(node.this, types)}
+            return _expression(node.this, types, not negated)
+        case exp.And() | exp.Or():
+            kind = {"and": "or", "or": "and"}[node.key] if negated else node.key
+            left, right = (_expression(side, types, negated) for side in (node.left, node.right))
+            return {"type": kind, "left": left, "right": right}
+        case exp.Between() if not node.args.get("symmetric"):
+            low = exp.GTE(this=node.this, expression=node.args["low"])
+            high = exp.LTE(this=node.this, expression=node.args["high"])
+            return _expression(exp.And(this=low, expression=high), types, negated)
+        case _:
+            found = _test(node, types)
+    negated = negated != bool(node.args.get("negate"))  # of NOT LIKE
+    if found["type"] == "is-null":
+        return {"type": "not", "child": found} if negated else found
+    if not negated and found["type"] != "not-eq":
+        return found
+    # SQL drops null here. An expression of Iceberg is true of null where it is not equal, or not true.
+    known = {"type": "not", "child": {"type": "is-null", "term": found["term"]}}
+    return {"type": "and", "left": {"type": "not", "child": found} if negated else found, "right": known}
+
+
+def _test(node: exp.Expr, types: Mapping[str, dt.Type]) -> dict[str, Any]:
+    """The expression of one column."""
+    match node:
         case exp.Column() if isinstance(types.get(_term(node)), dt.BooleanType):
             return {"type": "eq", "term": _term(node), "value": True}
         case exp.Is() if isinstance(node.expression, exp.Null):
@@ -195,18 +215,10 @@ def _expression(node: exp.Expr, types: Mapping[str, dt.Type]) -> dict[str, Any]:
                 "term": term,
                 "values": [_literal(each, types.get(term)) for each in node.expressions],
             }
-        case exp.Between() if not node.args.get("symmetric"):
-            term = _term(node.this)
-            bounds = [
-                {"type": kind, "term": term, "value": _literal(node.args[end], types.get(term))}
-                for kind, end in (("gt-eq", "low"), ("lt-eq", "high"))
-            ]
-            return {"type": "and", "left": bounds[0], "right": bounds[1]}
         case exp.StartsWith():
             return {"type": "starts-with", "term": _term(node.this), "value": _literal(node.expression, None)}
         case exp.Like():
-            found = {"type": "starts-with", "term": _term(node.this), "value": _prefix(node.expression)}
-            return {"type": "not", "child": found} if node.args.get("negate") else found
+            return {"type": "starts-with", "term": _term(node.this), "value": _prefix(node.expression)}
         case exp.Binary() if type(node) in _COMPARISONS:
             kind, left, right = _COMPARISONS[type(node)], node.left, node.right
             if not isinstance(left, exp.Column):

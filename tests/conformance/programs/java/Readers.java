@@ -177,9 +177,11 @@ public final class Readers {
       JsonNode at = asked.get("table").get("at");
       Schema schema = table.schema();
       if (!at.isNull()) {
-        long snapshot = snapshot(table, at.get("kind").asText(), at.get("value"));
-        scan = scan.useSnapshot(snapshot);
-        schema = SnapshotUtil.schemaFor(table, snapshot);
+        String kind = at.get("kind").asText();
+        long snapshot = snapshot(table, kind, at.get("value"));
+        schema = kind.equals("ref") // a branch has the schema of the table
+            ? SnapshotUtil.schemaFor(table, at.get("value").asText()) : SnapshotUtil.schemaFor(table, snapshot);
+        scan = scan.useSnapshot(snapshot).project(schema);
       }
       JsonNode filter = filter(asked);
       if (filter != null) {
