@@ -46,6 +46,18 @@ class Raising(Fake):
         raise self.error
 
 
+class Counting(Fake):
+    """Gives two rows, of which it counts the one that is not deleted."""
+
+    name = "counting"
+
+    def read(self, table: TableAt, *, columns: tuple[str, ...] | None, where: str | None) -> pa.Table:
+        return pa.table({"id": [1, 2], "_deleted": [True, False]}).select(columns or ("id",))
+
+    def count(self, table: TableAt, *, where: str | None) -> int:
+        return 1
+
+
 class Crashing(Fake):
     name = "crashing"
 

@@ -28,6 +28,12 @@ table: {schema: {id: long}},
 history: [{append: [{data: a, rows: [[1]]}]}, {append: [{data: b, rows: [[2]]}]},
 {break: {truncate: commit 2, to: -40}}], expect: {error: CorruptFileError}}
 """
+DELETED = """
+{title: A deleted row is shown and marked, format: iceberg, clauses: [iceberg 5.17], features: [v2, position-delete],
+table: {format-version: 2, schema: {id: long}},
+history: [{append: [{data: a, rows: [[1], [2]]}]}, {commit: {add: [{position-deletes: [[a, 0]]}]}}],
+expect: {columns: [id, _deleted], rows: [[1, true], [2, false]]}}
+"""
 POLICY = BROKEN.replace("error: CorruptFileError", "error: CorruptFileError, policy: a limit")
 VACUOUS = PLAIN.replace("features: []", "features: [deletion-vector]")
 UNBUILDABLE = PLAIN.replace("{data: a, rows: [[1], [2]]}", "{data: a, rows: [[1, 2, 3]]}")
@@ -88,6 +94,7 @@ def test_wrong_rows_fail_and_only_they_do(suite, outcomes):
         pytest.param("Unwritten", [PLAIN], ["UNSUPPORTED"], 0, id="not-implemented"),
         pytest.param("Refusing", [PLAIN, BROKEN], ["ERROR", "UNSUPPORTED"], 0, id="the-intact-twin-refused-too"),
         pytest.param("Crashing", [PLAIN, BROKEN], ["ERROR", "ERROR"], 2, id="a-crash-refuses-nothing"),
+        pytest.param("Counting", [DELETED, PLAIN], ["PASS", "FAIL"], 1, id="deleted-rows-are-not-counted"),
         pytest.param("Claiming", [PLAIN, REMOVED], ["PASS", "UNSUPPORTED"], 0, id="not-claimed"),
     ],
 )

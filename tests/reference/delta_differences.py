@@ -101,7 +101,7 @@ _OTHER_ROWS = {
     "delta/schema/collated-strings": "compares by the collation of the column, which readers may take for plain text",
     "delta/schema/nullability-not-enforced": "takes for granted that there are no nulls, where the file has them",
     "delta/schema/odd-column-names#2": "pushes `a.b` to Parquet's Java library, which takes it for the path of a field",
-    "delta/schema/void-and-char-columns#1": "fills texts of a CHAR column with blanks",
+    "delta/schema/void-and-char-columns#2": "fills texts of a CHAR column with blanks",
     "delta/skipping/maximum-cut-without-filler#1": "trusts a greatest text that was cut without a filler",
     "delta/skipping/maximum-cut-without-filler#2": "trusts a greatest text that was cut without a filler",
     "delta/skipping/nan-outside-bounds#1": _NAN,

@@ -266,6 +266,7 @@ def _counted(check: Check, reader: Worker, built: TableCase, expectation: Resolv
     """
     expected, has_rows = expectation.expected, reader.offers("read")
     is_other = isinstance(expectation, MetadataRead) or expectation.opening or expectation.at.changes is not None
+    is_other = is_other or "_deleted" in (expectation.columns or ())  # deleted rows are rows of it, and are not counted
     if is_other or not reader.offers("count"):
         return check
     if has_rows and (check.outcome is not Outcome.PASS or not isinstance(expected, pa.Table)):

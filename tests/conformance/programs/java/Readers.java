@@ -4,6 +4,8 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.delta.kernel.Scan;
 import io.delta.kernel.ScanBuilder;
 import io.delta.kernel.Snapshot;
+import io.delta.kernel.SnapshotBuilder;
+import io.delta.kernel.TableManager;
 import io.delta.kernel.data.ColumnVector;
 import io.delta.kernel.data.ColumnarBatch;
 import io.delta.kernel.data.FilteredColumnarBatch;
@@ -320,17 +322,18 @@ public final class Readers {
     }
 
     private Snapshot snapshot(JsonNode asked) {
-      io.delta.kernel.Table table = io.delta.kernel.Table.forPath(engine, asked.get("location").asText());
+      String location = asked.get("location").asText();
+      SnapshotBuilder builder = TableManager.loadSnapshot(location);
       JsonNode at = asked.get("at");
       if (at.isNull()) {
-        return table.getLatestSnapshot(engine);
+        return builder.build(engine);
       }
       long value = at.get("value").asLong();
       switch (at.get("kind").asText()) {
         case "version":
-          return table.getSnapshotAsOfVersion(engine, value);
+          return builder.atVersion(value).build(engine);
         case "timestamp_ms":
-          return table.getSnapshotAsOfTimestamp(engine, value);
+          return builder.atTimestamp(value, TableManager.loadSnapshot(location).build(engine)).build(engine);
         default:
           throw new UnsupportedOperationException("No Delta table is read by " + at.get("kind").asText());
       }
