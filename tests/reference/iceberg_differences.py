@@ -132,6 +132,7 @@ _OTHER_ROWS = {
     "pruning/summary-without-nan#2": _NAN,
     "pruning/truncated-numbers#1": _WRAPPED,
     "pruning/truncated-numbers#2": _WRAPPED,
+    "pruning/truncated-numbers#5": "skips all integers by a filter near the least one, whose truncation wraps around",
     "schema/nulls-in-a-required-column": "takes for granted that there are none, where the file has them",
     "statements/summary-of-no-value": "takes a partition summary without null and bounds for one of no values",
     **dict.fromkeys(
