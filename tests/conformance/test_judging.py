@@ -185,6 +185,7 @@ CARRIED = [
         pa.array([[["a"]], [None]], pa.list_(pa.list_(pa.binary_view()))),
         id="views-in-lists-of-lists",
     ),
+    pytest.param(pa.array([b"a", None]), pa.array(["a", None]), id="bytes-as-text"),
     pytest.param(
         pa.StructArray.from_arrays([UUID_MAPS], names=["m"]),
         pa.array([{"m": TEXT_MAPS[0]}, {"m": None}], pa.struct([("m", pa.map_(TEXT, TEXT))])),

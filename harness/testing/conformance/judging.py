@@ -33,9 +33,9 @@ from harness.testing.scenarios.verifying import agrees
 def recoded(table: pa.Table, wanted: pa.Schema) -> tuple[pa.Table, tuple[str, ...]]:
     """The table of another engine in the wanted types, and a note for each changed column.
 
-    A UUID may be text, in any case, also in maps, lists and structs; a map may be a list of structs of a key and a
-    value, and a variant its two binaries. Anything else is left as it is: `harness.differ` compares by value, and says
-    what it cannot compare.
+    A UUID may be text, in any case, and bytes may be called text, also in maps, lists and structs; a map may be a list
+    of structs of a key and a value, and a variant its two binaries. Anything else is left as it is: `harness.differ`
+    compares by value, and says what it cannot compare.
     """
     notes = []
     for number, field in enumerate(table.schema):
@@ -54,6 +54,8 @@ def _array(array: pa.Array, wanted: pa.DataType) -> pa.Array:
     kind, type_ = pa.types, array.type
     if isinstance(wanted, pa.UuidType) and kind.is_string(normal_type(type_)):
         return _uuids(array, wanted)
+    if kind.is_binary(wanted) and kind.is_string(normal_type(type_)):
+        return array.cast(pa.binary())  # an engine may have one type for both
     holds_pairs = is_list(type_) and kind.is_struct(type_.value_type) and type_.value_type.num_fields == 2
     if kind.is_map(wanted) and (kind.is_map(type_) or holds_pairs):
         return _map(array, wanted)

@@ -13,7 +13,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import cache, partial
 from importlib.metadata import version as installed
 from pathlib import Path
@@ -336,7 +336,19 @@ _CLICKHOUSE = {
     "delta": ("deltaLakeLocal", {"version": "delta_lake_snapshot_version"}),
 }
 """ClickHouse's table functions, and its settings for a point of history by kind."""
+_CLICKHOUSE_OWN = {"iceberg": {"_file"}, "delta": {"_file", "_row_id"}}
+"""Virtual columns of ClickHouse that are no metadata columns of the format: a file's name, row ids of Iceberg alone."""
 _CLICKHOUSE_SETTINGS = {"threads": "max_threads", "batch_rows": "max_block_size"}
+
+
+_MOMENT = re.compile(r"TIMESTAMP(?:TZ)? '([^']*)'")
+
+
+def _clickhouse_moment(literal: re.Match[str]) -> str:
+    """A literal of microseconds in UTC. TIMESTAMP '...' of ClickHouse has whole seconds, and none before 1970."""
+    moment = datetime.fromisoformat(literal[1])
+    since = moment.replace(tzinfo=moment.tzinfo or UTC) - datetime(1970, 1, 1, tzinfo=UTC)
+    return f"fromUnixTimestamp64Micro({since // timedelta(microseconds=1)}, 'UTC')"
 
 
 def _chdb() -> _Reader:
@@ -354,15 +366,18 @@ def _chdb() -> _Reader:
         # Cached metadata is found by path, and paths of tables are used again.
         set_ = {"use_iceberg_metadata_files_cache": 0}
         set_ |= {_CLICKHOUSE_SETTINGS[name]: value for name, value in settings.items()}
+        asked = select(["t"] * len(tables))
         for table in tables:
             function, points = _CLICKHOUSE[table.format]
+            if own := set(re.findall(r"\w+", asked)) & _CLICKHOUSE_OWN[table.format]:
+                raise Unsupported(f"{function} has columns of its own by the names {', '.join(sorted(own))}")
             if table.at is None:
                 continue
             if table.at.kind not in points or len(tables) > 1:  # the settings are those of the whole query
                 raise Unsupported(f"{function} does not read by {table.at.kind}")
             set_[points[table.at.kind]] = int(table.at.value)
-        text = f"{select(list(map(named, tables)))} SETTINGS {', '.join(f'{k} = {v}' for k, v in set_.items())}"
-        return chdb.query(text, "ArrowTable")
+        text = _MOMENT.sub(_clickhouse_moment, select(list(map(named, tables))))
+        return chdb.query(f"{text} SETTINGS {', '.join(f'{k} = {v}' for k, v in set_.items())}", "ArrowTable")
 
     return str(chdb.__version__), *_by_sql(query), ("limit", "union", *_CLICKHOUSE_SETTINGS)
 
