@@ -1,7 +1,5 @@
 """The pages of rules, and that every rule which is cited anywhere is on them."""
 
-from __future__ import annotations
-
 import ast
 import os
 import re

@@ -1,7 +1,5 @@
 """Rows, counts and the schema of a table by one call: how many rows, of which snapshot, and which files are opened."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path

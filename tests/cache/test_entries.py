@@ -1,7 +1,5 @@
 """The bytes of entries: what was put in comes out, and nothing else ever does."""
 
-from __future__ import annotations
-
 import random
 
 import pyarrow as pa

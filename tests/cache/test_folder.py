@@ -1,7 +1,5 @@
 """Entries on disk: private, whole or not there, and no more than is allowed."""
 
-from __future__ import annotations
-
 import os
 import stat
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Manifests in stores are known again by what their list says, with no request; not where it says otherwise."""
 
-from __future__ import annotations
-
 import shutil
 import uuid
 from dataclasses import replace

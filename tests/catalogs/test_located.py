@@ -1,7 +1,5 @@
 """What of a catalog's answer reaches the read of a table: roots, options, and a catalog of the user's own."""
 
-from __future__ import annotations
-
 import shutil
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Tables that other libraries opened, of which there is only the shape here."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

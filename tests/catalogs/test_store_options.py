@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from harness.metadata.catalogs.pyiceberg import options_of

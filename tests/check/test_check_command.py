@@ -1,7 +1,5 @@
 """`harness check` and `Table.check`: exit codes, levels, choices, and the forms of a report."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

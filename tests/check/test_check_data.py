@@ -1,7 +1,5 @@
 """False statements of Parquet files on themselves, and of stored row ids, each found by the rule that names it."""
 
-from __future__ import annotations
-
 import struct
 from pathlib import Path
 

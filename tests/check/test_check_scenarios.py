@@ -1,7 +1,5 @@
 """Every scenario says which rules of `harness check` its table breaks; the others find nothing there."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The line that moves on a terminal while a command waits: what is done, how far it is, and how long it took."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import itertools

@@ -1,7 +1,5 @@
 """Where results go: formats by suffix, files replaced whole or not at all, and what cannot be written is one line."""
 
-from __future__ import annotations
-
 import io
 import json
 import os

@@ -1,7 +1,5 @@
 """SQL in which tables are there by name: what a name stands for, what is planned, and how rows come out."""
 
-from __future__ import annotations
-
 import shutil
 from decimal import Decimal
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Several catalogs on one connection, the namespace that USE chooses, and tables by their locations."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Texts of statements apart, and names as SQL wants them written."""
 
-from __future__ import annotations
-
 import duckdb
 import pytest
 

@@ -1,7 +1,5 @@
 """What the kernel is told to hold a worker to: the filter of system calls, and a control group. Starts no process."""
 
-from __future__ import annotations
-
 import struct
 
 import pytest

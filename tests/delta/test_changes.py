@@ -1,7 +1,5 @@
 """The change data feed: which rows, in which schema, and what is refused (delta C1 to C12)."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A checkpoint that this process has decoded is not read again while it is what it was."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Statistics of a checkpoint that were read are not read again, and say what the checkpoint says now."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

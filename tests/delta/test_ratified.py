@@ -1,7 +1,5 @@
 """Tables that a catalog manages: read by its answer, or as far as they are published (frontier F4)."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Where differing rows of planned tables lie, and which deletes hide them on the other side; expectations by hand."""
 
-from __future__ import annotations
-
 import pyarrow as pa
 import pytest
 from comparing import difference_of

@@ -3,8 +3,6 @@
 Operators, casts, LIKE and window functions are lowered by modules of their own, and have their names here alone.
 """
 
-from __future__ import annotations
-
 import enum
 from collections.abc import Iterator
 from dataclasses import dataclass

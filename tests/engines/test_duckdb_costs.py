@@ -1,7 +1,5 @@
 """Choices by cost: which files are joined by position together, and when keys of an anti join are padded."""
 
-from __future__ import annotations
-
 import pytest
 
 from harness.engines.duckdb.lowering import runs

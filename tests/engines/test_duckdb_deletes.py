@@ -1,7 +1,5 @@
 """Deletes on DuckDB: what scenarios cannot say of positions, of keys and of connections (iceberg 4.4, 4.23 to 4.28)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

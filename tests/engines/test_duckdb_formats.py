@@ -1,7 +1,5 @@
 """Row counts that are wrong, files of two formats and files without columns on DuckDB (iceberg section 7)."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

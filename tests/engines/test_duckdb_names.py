@@ -1,7 +1,5 @@
 """Odd names of columns on DuckDB, and shapes that DuckDB sees otherwise (iceberg 5.19, 5.21, 6.14)."""
 
-from __future__ import annotations
-
 import dataclasses
 from pathlib import Path
 

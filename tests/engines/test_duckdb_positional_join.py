@@ -5,8 +5,6 @@ optimizer rule (top-n and join filters, limits, samples, late materialization, c
 runs over files of three row groups whose first and last rows are deleted (iceberg 4.15, trap T2).
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """What the footers of the planned files tell before any row is read: the same warnings from both engines."""
 
-from __future__ import annotations
-
 import warnings
 from pathlib import Path
 from typing import Any

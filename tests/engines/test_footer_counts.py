@@ -1,7 +1,5 @@
 """Footers whose counts or places are not true of each other: DuckDB and Spark would take them at their word."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

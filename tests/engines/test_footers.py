@@ -1,7 +1,5 @@
 """Footers that were read are not read again, and tell the types that DuckDB shows."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import duckdb

@@ -1,7 +1,5 @@
 """Executors in processes of their own get all they need from the driver: the Java classes, and what they read."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -4,8 +4,6 @@ Rows of such a session are read on the run's own session, whose gateway is left 
 classes, and on a real one of Spark Connect in a process of its own.
 """
 
-from __future__ import annotations
-
 import contextlib
 import importlib.util
 import json

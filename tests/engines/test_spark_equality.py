@@ -1,7 +1,5 @@
 """Equality deletes as joins on Spark: how many joins, of which kind (iceberg 4.6, 4.26, 4.29)."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

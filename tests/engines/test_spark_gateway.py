@@ -1,7 +1,5 @@
 """Planned files as relations of Spark: what is listed, what is skipped, and how failing reads are told."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

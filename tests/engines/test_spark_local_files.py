@@ -1,7 +1,5 @@
 """Local files on Spark: beside stale checksums of Hadoop's, and by relative paths."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """ORC files by Spark's own reader: exactly what harness's reader gives, or they are not given to it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Deleted positions on Spark: the Java test of a row, and the join that stands in for it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path

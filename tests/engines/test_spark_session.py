@@ -1,7 +1,5 @@
 """The local session: what is checked before it starts, what it leaves alone, and what it leaves behind."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import subprocess

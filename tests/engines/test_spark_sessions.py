@@ -4,8 +4,6 @@ A session without a gateway reads files by harness's source on the server, or by
 stands in for one, whose JVM has the classes of the source; `test_spark_connect.py` asks a real one.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

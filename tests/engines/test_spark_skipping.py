@@ -1,7 +1,5 @@
 """Filters that come after `to_spark`: they skip files by what the plan knows, and never one with a wanted row."""
 
-from __future__ import annotations
-
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Whole tables on Spark: the same rows in the same types as on DuckDB, and what only Spark could get wrong."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The Spark types that harness reads and gives out, and those that Spark has none for."""
 
-from __future__ import annotations
-
 import base64
 import struct
 from typing import Any

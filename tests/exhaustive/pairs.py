@@ -1,7 +1,5 @@
 """States as files: a data file and a delete of each, all in one directory, and tables of any of them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path

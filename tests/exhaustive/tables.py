@@ -4,8 +4,6 @@ Each word has a table of its own. Those of Iceberg share a directory, since a me
 write has different names there. Those of Delta have a directory each, with links to what they have in common.
 """
 
-from __future__ import annotations
-
 import copy
 import itertools
 import os

@@ -5,8 +5,6 @@ pyarrow 26 does not look at such indices where it gives dictionaries: deletes wo
 lies behind the dictionary in memory.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

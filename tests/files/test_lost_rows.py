@@ -3,8 +3,6 @@
 pyarrow 26 gives no rows of such a file and no error, so deletes would be lost, and rows read through Arrow.
 """
 
-from __future__ import annotations
-
 import io
 import struct
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Ends of Parquet files: expectations are from the Parquet specification, and from how the files were written."""
 
-from __future__ import annotations
-
 import pytest
 
 from harness.metadata.files.parquet_footer import claims_too_much, parse_tail

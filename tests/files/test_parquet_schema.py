@@ -1,7 +1,5 @@
 """Parquet schema elements folded to what users see. Texts are DuckDB's; the forms are those of the Parquet format."""
 
-from __future__ import annotations
-
 import pytest
 
 from harness.errors import CorruptFileError

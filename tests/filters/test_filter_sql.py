@@ -1,7 +1,5 @@
 """Filters from SQL text. DuckDB is the judge of what a filter means; planning must never conclude more."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from datetime import date, datetime

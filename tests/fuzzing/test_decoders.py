@@ -1,7 +1,5 @@
 """Decoders on the inputs that are kept for Atheris, and on those damaged: a value or a HarnessError."""
 
-from __future__ import annotations
-
 from random import Random
 
 import mutate_bytes

@@ -1,7 +1,5 @@
 """Small tables that ask for much, under the default limits: each is an error, and costs less than 1 GiB."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Reads of tables that change meanwhile: rows of one version, or a HarnessError. `fuzz.py --moving 1000` reads more."""
 
-from __future__ import annotations
-
 import itertools
 
 import pytest

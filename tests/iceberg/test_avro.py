@@ -1,7 +1,5 @@
 """Avro containers by field id (iceberg 2.1, 2.8, 2.14-2.16), against files that fastavro wrote."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 

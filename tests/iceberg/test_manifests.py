@@ -1,7 +1,5 @@
 """What of manifest lists and manifests is refused (iceberg section 2). How the rest is read, scenarios tell."""
 
-from __future__ import annotations
-
 import pytest
 
 import harness

@@ -1,7 +1,5 @@
 """Position deletes that name a data file by another scheme or authority (iceberg 1.14): told, joined by word only."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Position delete files of three formats and deletion vectors, read from disk into positions per planned data file."""
 
-from __future__ import annotations
-
 import io
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Puffin frames and deletion vectors from bytes put together by hand."""
 
-from __future__ import annotations
-
 import json
 import struct
 import zlib

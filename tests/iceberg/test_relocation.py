@@ -1,7 +1,5 @@
 """Physical paths of many recorded ones at once: what the path map says of each (iceberg 1.12)."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import sys

@@ -1,7 +1,5 @@
 """Partition summaries (iceberg 3.6-3.9): manifests are skipped by what is trusted, and no known lie loses a row."""
 
-from __future__ import annotations
-
 import struct
 
 import pytest

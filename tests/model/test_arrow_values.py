@@ -1,7 +1,5 @@
 """Arrow values made of Python's and NumPy's, and nested arrays taken apart and put together again."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 from uuid import UUID

@@ -1,7 +1,5 @@
 """Avro containers that fastavro writes, decoded byte by byte by the oracle."""
 
-from __future__ import annotations
-
 import io
 from decimal import Decimal
 from typing import Any

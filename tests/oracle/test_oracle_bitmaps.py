@@ -1,7 +1,5 @@
 """Deletion vectors decoded by hand, against what pyroaring and struct write."""
 
-from __future__ import annotations
-
 import struct
 import zlib
 from collections.abc import Iterable

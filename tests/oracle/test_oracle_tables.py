@@ -1,7 +1,5 @@
 """Small tables by hand, read by the oracle: what a person can check with pencil and paper."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The oracle, which reads apart and leaves no file out, against harness: the same rows or the same error of a table."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """What plans say of filters: files that they keep whole, files that they skip by partition, and faults of writers."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Resolution of a file's columns onto a table's fields. Expectations by hand: iceberg 5 and 6, delta T9 to T28."""
 
-from __future__ import annotations
-
 import pytest
 
 from harness.errors import SchemaMismatchError, UnsupportedError

@@ -8,8 +8,6 @@ output is printed, and the command that shows it again. A test that draws nothin
 with the examples of each property, with the account of the tables that both engines read, and with 1 if one failed.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import random

@@ -1,7 +1,5 @@
 """What must not change the rows of a read, on drawn histories."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest

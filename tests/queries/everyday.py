@@ -3,8 +3,6 @@
 Over a table of orders, `COLUMNS` and `ROWS`; two blanks part them. The reference counts them (`tests/docs/tables.py`).
 """
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

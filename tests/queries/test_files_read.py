@@ -1,7 +1,5 @@
 """docs/reference/files-read.md, query by query."""
 
-from __future__ import annotations
-
 import datetime
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Spark's texts in DuckDB's dialect: what is certain, and what is refused."""
 
-from __future__ import annotations
-
 import duckdb
 import pytest
 

@@ -1,7 +1,5 @@
 """Conditions on the moment of a query: what they say from now on. Two days less than the moment, by the margin."""
 
-from __future__ import annotations
-
 import datetime
 from pathlib import Path
 

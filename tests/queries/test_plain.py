@@ -1,7 +1,5 @@
 """Queries that are understood without sqlglot become what they become with it; all others are left to it."""
 
-from __future__ import annotations
-
 import duckdb
 import pytest
 

@@ -1,7 +1,5 @@
 """Tables with a schema in their names: what becomes of the names before columns, and DuckDB's rows before and after."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import duckdb

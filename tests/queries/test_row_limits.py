@@ -1,7 +1,5 @@
 """A query that is content with any few rows opens few files."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 

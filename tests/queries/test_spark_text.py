@@ -1,7 +1,5 @@
 """What Spark is given where a text that means the same would cost it more."""
 
-from __future__ import annotations
-
 import pytest
 
 from harness.metadata.model.schema import DecimalType, FloatType, IntegerType

@@ -1,7 +1,5 @@
 """Tells whether two texts are one to DuckDB: the guard against a query that sqlglot takes for another one."""
 
-from __future__ import annotations
-
 import duckdb
 import pytest
 

@@ -1,7 +1,5 @@
 """Moments that queries name, on both engines; which rows a moment has is counted by hand."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any

@@ -4,8 +4,6 @@ The evidence is in the scenario's file, whose clauses say what the protocol dema
 that agrees is reported as well.
 """
 
-from __future__ import annotations
-
 _UNREAD = "leaves a vector unread that is said to delete no row"
 
 _LENIENT = {

@@ -1,7 +1,5 @@
 """Histories of Delta Lake: what becomes of rows, of the log, and of columns, their names, types and values."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

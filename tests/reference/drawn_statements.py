@@ -1,7 +1,5 @@
 """Histories of statements, drawn by Hypothesis from the operations of the written ones; every statement succeeds."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 

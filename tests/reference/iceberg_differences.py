@@ -4,8 +4,6 @@ Of version 1.12.0. The evidence is in the scenario's file, whose clauses say wha
 `nox -s reference`: every other read agrees, and a read on this list that agrees is reported as well.
 """
 
-from __future__ import annotations
-
 _UNCHECKED = {
     "deletes/avro-deletes-that-lost-rows": "holds no delete file against the record count of its entry",
     "deletes/equality-delete-without-ids": "takes a delete file without keys as one that deletes every row",

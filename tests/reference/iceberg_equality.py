@@ -1,7 +1,5 @@
 """Equality deletes by Apache Iceberg's own writer; no SQL writes them."""
 
-from __future__ import annotations
-
 from typing import Any
 from uuid import uuid4
 

@@ -1,7 +1,5 @@
 """Histories of Apache Iceberg: what becomes of rows, columns, types, defaults, partition specs and formats of files."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

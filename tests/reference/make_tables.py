@@ -8,8 +8,6 @@ runs where `nox -s reference` runs its tests of the format. Each table is a fold
 reads it must see that it moved.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 import sys

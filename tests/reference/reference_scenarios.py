@@ -1,7 +1,5 @@
 """A scenario whose table harness builds, read by a reference implementation: the same rows, or both refuse."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
 from collections import Counter

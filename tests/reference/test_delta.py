@@ -1,7 +1,5 @@
 """Delta Lake writes and harness reads; harness writes and Delta Lake reads; jobs beside its jar."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 from typing import Any

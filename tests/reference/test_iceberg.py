@@ -1,7 +1,5 @@
 """Apache Iceberg's Spark runtime writes and harness reads; harness writes and Iceberg reads; jobs beside its jar."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from pathlib import Path

@@ -8,8 +8,6 @@ Statements are formatted with the names of the table:
     {now}         a timestamp after every snapshot
 """
 
-from __future__ import annotations
-
 import time
 import warnings
 from collections import Counter

@@ -1,7 +1,5 @@
 """Slices that lose rows or columns: which, and what becomes of deletes, statistics and row ids."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pyarrow as pa

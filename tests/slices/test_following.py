@@ -1,7 +1,5 @@
 """Slices of several tables keep their joins."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

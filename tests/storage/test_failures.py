@@ -1,7 +1,5 @@
 """Whatever a file system or a client raises while a file is opened becomes an error that names the file."""
 
-from __future__ import annotations
-
 import errno
 import os
 from collections.abc import Callable

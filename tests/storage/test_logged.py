@@ -1,7 +1,5 @@
 """What harness logs: requests with bytes, files that are skipped; never a secret, and it configures no handler."""
 
-from __future__ import annotations
-
 import logging
 import re
 

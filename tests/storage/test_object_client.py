@@ -1,7 +1,5 @@
 """Which client reads a store, and what is said where it is not installed."""
 
-from __future__ import annotations
-
 import sys
 
 import pytest

@@ -1,7 +1,5 @@
 """What object stores answer is one line that says what to set, and holds nothing secret."""
 
-from __future__ import annotations
-
 import pytest
 
 from harness import StorageError

@@ -1,7 +1,5 @@
 """Paths in canonical form, in which they are compared."""
 
-from __future__ import annotations
-
 import pytest
 
 from harness.storage.paths import Place, climbs, place, places

@@ -1,7 +1,5 @@
 """Credentials that end are asked for anew, in time, and whatever was opened with the old ones is not used again."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

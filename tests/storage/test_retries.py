@@ -1,7 +1,5 @@
 """Requests to fsspec that failed in a way that passes are asked again, visibly; others are not. No test waits."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterator
 from dataclasses import dataclass, field

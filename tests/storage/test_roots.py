@@ -1,7 +1,5 @@
 """Where a table may be read from: directories, links, stores, and what storage is told to whom."""
 
-from __future__ import annotations
-
 import ntpath
 import os
 from functools import partial

@@ -1,7 +1,5 @@
 """Paths of Windows, simulated: `os.path` is `ntpath`, `os.name` is `nt`. No file is opened."""
 
-from __future__ import annotations
-
 import json
 import ntpath
 import os

@@ -1,7 +1,5 @@
 """What servers refuse is one line that says what to set; what may work when asked again is asked again."""
 
-from __future__ import annotations
-
 import answering_server
 import pytest
 

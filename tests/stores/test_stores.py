@@ -1,7 +1,5 @@
 """Tables in servers of S3, Azure and Google Cloud: the rows that they have on a local disk, and no HEAD."""
 
-from __future__ import annotations
-
 import itertools
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The pytest plug-in, used as another project uses it: by runs of pytest inside these tests."""
 
-from __future__ import annotations
-
 import datetime as dt
 import os
 import sys

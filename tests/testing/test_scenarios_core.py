@@ -1,7 +1,5 @@
 """Scenario files: read strictly; the tables, the points and the answers that come of them, and what is refused."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from pathlib import Path

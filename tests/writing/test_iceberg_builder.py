@@ -1,7 +1,5 @@
 """The table builder, judged by other readers (fastavro, pyarrow) and by values worked out from the specification."""
 
-from __future__ import annotations
-
 import datetime as dt
 import json
 import uuid

@@ -1,7 +1,5 @@
 """Whole histories: the settings of a table, and operations that each fit what the table has become."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """Manifests as columns: the same files as entry by entry, whatever the writer's schema, blocks and damage."""
 
-from __future__ import annotations
-
 import io
 import json
 import random
