@@ -1,5 +1,7 @@
 """Revenue by region and day, and which orders are new since the last run."""
 
+from __future__ import annotations
+
 from pyspark.sql import DataFrame, SparkSession, functions
 
 
