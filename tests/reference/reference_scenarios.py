@@ -20,6 +20,13 @@ from harness.testing.scenarios.building import build
 from harness.testing.scenarios.model import Built, ExpectedError, ResolvedExpectation, Scenario
 
 
+def differences(format: str) -> dict[str, str]:
+    """The reads on the list `differences.txt` of a format's reference, by scenario and number, with the reason."""
+    text = re.sub(r"\n +", " ", Path(__file__).with_name("differences.txt").read_text("utf-8"))
+    told = (line.partition(": ") for line in text.splitlines() if line.startswith(f"{format}/"))
+    return {name: reason for name, _, reason in told}
+
+
 @dataclass(frozen=True, slots=True)
 class Reference:
     """A reference implementation, and what is known of it.

@@ -5,14 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from delta_differences import DIFFERENCES
 from delta_histories import HISTORIES, READINGS
 from drawn.strategies import DrawnHistory, histories
 from drawn_statements import histories as statements
 from hypothesis import given
 from reference_jobs import check_reads_and_writes, registered, rows_of_a_job_in_a_session_of
 from reference_runs import drawn, of_scenarios, params
-from reference_scenarios import Reference
+from reference_scenarios import Reference, differences
 from reference_slices import check
 from written_tables import DeltaWritten, Step
 
@@ -22,6 +21,7 @@ from harness.testing.scenarios.model import Scenario
 pytestmark = pytest.mark.reference
 BEFORE_A_MERGE = ("deletion-vectors", "change-data-feed", "log-compaction", "mapped-by-name", "partitions", "types")
 """Deletes, changes, logs, mapped columns, partitions, values. Row ids, checkpoints of v2 and widened columns wait."""
+DIFFERENCES = differences("delta")
 SCENARIOS = find("delta/*")
 NOT_ASKED = frozenset({"_file", "_pos", "_spec_id", "_partition", "_deleted"})
 SLICES_BEFORE_A_MERGE = ("delta/deletion-vectors/shared-file", "delta/column-mapping/rename-and-drop")

@@ -10,11 +10,10 @@ from drawn.strategies import DrawnHistory, histories
 from drawn_statements import histories as statements
 from hypothesis import given
 from hypothesis import strategies as st
-from iceberg_differences import DIFFERENCES
 from iceberg_histories import HISTORIES, READINGS
 from reference_jobs import check_reads_and_writes, registered, rows_of_a_job_in_a_session_of
 from reference_runs import drawn, of_scenarios, params
-from reference_scenarios import Reference
+from reference_scenarios import Reference, differences
 from reference_slices import check
 from written_tables import IcebergWritten, Step
 
@@ -29,6 +28,7 @@ BEFORE_A_MERGE = (
 """Each kind: both forms of deletes, row ids, evolved schemas and partitions, values, file formats, variants."""
 LACKING = re.compile(r"\b(time|timestamp_ns|timestamptz_ns|geometry|unknown)\b")
 """Types that Iceberg has not in Spark."""
+DIFFERENCES = differences("iceberg")
 SCENARIOS = find("iceberg/*")
 SLICES_BEFORE_A_MERGE = ("iceberg/deletes/many-vectors-in-one-puffin", "iceberg/deletes/shared-position-delete-files")
 SLICES = (
