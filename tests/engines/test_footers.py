@@ -24,7 +24,7 @@ from harness.testing.writing.delta.builder import DeltaTable
 from harness.testing.writing.iceberg.builder import IcebergTable
 
 
-def test_a_local_file_whose_end_was_read_is_not_looked_at_once_more(tmp_path: Path, monkeypatch) -> None:
+def test_a_local_file_whose_end_was_read_is_not_looked_at_once_more(tmp_path, monkeypatch):
     path = tmp_path / "[a]*.parquet"
     pq.write_table(pa.table({"id": [1, 2]}), path)
     access = DuckDBFiles(duckdb.connect(), Storage())
@@ -68,9 +68,7 @@ SHOWN = {
         ({"a": pa.uint32()}, None),
     ],
 )
-def test_types_that_a_footer_tells_are_those_that_the_binder_shows(
-    tmp_path: Path, columns: dict[str, pa.DataType], shown: tuple[str, ...] | None
-) -> None:
+def test_types_that_a_footer_tells_are_those_that_the_binder_shows(tmp_path, columns, shown):
     path = str(tmp_path / "a.parquet")
     pq.write_table(pa.schema(list(columns.items())).empty_table(), path)
     access = DuckDBFiles(duckdb.connect(), Storage())
@@ -132,7 +130,7 @@ def footer_of(file: bytes) -> bytes:
     return file[-8 - int.from_bytes(file[-8:-4], "little") : -8]
 
 
-def test_a_footer_that_adds_up(file: bytes) -> None:
+def test_a_footer_that_adds_up(file):
     footer = footer_of(file)
     tail = parse_tail(file)
     assert tail is not None
@@ -141,7 +139,7 @@ def test_a_footer_that_adds_up(file: bytes) -> None:
 
 
 @pytest.mark.parametrize("name", [*WRONG, *PLACES])
-def test_a_footer_that_contradicts_itself(name: str, file: bytes) -> None:
+def test_a_footer_that_contradicts_itself(name, file):
     changes, words = (WRONG | PLACES)[name]
     footer = edited(footer_of(file), changes)
     tail = parse_tail(file)
@@ -164,7 +162,7 @@ def test_a_footer_that_contradicts_itself(name: str, file: bytes) -> None:
         (lambda footer: b"\x1b" * 9, "it holds what is no value"),
     ],
 )
-def test_a_footer_that_is_none(change: Any, words: str, file: bytes) -> None:
+def test_a_footer_that_is_none(change, words, file):
     with pytest.raises(Contradiction, match=words):
         check_counts(change(footer_of(file)), None)
 
@@ -198,7 +196,7 @@ DAMAGE = r"Cannot read the footer of a Parquet file: .*; restore the file"
 )
 @pytest.mark.parametrize("make", [iceberg, delta])
 @pytest.mark.parametrize("name", LOST)
-def test_no_row_is_lost_by_a_count(name: str, make: Any, engine: str, untrusted: bool, tmp_path: Path) -> None:
+def test_no_row_is_lost_by_a_count(name, make, engine, untrusted, tmp_path):
     location, file = make(tmp_path)
     edit(file, LOST[name])
     snapshot = harness.open_table(location, untrusted=untrusted).snapshot()
@@ -208,7 +206,7 @@ def test_no_row_is_lost_by_a_count(name: str, make: Any, engine: str, untrusted:
         assert file.name in str(caught.value.file)
 
 
-def test_a_delete_file(tmp_path: Path) -> None:
+def test_a_delete_file(tmp_path):
     """A chunk of no keys would delete no row."""
     table = IcebergTable.create(tmp_path / "t", {"id": "long"})
     table.append(table.write_data([{"id": i} for i in range(4)]))
@@ -236,7 +234,7 @@ def read(location: Path, engine: str, request: pytest.FixtureRequest, **how: Any
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_delta_files_of_other_names_are_warned_of(engine: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+def test_delta_files_of_other_names_are_warned_of(engine, tmp_path, request):
     """delta T7, T10: what column mapping would find is not found without it, and one warning says so."""
     t = DeltaTable.create(tmp_path / "t", {"id": "long", "s": "string"})
     names = {"id": "col-1", "s": "col-2"}
@@ -252,7 +250,7 @@ def test_delta_files_of_other_names_are_warned_of(engine: str, tmp_path: Path, r
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_iceberg_files_of_other_ids_are_warned_of(engine: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+def test_iceberg_files_of_other_ids_are_warned_of(engine, tmp_path, request):
     """iceberg 5.2: it cannot be told from a table all of whose columns were dropped since, which this one is."""
     t = IcebergTable.create(tmp_path / "t", {"a": "long"})
     old = t.write_data([{"a": 1}])

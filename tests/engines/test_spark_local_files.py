@@ -44,7 +44,7 @@ def ids(location: Path, session: Any) -> list[int]:
 
 
 @pytest.mark.parametrize("format", ["parquet", "orc"])
-def test_checksums_of_hadoop_have_no_say(tmp_path: Path, session: Any, format: str) -> None:
+def test_checksums_of_hadoop_have_no_say(tmp_path, session, format):
     table = IcebergTable.create(tmp_path / "t", {"id": "long"})
     data = table.write_data([{"id": i} for i in range(5)], format=format)
     table.append(data)
@@ -55,7 +55,7 @@ def test_checksums_of_hadoop_have_no_say(tmp_path: Path, session: Any, format: s
     assert ids(tmp_path / "t", session) == [0, 1, 3, 4]
 
 
-def test_the_users_own_reads_keep_their_checksums(tmp_path: Path, spark: Any) -> None:
+def test_the_users_own_reads_keep_their_checksums(tmp_path, spark):
     """The file systems that a session keeps open are not those of harness's reads."""
     table = IcebergTable.create(tmp_path / "t", {"id": "long"})
     data = table.write_data([{"id": 1}])
@@ -77,9 +77,7 @@ def folders(tmp_path: Path) -> tuple[Path, Path]:
 
 @pytest.mark.parametrize("format", ["parquet", "avro"])
 @pytest.mark.parametrize("way", ["location", "path map", "recorded path"])
-def test_relative_paths_start_where_the_table_was_opened(
-    folders: tuple[Path, Path], session: Any, monkeypatch: pytest.MonkeyPatch, format: str, way: str
-) -> None:
+def test_relative_paths_start_where_the_table_was_opened(folders, session, monkeypatch, format, way):
     """Of the table; of where its data was moved; and of a file beside it, as its writer recorded it."""
     here, there = folders
     table = IcebergTable.create(here / "t", {"id": "long"})
@@ -134,7 +132,7 @@ def planned(gateway: Gateway, files: list[DiskFile], constants: pa.Table) -> Dat
 
 
 @pytest.mark.parametrize(("share", "later"), [(2, 0), (0.5, 0), (1, 1)])
-def test_a_file_that_is_another_than_was_planned(gateway: Gateway, tmp_path: Path, share: float, later: int) -> None:
+def test_a_file_that_is_another_than_was_planned(gateway, tmp_path, share, later):
     """By its size or its time. With a size that is too small, Spark would drop row groups (trap; iceberg 7.2)."""
     path = tmp_path / "a.parquet"
     parquet.write_table(pa.table({"a": list(range(1000))}), path, row_group_size=10)
@@ -149,7 +147,7 @@ def test_a_file_that_is_another_than_was_planned(gateway: Gateway, tmp_path: Pat
     assert error.file == str(path)
 
 
-def test_ten_thousand_files_are_not_listed(gateway: Gateway, tmp_path: Path, spark: Any) -> None:
+def test_ten_thousand_files_are_not_listed(gateway, tmp_path, spark):
     """Spark's own index would run a job of a task per path; a plan whose files are not there even shows its schema."""
     tracker = spark.sparkContext.statusTracker()
     before = set(tracker.getJobIdsForGroup(None))
@@ -180,7 +178,7 @@ def test_ten_thousand_files_are_not_listed(gateway: Gateway, tmp_path: Path, spa
         ("FILE_NOT_EXIST", "java.io.FileNotFoundException: a", harness.MissingFileError),
     ],
 )
-def test_what_ails_a_file_goes_by_the_cause(kind: str, reason: str, expected: type[harness.HarnessError]) -> None:
+def test_what_ails_a_file_goes_by_the_cause(kind, reason, expected):
     said = f"[FAILED_READ_FILE.{kind}] Encountered error while reading file s3a://b/x%25.parquet. Details. SQLSTATE: K"
     error = engine_error(RuntimeError(f"waited\n\tat a.b\nCaused by: c.D: {said}\nCaused by: {reason}\n"), "t")
     assert type(error) is expected
@@ -196,5 +194,5 @@ def test_what_ails_a_file_goes_by_the_cause(kind: str, reason: str, expected: ty
     ],
     ids=["causes", "neither cause nor message", "connect"],
 )
-def test_a_failure_tells_its_first_cause(text: str, told: str) -> None:
+def test_a_failure_tells_its_first_cause(text, told):
     assert engine_error(RuntimeError(text)).message == f"Spark failed: {told}"

@@ -37,7 +37,7 @@ def small(folder: Path, **how: Any) -> tuple[IcebergTable, Any]:
     return table, handle
 
 
-def test_a_filter_never_uses_the_dictionary_of_a_column_of_the_same_dotted_path(tmp_path: Path, spark: Any) -> None:
+def test_a_filter_never_uses_the_dictionary_of_a_column_of_the_same_dotted_path(tmp_path, spark):
     table = IcebergTable.create(tmp_path / "t", {"a.b": "int", "a": "struct<b: int>"})
     table.append(table.write_data([{"a.b": 1, "a": {"b": 2}}, {"a.b": 3, "a": None}]))
     rows = agreed(harness.open_table(str(tmp_path / "t")).snapshot(), spark, columns=["a.b"], where='"a.b" = 1')
@@ -62,9 +62,7 @@ SKIPPED_DAYS = [
 
 
 @pytest.mark.parametrize(("where", "expected"), SKIPPED_DAYS)
-def test_filters_on_days_that_the_old_calendar_leaves_out(
-    tmp_path: Path, spark: Any, where: str, expected: list[str]
-) -> None:
+def test_filters_on_days_that_the_old_calendar_leaves_out(tmp_path, spark, where, expected):
     """Spark pushes a day as a `java.sql.Date`, which has no days from 1582-10-05 to 1582-10-14 (trap)."""
     table = IcebergTable.create(tmp_path / "t", {"name": "string", "d": "date", "t": "timestamptz", "n": "timestamp"})
     rows = []
@@ -81,7 +79,7 @@ def test_filters_on_days_that_the_old_calendar_leaves_out(
     assert sorted(row.name for row in later.collect()) == expected
 
 
-def test_filters_and_projections_reach_the_parquet_scan(tmp_path: Path, spark: Any) -> None:
+def test_filters_and_projections_reach_the_parquet_scan(tmp_path, spark):
     table, handle = small(tmp_path)
     table.rename_column("b", "renamed")
     table.commit(add=[table.write_position_deletes([(handle, 3)])])
@@ -93,7 +91,7 @@ def test_filters_and_projections_reach_the_parquet_scan(tmp_path: Path, spark: A
 
 
 @pytest.mark.smoke
-def test_the_users_session_stays_as_it_is(orders: str, spark: Any) -> None:
+def test_the_users_session_stays_as_it_is(orders, spark):
     before = {row.key: row.value for row in spark.sql("SET").collect()}
     harness.open_table(orders).snapshot().to_spark(spark).count()
     assert {row.key: row.value for row in spark.sql("SET").collect()} == before
@@ -101,26 +99,26 @@ def test_the_users_session_stays_as_it_is(orders: str, spark: Any) -> None:
 
 
 @pytest.mark.smoke
-def test_missing_files_are_named(tmp_path: Path, spark: Any) -> None:
+def test_missing_files_are_named(tmp_path, spark):
     table, handle = small(tmp_path)
     Path(table.file_of(handle.path)).unlink()
     with pytest.raises(harness.MissingFileError, match="a data file: it is missing"):
         spark_engine.to_arrow(snapshot_of(table).plan(), spark)
 
 
-def test_what_is_inside_of_an_unknown_type_does_not_hinder() -> None:
+def test_what_is_inside_of_an_unknown_type_does_not_hinder():
     stored = PhysicalField(name="f", id=None, type=dt.OpaqueType("x"))
     parent = PhysicalField(name="s", id=None, type=STORED_STRUCT, children=(stored,))
     assert natural(parent) == s.StructField("s", s.StructType([s.StructField("f", s.BinaryType())]))
 
 
 @pytest.mark.parametrize("type_", [dt.OpaqueType("quux"), dt.UnsignedType(8), dt.FloatType(16)], ids=str)
-def test_types_that_never_leave(type_: Any) -> None:
+def test_types_that_never_leave(type_):
     with pytest.raises(harness.UnsupportedError, match="leave the column out"):
         storage_type(type_)
 
 
-def test_a_shown_column_says_its_exact_type() -> None:
+def test_a_shown_column_says_its_exact_type():
     column = shown(dt.Field(id=1, name="a.b", type=dt.TimestampType("ns", utc=True), required=True))
     assert (column.name, column.dataType, column.nullable) == ("a.b", s.LongType(), True)
     exact = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(column.metadata["harness.arrow"])))
@@ -131,7 +129,7 @@ LIST = dt.ListType(dt.Field(id=2, name="element", type=dt.IntegerType(32)))
 
 
 @pytest.mark.parametrize("type_", [LIST, dt.VariantType(), dt.UnknownType(), dt.StructType(())], ids=str)
-def test_types_that_no_partition_has(type_: Any) -> None:
+def test_types_that_no_partition_has(type_):
     with pytest.raises(harness.UnsupportedError, match="per-file constant"):
         ColumnTranslation(functions.col, FileConstants(1)).expression(PerFile((None,), type_))
 
@@ -150,7 +148,7 @@ UNFIT: list[tuple[pa.Array, Any]] = [
 
 
 @pytest.mark.parametrize(("array", "type_"), UNFIT, ids=[str(t) for _, t in UNFIT])
-def test_what_does_not_fit_is_an_error(array: pa.Array, type_: Any) -> None:
+def test_what_does_not_fit_is_an_error(array, type_):
     with pytest.raises(harness.EngineError, match="Cannot give column c out") as caught:
         conform(pa.table({"x": array}), pa.schema([pa.field("c", type_)]))
     assert caught.value.field == "c"
