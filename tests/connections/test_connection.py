@@ -184,9 +184,6 @@ def test_what_is_no_source_of_tables_is_refused():
         harness.connect().register("t", 5)
 
 
-# -- rows --------------------------------------------------------------------------------------------------------------
-
-
 def test_the_database_api(con):
     cursor = con.cursor()
     cursor.execute("SELECT id, region FROM sales.orders WHERE id >= ? AND region = $2 ORDER BY id", [3, "eu"])

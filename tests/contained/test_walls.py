@@ -81,9 +81,6 @@ def test_calls_of_other_kinds():
     assert verdict(more, 0xC000003E, NUMBERS["x86_64"]["socket"]) == 0x7FC00000
 
 
-# -- a control group ---------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("own", "controllers", "made"),
     [

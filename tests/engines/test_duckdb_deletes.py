@@ -92,9 +92,6 @@ def test_a_partition_column_that_the_delete_file_lacks(make: Make) -> None:
     assert rows(t) == [(1, 2), (2, 1), (2, 2)]
 
 
-# -- refusals -------------------------------------------------------------------------------------------------------
-
-
 def with_ids(*numbers: int) -> Callable[[IcebergTable], DataFileHandle]:
     def delete(t: IcebergTable) -> DataFileHandle:
         handle = t.write_equality_deletes(["id"], ids(1))

@@ -163,9 +163,6 @@ def test_ten_thousand_files_are_not_listed(gateway, tmp_path, spark):
     assert len(set(tracker.getJobIdsForGroup(None)) - before) == 1
 
 
-# -- reads that fail on executors -------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("kind", "reason", "expected"),
     [

@@ -167,9 +167,6 @@ def test_without_a_storage_the_answer_is_careful(tmp_path):
     assert reads_natively("orc", **number, positions=False)
 
 
-# -- files of other writers --------------------------------------------------------------------------------------------
-
-
 def write_in_java(spark: SparkSession, path: Path, *, proleptic: bool) -> FileName:
     """A file with the columns char(5), varchar(5), date and string, which pyarrow cannot write all of."""
     from py4j.java_gateway import get_field, set_field

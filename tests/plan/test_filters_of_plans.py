@@ -91,8 +91,6 @@ def test_files_are_skipped_by_partition_alone(tmp_path: Path, make: Callable[[Pa
     assert found == {"off": [0, 0], "partition": [1, 0], "files": [1, 1]}
 
 
-# -- known faults of writers, in text and JSON --
-
 PRICES = {"id": "long", "price": "double", "cost": "decimal(17,2)"}
 
 

@@ -106,9 +106,6 @@ def test_the_roots_of_a_table_on_windows_are_no_disk(location: str, monkeypatch:
     assert found == [Verdict.INSIDE] + [Verdict.OUTSIDE] * 4
 
 
-# -- options go to the stores that they were given for
-
-
 class Counter(fsspec.AbstractFileSystem):
     """Remembers which options it was made with."""
 
