@@ -74,6 +74,14 @@ def test_a_finding_says_where_and_what(lying):
     assert finding.found.spans == ((70.0, 103.0), (70.0, 133.0))
 
 
+def test_a_finding_on_a_commit_names_its_writer(tmp_path):
+    table = DeltaTable.create(tmp_path / "t", {"id": "long"}, configuration={"delta.appendOnly": "true"})
+    table.append(file := table.write_data([{"id": 1}]))
+    table.remove(file)
+    (finding,) = harness.open_table(str(tmp_path / "t")).check(level="metadata", rules=["DEL-111"]).findings
+    assert (finding.found.actual, finding.found.writer) == ("delta.appendOnly is true", "harness")
+
+
 def test_lighter_findings_fail_where_they_are_asked_for(tmp_path, capsys):
     table = IcebergTable.create(tmp_path / "t", {"id": "long"})
     table.append(table.write_data([{"id": 1}]))

@@ -312,6 +312,7 @@ def test_selectors_become_ids(tmp_path):
     [
         ({"break": {"melt": "a"}}, "give one of delete, truncate, corrupt, copy, write, enclose"),
         ({"break": {"truncate": "a"}}, "Missing key 'to'"),
+        ({"break": {"delete": "nowhere"}}, "No file 'nowhere'"),
         ({"edit-manifest": {"of": "b"}}, "Unknown file 'b'"),
         ({"edit-manifest": {"of": "a", "drop-fields": ["nothing"]}}, "No Avro field nothing"),
         ({"edit-manifest-list": {"of": "second"}}, "Unknown commit 'second'"),

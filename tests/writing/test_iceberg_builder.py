@@ -5,6 +5,7 @@ import json
 import uuid
 from decimal import Decimal
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -77,6 +78,11 @@ def test_parquet_carries_ids_at_every_level(tmp_path):
     for name, id_ in {".".join(path): f.id for path, f in table.schema.walk()}.items():
         assert f"field_id={id_} {name.rsplit('.', 1)[-1]}" in text
     assert "fixed_len_byte_array(16) field_id=12 u (UUID)" in text
+
+
+def test_an_arrow_table_keeps_a_column_that_the_table_lacks(tmp_path):
+    schema = pq.read_schema(small(tmp_path).write_data(pa.table({"id": [1], "more": ["x"]})).file)
+    assert [schema.field(name).metadata for name in ("id", "more")] == [{b"PARQUET:field_id": b"1"}, None]
 
 
 def test_a_required_child_of_a_null_struct_is_not_seen(tmp_path):
