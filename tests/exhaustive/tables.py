@@ -237,9 +237,8 @@ class _DeltaChange(_Change):
         before, last = {file.label: file for file in self.before.now.files}, self.before.files
         wanted = {file.label: file for file in self.after.now.files}
         changed = [label for label, file in wanted.items() if file != before.get(label)]
-        plain = [label if wanted[label].dead == last[label].dead else _without_vector(label) for label in changed]
+        plain = [
+            label if wanted[label].dead == last[label].dead else {"file": label, "unset": ["deletionVector"]}
+            for label in changed
+        ]
         return {"add": plain, "remove": [label for label in before if before[label] != wanted.get(label)]}
-
-
-def _without_vector(label: str) -> dict[str, Any]:
-    return {"file": label, "unset": ["deletionVector"]}

@@ -63,7 +63,8 @@ class Loop:
         with tempfile.TemporaryDirectory() as place:
             report = Path(place, "report.xml")
             command = [*_command(seed), f"--junitxml={report}", "tests/properties", *left_out, *self.arguments]
-            ran = subprocess.run(command, cwd=ROOT, env=_environment(), capture_output=True, text=True, check=False)
+            environment = {"HARNESS_REPRO": str(ROOT / "build/repro"), **os.environ, "HARNESS_PROFILE": "harness-round"}
+            ran = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
             if ran.returncode not in (0, 1) or not report.is_file():
                 sys.exit(f"pytest failed with {ran.returncode}: {ran.stdout}{ran.stderr}")
             failed = self._count(report, seed)
@@ -95,10 +96,6 @@ class Loop:
 def _command(seed: int) -> list[str]:
     options = ["-n0", "-q", "-p", "no:cacheprovider", f"--hypothesis-seed={seed}"]
     return [sys.executable, "-m", "pytest", *options]
-
-
-def _environment() -> dict[str, str]:
-    return {"HARNESS_REPRO": str(ROOT / "build/repro"), **os.environ, "HARNESS_PROFILE": "harness-round"}
 
 
 def main() -> int:
