@@ -47,9 +47,6 @@ def con(connection: harness.Connection) -> Any:
         yield cursor
 
 
-EU_US = [("eu", "us")]
-
-
 def described(name: str, type_: str) -> tuple[str | None, ...]:
     return (name, type_, "YES", None, None, None)
 

@@ -15,10 +15,6 @@ from harness.testing.writing.iceberg.builder import IcebergTable
 from harness.testing.writing.iceberg.types import parse_type, stored, type_json
 
 
-def metadata(table):
-    return json.loads(table.metadata_path.read_text())
-
-
 def small(directory, version=2, **more):
     return IcebergTable.create(directory / "t", {"id": "long", "s": "string"}, format_version=version, **more)
 
