@@ -68,9 +68,6 @@ def test_two_tables(lake_table, harness_session):
     assert rows.fetchall() == [("y", "z")]
     assert harness_session.open(clicks.directory).snapshot().to_arrow().num_rows == 1
 
-@pytest.fixture
-def kept(): return []
-
 KEPT = []
 def test_connection_of_one_test(harness_session):
     KEPT.append(harness_session.connection)
