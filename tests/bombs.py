@@ -4,8 +4,6 @@ Run as a program it reads every table of `MEASURED` in a process of its own, who
 believed ends that process, and prints what came of it.
 """
 
-from __future__ import annotations
-
 import gzip
 import json
 import os

@@ -1,7 +1,5 @@
 """A headless Chromium or Chrome for the tests of pages."""
 
-from __future__ import annotations
-
 import html
 import importlib.util
 import json

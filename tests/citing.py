@@ -9,8 +9,6 @@ A list may go on over a line end, also in comments, and may stand in parentheses
 one format, docstrings and comments leave the format out: `(4.7)`, `(L38, R3)`, `rules 4.6 and 4.8`; see `bare`.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ same = {content(state) for state in states_by_base("warehouse/orders").values()}
 assert len(same) == 1
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 

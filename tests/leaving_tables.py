@@ -1,7 +1,5 @@
 """Iceberg tables of which one path leads elsewhere."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The text of a scenario, for `harness.testing.scenarios.loading.parse`."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any

@@ -1,7 +1,5 @@
 """Arguments of a wrong type: an error of harness that names the argument, never a raw error of Python."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 from pathlib import Path
 from typing import Any

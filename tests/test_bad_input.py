@@ -1,7 +1,5 @@
 """Tables that break a rule, or ask for what is not read: one named error in one line, no rows."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any

@@ -4,8 +4,6 @@
 those that need the default limits, in processes of their own.
 """
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import json

@@ -1,7 +1,5 @@
 """Tables that lead out of themselves, by each kind of path that metadata names, under each engine."""
 
-from __future__ import annotations
-
 import shutil
 import socket
 import warnings

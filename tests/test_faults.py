@@ -1,7 +1,5 @@
 """That the faults of the mutation check can be planted: the code that each changes stands where it says, once."""
 
-from __future__ import annotations
-
 import importlib.util
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The map of the tests has every folder of tests."""
 
-from __future__ import annotations
-
 import importlib.util
 from pathlib import Path
 from types import ModuleType

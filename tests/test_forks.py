@@ -1,7 +1,5 @@
 """Reads in a process that was forked while other threads held what they share."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

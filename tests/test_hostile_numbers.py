@@ -1,7 +1,5 @@
 """Numbers of thousands of digits, and exponents without end, wherever a table or a user writes numbers as text."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 from pathlib import Path

@@ -3,8 +3,6 @@
 One process per format walks all journeys, the lightest first.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Damage that got past the checks of a decoder: whatever it breaks, what comes out is an error of harness."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import bombs

@@ -1,7 +1,5 @@
 """What errors and warnings say: whole lines, the rule of the table's own format, and the names of options."""
 
-from __future__ import annotations
-
 import ast
 import gzip
 import inspect

@@ -1,7 +1,5 @@
 """What notebooks show: nothing that a table says is markup, and a table's first rows alone are read; and DataFrames."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from decimal import Decimal

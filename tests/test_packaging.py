@@ -1,7 +1,5 @@
 """What the distribution promises: names, dependencies, and documents that agree with each other."""
 
-from __future__ import annotations
-
 import importlib
 import pkgutil
 import re

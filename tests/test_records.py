@@ -1,7 +1,5 @@
 """`harness.storage.records.dataclass` against the standard library's, on classes made twice from one text."""
 
-from __future__ import annotations
-
 import copy
 import dataclasses
 import inspect

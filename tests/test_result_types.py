@@ -1,7 +1,5 @@
 """Every type of DuckDB in every output of a query: each row of the table in `docs/reference/result-types.md`."""
 
-from __future__ import annotations
-
 import functools
 import importlib.util
 import io

@@ -1,7 +1,5 @@
 """The pages of rules, and that every rule which is cited anywhere is on them."""
 
-from __future__ import annotations
-
 import ast
 import os
 import re
@@ -37,9 +35,6 @@ def texts(*directories: str) -> Iterator[tuple[Path, str]]:
 KNOWN = {each.name for each in rules()}
 
 
-# -- the pages --------------------------------------------------------------------------------------------------------
-
-
 def test_every_anchor_is_unique_and_made_of_the_name():
     anchors = Counter(each.anchor for each in rules())
     assert {anchor: n for anchor, n in anchors.items() if n > 1} == {}
@@ -63,9 +58,6 @@ def test_numbers_of_a_section_have_no_holes():
         numbers.setdefault(section, []).append(int(number))
     holes = {section: found for section, found in numbers.items() if set(found) != set(range(1, len(set(found)) + 1))}
     assert holes == {}
-
-
-# -- citations --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -157,9 +149,6 @@ def test_every_rule_that_users_are_shown_can_be_looked_up(capfd):
     for name in names[:: len(names) // 5]:
         assert main(["rule", *name.split()]) == 0, name
         assert capfd.readouterr().out.startswith(f"{name}: ")
-
-
-# -- in an installed wheel --------------------------------------------------------------------------------------------
 
 
 def test_the_pages_come_with_the_package(tmp_path):

@@ -1,7 +1,5 @@
 """Rows, counts and the schema of a table by one call: how many rows, of which snapshot, and which files are opened."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -87,9 +85,6 @@ def test_a_limit_holds_behind_deletes_columns_and_a_filter(tmp_path: Path) -> No
     assert found.count(at=table.snapshots[0]["snapshot-id"]) == 10
 
 
-# -- counts ------------------------------------------------------------------------------------------------------------
-
-
 def test_a_count_opens_no_file_where_row_ids_rest_on_the_recorded_one(tmp_path: Path) -> None:
     location, files = iceberg_v3(tmp_path)
     for file in files:
@@ -111,9 +106,6 @@ def test_a_recorded_count_that_deletes_make_wrong_is_not_given(tmp_path: Path) -
     assert harness.open_table(table.location).count() == 4
     table.commit(add=table.write_deletion_vectors({data: [0, 4]}))
     assert harness.open_table(table.location).count() == 2
-
-
-# -- moments -----------------------------------------------------------------------------------------------------------
 
 
 def test_at_is_an_id_a_time_or_a_name(tmp_path: Path) -> None:
@@ -145,9 +137,6 @@ def test_a_limit_is_a_number_of_rows(number: Any, tmp_path: Path) -> None:
     for read in (table.head, lambda n: table.to_arrow(limit=n), lambda n: table.snapshot().to_batches(limit=n)):
         with pytest.raises(HarnessError, match=r"expected a number of rows, 0 or more"):
             read(number)
-
-
-# -- schemas -----------------------------------------------------------------------------------------------------------
 
 
 def test_a_schema_is_a_line_a_field(tmp_path: Path) -> None:

@@ -1,7 +1,5 @@
 """Tables that are opened as untrusted: what is only odd of others is an error."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

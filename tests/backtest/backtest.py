@@ -7,8 +7,6 @@ mended one passes the same read. Environments lie in the folder that HARNESS_BAC
 by default `.nox/backtest-environments`.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -1,7 +1,5 @@
 """The bugs that `nox -s backtest` looks for, and what is recorded of them."""
 
-from __future__ import annotations
-
 import backtest as recall
 import pytest
 

@@ -10,8 +10,6 @@ A run that is not whole, of small tables, without peers, or of some figures, goe
 Wants an idle machine. Tables are made under build/bench, once; peers are installed in .nox/bench, once.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import platform

@@ -6,8 +6,6 @@ list of integers, or None where there is no answer to hold against another. For 
 is called once, and a line of JSON says what that took. What the reader itself prints goes to standard error.
 """
 
-from __future__ import annotations
-
 import importlib
 import json
 import os

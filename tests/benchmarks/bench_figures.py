@@ -1,7 +1,5 @@
 """The table: which figures there are, and who is asked what for each."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any

@@ -1,7 +1,5 @@
 """How large the tables of a run are; they are made once and kept until what makes them changes."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

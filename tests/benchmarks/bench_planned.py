@@ -3,8 +3,6 @@
 Partitioned by day and region, in the order of days; statistics on ten columns.
 """
 
-from __future__ import annotations
-
 import datetime
 import json
 import struct

@@ -1,7 +1,5 @@
 """What a run found: samples become figures, and figures lines of JSON, of which the history is made."""
 
-from __future__ import annotations
-
 import json
 import statistics
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """A run for people: what became slower between two runs, and the newest as the tables of `docs/bench/index.md`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Literal, TypeAlias
 

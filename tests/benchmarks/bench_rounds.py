@@ -1,7 +1,5 @@
 """Readers in processes of their own, which take turns round by round, so that a noisy moment hits all of them alike."""
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import json

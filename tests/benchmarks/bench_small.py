@@ -1,7 +1,5 @@
 """Small files: tables of some rows, as tests make them, and a table of many such files; in Iceberg and in Delta."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The benchmark: what is asked of harness and answered, turns, records, what became slower, and the page."""
 
-from __future__ import annotations
-
 import contextlib
 import importlib
 import sys

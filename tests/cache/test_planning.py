@@ -1,7 +1,5 @@
 """Plans from the cache are those of the table as it is now, whatever became of the cache or the table."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Manifests in stores are known again by what their list says, with no request; not where it says otherwise."""
 
-from __future__ import annotations
-
 import shutil
 import uuid
 from dataclasses import replace
@@ -77,7 +75,7 @@ def asked_for(tmp_path: Path, where: str | None = "id > 1") -> tuple[int, int]:
 
 
 @pytest.mark.usefixtures("drawn")
-def test_the_second_process_asks_for_no_manifest(tmp_path: Path) -> None:
+def test_the_second_process_asks_for_no_manifest(tmp_path):
     table = make(tmp_path / "t", (1, 2, 3))
     assert asked_for(tmp_path) == (2, 3)
     assert asked_for(tmp_path) == (2, 0)
@@ -85,7 +83,7 @@ def test_the_second_process_asks_for_no_manifest(tmp_path: Path) -> None:
     assert asked_for(tmp_path) == (3, 1)  # the new one
 
 
-def test_a_table_that_was_made_anew_with_the_same_names_is_read_anew(tmp_path: Path) -> None:
+def test_a_table_that_was_made_anew_with_the_same_names_is_read_anew(tmp_path):
     make(tmp_path / "t", (1, 2, 3))
     assert asked_for(tmp_path) == (2, 6)  # each for its version, which there is none of, and its bytes
     shutil.rmtree(tmp_path / "t")
@@ -97,9 +95,7 @@ def test_a_table_that_was_made_anew_with_the_same_names_is_read_anew(tmp_path: P
 @pytest.mark.parametrize(
     ("named", "value"), [("length", 17), ("length", None), ("length", 0), ("added_snapshot_id", None)]
 )
-def test_what_its_list_does_not_say_rightly_is_asked_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: str, value: int | None
-) -> None:
+def test_what_its_list_does_not_say_rightly_is_asked_for(tmp_path, monkeypatch, named, value):
     told = ScanSource._listed_version
 
     def listed(source: ScanSource, manifest: ManifestFile | None) -> Any:

@@ -1,7 +1,5 @@
 """What is made of a catalog's answers, with a client of PyIceberg's shape in place of PyIceberg."""
 
-from __future__ import annotations
-
 import sys
 from contextlib import nullcontext
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """Catalogs by the names that a project or a user gave them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,15 +1,17 @@
-"""What of a catalog's answer reaches the read of a table: roots, options, and a catalog of the user's own."""
-
-from __future__ import annotations
+"""What of a catalog's answer reaches a read: roots, options, a catalog of the user's own, tables others opened."""
 
 import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import harness
+from harness.metadata.catalogs.pyiceberg import options_of
+from harness.testing.writing.delta.builder import DeltaTable
 from harness.testing.writing.iceberg.builder import IcebergTable
 
 
@@ -86,3 +88,85 @@ def test_options_of_the_catalog_go_to_the_store(orders, vended, own, expected):
     storage = table.source.source.storage
     assert storage.options == expected
     assert storage.renewal.current() == {"key": "new", **own}
+
+
+def shaped(module: str, kind: str, /, **members: Any) -> Any:
+    """An object of a class that is called so."""
+    return type(kind, (SimpleNamespace,), {"__module__": module})(**members)
+
+
+@pytest.fixture
+def of_deltalake(tmp_path) -> Any:
+    """A table of three versions, after the first; the second has a row, the third another one."""
+    table = DeltaTable.create(tmp_path / "t", {"id": "long"})
+    for number in (1, 2):
+        table.append(table.write_data([{"id": number}]))
+    return shaped(
+        "deltalake.table", "DeltaTable", table_uri=f"file://{tmp_path}/t/", version=lambda: 1, _storage_options=None
+    )
+
+
+@pytest.fixture
+def of_pyiceberg(tmp_path) -> Any:
+    """A table at the metadata of its first snapshot, of two."""
+    table = IcebergTable.create(tmp_path / "t", {"id": "long"})
+    table.append(table.write_data([{"id": 1}]))
+    first = max(
+        (tmp_path / "t" / "metadata").glob("v*.metadata.json"), key=lambda path: int(path.name[1:].split(".")[0])
+    )
+    table.append(table.write_data([{"id": 2}]))
+    return shaped(
+        "pyiceberg.table",
+        "Table",
+        name=lambda: ("sales", "orders"),
+        catalog=SimpleNamespace(name="prod", properties={}),
+        metadata=SimpleNamespace(location=str(tmp_path / "t"), properties={}),
+        metadata_location=str(first),
+        io=SimpleNamespace(properties={}),
+    )
+
+
+@pytest.mark.parametrize(("given", "name"), [("of_deltalake", "deltalake.t"), ("of_pyiceberg", "prod.sales.orders")])
+def test_a_table_is_read_at_the_version_that_it_is_at(request, given, name):
+    given = request.getfixturevalue(given)
+    table = harness.open_table(given)
+    assert table.name == name
+    assert table.snapshot().to_arrow()["id"].to_pylist() == [1]
+    assert harness.sql("SELECT sum(id) FROM t", t=given).fetchall() == [(1,)]
+    assert harness.compare(given, pa.table({"id": pa.array([1], pa.int64())})).equal
+    assert not harness.compare(pa.table({"id": pa.array([2], pa.int64())}), (given, "oracle")).equal
+
+
+def test_what_is_no_table_is_refused():
+    with pytest.raises(harness.RequestError, match=r"object of type int: expected a location, a name, or a table of P"):
+        harness.open_table(3)
+
+
+S3 = {"s3.endpoint": "http://localhost:1", "s3.access-key-id": "a", "s3.secret-access-key": "b"}
+OURS = {"endpoint_url": "http://localhost:1", "key": "a", "secret": "b"}
+
+
+@pytest.mark.parametrize(
+    ("properties", "location", "expected"),
+    [
+        (S3 | {"uri": "http://catalog", "warehouse": "s3://lake", "token": "t"}, "s3://lake/t", OURS),
+        pytest.param(S3, "s3a://lake/t", OURS, id="s3a-is-s3"),
+        pytest.param(S3, "/lake/t", {}, id="local"),
+        pytest.param(S3, "gs://lake/t", {}, id="of-another-kind-of-store"),
+        ({"client.region": "eu-west-1"}, "s3://lake/t", {"client_kwargs": {"region_name": "eu-west-1"}}),
+        ({"client.region": "eu-west-1", "s3.region": "x"}, "s3://lake/t", {"client_kwargs": {"region_name": "x"}}),
+        ({"s3.path-style-access": "true"}, "s3://lake/t", {"config_kwargs": {"s3": {"addressing_style": "path"}}}),
+        ({"s3.force-virtual-addressing": "True"}, "s3://x", {"config_kwargs": {"s3": {"addressing_style": "virtual"}}}),
+        ({"s3.anonymous": "true", "s3.session-token": "t"}, "s3://lake/t", {"anon": True, "token": "t"}),
+        pytest.param({"s3.signer": "x", "s3.session-token-expires-at-ms": "1"}, "s3://lake/t", {}, id="no-store-s"),
+        pytest.param({"s3.region": None}, "s3://lake/t", {}, id="nothing-said"),
+        ({"gcs.oauth2.token": "t", "gcs.no-auth": "x"}, "gs://lake/t", {"token": "t"}),
+        (
+            {"adls.sas-token.acc.dfs.core.windows.net": "mine", "adls.sas-token.other": "no"},
+            "abfss://lake@acc.dfs.core.windows.net/t",
+            {"sas_token": "mine", "account_name": "acc"},
+        ),
+    ],
+)
+def test_what_a_catalog_says_becomes_options_of_the_store(properties, location, expected):
+    assert options_of(properties, location) == expected

@@ -1,7 +1,5 @@
 """Unity Catalog, asked of a server of ours that speaks its calls (frontier F4.5, F4.6)."""
 
-from __future__ import annotations
-
 import dataclasses
 import time
 from collections.abc import Iterator

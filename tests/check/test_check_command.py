@@ -1,7 +1,5 @@
 """`harness check` and `Table.check`: exit codes, levels, choices, and the forms of a report."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path
@@ -74,6 +72,14 @@ def test_a_finding_says_where_and_what(lying):
     assert (finding.found.recorded, finding.found.actual) == ("103", "the greatest is 133")
     assert finding.found.writer.startswith("parquet-cpp-arrow version ")
     assert finding.found.spans == ((70.0, 103.0), (70.0, 133.0))
+
+
+def test_a_finding_on_a_commit_names_its_writer(tmp_path):
+    table = DeltaTable.create(tmp_path / "t", {"id": "long"}, configuration={"delta.appendOnly": "true"})
+    table.append(file := table.write_data([{"id": 1}]))
+    table.remove(file)
+    (finding,) = harness.open_table(str(tmp_path / "t")).check(level="metadata", rules=["DEL-111"]).findings
+    assert (finding.found.actual, finding.found.writer) == ("delta.appendOnly is true", "harness")
 
 
 def test_lighter_findings_fail_where_they_are_asked_for(tmp_path, capsys):

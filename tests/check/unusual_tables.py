@@ -4,8 +4,6 @@
 pyarrow; harness is not imported. `python unusual_tables.py check DIR ...` prints the findings at level data.
 """
 
-from __future__ import annotations
-
 import atexit
 import datetime as dt
 import math

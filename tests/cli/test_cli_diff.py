@@ -1,7 +1,5 @@
 """`harness diff`: arguments in; report and exit code out."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """`harness diff` of many: query files, and all tables of two directories."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from xml.etree import ElementTree

@@ -4,8 +4,6 @@ Each test runs the command as a process, waits for a sign that it is where it sh
 on how long it may take is that of a test that hangs; nothing is said of how quick it is.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import signal

@@ -1,7 +1,5 @@
 """First looks at a table: head, count, schema, info, and what fits and colours a terminal."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """The help of commands, and what the file system gets for a text of `--storage-option`."""
 
-from __future__ import annotations
-
 import re
 import shlex
 

@@ -1,7 +1,5 @@
 """`harness cache`, `rule`, `doctor`, `demo`, and `scenarios list` and `build`."""
 
-from __future__ import annotations
-
 import importlib.metadata
 import json
 import re

@@ -1,7 +1,5 @@
 """Whatever a table, a file or a scenario says: no character of it steers the terminal that a command prints to."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import json

@@ -1,7 +1,5 @@
 """The line that moves on a terminal while a command waits: what is done, how far it is, and how long it took."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import itertools
@@ -120,9 +118,7 @@ def table_of(directory: Path, ids: list[range]) -> Path:
 
 
 @pytest.mark.filterwarnings("always::harness.errors.HarnessWarning")
-def test_a_comparison_tells_its_phases_and_keeps_warnings_above(
-    tmp_path: Path, shown: Terminal, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_comparison_tells_its_phases_and_keeps_warnings_above(tmp_path, shown, monkeypatch, capsys):
     left = table_of(tmp_path / "left", [range(40_000), range(40_000, ROWS)])
     right = table_of(tmp_path / "right", [range(ROWS - 1)])
 
@@ -156,7 +152,7 @@ def test_a_comparison_tells_its_phases_and_keeps_warnings_above(
     assert "1 row only on the left" in capsys.readouterr().out
 
 
-def test_scenarios_are_counted(shown: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scenarios_are_counted(shown, monkeypatch):
     names = ["delta/deletion-vectors/inline", "iceberg/deletes/branch-deletes"]
     assert run(shown, monkeypatch, "scenarios", "run", *names, "--engines", "oracle") == 0
     second = "scenarios: running, 1 of 2 scenarios, 50 %: iceberg/deletes/branch-deletes"
@@ -164,9 +160,7 @@ def test_scenarios_are_counted(shown: Terminal, monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.parametrize("variables", [{"NO_COLOR": "1"}, {"TERM": "dumb"}, None])
-def test_nothing_moves_for_a_pipe_and_where_nothing_may(
-    variables: dict[str, str] | None, tmp_path: Path, shown: Terminal, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nothing_moves_for_a_pipe_and_where_nothing_may(variables, tmp_path, shown, monkeypatch):
     for name, value in (variables or {}).items():
         monkeypatch.setenv(name, value)
     piped = io.StringIO()
@@ -208,7 +202,7 @@ NESTED, COMPARING, LEFT = [TABLES, HASHING], "comparing, 1 of 10 tables, 10 %", 
         ([HASHING], [], 40.0, 30, "hashing the left side, 40 %…"),
     ],
 )
-def test_a_line_says_as_much_as_fits(shown, monkeypatch, phases, done, measured, width, words) -> None:
+def test_a_line_says_as_much_as_fits(shown, monkeypatch, phases, done, measured, width, words):
     monkeypatch.setenv("COLUMNS", str(width))
     monkeypatch.setattr(sys, "stderr", shown)
     monkeypatch.setattr(threads, "percent", lambda: measured)
@@ -223,7 +217,7 @@ def test_a_line_says_as_much_as_fits(shown, monkeypatch, phases, done, measured,
         assert shown.lines()[-1] == words
 
 
-def test_an_interrupted_command_leaves_no_line(shown: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_command_leaves_no_line(shown, monkeypatch):
     monkeypatch.setattr(sys, "stderr", shown)
     written: list[tuple[int, bytes]] = []
     monkeypatch.setattr(os, "write", lambda number, data: written.append((number, data)))
@@ -239,9 +233,7 @@ def test_an_interrupted_command_leaves_no_line(shown: Terminal, monkeypatch: pyt
 
 
 @pytest.mark.parametrize("watched", [True, False])
-def test_a_query_says_how_far_it_is_and_prints_nothing(
-    watched: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_query_says_how_far_it_is_and_prints_nothing(watched, tmp_path, monkeypatch, capfd):
     (threads.WATCHED.set if watched else threads.WATCHED.clear)()
     pq.write_table(pa.table({"i": range(400_000)}), tmp_path / "t.parquet", row_group_size=20_000)
     monkeypatch.setattr(instance, "_instances", {})

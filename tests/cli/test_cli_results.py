@@ -1,7 +1,5 @@
 """Where results go: formats by suffix, files replaced whole or not at all, and what cannot be written is one line."""
 
-from __future__ import annotations
-
 import io
 import json
 import os
@@ -144,18 +142,14 @@ def test_errors_while_rows_are_read_leave_stdout_open(capfd):
     assert capfd.readouterr().out == "still here\n"
 
 
-def buffered():
-    """Variables for a process whose streams are as Python has them by default."""
-    return {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
-
-
 ONE, TEXT = ["sql", "SELECT 1 AS n"], "      n\ninteger\n-------\n      1\n"
 
 
 def command(arguments, **streams):
     given = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **streams}
+    buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
     return subprocess.run(
-        [sys.executable, "-m", "harness", *arguments], **given, env=buffered(), timeout=120, check=False
+        [sys.executable, "-m", "harness", *arguments], **given, env=buffered, timeout=120, check=False
     )
 
 

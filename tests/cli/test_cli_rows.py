@@ -1,7 +1,5 @@
 """Rows as text and as files: every type and its odd values, tables that fit a terminal, refusals."""
 
-from __future__ import annotations
-
 import csv
 import datetime
 import io

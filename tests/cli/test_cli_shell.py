@@ -1,7 +1,5 @@
 """`harness shell` from a pipe; how inputs are put together, and how they may go on."""
 
-from __future__ import annotations
-
 import io
 import re
 import signal

@@ -1,7 +1,5 @@
 """`--untrusted`: what goes to the worker, and what becomes of what it gives back. One test starts one."""
 
-from __future__ import annotations
-
 import io
 import re
 import sys

@@ -1,7 +1,5 @@
 """Engines for `--engine fake_engines:NAME`, each with a fault of its own. They read one Parquet file and no log."""
 
-from __future__ import annotations
-
 import os
 import signal
 import time

@@ -1,7 +1,5 @@
 """Runs made by hand, for the tests of reports."""
 
-from __future__ import annotations
-
 import pyarrow as pa
 
 from harness.errors import EngineError, UnsupportedError

@@ -1,7 +1,5 @@
 """Readers and cases: published case formats, made by hand as their suites have them, and harness's own engines."""
 
-from __future__ import annotations
-
 import datetime
 import json
 import shutil

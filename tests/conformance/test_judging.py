@@ -1,7 +1,5 @@
 """What a read comes to, of harness's own engines and of others."""
 
-from __future__ import annotations
-
 import uuid
 
 import pyarrow as pa

@@ -1,7 +1,5 @@
 """The protocol of readers: its schema, the rows as JSON, filters as JSON, and whole programs that speak it."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

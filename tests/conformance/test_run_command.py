@@ -1,7 +1,5 @@
 """`harness scenarios run` from the command line, on engines with faults: outcomes, lists, reports and exit codes."""
 
-from __future__ import annotations
-
 import json
 import shlex
 

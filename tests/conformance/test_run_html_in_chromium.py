@@ -3,8 +3,6 @@
 Skipped where no Chromium or Chrome is found on PATH.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """What the reports of a run say."""
 
-from __future__ import annotations
-
 import html
 import json
 import re

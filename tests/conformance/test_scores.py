@@ -1,7 +1,5 @@
 """Scores of readers that cheat: none of them looks good beside an honest one."""
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 

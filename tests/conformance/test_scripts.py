@@ -1,7 +1,5 @@
 """Scripts of scenarios: after a run in a bare Python in another folder, reads of the table give the expected rows."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The site of a run: its pages, what they say, and that whatever a report holds stays text."""
 
-from __future__ import annotations
-
 import copy
 import json
 import re

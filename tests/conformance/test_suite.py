@@ -1,7 +1,5 @@
 """The suite as data: what is written, read again, and judged where a program left results."""
 
-from __future__ import annotations
-
 import io
 import json
 import math

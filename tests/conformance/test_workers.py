@@ -1,7 +1,5 @@
 """Engines in processes of their own, from the host's side."""
 
-from __future__ import annotations
-
 import sys
 from contextlib import ExitStack
 

@@ -1,7 +1,5 @@
 """Tables of a catalog as views of a user's DuckDB connection."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

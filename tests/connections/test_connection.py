@@ -1,7 +1,5 @@
 """SQL in which tables are there by name: what a name stands for, what is planned, and how rows come out."""
 
-from __future__ import annotations
-
 import shutil
 from decimal import Decimal
 from pathlib import Path
@@ -47,9 +45,6 @@ def connection(warehouse: Path) -> Any:
 def con(connection: harness.Connection) -> Any:
     with connection.cursor() as cursor:  # takes no time, as a new connection does
         yield cursor
-
-
-EU_US = [("eu", "us")]
 
 
 def described(name: str, type_: str) -> tuple[str | None, ...]:
@@ -184,9 +179,6 @@ def test_what_is_no_source_of_tables_is_refused():
         harness.connect({"t": 5})
     with pytest.raises(RequestError, match="Cannot register t: DuckDB reads no int"):
         harness.connect().register("t", 5)
-
-
-# -- rows --------------------------------------------------------------------------------------------------------------
 
 
 def test_the_database_api(con):

@@ -1,11 +1,10 @@
-"""Several catalogs on one connection, the namespace that USE chooses, and tables by their locations."""
-
-from __future__ import annotations
+"""Several catalogs on one connection, the namespace that USE chooses, tables by location, and statements."""
 
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
+import duckdb
 import pytest
 
 import harness
@@ -13,6 +12,8 @@ from harness.errors import AmbiguousTableError, HarnessWarning, StorageError, Ta
 from harness.metadata.catalogs import pyiceberg
 from harness.queries.inputs import is_location
 from harness.testing.writing.delta.builder import DeltaTable
+from harness.tools.connections.statements import finished, statements
+from harness.tools.connections.tables import in_sql
 
 DOWN = '[tool.harness.catalogs.down]\ntype = "unity"\nuri = "http://127.0.0.1:9"\n'
 
@@ -164,3 +165,46 @@ def test_a_catalog_that_is_down_stops_only_its_own_names(place, tmp_path, monkey
 )
 def test_locations_are_told_from_names_and_files(place, name, expected):
     assert is_location(name) is expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected", "is_finished"),
+    [
+        ("", [], True),
+        (" ;; -- a ; b\n ;", [], True),
+        ("SELECT 1; SELECT\n2", ["SELECT 1", "SELECT\n2"], False),
+        ("SELECT ';''' ; SELECT 2;", ["SELECT ';'''", "SELECT 2"], True),
+        ("SELECT E'\\';' ;", ["SELECT E'\\';'"], True),
+        ("SELECT name'\\';", ["SELECT name'\\'"], True),
+        ('FROM "a;""b";', ['FROM "a;""b"'], True),
+        ("/* ; SELECT 1;", ["/* ; SELECT 1;"], False),
+        ("SELECT 1 -- ;\n;", ["SELECT 1 -- ;"], True),
+        ("SELECT $$;$$; SELECT $a$;$$;$a$;", ["SELECT $$;$$", "SELECT $a$;$$;$a$"], True),
+        ("SELECT 1; -- done", ["SELECT 1"], True),
+    ],
+)
+def test_statements_end_with_semicolons(text, expected, is_finished):
+    assert statements(text) == expected
+    assert finished(text) is is_finished
+
+
+@pytest.mark.parametrize(
+    ("name", "written"),
+    [
+        (("sales", "orders"), "sales.orders"),
+        (("sales", "Orders_2"), "sales.Orders_2"),
+        (("sales", "a-b"), 'sales."a-b"'),
+        (("select", "day"), '"select".day'),
+        (("LEFT",), '"LEFT"'),
+        (("x.y", 'a"b', "1st", ""), '"x.y"."a""b"."1st".""'),
+        (("ünï",), "ünï"),
+    ],
+)
+def test_a_part_stands_in_quotes_where_sql_wants_them(name, written):
+    assert in_sql(name) == written
+
+
+def test_what_is_typed_so_is_a_name_to_duckdb():
+    names = ["orders", "a-b", "select", "left", "values", "ünï", "day", "1st"]
+    columns = ", ".join(f"{number} AS {in_sql((name,))}" for number, name in enumerate(names))
+    assert duckdb.sql(f"SELECT {columns}").columns == names

@@ -1,7 +1,5 @@
 """What is left of processes that were killed, and processes that have little memory."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """`read_untrusted`: what goes to the worker and what comes of its answers. One test starts a worker."""
 
-from __future__ import annotations
-
 import contextlib
 import inspect
 import io

@@ -1,7 +1,5 @@
 """What the kernel is told to hold a worker to: the filter of system calls, and a control group. Starts no process."""
 
-from __future__ import annotations
-
 import struct
 
 import pytest
@@ -81,9 +79,6 @@ def test_calls_of_other_kinds():
     more = seccomp.program("x86_64", OWN, ["utimensat"], told=True)
     assert verdict(more, 0xC000003E, NUMBERS["x86_64"]["utimensat"]) == ALLOWED
     assert verdict(more, 0xC000003E, NUMBERS["x86_64"]["socket"]) == 0x7FC00000
-
-
-# -- a control group ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

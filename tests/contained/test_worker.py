@@ -1,7 +1,5 @@
 """What a worker cannot do, and how each of its ends is told. The workers do what code would that had taken one over."""
 
-from __future__ import annotations
-
 import ctypes
 import json
 import os

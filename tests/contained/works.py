@@ -1,7 +1,5 @@
 """What workers of the tests do, in place of a read: as code would that has taken over a worker."""
 
-from __future__ import annotations
-
 import ctypes
 import errno
 import fcntl

@@ -16,8 +16,6 @@
 A row is its values in the order of the column names, joined by U+001F. A table is its sorted rows.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math

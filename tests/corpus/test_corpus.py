@@ -3,8 +3,6 @@
 The corpus is a directory with `cases.json`; HARNESS_CORPUS names it, default `../shared/corpus` beside the repository.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

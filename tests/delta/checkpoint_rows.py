@@ -1,7 +1,5 @@
 """Rows of checkpoints, as the tests of them write them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pyarrow as pa

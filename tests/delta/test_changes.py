@@ -1,7 +1,5 @@
 """The change data feed: which rows, in which schema, and what is refused (delta C1 to C12)."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -43,16 +41,6 @@ def ids(table: DeltaTable, version: int) -> dict[str, list[int]]:
 
 
 # -- which rows -------------------------------------------------------------------------------------------------------
-
-
-def test_rearrangements_are_no_changes(tmp_path):
-    """delta C5"""
-    table = create(tmp_path)
-    a, b = table.write_data(numbered(1)), table.write_data(numbered(2))
-    table.append(a, b)
-    table.commit(add=[table.write_data(numbered(1, 2))], remove=[a, b], operation="OPTIMIZE", data_change=False)
-    table.set_configuration({"note": "metadata only"})
-    assert changes(table, 2) == []
 
 
 def test_a_file_removed_twice_in_one_commit_is_refused(tmp_path):

@@ -1,7 +1,5 @@
 """Statistics that stay in a checkpoint until a plan asks: of the right files, and of no more than damage leaves."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from pathlib import Path
 

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -41,12 +39,8 @@ def classic(*files: LogFile) -> Checkpoint:
     return Checkpoint(5, kind, files)
 
 
-def read(root: Path, checkpoint: Checkpoint, statistics="any"):
-    return read_checkpoint(checkpoint, Storage(), Locator(TableRoot.of(str(root))), statistics=statistics)
-
-
-def content(root: Path, checkpoint: Checkpoint, statistics="any") -> CheckpointContent:
-    return read(root, checkpoint, statistics)
+def read(root: Path, checkpoint: Checkpoint) -> CheckpointContent:
+    return read_checkpoint(checkpoint, Storage(), Locator(TableRoot.of(str(root))), statistics="any")
 
 
 def paths(got: CheckpointContent) -> list[str]:
@@ -79,7 +73,7 @@ def test_every_lost_row_is_found_in_a_file_of_many_batches(tmp_path):
 def test_rows_with_unknown_actions_are_passed_over(tmp_path):
     types = TYPES | {"future": pa.struct({"x": pa.int64()}), "commitInfo": pa.struct({"y": pa.int64()})}
     rows = [PROTOCOL, METADATA, add("a"), {"future": {"x": 1}}, {"commitInfo": {"y": 1}}]
-    got = content(tmp_path, classic(write(tmp_path, "5.checkpoint.parquet", rows, types)))
+    got = read(tmp_path, classic(write(tmp_path, "5.checkpoint.parquet", rows, types)))
     assert (paths(got), got.actions) == (["a"], 5)
 
 
@@ -109,7 +103,7 @@ def test_misspelt_columns_of_vectors_are_refused(tmp_path, action, all_of_them):
         [{"add": {"path": "x", "size": 1}}, {action: {**body, "deletionVector": None}}],
         types,
     )
-    assert "x" in paths(content(tmp_path, classic(unused)))
+    assert "x" in paths(read(tmp_path, classic(unused)))
 
 
 @pytest.mark.parametrize(
@@ -186,8 +180,8 @@ def test_structs_of_different_age_are_united(tmp_path):
     for name, fields, low in (("x", old, {"a": 1, "b": "t", "c": 5}), ("y", new, {"a": 2**40, "b": None, "d": 0.5})):
         rows = [{"add": {"path": name, "size": 1, "stats_parsed": {"numRecords": 3, "minValues": low}}}]
         file = write(tmp_path, f"{name}.parquet", rows, struct_stats(fields))
-        adds += content(tmp_path, classic(file)).adds
-    plain = content(tmp_path, classic(write(tmp_path, "z.parquet", [add("z", stats="{}")]))).adds
+        adds += read(tmp_path, classic(file)).adds
+    plain = read(tmp_path, classic(write(tmp_path, "z.parquet", [add("z", stats="{}")]))).adds
     got = concat_files([*adds, *plain])
     assert got.column("stats_parsed").to_pylist() == [
         {"numRecords": 3, "minValues": {"a": 1, "c": 5, "d": None}},

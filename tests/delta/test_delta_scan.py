@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import json
 from typing import Any
 
@@ -25,9 +23,6 @@ def table(tmp_path) -> DeltaTable:
     return table
 
 
-# -- the plan
-
-
 def test_skipped_files_have_reasons(table):
     plan = snapshot(table).plan(where="region = 'us' AND id < 10 OR region IS NULL AND id = 20")
     assert [file["partition"] for file in plan.files.to_pylist()] == [2]
@@ -42,9 +37,6 @@ def test_skipped_files_have_reasons(table):
     assert json.loads(json.dumps(plan.to_dict()))["totals"]["files_read"] == 1
     with pytest.raises(IndexError):
         plan.skipped[2]
-
-
-# -- row tracking
 
 
 def test_columns_of_the_other_format(table):

@@ -1,10 +1,11 @@
-from __future__ import annotations
+"""Schemas in JSON: types, fields and the annotations of column mapping, and what of them is refused."""
 
 import json
 
 import pytest
 
 from harness.errors import InvalidTableError, UnsupportedError
+from harness.metadata.delta.protocol import MappingMode
 from harness.metadata.delta.types import parse_schema, parse_type_name
 from harness.metadata.model import schema as dt
 
@@ -29,10 +30,6 @@ def parse(*fields, **options):
     return parse_schema(json.dumps(struct(*fields)), **options)
 
 
-def one(type_, **metadata):
-    return parse(column("c", type_, **metadata)).schema.fields[0].type
-
-
 def refused(*fields, **options):
     with pytest.raises(InvalidTableError) as error:
         parse(*fields, **options)
@@ -54,7 +51,7 @@ def refused(*fields, **options):
     ],
 )
 def test_primitive_types(name, expected):
-    assert one(name) == expected
+    assert parse(column("c", name)).schema.fields[0].type == expected
 
 
 @pytest.mark.parametrize(
@@ -153,3 +150,40 @@ def test_other_recorded_changes_are_refused_naming_the_column(before, after):
 @pytest.mark.parametrize("changes", [{}, [1], [{"fromType": "byte"}], "byte to long"])
 def test_malformed_changes_are_refused(changes):
     refused(column("c", "long", **{"delta.typeChanges": changes}), features=WIDENING)
+
+
+def mapped(name, id_=None, physical=None, type_="long", **metadata):
+    if id_ is not None:
+        metadata["delta.columnMapping.id"] = id_
+    if physical is not None:
+        metadata["delta.columnMapping.physicalName"] = physical
+    return {"name": name, "type": type_, "nullable": True, "metadata": metadata}
+
+
+@pytest.mark.parametrize(
+    ("fields", "path"),
+    [
+        pytest.param([mapped("a", None, "p")], "a", id="no-id"),
+        pytest.param([mapped("a", 1)], "a", id="no-physical-name"),
+        pytest.param([mapped("a", 1, "")], "a", id="empty-physical-name"),
+        pytest.param([mapped("a", "1", "p")], "a", id="id-text"),
+        pytest.param([mapped("a", True, "p")], "a", id="id-boolean"),
+        pytest.param([mapped("a", 1.0, "p")], "a", id="id-float"),
+        pytest.param([mapped("a", -1, "p")], "a", id="id-negative"),
+        pytest.param([mapped("a", 2**31, "p")], "a", id="id-beyond-32-bits"),
+        pytest.param([mapped("a", 1, "p"), mapped("b", 1, "q")], "b", id="id-twice"),
+        pytest.param([mapped("a", 1, "p", struct(mapped("b", 1, "q")))], "a.b", id="id-twice-across-levels"),
+        pytest.param([mapped("a", 1, "p", struct(mapped("b")))], "a.b", id="nested-without"),
+    ],
+)
+@pytest.mark.parametrize("mode", [MappingMode.NAME, MappingMode.ID])
+def test_broken_annotations_are_refused(fields, path, mode):
+    with pytest.raises(InvalidTableError) as error:
+        parse(*fields, mode=mode)
+    assert (error.value.cause, error.value.field, error.value.rule) == ("SchemaError", path, "delta T13")
+
+
+@pytest.mark.parametrize("other", ["p", "P"])
+def test_physical_names_must_differ_within_a_level(other):
+    with pytest.raises(InvalidTableError, match="physical names"):
+        parse(mapped("a", 1, "p"), mapped("b", 2, other), mode=MappingMode.NAME)

@@ -1,7 +1,5 @@
 """Tables that a catalog manages: read by its answer, or as far as they are published (frontier F4)."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -38,9 +36,6 @@ def file(table: DeltaTable, name: str) -> Path:
     return table.log.directory / name
 
 
-# -- the answer as arguments
-
-
 @pytest.mark.parametrize(
     ("max_version", "ratified", "words"),
     [
@@ -68,9 +63,6 @@ def test_an_answer_that_cannot_be_one_is_refused(max_version, ratified, words):
     with pytest.raises(errors.RequestError, match=words) as error:
         catalog_answer(max_version, ratified)
     assert (error.value.cause, error.value.rule) == ("CatalogAnswer", "frontier F4.4")
-
-
-# -- without a catalog
 
 
 def test_without_a_catalog_the_table_is_refused_and_what_to_do_is_said(tmp_path):
@@ -103,9 +95,6 @@ def test_a_published_commit_that_is_torn_is_not_passed_over(tmp_path):
 def test_options_that_do_not_go_together(tmp_path, options, words):
     with pytest.raises(errors.RequestError, match=words):
         harness.open_table(str(tmp_path), **options)
-
-
-# -- on the command line
 
 
 @pytest.mark.filterwarnings("default")

@@ -1,7 +1,5 @@
 """Comparisons made by hand, for the tests of the reports."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Readers with a fault each, for `--engines naive_readers:NAME`."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, TypeAlias
 

@@ -1,7 +1,5 @@
 """Arrays of values that are easily confused: by type, one array of distinct values and a null."""
 
-from __future__ import annotations
-
 import uuid
 from decimal import Decimal
 

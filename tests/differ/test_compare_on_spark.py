@@ -1,7 +1,5 @@
 """Spark's rows hash as DuckDB's, by calls of Java and by DuckDB on the executors."""
 
-from __future__ import annotations
-
 import base64
 from contextlib import ExitStack
 from decimal import Decimal

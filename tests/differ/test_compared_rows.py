@@ -1,7 +1,5 @@
 """Rows that differ, in memory and by hashes: by hand, by counters of plain values, and both ways alike."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 

@@ -1,7 +1,5 @@
 """Values and types that are compared, and how a report prints them; expectations by hand."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 
 import numpy as np

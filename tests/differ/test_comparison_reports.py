@@ -1,7 +1,5 @@
 """Reports of one comparison as text, JSON, JUnit and HTML; a browser has the page in test_html_in_chromium.py."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from html.parser import HTMLParser

@@ -1,7 +1,5 @@
 """A reader against itself: a right one agrees, and each fault shows where it must; expectations by hand."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from tempfile import TemporaryDirectory

@@ -1,7 +1,5 @@
 """Where differing rows of planned tables lie, and which deletes hide them on the other side; expectations by hand."""
 
-from __future__ import annotations
-
 import pyarrow as pa
 import pytest
 from comparing import difference_of
@@ -42,9 +40,6 @@ def both(t):
     return source.snapshot(source.snapshots()[0]["id"]), source.snapshot()
 
 
-# -- which delete hides a row -----------------------------------------------------------------------------------------
-
-
 def test_an_equality_delete_among_many(table):
     a, b = table.write_data(numbered(1, 2, 3)), table.write_data(numbered(3, 4))
     table.append(a, b)
@@ -83,9 +78,6 @@ def test_both_kinds_of_deletes(table):
     table.commit(add=[e, v])
     (row,) = compared(*both(table))
     assert row.left_origins == (Origin(file=a.path, position=1, hidden_by=(v.path, e.path)),)
-
-
-# -- where a row lies -------------------------------------------------------------------------------------------------
 
 
 def test_a_wrong_value_has_an_origin_by_key_only(table):

@@ -1,7 +1,5 @@
 """Readers of other projects as sides of a comparison; expectations by hand."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest

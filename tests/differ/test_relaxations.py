@@ -1,7 +1,5 @@
 """What a comparison lets pass, of rows in memory and by hashes alike; and what it says of columns and groups."""
 
-from __future__ import annotations
-
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Sides that are no lake tables: files, tables and queries of other databases, and queries over tables."""
 
-from __future__ import annotations
-
 import math
 from datetime import UTC, date, datetime
 from decimal import Decimal

@@ -1,7 +1,5 @@
 """Where rows differ: shares, ranges, partitions and files, counted by hand, and their pictures."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from datetime import date, datetime

@@ -12,8 +12,6 @@ that is installed, by `nox -s tests-catalogs`. `python tests/docs/refresh.py` wr
 print now.
 """
 
-from __future__ import annotations
-
 import contextlib
 import io
 import logging

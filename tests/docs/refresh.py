@@ -4,8 +4,6 @@ Look at the difference before you commit it: the pages are there to be right, an
 Examples with PyIceberg stay as they are where it is not installed.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import tempfile

@@ -1,7 +1,5 @@
 """The parts of the reference that are written from the code: the options of each command, and what is trusted."""
 
-from __future__ import annotations
-
 import ast
 import dataclasses
 import enum

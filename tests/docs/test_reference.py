@@ -1,7 +1,5 @@
 """The README and the pages say what there is: options, documents, errors, links; and their examples are run."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -3,8 +3,6 @@
 Skipped where no Chromium or Chrome is found on PATH, and where Zensical is not installed.
 """
 
-from __future__ import annotations
-
 import html
 import importlib.util
 import json

@@ -8,8 +8,6 @@
   time is over.
 """
 
-from __future__ import annotations
-
 import os
 from typing import Final
 

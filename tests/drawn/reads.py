@@ -8,8 +8,6 @@ What a shape leaves open is not made: LIMIT stands behind an order of all column
 ordered, grouped or summed are exact ones.
 """
 
-from __future__ import annotations
-
 import datetime as dt
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, replace

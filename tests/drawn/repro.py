@@ -8,8 +8,6 @@ what the model has, for `harness scenarios run`; `query.sql` and `expected.txt`,
 query; `README.md` with the command and the difference.
 """
 
-from __future__ import annotations
-
 import hashlib
 import shutil
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Rows of two engines made comparable, value by value."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pyarrow as pa

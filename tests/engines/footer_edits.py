@@ -1,7 +1,5 @@
 """Parquet footers in which a number or a text is another one, found by Thrift's compact protocol."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

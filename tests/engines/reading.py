@@ -1,7 +1,5 @@
 """Rows of a table that was built for a test, read by every way into DuckDB, which must agree."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any

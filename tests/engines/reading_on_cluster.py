@@ -5,8 +5,6 @@
 With a fault, executors are killed for each table: before its frame is made, or in the task that has its first rows.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -6,8 +6,6 @@ The request is a list of `{location, columns, where, reader}`; each answer is a 
 where DuckDB gives the same ones, or the error.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys

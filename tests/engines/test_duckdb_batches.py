@@ -1,7 +1,5 @@
 """Rows as a stream: the same as all at once, no more of them at once than asked for, and an end where it is closed."""
 
-from __future__ import annotations
-
 import gc
 import os
 from pathlib import Path

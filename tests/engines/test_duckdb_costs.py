@@ -1,7 +1,5 @@
 """Choices by cost: which files are joined by position together, and when keys of an anti join are padded."""
 
-from __future__ import annotations
-
 import pytest
 
 from harness.engines.duckdb.lowering import runs
@@ -29,9 +27,7 @@ RUNS = {
 
 
 @pytest.mark.parametrize(("deleted", "others", "threads", "expected"), RUNS.values(), ids=RUNS)
-def test_runs(
-    deleted: list[list[int]], others: int, threads: int, expected: list[list[tuple[int, ...]]] | None
-) -> None:
+def test_runs(deleted, others, threads, expected):
     assert runs(deleted, others, threads) == expected
 
 
@@ -49,5 +45,5 @@ PADDING = {
 
 
 @pytest.mark.parametrize(("keys", "probes", "rows"), PADDING.values(), ids=PADDING)
-def test_padding(keys: int, probes: int, rows: int) -> None:
+def test_padding(keys, probes, rows):
     assert keys + padding(keys, probes) == rows

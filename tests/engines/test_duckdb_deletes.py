@@ -1,7 +1,5 @@
 """Deletes on DuckDB: what scenarios cannot say of positions, of keys and of connections (iceberg 4.4, 4.23 to 4.28)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -92,9 +90,6 @@ def test_a_partition_column_that_the_delete_file_lacks(make: Make) -> None:
     delete.data_file["equality_ids"] = [1, 2]
     t.commit(add=[delete])
     assert rows(t) == [(1, 2), (2, 1), (2, 2)]
-
-
-# -- refusals -------------------------------------------------------------------------------------------------------
 
 
 def with_ids(*numbers: int) -> Callable[[IcebergTable], DataFileHandle]:

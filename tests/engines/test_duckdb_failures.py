@@ -41,20 +41,20 @@ def test_a_page_that_is_damaged(table: tuple[ScanPlan, Path], damaged: slice, re
     assert (caught.value.cause, caught.value.table, caught.value.file) == ("CorruptDataFile", plan.table, str(path))
 
 
-def test_a_delete_file_is_named_as_duckdb_has_it(table: tuple[ScanPlan, Path]) -> None:
+def test_a_delete_file_is_named_as_duckdb_has_it(table):
     said = 'Invalid Input Error: Failed to read file "/d/deletes.parquet": ZSTD Decompression failure'
     error = failures.engine_error(duckdb.InvalidInputException(said), table[0])
     assert isinstance(error, harness.CorruptFileError)
     assert error.file == "/d/deletes.parquet"
 
 
-def test_no_file_is_blamed_that_can_be_read(table: tuple[ScanPlan, Path]) -> None:
+def test_no_file_is_blamed_that_can_be_read(table):
     error = failures.engine_error(duckdb.Error("don't know what type: "), table[0])
     assert isinstance(error, harness.CorruptFileError)
     assert error.file is None
 
 
-def test_other_failures_are_the_engines(table: tuple[ScanPlan, Path]) -> None:
+def test_other_failures_are_the_engines(table):
     error = failures.engine_error(duckdb.ConversionException("Conversion Error:\n  no number"), table[0])
     assert type(error) is harness.EngineError
     assert (error.message, error.table) == ("DuckDB failed: Conversion Error: no number", table[0].table)
@@ -92,9 +92,7 @@ def partitioned(folder: Path) -> tuple[harness.Snapshot, Path]:
 
 
 @pytest.mark.parametrize("make", [delta, partitioned])
-def test_a_file_that_goes_between_two_looks_at_it_is_missing(
-    tmp_path: Path, make: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_goes_between_two_looks_at_it_is_missing(tmp_path, make, monkeypatch):
     snapshot, path = make(tmp_path)
     content, outcomes, at, statements = path.read_bytes(), [], 0, 0
     while at <= statements:  # once more than there are, so that nothing is taken away

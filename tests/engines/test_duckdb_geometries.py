@@ -1,7 +1,5 @@
 """Binary and geometry columns of files that DuckDB would rewrite (frontier F0.1, F0.2), on all connections."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 

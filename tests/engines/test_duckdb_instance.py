@@ -1,7 +1,5 @@
 """The one DuckDB instance that harness's own reads share: what a reader can and cannot do to another."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import duckdb

@@ -5,8 +5,6 @@ optimizer rule (top-n and join filters, limits, samples, late materialization, c
 runs over files of three row groups whose first and last rows are deleted (iceberg 4.15, trap T2).
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -161,9 +159,7 @@ QUERIES: dict[str, tuple[str, list[tuple[Any, ...]]]] = {
 
 
 @pytest.mark.parametrize(("query", "expected"), QUERIES.values(), ids=QUERIES)
-def test_deleted_rows_stay_deleted_under_every_optimizer_rule(
-    connection: duckdb.DuckDBPyConnection, query: str, expected: list[tuple[Any, ...]]
-) -> None:
+def test_deleted_rows_stay_deleted_under_every_optimizer_rule(connection, query, expected):
     """iceberg 4.15, T1, T2: positions are physical, before any filter."""
     for threads, in_order in ((1, "true"), (4, "false")):
         connection.execute(f"SET threads = {threads}")
@@ -173,9 +169,7 @@ def test_deleted_rows_stay_deleted_under_every_optimizer_rule(
 
 
 @pytest.mark.parametrize("version", ["2.0.99", "1.5.7", "2.1.0"])
-def test_no_files_are_joined_by_position_on_a_duckdb_without_proof(
-    plan: ScanPlan, version: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_files_are_joined_by_position_on_a_duckdb_without_proof(plan, version, monkeypatch):
     monkeypatch.setattr(duckdb, "__version__", version)
     monkeypatch.setattr(lowering, "runs", file_by_file)
     with cursor() as con:
@@ -184,7 +178,7 @@ def test_no_files_are_joined_by_position_on_a_duckdb_without_proof(
 
 
 @pytest.mark.parametrize("runs", [file_by_file, all_at_once])
-def test_nothing_is_pushed_below_a_positional_join(plan: ScanPlan, runs: Callable[..., list[list[Run]]]) -> None:
+def test_nothing_is_pushed_below_a_positional_join(plan, runs):
     allowed = {"READ_PARQUET", "PARQUET_SCAN", "ARROW_SCAN", "PYTHON_ARROW_SCAN", "PROJECTION"}
     with cursor() as con:
         registered(plan, con, runs)
@@ -216,9 +210,7 @@ WHERE = {
 
 
 @pytest.mark.parametrize(("where", "joins", "rows"), WHERE.values(), ids=WHERE)
-def test_files_that_a_filter_keeps_whole_are_joined_by_position(
-    plan: ScanPlan, where: str, joins: int, rows: list[int]
-) -> None:
+def test_files_that_a_filter_keeps_whole_are_joined_by_position(plan, where, joins, rows):
     """Where statistics say that no row of a file fails the filter, no row group could be skipped."""
     filtered = open_table(plan.table).snapshot().plan(columns=["id"], where=where)
     with duckdb.connect() as con:

@@ -1,7 +1,5 @@
 """What reads leave on a user's connection: the same plan leaves it once, and nothing goes but by `release`."""
 
-from __future__ import annotations
-
 import duckdb
 import pytest
 

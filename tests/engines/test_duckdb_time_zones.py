@@ -1,7 +1,5 @@
 """Instants under the time zone of a connection, in values and in filters, on DuckDB (iceberg 6.8, 11.5)."""
 
-from __future__ import annotations
-
 import datetime as dt
 from pathlib import Path
 

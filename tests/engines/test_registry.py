@@ -1,7 +1,5 @@
 """Engines by name: harness's own, and those that packages register."""
 
-from __future__ import annotations
-
 import sys
 from importlib.metadata import EntryPoint
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """Files that Spark's executors read through Arrow: the same columns, positions and errors as a read in one process."""
 
-from __future__ import annotations
-
 import pickle
 import subprocess
 import sys

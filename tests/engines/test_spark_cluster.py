@@ -1,7 +1,5 @@
 """Executors in processes of their own get all they need from the driver: the Java classes, and what they read."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -131,17 +129,17 @@ def read_on_cluster(url: str, tables: dict[str, str], python: str | None, *fault
     return dict(zip(tables, map(json.loads, ran.stdout.splitlines()), strict=True))
 
 
-def test_executors_get_harness_where_their_python_has_none(standalone: str, formats: dict[str, str]) -> None:
+def test_executors_get_harness_where_their_python_has_none(standalone, formats):
     found = read_on_cluster(standalone, formats, None)
     assert {name: read["rows"] for name, read in found.items()} == EXPECTED
 
 
-def test_a_server_of_connect_gets_harness_where_its_python_has_none(bare_python: Path, formats: dict[str, str]) -> None:
+def test_a_server_of_connect_gets_harness_where_its_python_has_none(bare_python, formats):
     found = read_on_cluster("connect", formats, str(bare_python))
     assert {name: read["rows"] for name, read in found.items()} == EXPECTED
 
 
-def test_executors_without_python_read_what_spark_reads_itself(standalone: str, formats: dict[str, str]) -> None:
+def test_executors_without_python_read_what_spark_reads_itself(standalone, formats):
     found = read_on_cluster(standalone, formats, "/nowhere/python")
     assert found["parquet"]["rows"] == KEPT
     assert found["orc"]["rows"] == ROWS
@@ -188,9 +186,7 @@ def kept(name: str) -> list[list[int]]:
 
 
 @pytest.mark.parametrize("fault", [None, "before", "in the scan"], ids=str)
-def test_executors_that_are_killed_lose_no_row(
-    standalone: str, shapes: dict[str, str], tmp_path: Path, fault: str | None
-) -> None:
+def test_executors_that_are_killed_lose_no_row(standalone, shapes, tmp_path, fault):
     """By SIGKILL: before the job that looks at footers, or while rows are read and joined."""
     found = read_on_cluster(standalone, shapes, None, *(() if fault is None else (f"--kill={fault}", str(tmp_path))))
     assert {name: read["rows"] for name, read in found.items()} == {name: kept(name) for name in shapes}

@@ -4,8 +4,6 @@ Rows of such a session are read on the run's own session, whose gateway is left 
 classes, and on a real one of Spark Connect in a process of its own.
 """
 
-from __future__ import annotations
-
 import contextlib
 import importlib.util
 import json
@@ -58,7 +56,7 @@ def settings(spark: Any, values: dict[str, str]) -> Iterator[None]:
             spark.conf.set(name, value)
 
 
-def test_a_pattern_reads_no_other_file(tmp_path: Path, plain: Any) -> None:
+def test_a_pattern_reads_no_other_file(tmp_path, plain):
     table = IcebergTable.create(tmp_path / "t", {"a": "long"})
     for name in ("x?.parquet", "x1.parquet", "[ab].parquet", "a.parquet"):
         handle = table.write_data([{"a": ord(name[0])}], path=f"{table.location}/data/{name}")
@@ -68,7 +66,7 @@ def test_a_pattern_reads_no_other_file(tmp_path: Path, plain: Any) -> None:
     assert sorted(found.column("a").to_pylist()) == [ord("["), ord("x")]
 
 
-def test_a_file_that_is_planned_twice_gives_its_rows_twice(tmp_path: Path, plain: Any) -> None:
+def test_a_file_that_is_planned_twice_gives_its_rows_twice(tmp_path, plain):
     table = IcebergTable.create(tmp_path / "t", {"a": "long"})
     handle = table.write_data([{"a": 1}, {"a": 2}])
     table.append(handle)
@@ -96,7 +94,7 @@ def data_files(folder: Path, count: int = 2) -> list[str]:
     return [str(path) for path in paths]
 
 
-def test_a_row_of_an_unknown_file_is_an_error(tmp_path: Path, spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_row_of_an_unknown_file_is_an_error(tmp_path, spark, monkeypatch):
     """Should Spark ever spell a path otherwise than known, rows must not go missing in the join."""
     paths = data_files(tmp_path)
     monkeypatch.setattr(
@@ -109,7 +107,7 @@ def test_a_row_of_an_unknown_file_is_an_error(tmp_path: Path, spark: Any, monkey
             asked.collect()
 
 
-def test_a_file_that_spark_leaves_out_is_an_error(tmp_path: Path, spark: Any) -> None:
+def test_a_file_that_spark_leaves_out_is_an_error(tmp_path, spark):
     paths = data_files(tmp_path)
     hidden = tmp_path / "_hidden.parquet"
     Path(paths[1]).rename(hidden)
@@ -164,7 +162,7 @@ def rich(tmp_path_factory: pytest.TempPathFactory) -> IcebergTable:
 
 
 @pytest.mark.parametrize("hostile", HOSTILE.values(), ids=HOSTILE.keys())
-def test_settings_change_nothing(rich: IcebergTable, plain: Any, hostile: dict[str, str]) -> None:
+def test_settings_change_nothing(rich, plain, hostile):
     with settings(plain, hostile):
         assert agreed(snapshot_of(rich), plain).num_rows == 3
 
@@ -182,9 +180,7 @@ TIMES = {"id": "long", "t": "timestamptz"}
         (SIMPLE, "id > 0", "parser.escapedStringLiterals", "true", "false"),
     ],
 )
-def test_a_setting_under_which_rows_would_be_wrong_is_refused(
-    tmp_path: Path, plain: Any, schema: dict[str, str], where: str | None, setting: str, value: str, needed: str
-) -> None:
+def test_a_setting_under_which_rows_would_be_wrong_is_refused(tmp_path, plain, schema, where, setting, value, needed):
     table = IcebergTable.create(tmp_path / "t", schema)
     table.append(table.write_data([{"id": 1}]))
     message = f"spark.sql.{setting} is {value}, needed is {needed}"
@@ -194,9 +190,7 @@ def test_a_setting_under_which_rows_would_be_wrong_is_refused(
         assert agreed(snapshot_of(table), plain, where=where).num_rows == 1
 
 
-def test_parts_of_a_file_that_differ_by_case_alone_want_a_session_that_tells_them_apart(
-    tmp_path: Path, plain: Any
-) -> None:
+def test_parts_of_a_file_that_differ_by_case_alone_want_a_session_that_tells_them_apart(tmp_path, plain):
     table = IcebergTable.create(tmp_path / "t", {"id": "long", "s": "struct<a: long, A: long>", "ID": "long"})
     table.append(table.write_data([{"id": 1, "s": {"a": 2, "A": 3}, "ID": 4}]))
     table.drop_column("s.a")
@@ -209,12 +203,12 @@ def test_parts_of_a_file_that_differ_by_case_alone_want_a_session_that_tells_the
 
 
 @pytest.mark.parametrize("what", [None, 5, "spark"], ids=repr)
-def test_what_is_no_session_is_refused(what: object) -> None:
+def test_what_is_no_session_is_refused(what):
     with pytest.raises(harness.RequestError, match=f"of type {type(what).__name__}: expected a SparkSession"):
         reader_of(what)
 
 
-def test_a_filter_that_comes_later_skips_files_of_the_source(tmp_path: Path, spark: Any, monkeypatch: Any) -> None:
+def test_a_filter_that_comes_later_skips_files_of_the_source(tmp_path, spark, monkeypatch):
     """By the bounds of the metadata: of three files, one may hold the id."""
     Gateway.of(spark)
     monkeypatch.setattr(spark_engine, "reader_of", PlannedSource)
@@ -244,9 +238,7 @@ def server_of(version: str, takes: bool = True) -> Any:
     ],
     ids=["the client's Spark", "another Spark", "no artifacts"],
 )
-def test_the_source_is_sent_once_where_the_server_can_load_it(
-    server: Any, serves: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_source_is_sent_once_where_the_server_can_load_it(server, serves, tmp_path, monkeypatch):
     monkeypatch.setattr("harness.engines.spark.planned_source.jar_beside_a_client", lambda: tmp_path / "classes.jar")
     assert [PlannedSource.of(server) is not None for _ in range(2)] == [serves] * 2
     if serves:
@@ -254,9 +246,7 @@ def test_the_source_is_sent_once_where_the_server_can_load_it(
 
 
 @pytest.mark.parametrize("home", [None, "empty"], ids=["nowhere", "in a SPARK_HOME of another Spark"])
-def test_a_client_without_jars_or_with_those_of_another_spark_reads_plain_paths(
-    home: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_client_without_jars_or_with_those_of_another_spark_reads_plain_paths(home, tmp_path, monkeypatch):
     """As `pip install pyspark-client` gives it; PySpark itself would end the process. Own jars go first."""
     assert _own_jars() == Path(pyspark.__file__).parent / "jars"
     (tmp_path / "empty" / "jars").mkdir(parents=True)
@@ -271,7 +261,7 @@ def test_a_client_without_jars_or_with_those_of_another_spark_reads_plain_paths(
     server.addArtifacts.assert_not_called()
 
 
-def test_options_of_a_store_are_not_sent_to_a_server(tmp_path: Path, spark: Any) -> None:
+def test_options_of_a_store_are_not_sent_to_a_server(tmp_path, spark):
     """They would stand in its log of requests: such a table is read by plain paths, or not at all."""
     table = IcebergTable.create(tmp_path / "t", {"id": "long"})
     table.append(table.write_data([{"id": 1}]))
@@ -292,7 +282,7 @@ def needs_connect() -> None:
 
 
 @pytest.mark.cluster
-def test_a_real_session_of_spark_connect(tmp_path: Path) -> None:
+def test_a_real_session_of_spark_connect(tmp_path):
     needs_connect()
     demo = build_demo_tables(tmp_path / "demo")
     avro = IcebergTable.create(tmp_path / "avro", {"id": "long", "at": "timestamptz"})

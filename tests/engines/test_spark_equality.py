@@ -1,10 +1,7 @@
 """Equality deletes as joins on Spark: how many joins, of which kind (iceberg 4.6, 4.26, 4.29)."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -47,9 +44,7 @@ def keyed(tmp_path: Path) -> IcebergTable:
     [(1_000, "BroadcastHashJoin"), (None, "BroadcastHashJoin"), (50_000_000, "SortMergeJoin")],
     ids=["few", "unknown", "many"],
 )
-def test_spark_broadcasts_unless_there_are_too_many_deletes(
-    spark: Any, keyed: IcebergTable, record_count: int | None, join: str
-) -> None:
+def test_spark_broadcasts_unless_there_are_too_many_deletes(spark, keyed, record_count, join):
     frame = engine.dataframe(planned(keyed, record_count), spark)
     assert join in str(frame._jdf.queryExecution().executedPlan().toString())
     assert [row.id for row in frame.collect()] == [0]
@@ -58,7 +53,7 @@ def test_spark_broadcasts_unless_there_are_too_many_deletes(
 @pytest.mark.parametrize(
     ("rows", "expected"), [([10, 20], 1), ([10, 20_000_000], 2), ([10, None], 2)], ids=["few", "many", "unknown"]
 )
-def test_few_rows_are_joined_once(spark: Any, keyed: IcebergTable, rows: list[int | None], expected: int) -> None:
+def test_few_rows_are_joined_once(spark, keyed, rows, expected):
     """Many rows are joined with null keys apart, so that Spark hashes the others."""
     plan = planned(keyed, 2)
     place = plan.files.schema.get_field_index("record_count")
@@ -83,9 +78,7 @@ def apart(tmp_path: Path) -> IcebergTable:
     [(333_333, [(0, 1, 2)] * 3), (333_334, [(0,), (1,), (2,)]), (None, [(0,), (1,), (2,)])],
     ids=["moderate", "too many", "unknown"],
 )
-def test_sets_of_few_rows_are_joined(
-    apart: IcebergTable, record_count: int | None, sets: list[tuple[int, ...]]
-) -> None:
+def test_sets_of_few_rows_are_joined(apart, record_count, sets):
     plan = planned(apart, record_count)
     assert len(plan.delete_sets) == 4
     merged = with_merged_scopes(plan)
@@ -93,7 +86,7 @@ def test_sets_of_few_rows_are_joined(
     assert sorted(found) == sorted([*sets, (), ()])  # of the file beyond all keys, and of the newest one
 
 
-def test_files_that_bounds_tell_apart_are_joined_once(spark: Any, apart: IcebergTable) -> None:
+def test_files_that_bounds_tell_apart_are_joined_once(spark, apart):
     frame = open_table(apart.location).snapshot().to_spark(spark)
     assert sorted(row.id for row in frame.collect()) == sorted([0, 2, 3, 10, 11, 13, 20, 21, 22, *range(30, 34), 1, 12])
     assert joins(frame) == 1

@@ -1,7 +1,5 @@
 """Filters on Spark. DuckDB is the judge of what a filter means."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from decimal import Decimal

@@ -1,7 +1,5 @@
 """What Spark must know of files before their rows are read is found out by executors: the driver opens no data file."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path

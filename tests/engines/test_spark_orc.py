@@ -1,7 +1,5 @@
 """ORC files by Spark's own reader: exactly what harness's reader gives, or they are not given to it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from pathlib import Path
@@ -167,9 +165,6 @@ def test_without_a_storage_the_answer_is_careful(tmp_path):
     number = question(write(tmp_path / "g.orc", pa.table({"c": [1]})))
     assert not reads_natively("orc", **text, positions=False)
     assert reads_natively("orc", **number, positions=False)
-
-
-# -- files of other writers --------------------------------------------------------------------------------------------
 
 
 def write_in_java(spark: SparkSession, path: Path, *, proleptic: bool) -> FileName:

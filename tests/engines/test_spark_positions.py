@@ -1,7 +1,5 @@
 """Deleted positions on Spark: the Java test of a row, and the join that stands in for it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -59,7 +57,7 @@ def marked(jvm: Any, bitmap: BitMap64, positions: list[int]) -> list[int]:
 
 
 @pytest.mark.parametrize("deleted", BITMAPS.values(), ids=list(BITMAPS))
-def test_a_row_is_marked_where_its_bit_is_set(jvm: Any, deleted: list[int]) -> None:
+def test_a_row_is_marked_where_its_bit_is_set(jvm, deleted):
     bitmap = BitMap64(deleted)
     positions = neighbours(bitmap)
     assert marked(jvm, bitmap, positions) == [~p if p in bitmap else p for p in positions]  # a batch with gaps
@@ -70,7 +68,7 @@ def test_a_row_is_marked_where_its_bit_is_set(jvm: Any, deleted: list[int]) -> N
     assert [one_by_one.contains(p) for p in positions] == [p in bitmap for p in positions]
 
 
-def test_rows_that_have_no_number_are_an_error(jvm: Any) -> None:
+def test_rows_that_have_no_number_are_an_error(jvm):
     """Spark's reader fills the column; should it ever not do so, rows would seem deleted, or not."""
     long = jvm.org.apache.spark.sql.types.DataTypes.LongType
     vector = jvm.org.apache.spark.sql.execution.vectorized.OnHeapColumnVector(1, long)
@@ -79,7 +77,7 @@ def test_rows_that_have_no_number_are_an_error(jvm: Any) -> None:
         jvm.harness.spark.DeletedPositions(encode(BitMap64([0]), 1)).mark(vector, 1)
 
 
-def test_the_encoded_bitmap_is_small_and_leaves_the_given_one_alone() -> None:
+def test_the_encoded_bitmap_is_small_and_leaves_the_given_one_alone():
     run = BitMap64(range(1_000_000))
     assert len(encode(run, 1_000_000)) < 300
     assert encode(BitMap64([1, 5, 6]), 5) == encode(BitMap64([1]), 5)
@@ -152,7 +150,7 @@ def scan(gateway: Gateway, paths: list[str], bitmaps: list[BitMap64]) -> DataFra
 
 
 @pytest.mark.usefixtures("small_splits", "reader")
-def test_positions_of_all_rows(spark: SparkSession, data: list[str], bitmaps: list[BitMap64]) -> None:
+def test_positions_of_all_rows(spark, data, bitmaps):
     frame = scan(Gateway.of(spark), data, bitmaps)
     position = functions.col("pos")
     is_wrong = (unmarked(position) != functions.col("p0")) | position.isNull()
@@ -168,9 +166,7 @@ def test_positions_of_all_rows(spark: SparkSession, data: list[str], bitmaps: li
 @pytest.mark.parametrize(
     "condition", ["true", "p0 >= 77777", "p0 % 1000 = 3"], ids=["all", "row groups skipped", "few"]
 )
-def test_positions_hold_in_files_read_in_parts(
-    spark: SparkSession, data: list[str], bitmaps: list[BitMap64], condition: str
-) -> None:
+def test_positions_hold_in_files_read_in_parts(spark, data, bitmaps, condition):
     gateway = Gateway.of(spark)
     frame = scan(gateway, data, bitmaps)
     kept = frame.where(~is_marked(functions.col("pos"))).where(condition)
@@ -183,9 +179,7 @@ def test_positions_hold_in_files_read_in_parts(
 
 
 @pytest.mark.usefixtures("small_splits")
-def test_a_large_bitmap_does_not_travel_with_each_task(
-    spark: SparkSession, data: list[str], bitmaps: list[BitMap64]
-) -> None:
+def test_a_large_bitmap_does_not_travel_with_each_task(spark, data, bitmaps):
     assert [len(encode(bitmap, ROWS)) for bitmap in bitmaps] == [25_246, 144]
     rdd = scan(Gateway.of(spark), data, bitmaps)._jdf.queryExecution().toRdd()
     jvm: Any = spark._jvm
@@ -204,7 +198,7 @@ def threshold(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[s
         yield str(request.param)
 
 
-def test_words_joined_to_the_rows(spark: SparkSession, threshold: str) -> None:
+def test_words_joined_to_the_rows(spark, threshold):
     long_positions = [2**31, 2**33] if threshold == "-1" else [70_000]
     deleted = {
         1: BitMap64([0, 63, 64, 4095, 4096, 8191, *long_positions]),

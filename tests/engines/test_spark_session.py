@@ -1,7 +1,5 @@
 """The local session: what is checked before it starts, what it leaves alone, and what it leaves behind."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import subprocess
@@ -50,7 +48,7 @@ OLD_JAVA = version('openjdk version "11.0.21" 2023-10-17')
         pytest.param(version('openjdk version "26-ea" 2026-03-17'), None, id="early access"),
     ],
 )
-def test_the_java_on_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, said: str | None) -> None:
+def test_the_java_on_path(tmp_path, monkeypatch, script, said):
     place = java(tmp_path, script) / "bin"
     monkeypatch.setenv("PATH", f"{place}{os.pathsep}/bin")
     monkeypatch.delenv("JAVA_HOME", raising=False)
@@ -65,16 +63,14 @@ def test_the_java_on_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scrip
 
 
 @pytest.mark.parametrize(("pyspark", "is_taken"), [("4.0.5", False), ("4.1.0", False), ("4.2.0", True), (None, True)])
-def test_a_java_that_is_too_new_for_pyspark(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pyspark: str | None, is_taken: bool
-) -> None:
+def test_a_java_that_is_too_new_for_pyspark(tmp_path, monkeypatch, pyspark, is_taken):
     monkeypatch.setenv("JAVA_HOME", str(java(tmp_path, version('openjdk version "25.0.3"'))))
     monkeypatch.setattr(java_runtime, "installed_pyspark", lambda: pyspark)
     with nullcontext() if is_taken else pytest.raises(RequestError, match=f"on which pyspark {pyspark} does not run"):
         check_java()
 
 
-def test_java_home_goes_before_path_as_it_does_for_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_java_home_goes_before_path_as_it_does_for_spark(tmp_path, monkeypatch):
     new = java(tmp_path / "new", version('openjdk version "21.0.1"'))
     monkeypatch.setenv("PATH", f"{new / 'bin'}{os.pathsep}/bin")
     monkeypatch.setenv("JAVA_HOME", str(java(tmp_path / "old", OLD_JAVA)))
@@ -89,7 +85,7 @@ def test_java_home_goes_before_path_as_it_does_for_spark(tmp_path: Path, monkeyp
         check_java()
 
 
-def test_without_pyspark_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_pyspark_the_error_names_the_extra(monkeypatch):
     find = importlib.util.find_spec
     monkeypatch.setattr(
         importlib.util, "find_spec", lambda name, *more: None if name == "pyspark" else find(name, *more)
@@ -98,14 +94,14 @@ def test_without_pyspark_the_error_names_the_extra(monkeypatch: pytest.MonkeyPat
         harness.spark_session()
 
 
-def test_an_old_pyspark_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_old_pyspark_is_refused(monkeypatch):
     pyspark = pytest.importorskip("pyspark")
     monkeypatch.setattr(pyspark, "__version__", "3.5.7")
     with pytest.raises(RequestError, match=r"pyspark is 3\.5\.7, needed is 4\.0 or newer"):
         harness.spark_session()
 
 
-def test_an_interrupt_cancels_the_jobs_of_a_session() -> None:
+def test_an_interrupt_cancels_the_jobs_of_a_session():
     cancelled: list[str] = []
     context = SimpleNamespace(cancelAllJobs=lambda: cancelled.append("all"))
     jobs = threads.tracked(_Jobs(SimpleNamespace(sparkContext=context)))  # type: ignore[arg-type]
@@ -113,7 +109,7 @@ def test_an_interrupt_cancels_the_jobs_of_a_session() -> None:
     assert (cancelled, isinstance(jobs, _Jobs)) == (["all"], True)
 
 
-def test_the_session_that_runs_is_returned_unchanged(spark) -> None:
+def test_the_session_that_runs_is_returned_unchanged(spark):
     spark.createDataFrame([], "a int")  # makes it the active one, as sessions of other tests did
     before = spark.conf.getAll
     assert harness.spark_session(app_name="another", master="local[1]")._jsparkSession.equals(spark._jsparkSession)
@@ -121,7 +117,7 @@ def test_the_session_that_runs_is_returned_unchanged(spark) -> None:
     assert spark.sparkContext.appName == "harness"
 
 
-def test_settings_that_the_running_session_lacks_are_an_error(spark) -> None:
+def test_settings_that_the_running_session_lacks_are_an_error(spark):
     had = spark.conf.get("spark.sql.shuffle.partitions")
     assert harness.spark_session(config={"spark.sql.shuffle.partitions": had}) is not None
     with pytest.raises(RequestError, match=f"shuffle.partitions=77: one runs already, with {had}, and is not changed"):
@@ -151,7 +147,7 @@ print(os.listdir("."))
 """
 
 
-def test_a_new_session_leaves_nothing_in_the_directory_and_says_nothing(spark, tmp_path: Path) -> None:
+def test_a_new_session_leaves_nothing_in_the_directory_and_says_nothing(spark, tmp_path):
     work = tmp_path / "a directory with blanks"
     work.mkdir()
     root = Path(harness.__file__).parents[1]

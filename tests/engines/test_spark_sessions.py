@@ -4,8 +4,6 @@ A session without a gateway reads files by harness's source on the server, or by
 stands in for one, whose JVM has the classes of the source; `test_spark_connect.py` asks a real one.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -62,9 +60,7 @@ def foreign(spark: Any) -> Any:
     ids=[f"{getattr(kind, '__name__', kind)}-{each.name}" for kind, each in CASES],
     indirect=["made"],
 )
-def test_rows_are_those_of_every_session(
-    kind: Any, made: Evidence, spark: Any, foreign: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rows_are_those_of_every_session(kind, made, spark, foreign, monkeypatch):
     session = spark
     if kind == "foreign":
         session = foreign

@@ -1,7 +1,5 @@
 """Filters that come after `to_spark`: they skip files by what the plan knows, and never one with a wanted row."""
 
-from __future__ import annotations
-
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -124,16 +122,14 @@ def files_of(frame: DataFrame) -> int:
 
 
 @pytest.mark.parametrize(("where", "on_iceberg", "on_delta"), FILTERS, ids=[where[:40] for where, *_ in FILTERS])
-def test_a_later_filter_skips_files_and_no_wanted_row(
-    read: tuple[str, Any, Any], where: str, on_iceberg: int, on_delta: int | None
-) -> None:
+def test_a_later_filter_skips_files_and_no_wanted_row(read, where, on_iceberg, on_delta):
     format_, frame, kept = read
     narrowed = frame.where(where).select("n")
     assert sorted(row.n for row in narrowed.collect()) == sorted(row.n for row in kept if row[where])
     assert files_of(narrowed) == (on_iceberg if on_delta is None or format_ == "iceberg" else on_delta)
 
 
-def test_a_condition_that_fails_is_left_to_the_rows(read: tuple[str, Any, Any]) -> None:
+def test_a_condition_that_fails_is_left_to_the_rows(read):
     with pytest.raises(Exception, match="not true"):
         read[1].where("n < 10 OR assert_true(n < 0) IS NULL").collect()
 
@@ -144,7 +140,7 @@ def iceberg(folder: Path, spark: Any, **types: str) -> tuple[IcebergTable, Any]:
     return table, lambda: harness.open_table(str(folder / "t")).snapshot().to_spark(spark)
 
 
-def test_what_nobody_counted_keeps_a_file(tmp_path: Path, spark: Any) -> None:
+def test_what_nobody_counted_keeps_a_file(tmp_path, spark):
     table, frame = iceberg(tmp_path, spark, n="long", m="long")
     handles = [table.write_data([{"n": k, "m": k}]) for k in range(4)]
     for handle, names in zip(
@@ -158,7 +154,7 @@ def test_what_nobody_counted_keeps_a_file(tmp_path: Path, spark: Any) -> None:
     assert [row.n for row in frame().where("n = 2").collect()] == [2]
 
 
-def test_columns_that_came_or_changed_later(tmp_path: Path, spark: Any) -> None:
+def test_columns_that_came_or_changed_later(tmp_path, spark):
     table, frame = iceberg(tmp_path, spark, a="int", b="long")
     table.append(table.write_data([{"a": 1, "b": 2}]), table.write_data([{"a": 2, "b": 1}]))
     table.rename_column("a", "x")
@@ -179,7 +175,7 @@ def test_columns_that_came_or_changed_later(tmp_path: Path, spark: Any) -> None:
         assert files_of(narrowed) == files, where
 
 
-def test_partition_tuples_tell_where_bounds_do_not(tmp_path: Path, spark: Any) -> None:
+def test_partition_tuples_tell_where_bounds_do_not(tmp_path, spark):
     table = IcebergTable.create(tmp_path / "t", {"p": "string", "n": "long"}, partition_spec=[("p", "identity")])
     rows = [{"p": p, "n": n} for n, p in enumerate(("a", "b", "c", None))]
     table.append(*(table.write_data([row], statistics=[]) for row in rows))
@@ -189,7 +185,7 @@ def test_partition_tuples_tell_where_bounds_do_not(tmp_path: Path, spark: Any) -
         assert files_of(frame.where(where)) == files, where
 
 
-def test_a_join_skips_partitions_by_what_the_other_side_holds(tmp_path: Path, spark: Any) -> None:
+def test_a_join_skips_partitions_by_what_the_other_side_holds(tmp_path, spark):
     made = DeltaTable.create(tmp_path / "t", {"p": "integer", "n": "long"}, partition_columns=["p"])
     made.append(*made.write_partitioned([{"p": n % 20, "n": n} for n in range(100)]))
     facts = harness.open_table(str(tmp_path / "t")).snapshot().to_spark(spark)
@@ -199,7 +195,7 @@ def test_a_join_skips_partitions_by_what_the_other_side_holds(tmp_path: Path, sp
     assert "dynamicpruning" in joined._jdf.queryExecution().executedPlan().toString()
 
 
-def test_the_index_tells_spark_what_it_asks(tmp_path: Path, spark: Any) -> None:
+def test_the_index_tells_spark_what_it_asks(tmp_path, spark):
     table, frame = iceberg(tmp_path, spark, n="long")
     handles = [table.write_data([{"n": k}]) for k in range(3)]
     table.append(*handles)

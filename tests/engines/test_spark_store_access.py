@@ -1,7 +1,5 @@
 """Tables in object stores on Spark: what Hadoop is told, and what is said where it has no file system for them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

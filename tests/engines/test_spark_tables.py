@@ -1,16 +1,25 @@
-"""Whole tables on Spark: the same rows in the same types as on DuckDB, and what only Spark could get wrong."""
+"""Tables and types on Spark: the same rows in the same types as on DuckDB, and what only Spark could get wrong."""
 
-from __future__ import annotations
-
+import base64
+import struct
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from as_compared import agreed, snapshot_of
+from pyspark.sql import functions
+from pyspark.sql import types as s
 
 import harness
+from harness.engines.column_values import PerFile
 from harness.engines.spark import engine as spark_engine
+from harness.engines.spark.columns import ColumnTranslation, FileConstants
+from harness.engines.spark.engine import conform
+from harness.engines.spark.types import natural, shown, storage_type
+from harness.metadata.model import schema as dt
+from harness.metadata.model.file_schema import STORED_STRUCT, PhysicalField
 from harness.testing.demo import build_demo_tables
 from harness.testing.writing.iceberg.builder import IcebergTable
 
@@ -28,7 +37,7 @@ def small(folder: Path, **how: Any) -> tuple[IcebergTable, Any]:
     return table, handle
 
 
-def test_a_filter_never_uses_the_dictionary_of_a_column_of_the_same_dotted_path(tmp_path: Path, spark: Any) -> None:
+def test_a_filter_never_uses_the_dictionary_of_a_column_of_the_same_dotted_path(tmp_path, spark):
     table = IcebergTable.create(tmp_path / "t", {"a.b": "int", "a": "struct<b: int>"})
     table.append(table.write_data([{"a.b": 1, "a": {"b": 2}}, {"a.b": 3, "a": None}]))
     rows = agreed(harness.open_table(str(tmp_path / "t")).snapshot(), spark, columns=["a.b"], where='"a.b" = 1')
@@ -53,9 +62,7 @@ SKIPPED_DAYS = [
 
 
 @pytest.mark.parametrize(("where", "expected"), SKIPPED_DAYS)
-def test_filters_on_days_that_the_old_calendar_leaves_out(
-    tmp_path: Path, spark: Any, where: str, expected: list[str]
-) -> None:
+def test_filters_on_days_that_the_old_calendar_leaves_out(tmp_path, spark, where, expected):
     """Spark pushes a day as a `java.sql.Date`, which has no days from 1582-10-05 to 1582-10-14 (trap)."""
     table = IcebergTable.create(tmp_path / "t", {"name": "string", "d": "date", "t": "timestamptz", "n": "timestamp"})
     rows = []
@@ -72,7 +79,7 @@ def test_filters_on_days_that_the_old_calendar_leaves_out(
     assert sorted(row.name for row in later.collect()) == expected
 
 
-def test_filters_and_projections_reach_the_parquet_scan(tmp_path: Path, spark: Any) -> None:
+def test_filters_and_projections_reach_the_parquet_scan(tmp_path, spark):
     table, handle = small(tmp_path)
     table.rename_column("b", "renamed")
     table.commit(add=[table.write_position_deletes([(handle, 3)])])
@@ -84,7 +91,7 @@ def test_filters_and_projections_reach_the_parquet_scan(tmp_path: Path, spark: A
 
 
 @pytest.mark.smoke
-def test_the_users_session_stays_as_it_is(orders: str, spark: Any) -> None:
+def test_the_users_session_stays_as_it_is(orders, spark):
     before = {row.key: row.value for row in spark.sql("SET").collect()}
     harness.open_table(orders).snapshot().to_spark(spark).count()
     assert {row.key: row.value for row in spark.sql("SET").collect()} == before
@@ -92,8 +99,56 @@ def test_the_users_session_stays_as_it_is(orders: str, spark: Any) -> None:
 
 
 @pytest.mark.smoke
-def test_missing_files_are_named(tmp_path: Path, spark: Any) -> None:
+def test_missing_files_are_named(tmp_path, spark):
     table, handle = small(tmp_path)
     Path(table.file_of(handle.path)).unlink()
     with pytest.raises(harness.MissingFileError, match="a data file: it is missing"):
         spark_engine.to_arrow(snapshot_of(table).plan(), spark)
+
+
+def test_what_is_inside_of_an_unknown_type_does_not_hinder():
+    stored = PhysicalField(name="f", id=None, type=dt.OpaqueType("x"))
+    parent = PhysicalField(name="s", id=None, type=STORED_STRUCT, children=(stored,))
+    assert natural(parent) == s.StructField("s", s.StructType([s.StructField("f", s.BinaryType())]))
+
+
+@pytest.mark.parametrize("type_", [dt.OpaqueType("quux"), dt.UnsignedType(8), dt.FloatType(16)], ids=str)
+def test_types_that_never_leave(type_):
+    with pytest.raises(harness.UnsupportedError, match="leave the column out"):
+        storage_type(type_)
+
+
+def test_a_shown_column_says_its_exact_type():
+    column = shown(dt.Field(id=1, name="a.b", type=dt.TimestampType("ns", utc=True), required=True))
+    assert (column.name, column.dataType, column.nullable) == ("a.b", s.LongType(), True)
+    exact = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(column.metadata["harness.arrow"])))
+    assert exact == pa.schema([pa.field("a.b", pa.timestamp("ns", "UTC"), nullable=False)])
+
+
+LIST = dt.ListType(dt.Field(id=2, name="element", type=dt.IntegerType(32)))
+
+
+@pytest.mark.parametrize("type_", [LIST, dt.VariantType(), dt.UnknownType(), dt.StructType(())], ids=str)
+def test_types_that_no_partition_has(type_):
+    with pytest.raises(harness.UnsupportedError, match="per-file constant"):
+        ColumnTranslation(functions.col, FileConstants(1)).expression(PerFile((None,), type_))
+
+
+BAD_TEXT = pa.Array.from_buffers(
+    pa.string(), 1, [None, pa.py_buffer(struct.pack("<2i", 0, 2)), pa.py_buffer(b"\xff\xfe")]
+)
+UNFIT: list[tuple[pa.Array, Any]] = [
+    (pa.array([b"abcd"]), pa.binary(3)),
+    (pa.array(["f79c3e09"]), pa.uuid()),
+    (pa.array(["z" * 32]), pa.uuid()),
+    (pa.array([2**40]), pa.int32()),
+    (BAD_TEXT, pa.string()),
+    (pa.ListArray.from_arrays([0, 1], BAD_TEXT), pa.list_(pa.string())),
+]
+
+
+@pytest.mark.parametrize(("array", "type_"), UNFIT, ids=[str(t) for _, t in UNFIT])
+def test_what_does_not_fit_is_an_error(array, type_):
+    with pytest.raises(harness.EngineError, match="Cannot give column c out") as caught:
+        conform(pa.table({"x": array}), pa.schema([pa.field("c", type_)]))
+    assert caught.value.field == "c"

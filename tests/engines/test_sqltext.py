@@ -1,7 +1,5 @@
 """SQL text of names, types and values, as text and as DuckDB understands it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import duckdb

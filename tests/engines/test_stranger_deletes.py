@@ -1,7 +1,5 @@
 """What a stranger's table says of files beside their rows skips no delete: neither with `prune="off"` nor without."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

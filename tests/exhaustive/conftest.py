@@ -1,7 +1,5 @@
 """How long words are, who reads, and what was read in all."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import pytest

@@ -6,8 +6,6 @@
 Nothing of harness is imported. Spec: Iceberg, "Scan Planning"; Delta, "Action Reconciliation", "Deletion Vectors".
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 

@@ -7,8 +7,6 @@ What the plans say of their files stays: each has its own partitions, sequence n
 all partitions becomes one for each partition of its plan, so that it does not reach into the others.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """States as files: a data file and a delete of each, all in one directory, and tables of any of them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -112,16 +110,12 @@ def _turn_partitions(manifest: AvroDocument) -> None:
     next(f for f in data_file["fields"] if f["name"] == "partition")["type"]["fields"].reverse()
 
 
-def _has_inverted_paths(state: State) -> bool:
-    return state.kind == "position" and state.delete_bounds == "inverted"
-
-
 def _finished(state: State, delete: DataFileHandle) -> DataFileHandle:
     """The entry with what the writer of the file does not take."""
     if state.kind == "vector":
         entry = {**delete.data_file, "partition": _partition(state)}
         return replace(delete, spec_id=_SPECS[state.spec], data_file=entry)
-    if _has_inverted_paths(state):
+    if state.kind == "position" and state.delete_bounds == "inverted":
         for name, bound in _INVERTED_PATHS.items():
             delete.data_file[name] = [{"key": PATH_ID, "value": bound}]
     return delete

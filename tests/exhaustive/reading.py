@@ -4,8 +4,6 @@ Each read is planned; the oracle reads apart. A plan that was read with these ro
 again: what a version is after a checkpoint, it was before.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field

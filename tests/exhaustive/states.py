@@ -4,8 +4,6 @@ The rows are worked out from the specification alone, and nothing of harness is 
 Spec: Iceberg, "Scan Planning", "Sequence Numbers", "Position Delete Files", "Equality Delete Files".
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ Each word has a table of its own. Those of Iceberg share a directory, since a me
 write has different names there. Those of Delta have a directory each, with links to what they have in common.
 """
 
-from __future__ import annotations
-
 import copy
 import itertools
 import os
@@ -239,9 +237,8 @@ class _DeltaChange(_Change):
         before, last = {file.label: file for file in self.before.now.files}, self.before.files
         wanted = {file.label: file for file in self.after.now.files}
         changed = [label for label, file in wanted.items() if file != before.get(label)]
-        plain = [label if wanted[label].dead == last[label].dead else _without_vector(label) for label in changed]
+        plain = [
+            label if wanted[label].dead == last[label].dead else {"file": label, "unset": ["deletionVector"]}
+            for label in changed
+        ]
         return {"add": plain, "remove": [label for label in before if before[label] != wanted.get(label)]}
-
-
-def _without_vector(label: str) -> dict[str, Any]:
-    return {"file": label, "unset": ["deletionVector"]}

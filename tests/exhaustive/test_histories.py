@@ -4,8 +4,6 @@ The smallest word that does not is what is reported: shorter words are read firs
 alphabet.
 """
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator
 

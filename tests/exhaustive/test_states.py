@@ -4,8 +4,6 @@ Pairs are files of one table, beside each other: each has keys and a partition o
 first in the order of `states` is reported.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ A word is a tuple of letters. All words begin with an empty table; of Iceberg wi
 partitioned by `p`. A letter that has nothing to act on is not possible, and nor is any word with it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import TypeAlias
 

@@ -3,8 +3,6 @@
 The bytes are written by hand from the Avro specification: numbers are zigzag (1 is 02, -1 is 01, -2 is 03).
 """
 
-from __future__ import annotations
-
 import bz2
 import lzma
 import zlib

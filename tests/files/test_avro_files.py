@@ -1,7 +1,5 @@
 """Avro data files: ids, unions, logical types, codecs and damage. Expectations by hand from the Avro specification."""
 
-from __future__ import annotations
-
 import io
 from decimal import Decimal
 from uuid import UUID

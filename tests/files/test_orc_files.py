@@ -1,7 +1,5 @@
 """ORC data files: ids at every level, attributes, zones and damage. Files are written by pyarrow."""
 
-from __future__ import annotations
-
 import datetime
 import io
 

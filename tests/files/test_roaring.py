@@ -1,7 +1,5 @@
 """64-bit roaring bitmaps from bytes put together by hand, after the format's own description."""
 
-from __future__ import annotations
-
 import struct
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Variant values, assembled by hand from the Parquet variant encoding and shredding specifications."""
 
-from __future__ import annotations
-
 import struct
 import uuid
 from decimal import Decimal

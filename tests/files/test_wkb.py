@@ -1,7 +1,5 @@
 """One form of well-known binary (frontier F1.5 to F1.7): harness's, the oracle's and DuckDB's."""
 
-from __future__ import annotations
-
 import duckdb
 import pytest
 

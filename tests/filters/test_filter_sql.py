@@ -1,7 +1,5 @@
 """Filters from SQL text. DuckDB is the judge of what a filter means; planning must never conclude more."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from datetime import date, datetime
@@ -91,7 +89,7 @@ LITERAL_TEXT = """
     date_'2020-01-02'-1 timestamp_'2019-12-31_23:00:00'+interval_11_hours (date_'2019-11-30'+interval_2_months)
     interval_(1)_year+date_'2019-01-01' date_'2019-12-31'+interval_1.5_day date_'2020-01-01'+interval_'1'_microsecond
     timestamptz_'2020-01-01'+interval_1_day date_'2020-01-01'-date_'2019-12-31' date_'9999-12-31'+1
-    date_'0001-01-01'-interval_1_day 2*interval_1_day+date_'2019-12-30'
+    date_'0001-01-01'-interval_1_day date_'9999-12-31'+interval_1_year 2*interval_1_day+date_'2019-12-30'
 """
 LITERALS = [literal.replace("_", " ") for literal in LITERAL_TEXT.split()]
 EQUALITIES, ORDERS = ("=", "<>"), ("<", "<=", ">", ">=")
@@ -275,7 +273,7 @@ CONDITION_TEXT = """
     id = ANY([1, 2]); id <> ANY([1, 2]); NOT id = ANY([1, NULL]); s = ANY(['a', NULL]); (id = 1) IS TRUE;
     (id = 1) IS NOT TRUE; (id = 1) IS FALSE; CASE WHEN id = 1 THEN true WHEN id = 2 THEN NULL ELSE false END;
     CASE WHEN id = 1 THEN true WHEN id = 2 THEN s = 'a' END; if(id = 1, s = 'ab', true); da >= make_date(2020, 1, 1);
-    da = make_date(2020, 1, 1 + 1)
+    da = make_date(2020, 1, 1 + 1); d IN (1e0, '0.1'); s LIKE 'ab'
 """
 
 

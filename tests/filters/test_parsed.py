@@ -1,7 +1,5 @@
 """Reads with a filter that is parsed already: the plan and the rows are those of its text."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The decoders of harness that take bytes, as functions of bytes: what they may raise is a HarnessError and no more."""
 
-from __future__ import annotations
-
 import contextlib
 import warnings
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """Values that readers trip over, drawn by a random generator: numbers at the edges of types, odd texts, cut bytes."""
 
-from __future__ import annotations
-
 from random import Random
 
 EDGES = tuple(

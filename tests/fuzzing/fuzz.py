@@ -8,8 +8,6 @@ A mutant is drawn from its target, the seed, its number and its subject, and so 
 new scenario takes its share of the numbers. A finding's directory holds what it takes, whatever else changes.
 """
 
-from __future__ import annotations
-
 import argparse
 import itertools
 import random

@@ -4,8 +4,6 @@ Each is kept as a file beside the table's own, under a name that begins with its
 of it are drawn, made small and kept like those of files; what reads them is an `Answers`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Protocol
 

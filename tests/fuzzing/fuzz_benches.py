@@ -1,7 +1,5 @@
 """Subjects made ready to be mutated, and mutants of them judged."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Callable, Iterator
 from dataclasses import replace

@@ -5,8 +5,6 @@ Of Iceberg's REST catalog only what harness itself reads of an answer is tried, 
 PyIceberg's own reading of configuration and tokens is not.
 """
 
-from __future__ import annotations
-
 import http.client
 import io
 import json

@@ -4,8 +4,6 @@ The bytes come out of pipes, so that all of the parent's side is what users run;
 A worker that was taken over may tell of any rows. So rows are fine if pyarrow decodes the same ones.
 """
 
-from __future__ import annotations
-
 import contextlib
 import io
 import json

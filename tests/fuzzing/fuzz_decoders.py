@@ -5,8 +5,6 @@
 Begins with the inputs of tests/fuzzing/corpus. What it finds, and what it learnt, is left in build/fuzz-decoders.
 """
 
-from __future__ import annotations
-
 import argparse
 import subprocess
 import sys

@@ -6,8 +6,6 @@ finding.json     subject, read and changed files, for `fuzz.py --again`
 README.md        what happens, and the commands that show it
 """
 
-from __future__ import annotations
-
 import importlib.metadata
 import json
 import platform

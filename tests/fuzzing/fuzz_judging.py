@@ -5,8 +5,6 @@ itself, gives the same. Filters skip files by statistics, which nobody can check
 only a read without skipping finds are fine too, and no row may come that such a read does not have.
 """
 
-from __future__ import annotations
-
 import enum
 import re
 from collections.abc import Callable, Iterable

@@ -4,8 +4,6 @@ A store whose listing lacks the last commit shows an older table, and nobody can
 itself, is asked for the rows of the same store. What files hold is as it was: `files` and others change that.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager

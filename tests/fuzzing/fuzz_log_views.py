@@ -3,8 +3,6 @@
 Where they contradict each other, no reader can tell which of them lies, and any of them may be believed.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 

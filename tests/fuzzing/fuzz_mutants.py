@@ -1,7 +1,5 @@
 """Mutants: which file of a table is changed, by what, drawn from a target, a seed and a number and nothing else."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b

@@ -1,7 +1,5 @@
 """What a read comes to, whatever it is; and who reads: DuckDB by harness's own plan, and the oracle by its own."""
 
-from __future__ import annotations
-
 import traceback
 from collections import Counter
 from collections.abc import Callable

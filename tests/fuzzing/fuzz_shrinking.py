@@ -1,7 +1,5 @@
 """A finding made small: fewer mutations, changed bytes and other files, as long as it stays the same finding."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterable, Sequence
 from difflib import SequenceMatcher

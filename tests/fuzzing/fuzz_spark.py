@@ -1,7 +1,5 @@
 """A third opinion on mutants with other rows: those on which DuckDB and the oracle agree, read by Spark."""
 
-from __future__ import annotations
-
 import tempfile
 import warnings
 from collections import Counter

@@ -4,8 +4,6 @@ A subject lies in a directory of its own, which only one process writes. What it
 a mutant writes what it changes and nothing else, and the table is whole again after it.
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 import os

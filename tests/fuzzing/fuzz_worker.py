@@ -4,8 +4,6 @@
 oracle is asked, `verdict` after it, `done` after a task.
 """
 
-from __future__ import annotations
-
 import faulthandler
 import importlib
 import os

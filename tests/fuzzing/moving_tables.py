@@ -5,8 +5,6 @@ which writers of the format do: what is pointed to before what points to it. It 
 checkpoints, and takes away what the newest version does not need.
 """
 
-from __future__ import annotations
-
 import itertools
 import os
 import shutil

@@ -4,8 +4,6 @@ A value that is changed here is well compressed and framed, so that it gets past
 sync marks, codec names and the header are changed on their own. Nothing here is shared with the readers under test.
 """
 
-from __future__ import annotations
-
 import bz2
 import json
 import lzma

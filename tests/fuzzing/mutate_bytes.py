@@ -1,7 +1,5 @@
 """Damage without a look at the structure: bits, cuts, repeats, zeros, bytes from elsewhere in the file."""
 
-from __future__ import annotations
-
 from random import Random
 
 import drawn_values

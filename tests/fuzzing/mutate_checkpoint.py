@@ -1,7 +1,5 @@
 """Delta checkpoints and Parquet data written anew: values, types, columns and rows are others, the file is in order."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Callable
 from random import Random

@@ -1,7 +1,5 @@
 """Whole files: one takes another's place, is there twice, or is gone."""
 
-from __future__ import annotations
-
 from random import Random
 
 

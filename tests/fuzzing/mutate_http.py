@@ -1,7 +1,5 @@
 """Answers of servers over HTTP: their JSON, and the status, headers and frames that it comes in."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from random import Random

@@ -1,7 +1,5 @@
 """JSON documents changed by value, key and shape; objects may say a key twice, and texts that hold JSON are entered."""
 
-from __future__ import annotations
-
 import copy
 import gzip
 import json

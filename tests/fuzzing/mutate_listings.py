@@ -1,7 +1,5 @@
 """Listings of a folder, and look-ups of its files, as a store may answer them: stale, cut, twice, or of other files."""
 
-from __future__ import annotations
-
 import json
 from random import Random
 from typing import Any

@@ -1,7 +1,5 @@
 """Messages of the worker for a stranger's table: a line that names a descriptor, then an Arrow stream or an error."""
 
-from __future__ import annotations
-
 import json
 import struct
 from collections.abc import Callable

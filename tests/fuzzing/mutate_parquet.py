@@ -1,7 +1,5 @@
 """Footers and pages of Parquet files taken apart into tokens of Thrift's compact protocol, changed, and put back."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from random import Random
 

@@ -1,7 +1,5 @@
 """Puffin files: the footer's document, its flags and lengths, and the blobs, with the frame made right again."""
 
-from __future__ import annotations
-
 import json
 from random import Random
 

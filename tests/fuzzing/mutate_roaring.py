@@ -3,8 +3,6 @@
 Lengths and checksums of the frame are made right again, mostly, so that the bitmap itself is what a reader stumbles on.
 """
 
-from __future__ import annotations
-
 import base64
 import re
 import zlib

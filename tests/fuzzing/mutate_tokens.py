@@ -1,7 +1,5 @@
 """Parts of a serialised value, one of which says something else: what Avro and Thrift have alike."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from random import Random
 from typing import Any, Literal

@@ -1,7 +1,5 @@
 """Faults planted in harness, which the fuzzer must find: what takes the place of what, by name."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Mapping
 from typing import Any

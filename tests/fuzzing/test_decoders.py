@@ -1,13 +1,19 @@
-"""Decoders on the inputs that are kept for Atheris, and on those damaged: a value or a HarnessError."""
+"""Decoders on damaged inputs, small tables that ask for much, and tables that change: no other error, no wrong row."""
 
-from __future__ import annotations
-
+import itertools
+import json
+import subprocess
+import sys
 from random import Random
+from typing import Any
 
+import bombs
 import mutate_bytes
 import pytest
 from decoders import CORPUS, DECODERS, accepts
+from moving_tables import KINDS, begun, changes, publish, read_while_it_moves
 
+import harness
 from harness.errors import HarnessError
 
 KEPT = [(name, file) for name in DECODERS for file in sorted((CORPUS / name).iterdir())]
@@ -35,3 +41,39 @@ def test_another_exception_goes_on():
     assert not accepts(refuses, b"")
     with pytest.raises(ZeroDivisionError):
         accepts(lambda data: 1 / 0, b"")
+
+
+MOST_MIB = 1024
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], list[Any]]:
+    folder = tmp_path_factory.mktemp("bombs")
+    run = subprocess.run([sys.executable, bombs.__file__, str(folder)], capture_output=True, text=True, check=True)
+    return {(found[0], found[1]): found[2:] for found in map(json.loads, run.stdout.splitlines())}
+
+
+@pytest.mark.parametrize("reader", ["read", "judge"])
+@pytest.mark.parametrize("name", bombs.MEASURED)
+def test_a_bomb_is_an_error_that_costs_little(measured: Any, name: str, reader: str) -> None:
+    outcome, message, mebibytes, _ = measured[name, reader]
+    assert outcome in ("LimitError", "CorruptFileError", "CorruptDeleteError"), message
+    assert "file " in message
+    assert mebibytes < MOST_MIB
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_read_is_of_one_version(tmp_path, kind):
+    outcomes = read_while_it_moves(kind, tmp_path, reads=12)
+    assert outcomes["rows"] > 0
+    assert outcomes["versions"] > 1
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_version_is_what_the_writer_says(tmp_path, kind):
+    history = begun(kind, tmp_path / "made")
+    for ids in itertools.islice(changes(kind, history), 10):
+        publish(history.location, tmp_path / "live")
+        rows = harness.open_table(str(tmp_path / "live")).snapshot().to_arrow()
+        assert sorted(rows["id"].to_pylist()) == ids
+    assert len(list(tmp_path.rglob("live/**/*.parquet"))) <= 6  # of eight or more

@@ -1,7 +1,5 @@
 """The fuzzer finds faults that are planted, says what they are, and makes them small."""
 
-from __future__ import annotations
-
 import io
 from dataclasses import replace
 from decimal import Decimal

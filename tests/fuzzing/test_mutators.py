@@ -1,7 +1,5 @@
 """Mutators: what they take apart they put together again, and the same seed changes the same bytes."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from random import Random

@@ -6,8 +6,6 @@ REPORT is what a run of pytest leaves with `--junitxml=REPORT`; without it, the 
 a folder are those of its tests one after the other, in all processes together.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 from collections import Counter

@@ -8,8 +8,6 @@ a folder, two levels deep at most.
     --write   the figures into docs/architecture/index.md, between `<!-- way -->` and `<!-- end -->`
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -1,7 +1,5 @@
 """Avro containers by field id (iceberg 2.1, 2.8, 2.14-2.16), against files that fastavro wrote."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 
@@ -97,15 +95,11 @@ def test_maps_of_ints(data, value_type, nullable, ids):
     keep = data.draw(st.none() | st.frozensets(st.integers(0, 300) | st.sampled_from(sorted(found or {0: 0}))))
     pairs = None if found is None else [{"key": k, "value": v} for k, v in found.items()]
     statistics = field("m", int_map(value_type, ids=ids, nullable=nullable), 1)
-    schema = record(statistics, field("again", ["null", _again()], 2), field("z", "int", 3))
+    schema = record(statistics, field("again", ["null", {"type": "array", "items": "item"}], 2), field("z", "int", 3))
     written = container(schema, [{"m": pairs, "again": pairs and [], "z": 7}])
     expected = None if found is None else {k: v for k, v in found.items() if keep is None or k in keep}
     assert read(written, Wanted(1, (), IntMap(10, 11, keep)), Wanted(3)) == [[expected, 7]]
     assert read(written, Wanted(3)) == [[7]]
-
-
-def _again():
-    return {"type": "array", "items": "item"}
 
 
 SCHEMA = record(field("a", record(field("b", "string", 2), name="inner"), 1), field("n", ["null", "long"], 3))

@@ -1,7 +1,5 @@
 """Which deletes hit which data file, by rule number. Sequence numbers and partitions are written out in each case."""
 
-from __future__ import annotations
-
 import struct
 
 import pytest

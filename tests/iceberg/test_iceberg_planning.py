@@ -1,7 +1,5 @@
 """Plans of whole tables: what is skipped, what is said to be trusted, and what planning brings into the process."""
 
-from __future__ import annotations
-
 import pytest
 
 import harness

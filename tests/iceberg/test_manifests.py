@@ -1,12 +1,18 @@
-"""What of manifest lists and manifests is refused (iceberg section 2). How the rest is read, scenarios tell."""
+"""What of manifest lists and manifests is refused (iceberg section 2), and the summaries that skip them (3.6-3.9)."""
 
-from __future__ import annotations
+import struct
 
 import pytest
 
 import harness
 from harness.errors import CorruptFileError, EncryptedTableError, HarnessError, InvalidTableError, UnsupportedError
-from harness.metadata.iceberg.manifests import ManifestFile, open_manifest
+from harness.metadata.filters.predicate import Comparison, Op
+from harness.metadata.iceberg.manifests import FieldSummary, ManifestFile, open_manifest
+from harness.metadata.iceberg.model import PartitionField, PartitionSpec
+from harness.metadata.iceberg.skipping import projected
+from harness.metadata.iceberg.summaries import ManifestFilter
+from harness.metadata.iceberg.transforms import Identity
+from harness.metadata.model import schema as dt
 from harness.testing.writing.iceberg.builder import IcebergTable
 
 
@@ -86,3 +92,92 @@ def test_a_partition_value_of_another_type_names_the_field(table):
 def test_an_encrypted_manifest_is_refused(data, key):
     with pytest.raises(EncryptedTableError):
         open_manifest(data, ManifestFile(path="m.avro", spec_id=0, key_metadata=key), specs={}, schemas=())
+
+
+ID = dt.Field(id=1, name="id", type=dt.IntegerType(64))
+NAME = dt.Field(id=2, name="name", type=dt.StringType())
+PRICE = dt.Field(id=3, name="price", type=dt.FloatType(64))
+AT = dt.Field(id=4, name="at", type=dt.TimestampType("us"))
+RAW = dt.Field(id=5, name="raw", type=dt.BinaryType())
+TAG = dt.Field(id=6, name="tag", type=dt.FixedType(2))
+SCHEMA = dt.Schema(fields=(ID, NAME, PRICE, AT, RAW, TAG))
+
+RIGHT = {"iceberg-version": "Apache Iceberg 1.11.0 (commit 1234567)"}
+WRONG = {"iceberg-version": "Apache Iceberg 1.10.1 (commit 1234567)"}
+
+
+def eq(field, value):
+    return Comparison(field, Op.EQ, value)
+
+
+def of(predicate, transform, field, writer=None):
+    part = PartitionField(field_id=1000, source_id=field.id, source_ids=(field.id,), name="part", transform=transform)
+    spec = PartitionSpec(1, (part,))
+    return ManifestFilter(spec, projected(predicate, spec, SCHEMA), SCHEMA, lambda manifest: writer)
+
+
+def manifest(*summaries):
+    return ManifestFile(path="m", partitions=tuple(summaries) or None)
+
+
+def _long(value):
+    return struct.pack("<q", value)
+
+
+def _texts(lower, upper):
+    return FieldSummary(False, None, lower.encode(), upper.encode())
+
+
+@pytest.mark.parametrize(
+    ("predicate", "field", "summary", "kept"),
+    [
+        (eq(ID, 10), ID, FieldSummary(False, None, _long(1), _long(9)), False),
+        (eq(ID, 10), ID, FieldSummary(False, None, _long(1), b"9"), True),  # 3.8: both, or none
+        (eq(ID, 0), ID, FieldSummary(False, None, _long(1), b"9"), True),
+        # No bounds: no values, says the specification; a writer that did not know the type, says experience.
+        (eq(ID, 5), ID, FieldSummary(True), True),
+        (eq(ID, 5), ID, FieldSummary(False), True),
+        # An upper bound that may have been cut: all that it begins may be there, and no more.
+        (eq(NAME, "abda"), NAME, _texts("aa", "abc"), False),
+        (Comparison(NAME, Op.GE, "abd"), NAME, _texts("aa", "abc"), True),  # rounded up, the bound is abd
+        (Comparison(NAME, Op.GT, "abd"), NAME, _texts("aa", "abc"), False),
+        (eq(NAME, "z"), NAME, _texts("a", "\U0010ffff"), True),  # nothing is above
+        (eq(NAME, "b\ud7ffz"), NAME, _texts("a", "b\ud7ff\U0010ffff"), True),
+        (eq(NAME, "b\ue000"), NAME, _texts("a", "b\ud7ff"), True),  # the next character, past the surrogates
+        (eq(NAME, "b\ue001"), NAME, _texts("a", "b\ud7ff"), False),
+    ],
+)
+def test_a_manifest_is_kept_where_its_summary_allows_it(predicate, field, summary, kept):
+    assert of(predicate, Identity(), field).may_hold(manifest(summary)) is kept
+
+
+@pytest.mark.parametrize(
+    ("writer", "kept"), [(RIGHT, False), (WRONG, True), (None, True), ({}, True), ({"engine-name": "spark"}, True)]
+)
+@pytest.mark.parametrize("field", [RAW, TAG], ids=["binary", "fixed"])
+def test_binary_summaries_need_a_writer_that_is_known_to_be_right(writer, kept, field):
+    summary = FieldSummary(False, None, b"\x01\x01", b"\x02\x02")
+    assert of(eq(field, b"\x03\x03"), Identity(), field, writer).may_hold(manifest(summary)) is kept
+
+
+def test_summaries_of_another_length_say_nothing():
+    keep = of(eq(ID, 10), Identity(), ID)
+    summary = FieldSummary(False, None, _long(1), _long(9))
+    assert keep.may_hold(manifest(summary, summary))
+    assert keep.may_hold(manifest())
+    assert not keep.contradicted_by(manifest(summary, summary))({1000: 10})
+
+
+@pytest.mark.parametrize(
+    ("value", "summary", "contradicted"),
+    [
+        (5, FieldSummary(False, None, _long(1), _long(9)), False),
+        (10, FieldSummary(False, None, _long(1), _long(9)), True),
+        (0, FieldSummary(False, None, _long(1), _long(9)), True),
+        (None, FieldSummary(False, None, _long(1), _long(9)), True),
+        (None, FieldSummary(True), False),
+        (1, FieldSummary(True), False),  # nothing was concluded from it
+    ],
+)
+def test_a_tuple_outside_of_what_is_trusted_contradicts_it(value, summary, contradicted):
+    assert of(eq(ID, 5), Identity(), ID).contradicted_by(manifest(summary))({1000: value}) is contradicted

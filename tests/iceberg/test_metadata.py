@@ -1,4 +1,4 @@
-from __future__ import annotations
+"""None"""
 
 import copy
 import gzip
@@ -12,6 +12,7 @@ import pytest
 from harness.errors import CorruptFileError, HarnessError, InvalidTableError, IsAViewError
 from harness.metadata.iceberg.metadata import parse_metadata
 from harness.metadata.iceberg.model import TableMetadata, parse_header_spec
+from harness.metadata.iceberg.name_mapping import parse_name_mapping
 
 FILE = "v3.metadata.json"
 SCHEMA_0 = {"type": "struct", "schema-id": 0, "fields": [{"id": 1, "name": "id", "required": True, "type": "long"}]}
@@ -254,3 +255,24 @@ def test_any_value_of_the_wrong_kind_gives_metadata_or_a_named_error() -> None:
             except HarnessError as error:
                 outcomes.append(type(error))
     assert set(outcomes) == {TableMetadata, InvalidTableError}
+
+
+@pytest.mark.parametrize(
+    ("mapping", "message"),
+    [
+        ([{"field-id": 1, "names": ["a"]}, {"field-id": 2, "names": ["a"]}], "'a' occurs twice"),
+        pytest.param([{"field-id": 1, "names": ["a", "a"]}], "'a' occurs twice", id="names of one entry"),
+        pytest.param([{"names": ["a"]}, {"field-id": 2, "names": ["a"]}], "'a' occurs twice", id="hidden and mapped"),
+        pytest.param(
+            [{"field-id": 1, "names": ["a"]}, {"names": ["b"], "fields": [{"field-id": 1, "names": ["c"]}]}],
+            "field id 1 occurs twice",
+            id="ids",
+        ),
+        pytest.param({"field-id": 1}, "expected a list", id="object"),
+        pytest.param([{"field-id": "1", "names": ["a"]}], "expected a 32-bit integer", id="id text"),
+        pytest.param([{"field-id": 1, "names": "a"}], "expected a list of strings", id="names text"),
+    ],
+)
+def test_name_mapping_refuses_what_is_ambiguous_5_7(mapping: Any, message: str) -> None:
+    with pytest.raises(InvalidTableError, match=message):
+        parse_name_mapping(json.dumps(mapping))

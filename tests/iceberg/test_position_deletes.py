@@ -1,21 +1,35 @@
-"""Position delete files of three formats and deletion vectors, read from disk into positions per planned data file."""
-
-from __future__ import annotations
+"""Position deletes of three formats, and vectors in Puffin, into positions by data file; other spellings of it."""
 
 import io
+import json
+import struct
+import zlib
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from harness.errors import CorruptDeleteError, CorruptFileError, EncryptedTableError, HarnessError, UnsupportedError
+import harness
+from harness.errors import (
+    CorruptDeleteError,
+    CorruptFileError,
+    EncryptedTableError,
+    HarnessError,
+    HarnessWarning,
+    InvalidTableError,
+    UnsupportedError,
+)
+from harness.metadata.iceberg import position_deletes
 from harness.metadata.iceberg.columns.entries import from_entries
 from harness.metadata.iceberg.deletes import FileDeletes, FilesWithDeletes
 from harness.metadata.iceberg.manifests import Content, DataFile, ManifestEntry, Status
 from harness.metadata.iceberg.position_deletes import make_loader
 from harness.storage.paths import PathMap
 from harness.storage.stores import Storage
+from harness.testing.writing.iceberg.builder import IcebergTable
 
 A, C = "s3://t/data/a.parquet", "s3://t/data/c.parquet"
 PATH_ID, POS_ID = 2147483546, 2147483545
@@ -103,3 +117,104 @@ def test_unknown_formats_are_refused(tmp_path):
     assert (
         caught.value.message == "Cannot read position delete file: its format is lance, expected parquet, avro or orc"
     )
+
+
+AUTHORITIES = ["hdfs://host:8020", "s3a://bucket", "file:", "file://"]
+KINDS = ["position deletes", "position deletes for one file", "deletion vector"]
+
+
+def make(folder: Path, authority: str, kind: str) -> tuple[str, str]:
+    """A table of three rows, the second of which is dead by another name of its file; location and delete file."""
+    table = IcebergTable.create(folder / "t", {"id": "long"}, format_version=3 if kind == "deletion vector" else 2)
+    data = table.write_data([{"id": 1}, {"id": 2}, {"id": 3}])
+    table.append(data)
+    other = authority + data.path
+    match kind:
+        case "position deletes":
+            delete = table.write_position_deletes([(other, 1)])
+        case "position deletes for one file":
+            delete = table.write_position_deletes([(other, 1)], referenced=other)
+        case _:
+            (delete,) = table.write_deletion_vectors({data: [1]})
+            delete.data_file["referenced_data_file"] = other
+    table.append(delete)
+    return str(folder / "t"), delete.path
+
+
+def ids(read: harness.Table, **more: Any) -> list[int]:
+    return sorted(read.snapshot().to_arrow(**more)["id"].to_pylist())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("authority", AUTHORITIES)
+def test_it_is_told_and_joined_by_a_path_map(tmp_path: Path, authority: str, kind: str) -> None:
+    location, delete = make(tmp_path, authority, kind)
+    with pytest.warns(HarnessWarning) as told:
+        assert ids(harness.open_table(location)) == [1, 2, 3]
+    (sentence,) = [str(warning.message) for warning in told]
+    assert f"Position delete file {delete} deletes no row" in sentence
+    option = f"{{'{authority}{location}': '{location}'}}"
+    assert sentence.endswith(f"say path_map={option}")
+    assert ids(harness.open_table(location, path_map={authority + location: location})) == [1, 3]
+    with pytest.warns(HarnessWarning, match="deletes no row"):
+        assert ids(harness.open_table(location, path_map={"hdfs://elsewhere/x": location})) == [1, 2, 3]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_of_an_untrusted_table_it_is_an_error(tmp_path: Path, kind: str) -> None:
+    location, _ = make(tmp_path, "hdfs://host:8020", kind)
+    table = harness.open_table(location, untrusted=True)
+    with pytest.raises(InvalidTableError, match="deletes no row"):
+        ids(table)
+
+
+# Positions 3, 5 and 9: one array container.
+ROARING = struct.pack("<QIIIHHI3H", 1, 0, 12346, 1, 0, 2, 16, 3, 5, 9)
+
+
+BODY = b"\xd1\xd3\x39\x64" + ROARING
+VECTOR = struct.pack(">I", len(BODY)) + BODY + struct.pack(">I", zlib.crc32(BODY))
+
+
+def framed(*blobs):
+    payload = json.dumps({"blobs": [], "properties": {}}).encode()
+    return b"PFA1" + b"".join(blobs) + b"PFA1" + payload + struct.pack("<iI", len(payload), 0) + b"PFA1"
+
+
+def vector_entry(offset=4, size=None):
+    file = DataFile(
+        content=Content.POSITION_DELETES, path="s3://t/dv.puffin", format="puffin", spec_id=0, partition={},
+        record_count=3, size=1, referenced_data_file="a.parquet", content_offset=offset,
+        content_size=len(VECTOR) if size is None else size,
+    )  # fmt: skip
+    return ManifestEntry(Status.ADDED, 1, 1, 1, file, "m.avro")
+
+
+def opened(tmp_path, data):
+    path = tmp_path / "dv.puffin"
+    path.write_bytes(data)
+    return position_deletes.open_puffin(Storage(), str(path), file="dv.puffin")
+
+
+def test_read_deletion_vector_of_a_large_file(tmp_path):
+    padding = bytes(1 << 19)
+    file = opened(tmp_path, framed(padding, VECTOR))
+    assert file.content is None
+    found = position_deletes.read_deletion_vector(file, vector_entry(offset=4 + len(padding)), data_record_count=10)
+    assert list(found) == [3, 5, 9]
+
+
+def test_a_vector_too_short_to_be_one_is_refused(tmp_path):
+    file = opened(tmp_path, framed(VECTOR))
+    with pytest.raises(CorruptDeleteError, match="it has 10 bytes, expected at least 20") as caught:
+        position_deletes.read_deletion_vector(file, vector_entry(size=10), data_record_count=10)
+    assert (caught.value.rule, caught.value.file, caught.value.field) == ("iceberg 4.18", "dv.puffin", "a.parquet")
+
+
+@pytest.mark.parametrize(("offset", "size"), [(0, 42), (-4, 42), (4, 1000), (4, -1), (None, 42)], ids=str)
+def test_blob_outside_the_file_is_refused(tmp_path, offset, size):
+    with pytest.raises(CorruptDeleteError) as caught:
+        position_deletes.read_deletion_vector(
+            opened(tmp_path, framed(VECTOR)), vector_entry(offset, size), data_record_count=10
+        )
+    assert caught.value.rule == "iceberg 4.17"

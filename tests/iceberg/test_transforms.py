@@ -1,7 +1,5 @@
 """Partition transforms (iceberg 3.10-3.17): values by the specification, projections never lose a row."""
 
-from __future__ import annotations
-
 import datetime
 from decimal import Decimal
 

@@ -1,7 +1,5 @@
 """Bounds, partition values and partition equality (iceberg 2.18, 3.21-3.24, 4.1)."""
 
-from __future__ import annotations
-
 import math
 import struct
 import uuid

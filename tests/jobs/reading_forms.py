@@ -6,8 +6,6 @@
 and fails unless all that a session of the user's can have is there, and what it cannot have is said.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 import tempfile

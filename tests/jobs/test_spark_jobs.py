@@ -1,7 +1,5 @@
 """Jobs on Spark that know only names and paths: what they read, what they write, and what they are refused."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from types import SimpleNamespace
 

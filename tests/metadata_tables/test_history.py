@@ -1,7 +1,5 @@
 """The history of a table: counts of what each commit added and removed, by hand, and its picture."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

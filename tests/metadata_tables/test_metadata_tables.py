@@ -1,7 +1,5 @@
 """Metadata tables, against what was written; expectations by hand."""
 
-from __future__ import annotations
-
 import datetime
 import json
 

@@ -1,7 +1,5 @@
 """Arrow values made of Python's and NumPy's, and nested arrays taken apart and put together again."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 from uuid import UUID
@@ -57,8 +55,6 @@ def test_numpy_arrays_there_and_back(kind: type) -> None:
     with pytest.raises(ValueError, match="null"):
         to_numpy(from_numpy(values, missing=values == 1))
 
-
-# -- arrays of every kind ----------------------------------------------------------------------------------------------
 
 HIDDEN = 999
 """A value that no row shows."""
@@ -133,9 +129,6 @@ def test_unchanged_children_give_the_same_rows_of_every_slice(array: pa.Array, r
             assert again.to_pylist() == rows[start:stop]
 
 
-# -- what is put together ----------------------------------------------------------------------------------------------
-
-
 def test_required_fields_of_null_structs_hold_nulls() -> None:
     type_ = pa.struct([pa.field("a", pa.int64(), nullable=False), pa.field("l", pa.list_(pa.int64()))])
     found = with_children(STRUCTS, children_of(STRUCTS), type_)
@@ -160,9 +153,6 @@ def test_required_fields_of_null_structs_hold_nulls() -> None:
 def test_children_that_do_not_fit_are_an_error(array: pa.Array, children: list[pa.Array], type_: pa.DataType) -> None:
     with pytest.raises((pa.ArrowException, TypeError)):
         with_children(array, children, type_)
-
-
-# -- those who rebuild arrays ------------------------------------------------------------------------------------------
 
 
 def narrowed_by(conform: Callable[[pa.Table, pa.Schema], pa.Table]) -> Callable[[pa.Array, pa.DataType], pa.Array]:

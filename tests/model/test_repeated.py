@@ -1,7 +1,5 @@
 """A text that is there twice is found, wherever it is and however alike the others are."""
 
-from __future__ import annotations
-
 import pyarrow as pa
 import pytest
 from hypothesis import given

@@ -5,8 +5,6 @@ answers each with a line: the first scenario of BUILT, those of the topics first
 as expected, or nothing. Each answer comes from a fork that loads harness anew; other libraries are loaded once.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import pickle

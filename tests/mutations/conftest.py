@@ -1,7 +1,5 @@
 """The summary of the mutation check."""
 
-from __future__ import annotations
-
 import pytest
 
 

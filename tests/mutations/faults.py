@@ -1,7 +1,5 @@
 """Faults that readers of tables really had, each as one edit of harness; `faults.txt` tells them, and its own form."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass

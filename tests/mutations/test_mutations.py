@@ -3,8 +3,6 @@
 A fault of queries, which no scenario asks, names the file of tests that must turn red.
 """
 
-from __future__ import annotations
-
 import functools
 import itertools
 import json

@@ -1,7 +1,5 @@
 """The oracle's filters against DuckDB's own evaluation of the same conditions on the same values."""
 
-from __future__ import annotations
-
 import datetime as dt
 import uuid
 from decimal import Decimal

@@ -1,7 +1,5 @@
 """The oracle, which reads apart and leaves no file out, against harness: the same rows or the same error of a table."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Callable
@@ -171,6 +169,14 @@ def missing_manifest_list(directory: Path) -> None:
         path.unlink()
 
 
+def avro_deletes_that_lost_rows(directory: Path) -> None:
+    table = iceberg(directory)
+    table.append(table.write_data([{"id": 1, "part": "p"}]))
+    keys = table.write_equality_deletes(["id"], [{"id": 1}], format="avro")
+    keys.data_file["record_count"] = 2
+    table.append(keys)
+
+
 def half_written_commit(directory: Path) -> None:
     missing_commit(directory)
     (directory / "_delta_log" / f"{1:020}.json").write_text('{"add": {"path": "x"')
@@ -180,11 +186,14 @@ def no_table(directory: Path) -> None:
     directory.mkdir()
 
 
-@pytest.mark.parametrize("build", [missing_commit, missing_manifest_list, half_written_commit, no_table])
+BROKEN = [missing_commit, missing_manifest_list, avro_deletes_that_lost_rows, half_written_commit, no_table]
+
+
+@pytest.mark.parametrize("build", BROKEN)
 def test_errors_are_of_one_class(build, tmp_path):
     build(tmp_path / "t")
     with pytest.raises(harness.HarnessError) as own:
-        harness.open_table(str(tmp_path / "t")).snapshot().plan()
+        harness.open_table(str(tmp_path / "t")).snapshot().to_arrow()
     with pytest.raises(harness.HarnessError) as other:
         read_apart(str(tmp_path / "t"))
     assert type(other.value) is type(own.value)

@@ -1,7 +1,5 @@
 """What plans say of filters: files that they keep whole, files that they skip by partition, and faults of writers."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -92,8 +90,6 @@ def test_files_are_skipped_by_partition_alone(tmp_path: Path, make: Callable[[Pa
         found[prune] = [[s.reason for s in skipped].count(reason) for reason in ("partition", "statistics")]
     assert found == {"off": [0, 0], "partition": [1, 0], "files": [1, 1]}
 
-
-# -- known faults of writers, in text and JSON --
 
 PRICES = {"id": "long", "price": "double", "cost": "decimal(17,2)"}
 

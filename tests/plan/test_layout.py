@@ -1,7 +1,5 @@
 """The picture of a plan: rows read, deleted and skipped, by partition or by file."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from xml.etree import ElementTree
 

@@ -1,7 +1,5 @@
 """Resolution of a file's columns onto a table's fields. Expectations by hand: iceberg 5 and 6, delta T9 to T28."""
 
-from __future__ import annotations
-
 import pytest
 
 from harness.errors import SchemaMismatchError, UnsupportedError
@@ -250,6 +248,7 @@ REFUSED = {
         "IncompatibleType",
     ),
     "an int from a struct": (want(1, "a"), [group(1, "a", stored(2, "x"))], {}, "IncompatibleType"),
+    "an int from a list": (want(1, "a"), [listed(1, "a", stored(2, "element"))], {}, "the file stores list<int> and"),
     "a variant without metadata": (
         *(want(1, "a", dt.VariantType()), [group(1, "a", stored(None, "value", dt.BinaryType()))], {}),
         "IncompatibleType",

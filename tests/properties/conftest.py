@@ -1,7 +1,5 @@
 """Who reads the tables of property tests, where their failures are left, and how many examples each ran."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Generator
 from pathlib import Path

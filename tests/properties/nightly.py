@@ -8,8 +8,6 @@ output is printed, and the command that shows it again. A test that draws nothin
 with the examples of each property, with the account of the tables that both engines read, and with 1 if one failed.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import random
@@ -65,7 +63,8 @@ class Loop:
         with tempfile.TemporaryDirectory() as place:
             report = Path(place, "report.xml")
             command = [*_command(seed), f"--junitxml={report}", "tests/properties", *left_out, *self.arguments]
-            ran = subprocess.run(command, cwd=ROOT, env=_environment(), capture_output=True, text=True, check=False)
+            environment = {"HARNESS_REPRO": str(ROOT / "build/repro"), **os.environ, "HARNESS_PROFILE": "harness-round"}
+            ran = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
             if ran.returncode not in (0, 1) or not report.is_file():
                 sys.exit(f"pytest failed with {ran.returncode}: {ran.stdout}{ran.stderr}")
             failed = self._count(report, seed)
@@ -97,10 +96,6 @@ class Loop:
 def _command(seed: int) -> list[str]:
     options = ["-n0", "-q", "-p", "no:cacheprovider", f"--hypothesis-seed={seed}"]
     return [sys.executable, "-m", "pytest", *options]
-
-
-def _environment() -> dict[str, str]:
-    return {"HARNESS_REPRO": str(ROOT / "build/repro"), **os.environ, "HARNESS_PROFILE": "harness-round"}
 
 
 def main() -> int:

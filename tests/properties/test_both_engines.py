@@ -9,8 +9,6 @@ is one more read, and plain ones run also on the oracle, a second planner and re
 A failure is shrunk to the smallest history and read that show it. `--harness-repro DIR` leaves both there.
 """
 
-from __future__ import annotations
-
 import pytest
 from drawn.account import GROUPS, HIDING, REFUSED, TABLES, Account
 from drawn.agreement import assert_agrees, made

@@ -1,7 +1,5 @@
 """What must not change the rows of a read, on drawn histories."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest
@@ -37,10 +35,6 @@ def assert_same(expected, got) -> None:
 
 def modelled(drawn, read=None):
     return arrow_rows(*answer(drawn.model, read or Read()))
-
-
-def with_operations(drawn, *operations):
-    return dataclasses.replace(drawn, operations=operations)
 
 
 @FEW
@@ -92,7 +86,7 @@ def test_the_base_that_a_delta_version_is_read_from(drawn) -> None:
     mixed = []
     for number, operation in enumerate(drawn.operations, 1):
         mixed += [operation, {"checkpoint": "classic"}] if number % 2 else [operation, {"compact": [1, number]}]
-    with made(with_operations(drawn, *mixed)) as history:
+    with made(dataclasses.replace(drawn, operations=tuple(mixed))) as history:
         for at in drawn.model.points():
             assert_same(modelled(drawn, Read(at=at)), read_by(history, Read(at=at), "duckdb"))
 

@@ -1,7 +1,5 @@
 """Drawn queries over drawn tables: DuckDB over plans, Spark, and DuckDB over the rows themselves give the same."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import tempfile

@@ -1,7 +1,5 @@
 """The law of slices, on drawn histories and filters: under the filter, a slice gives the rows of its source."""
 
-from __future__ import annotations
-
 import tempfile
 from pathlib import Path
 

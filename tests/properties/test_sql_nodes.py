@@ -1,7 +1,5 @@
 """No node of parsed SQL is taken for another one, whatever classes sqlglot has."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from pathlib import Path

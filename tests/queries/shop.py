@@ -1,7 +1,5 @@
 """Three tables of a shop, with nested columns, nulls and deleted rows: what a stranger's queries are tried on."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

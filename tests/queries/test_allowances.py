@@ -1,7 +1,5 @@
 """Which columns of a result may differ in their last bits, and by how much."""
 
-from __future__ import annotations
-
 import itertools
 
 import pytest

@@ -1,7 +1,5 @@
 """Every entry of the table of functions, on DuckDB and on Spark, over edge values."""
 
-from __future__ import annotations
-
 import math
 import re
 import struct

@@ -1,7 +1,5 @@
 """What a query reads besides tables by name: tables by their locations, values, and frames."""
 
-from __future__ import annotations
-
 import datetime
 import importlib.util
 from decimal import Decimal

@@ -1,7 +1,5 @@
 """UNNEST, LATERAL and what else is relational, on both engines over the tables of a shop."""
 
-from __future__ import annotations
-
 import duckdb
 import pytest
 import shop

@@ -1,7 +1,5 @@
 """One query on both engines: the same rows, names and types, or a refusal that names the construct."""
 
-from __future__ import annotations
-
 import base64
 import math
 from typing import Any

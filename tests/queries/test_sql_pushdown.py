@@ -1,7 +1,5 @@
 """Rewriting queries over bound tables. DuckDB judges whether the rewritten query gives the same rows."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterator

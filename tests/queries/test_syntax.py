@@ -1,15 +1,18 @@
-"""Tells whether two texts are one to DuckDB: the guard against a query that sqlglot takes for another one."""
+"""Texts of queries: which two are one to DuckDB, which need no sqlglot, and names of tables with a schema."""
 
-from __future__ import annotations
+from collections.abc import Iterator
 
 import duckdb
 import pytest
 
 import harness
 from harness.engines.registry import duckdb_engine
-from harness.errors import UnsupportedError
+from harness.errors import RequestError, UnsupportedError
+from harness.metadata.filters.parse import parse_filter
+from harness.metadata.model.schema import Field, IntegerType, Schema, StringType, StructType
 from harness.queries.inputs import planned
-from harness.queries.rewrite import rewrite
+from harness.queries.plain import KEYWORDS, Rewritten, rewrite_plain
+from harness.queries.rewrite import parse_statement, rewrite, rewrite_statement
 from harness.queries.transpile import agreement, queries
 from harness.queries.transpile.parser import parse
 from harness.testing.writing.iceberg.builder import IcebergTable
@@ -126,3 +129,146 @@ def test_columns_without_a_name_are_called_as_duckdb_calls_them(tables, shown):
     plans = {reference.view: planned(reference, tables["t"].snapshot()) for reference in rewritten.references}
     told = duckdb_engine().columns_of(rewritten.sql, plans, rewritten.originals)  # what Spark's columns are called
     assert [name for name, _ in told] == names
+
+
+_TYPES = {"id": IntegerType(64), "k": IntegerType(64), "s": StringType(), "Mixed": StringType(), "time": StringType()}
+_FIELDS = [Field(id=i, name=name, type=type_, required=False) for i, (name, type_) in enumerate(_TYPES.items(), 1)]
+_SCHEMA = Schema(fields=tuple(_FIELDS))
+_TABLES = {"t": _SCHEMA, "Other": _SCHEMA}
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "select count(*) from t",
+        "  select count ( * ) , sum( k )\n from t ; ",
+        "select *, k from t limit 10",
+        "select k from Other",
+        "select t.k, id from t",
+        "select x.k + 1, -id * (2 - k) % 3 from t as x",
+        "select sum(k)::bigint n, -id::VARCHAR, (k :: double)::int % 2 from t",
+        "select count(*) n, max(x.k) k from t x order by n",
+        "select -k / 2 + (id % 3) * 1.5 n, s::varchar from t limit 4",
+        "select k from t order by k limit 4",
+        "select k from t group by k limit 4",
+        "select s, count(distinct k) as n from t group by s order by n desc, s limit 3",
+        "select mixed as k, upper(MIXED) from t order by 1",
+        "select 'a b', 1.5, round(k, 2) from t",
+        "select _file, _pos from t",
+    ],
+)
+def test_plain_queries_become_what_sqlglot_makes_of_them(query: str) -> None:
+    plain = rewrite_plain(query, _TABLES, prefix="p")
+    assert plain is not None
+    assert plain == rewrite(query, _TABLES, prefix="p")
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "",
+        "select",
+        "select k from t where k = 1",
+        "select k from t, Other",
+        "select k from t join Other using (k)",
+        "select k from t t2 (a, b, c, d, e)",
+        "select k x.y from t",
+        "select k::decimal(9, 2) from t",
+        "select t2.k from t",
+        "select t.k from t t2",
+        "select k from T",
+        'select "k" from t',
+        "select k -- from t",
+        "select t from t",
+        "select unknown from t",
+        "select time from t",
+        "select k as order from t",
+        "select sum(*) from t",
+        "select columns(k) from t",
+        "select sum(k) over () from t",
+        "select sum(k) filter (k > 1) from t",
+        "select distinct k from t",
+        "select k from t order by all",
+        "select k from t order by k nulls first",
+        "select k from t limit 10%",
+        "select 1e3 from t",
+        "select 'it''s' from t",
+        "select k from t; select k from t",
+        "select k, from t",
+        "select k from t union select k from t",
+        "select " + "(" * 100_000 + "k",
+    ],
+)
+def test_others_are_left_to_sqlglot(query: str) -> None:
+    assert rewrite_plain(query, _TABLES, prefix="p") is None
+
+
+def test_every_keyword_of_duckdb_is_known() -> None:
+    listed = "SELECT keyword_name FROM duckdb_keywords() WHERE keyword_category <> 'unreserved'"
+    assert {name for (name,) in duckdb.sql(listed).fetchall()} <= KEYWORDS
+
+
+_INT = IntegerType(32)
+_S = StructType((Field(id=9, name="v", type=_INT),))
+SCHEMA = Schema(fields=(Field(id=1, name="id", type=_INT), Field(id=2, name="s", type=_S)))
+NAMES = {("a", "t"): "a.t", ("b", "t"): "b.t", ("memory", "a", "t"): "a.t", ("a", "u"): "a.u"}
+
+
+def rewritten(query: str) -> Rewritten:
+    statement = parse_statement(query)
+    return rewrite_statement(statement, NAMES, dict.fromkeys(NAMES.values(), SCHEMA), prefix="_v")
+
+
+def test_conditions_on_qualified_columns_reach_planning() -> None:
+    query = "SELECT 1 FROM a.t JOIN b.t ON a.t.id = b.t.id WHERE a.t.id > 1 AND b.t.s.v = 2 AND memory.a.t.id < 9"
+    first, second = (reference.where for reference in rewritten(query).references)
+    assert first.predicate == parse_filter("id > 1 AND id < 9", SCHEMA).predicate
+    assert second.predicate == parse_filter("id > 1 AND s.v = 2 AND id < 9", SCHEMA).predicate
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT t.id FROM a.t, b.t",
+        "SELECT t FROM a.t JOIN b.t USING (id)",
+        "SELECT a.t.id FROM a.t, (SELECT 1 AS id) AS t WHERE t.id = 1",
+        "SELECT (SELECT max(b.t.id) FROM b.t WHERE b.t.id < a.t.id) FROM a.t",
+    ],
+)
+def test_a_column_that_may_be_of_two_tables_is_refused(query: str) -> None:
+    with pytest.raises(RequestError, match="may be of two tables named t"):
+        rewritten(query)
+
+
+@pytest.fixture(scope="module")
+def database() -> Iterator[duckdb.DuckDBPyConnection]:
+    with duckdb.connect() as connection:
+        connection.execute("CREATE SCHEMA a; CREATE SCHEMA b")
+        for table, first in (("a.t", 0), ("b.t", 2), ("a.u", 1)):
+            connection.execute(
+                f"CREATE TABLE {table} AS SELECT range::INT AS id, {{v: range}} AS s FROM range({first}, 4)"
+            )
+        yield connection
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT a.t.id, b.t.s.v FROM a.t JOIN b.t ON a.t.id = b.t.id WHERE a.t.id < 3",
+        "SELECT a.t.id FROM a.t WHERE EXISTS (FROM a.u WHERE a.u.id = a.t.id AND a.t.s.v <> 2)",
+        "SELECT a.t.id FROM a.t UNION ALL SELECT b.t.id FROM b.t",
+        "SELECT x.id, a.t.id FROM a.t AS x, a.t WHERE x.id = a.t.id + 1",
+        "SELECT (SELECT max(a.t.id) FROM a.t WHERE a.t.id < 2), a.t.id FROM a.t",
+        "WITH t AS (SELECT a.t.id + 10 AS id FROM a.t) SELECT t.id FROM t",
+        "SELECT a.t.id, n.m FROM a.t, LATERAL (SELECT a.t.id * 2 AS m) n",
+        "SELECT a.t.s.v, count(*) FROM a.t GROUP BY a.t.s.v HAVING min(a.t.id) > 1 ORDER BY a.t.s.v DESC",
+        "SELECT memory.a.t.id FROM a.t ORDER BY memory.a.t.id",
+    ],
+)
+def test_the_rows_are_those_that_duckdb_gives_without_rewriting(database, query) -> None:
+    found = rewritten(query)
+    for reference in found.references:
+        where = "" if reference.where is None else f" WHERE {reference.where.sql}"
+        database.execute(f'CREATE OR REPLACE TEMP VIEW "{reference.view}" AS FROM {reference.table}{where}')
+    expected = database.sql(query)
+    assert sorted(database.sql(found.sql).fetchall()) == sorted(expected.fetchall())

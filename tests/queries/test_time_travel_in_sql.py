@@ -1,16 +1,16 @@
-"""Moments that queries name, on both engines; which rows a moment has is counted by hand."""
+"""Moments that queries name, and conditions on the moment of a query, on both engines; rows are counted by hand."""
 
-from __future__ import annotations
-
-from datetime import UTC, datetime
+import datetime
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 
 import harness
 from harness.errors import RequestError, SnapshotNotFoundError
-from harness.queries.rewrite import parse_statement
+from harness.metadata.model.schema import DateType, Field, Schema, TimestampType
+from harness.queries.rewrite import parse_statement, rewrite
 from harness.queries.time_travel import pin
 from harness.testing.writing.delta.builder import DeltaTable
 from harness.testing.writing.iceberg.builder import IcebergTable
@@ -85,7 +85,7 @@ def moments_of(tables: dict[str, Any]) -> list[tuple[str, list[tuple[int, ...]]]
 
 
 def iso(milliseconds: int) -> str:
-    return f"TIMESTAMP '{datetime.fromtimestamp(milliseconds / 1000, UTC):%Y-%m-%d %H:%M:%S.%f}'"
+    return f"TIMESTAMP '{datetime.datetime.fromtimestamp(milliseconds / 1000, datetime.UTC):%Y-%m-%d %H:%M:%S.%f}'"
 
 
 def test_moments_on_duckdb(tables: dict[str, Any]) -> None:
@@ -103,3 +103,68 @@ def test_moments_on_spark(tables: dict[str, Any], spark: Any) -> None:
     for query, expected in moments_of(tables):
         rows = harness.sql(query, engine="spark", spark=spark, **tables).collect()
         assert [tuple(row) for row in rows] == expected, query
+
+
+TABLES = {
+    "t": Schema(
+        fields=(
+            Field(id=1, name="d", type=DateType()),
+            Field(id=2, name="w", type=TimestampType()),
+            Field(id=3, name="i", type=TimestampType(utc=True)),
+        )
+    )
+}
+NOON = datetime.datetime(2024, 3, 17, 12)
+
+
+def where(condition: str) -> str | None:
+    (reference,) = rewrite(f"FROM t WHERE {condition}", TABLES, now=lambda: NOON).references
+    return None if reference.where is None else reference.where.sql
+
+
+@pytest.mark.parametrize(
+    ("condition", "column", "moment"),
+    [
+        ("d >= current_date - 30", "d", "2024-02-14 00:00:00"),
+        ("today() - 30 < d", "d", "2024-02-14 00:00:00"),
+        ("d = current_date()", "d", "2024-03-15 00:00:00"),
+        ("d BETWEEN current_date - 7 AND current_date", "d", "2024-03-08 00:00:00"),
+        ("w > now() - INTERVAL 36 HOUR", "w", "2024-03-14 00:00:00"),
+        ("w > localtimestamp - INTERVAL '1 month'", "w", "2024-02-15 12:00:00"),
+        ("w >= date_trunc('month', now())", "w", "2024-03-01 00:00:00"),
+        ("i >= current_timestamp::DATE - INTERVAL 1 WEEK", "i", "2024-03-08 00:00:00"),
+        ("i >= get_current_timestamp()", "i", "2024-03-15 12:00:00"),
+    ],
+)
+def test_a_column_is_not_before_the_moment(condition: str, column: str, moment: str) -> None:
+    assert where(condition) == f"(\"{column}\" >= CAST('{moment}' AS TIMESTAMP))"
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        pytest.param("d <= current_date - 30", id="moves-on"),
+        pytest.param("NOT d >= current_date", id="not"),
+        pytest.param("d <> current_date", id="other-than"),
+        pytest.param("d BETWEEN SYMMETRIC current_date AND DATE '2024-01-01'", id="either-way"),
+        pytest.param("d >= current_date OR random() < 0.5", id="or-anything"),
+        pytest.param("d + 1 >= current_date", id="computed"),
+        pytest.param("d >= current_date - (current_date - DATE '2024-01-01')::INT", id="twice"),
+    ],
+)
+def test_what_does_not_hold_from_now_on_is_left_alone(condition: str) -> None:
+    assert where(condition) is None
+
+
+def test_a_connection_in_another_zone_has_the_rows_of_its_moment(tmp_path: Path) -> None:
+    today = (datetime.datetime.now(datetime.UTC).date() - datetime.date(1970, 1, 1)).days
+    table = IcebergTable.create(tmp_path, {"day": "date", "moment": "timestamptz"}, format_version=2)
+    days = (today - 90, today - 3, today, today + 1)
+    table.append(*(table.write_data([{"day": day, "moment": day * 86_400_000_000}]) for day in days))
+    found = harness.open_table(str(tmp_path))
+    with duckdb.connect() as connection:
+        connection.execute("SET TimeZone = 'Pacific/Kiritimati'; BEGIN")
+        for column, since in (("day", "current_date - 14"), ("moment", "now() - INTERVAL 14 DAY")):
+            rows = harness.sql(f"SELECT 1 FROM t WHERE {column} > {since}", connection=connection, t=found)
+            assert len(rows.fetchall()) == 3
+        harness.release(connection)

@@ -1,7 +1,5 @@
 """The reference implementations' Spark sessions, and the count of what was compared with them."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from importlib.metadata import version

@@ -1,11 +1,8 @@
 """Histories of statements, drawn by Hypothesis from the operations of the written ones; every statement succeeds."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from delta_histories import NTZ, WIDENING
 from hypothesis import strategies as st
 from iceberg_equality import equality_delete
 from iceberg_histories import ON_READ, create
@@ -41,6 +38,7 @@ _PROPERTIES = (
     "'delta.enableDeletionVectors'='false', 'delta.checkpointInterval'='3'",
     "'delta.enableRowTracking'='true', 'delta.enableDeletionVectors'='true'",
 )
+_WIDENING = "'delta.enableTypeWidening'='true', 'delta.feature.timestampNtz'='supported'"
 _REWRITE = "CALL ice.system.{} (table => '{{ref}}', options => map('rewrite-all', 'true'))"
 
 
@@ -186,7 +184,7 @@ def histories(draw: Callable[..., object], format: str) -> list[Step]:
         state.version, more = state.number(2, 3), _OF_ICEBERG
         begin = create(columns, state.version, *((ON_READ,) if draw(st.booleans()) else ()))
     else:
-        mapping = f"'delta.columnMapping.mode'='{state.pick('name', 'id')}', {WIDENING}, {NTZ}"
+        mapping = f"'delta.columnMapping.mode'='{state.pick('name', 'id')}', {_WIDENING}"
         by = state.pick("", "PARTITIONED BY (s)")
         begin = f"CREATE TABLE {{t}} ({columns}) USING delta {by} TBLPROPERTIES ({mapping}, {state.pick(*_PROPERTIES)})"
     chosen = draw(st.lists(st.sampled_from((*_BOTH, *more)), min_size=3, max_size=8))

@@ -1,7 +1,5 @@
 """Equality deletes by Apache Iceberg's own writer; no SQL writes them."""
 
-from __future__ import annotations
-
 from typing import Any
 from uuid import uuid4
 
@@ -35,7 +33,7 @@ def equality_delete(
         builder = getattr(iceberg.data, "GenericFileWriterFactory$Builder")(into).equalityFieldIds(ids)
         shaped = builder.equalityDeleteRowSchema(schema).deleteFileFormat(getattr(iceberg.FileFormat, format))
         writers, delta = shaped.build(), into.newRowDelta()
-        for spec, partition in _whole(into) if whole else _partitions(into):
+        for spec, partition in [(into.specs().get(0), None)] if whole else _partitions(into):
             name = f"{uuid4()}-equality.{format.lower()}"
             file = into.io().newOutputFile(into.locationProvider().newDataLocation(name))
             output = iceberg.encryption.EncryptedFiles.plainAsEncryptedOutput(file)
@@ -47,10 +45,6 @@ def equality_delete(
         delta.commit()
 
     return delete
-
-
-def _whole(table: Any) -> list[tuple[Any, None]]:
-    return [(table.specs().get(0), None)]
 
 
 def _partitions(table: Any) -> list[tuple[Any, Any]]:

@@ -8,8 +8,6 @@ runs where `nox -s reference` runs its tests of the format. Each table is a fold
 reads it must see that it moved.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 import sys
@@ -19,147 +17,18 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from delta_histories import VECTORS
 from iceberg_equality import equality_delete
-from iceberg_histories import KEYS_OF_PARTITIONS, ON_READ, create
+from iceberg_histories import ON_READ
 from reference_session import QUICK_DELTA, start
-from written_tables import Step
+from written_tables import histories
 
 from harness.testing.conformance.readers import PINNED
 from harness.testing.scenarios.loading import fixtures_directory
 
 PLACE = fixtures_directory() / "reference"
 
-ICEBERG: dict[str, tuple[Step, ...]] = {
-    "position-deletes": (
-        create("id bigint, region string", 2, ON_READ, partitioned="region"),
-        "INSERT INTO {t} SELECT id, CASE id % 3 WHEN 0 THEN 'eu' WHEN 1 THEN 'a/b =%' END FROM range(30)",
-        "DELETE FROM {t} WHERE id % 4 = 0",
-        "UPDATE {t} SET region = 'eu' WHERE id IN (1, 2)",
-        "CALL ice.system.rewrite_position_delete_files(table => '{ref}', options => map('rewrite-all', 'true'))",
-        "DELETE FROM {t} WHERE id = 3 OR region IS NULL",
-    ),
-    "deletion-vectors": (
-        create("id bigint, s string", 3, ON_READ),
-        "INSERT INTO {t} SELECT /*+ REPARTITION(2) */ id, concat('s', id) FROM range(40)",
-        "DELETE FROM {t} WHERE id % 5 = 0",
-        "UPDATE {t} SET s = NULL WHERE id IN (7, 8)",
-        "DELETE FROM {t} WHERE id > 30",
-    ),
-    "equality-deletes": (
-        *KEYS_OF_PARTITIONS,
-        equality_delete("p", "id", where="d", equals=5.0, whole=True, format="AVRO"),
-        equality_delete("p", where="p", equals=None, whole=True, format="ORC"),
-        "INSERT INTO {t} VALUES (5, NULL, 7)",
-    ),
-    "evolution": (
-        create("id int, s string, st struct<a: int, b: string>, at timestamp", 1, partitioned="s"),
-        "INSERT INTO {t} VALUES (1, 'a', named_struct('a', 1, 'b', 'x'), TIMESTAMP'2024-01-01 00:00:00Z'), "
-        "(2, NULL, NULL, NULL)",
-        "ALTER TABLE {t} DROP PARTITION FIELD s",
-        "ALTER TABLE {t} ADD PARTITION FIELD days(at)",
-        "INSERT INTO {t} VALUES (3, 'a', NULL, TIMESTAMP'1969-12-31 23:59:59.5Z')",
-        f"ALTER TABLE {{t}} SET TBLPROPERTIES ('format-version'='2', {ON_READ})",
-        "ALTER TABLE {t} ALTER COLUMN id TYPE bigint",
-        "ALTER TABLE {t} RENAME COLUMN st.a TO c",
-        "ALTER TABLE {t} DROP COLUMN st.b",
-        "ALTER TABLE {t} RENAME COLUMN s TO part",
-        "ALTER TABLE {t} ADD COLUMNS (day date FIRST, st.a array<int>, st.b int)",
-        "ALTER TABLE {t} ADD PARTITION FIELD bucket(4, id)",
-        "INSERT INTO {t} VALUES (DATE'2024-02-29', 3000000000, 'a', "
-        "named_struct('c', 4, 'a', array(1, NULL), 'b', 7), TIMESTAMP'2024-03-01 12:00:00Z')",
-        "DELETE FROM {t} WHERE id IN (2, 3)",
-    ),
-    "branches": (
-        create("id bigint, s string", 2, ON_READ, "'write.metadata.compression-codec'='gzip'"),
-        "INSERT INTO {t} VALUES (1, 'a'), (2, 'b')",
-        "ALTER TABLE {t} CREATE TAG first",
-        "ALTER TABLE {t} CREATE BRANCH audit",
-        "INSERT INTO {t}.branch_audit VALUES (3, 'audit')",
-        "DELETE FROM {t}.branch_audit WHERE id = 1",
-        "INSERT INTO {t} VALUES (4, 'main')",
-        "ALTER TABLE {t} ADD COLUMN n int",
-        "INSERT INTO {t} VALUES (5, 'last', 5)",
-    ),
-    "avro-and-orc": (
-        create(
-            "id bigint, li array<struct<x: int>>, m map<string, double>, d decimal(12, 3), y binary", 2, ON_READ
-        ).replace("TBLPROPERTIES (", "TBLPROPERTIES ('write.format.default'='avro', "),
-        "INSERT INTO {t} VALUES (1, array(named_struct('x', 1), NULL), map('k', 0.5D), -1.5, X'00FF'), "
-        "(2, NULL, map(), NULL, NULL)",
-        "ALTER TABLE {t} SET TBLPROPERTIES ('write.format.default'='orc')",
-        "ALTER TABLE {t} ADD COLUMN li.element.z string",
-        "INSERT INTO {t} VALUES (3, array(named_struct('x', 3, 'z', 'new')), map('n', NULL), 123456789.125, X'')",
-        "DELETE FROM {t} WHERE id IN (1)",
-    ),
-}
-
-_V2 = "'delta.checkpointPolicy'='v2', 'delta.checkpointInterval'='2'"
-
-DELTA: dict[str, tuple[str, ...]] = {
-    "deletion-vectors": (
-        f"CREATE TABLE {{t}} (id BIGINT, s STRING) USING delta TBLPROPERTIES ({VECTORS})",
-        "INSERT INTO {t} SELECT /*+ COALESCE(1) */ id, concat('s', id) FROM range(40)",
-        "DELETE FROM {t} WHERE id % 5 = 0",
-        "UPDATE {t} SET s = NULL WHERE id IN (7, 8)",
-        "DELETE FROM {t} WHERE id > 30",
-    ),
-    "v2-checkpoint-json": (
-        "SET spark.databricks.delta.checkpointV2.topLevelFileFormat=json",
-        f"CREATE TABLE {{t}} (id BIGINT, p STRING) USING delta PARTITIONED BY (p) TBLPROPERTIES ({_V2}, {VECTORS})",
-        "INSERT INTO {t} VALUES (1, 'a b'), (2, 'a b'), (3, NULL)",
-        "DELETE FROM {t} WHERE id = 2",
-        "INSERT INTO {t} VALUES (4, 'ü/%')",
-    ),
-    "v2-checkpoint-parquet": (
-        "SET spark.databricks.delta.checkpointV2.topLevelFileFormat=parquet",
-        "SET spark.databricks.delta.checkpoint.partSize=1",
-        f"CREATE TABLE {{t}} (id BIGINT, s STRING) USING delta TBLPROPERTIES ({_V2})",
-        "INSERT INTO {t} SELECT /*+ REPARTITION(2) */ id, 'x' FROM range(4)",
-        "INSERT INTO {t} VALUES (10, NULL)",
-        "RESET spark.databricks.delta.checkpoint.partSize",
-        "RESET spark.databricks.delta.checkpointV2.topLevelFileFormat",
-    ),
-    "column-mapping": (
-        "CREATE TABLE {t} (id BIGINT, s STRING, n STRUCT<a: INT, b: ARRAY<STRUCT<c: STRING>>>) USING delta",
-        "INSERT INTO {t} VALUES (1, 'x', named_struct('a', 1, 'b', array(named_struct('c', 'p'))))",
-        "ALTER TABLE {t} SET TBLPROPERTIES ('delta.columnMapping.mode'='name', 'delta.minReaderVersion'='2', "
-        "'delta.minWriterVersion'='5')",
-        "ALTER TABLE {t} RENAME COLUMN n.b.element.c TO `d e`",
-        "ALTER TABLE {t} DROP COLUMN s",
-        "ALTER TABLE {t} ADD COLUMNS (s DATE AFTER id)",
-        "INSERT INTO {t} VALUES (2, DATE'2024-02-29', named_struct('a', NULL, 'b', array(named_struct('d e', 'q'))))",
-    ),
-    "type-widening": (
-        "CREATE TABLE {t} (b TINYINT, i INT, f FLOAT, d DECIMAL(5, 2), t DATE, n STRUCT<a: SMALLINT>) USING delta "
-        "TBLPROPERTIES ('delta.enableTypeWidening'='true', 'delta.feature.timestampNtz'='supported')",
-        "INSERT INTO {t} VALUES (-128, 2147483647, 0.1, -999.99, DATE'1969-12-31', named_struct('a', 5))",
-        "ALTER TABLE {t} ALTER COLUMN b TYPE INT",
-        "ALTER TABLE {t} ALTER COLUMN i TYPE BIGINT",
-        "ALTER TABLE {t} ALTER COLUMN f TYPE DOUBLE",
-        "ALTER TABLE {t} ALTER COLUMN d TYPE DECIMAL(20, 4)",
-        "ALTER TABLE {t} ALTER COLUMN t TYPE TIMESTAMP_NTZ",
-        "ALTER TABLE {t} ALTER COLUMN n.a TYPE INT",
-        "INSERT INTO {t} VALUES (70000, 9223372036854775807, 0.1, 1.2345, TIMESTAMP_NTZ'2024-01-01 12:00:00.5', NULL)",
-    ),
-    "change-data-feed": (
-        "CREATE TABLE {t} (id BIGINT, s STRING) USING delta TBLPROPERTIES ('delta.enableChangeDataFeed'='true', "
-        "'delta.enableDeletionVectors'='false')",
-        "INSERT INTO {t} SELECT /*+ COALESCE(1) */ id, 'a' FROM range(4)",
-        "UPDATE {t} SET s = 'b' WHERE id >= 2",
-        "DELETE FROM {t} WHERE id = 0",
-        "DELETE FROM {t}",
-    ),
-    "row-tracking": (
-        f"CREATE TABLE {{t}} (id BIGINT, s STRING) USING delta TBLPROPERTIES ('delta.enableRowTracking'='true', "
-        f"{VECTORS})",
-        "INSERT INTO {t} SELECT /*+ COALESCE(1) */ id, 'a' FROM range(4)",
-        "UPDATE {t} SET s = 'b' WHERE id = 2",
-        "OPTIMIZE {t}",
-        "INSERT INTO {t} VALUES (10, 'c')",
-    ),
-}
-
+ICEBERG = histories("made_iceberg.txt", {"on_read": ON_READ}, {"equality_delete": equality_delete})
+DELTA = histories("made_delta.txt", {}, {})
 LINEAGE = {
     "iceberg": "*, _row_id, _last_updated_sequence_number",
     "delta": "*, _metadata.row_id AS _row_id, _metadata.row_commit_version AS _row_commit_version",

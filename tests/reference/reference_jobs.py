@@ -1,7 +1,5 @@
 """A session that has a real jar and was taught names: the jar's tables and names stay its own."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

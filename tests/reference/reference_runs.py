@@ -1,7 +1,5 @@
 """How tests against the reference implementations run."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A scenario whose table harness builds, read by a reference implementation: the same rows, or both refuse."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
 from collections import Counter
@@ -20,6 +18,13 @@ from harness.testing.conformance.results import Check, Outcome
 from harness.testing.conformance.runner import table_at
 from harness.testing.scenarios.building import build
 from harness.testing.scenarios.model import Built, ExpectedError, ResolvedExpectation, Scenario
+
+
+def differences(format: str) -> dict[str, str]:
+    """The reads on the list `differences.txt` of a format's reference, by scenario and number, with the reason."""
+    text = re.sub(r"\n +", " ", Path(__file__).with_name("differences.txt").read_text("utf-8"))
+    told = (line.partition(": ") for line in text.splitlines() if line.startswith(f"{format}/"))
+    return {name: reason for name, _, reason in told}
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,5 @@
 """Spark with a reference implementation, and settings under which it does many small things quickly."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Slices as the reference implementations see them: the rows of the source, and an append that harness reads."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 from typing import Any

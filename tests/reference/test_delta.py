@@ -1,29 +1,24 @@
 """Delta Lake writes and harness reads; harness writes and Delta Lake reads; jobs beside its jar."""
 
-from __future__ import annotations
-
-from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import pytest
-from delta_differences import DIFFERENCES
 from delta_histories import HISTORIES, READINGS
-from drawn.strategies import DrawnHistory, histories
+from drawn.strategies import histories
 from drawn_statements import histories as statements
 from hypothesis import given
 from reference_jobs import check_reads_and_writes, registered, rows_of_a_job_in_a_session_of
 from reference_runs import drawn, of_scenarios, params
-from reference_scenarios import Reference
+from reference_scenarios import Reference, differences
 from reference_slices import check
-from written_tables import DeltaWritten, Step
+from written_tables import DeltaWritten
 
 from harness.testing.scenarios.loading import find
-from harness.testing.scenarios.model import Scenario
 
 pytestmark = pytest.mark.reference
 BEFORE_A_MERGE = ("deletion-vectors", "change-data-feed", "log-compaction", "mapped-by-name", "partitions", "types")
 """Deletes, changes, logs, mapped columns, partitions, values. Row ids, checkpoints of v2 and widened columns wait."""
+DIFFERENCES = differences("delta")
 SCENARIOS = find("delta/*")
 NOT_ASKED = frozenset({"_file", "_pos", "_spec_id", "_partition", "_deleted"})
 SLICES_BEFORE_A_MERGE = ("delta/deletion-vectors/shared-file", "delta/column-mapping/rename-and-drop")
@@ -38,7 +33,7 @@ SLICES = (
 
 @pytest.mark.filterwarnings("ignore:.*Files outside of the table are read")
 @pytest.mark.parametrize("name", params(HISTORIES, BEFORE_A_MERGE))
-def test_delta_writes_and_harness_reads(name: str, delta_spark: Any, warehouse: Path, counted: Counter[str]) -> None:
+def test_delta_writes_and_harness_reads(name, delta_spark, warehouse, counted):
     location = warehouse / "they_write_delta" / name
     DeltaWritten(delta_spark, location, counted, READINGS.get(name)).run(HISTORIES[name])
 
@@ -46,9 +41,7 @@ def test_delta_writes_and_harness_reads(name: str, delta_spark: Any, warehouse: 
 @pytest.mark.nightly
 @drawn(4)
 @given(steps=statements("delta"))
-def test_delta_writes_drawn_histories_and_harness_reads(
-    steps: list[Step], delta_spark: Any, tmp_path_factory: pytest.TempPathFactory, counted: Counter[str]
-) -> None:
+def test_delta_writes_drawn_histories_and_harness_reads(steps, delta_spark, tmp_path_factory, counted):
     DeltaWritten(delta_spark, tmp_path_factory.mktemp("drawn") / "t", counted).run(steps)
     counted["Delta histories drawn"] += 1
 
@@ -69,34 +62,28 @@ def delta(delta_spark: Any) -> Reference:
 
 
 @pytest.mark.parametrize("scenario", of_scenarios(SCENARIOS))
-def test_harness_writes_and_delta_reads(
-    scenario: Scenario, delta: Reference, tmp_path: Path, counted: Counter[str]
-) -> None:
+def test_harness_writes_and_delta_reads(scenario, delta, tmp_path, counted):
     delta.check(scenario, tmp_path, counted)
 
 
 @pytest.mark.nightly
 @drawn(8)
 @given(history=histories("delta"))
-def test_harness_draws_and_delta_reads(
-    history: DrawnHistory, delta: Reference, tmp_path_factory: pytest.TempPathFactory, counted: Counter[str]
-) -> None:
+def test_harness_draws_and_delta_reads(history, delta, tmp_path_factory, counted):
     delta.check_drawn(history, tmp_path_factory.mktemp("drawn"), counted)
 
 
-def test_delta_differences_are_of_scenarios_that_exist() -> None:
+def test_delta_differences_are_of_scenarios_that_exist():
     assert {key.partition("#")[0] for key in DIFFERENCES} <= {scenario.name for scenario in SCENARIOS}
 
 
 @pytest.mark.filterwarnings("ignore::harness.errors.HarnessWarning")
 @pytest.mark.parametrize("name", params(SLICES, SLICES_BEFORE_A_MERGE))
-def test_delta_reads_slices_and_appends_to_them(
-    name: str, delta_spark: Any, tmp_path: Path, counted: Counter[str]
-) -> None:
+def test_delta_reads_slices_and_appends_to_them(name, delta_spark, tmp_path, counted):
     check(name, tmp_path, delta_spark, "delta", counted)
 
 
-def test_names_of_the_jar_stay_its_own(delta_spark: Any, tmp_path: Path) -> None:
+def test_names_of_the_jar_stay_its_own(delta_spark, tmp_path):
     delta_spark.sql(f"CREATE TABLE own (id bigint) USING delta LOCATION '{tmp_path}/own'")
     delta_spark.sql("INSERT INTO own VALUES (7)")
     job = registered(delta_spark, tmp_path)
@@ -112,5 +99,5 @@ def test_names_of_the_jar_stay_its_own(delta_spark: Any, tmp_path: Path) -> None
 
 
 @pytest.mark.nightly
-def test_a_session_with_the_jar_alone(tmp_path: Path) -> None:
+def test_a_session_with_the_jar_alone(tmp_path):
     assert rows_of_a_job_in_a_session_of("delta", tmp_path) == [[1, 11], [2, 99]]

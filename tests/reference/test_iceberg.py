@@ -1,10 +1,6 @@
 """Apache Iceberg's Spark runtime writes and harness reads; harness writes and Iceberg reads; jobs beside its jar."""
 
-from __future__ import annotations
-
 import re
-from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,16 +8,14 @@ from drawn.strategies import DrawnHistory, histories
 from drawn_statements import histories as statements
 from hypothesis import given
 from hypothesis import strategies as st
-from iceberg_differences import DIFFERENCES
 from iceberg_histories import HISTORIES, READINGS
 from reference_jobs import check_reads_and_writes, registered, rows_of_a_job_in_a_session_of
 from reference_runs import drawn, of_scenarios, params
-from reference_scenarios import Reference
+from reference_scenarios import Reference, differences
 from reference_slices import check
-from written_tables import IcebergWritten, Step
+from written_tables import IcebergWritten
 
 from harness.testing.scenarios.loading import find
-from harness.testing.scenarios.model import Scenario
 
 pytestmark = pytest.mark.reference
 BEFORE_A_MERGE = (
@@ -31,6 +25,7 @@ BEFORE_A_MERGE = (
 """Each kind: both forms of deletes, row ids, evolved schemas and partitions, values, file formats, variants."""
 LACKING = re.compile(r"\b(time|timestamp_ns|timestamptz_ns|geometry|unknown)\b")
 """Types that Iceberg has not in Spark."""
+DIFFERENCES = differences("iceberg")
 SCENARIOS = find("iceberg/*")
 SLICES_BEFORE_A_MERGE = ("iceberg/deletes/many-vectors-in-one-puffin", "iceberg/deletes/shared-position-delete-files")
 SLICES = (
@@ -43,9 +38,7 @@ SLICES = (
 
 @pytest.mark.filterwarnings("ignore:.*Files outside of the table are read")
 @pytest.mark.parametrize("name", params(HISTORIES, BEFORE_A_MERGE))
-def test_iceberg_writes_and_harness_reads(
-    name: str, iceberg_spark: Any, warehouse: Path, counted: Counter[str]
-) -> None:
+def test_iceberg_writes_and_harness_reads(name, iceberg_spark, warehouse, counted):
     location = warehouse / "they_write" / name.replace("-", "_")
     IcebergWritten(iceberg_spark, location, counted, READINGS.get(name)).run(HISTORIES[name])
 
@@ -53,9 +46,7 @@ def test_iceberg_writes_and_harness_reads(
 @pytest.mark.nightly
 @drawn(6)
 @given(steps=statements("iceberg"))
-def test_iceberg_writes_drawn_histories(
-    steps: list[Step], iceberg_spark: Any, warehouse: Path, counted: Counter[str]
-) -> None:
+def test_iceberg_writes_drawn_histories(steps, iceberg_spark, warehouse, counted):
     counted["Iceberg histories drawn"] += 1
     location = warehouse / "drawn" / f"drawn_{counted['Iceberg histories drawn']}"
     IcebergWritten(iceberg_spark, location, counted).run(steps)
@@ -71,9 +62,7 @@ def iceberg(iceberg_spark: Any) -> Reference:
 
 
 @pytest.mark.parametrize("scenario", of_scenarios(SCENARIOS))
-def test_harness_writes_and_iceberg_reads(
-    scenario: Scenario, iceberg: Reference, tmp_path: Path, counted: Counter[str]
-) -> None:
+def test_harness_writes_and_iceberg_reads(scenario, iceberg, tmp_path, counted):
     iceberg.check(scenario, tmp_path, counted)
 
 
@@ -85,25 +74,21 @@ def in_spark(history: DrawnHistory) -> bool:
 @pytest.mark.nightly
 @drawn(30)
 @given(history=st.sampled_from(("iceberg-1", "iceberg-2", "iceberg-3")).flatmap(histories).filter(in_spark))
-def test_harness_draws_and_iceberg_reads(
-    history: DrawnHistory, iceberg: Reference, tmp_path_factory: pytest.TempPathFactory, counted: Counter[str]
-) -> None:
+def test_harness_draws_and_iceberg_reads(history, iceberg, tmp_path_factory, counted):
     iceberg.check_drawn(history, tmp_path_factory.mktemp("drawn"), counted)
 
 
-def test_iceberg_differences_are_of_scenarios_that_exist() -> None:
+def test_iceberg_differences_are_of_scenarios_that_exist():
     assert {key.partition("#")[0] for key in DIFFERENCES} <= {scenario.name for scenario in SCENARIOS}
 
 
 @pytest.mark.filterwarnings("ignore::harness.errors.HarnessWarning")
 @pytest.mark.parametrize("name", params(SLICES, SLICES_BEFORE_A_MERGE))
-def test_iceberg_reads_slices_and_appends_to_them(
-    name: str, iceberg_spark: Any, tmp_path: Path, counted: Counter[str]
-) -> None:
+def test_iceberg_reads_slices_and_appends_to_them(name, iceberg_spark, tmp_path, counted):
     check(name, tmp_path, iceberg_spark, "iceberg", counted)
 
 
-def test_names_of_the_jar_stay_its_own(iceberg_spark: Any, tmp_path: Path) -> None:
+def test_names_of_the_jar_stay_its_own(iceberg_spark, tmp_path):
     iceberg_spark.sql("CREATE TABLE ice.own (id bigint) USING iceberg")
     iceberg_spark.sql("INSERT INTO ice.own VALUES (7)")
     before = iceberg_spark.conf.get("spark.sql.catalog.ice")
@@ -117,5 +102,5 @@ def test_names_of_the_jar_stay_its_own(iceberg_spark: Any, tmp_path: Path) -> No
 
 
 @pytest.mark.nightly
-def test_a_session_with_the_jar_alone(tmp_path: Path) -> None:
+def test_a_session_with_the_jar_alone(tmp_path):
     assert rows_of_a_job_in_a_session_of("iceberg", tmp_path) == [[1, 11], [2, 99]]

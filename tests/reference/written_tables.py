@@ -1,6 +1,6 @@
 """Tables that a reference implementation writes, step by step, beside what harness reads of them.
 
-Statements are formatted with the names of the table:
+Statements, and those of the histories in files, are formatted with the names of the table:
 
     {t}           the table, in SQL                     {ref}     the same, for Iceberg's procedures
     {source}      another table beside it               {elsewhere}   a directory beside it
@@ -8,12 +8,11 @@ Statements are formatted with the names of the table:
     {now}         a timestamp after every snapshot
 """
 
-from __future__ import annotations
-
+import re
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -48,6 +47,32 @@ class Reading:
     oldest: int = 0
     feed: bool = False
     proof: tuple[str, ...] = ()
+
+
+def histories(file: str, words: Mapping[str, str], calls: Mapping[str, Any]) -> dict[str, tuple[Step, ...]]:
+    """The histories that a file tells, by name, in the form that `iceberg_histories.txt` says.
+
+    words: texts for names in braces, beside those of the file. calls: functions and steps by the names that `!` calls.
+    """
+    text = re.sub(r"\n +", " ", Path(__file__).with_name(file).read_text("utf-8"))
+    known, parts = dict(words), {}
+    for line in text.splitlines():
+        for word, meaning in known.items():
+            line = line.replace(f"{{{word}}}", meaning)
+        mark, _, rest = line.partition(" ")
+        if mark in ("#", "##"):
+            steps = parts[line] = []
+        elif rest.startswith(":= "):
+            known[mark] = rest.removeprefix(":= ")
+        elif mark == "=":
+            steps += parts[f"## {rest}"]
+        elif mark == "!":
+            steps.append(eval(rest, dict(calls)))
+        elif mark == "+":
+            steps[-1] = (*([steps[-1]] if isinstance(steps[-1], str) else steps[-1]), rest)
+        elif line and mark != "--":
+            steps.append(line)
+    return {name.removeprefix("# "): tuple(steps) for name, steps in parts.items() if name.startswith("# ")}
 
 
 class Written:

@@ -1,7 +1,5 @@
 """Anonymised slices: nothing that the source says of its rows is left, and what joined still joins."""
 
-from __future__ import annotations
-
 import datetime as dt
 from decimal import Decimal
 from pathlib import Path

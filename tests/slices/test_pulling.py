@@ -1,7 +1,5 @@
 """Slices: what they hold, what they leave out, and what an interrupted or a refused pull leaves behind."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os

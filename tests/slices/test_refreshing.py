@@ -1,7 +1,5 @@
 """Slices brought to their source's newest snapshot, and what they cannot follow."""
 
-from __future__ import annotations
-
 import shutil
 from collections import Counter
 from pathlib import Path

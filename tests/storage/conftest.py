@@ -1,7 +1,5 @@
 """Stores fail here on purpose: nobody waits before they are asked again."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """Options of a bucket in a project's configuration and the user's own, below those of a call."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -5,8 +5,6 @@ Which failure comes at which call goes round, and two tests differ in where they
 take minutes.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field

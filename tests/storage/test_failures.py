@@ -1,9 +1,8 @@
-"""Whatever a file system or a client raises while a file is opened becomes an error that names the file."""
-
-from __future__ import annotations
+"""Failures of stores: which client reads, what is asked again, and one line that says what to set and no secret."""
 
 import errno
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar
@@ -14,6 +13,8 @@ import pytest
 import harness
 from harness.engines.data_files import FileName, check_file
 from harness.errors import HarnessError, StorageError
+from harness.storage.object_client import told
+from harness.storage.option_names import StoreKind
 from harness.storage.stores import Storage
 from harness.testing.writing.delta.builder import DeltaTable
 from harness.testing.writing.iceberg.builder import IcebergTable
@@ -142,3 +143,80 @@ def test_impossible_paths(tmp_path: Path, table_format: str, name: str) -> None:
         with pytest.raises(HarnessError) as caught:
             harness.open_table(str(tmp_path / "t")).snapshot().to_arrow(engine=engine)
         assert path in str(caught.value.file)
+
+
+@pytest.mark.parametrize(
+    ("location", "service", "extra"),
+    [
+        ("s3://b/t", "S3", "s3"),
+        ("s3a://b/t", "S3", "s3"),
+        ("abfss://c@a.dfs.core.windows.net/t", "Azure", "azure"),
+        ("gs://b/t", "Google Cloud Storage", "gcs"),
+    ],
+)
+def test_a_store_without_its_client(monkeypatch: pytest.MonkeyPatch, location: str, service: str, extra: str) -> None:
+    monkeypatch.setitem(sys.modules, "obstore", None)
+    options = {"max_retries": 4}  # of no other test, whose client would be known
+    with pytest.raises(harness.RequestError) as caught:
+        Storage(options).read(f"{location}/f")
+    assert caught.value.message == (
+        f"Cannot open {service}: obstore is not installed; pip install 'lakeharness[{extra}]'"
+    )
+    assert caught.value.file == f"{location}/f"
+
+
+URL = "http://127.0.0.1:5555/lake/t/f"
+
+
+def answer(status: int, code: str = "") -> str:
+    body = f"<Error><Code>{code}</Code><Message>key AKIASECRET</Message></Error>" if code else ""
+    return (
+        f"Generic S3 error: Error performing GET {URL}?X-Amz-Signature=AKIASECRET in 2ms - "
+        f"Server returned non-2xx status code: {status} Reason: {body}\n\nDebug source:\nAKIASECRET"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "listing", "cause", "message"),
+    [
+        (answer(404, "NoSuchBucket"), False, "NoSuchBucket", "there is no such bucket; check its name, or set"),
+        (answer(404), True, "NoSuchBucket", "there is no such bucket"),
+        (answer(403, "AccessDenied"), True, "Forbidden", "it is forbidden, with these credentials; set access_key_id"),
+        (answer(403, "AccessDenied"), False, "Denied", "it is forbidden, or not there, with these cred"),
+        (answer(403, "InvalidAccessKeyId"), False, "Forbidden", "the store does not know the access key; set acc"),
+        (answer(403, "SignatureDoesNotMatch"), False, "Forbidden", "set secret_access_key"),
+        (answer(403, "RequestTimeTooSkewed"), False, "ClockSkew", "the clock of this machine differs from the store's"),
+        (answer(400, "ExpiredToken"), False, "ExpiredCredentials", "have expired; get new ones, and set session_token"),
+        (answer(400, "AuthorizationHeaderMalformed"), False, "OtherRegion", "in another region or at another endpoint"),
+        (answer(301), False, "OtherRegion", "set region or endpoint (301)"),
+        (answer(503, "SlowDown"), False, "Throttled", "throttled or busy, also when asked again; try later (SlowDown)"),
+        (answer(429), False, "Throttled", "try later (429)"),
+        (answer(500, "InternalError"), False, "Storage", "it answers with an error (InternalError)"),
+        (
+            f"Generic S3 error: Error performing GET {URL} in 1ms - HTTP error: error sending request\n"
+            "Connection refused AKIASECRET",
+            False,
+            "Unreachable",
+            "http://127.0.0.1:5555 does not answer (connection refused); set endpoint, or try again",
+        ),
+        (
+            "Generic S3 error: Error performing PUT http://169.254.169.254/latest/api/token in 5s AKIASECRET",
+            False,
+            "NoCredentials",
+            "there are no credentials in options, environment, profiles or a role of this machine; set access_key_id",
+        ),
+    ],
+)  # fmt: skip
+def test_answers(text: str, listing: bool, cause: str, message: str) -> None:
+    error = told(Exception(text), "s3://lake/t/f", StoreKind.S3, listing=listing)
+    assert isinstance(error, StorageError)
+    assert error.cause == cause
+    assert error.message.startswith("Cannot read from the store: ")
+    assert message in error.message
+    assert error.file == "s3://lake/t/f"
+    assert "AKIASECRET" not in str(error)
+
+
+@pytest.mark.parametrize("text", [answer(404, "NoSuchKey"), answer(404), answer(404, "BlobNotFound")])
+def test_what_is_not_there(text: str) -> None:
+    assert isinstance(told(Exception(text), "s3://lake/t/f", StoreKind.S3), FileNotFoundError)

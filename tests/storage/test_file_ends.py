@@ -1,7 +1,5 @@
 """Ends of remote files that were read ahead are not asked for again, and belong to the file as it was."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

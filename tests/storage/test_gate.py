@@ -1,7 +1,5 @@
 """What a path must be before anything opens it; FIFOs, directories and NULs, in storage and under each engine."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import socket

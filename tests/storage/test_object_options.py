@@ -1,7 +1,5 @@
 """Options of object stores under the names that people have, as those of one client."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

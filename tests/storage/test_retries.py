@@ -1,8 +1,7 @@
-"""Requests to fsspec that failed in a way that passes are asked again, visibly; others are not. No test waits."""
-
-from __future__ import annotations
+"""Requests that are made again, until they end; credentials that are renewed in time; and what is logged of them."""
 
 import logging
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -11,10 +10,13 @@ from typing import Any
 import fsspec
 import pytest
 
+from harness.cli import main
 from harness.errors import MissingFileError, StorageError
-from harness.storage import clients
+from harness.storage import clients, configuration
 from harness.storage.clients import Traffic
+from harness.storage.configuration import Renewal
 from harness.storage.stores import Storage
+from harness.testing.writing.delta.builder import DeltaTable
 
 
 @dataclass
@@ -165,3 +167,81 @@ def test_a_throttled_file_is_not_taken_for_absent(store: Storage, time: Time) ->
     Throttling.failures[:] = [Answered(404)]
     with pytest.raises(MissingFileError):
         store.size("throttling://x/f")
+
+
+@pytest.fixture
+def clock(monkeypatch) -> list[int]:
+    """What time it is, in its only item; in milliseconds."""
+    now = [0]
+    monkeypatch.setattr(configuration, "_now_ms", lambda: now[0])
+    return now
+
+
+@pytest.mark.parametrize(
+    ("expires_ms", "asked_at"),
+    [(3_600_000, 3_540_000), (100_000, 90_000), (0, 0)],
+    ids=["a minute before", "a tenth of a short time before", "at once"],
+)
+def test_options_are_asked_for_before_they_end(clock, expires_ms, asked_at):
+    lending = Renewal({"key": "a"}, expires_ms, lambda: ({"key": "b"}, None))
+    if asked_at:
+        clock[0] = asked_at - 1
+        assert lending.current() == {"key": "a"}
+    clock[0] = asked_at
+    assert (lending.current(), lending.generation) == ({"key": "b"}, 1)
+    clock[0] = 10**12
+    assert (lending.current(), lending.generation) == ({"key": "b"}, 1)
+
+
+def test_what_cannot_be_renewed_is_used_to_its_end(clock):
+    def down() -> Any:
+        raise StorageError("Cannot reach catalog prod")
+
+    lending = Renewal({"key": "a"}, 100_000, down)
+    clock[0] = 99_999
+    assert lending.current() == {"key": "a"}
+    clock[0] = 100_000
+    with pytest.raises(StorageError, match="reach catalog prod"):
+        lending.current()
+
+
+@pytest.fixture
+def told(caplog) -> list[str]:
+    """What was logged, without times."""
+    caplog.set_level(logging.DEBUG, "harness")
+
+    class Lines(list):
+        def __iter__(self):
+            return iter([re.sub(r", \d+ ms$", "", f"{r.name}: {r.getMessage()}") for r in caplog.records])
+
+    return Lines()
+
+
+def test_requests_say_what_came(told, monkeypatch):
+    monkeypatch.setattr("harness.storage.clients.TRAFFIC", Traffic(clock=lambda: 0.0))
+    fsspec.filesystem("memory").pipe("/logged/d/f", b"12345")
+    storage = Storage()
+    storage.read("memory://logged/d/f")
+    storage.read("memory://logged/d/f", offset=3, length=9)
+    storage.exists("memory://logged/d/g")
+    storage.names("memory://logged/d")
+    with pytest.raises(MissingFileError):
+        storage.read("memory://logged/d/g")
+    assert list(told) == [
+        "harness.storage: read all of memory://logged/d/f: 5 bytes",
+        "harness.storage: read from byte 3 of memory://logged/d/f: 2 bytes",
+        "harness.storage: look for file memory://logged/d/g: not there",
+        "harness.storage: list files of memory://logged/d: 1 files",
+        "harness.storage: read all of memory://logged/d/g: FileNotFoundError",
+    ]
+
+
+def test_verbose_says_it_on_stderr(tmp_path, capfd, monkeypatch):
+    monkeypatch.setattr(logging.root, "handlers", [])
+    t = DeltaTable.create(tmp_path / "t", {"id": "long"})
+    arguments = ["plan", str(t.directory), "--format", "json"]
+    assert main([*arguments, "--verbose"]) == 0
+    assert "harness.plan: Snapshot(" in capfd.readouterr().err
+    assert main(arguments) == 0
+    assert capfd.readouterr().err == ""
+    assert logging.getLogger("harness").level == logging.NOTSET

@@ -1,7 +1,5 @@
 """Where a table may be read from: directories, links, stores, and what storage is told to whom."""
 
-from __future__ import annotations
-
 import ntpath
 import os
 from functools import partial
@@ -106,9 +104,6 @@ def test_the_roots_of_a_table_on_windows_are_no_disk(location: str, monkeypatch:
         roots = Storage(roots=Roots.of(location, outside=Outside.REFUSE)).around(location, location).roots
         found = [] if roots is None else list(map(roots.verdict, folders))
     assert found == [Verdict.INSIDE] + [Verdict.OUTSIDE] * 4
-
-
-# -- options go to the stores that they were given for
 
 
 class Counter(fsspec.AbstractFileSystem):

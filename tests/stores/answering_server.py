@@ -1,7 +1,5 @@
 """A small server of HTTP that answers what a test says: errors of stores, and counts of what is asked of another."""
 
-from __future__ import annotations
-
 import http.client
 import threading
 from collections.abc import Callable, Iterator

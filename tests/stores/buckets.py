@@ -1,7 +1,5 @@
 """Buckets of the servers, and what is put there."""
 
-from __future__ import annotations
-
 import urllib.parse
 import urllib.request
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Servers of object stores on this machine, each for the whole session; a test of one that cannot start is skipped."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import socket

@@ -1,7 +1,5 @@
 """Tables that another writer makes: drawn histories by deltalake on S3."""
 
-from __future__ import annotations
-
 import os
 import random
 from typing import Any

@@ -1,7 +1,5 @@
 """Spark reads tables in S3 through s3a, with the options that they were opened with."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 from pathlib import Path

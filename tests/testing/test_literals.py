@@ -1,7 +1,5 @@
 """Tables that tests write down: the rows that are left, for every format and kind of deletes; and what is refused."""
 
-from __future__ import annotations
-
 import datetime as dt
 from decimal import Decimal
 

@@ -1,7 +1,5 @@
 """The pytest plug-in, used as another project uses it: by runs of pytest inside these tests."""
 
-from __future__ import annotations
-
 import datetime as dt
 import os
 import sys
@@ -69,9 +67,6 @@ def test_two_tables(lake_table, harness_session):
     rows = harness_session.sql("SELECT name, other FROM orders JOIN mine USING (id)", orders=orders)
     assert rows.fetchall() == [("y", "z")]
     assert harness_session.open(clicks.directory).snapshot().to_arrow().num_rows == 1
-
-@pytest.fixture
-def kept(): return []
 
 KEPT = []
 def test_connection_of_one_test(harness_session):

@@ -3,8 +3,6 @@
 They and their reads are in fixtures/reference, made by tests/reference/make_tables.py.
 """
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

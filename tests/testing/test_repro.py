@@ -1,7 +1,5 @@
 """Repro directories: a planted fault is found, shrunk to few operations, and shown by the scenario that is left."""
 
-from __future__ import annotations
-
 from bisect import bisect_left
 
 import pytest

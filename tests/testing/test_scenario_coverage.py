@@ -1,7 +1,5 @@
 """Every numbered rule about reading is shown by a scenario, or it says here why no table can show it."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -4,8 +4,6 @@ The oracle plans by itself, without skipping a file. A scenario that an engine i
 tests/conformance/expected-failures.txt with the reason, and a line there that no longer holds fails too.
 """
 
-from __future__ import annotations
-
 import operator
 from dataclasses import asdict, replace
 from functools import partial

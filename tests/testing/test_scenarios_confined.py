@@ -1,7 +1,5 @@
 """A scenario file of a stranger: it writes only where it is built, and what is wrong with it is one line."""
 
-from __future__ import annotations
-
 import pytest
 
 from harness.cli import main

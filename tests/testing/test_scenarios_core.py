@@ -1,7 +1,5 @@
 """Scenario files: read strictly; the tables, the points and the answers that come of them, and what is refused."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from pathlib import Path
@@ -314,6 +312,7 @@ def test_selectors_become_ids(tmp_path):
     [
         ({"break": {"melt": "a"}}, "give one of delete, truncate, corrupt, copy, write, enclose"),
         ({"break": {"truncate": "a"}}, "Missing key 'to'"),
+        ({"break": {"delete": "nowhere"}}, "No file 'nowhere'"),
         ({"edit-manifest": {"of": "b"}}, "Unknown file 'b'"),
         ({"edit-manifest": {"of": "a", "drop-fields": ["nothing"]}}, "No Avro field nothing"),
         ({"edit-manifest-list": {"of": "second"}}, "Unknown commit 'second'"),

@@ -3,8 +3,6 @@
 The extensions and the server come as packages: `nox -s "tests-tools(tool='databases')"`.
 """
 
-from __future__ import annotations
-
 import datetime
 import os
 import sqlite3

@@ -1,7 +1,5 @@
 """The pages about other tools: what they show is run, with the tools themselves (nox -s tests-tools)."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

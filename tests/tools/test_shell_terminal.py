@@ -1,7 +1,5 @@
 """`harness shell` on a terminal: Ctrl-C ends the query and not the shell, Tab completes, and what was typed is kept."""
 
-from __future__ import annotations
-
 import os
 import select
 import signal

@@ -10,8 +10,6 @@ names and types too, how many within the allowances of the query, how many diffe
 ends with 1 if one differs or fails. Needs the package `deltalake`.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -1,7 +1,5 @@
 """How the results of TPC queries are judged."""
 
-from __future__ import annotations
-
 import math
 
 import pyarrow as pa

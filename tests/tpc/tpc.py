@@ -8,8 +8,6 @@ differ, and how many were refused, with the reasons; ends with 1 if one differs 
 make what it reads.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

@@ -1,7 +1,5 @@
 """Whether two results are the same rows: exactly, or within the allowances of the query by column."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal

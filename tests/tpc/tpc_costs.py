@@ -10,8 +10,6 @@ round that does not count. All take turns, query by query, in one process; the l
 Prints a line for each query, then one of JSON, which `--record` also adds to docs/bench/tpc.jsonl.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

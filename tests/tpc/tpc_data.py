@@ -6,8 +6,6 @@ Runs in an environment with `duckdb` and `duckdb-extension-tpch`, `duckdb-extens
 nothing of harness. Leaves `<suite>/<table>.parquet` and `<suite>.json`, the texts by number.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 from importlib.resources import files

@@ -6,8 +6,6 @@ Runs in an environment with `deltalake`, `pyiceberg[sql-sqlite]` and pyarrow. Le
 `deleted.json` which values of the first column no row has any more.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The Delta table builder, judged by pyarrow, pyroaring and values worked out from the protocol by hand."""
 
-from __future__ import annotations
-
 import datetime as dt
 import json
 

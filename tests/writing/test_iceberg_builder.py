@@ -1,12 +1,11 @@
 """The table builder, judged by other readers (fastavro, pyarrow) and by values worked out from the specification."""
 
-from __future__ import annotations
-
 import datetime as dt
 import json
 import uuid
 from decimal import Decimal
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -14,10 +13,6 @@ from harness.errors import RequestError
 from harness.testing import demo
 from harness.testing.writing.iceberg.builder import IcebergTable
 from harness.testing.writing.iceberg.types import parse_type, stored, type_json
-
-
-def metadata(table):
-    return json.loads(table.metadata_path.read_text())
 
 
 def small(directory, version=2, **more):
@@ -79,6 +74,11 @@ def test_parquet_carries_ids_at_every_level(tmp_path):
     for name, id_ in {".".join(path): f.id for path, f in table.schema.walk()}.items():
         assert f"field_id={id_} {name.rsplit('.', 1)[-1]}" in text
     assert "fixed_len_byte_array(16) field_id=12 u (UUID)" in text
+
+
+def test_an_arrow_table_keeps_a_column_that_the_table_lacks(tmp_path):
+    schema = pq.read_schema(small(tmp_path).write_data(pa.table({"id": [1], "more": ["x"]})).file)
+    assert [schema.field(name).metadata for name in ("id", "more")] == [{b"PARQUET:field_id": b"1"}, None]
 
 
 def test_a_required_child_of_a_null_struct_is_not_seen(tmp_path):

@@ -1,7 +1,5 @@
 """chDB: ClickHouse in this process, by its table functions."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """delta-rs: DataFusion for queries, Arrow for rows."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import deltalake

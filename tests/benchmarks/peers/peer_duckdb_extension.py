@@ -1,7 +1,5 @@
 """DuckDB's own extensions, from their packages and not from the network."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from importlib import import_module
 from importlib.metadata import version

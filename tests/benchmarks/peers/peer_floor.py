@@ -1,7 +1,5 @@
 """What can hardly be done faster: DuckDB's plain reads of the files, and the plain decoding of their metadata."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import duckdb

@@ -1,7 +1,5 @@
 """harness, as a user calls it."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 from collections.abc import Callable, Sequence

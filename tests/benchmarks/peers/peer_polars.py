@@ -1,7 +1,5 @@
 """Polars: its own reader for Iceberg, with its native planner, and deltalake's log with its own reader for Delta."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
 

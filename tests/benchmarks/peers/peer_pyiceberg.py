@@ -1,7 +1,5 @@
 """PyIceberg."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
 

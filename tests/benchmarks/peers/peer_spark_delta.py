@@ -1,7 +1,5 @@
 """Spark for tables of Delta."""
 
-from __future__ import annotations
-
 from spark_reference import Reference
 
 _REFERENCE = Reference("delta")

@@ -3,8 +3,6 @@
 The session is the same for all three, so that they differ in nothing but the reader.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Sequence
 from functools import cached_property

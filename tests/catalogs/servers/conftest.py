@@ -1,7 +1,5 @@
 """Servers that the tests share, and catalogs that are configured as a user would."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path

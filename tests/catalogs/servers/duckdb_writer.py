@@ -4,8 +4,6 @@ A process of its own, because the extension is made for a DuckDB that is not the
 catalog's URI, then `run` and statements, or `draw` with a seed, the first history's number and the one after the last.
 """
 
-from __future__ import annotations
-
 import importlib
 import json
 import sys

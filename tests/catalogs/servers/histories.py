@@ -1,7 +1,5 @@
 """Drawn histories of a table, written by PyIceberg: appends, overwrites, deletes, other schemas and partitions."""
 
-from __future__ import annotations
-
 import struct
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal

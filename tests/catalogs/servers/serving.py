@@ -1,7 +1,5 @@
 """Servers of catalogs and stores, each started by a session and ended with it."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import shutil

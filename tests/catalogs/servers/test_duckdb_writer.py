@@ -4,8 +4,6 @@ Rows are worked out by hand; of drawn histories they are those of plain tables o
 `--seed 7` draws others, `--histories 500` more.
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 import os

@@ -1,7 +1,5 @@
 """Glue and DynamoDB, on a server of moto's: tables of both formats in S3."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -4,8 +4,6 @@ What they must hold is what PyIceberg itself reads. `--histories 500 --seed 7` d
 tables into S3, where Spark reads by Hadoop's connector, which its session fetches.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Iceberg's own REST catalog: names, nested namespaces, views, and credentials that it vends for a while."""
 
-from __future__ import annotations
-
 import json
 import threading
 import urllib.request

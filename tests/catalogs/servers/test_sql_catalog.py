@@ -1,7 +1,5 @@
 """A catalog of PyIceberg over SQLite, which needs no server: names, and what goes wrong with them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pyarrow as pa

@@ -4,8 +4,6 @@ Spec: Delta, "Action Reconciliation", "Deletion Vectors", "Column Mapping", "Typ
 Serialization".
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -3,8 +3,6 @@
 Spec: Iceberg, "Scan Planning", "Delete Formats", "Sequence Numbers", "Schema Evolution".
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias

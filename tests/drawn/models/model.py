@@ -11,8 +11,6 @@ since is worked out when a row is shown. Snapshots are copies. It is slow, and s
 types and values are spelt.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

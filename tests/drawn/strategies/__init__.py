@@ -6,8 +6,6 @@
 What is drawn are scenario operations, so that a failing example is a scenario file (see `drawn.repro`).
 """
 
-from __future__ import annotations
-
 from drawn.strategies.histories import OPERATIONS, DrawnHistory, histories
 from drawn.strategies.predicates import predicates
 from drawn.strategies.reads import reads

@@ -1,7 +1,5 @@
 """Changes of a table's columns, drawn, with names, paths and types for them; and labels for what histories make."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Collection
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ Each function draws one operation, as a scenario writes it. `OPERATIONS` has the
 whether the table allows it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeAlias
 

@@ -5,8 +5,6 @@ The entries of `drawn.functions` hold calls with kinds of values in braces, `lpa
 differ; `with_columns` puts columns in.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 import re

@@ -1,7 +1,5 @@
 """Whole histories: the settings of a table, and operations that each fit what the table has become."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -57,7 +55,7 @@ def histories(
     deleting: until a delete hides a row, every second operation deletes rows, or is the upgrade that this takes; near
     the end every operation does.
     """
-    format_ = format_of(kind)
+    format_: TableFormat = "delta" if kind == "delta" else "iceberg"
     settings = draw(tables(kind)) if table is None else table
     model = model_of(format_, settings)
     kinds = {n: o for n, o in OPERATIONS[format_].items() if only is None or n in only}
@@ -75,8 +73,3 @@ def histories(
         operations.append(operation)
         owed = owed and not model.hiding(Selector())
     return DrawnHistory(format=format_, table=settings, operations=tuple(operations), model=model)
-
-
-def format_of(kind: TableKind) -> TableFormat:
-    """The format of a kind of table."""
-    return "delta" if kind == "delta" else "iceberg"

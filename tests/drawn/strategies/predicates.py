@@ -1,7 +1,5 @@
 """Filters over the columns of a table, drawn."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import cache
 from typing import Any

@@ -4,8 +4,6 @@ What a query leaves open is not drawn: LIMIT stands behind an order of all colum
 ones, so that neither order nor ties decide. Failing expressions, such as a division by zero, are not drawn either.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 

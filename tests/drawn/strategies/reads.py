@@ -1,7 +1,5 @@
 """Reads of drawn tables, in every shape, most often where deletes hide rows."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

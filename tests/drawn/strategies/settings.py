@@ -1,7 +1,5 @@
 """Settings of new tables, as the key `table` of a scenario has them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from hypothesis import strategies as st

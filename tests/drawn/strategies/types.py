@@ -1,7 +1,5 @@
 """Column types of both formats: those that each format version allows, and how a scenario spells them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 

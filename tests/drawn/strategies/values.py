@@ -4,8 +4,6 @@ The first of a type look like data. The last are where readers go wrong: ends of
 texts, signs beyond ASCII, years that calendars do not have. Nulls are among them at every level.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from functools import cache

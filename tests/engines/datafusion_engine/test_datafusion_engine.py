@@ -1,7 +1,5 @@
 """The engine of another package, which `nox -s tests-datafusion` installs: no scenario is read wrongly."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import pytest

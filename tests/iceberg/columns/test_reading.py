@@ -1,7 +1,5 @@
 """Manifests as columns: the same files as entry by entry, whatever the writer's schema, blocks and damage."""
 
-from __future__ import annotations
-
 import io
 import json
 import random
@@ -327,13 +325,19 @@ def test_what_is_wrong_gives_the_error_of_the_entry(in_step, entry, message):
     assert in_step == []
 
 
-@pytest.mark.parametrize("number", [2**63, -(2**64)])
-def test_a_list_with_a_sequence_number_beyond_a_long(in_step, number):
-    manifest = listed(0, sequence_number=number)
-    contents = {manifest.path: write(schema_of(0), [ENTRY, ENTRY])}
+@pytest.mark.parametrize(
+    ("stated", "rows", "is_damage"),
+    [
+        *(({"sequence_number": number}, 10, True) for number in (2**63, -(2**64))),
+        *(({"first_row_id": 2**62}, 10, False), ({"first_row_id": 0}, 2**61, False)),
+    ],
+)
+def test_numbers_near_and_beyond_a_long(in_step, stated, rows, is_damage):
+    manifest = listed(0, **stated)
+    contents = {manifest.path: write(schema_of(0), [with_file(record_count=rows)] * 2)}
     expected = columns_or_error(one_by_one, [manifest], contents)
     assert columns_or_error(read, [manifest], contents) == expected
-    assert expected[0] is CorruptFileError
+    assert (expected[0] is CorruptFileError) is is_damage
 
 
 def test_damage_of_one_byte_gives_the_same_files_or_the_same_error(in_step, monkeypatch):
