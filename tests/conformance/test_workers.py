@@ -11,7 +11,6 @@ import pytest
 
 from harness.errors import EngineError, RequestError
 from harness.testing.conformance.finding import SERVER, Places, open_engine
-from harness.testing.conformance.other_readers import spark_condition
 from harness.testing.conformance.own import At, TableAt
 from harness.testing.conformance.readers import OtherReader, interpreter_of
 from harness.testing.conformance.workers import CRASHED, NONSENSE, NOT_INSTALLED, TIMED_OUT, Worker
@@ -161,8 +160,3 @@ def test_a_program_that_was_built_is_asked(tmp_path, monkeypatch):
     monkeypatch.setenv("HARNESS_READERS", str(tmp_path))
     with ExitStack() as resources:
         assert open_engine("iceberg-go", Places(), resources).version() == "built"
-
-
-def test_names_in_double_quotes_are_names_for_spark_and_texts_stay():
-    where = """"a""b" = 'he said "no"' AND "it's" > 'c''d' AND starts_with(e, '"')"""
-    assert spark_condition(where) == """`a"b` = 'he said "no"' AND `it's` > 'c''d' AND startswith(e, '"')"""
