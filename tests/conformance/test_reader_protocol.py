@@ -13,6 +13,7 @@ from harness.errors import EngineError, UnsupportedError
 from harness.metadata.model.schema import Schema
 from harness.testing.conformance.finding import Places, open_engine
 from harness.testing.conformance.json_rows import json_lines_table
+from harness.testing.conformance.other_readers import spark_condition
 from harness.testing.conformance.own import TableAt
 from harness.testing.conformance.protocol import fault, predicate
 from harness.testing.conformance.readers import PROGRAMS as PROGRAMS_OF_OURS
@@ -106,6 +107,11 @@ def denied(kind, term, **value):
 )  # fmt: skip
 def test_a_filter_is_json_too_where_json_can_say_it(where, wanted):
     assert predicate(where) == wanted
+
+
+def test_names_in_double_quotes_are_names_for_spark_and_texts_stay():
+    where = """"a""b" = 'he said "no"' AND "it's" > 'c''d' AND starts_with(e, '"')"""
+    assert spark_condition(where) == """`a"b` = 'he said "no"' AND `it's` > 'c''d' AND startswith(e, '"')"""
 
 
 @pytest.mark.parametrize(

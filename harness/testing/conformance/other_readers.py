@@ -543,7 +543,7 @@ def _options(format: str, at: SimpleNamespace | None) -> dict[str, Any]:
     raise Unsupported(f"Delta tables are not read by {at.kind}")
 
 
-_QUOTED = re.compile(r"'(?:[^']|'')*'|\"([^\"]+)\"")
+_QUOTED = re.compile(r"'(?:[^']|'')*'|\"((?:[^\"]|\"\")+)\"")
 """A text, or a name in double quotes, which is a text for Sail: it heeds no setting that makes it a name."""
 
 
@@ -552,11 +552,16 @@ def _filtered(frame: DataFrame, where: str | None) -> DataFrame:
 
     if where is None:
         return frame
-    text = _QUOTED.sub(lambda part: _ticked(part[1]) if part[1] else part[0], where)
     try:
-        return frame.where(re.sub(r"\bstarts_with\(", "startswith(", text).replace("TIMESTAMPTZ '", "TIMESTAMP '"))
+        return frame.where(spark_condition(where))
     except ParseException as error:
         raise Unsupported(f"Spark cannot parse {where}") from error
+
+
+def spark_condition(where: str) -> str:
+    """A condition of DuckDB's dialect in Spark's words."""
+    named = _QUOTED.sub(lambda part: _ticked(part[1].replace('""', '"')) if part[1] else part[0], where)
+    return re.sub(r"\bstarts_with\(", "startswith(", named).replace("TIMESTAMPTZ '", "TIMESTAMP '")
 
 
 @cache
