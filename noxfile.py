@@ -255,9 +255,10 @@ def readers_native(session: nox.Session) -> None:
     if _has(session, "cargo"):
         build = ["cargo", "build", "--release", "--locked", "--target-dir", str(made / "rust")]
         session.run(*build, "--manifest-path", f"{programs}/rust/Cargo.toml", external=True)
-        program = made / "delta-kernel-rust" / "reader"
-        program.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(made / "rust" / "release" / "delta-kernel-rust", program)
+        for name in ("delta-kernel-rust", "iceberg-rust"):
+            program = made / name / "reader"
+            program.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(made / "rust" / "release" / name, program)
 
 
 def _has(session: nox.Session, tool: str) -> bool:

@@ -244,7 +244,7 @@ SIMPLE = {
     },
 }
 READ_BY_ALL = {
-    "iceberg": ("iceberg/deletes/null-keys", "iceberg/time-travel/filter-in-old-schema"),
+    "iceberg": ("iceberg/deletes/key-not-projected", "iceberg/time-travel/filter-in-old-schema"),
     "delta": ("delta/skipping/null-counts", "delta/time-travel/by-version"),
 }
 

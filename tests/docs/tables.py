@@ -233,6 +233,7 @@ READERS = {
     "pyiceberg-core": ("pyiceberg-core under DataFusion", ("Iceberg",)),
     "iceberg-java": ("Iceberg's Java library", ("Iceberg",)),
     "iceberg-go": ("iceberg-go", ("Iceberg",)),
+    "iceberg-rust": ("The crate iceberg", ("Iceberg",)),
     "deltalake": ("delta-rs, `deltalake`", ("Delta",)),
     "delta-kernel-java": ("Delta Kernel in Java", ("Delta",)),
     "delta-kernel-rust": ("Delta Kernel in Rust", ("Delta",)),

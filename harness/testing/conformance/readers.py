@@ -77,7 +77,7 @@ _ALL = (
 READERS: Mapping[str, OtherReader] = {reader.name: reader for reader in _ALL}
 
 
-PROGRAMS = ("iceberg-java", "delta-kernel-java", "delta-kernel-rust", "iceberg-go")
+PROGRAMS = ("iceberg-java", "delta-kernel-java", "delta-kernel-rust", "iceberg-go", "iceberg-rust")
 """Readers that are programs of ours over a library in another language, which `nox -s readers-native` builds."""
 
 
