@@ -34,33 +34,6 @@ print(pl.scan_iceberg('$ROOT/table/metadata/v3.metadata.json', reader_override="
 -- Daft
 import daft
 print(daft.read_iceberg('$ROOT/table/metadata/v3.metadata.json').to_arrow())
-
-== Read 2: columns id where kind = 'old'
-Must give 1 row in any order; all in expected/2.jsonl: id int64
-{"id": 1}
--- DuckDB
-INSTALL iceberg; LOAD iceberg;
-SELECT "id" FROM iceberg_scan('$ROOT/table/metadata/v3.metadata.json') WHERE kind = 'old';
--- Spark
-# pyspark 4.1.4: pyspark --packages org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0 --conf spark.sql.extensions=org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions
-spark.read.format("iceberg").load('$ROOT/table/metadata/v3.metadata.json').where("kind = 'old'").select(*('`id`',)).show(truncate=False)
--- Trino
--- iceberg.register-table-procedure.enabled=true and fs.hadoop.enabled=true
-CALL iceberg.system.register_table('default', 't', 'file://$ROOT/table', 'v3.metadata.json');
-SELECT "id" FROM iceberg.default.t WHERE kind = 'old';
--- ClickHouse
--- clickhouse local, started in /
-SELECT "id" FROM icebergLocal('$ROOT/table', SETTINGS iceberg_metadata_file_path = 'metadata/v3.metadata.json') WHERE kind = 'old';
--- PyIceberg
-from pyiceberg.table import StaticTable
-table = StaticTable.from_metadata('$ROOT/table/metadata/v3.metadata.json')
-print(table.scan(row_filter="kind = 'old'", selected_fields=('id',)).to_arrow())
--- Polars
-import polars as pl
-print(pl.scan_iceberg('$ROOT/table/metadata/v3.metadata.json', reader_override="native").filter(pl.sql_expr("kind = 'old'")).select(*('id',)).collect())
--- Daft
-import daft
-print(daft.read_iceberg('$ROOT/table/metadata/v3.metadata.json').where(daft.sql_expr("kind = 'old'")).select(*('id',)).to_arrow())
 """
 
 import base64
@@ -130,33 +103,32 @@ def main(name: str, story: str, table: str) -> None:
 
 
 TABLE = """
-{Wp48S^xk9=GL@E0stWa8~^|S5YJf5;CKHA>RkXbo(e<-Adc&4=<m>nNZm5Xsy)nOXvOOBA{!we(>=aVmw&WgN;CO!;%-Qgk?Lrn
-{`5zS&`H%I1oI~WpQvkaT|aeV8MB<0bYGLef}5aawL1^v$iZLei|Bzm0=F=apZ4Jlr5cqxfH_5H#6NM%du{KO6O~3AEtI_0V&(00
-SAPN+PvRenP3Zq}O1Ce>Kak78A!uh3SQ`^Q`xcki={WR*>3zzBISUm;%@U_Q71V*t6Js{!J~sqrYM@kU2|45t5GY|jN)olIZ5{@s
-*VCj7Dz%8(=f<(Ehf8JKD{w7)>TCP0CWPJWuflwlb(XIn-_I`uQkmNlsX|3drY51_{Q|^m&8VP0ciM98xNWM(=*<osOBOT)%MHPs
-+=~L4Zw!yMA*@`z>QD7B<|fIXSN1OB{22NXcs|blUj6L9@Su`lm30#WiF`sz@9CZebRog!J}PYl7|s`duSO$(*4`Hsl~nU&zqR*+
-63Fx5<3~Cg{e~$Xi1TBtPE4&x$GvUtmxEG>he|;80)^CXIZXOWT{=Nid_n-qHON5bzJeF)`Obk_+tfD{=Is*BkYoMA?y=-Cq9i5A
-9vN~ui*~aUPucjV-XD3o2AD&60^~2tm$6zxj(>>Og-r)m!CBRan+#k;gRT+EdI0foYI7@ZT!*MmTO<rZB5BwnQWgY}SOq^JC&bvs
-pQ*?kM#$RbQ}j9VM6F|@K#QSFs<bLxo?5XlhXp4mxS!ZpUy=)<72iNE`G-aY?2DuIjetwG3IUqgDWSC%)D~8#>pq=I(n3U{rrWyf
-&DSepj6#16#dtz$^cR(L5APl@tlk~#9A*D=wI165WLJb^ZwetxJ38QQ=tL1=HXE{N?%5(=vFa@ibl-89JZm5i;WQbyO*&%&tSiaJ
-mbELb)nLGnSWhDsu==A2JcuStD3BAIlPQuw$F*hEJiZV6c$>Ne*o3^wTMe4ov~Bq@Bn%9hdp4@N*9!;dG*(?KJ%2}y%{<wXY*Fk8
-ZntTNA(D4AQ+t^5>xBejli9=90xNr;Q3F6)ELCBETMbLO34N9Zn8n)-h64h-*Dn98^4t6Tj3G}dr1>aY=SBS-m7JawAP6i7<;qB@
-CVqlbq&l?fq!{I`-Hp|>D@^f39K*~J+Z8xWxxd05SH~0*{RH|prwP0QBX>r3oVo$9hU{V-HnmmdBvHKov(3&=%43T%Ou598L}Tpu
-kIpEPmZRWPq5tRclSLnZ43%h)^QYX#mkdzQs7E_o3Tz#J$o!D5FJD-V0j8&_d)jLx+ytn?E=eh&e18_u)45>*r%P5<6Rq<dVEW7R
-_I=}6ZAj6|jMve~WfHKtq3!2_p_I#6_4$?joBtziUzkrL#elZON8K`q5tLi3K-~~m7UV<YP!OfbvG%>DCQo*f>x(rIB1j_gpgim~
-o=TVtOlT4g?UV(=FeDXNb@BV8HQ2JmVu#8E|4c;P(EXM(`IgqTs7Z$NU{{n;W5TyPo}Cv-D&_-+h-QV2mz2Dh?_<tfE$vZVzi)6M
-4AM23%){5qJ#f$yP`mSIT&V^_Z~P>qBvLVm`w6|Bw$OZ%%%=K2J_wY`;??cYBoK~XbO~6adj(>qaC`f!<L?pQ@<>shnymJX501O{
-@m!HcA`Q#hw`RiGe(#P<S%WEU!2+7m!?y!xZxUdSrw~E4Fje968e<fTAVG{yq72QrO-~N(qp?E1QX&_owu1_CIV8ma^iP7ssFoM^
-H$W;-X5Ps30*DTJK}x(p+)e|vDXR3U#V+lVEdMnmxJ(gh|8)2hpsK_48A%rE1f@bpwE<KdsK<qNF0(nufF31^arpuVgIe3k0dnJU
-Hdq@4Z@HFyN-exw$p0ll`scDxp;P#XWwKrt87P~n%AGU@U}|_%Rb9L{PRpMm>$rc?4{*AWQq`?YF#XEJQiQ-eG^c?4)e=&R*%Xul
-zCJq;sIk`II_bs7K^<acvP1G2WlDoo<f8<zg_5*(jxQnIvu*SrwD;dpw3U_f5{lv~FrX@C2sF@=X26N?84Tn$Vdt>O0MVhCMfr={
-C+LXl{oe`X4=s#X=X6hsgOJgsR(pvat8*z2xt@C;q?J}mx3SK|?yl_bkP%Z(hh(s29xnd*j*PsN*s@l|A9CagKlO8$Ewm9ZJYNsN
-gN<x^bHw$B$f9?`!N~ABPH}A0a@zfKcB%TjVfUgr&35vMG3=aF+03;BqR!H2(`16#7+nZSA&!Um;OhYJuM?0{*@uVV{7D-K@xW)W
-CY0Bv%?^7)ltN(91-nR)-tgwCgm&OImzDsA-`I;7pLZP21&S;Bz4G5zJMjO5EgFen(9g3^?;6lwWg@FudIMSh-CD$l)%hdNqt%#x
--I}F!zt)HG81&)yU<WiUBB+_b(??azYWA_MrH@bQm$Eq{ur#MaI1C;n;ZLx6x$_{SiSnL%zT9-S0TUZKULiqpzz>&*%)Bcls(M-@
-$->0#Bk&#SU2arY@7S6aIOhoX9Jq#I<U<^-DrNwJgVH721@mBJE>CYvfxac`E9Ut+NqZPk^N={Ld|#>}p>+cehJ?(_mF+^%j$!vQ
-Un+DgKuEO<3*#X%x#<A289i7n8VuZYJL+-&(Vgfhkahl)sy^~`uvB*ZZCHL3CWr#Wb19ud00000cL77)?<YE300D*&fbanTFhJTW
-vBYQl0ssI200dcD
+{Wp48S^xk9=GL@E0stWa8~^|S5YJf5;CKHA;9USRo(e<-Adc&4=<m>nNZm5Xsy)nOXvOOBA{!we(>=aVmw&WgN;CO!;%-Qgk?Lrn
+{`5zS&`H%I1oI~WpQvkaT|aeV8MB<0bYGLef}5aawL1^v$iZLei|Bzm0=F=apZ4Jlr5cqiOD%8q9X0@zMrIsqH1~8aR$JdA2J&>(
+)u(?~pKYhOqCQ~1UE^fhxS@U{ArnFu{B{Sh@nv6hl3<Kas?Ciss3^6}RXUu9xW;TT0qjk-5CDa8Cjhem^#m}852HraPLc_cO%;2{
+-8#cJYH^s&0GaQO=@(FeZej_YLRtl4vb?PNMql4pdI%~<o!xfQWdqW~%ahEDp}Fq~Q>576z%<BC*DD(EDM1E`YI=)(bXWl^W#LX*
+){oc(crtEl|GTIZCsJC$(8q|ytQrZSg(j|o>E?9cH&2Wzw_3;Qgq#=XC@t<tv#+ATyU^#i0oPI2zV@n5>`*Tp#`FaI3q_((9yve)
+g^L$Jj^7`u9C3{n!%K1tzL#~<7GnEZ5Z=T6Uk8295uJ;V=}1?$g4$?XQn+NC9xEV;`uCIvC&K<RW9xI$$J5$12G4gUF}j8VO*fA;
+0xhZDl-Qv!leu{N;&?9$HHE}p_VD+IJhCzvlJv{R6X?v!MJr`pW@l$Q?Wks|d45l^^{4lEg^v=3wB_E~t1kOIqTYf#S^}$vr6a#a
+Z%pc)(tOjK(Hyzyjm2CZN&rCgUeYDvU`6Jw2p?^t?Zz&1E4G0#`rbksJKYMEHyE#0rtCy?sp-X%5TTY;)zg+QW{KXBtrjCjvI$BL
+a2I}X1UhB%e#7e={d8HC2QjU#rn=$L;>J(pcwc~xwg{0r6_+-Y1R>3!6YC4ZE1T`B+Eh#ek+yDkJBR5NX>GcW<DK(ZmiqNfbF%^8
+khW@L(l_iuCAhQ>0#+D6?1nnA%<>3DlNK8jx<(U)^@<BYg*RSKP)klm+a|l>Mm2sX&Ju>f*!I72f>8OT`>JiPG$PdTYCbh&+ZMs|
+;kC)Om`jx42!39{-5fh03<kZ<bwciP-kUG(BnrPGiP`)AJ>Wv*ps#&-JQd}MC{D@WV%$Wgy2l<4<S4t+Iy$a+eCz(~j6L<1#*ELF
+?HH`L*c_ysy(f;xK!YyN#fkW%Zf9i970|_P{0&IWM^>m#UB)%4!aOIGOrjZa?CdwcR`fH$1GTkpDSEfpDsfB=_hG17ilv)gifG-C
+^}L4=wsD#pw*;i?&o_pReP32)`Wl)|+PqzvtZ(c;0*b2wo1coXAZRk%Lh<3){vq(7=v_E=FduDVp4hj(+VVw-iIg>OM*MbqH>O?O
+e@{0QP7O4st35OWhFSQG8insyTG*U;#w~N<vR2|CrzYQ0{yAq2?o-B-{GIv!8LwTq)haHd$u}mkc+J$_L5qG}88<?4DoY};l3i_v
+()4Y}U6lwJdf=?8h`p}LJppaj7P6n^Ii61h`f(7s_IvAoMsxkfqUhTZ@7BqhkB0Y3Yf0EoXKn$;pK<U~`{)4+&-`b-WVP@)#{2yT
+wm^sdJYn-+jZZrQA7A;t)PV!K^3&MLg~Z!~8l)ote?2f5)qbEWZsu+Ot=_o*J#(n&_Gei=CZilwug$@C8yvEaMT$}e?ebhg9x5U+
+RNKnG5_6rPMkgR!hD@%Mmx=ly;TIjfo^R*usPPQZvA;}9kTTD^fv|%K(6!KMD;mNZPl(F=lp#7)msc0W>Orb0J|cBOyKYRNmWh4q
+<k~59XLkJAciP{JmF#q`1VE>eGqKqoZPhu{LVhobTCP1QV1R<do|n2~m<ttP><>JwnPJ9%Fzl#<qruu=GWXE~;0x&sch%GNR4nj4
+t4{m0DUXp9*r~6ErQ=sTrwbY1g#C2V8V%boB;ecnCCE7@M0iu-^awCCOMrggNXR`dF>vP7wR_`!5f_<{t->!6e+whEfk|Zsg@~yb
+IJf1?W_EV;_!KGqh?UV5aEe)>I&k4K>UliVQK$*Iz=j1tAi4jZOyP|-0svM9kdkvHjbo;ANi~FLh%Sx%24F+kt`);U%roz#r@?o#
+so*rKa4%^N^Y<tn4qA7}cAut9Vk4V0Fi9erYIflh3Wf;>bA(b5@5l+ee7+jF9B|0S_1B``PUZa4oId=ZmN<lu?gRa*vvvJ~AMkc%
+%}Lsru|E$?_WTmDG>OyHa6#SfEP@WM*f<~2GbiH^cuN<n^i7ka$ijNTek6KI3dCOYQBg7GeDp~GmhNmuJDva_NI7sztUM<g^ODC?
+yD5K2eLDdejB>}~xfsypN?UmG{xxCFb_#+zccy+2v6MVFwMf@aIVJ~<q%BK_6;ZWJ7H2fkz#s7y{DLIE+kY~#{YRayz@*Kc%C@Vu
+bZ?0X&62EM&3fWBj>nCjK;P<59qD8k*bmc_jy}Bu?x`_Yp>2;JmQ9sqN+N89m9YVZjkY%Fv`8RIu~Wu0JIrrw)~#IqQCVUN|7PM!
+>S~iY+yU*f*R?N8-dDhOyC^-WLWX$`x~a+i%N`s?N_yhSC&zQi*N~Or@o>X2Er#eV*Tlt)u}BTLENZ{o{mh4y9NKfI1`hezB$f=h
+`M_=7@Z_t9+o>#0fo^nbM$}v3{B80B9SYbi5A5q3p~ea&3x7~XHFu96?^ECa)a;QuzQ1eo00I0DfbanT#BS4KvBYQl0ssI200dcD
 """
 
 if __name__ == "__main__":

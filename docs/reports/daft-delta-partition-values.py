@@ -34,33 +34,6 @@ print(pl.scan_delta('$ROOT/table').collect())
 -- Daft
 import daft
 print(daft.read_deltalake('$ROOT/table').to_arrow())
-
-== Read 2: columns id where p IS NULL
-Must give 1 row in any order; all in expected/2.jsonl: id int64
-{"id": 1}
--- DuckDB
-INSTALL delta; LOAD delta;
-SELECT "id" FROM delta_scan('$ROOT/table') WHERE p IS NULL;
--- Spark
-# pyspark 4.2.0: pyspark --packages io.delta:delta-spark_4.2_2.13:4.4.0 --conf spark.sql.extensions=io.delta.sql.DeltaSparkSessionExtension --conf spark.sql.catalog.spark_catalog=org.apache.spark.sql.delta.catalog.DeltaCatalog --conf spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration=false
-spark.read.format("delta").load('$ROOT/table').where('p IS NULL').select(*('`id`',)).show(truncate=False)
--- Trino
--- delta.register-table-procedure.enabled=true and fs.hadoop.enabled=true
-CALL delta.system.register_table('default', 't', 'file://$ROOT/table');
-SELECT "id" FROM delta.default.t WHERE p IS NULL;
--- ClickHouse
--- clickhouse local, started in /
-SELECT "id" FROM deltaLakeLocal('$ROOT/table') WHERE p IS NULL;
--- deltalake
-from deltalake import DeltaTable, QueryBuilder
-table = DeltaTable('$ROOT/table')
-print(QueryBuilder().register("t", table).execute('''SELECT "id" FROM t WHERE p IS NULL''').read_all())
--- Polars
-import polars as pl
-print(pl.scan_delta('$ROOT/table').filter(pl.sql_expr('p IS NULL')).select(*('id',)).collect())
--- Daft
-import daft
-print(daft.read_deltalake('$ROOT/table').where(daft.sql_expr('p IS NULL')).select(*('id',)).to_arrow())
 """
 
 import base64
@@ -130,19 +103,19 @@ def main(name: str, story: str, table: str) -> None:
 
 
 TABLE = """
-{Wp48S^xk9=GL@E0stWa8~^|S5YJf5;7|Vp$6Ww2o(e<-Adc&4=<m>nNZm5Xsy)nOXvOOBA{!we(>=aVmw&WgN;CO!;%-Qgk?Lrn
-{`5zS&`H%6cfNA;fGWvS&qw*c+dTn0X~;8nl<WX9hIX@HXd>}0rGa**@6j{2cmiicO;9(eiFZrG^;3C4e*~QCAkT$VDzm0mk?A{N
-41qBFIq6Md;0Cx=%gJ0(diz(dCXqZZR0~Qs+zsWAMhvC&m4&q7oCrk-8F;L2y~0WT=Y<2{t>88x^u0^?MI$B0p=ir2rHuwO!#oaK
-iepESP*jQe(#vQz@-drMroO)=N<awp`1%Yz?vRfEW&m3yt&L<_NPEi|AbH7$hQ;_M9XAo8<GludRqp(#cq9z?2dCK#MtmA!Kj*Hc
-$nqVnW9}VEX%hK`@)afWxBK0@WpGlWx3t%KKk2)&EVi-cyQ}*1Bv6BM`ynkb|8ClyG&0y4?b(CMlG)E?6O?!Zb7&e=7+X^Txdn?S
-MC54va8)c#$b%YmiIX0?*mrAI5YW}|oi^>ZLNPj%ac(7P+yrc=nFG#AItR3C=K%u8#0x@ve|Zx~&t>_#IM6=B=7B9<PQn4O24O<h
-8GI}#&sKBrJYiX6o|#Lx`%oX?P^EndX1iXMY!-_eEls|657@s>g7#`*MhNmsD4o0Ffi+6$R!Q<eh3>Iz>7kSt&#)I~>?2a%G%u(W
-8em~W1<TW3yV@qP4H1NW^-1A>8!#ZUeS%9>ZMkSajGt<_GgsF*H3o+r9t2sGnO1fDkZy(KM?_BwZ>^}m-rt@MO=D+2@H4YS<0v(8
-TdxHKd?<qnl4nT);KDNp1Jj~Cmb{#^7x=hh-Yc%r-b4(diB9C@Jsh&Lhs>b!GgZyf2JNpQl0KnMgzz%`lU?}!bcrVY?jU4XZ!{(0
-8S$7amwewV=ygZ>v~BXQJ?d{eV3D80iZ_`1sR@g)ChDOfCFWM8>nClgh#g~{c4n}Q=}wlQYY$ALBIb_)!V8+}LDmLvANzk8R9|ow
-6xqnWo4~>3QrE{~81oEftj@jUWte$d_IlD2X_>A+e$^a7%czoRxRPPv$VVrGn+zbi#fEw6=FxxD2Aw!V?5CtBQ)%;m<=^RBA*gK2
-?!{^u;=9i#Puos&mL6`y{yqlIQ>-dd1;>au;5>V{$&i<uk!n^NOGBshN&qfD^}xbxB>(d0Vmejhm5ff>qR|}YlVj7OxnzfUmpi^_
-BxvYZ9KIAm<j4-eUn=xOU+R2x7`dqyOc<cKmG$4IYGtlG(wzVRjz&d!;yS%+00H9%fS>^Y`@5gavBYQl0ssI200dcD
+{Wp48S^xk9=GL@E0stWa8~^|S5YJf5;7|VpwOs%*o(e<-Adc&4=<m>nNZm5Xsy)nOXvOOBA{!we(>=aVmw&WgN;CO!;%-Qgk?Lrn
+{`5zS&`H%6cfNA;fGWvS&qw*c+dTn0X~;8nl<WX9hIX@HXd>}0rGa**@6j{2cmiicO*W)__`2U)6%fxi9-nR*_UAxrC@S06Zk3Al
+MFFnlF{NC52D2Fv9jUM)j2;$|`EFtqQ;{Ef;URg5iq-)(ME$BBrs2kXA}a(EtLYqi4b)e^in8x-D3%*cxF@pnF5@P*{0jc|w=1a?
+jZ$2x!|mIBVzw?36ARkD<bE`Tx+NDWA;j5M$`$)xpwvS$8d1{(1P!GG2qvpphjezCtdtz3AdOV0EJfm(B?ql2M&;t*Jp;|er4C=t
+4_L;ysuzR};9MCVMtLc%^{-^|=X%#qUt-EyVkCIpJs**yHr@7-A@gx$n|aZ=Ahv^coCz-=yrin#Hz70JTtCIY@56(AVb2guzZ}Ih
+`ZOQ0<mu8=<w@Q?aGRE)Te?%!O0ns{Vt(UvlFA7#?u<dH)C}(nV+i?85LccCs^v2w!;PCso%oz`Y|=T@Vl%c9wl%<6ZzeF(CuE$^
+545sxIIjC7Is<sPD05|GeLA761&q+fI2{~3nL6HU_~ETo|IUMxPM!p8y<D2vm2n9`undJ6wjV*lWBoIEJlhC?*#qBC-4v%x$wcvd
+c*P+H^Bw-3O8#BweMcq5pfg~)D_a0>o#NE1t7k5a-`stC_@;_alT-QbHSMyTVUCBF+6um;aeCF%J%UT2kx)~MkyfG-yG^j8j?o3v
+K)*iS9o=p>>#Sz1Eu7nSp!~CYcGzUrk?Wb(flT>{zKl0Ub>oqryQ<Q~B1Po>e!mw86ax~@)xzu|g1t-UF~ZV!nzWHa-L_KK>LH&`
+ON=nVGUoGgs48vnmZBv`W}*g^<~flZHH#sATIPdM55;9g5_l~u&4knSwE83>DkAJ$Pmlp>N^*geD1=zrr?7s_p<6Zv7-{D&@+)0!
+Y)pljbJLTJWzdD!7wFSBxE?2Y(gyyELY(mHMg-7>NW>CKX{bo+6Ul>UBy+Apu!fC-8A7VRe}Z`<^BS`**?`nwaj}xrnpd+#5luJU
+(Oh4ke8fU_8mWJ|MtI(}Gt}pRq|UX*RXN|wmskL_jL=5!XQ^?%#~S_=HOzX?uwDD{XbsFK3Rc0&xcnVc)YX@H|BF9c0&WG<4%}iT
+n8u5(JrTE>a)En?VmRTg1D#+1000001>vVx7e{uj00GelfS>^YT^%ijvBYQl0ssI200dcD
 """
 
 if __name__ == "__main__":
