@@ -140,7 +140,8 @@ def site(
         harness scenarios site matrix.json site
         harness scenarios site matrix.json last-month.json site
 
-    DIR/index.html is the first page. The pages need no server and no network, and their filters alone a script.
+    DIR/index.html is the first page. The pages need no server and no network, and their filters alone a script. A
+    scenario that a reader reads wrongly comes with its table as one Python file, for the reader's maintainers.
     """
     from harness.testing.conformance.reports.site import write_site
 
@@ -154,8 +155,20 @@ def site(
         except (OSError, ValueError) as error:
             raise RequestError(f"Cannot read the report: {error}", file=str(path)) from error
     with results.named("the directory", directory):
-        first = write_site(documents[0], directory, *documents[1:])
+        earlier = documents[1] if len(documents) > 1 else None
+        first = write_site(documents[0], directory, earlier, _script_or_none)
     results.print_result(f"{visible(str(first))}\n")
+
+
+def _script_or_none(name: str) -> str | None:
+    """The script of a scenario of that name. None: harness has no such scenario, or its table is too large."""
+    from harness.testing.conformance.script import script as script_of
+    from harness.testing.scenarios.loading import find
+
+    try:
+        return script_of(find(name)[0])
+    except RequestError:
+        return None
 
 
 def chosen(globs: Sequence[str] | None, features: Sequence[str] | None) -> list[Scenario]:

@@ -35,6 +35,18 @@ def test_every_link_leads_to_a_page_and_a_place_on_it(site):
                 assert f'id="{place}"' in target.read_text("utf-8"), (page, link)
 
 
+def test_a_scenario_that_is_read_wrongly_has_a_script(tmp_path):
+    report = copy.deepcopy(REPORT)
+    for each in (report["scenarios"][0], *report["cases"][:2]):
+        each["name" if "name" in each else "scenario"] = "delta/log/bare-removals"
+    (tmp_path / "run.json").write_text(json.dumps(report), "utf-8")
+    assert main(["scenarios", "site", str(tmp_path / "run.json"), str(tmp_path / "site")]) == 0
+    page, script = (tmp_path / "site/scenarios/delta/log" / f"bare-removals.{ending}" for ending in ("html", "py"))
+    assert 'href="bare-removals.py" download' in page.read_text("utf-8")
+    assert "TABLE = " in script.read_text("utf-8")
+    assert not [*(tmp_path / "site/scenarios/delta/log").glob("broken.py")]  # harness has none of that name
+
+
 def test_two_runs_are_compared_by_reader(site):
     page = (site / "compare.html").read_text("utf-8")
     assert "1.9 → 2.0 &lt;b&gt;" in page

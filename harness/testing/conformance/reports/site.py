@@ -4,6 +4,7 @@
     scenarios.html        all scenarios on all readers; the script filters them, links set its filters
     readers/NAME.html     what a reader gets silently wrong, where it fails, and what it declines
     scenarios/NAME.html   a scenario: its story, the rows that must come, each reader's answer, the command
+    scenarios/NAME.py     the table of a scenario that a reader reads wrongly, as one file for the reader's maintainers
     compare.html          what became of the scenarios since an earlier report
 
 Pages load `site.css` and `site.js` beside them and nothing else. Everything from a report is escaped.
@@ -13,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -36,10 +37,13 @@ _MEANING = {outcome.value: meaning for outcome, meaning in MEANINGS.items()}
 _DEMANDS = {"must": "demanded by the specification", "policy": "harness's policy", "open": "open in the specification"}
 
 
-def write_site(report: Json, directory: Path, earlier: Json | None = None) -> Path:
+def write_site(
+    report: Json, directory: Path, earlier: Json | None = None, script_of: Callable[[str], str | None] = lambda _: None
+) -> Path:
     """Writes the site of a report into a directory, which is made if missing; the path of its first page.
 
     report: the JSON report of a run. earlier: another one, with which it is compared.
+    script_of: the script of a scenario of that name, or None; called for scenarios that a reader reads wrongly.
 
     Raises:
         RequestError: a document is no report of a run, or one of an older harness.
@@ -49,8 +53,10 @@ def write_site(report: Json, directory: Path, earlier: Json | None = None) -> Pa
         _check(earlier)
     if any("story" not in scenario for scenario in report["scenarios"]):
         raise RequestError("Cannot make a site of a report by an older harness: run the scenarios again")
-    site = _Site(report, earlier)
-    for name, text in site.pages():
+    wrong = dict.fromkeys(case["scenario"] for case in report["cases"] if case["outcome"] == Outcome.FAIL.value)
+    scripts = {name: text for name in wrong if (text := script_of(name)) is not None}
+    files = ((f"scenarios/{_slug(name)}.py", text) for name, text in scripts.items())
+    for name, text in (*_Site(report, earlier, frozenset(scripts)).pages(), *files):
         path = directory / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, "utf-8")
@@ -71,10 +77,11 @@ def _slug(name: str) -> str:
 
 @dataclass(frozen=True)
 class _Site:
-    """The pages of a report."""
+    """The pages of a report. scripted: names of scenarios that have a script."""
 
     report: Json
     earlier: Json | None
+    scripted: frozenset[str]
 
     @cached_property
     def engines(self) -> Sequence[Json]:
@@ -263,7 +270,11 @@ class _Site:
             yield "<div>"
             yield from _expected(read)
             yield "</div>"
-        yield '</div></section><section aria-labelledby="answers"><h2 id="answers">Answers</h2><p class="answers">'
+        yield "</div>"
+        if name in self.scripted:
+            script = f"{_slug(name).rpartition('/')[2]}.py"
+            yield f'<p>The table as one file, which needs Python alone: <a href="{script}" download>{script}</a></p>'
+        yield '</section><section aria-labelledby="answers"><h2 id="answers">Answers</h2><p class="answers">'
         for engine, case in zip(self.engines, cases, strict=True):
             yield f'<a href="#{_slug(engine["name"])}">{escaped(engine["name"])} {_badge(case["outcome"])}</a>'
         yield "</p>"
