@@ -103,7 +103,8 @@ def fill_closed_streams() -> None:
     escapes, so that an error can tell the statement.
     """
     if isinstance(sys.stdin, io.TextIOWrapper) and not sys.stdin.closed:
-        sys.stdin.reconfigure(errors="surrogateescape")
+        with contextlib.suppress(io.UnsupportedOperation):  # a caller of `main` has read from it
+            sys.stdin.reconfigure(errors="surrogateescape")
     for number in range(3):
         try:
             os.fstat(number)

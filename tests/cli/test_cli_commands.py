@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import io
 import json
 import os
 import subprocess
@@ -294,6 +295,14 @@ def test_wrong_usage_exits_with_2(calls, capfd, arguments, sentence):
 def test_help_and_version_exit_with_0(capfd, arguments):
     assert main(arguments) == 0
     assert capfd.readouterr().out
+
+
+def test_a_caller_may_have_read_from_the_standard_input(monkeypatch, capfd):
+    stream = io.TextIOWrapper(io.BytesIO(b"a line\nanother\n"))
+    stream.readline()
+    monkeypatch.setattr("sys.stdin", stream)
+    assert main(["--version"]) == 0
+    assert capfd.readouterr().err == ""
 
 
 def test_a_reader_that_goes_away_ends_the_command_quietly():
