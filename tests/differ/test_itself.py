@@ -3,16 +3,19 @@
 import json
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import SimpleNamespace
 
 import duckdb
+import pyarrow as pa
 import pytest
 
 import harness
 from harness.cli import main
-from harness.differ import asking
-from harness.differ.asking import Copies
+from harness.differ import asking, itself
+from harness.differ.asking import Ask, Copies
 from harness.differ.itself import shapes_of
 from harness.differ.result import BatchOutcome
+from harness.errors import EngineError
 from harness.testing.conformance.agreement import agreement_of
 from harness.testing.conformance.own import OwnReader
 from harness.testing.scenarios.building import build
@@ -249,3 +252,10 @@ expect:
 def test_other_ways_of_comparing_do_not_go_with_it(table, capsys, words):
     assert main(["diff", table, *(word.format(table=table) for word in words), "--against-itself"]) == 2
     assert "takes one table and one engine" in capsys.readouterr().err
+
+
+def test_columns_of_one_name_in_the_answer_are_an_error_of_the_reader():
+    rows = pa.table([[1], [2]], names=["a.b", "a.b"])
+    check = itself._read(SimpleNamespace(all_rows=lambda by_query: rows), "a column", Ask(columns=("a.b",)))
+    with pytest.raises(EngineError, match="exists 2 times"):
+        check.expected()
