@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from harness.engines.registry import CountingEngine, Engine, OptionsEngine
-from harness.errors import EngineError, HarnessError, HarnessWarning, UnsupportedError
+from harness.errors import EngineError, HarnessError, HarnessWarning, UnsupportedError, visible
 from harness.metadata.filters.sqltext import quoted
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.queries.sql import run_query
@@ -103,7 +103,10 @@ class Reads:
         plan = self._plan(ask)
         if isinstance(self.engine, OptionsEngine):
             options: dict[str, Any] = {**ask.settings, "limit": ask.limit, "union": [*map(self._plan, ask.union)]}
-            return self.engine.read(plan, {name: value for name, value in options.items() if value not in (None, [])})
+            rows = self.engine.read(plan, {name: value for name, value in options.items() if value not in (None, [])})
+            if repeated := [name for name, times in Counter(rows.column_names).items() if times > 1]:
+                raise EngineError(f"{self.engine.name} gives column {visible(repeated[0])} twice")
+            return rows
         if "batch_rows" in ask.settings:
             size = ask.settings["batch_rows"]
             with self.snapshot.to_batches(columns=ask.columns, where=ask.where, batch_rows=size) as batches:

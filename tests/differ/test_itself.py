@@ -11,7 +11,7 @@ import pytest
 
 import harness
 from harness.cli import main
-from harness.differ import asking, itself
+from harness.differ import asking
 from harness.differ.asking import Ask, Copies
 from harness.differ.itself import shapes_of
 from harness.differ.result import BatchOutcome
@@ -254,8 +254,11 @@ def test_other_ways_of_comparing_do_not_go_with_it(table, capsys, words):
     assert "takes one table and one engine" in capsys.readouterr().err
 
 
-def test_columns_of_one_name_in_the_answer_are_an_error_of_the_reader():
-    rows = pa.table([[1], [2]], names=["a.b", "a.b"])
-    check = itself._read(SimpleNamespace(all_rows=lambda by_query: rows), "a column", Ask(columns=("a.b",)))
-    with pytest.raises(EngineError, match="exists 2 times"):
-        check.expected()
+def test_a_column_that_comes_twice_is_an_error_of_the_reader(tmp_path):
+    def read(plan, options):
+        return pa.table([[1], [2]], names=["a.b", "a.b"])
+
+    engine = SimpleNamespace(name="twice", options=frozenset, read=read, to_arrow=read, count=len, version=str)
+    built = build(find("delta/log/bare-removals")[0], tmp_path)
+    with pytest.raises(EngineError, match=r"twice gives column a\.b twice"):
+        asking.Reads(harness.open_table(built.address).snapshot(), engine).rows(Ask())
