@@ -1,6 +1,5 @@
-"""Decoders on damaged inputs, small tables that ask for much, and tables that change: no other error, no wrong row."""
+"""Decoders on damaged inputs, and small tables that ask for much: a value, or a HarnessError that costs little."""
 
-import itertools
 import json
 import subprocess
 import sys
@@ -11,9 +10,7 @@ import bombs
 import mutate_bytes
 import pytest
 from decoders import CORPUS, DECODERS, accepts
-from moving_tables import KINDS, begun, changes, publish, read_while_it_moves
 
-import harness
 from harness.errors import HarnessError
 
 KEPT = [(name, file) for name in DECODERS for file in sorted((CORPUS / name).iterdir())]
@@ -60,20 +57,3 @@ def test_a_bomb_is_an_error_that_costs_little(measured: Any, name: str, reader: 
     assert outcome in ("LimitError", "CorruptFileError", "CorruptDeleteError"), message
     assert "file " in message
     assert mebibytes < MOST_MIB
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_read_is_of_one_version(tmp_path, kind):
-    outcomes = read_while_it_moves(kind, tmp_path, reads=12)
-    assert outcomes["rows"] > 0
-    assert outcomes["versions"] > 1
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_each_version_is_what_the_writer_says(tmp_path, kind):
-    history = begun(kind, tmp_path / "made")
-    for ids in itertools.islice(changes(kind, history), 10):
-        publish(history.location, tmp_path / "live")
-        rows = harness.open_table(str(tmp_path / "live")).snapshot().to_arrow()
-        assert sorted(rows["id"].to_pylist()) == ids
-    assert len(list(tmp_path.rglob("live/**/*.parquet"))) <= 6  # of eight or more

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal, Protocol, TypeAlias, get_args, runtime_checkable
+from dataclasses import asdict, dataclass
+from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 import pyarrow as pa
 
@@ -150,8 +150,6 @@ class OwnReader:
         if self.name != ORACLE:
             plan = plan_read(address, expectation, allowed_roots=roots, outside=outside.value)
             return find_engine(self.name).to_arrow(plan)
-        at = {kind: getattr(expectation.at, kind) for kind in (*get_args(AtKind), "changes")}
         gate = None if self.within is None else outside
-        return read_apart(
-            address, **at, **expectation.asked(), **expectation.opening, allowed_roots=roots, outside=gate
-        )
+        asked = {**asdict(expectation.at), **expectation.asked(), **expectation.opening}
+        return read_apart(address, **asked, allowed_roots=roots, outside=gate)

@@ -53,11 +53,12 @@ def scan_changes(request: Request, files: Files) -> Scan:
 
 def _versions(table: Table) -> range:
     """The versions of the range, whose commits must all be there (delta C1, C2)."""
-    first, last = table.request.changes or (0, 0)
-    if not 0 <= first <= min(last, table.latest.version):
+    assert table.request.changes is not None
+    (first, last), end = table.request.changes, table.state.version
+    if not 0 <= first <= min(last, end):
         message = f"Cannot read changes of versions {first} to {last}: the latest is {table.latest.version}"
         raise errors.RequestError(message, cause="ChangeFeedError", rule="delta C2")
-    versions = range(first, min(last, table.latest.version) + 1)
+    versions = range(first, end + 1)
     if missing := [version for version in versions if version not in table.log.commits]:
         message = f"Cannot read changes: there are no commits of versions {missing}"
         raise errors.InvalidTableError(message, cause="LogGap", rule="delta C2")
