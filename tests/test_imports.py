@@ -6,11 +6,15 @@ One process per format walks all journeys, the lightest first.
 import json
 import subprocess
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
+from harness.testing.scenarios.building import build
+from harness.testing.scenarios.loading import find
 from harness.testing.writing.delta.builder import DeltaTable
 from harness.testing.writing.iceberg.builder import IcebergTable
 
@@ -75,12 +79,9 @@ def test_a_journey_imports_what_it_needs(tmp_path: Path, make: Any, opened: set[
     printed = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
     walk = json.loads(printed.splitlines()[-1])
     assert walk.pop("compiled at import") == ["Limits"]  # which callers make, so that the reference shows its arguments
-    # pyarrow imports pandas, where it is installed, for the first Python value that it converts, such as a filter's.
-    # Pandas imports numpy's masked arrays.
-    pandas = {journey: {"numpy.ma", "pandas"} if journey == "filter" else set() for journey in walk}
     query = opened | {"duckdb", "harness.engines.duckdb.engine"}
     every = {*walk.pop("every name")}
-    found = {journey: set(modules) - pandas[journey] for journey, modules in walk.items()}
+    found = {journey: set(modules) for journey, modules in walk.items()}
     assert "harness.engines.spark.engine" not in every
     assert found == {
         "import": set(),
@@ -90,3 +91,39 @@ def test_a_journey_imports_what_it_needs(tmp_path: Path, make: Any, opened: set[
         "commands": query | {"typer", "rich"} & found["commands"],
         "filter": found["commands"] | {"sqlglot"},
     }
+
+
+_READS = """
+import json, sys
+import harness
+loads = {}
+for name, location, at, opening, reads in json.loads(sys.stdin.read()):
+    for columns, where in reads:
+        harness.open_table(location, **opening).snapshot(**at).to_arrow(columns=columns, where=where)
+        loads[f"{name}, {where}"] = "pandas" in sys.modules
+print(json.dumps([read for read, loaded in loads.items() if loaded][:1]))
+"""
+
+
+def test_no_kind_of_read_imports_pandas(tmp_path: Path) -> None:
+    """pyarrow imports pandas for the first Python value that it converts, which costs 0.2 s in every process."""
+    pytest.importorskip("pandas")
+    names = {
+        *("iceberg/deletes/equality-deletes-in-avro-and-orc", "iceberg/deletes/extra-columns-in-equality-delete"),
+        *("iceberg/deletes/many-vectors-in-one-puffin", "iceberg/deletes/moved-table-v2", "iceberg/types/geographies"),
+        *("iceberg/deletes/shared-position-delete-files", "iceberg/deletes/positions-over-row-groups"),
+        *("iceberg/pruning/summary-cut-short", "iceberg/types/variants", "delta/catalog/deletes-in-staged-commits"),
+        *("delta/deletion-vectors/shared-file", "delta/partitions/only-partition-columns", "delta/log/empty-table"),
+    }
+    tables: list[Any] = []
+    for scenario in find():
+        if scenario.name in names:
+            built = build(scenario, tmp_path / scenario.name)
+            reads = [(e.columns, e.where) for e in built.expectations if isinstance(e.expected, pa.Table)]
+            expectation = built.expectations[0]
+            moment = {name: value for name, value in asdict(expectation.at).items() if value is not None}
+            tables.append((scenario.name, built.address, moment, expectation.opening, reads))
+    assert {name for name, *_, reads in tables if reads} == names
+    command = [sys.executable, "-W", "ignore", "-c", _READS]
+    run = subprocess.run(command, input=json.dumps(tables), capture_output=True, text=True, check=True, timeout=120)
+    assert json.loads(run.stdout) == []

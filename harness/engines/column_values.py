@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness.metadata.model import schema as dt
-from harness.metadata.model.arrow_values import child_types, children_of, is_rebuilt, nullable, with_children
+from harness.metadata.model.arrow_values import array_of, child_types, children_of, is_rebuilt, nullable, with_children
 from harness.metadata.plan.projection import ColumnSource, PartitionValue, Stored, Value
 from harness.storage.records import dataclass
 
@@ -148,7 +148,7 @@ def as_arrow(values: Sequence[Any], type_: dt.Type) -> pa.Array:
     Raises pa.ArrowException, TypeError, ValueError, OverflowError: a value is none of the type.
     """
     wanted = nullable(dt.arrow_type(type_))
-    missing = pa.array([value is None for value in values], pa.bool_())
+    missing = array_of([value is None for value in values], pa.bool_())
     match type_:
         case dt.StructType(fields=fields):
             parts = [as_arrow([None if v is None else v.get(f.id) for v in values], f.type) for f in fields]
@@ -161,17 +161,17 @@ def as_arrow(values: Sequence[Any], type_: dt.Type) -> pa.Array:
             keys, items = as_arrow([k for k, _ in entries], key.type), as_arrow([v for _, v in entries], item.type)
             return pa.MapArray.from_arrays(_ends(values), keys, items, type=wanted, mask=missing)
         case dt.DateType():
-            return pa.array(values, pa.int32()).view(wanted)
+            return array_of(values, pa.int32()).view(wanted)
         case dt.TimeType(unit="us" | "ns") | dt.TimestampType():
-            return pa.array(values, pa.int64()).view(wanted)
+            return array_of(values, pa.int64()).view(wanted)
         case dt.UuidType():
-            return pa.ExtensionArray.from_storage(wanted, pa.array(values, pa.binary(16)))
+            return pa.ExtensionArray.from_storage(wanted, array_of(values, pa.binary(16)))
         case _:
-            return pa.array(values, wanted)
+            return array_of(values, wanted)
 
 
 def _ends(values: Sequence[Any]) -> pa.Array:
-    return pa.array(accumulate((len(value or ()) for value in values), initial=0), pa.int32())
+    return array_of([*accumulate((len(value or ()) for value in values), initial=0)], pa.int32())
 
 
 # What engines give out, in exact types.

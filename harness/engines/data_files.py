@@ -20,7 +20,7 @@ from harness.errors import (
     UnsupportedError,
 )
 from harness.metadata.files.parquet import open_parquet, row_count, whole
-from harness.metadata.model.arrow_values import children_of, nested_type, with_children
+from harness.metadata.model.arrow_values import array_of, children_of, nested_type, with_children
 from harness.metadata.model.file_schema import PhysicalSchema
 from harness.metadata.model.schema import Field, GeographyType, GeometryType, VariantType, children
 from harness.metadata.plan.projection import ColumnSource, Stored
@@ -347,7 +347,7 @@ def with_canonical_geometries(
     """The rows with all geometries in canonical form; raises CorruptFileError for what is no WKB (frontier F1.7)."""
 
     def canonical(array: pa.Array) -> pa.Array:
-        return pa.array([None if v is None else canonical_wkb(v) for v in array.to_pylist()], pa.binary())
+        return array_of([None if v is None else canonical_wkb(v) for v in array.to_pylist()], pa.binary())
 
     found = set(geometries(fields, sources))
     for source in sources:

@@ -11,6 +11,7 @@ from dataclasses import field, replace
 from datetime import date, datetime, timedelta
 from typing import Any, assert_never
 
+import numpy as np
 import pyarrow as pa
 
 from harness.engines.column_values import (
@@ -30,6 +31,7 @@ from harness.errors import SchemaMismatchError, UnsupportedError
 from harness.metadata.filters import sqltext
 from harness.metadata.filters.sqltext import name
 from harness.metadata.model import schema as dt
+from harness.metadata.model.arrow_values import array_of, from_numpy
 from harness.metadata.model.file_schema import PhysicalSchema
 from harness.metadata.plan.projection import is_identity
 from harness.storage.records import dataclass
@@ -101,7 +103,7 @@ class FileTable:
         """The JOIN clause that the expressions need; empty if there are none."""
         if not self._columns:
             return ""
-        table = pa.table({"i": pa.array(range(self.size), pa.uint64()), **self._columns})
+        table = pa.table({"i": from_numpy(np.arange(self.size, dtype=np.uint64)), **self._columns})
         columns = ", ".join(["i", *self._selected.values()])
         return f" JOIN (SELECT {columns} FROM {register(table)}) AS g ON g.i = f.file_index"
 
@@ -131,7 +133,7 @@ class SqlTranslation:
             case PerFile():
                 if value not in self._constants:
                     stored, shown = _storable(value.type)
-                    column = self.table.column(pa.array(value.values, stored))
+                    column = self.table.column(array_of(value.values, stored))
                     self._constants[value] = cast(column, shown, value.type)
                 return self._constants[value]
             case ConstantStruct(fields=fields, parts=parts):

@@ -16,6 +16,7 @@ from harness.engines.registry import duckdb_engine
 from harness.engines.row_groups import Stated, row_groups
 from harness.metadata.filters import sqltext
 from harness.metadata.model import schema as dt
+from harness.metadata.model.arrow_values import array_of
 from harness.metadata.plan.projection import stored_name
 from harness.metadata.plan.scan_plan import ScanPlan, without_deletes
 from harness.storage.records import dataclass
@@ -276,5 +277,5 @@ def _is_nan(value: Any) -> bool:
 
 def rows_of(plan: ScanPlan, paths: Sequence[str], more: Sequence[str], fields: Sequence[dt.Field]) -> ScanPlan:
     """The plan of some files before deletes. more: metadata columns, which come before `fields`."""
-    files = plan.files.filter(pc.is_in(plan.files.column("path"), pa.array(paths, pa.string())))
+    files = plan.files.filter(pc.is_in(plan.files.column("path"), array_of(paths, pa.string())))
     return without_deletes(replace(plan, columns=(*(dt.METADATA[name] for name in more), *fields), files=files))

@@ -34,6 +34,7 @@ from harness.engines.duckdb.scans import AntiJoins, RelationScan, Scanner
 from harness.engines.union_arms import DELETED, UnionArm, columns_to_read, delete_files, union_arms, with_enough
 from harness.metadata.files.roaring import deleted_bits, deleted_mask
 from harness.metadata.filters import sqltext
+from harness.metadata.model.arrow_values import array_of, from_numpy
 from harness.metadata.model.schema import Field
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.storage.records import dataclass
@@ -245,11 +246,13 @@ class _ArmQuery:
         if max(rows) > _BITMAP_ROWS:
             listed = [np.array(positions, np.int64) for positions in arm.deleted]
             places = [np.full(len(positions), i, np.uint64) for i, positions in enumerate(listed)]
-            name = self.scanner.register(pa.table({"i": np.concatenate(places), "p": np.concatenate(listed)}))
+            name = self.scanner.register(
+                pa.table({"i": from_numpy(np.concatenate(places)), "p": from_numpy(np.concatenate(listed))})
+            )
             deleted = f"EXISTS (SELECT 1 FROM {name} AS l WHERE l.i = f.file_index AND l.p = f.file_row_number)"
             return self._query(arm, self.scan.relation, translation, deleted=deleted)
         masks = [deleted_bits(positions, count) for positions, count in zip(arm.deleted, rows, strict=True)]
-        bits = translation.table.column(pa.array(masks, pa.large_binary()), convert="BIT")
+        bits = translation.table.column(array_of(masks, pa.large_binary()), convert="BIT")
         deleted = f"get_bit({bits}, CAST(f.file_row_number AS INTEGER)) = 1"
         return self._query(arm, self.scan.relation, translation, deleted=deleted)
 
@@ -262,7 +265,9 @@ class _ArmQuery:
         (part,) = self.part(run)
         arm, rows = part.arm, part.scan.rows
         masks = [deleted_mask(positions, count) for positions, count in zip(arm.deleted or (), rows, strict=True)]
-        flags = self.scanner.register(pa.table({"deleted": pa.chunked_array(masks, pa.int8())}))
+        flags = self.scanner.register(
+            pa.table({"deleted": pa.chunked_array([from_numpy(mask) for mask in masks], pa.int8())})
+        )
         translation = SqlTranslation(self.scan.shown, FileTable(len(rows)))
         joined = f" POSITIONAL JOIN {flags} AS m"
         return self._query(arm, part.scan.relation, translation, deleted="m.deleted = 1", joined=joined)

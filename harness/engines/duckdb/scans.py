@@ -12,6 +12,7 @@ from dataclasses import field, replace
 from typing import assert_never
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 
 from harness.engines.data_files import geometries, variants
@@ -23,6 +24,7 @@ from harness.engines.union_arms import KeySet, deleted_keys, key_sets
 from harness.errors import SchemaMismatchError
 from harness.metadata.filters import sqltext
 from harness.metadata.filters.predicate import And, Comparison, In, IsNull, Predicate, StartsWith
+from harness.metadata.model.arrow_values import array_of, from_numpy
 from harness.metadata.model.file_schema import PhysicalField, PhysicalSchema
 from harness.metadata.model.schema import BinaryType, Field, StringType, TimestampType
 from harness.metadata.plan.projection import ColumnSource, Stored
@@ -150,7 +152,7 @@ def counted(rows: Sequence[int], register: Callable[[pa.Table], str]) -> str:
     ]
     if few:
         indexes, counts = zip(*few, strict=True)
-        name = register(pa.table({"i": pa.array(indexes, pa.uint64()), "n": pa.array(counts, pa.int64())}))
+        name = register(pa.table({"i": array_of(indexes, pa.uint64()), "n": array_of(counts, pa.int64())}))
         arms.append(f"SELECT i AS file_index, unnest(range(n)) AS file_row_number FROM {name}")
     return f"({' UNION ALL '.join(arms)})"
 
@@ -178,8 +180,8 @@ def _stacked(tables: Sequence[pa.Table]) -> pa.Table:
     for index, rows in enumerate(tables):
         fields = [pa.field(f"p{i}", _without_zoned_nanos(f.type)) for i, f in enumerate(rows.schema)]
         renamed = rows.rename_columns([f.name for f in fields]).cast(pa.schema(fields))
-        renamed = renamed.append_column("file_index", pa.array([index] * rows.num_rows, pa.uint64()))
-        stacked.append(renamed.append_column("file_row_number", pa.array(range(rows.num_rows), pa.int64())))
+        renamed = renamed.append_column("file_index", from_numpy(np.full(rows.num_rows, index, np.uint64)))
+        stacked.append(renamed.append_column("file_row_number", from_numpy(np.arange(rows.num_rows, dtype=np.int64))))
     return pa.concat_tables(stacked)
 
 

@@ -29,6 +29,7 @@ from harness.metadata.delta.scan import DeltaSource
 from harness.metadata.delta.segment import choose_segment
 from harness.metadata.delta.types import DeltaSchema, table_schema
 from harness.metadata.filters.sqltext import bind_columns
+from harness.metadata.model.arrow_values import array_of
 from harness.metadata.model.schema import CHANGES, METADATA, Field, Schema
 from harness.metadata.plan.scan_plan import FILES, Counts, Partition, PositionLoader, ScanPlan, within_roots
 from harness.storage.stores import Storage
@@ -139,8 +140,8 @@ class _Feed:
     ) -> tuple[tuple[Partition, ...], list[int]]:
         """Constants of files (partition tuple, version, kind of change), and per file an index into them."""
         values = [list(file.partition_values.items()) for file in files]
-        paths = pa.array([file.path for file in files], pa.string())
-        recorded = pa.table({"path": paths, "partition_values": pa.array(values, PARTITION_VALUES)})
+        paths = array_of([file.path for file in files], pa.string())
+        recorded = pa.table({"path": paths, "partition_values": array_of(values, PARTITION_VALUES)})
         tuples = partition_tuples(recorded, columns)
         times = self.history.times_of(sorted({file.version for file in files}))
         found: dict[Hashable, int] = {}

@@ -66,7 +66,7 @@ class Locator:
         if not self.path_map.prefixes:
             return keys
         paths = canonical_of(keys, self.root).to_pylist()
-        return pa.array([self.path_map.physical(path) for path in paths], pa.string())
+        return array_of([self.path_map.physical(path) for path in paths], pa.string())
 
     def physical(self, keys: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:
         """The physical paths of the files with these keys: for local files plain decoded paths."""

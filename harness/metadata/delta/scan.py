@@ -23,7 +23,7 @@ from harness.metadata.delta.statistics import leaves
 from harness.metadata.delta.types import DeltaSchema, materialized_columns
 from harness.metadata.filters.predicate import Filter, filter_for, opposite
 from harness.metadata.filters.sqltext import bind_columns
-from harness.metadata.model.arrow_values import from_numpy, scalar_of, to_numpy
+from harness.metadata.model.arrow_values import combined, from_numpy, scalar_of, to_numpy
 from harness.metadata.model.column_stats import ColumnBounds
 from harness.metadata.model.schema import METADATA, Field, StructType, UnknownType
 from harness.metadata.plan.read_options import Prune, ReadOptions
@@ -236,7 +236,7 @@ class _Scan:
             guarded=partial(self._guarded, condition),
             lookup=self.snapshot.columns.lookup,
             materialized={column: name for column, name in materialized.items() if column in used},
-            row_commit_versions=files.column("default_row_commit_version").combine_chunks(),
+            row_commit_versions=combined(files.column("default_row_commit_version")),
             kept_whole=None if condition is None else partial(self._kept_whole, condition, statistics, kept),
             bounds=partial(self._bounds, replace(statistics, strict=True), kept),
         )

@@ -28,6 +28,7 @@ from harness.metadata.filters.predicate import (
     fields_of,
 )
 from harness.metadata.filters.skipping import ColumnFacts, Decoded, FileSkipping, Mask, Numbers, without_contradictions
+from harness.metadata.model.arrow_values import array_of
 from harness.metadata.model.schema import Field, FloatType, Schema, Type
 from harness.metadata.plan.scan_plan import BY_PARTITION, BY_STATISTICS, KEPT, Verdicts
 
@@ -77,7 +78,7 @@ def _arrays(bounds: StatisticsBounds, known: Mask, type_: Type) -> tuple[Decoded
 def _counts(values: Sequence[int | None] | pa.Array) -> Numbers:
     """Counts; unknown where one is negative or does not fit."""
     if not isinstance(values, pa.Array):
-        values = pa.array([None if value is None or value >= 2**63 else value for value in values], pa.int64())
+        values = array_of([None if value is None or value >= 2**63 else value for value in values], pa.int64())
     found = Numbers.of(values)
     return Numbers(found.values, found.known & (found.values >= 0))
 

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 
 from harness.metadata.delta.bounds import from_json, from_struct, has_bounds, lower_bounds, upper_bounds
 from harness.metadata.model import schema as dt
-from harness.metadata.model.arrow_values import field_at, listed, scalar_of, to_numpy
+from harness.metadata.model.arrow_values import array_of, field_at, from_numpy, listed, scalar_of, to_numpy
 from harness.metadata.model.column_stats import ColumnBounds, ColumnStats
 from harness.metadata.plan.projection import stored_name
 from harness.storage.records import dataclass
@@ -139,7 +139,7 @@ def array_type(type_: dt.Type) -> pa.DataType | None:
 
 def as_array(values: Sequence[Any] | pa.Array, type_: pa.DataType) -> pa.Array:
     """The values of `Bounds` as an array; ArrowException, OverflowError or UnicodeError where one does not fit."""
-    return values if isinstance(values, pa.Array) else pa.array(values, type_)
+    return values if isinstance(values, pa.Array) else array_of(values, type_)
 
 
 def leaves(schema: dt.Schema, ids: Iterable[int]) -> tuple[Leaf, ...]:
@@ -175,7 +175,7 @@ def read_statistics(
         [name for name in ("stats", "stats_parsed") if name in files.column_names] or files.column_names
     )
     if places is not None and len(places) < files.num_rows:
-        files = files.take(places)
+        files = files.take(from_numpy(places))
     starts = range(0, max(files.num_rows, 1), _SLICE_ROWS)
     parts = [_read_slice(files.slice(start, _SLICE_ROWS), wanted) for start in starts]
     raw = parts[0] if len(parts) == 1 else [list(chain.from_iterable(pieces)) for pieces in zip(*parts, strict=True)]
@@ -229,18 +229,18 @@ def _read_texts(files: pa.Table, wanted: Sequence[Leaf]) -> _Raw:
     size = files.num_rows
     texts = files.column("stats").combine_chunks() if "stats" in files.column_names else pa.nulls(size, pa.string())
     if isinstance(texts, pa.ChunkedArray):  # no rows
-        texts = pa.array([], pa.string())
+        texts = pa.nulls(0, pa.string())
     # What stands in null texts is looked at too: a search in each text takes ten times as long.
     whole = _data_of(texts, np.int32).to_pybytes() if len(texts) > texts.null_count else b""
     lines = texts
     for separator in ("\n", "\r"):
         if separator.encode() in whole:
             lines = pc.replace_substring(lines, pattern=separator, replacement=" ")
-    present = pc.fill_null(pc.starts_with(lines, "{"), False)
+    present = pc.fill_null(pc.starts_with(lines, "{"), scalar_of(False, pa.bool_()))
     if pc.sum(present).as_py() != size - lines.null_count:
         # What is no object says nothing; pyarrow 26 also crashes on texts that are all `null`.
         lines = pc.utf8_ltrim_whitespace(lines)
-        present = pc.fill_null(pc.starts_with(lines, "{"), False)
+        present = pc.fill_null(pc.starts_with(lines, "{"), scalar_of(False, pa.bool_()))
     places = np.flatnonzero(to_numpy(present))
     if not places.size:
         return [[None] * size] * (2 + 3 * len(wanted))

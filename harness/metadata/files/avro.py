@@ -30,6 +30,7 @@ from harness.metadata.files.avro_values import (
     record_column,
 )
 from harness.metadata.model import schema as dt
+from harness.metadata.model.arrow_values import array_of
 from harness.metadata.model.file_schema import STORED_LIST, STORED_MAP, STORED_STRUCT, PhysicalField, PhysicalSchema
 from harness.storage.limits import DEFAULT, Limits
 
@@ -322,7 +323,7 @@ def _array(node: Node, column: AvroColumn) -> pa.Array:
             sizes = column.values
             *starts, end = accumulate((size or 0 for size in sizes), initial=0)
             known = (None if size is None else start for size, start in zip(sizes, starts, strict=True))
-            offsets, parts = pa.array([*known, end], pa.int32()), _arrays(node, column)
+            offsets, parts = array_of([*known, end], pa.int32()), _arrays(node, column)
             if node.shape == "list":
                 return pa.ListArray.from_arrays(offsets, parts[0], type=node.arrow)
             if parts[0].null_count:
@@ -332,10 +333,10 @@ def _array(node: Node, column: AvroColumn) -> pa.Array:
             return _decimals(node, column.values)
         case "enum" | "value":
             if not pa.types.is_temporal(node.arrow):
-                return pa.array(column.values, node.arrow)
+                return array_of(column.values, node.arrow)
             # Through their integers, since times may lie in any year.
             integers = pa.int32() if node.arrow.bit_width == 32 else pa.int64()
-            return pa.array(column.values, integers).view(node.arrow)
+            return array_of(column.values, integers).view(node.arrow)
 
 
 def _arrays(node: Node, column: AvroColumn) -> list[pa.Array]:
@@ -357,7 +358,7 @@ def _decimals(node: Node, values: Sequence[bytes | None]) -> pa.Array:
 
 def _validity(present: Sequence[bool]) -> pa.Buffer | None:
     """A bitmap of the values that are there; None if all are."""
-    return None if all(present) else pa.array(present, pa.bool_()).buffers()[1]
+    return None if all(present) else array_of(present, pa.bool_()).buffers()[1]
 
 
 def read_avro(data: bytes, *, file: str, limits: Limits = DEFAULT) -> tuple[PhysicalSchema, pa.Table]:

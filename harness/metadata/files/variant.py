@@ -31,6 +31,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness.errors import CorruptFileError, UnsupportedError
+from harness.metadata.model.arrow_values import array_of
 from harness.metadata.model.times import year_month_day
 
 __all__ = ["value_text", "variant_to_json"]
@@ -349,7 +350,7 @@ def variant_to_json(array: pa.StructArray) -> pa.StringArray:
         raise malformed("it has no metadata")
     texts = _group(parts, metadata)
     rows = [None if not there else "null" if t is None else t for there, t in zip(present, texts, strict=True)]
-    return pa.array(rows, pa.string())
+    return array_of(rows, pa.string())
 
 
 def _parts(group: pa.StructArray) -> dict[str, pa.Array]:

@@ -111,10 +111,10 @@ class ColumnFacts:
             case Numbers() as lower, Numbers() as upper if _fits(value, lower):
                 return self._numbers_compared(op, value, lower, upper)
             case pa.Array() as lower, pa.Array() as upper if isinstance(value, str) and op is not Op.NE:
-                excluded = np.zeros_like(self.known)
+                excluded, text = np.zeros_like(self.known), scalar_of(value, pa.string())
                 for compare, bound in zip(_TEXT_EXCLUDES[op], (lower, upper), strict=True):
                     if compare is not None:
-                        excluded |= _true(compare(bound, value))
+                        excluded |= _true(compare(bound, text))
                 return self.has_numbers & ~excluded
             case _:
                 return None
@@ -133,8 +133,8 @@ class ColumnFacts:
             return None
         if not prefix:
             return np.ones_like(self.known)
-        head = pc.utf8_slice_codeunits(self.lower, 0, len(prefix))
-        return ~(_true(pc.less(self.upper, prefix)) | _true(pc.greater(head, prefix)))
+        head, text = pc.utf8_slice_codeunits(self.lower, 0, len(prefix)), scalar_of(prefix, pa.string())
+        return ~(_true(pc.less(self.upper, text)) | _true(pc.greater(head, text)))
 
 
 def without_contradictions(lower: Decoded | None, upper: Decoded | None) -> tuple[Decoded | None, Decoded | None]:

@@ -25,7 +25,7 @@ from harness.metadata.iceberg.deletes import (
 from harness.metadata.iceberg.manifests import ManifestEntry
 from harness.metadata.iceberg.source import ScanSource, Spellings, authorities, physical_paths
 from harness.metadata.iceberg.values import Partitions
-from harness.metadata.model.arrow_values import array_of, distinct, first_repeated, from_numpy, to_numpy
+from harness.metadata.model.arrow_values import array_of, distinct, first_repeated, from_numpy, scalar_of, to_numpy
 from harness.metadata.model.schema import Field, Schema
 from harness.metadata.plan.scan_plan import (
     FILES,
@@ -136,7 +136,7 @@ def _refuse_duplicates(data: FilteredFiles, load: Callable[[], pa.ChunkedArray],
         if known is not None:
             known.note_distinct_paths(manifests)
         return
-    places = pc.indices_nonzero(pc.equal(paths, path)).to_pylist()
+    places = pc.indices_nonzero(pc.equal(paths, scalar_of(path, pa.string()))).to_pylist()
     numbers = np.concatenate([to_numpy(t.column("manifest")) for t in tables])
     first, second = (data.files.manifests[number] for number in sorted(numbers[places[:2]].tolist()))
     message = (

@@ -36,6 +36,7 @@ from harness.metadata.iceberg.delete_scope import FILE_PATH_ID, check_stray_rows
 from harness.metadata.iceberg.deletes import FileDeletes, FilesWithDeletes
 from harness.metadata.iceberg.manifests import DataFile, ManifestEntry
 from harness.metadata.iceberg.source import Spellings
+from harness.metadata.model.arrow_values import to_numpy
 from harness.storage.limits import DEFAULT, Limits, contained
 from harness.storage.paths import PathMap
 from harness.storage.records import dataclass
@@ -391,7 +392,7 @@ def _by_path(
     codes, names = _dictionary(paths, file)
     if not pa.types.is_integer(positions.type):
         raise _wrong_rows(f"positions of type {positions.type}, expected long", "pos", file)
-    values: npt.NDArray[np.int64] = positions.cast(pa.int64()).to_numpy()
+    values: npt.NDArray[np.int64] = to_numpy(positions.cast(pa.int64()))
     if values.size and int(values.min()) < 0:
         raise _wrong_rows(f"position {int(values.min())}, expected 0 or more. Rewrite the delete", "pos", file)
     used = np.bincount(codes, minlength=len(names)) if len(names) else np.empty(0, dtype=np.int64)
@@ -425,7 +426,7 @@ def _dictionary(paths: pa.ChunkedArray, file: str) -> tuple[npt.NDArray[np.int64
         names = array.dictionary.cast(pa.string()).to_pylist()
     except (pa.ArrowException, UnicodeDecodeError) as error:
         raise no_text from error
-    return array.indices.to_numpy(zero_copy_only=False), names
+    return to_numpy(array.indices), names
 
 
 def _wrong_rows(reason: str, column: str, file: str) -> CorruptDeleteError:

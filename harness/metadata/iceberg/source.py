@@ -24,6 +24,7 @@ from harness.errors import (
 from harness.metadata.iceberg.columns.raw import KeptManifests
 from harness.metadata.iceberg.manifests import ManifestFile
 from harness.metadata.iceberg.model import LogEntry, RefType, Snapshot, TableMetadata
+from harness.metadata.model.arrow_values import array_of, scalar_of
 from harness.metadata.model.schema import Schema
 from harness.metadata.model.times import show_ms
 from harness.metadata.plan.read_options import ReadOptions
@@ -113,7 +114,7 @@ class ScanSource:
             return bytes(known.column(0)[0].as_py())
         data = self.read(manifest.path, "manifest")
         if len(data) == version.size <= MOST_BYTES:
-            cache.put(key, pa.table([pa.array([data], pa.binary())], schema=_BYTES))
+            cache.put(key, pa.table([array_of([data], pa.binary())], schema=_BYTES))
         return data
 
     def read(self, recorded: str, what: str) -> bytes:
@@ -340,18 +341,19 @@ def physical_paths(path_map: PathMap, recorded: pa.ChunkedArray) -> pa.ChunkedAr
     plain = pc.or_(pc.starts_with(recorded, "/"), pc.match_substring_regex(recorded, _URI))
     plain = pc.and_not(plain, pc.match_substring_regex(recorded, "^[fF][iI][lL][eE]:"))
     if pc.all(plain).as_py() is False or any(not new.rstrip("/") for _, new in path_map.prefixes):
-        return pa.chunked_array([pa.array([path_map.physical(p) for p in recorded.to_pylist()], pa.string())])
+        return pa.chunked_array([array_of([path_map.physical(p) for p in recorded.to_pylist()], pa.string())])
     found, open_ = recorded, None
     for old, new in path_map.prefixes:
         prefix = local_path(old).rstrip("/")
         if not prefix or not is_name(prefix):  # no recorded path begins with what is not UTF-8
             continue
-        hit = pc.or_(pc.equal(recorded, prefix), pc.starts_with(recorded, prefix + "/"))
+        hit = pc.or_(pc.equal(recorded, scalar_of(prefix, pa.string())), pc.starts_with(recorded, prefix + "/"))
         hit = hit if open_ is None else pc.and_(hit, open_)
         open_ = pc.invert(hit) if open_ is None else pc.and_not(open_, hit)
         if pc.any(hit).as_py():
             head = absolute(new.rstrip("/"), path_map.base)
-            moved = pc.binary_join_element_wise(head, pc.utf8_slice_codeunits(recorded, len(prefix)), "")
+            rest = pc.utf8_slice_codeunits(recorded, len(prefix))
+            moved = pc.binary_join_element_wise(scalar_of(head, pa.string()), rest, scalar_of("", pa.string()))
             found = pc.if_else(hit, moved, found)
     return found
 

@@ -22,29 +22,51 @@ _KINDS: dict[pa.DataType, tuple[type, type[np.generic]]] = {
     pa.int8(): (int, np.int8),
     pa.int32(): (int, np.int32),
     pa.int64(): (int, np.int64),
+    pa.uint64(): (int, np.uint64),
+    pa.float32(): (float, np.float32),
+    pa.float64(): (float, np.float64),
 }
 _TEXTS = pa.map_(pa.string(), pa.string())
-_MOST_BYTES = 2**31 - 1  # of the texts of an array, whose offsets are 32 bits
+_OFFSETS: dict[pa.DataType, type[np.integer[Any]]] = {
+    pa.string(): np.int32,
+    pa.binary(): np.int32,
+    pa.large_binary(): np.int64,
+}
+"""The types of texts and bytes, and of their offsets."""
 
 
 def array_of(values: Sequence[Any], type_: pa.DataType) -> pa.Array:
-    """The array of that type: strings, bytes, Booleans, integers or maps of strings (lists of pairs); None is null.
+    """Return values as an array of a type, without importing pandas.
 
-    Raises OverflowError, UnicodeError, TypeError, ValueError, pa.ArrowException: a value is none of the type.
+    Args:
+        values: Python values, or None for null: str, bytes, bool, int, float, or lists of pairs of strings for maps.
+        type_: Any Arrow type. pyarrow, which imports pandas, converts the types that are not built from buffers here.
+
+    Raises:
+        OverflowError, UnicodeError, TypeError, ValueError, pa.ArrowException: A value does not fit the type.
     """
-    if type_ in (pa.string(), pa.binary()):
+    if type_ in _OFFSETS or pa.types.is_fixed_size_binary(type_):
         return _texts(values, type_)
     if type_ in _KINDS:
         python, kind = _KINDS[type_]
         missing = _missing(values, python)
-        return from_numpy(np.fromiter((value or 0 for value in values), kind, len(values)), missing=missing)
+        return from_numpy(
+            np.fromiter((0 if value is None else value for value in values), kind, len(values)), missing=missing
+        )
     return _maps(values) if type_ == _TEXTS else pa.array(values, type_)
 
 
 def _texts(values: Sequence[Any], type_: pa.DataType) -> pa.Array:
     """Strings or bytes."""
     sizes: Iterable[int]
-    if type_ == pa.binary():
+    if pa.types.is_fixed_size_binary(type_):
+        width = type_.byte_width
+        missing = _missing(values, bytes)
+        if any(len(value) != width for value in values if value is not None):
+            raise pa.ArrowInvalid(f"expected {width} bytes in every value")
+        data = b"".join(bytes(width) if value is None else value for value in values)
+        return pa.Array.from_buffers(type_, len(values), [_validity(missing), pa.py_buffer(data)])
+    if type_ != pa.string():
         missing = _missing(values, bytes)
         pieces = [value or b"" for value in values]
         data, sizes = b"".join(pieces), map(len, pieces)
@@ -54,9 +76,10 @@ def _texts(values: Sequence[Any], type_: pa.DataType) -> pa.Array:
         text = "".join(texts)
         data = text.encode()
         sizes = map(len, texts) if len(text) == len(data) else (len(value.encode()) for value in texts)
-    if len(data) > _MOST_BYTES:
+    kind = _OFFSETS[type_]
+    if len(data) > np.iinfo(kind).max:
         return pa.array(values, type_)
-    buffers = [_validity(missing), pa.py_buffer(_offsets(sizes, len(values))), pa.py_buffer(data)]
+    buffers = [_validity(missing), pa.py_buffer(_offsets(sizes, len(values), kind)), pa.py_buffer(data)]
     return pa.Array.from_buffers(type_, len(values), buffers)
 
 
@@ -80,9 +103,9 @@ def _missing(values: Sequence[Any], python: type) -> npt.NDArray[np.bool_]:
     return np.fromiter((value is None for value in values), np.bool_, len(values))
 
 
-def _offsets(sizes: Iterable[int], count: int) -> npt.NDArray[np.int32]:
-    offsets = np.zeros(count + 1, np.int32)
-    np.cumsum(np.fromiter(sizes, np.int64, count), out=offsets[1:], dtype=np.int32)
+def _offsets(sizes: Iterable[int], count: int, kind: type[np.integer[Any]] = np.int32) -> npt.NDArray[np.integer[Any]]:
+    offsets = np.zeros(count + 1, kind)
+    np.cumsum(np.fromiter(sizes, np.int64, count), out=offsets[1:], dtype=kind)
     return offsets
 
 
@@ -92,7 +115,7 @@ def scalar_of(value: Any, type_: pa.DataType) -> pa.Scalar:
 
 
 def from_numpy(values: npt.NDArray[Any], *, missing: npt.NDArray[np.bool_] | None = None) -> pa.Array:
-    """Integers or Booleans as an array; `missing`: where it is null."""
+    """Return numbers or Booleans as an array, null where `missing` is true."""
     validity = None if missing is None else _validity(missing)
     if values.dtype == np.bool_:
         data, type_ = np.packbits(values, bitorder="little"), pa.bool_()
@@ -103,9 +126,9 @@ def from_numpy(values: npt.NDArray[Any], *, missing: npt.NDArray[np.bool_] | Non
 
 def to_numpy(values: pa.Array | pa.ChunkedArray) -> npt.NDArray[Any]:
     """Integers or Booleans without nulls as a NumPy array, which may be read-only."""
-    array = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
-    if array.null_count:
-        raise ValueError(f"{array.null_count} of the values are null")
+    if values.null_count:
+        raise ValueError(f"{values.null_count} of the values are null")
+    array = combined(values) if isinstance(values, pa.ChunkedArray) else values
     if not len(array):
         return np.zeros(0, np.bool_ if array.type == pa.bool_() else array.type.to_pandas_dtype())
     data, start = array.buffers()[1], array.offset
@@ -114,6 +137,11 @@ def to_numpy(values: pa.Array | pa.ChunkedArray) -> npt.NDArray[Any]:
         return bits[start:].astype(np.bool_)
     kind = np.dtype(array.type.to_pandas_dtype())
     return np.frombuffer(data, kind, count=len(array), offset=start * kind.itemsize)
+
+
+def combined(values: pa.ChunkedArray) -> pa.Array:
+    """Return all chunks as one array. pyarrow's own method imports pandas if there are no chunks."""
+    return values.combine_chunks() if values.num_chunks else pa.nulls(0, values.type)
 
 
 def listed(values: Sequence[Any] | pa.Array) -> Sequence[Any]:
@@ -311,7 +339,7 @@ def _packed_offsets(array: pa.Array, count: int) -> pa.Array:
             return pc.subtract(offsets, offsets[0]) if first or offsets.offset else offsets
     lists = entry_lists(array) if pa.types.is_map(array.type) else array
     lengths = pc.fill_null(pc.list_value_length(lists), 0).cast(pa.int64())
-    offsets = pc.cumulative_sum(pa.concat_arrays([pa.array([0], pa.int64()), lengths]))
+    offsets = pc.cumulative_sum(pa.concat_arrays([from_numpy(np.zeros(1, np.int64)), lengths]))
     if offsets[-1].as_py() != count:
         raise pa.ArrowInvalid(f"{count} entries for lists of {offsets[-1].as_py()}")
     return offsets
@@ -341,7 +369,7 @@ def first_repeated(texts: pa.ChunkedArray) -> str | None:
         return None
     # Texts with one hash may differ all the same.
     counts = pc.value_counts(texts.filter(pa.chunked_array([from_numpy(np.isin(hashes, twice))])))
-    repeated = counts.field("values").filter(pc.greater(counts.field("counts"), 1))
+    repeated = counts.field("values").filter(pc.greater(counts.field("counts"), scalar_of(1, pa.int64())))
     return str(repeated[0]) if len(repeated) else None
 
 

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from harness.errors import HarnessError, RequestError
 from harness.metadata.filters.parse import parse_filter
 from harness.metadata.filters.predicate import Filter, all_of, is_decided
+from harness.metadata.model.arrow_values import to_numpy
 from harness.metadata.model.schema import Field, Schema
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.storage.paths import is_local
@@ -132,7 +133,7 @@ def file_uri(physical: str) -> str:
 def _directories(plan: ScanPlan, columns: Sequence[Field]) -> Iterator[PartitionDirectory]:
     """The files of a plan by partition, in the order of the partitions' first files."""
     files = plan.files
-    numbers = files.column("partition").to_numpy()
+    numbers = to_numpy(files.column("partition"))
     order = np.argsort(numbers, kind="stable")
     bounds = np.flatnonzero(np.diff(numbers[order], prepend=-1, append=-1))
     groups = [order[start:stop] for start, stop in itertools.pairwise(bounds)]

@@ -405,8 +405,8 @@ def recorded(readers: Iterable[tuple[int, ManifestReader]], keys: Sequence[int])
 
 def live(table: pa.Table) -> pa.Table:
     """The entries of `recorded` that are not deleted."""
-    status = table.column("status").to_numpy()
-    return table if (status != Status.DELETED).all() else table.filter(pa.array(status != Status.DELETED))
+    status = to_numpy(table.column("status"))
+    return table if (status != Status.DELETED).all() else table.filter(from_numpy(status != Status.DELETED))
 
 
 def _recorded_batch(batch: Sequence[Blocks], keys: Sequence[int]) -> dict[int, pa.Table]:
