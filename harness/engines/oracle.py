@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import dataclasses
 import platform
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
-from harness.engines.oracle_conditions import filter_of
-from harness.engines.oracle_filters import parse
-from harness.errors import HarnessError, RequestError, warn
+from harness.errors import EngineError, HarnessError, RequestError, warn
+from harness.metadata.filters.parse import text_and_names
+from harness.metadata.model.arrow_values import from_numpy
 from harness.metadata.plan.read_options import Ratified, catalog_answer
 from harness.metadata.plan.scan_plan import EqualityDelete, ScanPlan
 from harness.storage.gate import Outside, Roots
@@ -81,7 +82,7 @@ def read_apart(
         ref=ref,
         changes=changes,
         columns=columns,
-        where=None if where is None else partial(filter_of, parse(where)),
+        where=None if where is None else _condition(where),
         path_map=path_map or {},
         max_version=max_version,
         ratified=[(c.version, c.name or "" if c.content is None else c.content) for c in commits],
@@ -113,8 +114,8 @@ def to_arrow(plan: ScanPlan) -> pa.Table:
     """All rows of a plan of harness's: files, deletes and positions are the plan's, all else is the oracle's.
 
     Raises:
-        HarnessError: a file cannot be read, or the filter has something that the oracle does not evaluate.
-        EngineError: a value fits no Arrow type, or the filter fails on a row.
+        HarnessError: A file cannot be read.
+        EngineError: A value fits no Arrow type, or the filter fails on a row.
     """
     try:
         return rows_of(_scan(plan))
@@ -213,13 +214,44 @@ def _equality_delete(delete: EqualityDelete, plan: ScanPlan) -> oracle.EqualityD
 def _filter(plan: ScanPlan) -> oracle.Filter | None:
     if plan.filter is None:
         return None
-    columns = _own(plan.filter.columns)
+    return oracle.Filter(_own(plan.filter.columns), partial(_matches, plan.filter.sql))
 
-    def find(text: str) -> types.Field:
-        found: types.Field = next(f for f in columns if f.name == text)
-        return found
 
-    return filter_of(parse(plan.filter.sql), find)
+def _condition(where: str) -> oracle.Condition:
+    """Return the function that makes the filter of a table from a text of DuckDB's SQL.
+
+    Raises:
+        RequestError: The text is not a condition on one row.
+    """
+    text, names = text_and_names(where)
+
+    def make(find: Callable[[str], types.Field]) -> oracle.Filter:
+        columns = {f.id: f for f in map(find, names)}
+        return oracle.Filter(tuple(columns.values()), partial(_matches, text))
+
+    return make
+
+
+def _matches(where: str, rows: pa.Table) -> list[int]:
+    """Return the numbers of the rows that match a filter, in order. DuckDB defines what a filter means.
+
+    Raises:
+        EngineError: DuckDB cannot evaluate the filter on these rows.
+    """
+    import duckdb
+
+    from harness.engines.duckdb import instance
+    from harness.metadata.filters import sqltext
+
+    number = "#" + max(rows.column_names, key=len, default="")  # longer than the name of any column
+    numbered = rows.append_column(number, from_numpy(np.arange(rows.num_rows)))
+    try:
+        with instance.cursor() as connection:
+            # A projection, because DuckDB pushes a filter into the scan of an Arrow table, where pyarrow evaluates it.
+            evaluated = connection.from_arrow(numbered).select(f"{sqltext.name(number)}, CAST(({where}) AS BOOLEAN)")
+            return sorted(place for place, matches in evaluated.fetchall() if matches)
+    except (duckdb.Error, pa.ArrowException, OverflowError) as error:
+        raise EngineError(f"Cannot evaluate the filter: {instance.said(error)}") from error
 
 
 def _own(value: Any) -> Any:

@@ -11,6 +11,7 @@ import pytest
 
 import harness
 from harness.engines.oracle import read_apart
+from harness.errors import EngineError, RequestError, UnknownColumnError
 from harness.testing import oracle
 from harness.testing.writing.delta.builder import DeltaTable
 from harness.testing.writing.iceberg.builder import IcebergTable
@@ -204,3 +205,33 @@ def test_the_book_of_the_formats_is_read_in_an_afternoon():
     assert sum(text.count("\n") for text in chapters.values()) <= 5_000
     listed = re.findall(r"(?:^|  )([a-z_]+)  +\w", oracle.__doc__, re.MULTILINE)
     assert set(listed) == chapters.keys() - {"__init__"}
+
+
+@pytest.mark.parametrize(
+    ("where", "expected"),
+    [
+        ("id = 1 OR part IS NULL; -- one of two", [1, 3]),
+        ("part <> 'x'", [2]),  # unknown drops the row
+        ("_pos > 0 AND PART IS DISTINCT FROM 'x'", [2, 3]),
+        ("id % 2", [1, 3]),
+    ],
+)
+def test_the_oracle_filters_as_duckdb_does(tmp_path: Path, where: str, expected: list[int]) -> None:
+    table = iceberg(tmp_path / "t")
+    table.append(table.write_data([{"id": 1, "part": "x"}, {"id": 2, "part": "y"}, {"id": 3, "part": None}]))
+    assert ids([tuple(row.values()) for row in read_apart(str(tmp_path / "t"), where=where).to_pylist()]) == expected
+
+
+@pytest.mark.parametrize(
+    ("where", "error"),
+    [
+        ("CAST(part AS INTEGER) = 1", EngineError),
+        ("count(*) > 1", RequestError),
+        ("nosuch = 1", UnknownColumnError),
+    ],
+)
+def test_a_filter_that_fails_is_an_error_of_the_oracle(tmp_path: Path, where: str, error: type[Exception]) -> None:
+    table = iceberg(tmp_path / "t")
+    table.append(table.write_data([{"id": 1, "part": "1"}, {"id": 2, "part": "y"}]))
+    with pytest.raises(error):
+        read_apart(str(tmp_path / "t"), where=where)

@@ -332,6 +332,8 @@ def _starts_with(column: exp.Expr, prefix: exp.Expr) -> Predicate:
     return StartsWith(field, literal.value)
 
 
+_TOO_DEEP = "The filter is nested too deeply. Write it with IN or BETWEEN, or with fewer NOTs."
+
 Path: TypeAlias = tuple[exp.Expr, tuple[exp.Identifier, ...]]
 """A column reference: its outermost node, and its identifiers from the left."""
 
@@ -393,9 +395,24 @@ def parse_filter(
             condition, text, schema, Names(schema=schema, case_sensitive=case_sensitive, table=table, is_condition=True)
         )
     except RecursionError:
-        raise RequestError(
-            "The filter is nested too deeply. Write it with IN or BETWEEN, or with fewer NOTs."
-        ) from None
+        raise RequestError(_TOO_DEEP) from None
+
+
+def text_and_names(sql: str) -> tuple[str, list[str]]:
+    """Return the text of a filter in DuckDB's SQL, and the names of its columns as they are spelled, each once.
+
+    The text has no comment and no semicolon at its end.
+
+    Raises:
+        RequestError: The text is not an expression, or is more than a condition on one row.
+    """
+    refuse_half_characters(sql, "filter")
+    try:
+        condition, text = _parse(sql, "duckdb")
+        _refuse_more_than_rows(condition)
+        return text or sql, list(dict.fromkeys(identifiers[0].name for _, identifiers in paths_of(condition)))
+    except RecursionError:
+        raise RequestError(_TOO_DEEP) from None
 
 
 def filter_of(condition: exp.Expr, schema: Schema) -> Filter:

@@ -9,7 +9,7 @@ delete match; does the filter hold; what do the wanted columns give (Iceberg, "S
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -22,7 +22,7 @@ from harness.testing.oracle.delta_changes import scan_changes
 from harness.testing.oracle.files import check_whole, open_file, wrong_count
 from harness.testing.oracle.iceberg import scan_iceberg
 from harness.testing.oracle.paths import Files, join, shown
-from harness.testing.oracle.scan import DataFile, EqualityDelete, Request, Scan
+from harness.testing.oracle.scan import DataFile, EqualityDelete, Filter, Request, Scan
 from harness.testing.oracle.types import METADATA, Field, Row, arrow_array, inside, walk
 
 _METADATA_IDS = frozenset(f.id for f in METADATA.values())
@@ -101,10 +101,10 @@ def _columns_to_read(scan: Scan) -> tuple[Field, ...]:
 
 def _live_rows(
     scan: Scan, file: DataFile, columns: Sequence[Field], positions: set[int], keys: Keys
-) -> Iterator[list[Any]]:
-    """The rows of a data file that the filter keeps, without deleted rows unless `_deleted` is read.
+) -> list[list[Any]]:
+    """Return the rows of a data file that match the filter, without deleted rows unless `_deleted` is read.
 
-    Of a row that is not kept, values that the filter does not name are not looked at: no error is theirs to make.
+    Only the columns of the filter are read for a row that does not match, so its other values cannot raise an error.
     """
     stored = open_file(file, scan.files)
     for delete in file.equality:
@@ -117,18 +117,20 @@ def _live_rows(
     deletes = [(_key_reader(delete, found), keys[id(delete)]) for delete in file.equality]
     watched = _watched(found, wanted)
     shows_deleted = any(f.id == _DELETED for f in columns)
+    live: list[tuple[Row, int, bool, list[Any]]] = []
     count = 0
     for position, row in enumerate(stored.rows):
         count += 1
         for _, value, held in watched:
             held.append(value(row))
         is_dead = position in positions or any(key(row) in killed for key, killed in deletes)
-        if is_dead and not shows_deleted:
-            continue
-        named = [value(row, position, is_dead) for value in values[:filtered]]
-        by_id = {f.id: value for f, value in zip(columns, named, strict=False)}
-        if scan.filter is None or scan.filter.evaluate(by_id) is True:  # false and unknown are alike (iceberg 3.1)
-            yield named + [value(row, position, is_dead) for value in values[filtered:]]
+        if shows_deleted or not is_dead:
+            live.append((row, position, is_dead, [value(row, position, is_dead) for value in values[:filtered]]))
+    matching = range(len(live)) if scan.filter is None else _matching(scan.filter, [named for *_, named in live])
+    kept = [
+        named + [value(row, position, is_dead) for value in values[filtered:]]
+        for row, position, is_dead, named in (live[number] for number in matching)
+    ]
     for watched_column, _, held in watched:
         _refuse_conflict(watched_column, held, found)
     # Positions and row ids are counted, so the count must be right; a cut Avro file may look whole (iceberg 7.2).
@@ -136,6 +138,13 @@ def _live_rows(
     counts = file.format != "parquet" or not stored.columns or positions or any(f.id == _ROW_ID for f in columns)
     if counts and file.record_count not in (None, count):
         raise wrong_count(file, count)
+    return kept
+
+
+def _matching(condition: Filter, rows: Sequence[Sequence[Any]]) -> Sequence[int]:
+    """Return the numbers of the rows that match a filter. rows: the values of the filter's columns."""
+    arrays = [arrow_array([row[i] for row in rows], f.type) for i, f in enumerate(condition.columns)]
+    return condition.matches(pa.Table.from_arrays(arrays, names=[f.name for f in condition.columns]))
 
 
 def _value_of(scan: Scan, file: DataFile, column: Field, found: FileColumns) -> ValueOf:

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+import pyarrow as pa
+
 from harness.errors import RequestError, UnknownColumnError
 from harness.testing.oracle.paths import Files
 from harness.testing.oracle.types import METADATA, Field, MappedName, Schema, named
@@ -16,14 +18,16 @@ from harness.testing.oracle.types import METADATA, Field, MappedName, Schema, na
 
 @dataclass(frozen=True)
 class Filter:
-    """A condition. columns: those that the condition names.
+    """A condition on rows. Neither format defines a language for conditions, so the condition is a function.
 
-    evaluate: the condition of a row, by values of the columns by field id; None for unknown. A row is kept where the
-        condition is true (iceberg 3.1).
+    Attributes:
+        columns: The columns that the condition names.
+        matches: Takes the columns of several rows as a table, and returns the numbers of the rows for which the
+            condition is true. False and unknown drop a row (iceberg 3.1).
     """
 
     columns: tuple[Field, ...]
-    evaluate: Callable[[Mapping[int, Any]], bool | None]
+    matches: Callable[[pa.Table], Sequence[int]]
 
 
 Condition: TypeAlias = Callable[[Callable[[str], Field]], Filter]
