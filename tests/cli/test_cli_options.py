@@ -29,6 +29,13 @@ def test_examples_come_first_and_are_commands_that_parse(name, capfd):
         found.make_context(name, words, parent=context)
 
 
+def test_the_help_has_each_command_in_a_section(capfd):
+    assert main(["--help"]) == 0
+    sections = capfd.readouterr().out.partition("\nLook at a table:\n")[2]
+    shown = re.findall(r"^  (\w+) ", sections, re.MULTILINE)
+    assert sorted(shown) == sorted({name.partition(" ")[0] for name in COMMANDS})
+
+
 def test_options_for_opening_tables_are_one_line_until_all_are_asked_for(capfd):
     assert main(["plan", "-h"]) == 0
     short = capfd.readouterr().out

@@ -31,6 +31,8 @@ def test_the_page_of_commands_has_all_of_them():
     page = (DOCS / "reference/cli.md").read_text("utf-8")
     assert re.findall(r"<!-- options of ([a-z ]+) -->", page) == list(tables.commands())
     assert re.findall(r"^## ([a-z ]+)$", page, re.MULTILINE) == list(tables.commands())
+    overview = page.partition("\n\nResults go to")[0]
+    assert sorted(re.findall(r"^\| \[`harness ([a-z ]+)`\]", overview, re.MULTILINE)) == sorted(tables.commands())
 
 
 def test_no_code_in_a_table_has_an_escaped_bar():  # the builder shows the backslash
