@@ -16,7 +16,7 @@ from harness.cli.options import names
 from harness.errors import RequestError, size_text
 from harness.metadata.catalogs.catalog import parse_name, written
 from harness.snapshot import reading as reading_of
-from harness.storage.paths import may_be_name
+from harness.storage.paths import expanded, is_local, local_path, may_be_name, slashed
 
 _KEY = "HARNESS_ANONYMISE_KEY"
 """Names the key in the environment. Read here: versions of Typer differ in it."""
@@ -165,6 +165,9 @@ def _around(location: str, opening: options.OpeningOptions, follow: list[str]) -
     if opening.catalog is not None or may_be_name(location):
         *around, own = parse_name(location)
         return own, {name: written((*around, name)) for name in named if name != own}
+    plain = local_path(expanded(location))
+    if is_local(plain):  # also `.` and paths of Windows
+        location = slashed(os.path.abspath(plain))
     parent, slash, own = location.rstrip("/").rpartition("/")
     return own, {name: f"{parent}{slash}{name}" for name in named if name != own}
 
