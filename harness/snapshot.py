@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import field, replace
@@ -23,7 +24,7 @@ from harness.metadata.model.times import show_ms
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.storage.gate import metadata_root
 from harness.storage.limits import contained
-from harness.storage.paths import shown
+from harness.storage.paths import is_local, local_path, shown, slashed
 from harness.storage.records import dataclass
 
 if TYPE_CHECKING:
@@ -504,9 +505,10 @@ def point_shown(table: OpenedTable, point: Point | None, name: str | None) -> st
 
 
 def called(location: str, name: str | None = None) -> str:
-    """A short name of a table: its catalog's, else that of its directory."""
-    location = shown(location)
-    folder = metadata_root(location) if location.endswith(".metadata.json") else location
+    """Return a short name of a table: its catalog's, else that of its directory, also of a location such as `.`."""
+    plain = local_path(location)
+    place = slashed(os.path.abspath(plain)) if is_local(plain) else shown(location)
+    folder = metadata_root(place) if place.endswith(".metadata.json") else place
     return name or folder.rstrip("/").rpartition("/")[2]
 
 

@@ -39,7 +39,7 @@ from harness.snapshot import Changes, OpenedTable, ReadArguments, Snapshot, poin
 from harness.storage.decoded import open_cache
 from harness.storage.gate import Outside, Roots
 from harness.storage.limits import DEFAULT, Limits, contained
-from harness.storage.paths import PathMap, absolute, is_local, join, local_path, may_be_name, place, shown
+from harness.storage.paths import PathMap, absolute, expanded, is_local, join, local_path, may_be_name, place, shown
 from harness.storage.records import dataclass
 from harness.storage.stores import Entry, Storage
 from harness.storage.threads import one_ahead
@@ -97,10 +97,10 @@ def open_table(
 
     Args:
         location: a table's directory or, for Iceberg, a metadata file; a local path, or a URI that fsspec can open.
-            A relative path is that of the process's directory now, wherever it is when rows are read. Or a table's
-            name: `sales.orders` in `catalog`, and without one `prod.sales.orders`, with that of a catalog of PyIceberg
-            before it. A path that exists wins. Or a table that another library opened: PyIceberg's `Table`, deltalake's
-            `DeltaTable`; it is read at the version that it is at.
+            A relative path is that of the process's directory now, wherever it is when rows are read; a leading `~` is
+            the home directory. Or a table's name: `sales.orders` in `catalog`, and without one `prod.sales.orders`,
+            with that of a catalog of PyIceberg before it. A path that exists wins. Or a table that another library
+            opened: PyIceberg's `Table`, deltalake's `DeltaTable`; it is read at the version that it is at.
         catalog: finds the table by its name: that of a catalog which is configured for PyIceberg, the location of a
             warehouse directory, or a catalog, such as `harness.open_warehouse("warehouse")`. What it says of the
             table's store goes below what you say here.
@@ -164,6 +164,8 @@ def open_table(
         own_options = located.lent(own_options, roots)
         if max_version is None and not published_only:
             max_version, ratified = located.options.get("max_version"), located.options.get("ratified", ratified)
+    else:
+        location = expanded(str(location))
     skipped = parse_prune(prune)
     options = ReadOptions(
         path_map=PathMap(tuple((path_map or {}).items())),

@@ -3,7 +3,7 @@
 Results go to stdout and nothing else does; messages, progress and errors go to stderr. Exit codes:
 
     0    done
-    1    differences found (`diff`; `run`, if a scenario is FAIL; `demo`, if the rows are not what they must be)
+    1    differences found (`diff`), findings (`check`), a scenario that failed (`scenarios run`), wrong rows (`demo`)
     2    could not run: wrong usage, or a `HarnessError`, printed as one line without a traceback
     130  interrupted
 

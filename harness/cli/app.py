@@ -55,31 +55,41 @@ def _plain(annotation: Any, converter: Callable[[], Any], value: Any, param: Any
     return converter().coerce(value, param=param, ctx=ctx)
 
 
-COMMANDS = {
-    "info": "looking:info",
-    "head": "looking:head",
-    "count": "looking:count",
-    "schema": "looking:schema",
-    "history": "looking:history",
-    "list": "listing:list_",
-    "metadata": "looking:metadata",
-    "plan": "looking:plan",
-    "sql": "query:sql",
-    "shell": "shell.command:shell",
-    "diff": "diff:diff",
-    "check": "check:check",
-    "pull": "pull:pull",
-    "demo": "demo:demo",
-    "cache": "cache:cache",
-    "doctor": "doctor:doctor",
-    "rule": "rule:rule",
-    "judge": "judge:judge",
-    "scenarios list": "scenarios:list_",
-    "scenarios run": "scenarios:run",
-    "scenarios build": "scenarios:build",
-    "scenarios script": "scenarios:script",
-    "scenarios site": "scenarios:site",
+_SECTIONS = {
+    "Look at a table": {
+        "info": "looking:info",
+        "head": "looking:head",
+        "count": "looking:count",
+        "schema": "looking:schema",
+        "history": "looking:history",
+        "list": "listing:list_",
+        "metadata": "looking:metadata",
+        "plan": "looking:plan",
+    },
+    "Query and compare": {
+        "sql": "query:sql",
+        "shell": "shell.command:shell",
+        "diff": "diff:diff",
+    },
+    "Test": {
+        "check": "check:check",
+        "pull": "pull:pull",
+        "scenarios list": "scenarios:list_",
+        "scenarios run": "scenarios:run",
+        "scenarios build": "scenarios:build",
+        "scenarios script": "scenarios:script",
+        "scenarios site": "scenarios:site",
+        "judge": "judge:judge",
+        "demo": "demo:demo",
+    },
+    "Find out": {
+        "doctor": "doctor:doctor",
+        "rule": "rule:rule",
+        "cache": "cache:cache",
+    },
 }
+"""The module in this package and the function, by section of the help and name of the command."""
+COMMANDS = {name: function for commands in _SECTIONS.values() for name, function in commands.items()}
 """The module in this package and the function, by name of the command."""
 _GROUPS = {"scenarios": "List, run, build and hand on scenarios: tables with expected rows."}
 
@@ -144,21 +154,13 @@ def _global_options(
 # names. `--help-all` shows them.
 
 
-_SECTIONS = {
-    "Look at a table": "info head count schema history list metadata plan",
-    "Query and compare": "sql shell diff",
-    "Test": "pull scenarios judge demo",
-    "Find out": "doctor rule cache",
-}
-"""The commands by what they are for."""
-
-
 class _GroupedCommands(TyperGroup):
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Writes the summaries of the commands by what these are for."""
-        for title, names in _SECTIONS.items():
+        """Write the summaries of the commands and groups, section by section."""
+        for title, commands in _SECTIONS.items():
             with formatter.section(title):
-                short = {name: self.commands[name].get_short_help_str(limit=80) for name in names.split()}
+                names = dict.fromkeys(name.partition(" ")[0] for name in commands)
+                short = {name: self.commands[name].get_short_help_str(limit=80) for name in names}
                 formatter.write_dl([(f"{name:<9}", text) for name, text in short.items()])
 
 

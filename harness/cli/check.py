@@ -64,7 +64,7 @@ def check(
     *,
     opening: options.OpeningOptions,
 ) -> None:
-    """Check that a table says the truth about itself: metadata against the specification, the files and the rows.
+    """Check a table's metadata against the specification, its files and its rows.
 
     Examples:
         harness check warehouse/orders

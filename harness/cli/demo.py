@@ -1,4 +1,4 @@
-"""`harness demo`: makes tables with deletes, plans them, queries them and checks the rows."""
+"""`harness demo`: make tables with deletes, plan them, query them and check the rows."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 import shlex
 import tempfile
 import textwrap
+from dataclasses import replace
 from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -41,39 +42,49 @@ _EXAMPLES = {
 
 def demo(
     directory: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Keep the tables here; it must not exist yet.")
-    ] = None,
+        Path, typer.Option(metavar="DIR", help="Make the tables here, unless it has them from an earlier run.")
+    ] = Path("demo-tables"),
 ) -> None:
     """Make tables with deletes, plan and query them.
 
     Examples:
         harness demo
-        harness demo --directory demo-tables
+        harness demo --directory /tmp/lake
 
-    DuckDB reads them; no Java and no network is needed. Exits with 1 if the rows are not those that were written.
+    The tables stay in ./demo-tables. DuckDB reads them; no Java and no network is needed. Exits with 1 if the rows are
+    not those that were written.
     """
-    if directory is None:
-        with tempfile.TemporaryDirectory(prefix="harness-demo-") as scratch:
-            right = show(Path(scratch))
-        terminal.message("The tables are gone again; keep them with: harness demo --directory demo-tables")
-    elif directory.exists():
-        raise RequestError("Cannot make the demo tables: the directory exists; name a new one", file=str(directory))
-    else:
-        right = show(directory)
-        terminal.message(f"The tables are in {directory}; next: harness info {_quoted(str(directory / 'orders'))}")
-    if not right:
+    with results.named("the directory", directory), terminal.progress("making tables"):
+        tables = _demo_tables(directory)
+    results.print_result(_ABOUT)
+    are_right = [_show(each) for each in tables]
+    terminal.message(f"The tables are in {directory}; next: harness info {_quoted(str(directory / 'orders'))}")
+    if not all(are_right):
         raise typer.Exit(1)
 
 
-def show(directory: Path) -> bool:
-    """Makes the tables, prints plans and rows under the commands that give them, and tells whether all is right."""
+def _demo_tables(directory: Path) -> list[DemoTable]:
+    """Return the demo tables of a directory. They are made if there are none.
+
+    Raises:
+        RequestError: the directory holds something else.
+    """
     from harness.testing.demo import build_demo_tables
 
-    with results.named("the directory", directory), terminal.progress("making tables"):
-        tables = build_demo_tables(directory)
-    results.print_result(_ABOUT)
-    are_right = [_show(each) for each in (tables.orders, tables.events, tables.clicks)]
-    return all(are_right)
+    locations = [directory / name for name in _EXAMPLES]
+    if all(map(Path.is_dir, locations)):
+        with tempfile.TemporaryDirectory(prefix="harness-demo-") as scratch:  # only for the expected rows
+            built = build_demo_tables(Path(scratch))
+    elif not directory.exists() or (directory.is_dir() and not any(directory.iterdir())):
+        built = build_demo_tables(directory)
+    else:
+        raise RequestError(
+            "Cannot make the demo tables: the path exists and does not hold them; remove it, or choose another "
+            "directory with --directory",
+            file=str(directory),
+        )
+    tables = [getattr(built, name) for name in _EXAMPLES]
+    return [replace(table, location=place) for table, place in zip(tables, locations, strict=True)]
 
 
 def _show(demo_table: DemoTable) -> bool:

@@ -19,12 +19,13 @@ import typer
 import harness
 from harness.cli import DIFFERENT, FAILED, options, terminal
 from harness.cli.diff_request import DiffRequest, PlacedReport, RareOption, Relaxing, pair_of_engines, write_reports
-from harness.cli.options import names
+from harness.cli.options import named_table, names
 from harness.differ.result import Batch, BatchEntry, BatchOutcome, QueryFile, entry_of
 from harness.engines.registry import start_engines
 from harness.errors import HarnessError, RequestError
 from harness.metadata.catalogs.catalog import Catalog, Name, parse_name, walk, written
 from harness.metadata.catalogs.resolving import configured, open_catalog
+from harness.storage.paths import expanded, is_path, local_path
 from harness.storage.threads import phase
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ class Many:
     table: Annotated[
         list[str] | None,
         RareOption(
-            metavar="NAME=TABLE",
+            metavar="[NAME=]TABLE",
             help="What a name in the queries of files stands for; twice, on the left and on the right. Repeatable.",
         ),
     ] = None
@@ -86,11 +87,12 @@ class _Namespace:
 def namespace(text: str) -> _Namespace | None:
     """All tables below a catalog, a namespace or a warehouse directory; None: it is none of these, or a table."""
     inner: Name = ()
-    if os.path.isdir(text):
-        if any(os.path.isdir(os.path.join(text, name)) for name in _TABLES):
+    place = local_path(expanded(text))
+    if os.path.isdir(place):
+        if any(os.path.isdir(os.path.join(place, name)) for name in _TABLES):
             return None
         catalog = open_catalog(text)
-    elif "://" in text or "/" in text or os.path.exists(text):
+    elif is_path(text) or os.path.exists(text):
         return None
     else:
         try:
@@ -151,9 +153,9 @@ def _bound_tables(pairs: Sequence[str], open_: Callable[[str], Any]) -> tuple[di
     """The tables of names in queries, on the left and on the right side. A name given twice is one of each."""
     found: dict[str, list[str]] = {}
     for pair in pairs:
-        name, separator, location = pair.partition("=")
-        if not (separator and name.isidentifier() and location):
-            raise typer.BadParameter(f"--table {pair!r}: expected NAME=TABLE")
+        name, location = named_table(pair)
+        if not name.isidentifier():
+            raise typer.BadParameter(f"--table {pair!r}: {name!r} is no identifier; choose one with NAME=TABLE")
         found.setdefault(name, []).append(location)
     for name, locations in found.items():
         if len(locations) > 2:

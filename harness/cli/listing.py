@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import os
+import re
+import shlex
 from collections.abc import Iterator
 from typing import Annotated, Any
 
 import typer
 
-from harness.cli import options, terminal
+from harness.cli import options, results, terminal
 from harness.cli.document import Printed, text_document
 from harness.cli.options import storage_options
 from harness.errors import RequestError, visible
-from harness.metadata.catalogs.catalog import Catalog, Name, absent_namespace, parse_name, walk, written
+from harness.metadata.catalogs.catalog import Catalog, Name, absent_namespace, parse_name, walk_namespaces, written
 from harness.metadata.catalogs.resolving import configured, no_catalogs, open_catalog
+from harness.metadata.catalogs.warehouse import Warehouse
+from harness.storage.paths import is_path, shown
 
 
 @options.grouped
@@ -41,41 +45,62 @@ def list_(
     if verbose:
         terminal.say_more()
     content: dict[str, Any]
+    end = "."
     if name is None and catalog is None:
-        shown = sorted(configured().items())  # without anything that may be secret
-        content = {"catalogs": [{"name": n, "type": each.kind, "warehouse": each.warehouse} for n, each in shown]}
+        known = sorted(configured().items())  # without anything that may be secret
+        content = {"catalogs": [{"name": n, "type": each.kind, "warehouse": each.warehouse} for n, each in known]}
     else:
         with terminal.progress("asking the catalog"):
-            found, namespace = _meant(name, catalog, storage_options(storage_option))
-            content = _inside(found, namespace, recursive=recursive)
+            found, namespace, directory = _meant(name, catalog, storage_options(storage_option))
+            content = _inside(found, namespace, directory, recursive=recursive)
+            end = "." if directory is None else "/"
 
-    def lines() -> Iterator[str]:  # a name a line, with a dot behind a namespace; catalogs as a table
+    def lines() -> Iterator[str]:  # a table or namespace a line; catalogs as a table
         if "catalogs" not in content:
-            yield from (f"{visible(each)}.\n" for each in content["namespaces"])
-            yield from (f"{visible(each)}\n" for each in content["tables"])
+            words = [*(f"{each}{end}" for each in content["namespaces"]), *content["tables"]]
+            yield from (f"{visible(_for_shell(each) if is_on_terminal else each)}\n" for each in words)
         elif content["catalogs"]:
             yield from text_document(content)
         else:
             terminal.message(no_catalogs())
 
+    is_on_terminal = out.output is None and results.is_terminal_output()
     out.show("list", content, lines)
 
 
-def _meant(name: str | None, catalog: str | None, storage: dict[str, Any]) -> tuple[Catalog, Name]:
-    """The catalog, and the namespace in the catalog."""
-    if catalog is not None:
-        return open_catalog(catalog, storage_options=storage), parse_name(name) if name else ()
-    assert name is not None
-    if "/" in name or os.path.isdir(name):
-        return open_catalog(name, storage_options=storage), ()
-    first, *rest = parse_name(name)
-    return open_catalog(first), tuple(rest)
+def _for_shell(word: str) -> str:
+    """Return a name or path as a person can paste it into a command, in quotes where the shell needs them."""
+    return word if re.fullmatch(r"[\w@%+=:,./-]+", word) else shlex.quote(word)
 
 
-def _inside(catalog: Catalog, namespace: Name, *, recursive: bool) -> dict[str, Any]:
-    """The full names in a namespace."""
-    inner = () if recursive else catalog.namespaces(namespace)
-    tables = tuple(walk(catalog, namespace)) if recursive else catalog.tables(namespace)
+def _meant(name: str | None, catalog: str | None, storage: dict[str, Any]) -> tuple[Catalog, Name, Warehouse | None]:
+    """Return the catalog, the namespace in it, and the catalog once more if its place was given instead of a name."""
+    if name is not None and not os.path.isdir(name):
+        name = name.removesuffix(".")  # a namespace, as it is printed
+    if catalog is None and name is not None and not (is_path(name) or os.path.isdir(name)):
+        first, *rest = parse_name(name)
+        return open_catalog(first), tuple(rest), None
+    place = catalog or name
+    assert place is not None
+    opened = open_catalog(place, storage_options=storage)
+    if isinstance(opened, Warehouse) and opened.format_of(opened.location) is not None:
+        raise RequestError("Cannot list a table: harness info describes it", table=shown(opened.location))
+    directory = opened if isinstance(opened, Warehouse) and (is_path(place) or os.path.isdir(place)) else None
+    namespace = parse_name(name) if catalog is not None and name else ()
+    if namespace and namespace[0].casefold() == opened.name.casefold() and namespace[:1] not in opened.namespaces():
+        namespace = namespace[1:]
+    return opened, namespace, directory
+
+
+def _inside(catalog: Catalog, namespace: Name, directory: Warehouse | None, *, recursive: bool) -> dict[str, Any]:
+    """Return what is in a namespace, in words that open it: whole names, or paths in a warehouse directory."""
+    around = tuple(walk_namespaces(catalog, namespace)) if recursive else (namespace,)
+    if directory is None:
+        inner = [] if recursive else [written((catalog.name, *name)) for name in catalog.namespaces(namespace)]
+        tables = [written((catalog.name, *name)) for each in around for name in catalog.tables(each)]
+    else:
+        inner = [] if recursive else directory.paths(namespace, are_tables=False)
+        tables = [path for each in around for path in directory.paths(each, are_tables=True)]
     if not (inner or tables):
         if namespace and namespace in catalog.tables(namespace[:-1]):
             whole = written((catalog.name, *namespace))
@@ -86,6 +111,6 @@ def _inside(catalog: Catalog, namespace: Name, *, recursive: bool) -> dict[str, 
     return {
         "catalog": catalog.name,
         "namespace": list(namespace),
-        "namespaces": [written((catalog.name, *each)) for each in inner],
-        "tables": [written((catalog.name, *each)) for each in tables],
+        "namespaces": inner,
+        "tables": tables,
     }

@@ -128,7 +128,10 @@ def _counted(plan: ScanPlan) -> dict[str, str]:
 @grouped
 def head(
     location: Location,
-    number: Annotated[int, typer.Argument(metavar="N", min=0, help="The number of rows.")] = 10,
+    number: Annotated[int | None, typer.Argument(metavar="N", min=0, help="The number of rows, 10 by default.")] = None,
+    limit: Annotated[
+        int | None, typer.Option("--limit", "-n", metavar="N", min=0, help="The number of rows, as an option.")
+    ] = None,
     columns: Columns = None,
     where: Where = None,
     at: At = None,
@@ -140,16 +143,19 @@ def head(
 
     Examples:
         harness head warehouse/orders
-        harness head warehouse/orders 100 --columns id,total --where "total > 99" --output first.csv
+        harness head warehouse/orders -n 100 --columns id,total --where "total > 99" --output first.csv
     """
+    if number is not None and limit is not None:
+        raise typer.BadParameter("the number of rows is given twice: as the argument N, and with --limit")
+    most = next((given for given in (number, limit) if given is not None), 10)
     untrusted.end_apart([location], opening, out)
     from harness.engines.duckdb.instance import cursor
     from harness.engines.registry import duckdb_engine
 
     with terminal.progress("planning"):
         engine = duckdb_engine()
-        plan = replace(opening.snapshot(location, at).plan(names(columns, "--columns"), where), enough=number)
-        rows = QueryRows(engine.relation(plan, cursor()).limit(number), lambda error: engine.engine_error(error, plan))
+        plan = replace(opening.snapshot(location, at).plan(names(columns, "--columns"), where), enough=most)
+        rows = QueryRows(engine.relation(plan, cursor()).limit(most), lambda error: engine.engine_error(error, plan))
     with results.destination(out.output) as stream, terminal.progress_until_written("reading", stream):
         write_rows(rows, out.form, stream, max_rows=None)
     terminal.finished("read the rows")

@@ -16,10 +16,13 @@ import typer
 
 import harness
 from harness.cli import terminal
+from harness.errors import TableNotFoundError
+from harness.metadata.catalogs.catalog import parse_name
 from harness.metadata.model.times import parse_moment
 from harness.metadata.plan.read_options import Prune, Ratified
 from harness.storage import limits
 from harness.storage.gate import Outside
+from harness.storage.paths import expanded, is_path, may_be_name
 from harness.storage.records import dataclass
 from harness.tools.contained.bounds import Bounds, check_waived
 
@@ -239,8 +242,20 @@ class OpeningOptions:
         self.arguments()  # what is malformed is said where no table is opened, too
 
     def open(self, location: str) -> Table:
-        """The table at `location`. Raises typer.BadParameter for wrong options, and as `harness.open_table`."""
-        return harness.open_table(location, catalog=self.catalog, **self.arguments())
+        """Return the table at `location`. A name may begin with that of `--catalog`, as `harness list` prints it.
+
+        Raises:
+            typer.BadParameter: an option is wrong.
+            HarnessError: as for `harness.open_table`.
+        """
+        arguments = {"catalog": self.catalog, **self.arguments()}
+        try:
+            return harness.open_table(location, **arguments)
+        except TableNotFoundError:
+            first, _, rest = location.partition(".")
+            if not rest or first.casefold() != (self.catalog or "").casefold():
+                raise
+        return harness.open_table(rest, **arguments)
 
     def snapshot(self, location: str, at: str | None) -> Snapshot:
         """The snapshot of the table that `--at` means."""
@@ -326,6 +341,35 @@ def pairs(values: list[str] | None, option: str) -> dict[str, str]:
             raise typer.BadParameter(f"{option} {key!r} is given twice")
         result[key] = value
     return result
+
+
+def named_table(text: str) -> tuple[str, str]:
+    """Return the name and the location in a `--table`: `NAME=TABLE`, or a table alone, which gives the name.
+
+    Raises:
+        typer.BadParameter: the text has no name, or no table, or the name of the table itself has a dot.
+    """
+    from harness.snapshot import called
+
+    name, separator, location = text.partition("=")
+    if separator and not is_path(name):
+        if not (name and location):
+            raise typer.BadParameter(f"--table {text!r}: expected NAME=TABLE or TABLE")
+        return name, location
+    name = parse_name(text)[-1] if may_be_name(text) else called(expanded(text))
+    if not name or "." in name or '"' in name:
+        raise typer.BadParameter(f"--table {text!r}: {name!r} is no name for SQL; choose one with NAME={text}")
+    return name, text
+
+
+def named_tables(values: list[str] | None) -> dict[str, str]:
+    """Return the tables of `--table` by name. Raises typer.BadParameter as `named_table`, or for a repeated name."""
+    found: dict[str, str] = {}
+    for name, location in map(named_table, values or ()):
+        if name in found:
+            raise typer.BadParameter(f"--table {name} is given twice; choose names with NAME=TABLE")
+        found[name] = location
+    return found
 
 
 _NAME = re.compile(r'\s*(?:"((?:[^"]|"")*)"([^,]*)|([^,]*))(,?)(.*)', re.DOTALL)

@@ -6,17 +6,20 @@ import os
 import secrets
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from harness.cli import options, terminal
-from harness.cli.document import Printed
+from harness.cli import options, results, terminal
+from harness.cli.document import Printed, text_document
 from harness.cli.options import names
 from harness.errors import RequestError, size_text
 from harness.metadata.catalogs.catalog import parse_name, written
 from harness.snapshot import reading as reading_of
-from harness.storage.paths import may_be_name
+from harness.storage.paths import expanded, is_local, local_path, may_be_name, slashed
+
+if TYPE_CHECKING:
+    from harness.tools.slices.pulling import Pulled
 
 _KEY = "HARNESS_ANONYMISE_KEY"
 """Names the key in the environment. Read here: versions of Typer differ in it."""
@@ -134,15 +137,34 @@ def pull(
             own, beside = _around(location, opening, follow)
             others = {name: opening.open(place) for name, place in beside.items()}
             pulled = pull_joined({own: snapshot, **others}, directory, follow=follow, request=request)
-            found = [{"table": name, **asdict(done)} for name, done in pulled.items()]
         elif refresh:
-            found = [asdict(refresh_slice(snapshot, directory))]
+            pulled = {"": refresh_slice(snapshot, directory)}
         else:
             with reading_of(snapshot.source, snapshot.selection.snapshot):
-                found = [asdict(make(snapshot, Path(directory), request, dry_run=dry_run))]
-    out.show(*(("pulls", {"tables": found}) if follow else ("pull", found[0])))
+                pulled = {"": make(snapshot, Path(directory), request, dry_run=dry_run)}
+    found, told = list(map(asdict, pulled.values())), [_in_words(each, refresh=refresh) for each in pulled.values()]
+    if follow:
+        found, told = ([{"table": n} | each for n, each in zip(pulled, of, strict=True)] for of in (found, told))
+    kind, content, words = ("pulls", {"tables": found}, {"tables": told}) if follow else ("pull", found[0], told[0])
+    out.show(kind, content, lambda: text_document(words, results.width_for(out.output)))
+    if where is not None and not exact and sample_rows is None:
+        with terminal.progress("planning"):
+            planned = snapshot.plan(columns=(), where=where)
+        number = planned.files.num_rows
+        if number and not (planned.skipped or planned.counts.manifests_skipped):
+            terminal.message(f"the filter skipped 0 of {number:,} files, so the slice has all rows; --exact drops rows")
     files, size = (sum(each[name] for each in found) for name in ("files", "bytes"))
     terminal.finished(f"{'planned' if dry_run else 'pulled'} {files:,} files, {size_text(size)},")
+
+
+def _in_words(pulled: Pulled, *, refresh: bool) -> dict[str, Any]:
+    """Return what a pull did, for a person: only what happened."""
+    content = {name: value for name, value in asdict(pulled).items() if name not in ("reused", "made", "notes")}
+    if pulled.reused:
+        content["reused"] = f"{pulled.reused:,} files of an interrupted pull"
+    unchanged = "it has the newest snapshot" if refresh else "nothing is written, as --dry-run asks"
+    content["slice"] = "complete" if pulled.made else unchanged
+    return content | ({"notes": list(pulled.notes)} if pulled.notes else {})
 
 
 def _key(key: str | None, file: Path | None) -> str:
@@ -165,6 +187,9 @@ def _around(location: str, opening: options.OpeningOptions, follow: list[str]) -
     if opening.catalog is not None or may_be_name(location):
         *around, own = parse_name(location)
         return own, {name: written((*around, name)) for name in named if name != own}
+    plain = local_path(expanded(location))
+    if is_local(plain):  # also `.` and paths of Windows
+        location = slashed(os.path.abspath(plain))
     parent, slash, own = location.rstrip("/").rpartition("/")
     return own, {name: f"{parent}{slash}{name}" for name in named if name != own}
 

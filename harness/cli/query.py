@@ -28,7 +28,11 @@ if TYPE_CHECKING:
 def sql(
     query: Annotated[str, typer.Argument(metavar="SQL", help="The query; - reads it from standard input.")],
     table: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=TABLE", help="Name a table of the query. Repeatable.")
+        list[str] | None,
+        typer.Option(
+            metavar="[NAME=]TABLE",
+            help="Name a table of the query. Without NAME it has that of its directory. Repeatable.",
+        ),
     ] = None,
     param: Annotated[
         list[str] | None,
@@ -52,14 +56,14 @@ def sql(
 
     Examples:
         harness sql "SELECT count(*) FROM 'warehouse/orders'"
-        harness sql "SELECT region, sum(total) FROM o GROUP BY ALL" --table o=warehouse/orders --at 2024-01-31
+        harness sql "SELECT region, sum(total) FROM orders GROUP BY ALL" --table warehouse/orders --at 2024-01-31
         harness sql --catalog prod "FROM sales.orders LIMIT 10"
 
     --at holds for every table.
     """
     shown = writers.number_of_rows(max_rows)
     moment = parse_moment(at)
-    given = options.pairs(table, "--table")
+    given = options.named_tables(table)
     text = sys.stdin.read() if query == "-" else query
     params = _params(param, text)
     named = [place for place in locations(text, dialect) if place not in given]

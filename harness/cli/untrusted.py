@@ -17,6 +17,7 @@ import typer
 from harness.cli import DONE, FAILED, main, results, terminal
 from harness.cli.options import OpeningOptions, Settings
 from harness.errors import RequestError
+from harness.storage.paths import expanded
 from harness.tools.contained.bounds import Bounds, directories_of
 from harness.tools.contained.launching import LIBRARIES, refused
 from harness.tools.contained.launching import run as run_worker
@@ -77,13 +78,16 @@ def run(
             "Cannot take --storage-option with --untrusted: no store is asked, and what may be a secret stays here"
         )
     settings = Settings.of(context.params["set_"], untrusted=True)
+    params = dict(context.params)
+    if "location" in params:
+        params["location"] = expanded(params["location"])  # the worker has another home directory
     with terminal.progress("reading in a process apart"):
         finished = run_worker(
             f"{__name__}:serve",
-            words(context, {**context.params, **(instead or {})}),
+            words(context, {**params, **(instead or {})}),
             bounds=settings.bounds or Bounds(),
             waived=settings.waived,
-            directories=directories_of(locations, roots),
+            directories=directories_of(map(expanded, locations), roots),
             libraries=("harness.cli.app", *LIBRARIES),
             calls=calls,
         )

@@ -12,6 +12,7 @@ from harness.engines.duckdb.instance import said
 from harness.errors import EngineError, HarnessError, TableNotFoundError
 from harness.metadata.catalogs.catalog import nearest, written
 from harness.metadata.model.schema import Field, Schema, StructType
+from harness.storage.paths import is_path
 
 _TABLE = re.compile(r"Table with name (.+?) does not exist!")
 _COLUMN = re.compile(
@@ -66,9 +67,9 @@ def _refused(reason: str) -> EngineError:
 
 def no_table(name: str, known: Collection[str]) -> TableNotFoundError:
     """The error about a table that is neither among `known` nor at a location of that name."""
-    if "/" in name:
-        from harness.metadata.catalogs.warehouse import nearby
+    from harness.metadata.catalogs.warehouse import nearby, table_here
 
+    if is_path(name):
         hint = nearby(name.rstrip("/")) or "check the path"
         return TableNotFoundError(
             f"There is no table at {name!r}: it is no directory of an Iceberg or Delta table; {hint}",
@@ -76,6 +77,7 @@ def no_table(name: str, known: Collection[str]) -> TableNotFoundError:
         )
     near = [each for (each,) in nearest((name,), [(each,) for each in known])] or sorted(known)[:3]
     hint = f"the nearest are {', '.join(near)}" if near else "no tables are given; name them, or write their locations"
+    hint = table_here((name,)) or hint
     return TableNotFoundError(f"There is no table {written((name,))}; {hint}", cause="NoSuchTable")
 
 

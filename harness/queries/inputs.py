@@ -15,7 +15,7 @@ from harness.metadata.plan.scan_plan import ScanPlan
 from harness.metadata.tables.reading import is_metadata_table
 from harness.queries.plain import Rewritten, TableReference, may_name_moments
 from harness.snapshot import Snapshot, reading
-from harness.storage.paths import SCHEME, is_local, local_path
+from harness.storage.paths import SCHEME, expanded, is_local, is_path, local_path
 from harness.storage.records import dataclass
 from harness.table import Table, open_table
 
@@ -245,22 +245,25 @@ _FILE = re.compile(
     r"[*?\[]|\.(parquet|csv|tsv|json|jsonl|ndjson|xlsx|arrow|avro|txt|db|duckdb)(\.(gz|zst|bz2))?$", re.IGNORECASE
 )
 """Names of files, and patterns of them: DuckDB's to read."""
-_QUOTED_SLASH = re.compile(r"""['"`][^'"`]*/""")
+_QUOTED_PATH = re.compile(r"""['"`](?:[^'"`]*[/\\]|\.|file:)""", re.IGNORECASE)
 
 
 def is_location(name: str) -> bool:
-    """Tells whether a name is the directory or metadata file of a table, or a URI of no file that DuckDB reads."""
-    path = local_path(name)
+    """Return whether a name is the directory or metadata file of a table, or a URI of no file that DuckDB reads.
+
+    A directory has to be spelled as a path, such as `./orders`: `FROM 'orders'` is the same SQL as `FROM orders`.
+    """
+    path = local_path(expanded(name))
     if name.endswith(_METADATA_FILE):
         return not is_local(path) or os.path.isfile(path)
     if not is_local(path):
         return SCHEME.match(path) is not None and _FILE.search(path) is None
-    return "/" in path and any(os.path.isdir(os.path.join(path, inner)) for inner in _OF_TABLES)
+    return is_path(name) and any(os.path.isdir(os.path.join(path, inner)) for inner in _OF_TABLES)
 
 
 def locations(query: str, dialect: str = "duckdb") -> list[str]:
     """The locations of tables that a query names. Raises RequestError: the query cannot be parsed."""
-    if _QUOTED_SLASH.search(query) is None:
+    if _QUOTED_PATH.search(query) is None:
         return []
     from harness.queries.rewrite import parse_statement, references
 

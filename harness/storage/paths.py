@@ -53,10 +53,19 @@ def shown(location: str) -> str:
     return f"{match[0]}://{host if ':' in user else authority}{slash}{path.partition('?')[0]}"
 
 
+def is_path(text: str) -> bool:
+    """Return whether a user's text is spelled as a path or URI, such as `./orders`, `..` or `file:orders`."""
+    return bool({"/", "\\", ":"} & set(text)) or ("." in text and not all(text.split(".")))
+
+
 def may_be_name(location: str) -> bool:
-    """True for text that may be a table's name in a catalog: it has parts with dots, and is no path that exists."""
-    is_path = {"/", "\\", ":"} & set(location) or not all(location.split("."))
-    return "." in location and not is_path and not os.path.exists(location)
+    """Return whether text may be a table's name in a catalog: parts with dots between, and no path that exists."""
+    return "." in location and not is_path(location) and not os.path.exists(location)
+
+
+def expanded(path: str) -> str:
+    """Return a user's path with the home directory in place of a leading `~`. A path that exists stays as it is."""
+    return os.path.expanduser(path) if path.startswith("~") and not os.path.lexists(path) else path
 
 
 def absolute(path: str, base: str) -> str:

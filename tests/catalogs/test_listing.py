@@ -1,3 +1,4 @@
+import json
 from pathlib import Path
 
 import pytest
@@ -20,16 +21,78 @@ def lake(tmp_path, monkeypatch) -> Path:
 @pytest.mark.parametrize(
     ("arguments", "printed"),
     [
-        (["lake"], "lake.sales.\nlake.top\n"),
-        (["--catalog", "lake"], "lake.sales.\nlake.top\n"),
-        (["--catalog", "lake", "sales"], "lake.sales.eu.\nlake.sales.orders\n"),
-        (["--catalog", "lake", "sales.eu"], "lake.sales.eu.returns\n"),
-        (["lake", "--recursive"], "lake.top\nlake.sales.orders\nlake.sales.eu.returns\n"),
+        (["lake"], "lake/sales/\nlake/top\n"),
+        (["./lake/"], "./lake/sales/\n./lake/top\n"),
+        (["."], "./lake/\n"),
+        (["file:lake/sales"], "file:lake/sales/eu/\nfile:lake/sales/orders\n"),
+        (["--catalog", "lake"], "lake/sales/\nlake/top\n"),
+        (["--catalog", "lake", "sales"], "lake/sales/eu/\nlake/sales/orders\n"),
+        (["--catalog", "lake", "sales.eu"], "lake/sales/eu/returns\n"),
+        (["lake", "--recursive"], "lake/top\nlake/sales/orders\nlake/sales/eu/returns\n"),
+        (["prod"], "prod.sales.\nprod.top\n"),
+        (["prod.sales."], "prod.sales.eu.\nprod.sales.orders\n"),
+        (["--catalog", "prod", "prod.sales."], "prod.sales.eu.\nprod.sales.orders\n"),
+        (["--catalog", "prod", "--recursive"], "prod.top\nprod.sales.orders\nprod.sales.eu.returns\n"),
     ],
 )
-def test_list_prints_a_name_on_each_line(capfd, arguments, printed):
+def test_list_prints_a_table_or_namespace_on_each_line(capfd, configured, arguments, printed):
     assert main(["list", *arguments]) == 0
     assert capfd.readouterr().out == printed
+
+
+@pytest.fixture
+def configured(lake) -> None:
+    (lake.parent / "pyproject.toml").write_text('[tool.harness.catalogs.prod]\ntype = "warehouse"\nlocation = "lake"\n')
+
+
+@pytest.mark.parametrize("source", [["lake"], ["--recursive", "."], ["prod"], ["--catalog", "prod", "sales"]])
+def test_what_list_prints_can_be_pasted_into_every_command(capfd, configured, lake, source):
+    odd = DeltaTable.create(lake / "sales" / "v1.0 (old)", {"id": "long"})
+    odd.append(odd.write_data([{"id": 1}]))
+    left, count = [source], 0
+    while left:
+        source = left.pop()
+        assert main(["list", *source, "--format", "json"]) == 0
+        content = json.loads(capfd.readouterr().out)
+        left += [[*source[:-1], name] for name in content["namespaces"]]
+        for table in content["tables"]:
+            count += 1
+            from_table = f"'{table}'" if "/" in table else table
+            for words in (
+                *([command, table] for command in ("info", "head", "count", "schema", "history", "plan", "check")),
+                ["metadata", table, "history"],
+                ["diff", table, table],
+                *([["count", table, *source[:2]]] if source[0] == "--catalog" else []),
+                ["pull", table, f"slices/{count}"],
+                ["sql", "SELECT count(*) FROM t", "--table", f"t={table}"],
+                ["sql", f"SELECT count(*) FROM {from_table}"],
+                ["shell", "-c", f"SELECT count(*) FROM {from_table}"],
+            ):
+                assert main(words) == 0, words
+            capfd.readouterr()
+    assert count >= 3
+
+
+def test_on_a_terminal_the_shells_own_characters_are_quoted(capfd, monkeypatch, lake):
+    DeltaTable.create(lake / "the old (days)", {"id": "long"})
+    assert main(["list", "lake"]) == 0
+    assert capfd.readouterr().out == "lake/sales/\nlake/the old (days)\nlake/top\n"
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    assert main(["list", "lake"]) == 0
+    assert capfd.readouterr().out == "lake/sales/\n'lake/the old (days)'\nlake/top\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "hint"),
+    [
+        (["info", "lake.top"], "there is a table at ./lake/top"),
+        (["sql", "FROM lake.sales.orders"], "there is a table at ./lake/sales/orders"),
+        (["sql", "FROM x", "--table", "x=lake.top"], "there is a table at ./lake/top"),
+    ],
+)
+def test_a_name_with_dots_that_leads_to_a_table_is_told_by_its_path(capfd, command, hint):
+    assert main(command) == 2
+    assert hint in capfd.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -39,6 +102,8 @@ def test_list_prints_a_name_on_each_line(capfd, arguments, printed):
         (["--catalog", "lake", "sales.us"], "catalog lake has no namespace sales.us; the nearest are sales.eu"),
         (["--catalog", "lake", "sales.orders"], "Cannot list lake.sales.orders: it is a table"),
         (["./none"], "there is no such directory"),
+        (["none"], "Cannot find catalog 'none': there is no such directory"),
+        (["lake/top"], "Cannot list a table: harness info describes it"),
     ],
 )
 def test_what_is_not_there_is_an_error(capfd, arguments, said):

@@ -8,7 +8,7 @@ import typer
 
 from harness.cli import main
 from harness.cli.app import COMMANDS, command
-from harness.cli.options import storage_options
+from harness.cli.options import named_table, storage_options
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -27,6 +27,13 @@ def test_examples_come_first_and_are_commands_that_parse(name, capfd):
             assert words.pop(0) == own
             found = found.commands[own]
         found.make_context(name, words, parent=context)
+
+
+def test_the_help_has_each_command_in_a_section(capfd):
+    assert main(["--help"]) == 0
+    sections = capfd.readouterr().out.partition("\nLook at a table:\n")[2]
+    shown = re.findall(r"^  (\w+) ", sections, re.MULTILINE)
+    assert sorted(shown) == sorted({name.partition(" ")[0] for name in COMMANDS})
 
 
 def test_options_for_opening_tables_are_one_line_until_all_are_asked_for(capfd):
@@ -90,3 +97,30 @@ def test_what_is_wrong_is_told_without_the_value(texts, message) -> None:
     with pytest.raises(typer.BadParameter) as caught:
         storage_options(texts)
     assert caught.value.message == message
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("o=lake/orders", ("o", "lake/orders")),
+        ("o=s3://b/t?x=y", ("o", "s3://b/t?x=y")),
+        *(
+            (place, ("orders", place))
+            for place in ("lake/orders", "./orders/", "orders", "file:orders", "s3://b/orders/")
+        ),
+        *((place, ("orders", place)) for place in ("s3://b/day=1/orders", "lake/orders/metadata/v3.metadata.json")),
+        *((place, ("orders", place)) for place in ("./x/../orders", "prod.sales.orders", '"a.b".orders')),
+        (".", ("place", ".")),
+        ("metadata/v1.metadata.json", ("place", "metadata/v1.metadata.json")),
+    ],
+)
+def test_a_table_alone_gives_its_name(tmp_path, monkeypatch, text, expected):
+    (tmp_path / "place").mkdir()
+    monkeypatch.chdir(tmp_path / "place")
+    assert named_table(text) == expected
+
+
+@pytest.mark.parametrize("text", ["=lake/orders", "o=", "lake/v1.0", "/", '"a.b"."c.d"'])
+def test_a_table_that_gives_no_name_for_sql_is_an_error(text):
+    with pytest.raises(typer.BadParameter, match="NAME="):
+        named_table(text)

@@ -7,6 +7,7 @@ import shlex
 import sys
 from dataclasses import replace
 from email.message import Message
+from pathlib import Path
 
 import pytest
 
@@ -185,7 +186,7 @@ def test_scenarios_are_listed_by_name_and_feature(capfd):
 
 def test_demo_is_a_page_of_commands_that_run(capfd, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert main(["demo", "--directory", "demo-tables"]) == 0
+    assert main(["demo"]) == 0
     out, err = capfd.readouterr()
     for rows in ("orders: 3610 rows", "events: 1798 rows", "clicks: 2113 rows"):
         assert f"{rows}, exactly those that it must hold" in out
@@ -198,11 +199,32 @@ def test_demo_is_a_page_of_commands_that_run(capfd, tmp_path, monkeypatch):
         assert main(shlex.split(command)) == 0
         printed = capfd.readouterr().out.splitlines()
         assert {line for line in printed if line.startswith(("files ", "rows ", "eu ", "buy "))} <= set(lines)
-    assert main(["demo", "--directory", "demo-tables"]) == 2
-    assert capfd.readouterr().err.startswith("error: Cannot make the demo tables: the directory exists")
+
+
+def test_demo_runs_again_on_the_tables_that_it_made(capfd, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("demo-tables").mkdir()
+    assert main(["demo"]) == 0
+    first = capfd.readouterr()
+    kept = {path: path.stat().st_mtime_ns for path in Path("demo-tables").rglob("*")}
+    assert main(["demo", "--directory", "demo-tables"]) == 0
+    assert capfd.readouterr() == first
+    assert {path: path.stat().st_mtime_ns for path in Path("demo-tables").rglob("*")} == kept
+
+
+@pytest.mark.parametrize("inside", ["orders/notes.txt", "notes.txt", None])
+def test_demo_changes_nothing_in_a_place_that_holds_something_else(capfd, tmp_path, inside):
+    place = tmp_path / "kept"
+    file = place if inside is None else place / inside
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.touch()
+    assert main(["demo", "--directory", str(place)]) == 2
+    assert "--directory" in capfd.readouterr().err
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == [file]
 
 
 def test_demo_with_wrong_rows_exits_with_1(capfd, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     build = harness.testing.demo.build_demo_tables
 
     def build_with_one_row_less(directory):

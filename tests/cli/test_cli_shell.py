@@ -70,6 +70,17 @@ def test_commands_say_what_there_is(shell):
     assert "integer" not in out
 
 
+@pytest.mark.parametrize("word", ["exit", "quit", "QUIT", " exit ; ", "quit;", ".quit"])
+def test_a_word_ends_the_shell_between_statements(shell, word):
+    assert shell(f".mode csv\nSELECT 1 AS n;\n{word}\nSELECT 2 AS n;") == (0, "n\n1\n", "")
+
+
+def test_a_word_of_the_shell_inside_a_statement_is_sql(shell):
+    code, out, err = shell(".mode csv\nSELECT quit,\nexit\nFROM (SELECT 1 AS quit, 2 AS exit);\nhelp\n")
+    assert (code, err) == (0, "")
+    assert out == "quit,exit\n1,2\n" + shell(".help")[1]
+
+
 def test_the_plan_of_a_query(shell):
     text = "SELECT id FROM sales.orders WHERE id > 2;\n.plan\n.plan SELECT 1\nEXPLAIN SELECT id FROM days;\n"
     code, out, _ = shell(text)
@@ -82,6 +93,7 @@ def test_the_plan_of_a_query(shell):
 
 def test_tables_of_names_of_their_own(shell, lake):
     assert shell("SELECT count(*) AS n FROM t;", "--table", f"t={lake}/days", "--format", "jsonl")[1] == '{"n": 1}\n'
+    assert shell("SELECT count(*) AS n FROM days;", "--table", f"{lake}/days", "--format", "jsonl")[1] == '{"n": 1}\n'
     assert shell("", "--catalog", lake, lake)[0] == 2
     assert shell("", lake, "--format", "parquet")[0] == 2
 

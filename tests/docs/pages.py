@@ -1,10 +1,11 @@
 """The pages whose examples are run: the README, and those under docs/ that say so.
 
-A page says so by the line `<!-- examples are run -->`. Then, in a directory that holds the tables of `harness demo
---directory demo-tables`, and from the top of the page to its end:
+A page says so by the line `<!-- examples are run -->`. Then, in a directory that holds the tables of `harness demo`,
+and from the top of the page to its end:
 
 - in each `console` block, every `$ harness …` is run, and what it prints is compared with the lines under it; what
   stands between `<<'END'` and `END` is typed into it; `$ export NAME=VALUE` holds from there on;
+- the commands of a block below the line `<!-- run, output not shown -->` must succeed, and may print anything;
 - each `python` block is executed, with the names that the blocks before it made; its `assert`s are the check.
 
 A block below the line `<!-- not run: why -->` is only shown, and one below `<!-- run with PyIceberg -->` is run where
@@ -30,7 +31,8 @@ from harness.cli import main
 ROOT = Path(__file__).parents[2]
 MARK = "<!-- examples are run -->"
 _BLOCK = re.compile(
-    r"(?P<where><!-- (?:not run: [^\n]*|run with PyIceberg )-->\n+)?^```(?P<kind>python|console)\n(?P<text>.*?)^```$",
+    r"(?:^<!-- (?P<mark>not run: [^\n]*|run with PyIceberg|run, output not shown) -->\n+)?"
+    r"^```(?P<kind>python|console)\n(?P<text>.*?)^```$",
     re.MULTILINE | re.DOTALL,
 )
 _EXPORT = re.compile(r"^\$ export (\w+)=(.*)$", re.MULTILINE)
@@ -42,11 +44,15 @@ Answer = Callable[[tuple[str, str]], str]
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A block that is run. kind: python or console. start: of its text in the page."""
+    """A block that is run. kind: python or console. start: of its text in the page.
+
+    shows_output: False: the page leaves out what the commands print.
+    """
 
     kind: str
     text: str
     start: int
+    shows_output: bool
 
 
 def marked() -> list[Path]:
@@ -63,9 +69,9 @@ def wants_pyiceberg(page: Path) -> bool:
 def examples(text: str, *, with_pyiceberg: bool = False) -> list[Example]:
     """The blocks of a page that are run, in its order."""
     return [
-        Example(found["kind"], found["text"], found.start("text"))
+        Example(found["kind"], found["text"], found.start("text"), found["mark"] != "run, output not shown")
         for found in _BLOCK.finditer(text)
-        if found["where"] is None or (with_pyiceberg and "not run" not in found["where"])
+        if (found["mark"] != "run with PyIceberg" or with_pyiceberg) and not (found["mark"] or "").startswith("not run")
     ]
 
 
@@ -107,7 +113,8 @@ def run(page: Path, *, with_pyiceberg: bool = False) -> Iterator[tuple[tuple[str
                 continue
             os.environ.update({name: shlex.split(value)[0] for name, value in _EXPORT.findall(example.text)})
             for command, typed, shown in commands(example.text):
-                yield (command, typed), shown, *answer(command, typed)
+                printed, code = answer(command, typed)
+                yield (command, typed), shown if example.shows_output else printed, printed, code
 
 
 def expected_code(shown: str) -> int:
@@ -118,7 +125,7 @@ def expected_code(shown: str) -> int:
 def rewritten(text: str, answered: Answer, *, with_pyiceberg: bool = False) -> str:
     """The page with what the commands of its console blocks print now."""
     for example in reversed(examples(text, with_pyiceberg=with_pyiceberg)):
-        if example.kind == "console":
+        if example.kind == "console" and example.shows_output:
             block = _COMMAND.sub(
                 lambda at: f"$ harness {at['command']}{at['typed'] or ''}\n{answered((at['command'], _typed(at)))}",
                 example.text,

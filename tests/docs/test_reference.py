@@ -31,6 +31,8 @@ def test_the_page_of_commands_has_all_of_them():
     page = (DOCS / "reference/cli.md").read_text("utf-8")
     assert re.findall(r"<!-- options of ([a-z ]+) -->", page) == list(tables.commands())
     assert re.findall(r"^## ([a-z ]+)$", page, re.MULTILINE) == list(tables.commands())
+    overview = page.partition("\n\nResults go to")[0]
+    assert sorted(re.findall(r"^\| \[`harness ([a-z ]+)`\]", overview, re.MULTILINE)) == sorted(tables.commands())
 
 
 def test_no_code_in_a_table_has_an_escaped_bar():  # the builder shows the backslash
@@ -259,6 +261,8 @@ def test_each_attack_has_a_test_that_is_there():
 
 
 _MARKED = pages.marked()
+_FIRST_PAGES = ("README.md", "docs/index.md", "docs/tour.md")
+"""Pages that begin in an empty directory, in which a newcomer pastes block after block."""
 
 
 def _name(page: Path) -> str:
@@ -268,8 +272,8 @@ def _name(page: Path) -> str:
 @pytest.mark.slow
 @pytest.mark.filterwarnings("default::harness.HarnessWarning")
 @pytest.mark.parametrize("page", _MARKED, ids=_name)
-def test_the_examples_of_a_page_are_true(page, demo, monkeypatch):
-    monkeypatch.chdir(demo)
+def test_the_examples_of_a_page_are_true(page, demo, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path if _name(page) in _FIRST_PAGES else demo)
     assert pages.examples(page.read_text("utf-8")), "the page says that its examples are run, and has none"
     check(page)
 

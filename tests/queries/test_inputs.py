@@ -2,6 +2,7 @@
 
 import datetime
 import importlib.util
+import shutil
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 
 import harness
 from harness.cli import main
-from harness.errors import EngineError, RequestError, UnsupportedError
+from harness.errors import EngineError, RequestError, TableNotFoundError, UnsupportedError
 from harness.queries.parameters import by_name, numbered
 from harness.queries.rewrite import rewrite
 from harness.testing.writing.delta.builder import DeltaTable
@@ -51,6 +52,64 @@ def test_a_table_by_its_location(lake: Path, monkeypatch: pytest.MonkeyPatch) ->
     # The table that is given goes before the one that is there.
     given = harness.open_table("lake/i")
     assert harness.queries.sql.run_query("SELECT count(*) FROM 'lake/d'", {"lake/d": given}).fetchall() == [(3,)]
+
+
+_ODD_NAMES = ("v1.0", "a.b.c", "d.parquet", "odd\\name", "C:\\lake\\d")
+"""Of directories. Backslashes divide on Windows alone."""
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("./d", "./d/", "d/", ".//d", "././d", "../lake/d", "./i/../d", "~/lake/d", "./i/.././../lake/d"),
+        *("file:d", "file:./d", "FILE:d", "file:{lake}/d", "file://{lake}/d", "{lake}/./d"),
+        *("./v1.0", "./a.b.c", "./d.parquet", "odd\\name", "C:\\lake\\d"),
+        *("./i/../v1.0/.", "i/../d/../d"),
+    ],
+)
+def test_a_directory_however_its_path_is_spelled(
+    lake: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], path: str
+) -> None:
+    for name in _ODD_NAMES:
+        if not (lake / name).exists():
+            shutil.copytree(lake / "d", lake / name)
+    monkeypatch.chdir(lake)
+    monkeypatch.setenv("HOME", str(lake.parent))
+    place = path.format(lake=lake)
+    query = f"SELECT count(*) AS n FROM '{place}'"
+    assert harness.sql(query).fetchall() == [(2,)]
+    assert harness.connect({}).sql(query).fetchall() == [(2,)]
+    assert harness.open_table(place).count() == 2
+    assert main(["sql", query, "--format", "csv"]) == 0
+    assert main(["sql", query, "--format", "csv", "--table", f"other={place}"]) == 0
+    assert capfd.readouterr().out == "n\n2\n" * 2
+
+
+@pytest.mark.parametrize(("inside", "path"), [("d", "."), ("d", "./"), ("d/_delta_log", ".."), ("i", "../d")])
+def test_a_directory_by_dots_from_inside(lake: Path, monkeypatch: pytest.MonkeyPatch, inside: str, path: str) -> None:
+    monkeypatch.chdir(lake / inside)
+    query = f"SELECT count(*) FROM '{path}'"
+    assert harness.sql(query).fetchall() == harness.connect({}).sql(query).fetchall() == [(2,)]
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("'./e'", "There is no table at './e': it is no directory"),
+        ("'file:e'", "There is no table at 'file:e'"),
+        ("'..'", "There is no table at '\\.\\.': .* there are tables in it"),
+        ("d", "There is no table d; there is a table at \\./d: write its path, in SQL in quotes"),
+        ("'d'", "There is no table d; there is a table at \\./d: write its path, in SQL in quotes"),
+    ],
+)
+def test_a_directory_that_is_not_meant_or_not_there(
+    lake: Path, monkeypatch: pytest.MonkeyPatch, name: str, hint: str
+) -> None:
+    (lake / "empty").mkdir(exist_ok=True)
+    monkeypatch.chdir(lake / "empty" if name == "'..'" else lake)
+    for sql in (harness.sql, harness.connect({}).sql):
+        with pytest.raises(TableNotFoundError, match=hint):
+            sql(f"SELECT count(*) FROM {name}")
 
 
 def test_a_table_by_its_location_on_spark(lake: Path, spark: Any) -> None:

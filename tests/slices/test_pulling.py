@@ -85,6 +85,40 @@ def test_a_slice_of_several_snapshots_travels_in_time(make, tmp_path):
         assert slice_.snapshot(**at).id == source.snapshot(**at).id
 
 
+@pytest.mark.filterwarnings("ignore:Slice")
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--where", "id >= 0"], True),
+        (["--where", "id >= 0", "--dry-run"], True),
+        (["--where", "id >= 10"], False),
+        (["--where", "id >= 0", "--exact"], False),
+        ([], False),
+    ],
+)
+@pytest.mark.parametrize("make", [iceberg, delta])
+def test_a_filter_that_skips_no_file_is_told(make, tmp_path, capsys, options, told):
+    make(tmp_path / "source")
+    assert main(["pull", str(tmp_path / "source"), str(tmp_path / "slice"), *options]) == 0
+    assert ("the filter skipped 0 of 2 files" in capsys.readouterr().err) is told
+
+
+def test_a_pull_as_text_has_no_counts_of_nothing(tmp_path, capsys):
+    delta(tmp_path / "source")
+    command = ["pull", str(tmp_path / "source"), str(tmp_path / "slice")]
+    for options, last in (
+        (["--dry-run"], "slice: nothing is written, as --dry-run asks"),
+        ([], "slice: complete"),
+        (["--refresh"], "slice: it has the newest snapshot"),
+    ):
+        assert main([*command, *options]) == 0
+        lines = capsys.readouterr().out.splitlines()
+        assert [line.partition(":")[0] for line in lines] == [
+            *("directory", "format", "snapshots", "files", "bytes", "slice"),
+        ]
+        assert lines[-1] == last
+
+
 def test_a_directory_that_holds_something_is_refused(tmp_path, capsys):
     delta(tmp_path / "source")
     (tmp_path / "slice").mkdir()

@@ -35,7 +35,11 @@ def shell(
         ),
     ] = None,
     table: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=TABLE", help="A table by a name of its own. Repeatable.")
+        list[str] | None,
+        typer.Option(
+            metavar="[NAME=]TABLE",
+            help="A table by a name of its own. Without NAME it has that of its directory. Repeatable.",
+        ),
     ] = None,
     format_: Annotated[RowFormat, typer.Option("--format", help="How rows are written.")] = RowFormat.TEXT,
     max_rows: Annotated[
@@ -64,7 +68,7 @@ def shell(
     if format_.is_binary():
         raise typer.BadParameter(f"--format {format_.value} is binary: harness sql writes it, one result a file")
     rows = number_of_rows(max_rows)
-    locations = options.pairs(table, "--table")
+    locations = options.named_tables(table)
     with terminal.progress("opening the catalog"):
         connection = harness.connect(source or opening.catalog, **opening.arguments())
     for name, location in locations.items():
@@ -85,7 +89,7 @@ def shell(
 
 def _converse(session: Session) -> None:
     """Runs inputs until the person ends. Ctrl-C ends the running input, or gives up the typed one."""
-    terminal.message(f"harness {harness.__version__}: .help says what there is, .quit or Ctrl-D ends")
+    terminal.message(f"harness {harness.__version__}: help lists the commands, quit or Ctrl-D ends")
     inputs = InputLines()
     with interruption.set_aside(), TerminalLines(session.connection) as lines:
         while not session.is_over:

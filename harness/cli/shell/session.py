@@ -20,18 +20,27 @@ from harness.tools.connections.connection import Connection
 from harness.tools.connections.statements import finished, statements
 from harness.tools.connections.tables import in_sql
 
+_BARE_WORDS = ("help", "quit", "exit")
+"""Commands that need no dot: no statement of SQL consists of such a word."""
+
 
 class InputLines:
-    """Puts lines together to inputs: a command is a line, statements end with a semicolon. unfinished: such lines."""
+    """The lines of an input, put together: a command is a line, statements end with a semicolon.
+
+    unfinished: the lines of statements that have not ended.
+    """
 
     def __init__(self) -> None:
         self.unfinished = ""
 
     def add(self, line: str) -> str | None:
         """The command or the statements that the line completes; None: more lines must come."""
-        if not self.unfinished.strip() and line.lstrip().startswith("."):
-            self.unfinished = ""
-            return line.strip()
+        if not self.unfinished.strip():
+            word = line.strip().rstrip(";").rstrip().lower()
+            is_word = word in _BARE_WORDS
+            if is_word or line.lstrip().startswith("."):
+                self.unfinished = ""
+                return f".{word}" if is_word else line.strip()
         self.unfinished += line.rstrip("\n") + "\n"
         return self.give_up() if finished(self.unfinished) else None
 
@@ -172,8 +181,8 @@ COMMANDS: dict[str, tuple[Callable[[Session, str], None], str, str]] = {
     ".maxrows": (Session._max_rows, "N", "how many rows are shown as text, or all"),
     ".timer": (Session._timer, "on|off", "the seconds that a statement took, on standard error"),
     ".read": (Session._read, "FILE", "run the statements and commands of a file"),
-    ".help": (Session._help, "", "this list"),
-    ".quit": (Session._quit, "", "end; Ctrl-D does too"),
+    ".help": (Session._help, "", "this list; help without a dot does too"),
+    ".quit": (Session._quit, "", "end; quit, exit and Ctrl-D do too"),
     ".exit": (Session._quit, "", ""),
 }
 """By name: the function, the argument, and the help text, which is empty for a second name."""

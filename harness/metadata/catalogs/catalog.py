@@ -161,9 +161,15 @@ class Catalog(Protocol):
 
 def walk(catalog: Catalog, namespace: Name = ()) -> Iterator[Name]:
     """All tables in a namespace and below it."""
-    yield from catalog.tables(namespace)
+    for each in walk_namespaces(catalog, namespace):
+        yield from catalog.tables(each)
+
+
+def walk_namespaces(catalog: Catalog, namespace: Name = ()) -> Iterator[Name]:
+    """Return a namespace and all namespaces below it."""
+    yield namespace
     for inner in catalog.namespaces(namespace):
-        yield from walk(catalog, inner)
+        yield from walk_namespaces(catalog, inner)
 
 
 def absent(catalog: Catalog, name: Name) -> TableNotFoundError:

@@ -15,10 +15,10 @@ from typing import Any
 
 from harness.errors import AmbiguousTableError, HarnessError, RequestError, TableNotFoundError, warn
 from harness.metadata.catalogs.catalog import Catalog, Located, Name, nearest, parse_name, walk, written
-from harness.metadata.catalogs.warehouse import open_warehouse
+from harness.metadata.catalogs.warehouse import open_warehouse, table_here
 from harness.metadata.model.arguments import checked
 from harness.storage.configuration import files
-from harness.storage.paths import SCHEME, is_local, local_path, shown
+from harness.storage.paths import is_local, is_path, local_path, shown
 from harness.storage.threads import cached_property
 
 # Catalogs by the names of a user's configuration, harness's own or PyIceberg's.
@@ -241,6 +241,8 @@ def find(location: str, catalog: Catalog | str | None) -> Located:
     from harness.metadata.catalogs import pyiceberg as of
 
     if not (known or of.is_installed()):
+        if (hint := table_here(name)) is not None:
+            raise TableNotFoundError(f"{tried} no catalog is configured; {hint}", table=location)
         raise TableNotFoundError(
             f"{tried} as a name it wants a catalog {name[0]}, for which PyIceberg is missing: {of.ADVICE}",
             table=location,
@@ -272,8 +274,9 @@ def _held(catalogs: Mapping[str, Configured], name: Name, tried: str) -> Located
     if found:
         return found.popitem()[1]
     if not catalogs:
-        raise TableNotFoundError(f"{tried}: {no_catalogs()}", cause="NoSuchTable", table=written(name))
-    has = f"configured are {', '.join(sorted(catalogs))}, which have no such table either"
+        hint = table_here(name) or no_catalogs()
+        raise TableNotFoundError(f"{tried}: {hint}", cause="NoSuchTable", table=written(name))
+    has = table_here(name) or f"configured are {', '.join(sorted(catalogs))}, which have no such table either"
     raise TableNotFoundError(f"{tried}: {has}", cause="NoSuchTable", table=written(name))
 
 
@@ -303,21 +306,17 @@ def open_catalog(catalog: Catalog | str, *, storage_options: Mapping[str, Any] |
     directory; StorageError: the catalog does not answer.
     """
     if isinstance(catalog, str):
-        if SCHEME.match(catalog) or "/" in catalog or os.path.isdir(catalog):
+        if is_path(catalog) or os.path.isdir(catalog):
             return open_warehouse(catalog, storage_options=storage_options)
         known = configured()
         if catalog.lower() in known:
             return known[catalog.lower()].open()
-        from harness.metadata.catalogs import pyiceberg as of
-
-        if not (known or of.is_installed()):
-            of.configured()  # says what is missing
         names = [(each,) for each in sorted(known)]
         near = nearest((catalog,), names)
         which = "the nearest that are configured are" if near else "configured are"
         which = f"{which} {', '.join(map(written, near or names))}" if names else no_catalogs()
         message = f"Cannot find catalog {catalog!r}: there is no such directory, and {which}"
-        raise RequestError(message, cause="UnknownCatalog", options=("catalog",))
+        raise RequestError(message, cause="UnknownCatalog")
     if isinstance(catalog, Catalog):
         return catalog
     if is_of(catalog, "pyiceberg", "Catalog"):

@@ -19,7 +19,7 @@ from harness.errors import AmbiguousTableError, HarnessError, TableNotFoundError
 from harness.metadata.catalogs.catalog import Located, Name, absent, nearest, written
 from harness.metadata.model.arguments import check, checked
 from harness.storage.gate import Roots
-from harness.storage.paths import is_local, join, local_path, place, shown
+from harness.storage.paths import expanded, is_local, join, local_path, place, shown
 from harness.storage.stores import Storage
 
 _DATABASE = ".db"
@@ -48,7 +48,7 @@ def open_warehouse(
     Raises TableNotFoundError: there is no such directory; StorageError: storage failed.
     """
     check({"warehouse": location})
-    location, options = os.fspath(location), dict(storage_options or {})
+    location, options = expanded(os.fspath(location)), dict(storage_options or {})
     stores = None if is_local(local_path(location)) else frozenset({place(location).store})
     storage = Storage(options, stores=stores, roots=Roots.of(location))
     if not storage.is_directory(location):
@@ -79,7 +79,7 @@ def nearby(path: str) -> str | None:
         if inside := _tables_in(path):
             return f"there are tables in it, such as {inside}; harness list {path} lists them"
         around = open_warehouse(parent or slash or ".")
-        if parent and around._format(parent) is not None:
+        if parent and around.format_of(parent) is not None:
             return f"{parent} is a table"
         names = around.storage.directories(around.location)
         folders = [(folder,) for folder in names if folder != name and _is_visible(folder)]
@@ -89,6 +89,13 @@ def nearby(path: str) -> str | None:
     except (HarnessError, OSError):  # there is no such directory, or nobody may look there
         return None
     return f"{parent or slash or 'this directory'} has {tables}" if tables else None
+
+
+def table_here(name: Name) -> str | None:
+    """Return the advice to write a path, if the parts of a name lead from here to a table; None: they do not."""
+    path = "/".join((".", *name))
+    is_table = all(map(_is_part, name)) and any(os.path.isdir(join(path, inner)) for inner in (_DELTA, _ICEBERG))
+    return f"there is a table at {path}: write its path, in SQL in quotes" if is_table else None
 
 
 def _tables_in(path: str) -> str:
@@ -112,17 +119,25 @@ class Warehouse:
 
     def namespaces(self, parent: Name = ()) -> tuple[Name, ...]:
         """The directories in a namespace that are no table."""
-        found = [] if len(parent) >= _DEEPEST else self._inside(parent, are_tables=False)
-        return tuple(sorted({(*parent, folder.removesuffix(_DATABASE) or folder) for folder in found}))
+        folders = [_last(path) for path in self.paths(parent, are_tables=False)]
+        return tuple(sorted({(*parent, folder.removesuffix(_DATABASE) or folder) for folder in folders}))
 
     def tables(self, namespace: Name = ()) -> tuple[Name, ...]:
         """The directories in a namespace that are tables."""
-        return tuple(sorted({(*namespace, folder) for folder in self._inside(namespace, are_tables=True)}))
+        return tuple(sorted({(*namespace, _last(path)) for path in self.paths(namespace, are_tables=True)}))
+
+    def paths(self, namespace: Name = (), *, are_tables: bool) -> list[str]:
+        """Return the paths of the tables in a namespace, or of the namespaces in it, sorted."""
+        if not are_tables and len(namespace) >= _DEEPEST:
+            return []
+        inside = [(path, each) for path in self._directories(namespace) for each in self.storage.directories(path)]
+        paths = [join(path, each) for path, each in inside if _is_visible(each)]
+        return sorted(path for path in paths if (self.format_of(path) is not None) is are_tables)
 
     def locate(self, name: Name) -> Located:
         """The place of a table. A name is ambiguous if both `sales` and `sales.db` have the table."""
         places = [join(path, name[-1]) for path in self._directories(name[:-1])] if name and _is_part(name[-1]) else []
-        found = {path: kind for path in places if (kind := self._format(path)) is not None}
+        found = {path: kind for path in places if (kind := self.format_of(path)) is not None}
         if not found:
             raise absent(self, name)
         if len(found) > 1:
@@ -141,12 +156,6 @@ class Warehouse:
             within=self.location,
         )
 
-    def _inside(self, namespace: Name, *, are_tables: bool) -> list[str]:
-        """The directories in a namespace that are tables, or are not."""
-        paths = [(path, each) for path in self._directories(namespace) for each in self.storage.directories(path)]
-        visible = [(path, each) for path, each in paths if _is_visible(each)]
-        return [each for path, each in visible if (self._format(join(path, each)) is not None) is are_tables]
-
     def _directories(self, namespace: Name) -> list[str]:
         """The directories of a namespace; none where there is no such namespace."""
         paths = [self.location]
@@ -156,8 +165,8 @@ class Warehouse:
             paths = [path for path in candidates if self.storage.is_directory(path)]
         return paths
 
-    def _format(self, path: str) -> str | None:
-        """`iceberg`, `delta` or, of a table that is both, nothing; None: it is no table."""
+    def format_of(self, path: str) -> str | None:
+        """Return the format of a directory's table: `iceberg`, `delta`, or nothing for both; None: it is no table."""
         inside = self.storage.directories(path)
         is_delta = _DELTA in inside
         is_iceberg = _ICEBERG in inside and any(
@@ -166,6 +175,10 @@ class Warehouse:
         if is_delta:
             return "" if is_iceberg else "delta"
         return "iceberg" if is_iceberg else None
+
+
+def _last(path: str) -> str:
+    return path.rpartition("/")[2]
 
 
 def _is_part(part: str) -> bool:

@@ -13,12 +13,14 @@ from harness.engines.duckdb.instance import cursor
 from harness.errors import AmbiguousTableError, HarnessError, RequestError, StorageError, TableNotFoundError
 from harness.metadata.catalogs.catalog import Catalog, Name, nearest, parse_name, walk, written
 from harness.metadata.catalogs.resolving import Together, is_table, no_catalogs, open_catalog
+from harness.metadata.catalogs.warehouse import table_here
 from harness.metadata.filters.sqltext import quoted
 from harness.metadata.model.arguments import check_options
 from harness.metadata.tables.reading import NAMES
 from harness.queries.hints import no_table
 from harness.queries.inputs import is_location
 from harness.snapshot import Snapshot
+from harness.storage.paths import is_path
 from harness.table import Table, open_table
 
 Given: TypeAlias = Table | Snapshot | str
@@ -152,7 +154,7 @@ class Tables:
 
     def absent(self, name: Name) -> TableNotFoundError:
         """The error about a name that stands for nothing."""
-        if len(name) == 1 and "/" in name[0]:
+        if len(name) == 1 and is_path(name[0]):
             return no_table(name[0], ())
         with contextlib.suppress(HarnessError):
             found = self.open(name[:-1]) if len(name) > 1 else None
@@ -172,7 +174,8 @@ class Tables:
         near = nearest(name, known) or nearest(name[-1:], [each[-1:] for each in known]) or sorted(known)[:3]
         ends = {each[-1:] for each in near} if near and not set(near) <= set(known) else set()
         shown = [each for each in known if each[-1:] in ends] or list(near)
-        hint = f"the nearest are {', '.join(map(in_sql, shown[:3]))}" if shown else self._nothing("tables")
+        near_names = f"the nearest are {', '.join(map(in_sql, shown[:3]))}" if shown else self._nothing("tables")
+        hint = table_here(name) or near_names
         return TableNotFoundError(f"There is no table {written(name)}; {hint}", cause="NoSuchTable")
 
     def _of_catalog(self, catalog: Catalog, name: Name) -> tuple[str, Table] | None:

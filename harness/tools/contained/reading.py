@@ -17,6 +17,7 @@ from harness.metadata.model.arguments import checked
 from harness.metadata.model.times import When
 from harness.metadata.plan.read_options import Ratified, catalog_answer
 from harness.storage.limits import DEFAULT, Limits
+from harness.storage.paths import expanded
 from harness.tools.contained.arrow_messages import MOST_ARRAYS, StreamError, check_stream, decoded_bytes
 from harness.tools.contained.bounds import Bounds, check_waived, directories_of
 from harness.tools.contained.launching import LIBRARIES, Finished, refused, run
@@ -88,11 +89,11 @@ def read_untrusted(
     """
     if query is not None and not (columns is None and where is None):
         raise RequestError("Cannot take a query with columns or where: say it in the query", options=("query",))
-    targets = (path_map or {}).values()
+    targets, place = (path_map or {}).values(), expanded(str(location))  # the worker has another home directory
     answer = catalog_answer(max_version, ratified, published_only=published_only)
     request = {
         "open": {
-            "location": str(location),
+            "location": place,
             "path_map": dict(path_map or {}),
             "allow_version_guess": allow_version_guess,
             "lenient_delete_partition": lenient_delete_partition,
@@ -127,7 +128,7 @@ def read_untrusted(
         request,
         bounds=bounds or Bounds(),
         waived=check_waived(waived),
-        directories=directories_of([str(location)], [*targets, *map(str, allowed_roots)]),
+        directories=directories_of([place], [*targets, *map(str, allowed_roots)]),
         libraries=LIBRARIES,
     )
     if finished.code != 0:
