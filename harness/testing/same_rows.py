@@ -19,7 +19,7 @@ from pyarrow import types
 
 from harness.differ.compare import FEW, compare
 from harness.differ.opening import SideOpening, is_frame, opened
-from harness.errors import RequestError
+from harness.errors import RequestError, counted
 from harness.snapshot import Changes, Snapshot
 from harness.table import Table
 
@@ -100,9 +100,9 @@ def assert_same_rows(
     """Fail unless both sides have the same columns and, in any order, the same rows.
 
     A side is what `harness.compare` takes: tables, Spark DataFrames (classic or of Connect), DuckDB relations, Arrow,
-    pandas and Polars frames; or a list of rows: mappings with all columns, or tuples or lists in the order of the
-    columns, of the Python values that `harness.testing.same_rows` lists for the other side's types. Of two lists of
-    mappings, the left one says the types.
+    pandas and Polars frames; or a list of rows: mappings with all columns, Spark's Rows (`df.collect()`), or tuples or
+    lists in the order of the columns, of the Python values that `harness.testing.same_rows` lists for the other side's
+    types. Of two lists, the first one that has names of columns gives the types.
 
     Args:
         keys: columns that tell rows apart; rows of one key are paired and show as changed.
@@ -111,15 +111,19 @@ def assert_same_rows(
 
     Raises:
         AssertionError: they differ; the message is the report of the comparison.
-        RequestError: as `harness.compare`; both sides are lists.
+        RequestError: as `harness.compare`; both sides are lists without names of columns, or with Spark's maps.
     """
     __tracebackhide__ = True
     both = _is_rows(left) and _is_rows(right)
     names = ["expected" if _is_rows(side) else None for side in (left, right)]
     how.setdefault("names", ("actual" if both else names[0], names[1]))
-    sides = [left, right]
-    if both and left and all(isinstance(row, Mapping) for row in cast("Any", left)):
-        sides[0] = pa.Table.from_pylist([dict(row) for row in cast("Any", left)])
+    sides = [_without_spark(side) if _is_rows(side) else side for side in (left, right)]
+    if both:
+        if not (left and right):
+            if left or right:
+                raise AssertionError(f"different: {_counted(left)} on the left, {_counted(right)} on the right")
+            return
+        _give_types(sides, (left, right))
     for number in (0, 1):
         if _is_rows(sides[number]):
             other = _read_before(sides[1 - number], how, 1 - number)
@@ -135,6 +139,40 @@ def _is_rows(side: object) -> bool:
     if not isinstance(side, list | tuple):
         return False
     return all(isinstance(row, Mapping | list | tuple) for row in side)
+
+
+def _counted(rows: object) -> str:
+    return counted(len(cast("Any", rows)), "row")
+
+
+def _give_types(sides: list[Any], given: Sequence[Any]) -> None:
+    """Replace the first of two lists of rows that names its columns by a table.
+
+    Arrow takes a dict for a struct. In a Row of Spark, a struct is a Row, and a dict is a map.
+    """
+    for number, rows in enumerate(sides):
+        if all(isinstance(row, Mapping) for row in rows):
+            if any(_has_map(row) for row in given[number] if _is_spark_row(row)):
+                raise RequestError("Cannot compare two lists of rows with maps: give the DataFrame, which has types")
+            sides[number] = pa.Table.from_pylist([dict(row) for row in rows])
+            return
+
+
+def _is_spark_row(value: object) -> bool:
+    """Whether it is a Row of Spark with names of columns, no two alike."""
+    names = getattr(value, "__fields__", None) if isinstance(value, tuple) and hasattr(value, "asDict") else None
+    return names is not None and len(set(names)) == len(names)
+
+
+def _has_map(value: object) -> bool:
+    if isinstance(value, Mapping):
+        return True
+    return isinstance(value, list | tuple) and any(map(_has_map, value))
+
+
+def _without_spark(rows: Any) -> list[Any]:
+    """Return rows with mappings in place of Spark's Rows, at every level."""
+    return [row.asDict(recursive=True) if _is_spark_row(row) else row for row in rows]
 
 
 def rows_like(rows: Any, schema: pa.Schema) -> pa.Table:

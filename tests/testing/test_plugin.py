@@ -18,6 +18,7 @@ from harness.testing.lake import make_table
 from harness.testing.plugin import spark_master_of
 from harness.testing.same_rows import assert_same_rows, rows_like
 from harness.testing.scenarios.loading import find
+from harness.testing.session import HarnessSession
 
 pytest_plugins = ["pytester"]
 
@@ -68,6 +69,19 @@ def test_two_tables(lake_table, harness_session):
     assert rows.fetchall() == [("y", "z")]
     assert harness_session.open(clicks.directory).snapshot().to_arrow().num_rows == 1
 
+def test_what_compare_takes(lake_table, harness_session, tmp_path):
+    orders = lake_table(ORDERS, "orders")
+    csv = tmp_path / "orders.csv"
+    csv.write_text("id,name\\n2,y\\n")
+    sides = (orders, orders.table, orders.directory, orders.location)
+    for left in (*sides, *((side, "oracle") for side in sides)):
+        assert harness_session.compare(left, orders).equal
+        assert harness_session.compare(left, engines="duckdb,oracle").equal
+    assert harness_session.compare(orders, csv, engines="oracle").equal
+    assert harness_session.compare(orders, right=str(csv)).equal
+    first, last = (snapshot["id"] for snapshot in orders.table.snapshots())
+    assert not harness_session.compare(orders, at=(first, last)).equal
+
 KEPT = []
 def test_connection_of_one_test(harness_session):
     KEPT.append(harness_session.connection)
@@ -79,7 +93,27 @@ def test_connection_is_closed_and_the_next_is_new(harness_session):
         KEPT[0].sql("SELECT 1")
 """
     )
-    result.assert_outcomes(passed=4)
+    result.assert_outcomes(passed=5)
+
+
+@pytest.mark.parametrize(
+    ("engines", "how", "read_by"),
+    [
+        ("duckdb", {}, ["duckdb", "spark"]),
+        ("duckdb,oracle", {}, ["duckdb", "oracle"]),
+        ("oracle", {"engines": "spark"}, ["spark", "spark"]),
+        ("oracle", {"engines": ("duckdb", "spark")}, ["duckdb", "spark"]),
+        ("oracle", {"at": ["main", "main"]}, ["oracle", "oracle"]),
+    ],
+)
+def test_a_table_alone_is_read_by_two_engines(tmp_path, monkeypatch, engines, how, read_by):
+    lake, session, given = make_table(ORDERS, tmp_path), object(), {}
+    monkeypatch.setattr("harness.testing.session.compare", lambda *sides, **how: given.update(how, sides=sides))
+    HarnessSession(tuple(engines.split(",")), lambda: session).compare(lake, **how)
+    assert len(given["sides"]) == 1
+    named = given["engines"]
+    assert ([named, named] if isinstance(named, str) else list(named)) == read_by
+    assert given.get("spark") is (session if "spark" in read_by else None)
 
 
 def test_different_rows_fail_with_the_report(run):
@@ -374,6 +408,31 @@ def test_sides_of_every_kind_take_rows(tmp_path):
     assert_same_rows(table, [], where="id > 2")
     with pytest.raises(AssertionError, match=r"1 row only on the left"):
         assert_same_rows(table, [], where="id > 1")
+
+
+def test_rows_that_spark_collects():
+    row = pytest.importorskip("pyspark.sql").Row
+    inner, pairs = pa.struct([("x", pa.int64())]), pa.map_(pa.string(), pa.int64())
+    rows = [row(id=1, at=row(x=2), all=[row(x=3)], name="a"), row(id=4, at=None, all=[], name=None)]
+    schema = pa.schema([("name", pa.string()), ("id", pa.int64()), ("at", inner), ("all", pa.list_(inner))])
+    table = pa.Table.from_pylist([r.asDict(recursive=True) for r in rows], schema)
+    plain = [(1, {"x": 2}, [{"x": 3}], "a"), (4, None, [], None)]
+    for expected in (table, rows[::-1], plain, [r.asDict(recursive=True) for r in rows]):
+        assert_same_rows(rows, expected)
+        assert_same_rows(expected, rows)
+    with pytest.raises(AssertionError, match="1 row only on the left, 1 row only on the right"):
+        assert_same_rows(rows, [plain[0], (5, None, [], None)])
+    assert_same_rows([row(m={"a": 1})], pa.table({"m": pa.array([[("a", 1)]], pairs)}))
+    with pytest.raises(RequestError, match="lists of rows with maps: give the DataFrame"):
+        assert_same_rows([row(m={"a": 1})], [({"a": 1},)])
+    assert_same_rows([row(1, "a")], pa.table({"id": [1], "name": ["a"]}))  # without names, by order
+
+
+def test_lists_without_rows():
+    assert_same_rows([], [])
+    for sides in (([], [(1,)]), ([{"a": 1}], [])):
+        with pytest.raises(AssertionError, match=r"^different: . rows? on the left, . rows? on the right$"):
+            assert_same_rows(*sides)
 
 
 @pytest.mark.parametrize(
