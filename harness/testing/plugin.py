@@ -154,7 +154,7 @@ def assert_same_rows(harness_session: HarnessSession) -> Any:
 def harness_spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
     """The Spark session of this process, tuned for tests; one that runs already is taken as it is."""
     from harness.engines.registry import spark_engine
-    from harness.engines.spark.java_runtime import check_java
+    from harness.engines.spark.java_runtime import usable_java
     from harness.errors import RequestError
 
     config = request.config
@@ -165,7 +165,7 @@ def harness_spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
         check_pyspark()
         running = running_session()
         if running is None:
-            check_java()
+            usable_java()
     except RequestError as error:
         pytest.skip(error.message)
     if running is not None:

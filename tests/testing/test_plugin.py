@@ -205,7 +205,7 @@ def test_other(harness_session): pass
     import harness.engines.spark.java_runtime
 
     if lacking == "java":
-        monkeypatch.setattr(harness.engines.spark.java_runtime, "check_java", check)
+        monkeypatch.setattr(harness.engines.spark.java_runtime, "usable_java", check)
         monkeypatch.setattr("harness.engines.spark.session.running_session", lambda: None)
     else:
         monkeypatch.setattr(harness.engines, "spark", harness.engines.spark)  # so that it is put back
