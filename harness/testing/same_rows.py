@@ -128,7 +128,10 @@ def assert_same_rows(
         if _is_rows(sides[number]):
             other = _read_before(sides[1 - number], how, 1 - number)
             sides[1 - number] = other
-            sides[number] = rows_like(sides[number], _schema_of(other, how.get("columns")))
+            schema = _schema_of(other, how.get("columns"))
+            if any(map(_is_spark_row, cast("Any", (left, right)[number]))):
+                sides[number] = [_with_zones(pa.struct(schema), row) for row in cast("Any", sides[number])]
+            sides[number] = rows_like(sides[number], schema)
     found = compare(*sides, keys=() if keys is None else keys, **how)
     if not found.equal:
         raise AssertionError(found.to_text())
@@ -149,11 +152,16 @@ def _give_types(sides: list[Any], given: Sequence[Any]) -> None:
     """Replace the first of two lists of rows that names its columns by a table.
 
     Arrow takes a dict for a struct. In a Row of Spark, a struct is a Row, and a dict is a map.
+
+    Raises AssertionError: its rows have different columns, of which Arrow would take those of the first row.
     """
     for number, rows in enumerate(sides):
         if all(isinstance(row, Mapping) for row in rows):
             if any(_has_map(row) for row in given[number] if _is_spark_row(row)):
                 raise RequestError("Cannot compare two lists of rows with maps: give the DataFrame, which has types")
+            for place, row in enumerate(rows):
+                if set(row) != set(rows[0]):
+                    raise AssertionError(f"different columns: row {place} has {list(row)}, row 0 {list(rows[0])}")
             sides[number] = pa.Table.from_pylist([dict(row) for row in rows])
             return
 
@@ -173,6 +181,20 @@ def _has_map(value: object) -> bool:
 def _without_spark(rows: Any) -> list[Any]:
     """Return rows with mappings in place of Spark's Rows, at every level."""
     return [row.asDict(recursive=True) if _is_spark_row(row) else row for row in rows]
+
+
+def _with_zones(type_: pa.DataType, value: Any) -> Any:
+    """Return a value of a Row with zones where the type has one: Spark's instants are datetimes in local time."""
+    if types.is_timestamp(type_) and type_.tz is not None and isinstance(value, dt.datetime) and value.tzinfo is None:
+        return value.astimezone(dt.UTC)
+    if types.is_struct(type_) and isinstance(value, Mapping):
+        inner = {field.name: field.type for field in type_}
+        return {name: _with_zones(inner.get(name, pa.null()), item) for name, item in value.items()}
+    if types.is_map(type_) and isinstance(value, Mapping):
+        return [(_with_zones(type_.key_type, key), _with_zones(type_.item_type, item)) for key, item in value.items()]
+    if types.is_list(type_) and isinstance(value, list):
+        return [_with_zones(type_.value_type, item) for item in value]
+    return value
 
 
 def rows_like(rows: Any, schema: pa.Schema) -> pa.Table:

@@ -4,6 +4,7 @@ import datetime as dt
 import importlib.util
 import os
 import sys
+import time
 import uuid
 from collections.abc import Callable
 from decimal import Decimal
@@ -490,6 +491,36 @@ def test_rows_that_spark_collects():
     with pytest.raises(RequestError, match="lists of rows with maps: give the DataFrame"):
         assert_same_rows([row(m={"a": 1})], [({"a": 1},)])
     assert_same_rows([row(1, "a")], pa.table({"id": [1], "name": ["a"]}))  # without names, by order
+
+
+@pytest.mark.skipif(not hasattr(time, "tzset"), reason="the local time zone is set by time.tzset")
+def test_instants_that_spark_collects_are_local_times(monkeypatch):
+    row = pytest.importorskip("pyspark.sql").Row
+    # 2024-11-03, 05:30 and 06:30 UTC: half past one in New York, in summer time and then in winter time.
+    summer, winter = 1730611800, 1730615400
+    instants = pa.array([summer * 10**6, winter * 10**6], INSTANT)
+    pairs = pa.array([[("k", summer * 10**6)], [("k", winter * 10**6)]], pa.map_(pa.string(), INSTANT))
+    lists = pa.array([[{"x": summer * 10**6}], []], pa.list_(pa.struct([("x", INSTANT)])))
+    plain = pa.array([NOON, None], pa.timestamp("us"))
+    table = pa.table({"at": instants, "pairs": pairs, "lists": lists, "plain": plain})
+    try:
+        with monkeypatch.context() as patch:
+            patch.setenv("TZ", "America/New_York")
+            time.tzset()
+            first, second = map(dt.datetime.fromtimestamp, (summer, winter))
+            assert (first.hour, second.hour) == (1, 1)
+            rows = [row(plain=NOON, at=first, pairs={"k": first}, lists=[row(x=first)])]
+            rows.append(row(plain=None, at=second, pairs={"k": second}, lists=[]))
+            assert_same_rows(rows, table)
+            with pytest.raises(AssertionError, match="1 row only on the left, 1 row only on the right"):
+                assert_same_rows([rows[0], row(plain=None, at=first, pairs={"k": second}, lists=[])], table)
+    finally:
+        time.tzset()
+
+
+def test_rows_of_different_columns_are_no_table():
+    with pytest.raises(AssertionError, match=r"^different columns: row 1 has \['id', 'x'\], row 0 \['id'\]$"):
+        assert_same_rows([{"id": 1}, {"id": 2, "x": 3}], [{"id": 1}, {"id": 2}])
 
 
 def test_lists_without_rows():
