@@ -89,7 +89,7 @@ def test_all_that_tests_need_is_pinned_within_its_bounds(file):
     pins = [Requirement(line) for line in text.splitlines() if not line.startswith("#")]
     versions = {pin.name: str(pin.specifier).removeprefix("==") for pin in pins}
     extras = PROJECT["optional-dependencies"]
-    for wanted in map(Requirement, [*PROJECT["dependencies"], *extras["spark"], *extras["dev"][1:]]):
+    for wanted in map(Requirement, [*PROJECT["dependencies"], *extras["spark"], *extras["java"], *extras["dev"][1:]]):
         pinned = versions[canonicalize_name(wanted.name)]
         assert wanted.specifier.contains(pinned), wanted
         if file == "constraints-lowest.txt":

@@ -8,7 +8,7 @@ import platform
 import re
 import sys
 import tempfile
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ import harness
 from harness.cli import options, terminal
 from harness.cli.document import Printed
 from harness.engines.registry import find_engine, registered_engines
-from harness.engines.spark.java_runtime import OLDEST_JAVA, find_java, java_major, java_version, newer_than_pyspark
+from harness.engines.spark.java_runtime import INSTALL_JAVA, usable_java
 from harness.errors import HarnessError, RequestError
 
 _DUCKDB, _SPARK, _UNTRUSTED = "DuckDB reads", "Spark reads", "Untrusted reads"
@@ -90,12 +90,12 @@ def _examine() -> dict[str, Any]:
             _row(package, version, "", f"Engine {name}", problem, f"pip install --force-reinstall {package}")
         )
     kinds = (_DUCKDB, _SPARK, _UNTRUSTED, *(f"Engine {name}" for name in registered_engines()))
-    java_path, java = installed_java()
     missing = [_gap(f"{p['package']}: {p['problem']}", p["needed_for"], p["command"]) for p in packages if p["problem"]]
-    if (problem := java_problem(java, installed_version("pyspark"))) is not None:
-        usual = {"darwin": "brew install openjdk@21", "win32": "winget install Microsoft.OpenJDK.21"}
-        command = usual.get(sys.platform, "apt-get install openjdk-17-jre-headless, or set JAVA_HOME")
-        missing.append(_gap(problem, _SPARK, command))
+    java: dict[str, str | None] = dict.fromkeys(("path", "version", "passed_over"))
+    try:
+        java = asdict(usable_java())
+    except RequestError as error:
+        missing.append(_gap(f"Java: {error.message}", _SPARK, INSTALL_JAVA))
     if not any(gap["needed_for"] == _DUCKDB for gap in missing) and (problem := try_duckdb()) is not None:
         missing.append(_gap(problem, _DUCKDB, "pip install lakeharness --force-reinstall"))
     try:
@@ -108,7 +108,7 @@ def _examine() -> dict[str, Any]:
         "python": platform.python_version(),
         "platform": platform.platform(),
         "packages": [{key: p[key] for key in ("package", "version", "supported", "needed_for")} for p in packages],
-        "java": {"path": java_path, "version": java},
+        "java": java,
         "works": {kind: all(gap["needed_for"] != kind for gap in missing) for kind in kinds},
         "missing": missing,
     }
@@ -153,27 +153,6 @@ def installed_version(name: str) -> str | None:
         return importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:
         return None
-
-
-def installed_java() -> tuple[str | None, str | None]:
-    """The `java` that Spark would start, and its version; None: unknown."""
-    path = None
-    try:
-        path = find_java()
-        return path, java_version(path)
-    except RequestError:
-        return path, None
-
-
-def java_problem(version: str | None, pyspark: str | None) -> str | None:
-    """The reason why this Java cannot run Spark; None: it can. pyspark: its version."""
-    wanted = f"{OLDEST_JAVA} or newer"
-    if version is None:
-        return f"Java: not found, need {wanted}"
-    if java_major(version) < OLDEST_JAVA:
-        return f"Java: version {version} is not supported, need {wanted}"
-    problem = newer_than_pyspark(java_major(version), pyspark)
-    return None if problem is None else f"Java: {version} is {problem}"
 
 
 def try_duckdb() -> str | None:

@@ -124,23 +124,43 @@ def literal(
         rows: mappings by column; a column that a row lacks is null.
         schema: types by column in Spark's words (`bigint`, `string`, `timestamp`, `array<int>`); None: by the values.
         format: `iceberg` or `delta`.
-        deletes: places of rows, from 0, that a position delete or deletion vector takes; or mappings, whose rows an
-            equality delete takes.
-        kind: `position`, `vector` or `equality`; None: what fits.
+        deletes: places of rows, from 0, that a position delete or deletion vector takes; or mappings of the same
+            columns, whose rows an equality delete takes. Each must match a row.
+        kind: `position`, `vector` or `equality`, if there are deletes; None: what fits.
 
     Raises:
-        RequestError: no schema is given, and the values do not tell; the format has no such delete.
+        RequestError: no schema is given, and the values do not tell; the format has no such delete; a delete matches no
+            row; a kind is given, and no delete.
     """
     by_key = bool(deletes) and isinstance(deletes[0], Mapping)
-    chosen: Kind = kind or ("equality" if by_key else "vector" if format == "delta" else "position")
-    if (chosen == "equality") is not by_key and deletes:
-        raise RequestError(f"Invalid deletes for {chosen}: expected {'mappings' if chosen == 'equality' else 'places'}")
+    fitting: Kind = "equality" if by_key else "vector" if format == "delta" else "position"
+    chosen = fitting if kind is None else kind
+    if kind is not None and (kind != "none") is not bool(deletes):
+        raise RequestError(f"Invalid kind {kind!r}: {'there are' if deletes else 'there are no'} deletes")
     wanted = chosen if deletes else "none"
     if wanted not in KINDS.get(format, ()):
         raise RequestError(f"Cannot make a table: {format} has no deletes of the kind {wanted!r}")
-    return TableLiteral(
-        rows=tuple(rows), schema=schema or types_of(rows), format=format, kind=chosen, deletes=tuple(deletes)
-    )
+    types = schema or types_of(rows)
+    form, words = (Mapping, "mappings") if chosen == "equality" else (int, "places")
+    for delete in deletes:
+        if not isinstance(delete, form):
+            raise RequestError(f"Invalid deletes for {chosen}: expected {words}, got {delete!r}")
+        if isinstance(delete, Mapping):
+            _check_key(delete, deletes[0], rows, types)
+        elif not 0 <= delete < len(rows):
+            raise RequestError(f"Invalid deletes: no row is at place {delete}; the table has {len(rows)}, from 0")
+    return TableLiteral(rows=tuple(rows), schema=types, format=format, kind=chosen, deletes=tuple(deletes))
+
+
+def _check_key(key: Row, first: Row, rows: Sequence[Row], schema: Mapping[str, str]) -> None:
+    """Raise RequestError unless an equality delete has the columns of the first one, and matches a row."""
+    unknown = [name for name in key if name not in schema]
+    if unknown:
+        raise RequestError(f"Invalid deletes: {dict(key)!r} names the column {unknown[0]!r}, which the table lacks")
+    if set(key) != set(first):
+        raise RequestError(f"Invalid deletes: {dict(key)!r} has other columns than {dict(first)!r}")
+    if not any(all(row.get(name) == value for name, value in key.items()) for row in rows):
+        raise RequestError(f"Invalid deletes: {dict(key)!r} matches no row")
 
 
 def all_forms(formats: str | Sequence[str] = "all", deletes: str | Sequence[str] = "all") -> list[tuple[str, str]]:

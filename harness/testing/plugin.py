@@ -15,7 +15,8 @@ the test run), `harness_job`, a Spark session of the test's own in which a job f
 `harness_spark`, one session for all tests of a process, started when it is first needed. To have harness use a session
 of your own, define a session-scoped fixture `harness_spark` that returns it.
 
-This module imports nothing but pytest until a fixture is used, and `-p no:harness` turns it off.
+This module imports nothing but pytest, prints nothing, and does nothing around tests until a test or the configuration
+uses a fixture, marker, option, or setting of it. `-p no:harness` turns it off.
 """
 
 from __future__ import annotations
@@ -24,7 +25,6 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
@@ -34,12 +34,15 @@ if TYPE_CHECKING:
 
     from harness.testing.lake import LakeTable, Source
     from harness.testing.session import HarnessSession
-    from harness.testing.spark_job import SparkJobTest
+    from harness.testing.spark_job import SparkJobTest, SparkState
 
 MARKER = "harness_spark"
 TABLES = "harness_tables"
-_SPARK: pytest.StashKey[SparkSession] = pytest.StashKey()
-"""The session that `harness_spark` started; one that it found running is its owner's to clean."""
+AUTO = "auto"
+_AUTOMATIC = ("duckdb", "spark")
+"""The engines of `auto`, as far as they can start."""
+_PROBLEM: pytest.StashKey[str | None] = pytest.StashKey()
+"""The reason why Spark cannot start; None: it can."""
 
 
 class MakeLakeTable(Protocol):
@@ -61,9 +64,10 @@ class MakeLakeTable(Protocol):
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Options `--harness-…` and settings `harness_…`; the command line wins."""
     group = parser.getgroup("harness", "harness: Iceberg and Delta tables")
-    group.addoption("--harness-engines", metavar="A,B", help="engines of the test run, such as duckdb,spark")
+    about = "engines of the test run, such as duckdb,spark; auto: DuckDB, and Spark if it can start; default: duckdb"
+    group.addoption("--harness-engines", metavar="A,B", help=about)
     group.addoption("--harness-spark-master", metavar="URL", help="where Spark runs, such as local[2]")
-    parser.addini("harness_engines", "engines of the test run, such as duckdb,spark", default="duckdb")
+    parser.addini("harness_engines", about, default="")
     parser.addini("harness_spark_master", "where Spark runs; else here, on a worker's share of the cores", default="")
     parser.addini(
         "harness_allowed_roots",
@@ -75,27 +79,42 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Registers the marker, and refuses settings that are wrong before anything runs."""
-    config.addinivalue_line("markers", f"{MARKER}: needs Spark; skipped, with the reason, where it cannot run")
+    config.addinivalue_line(
+        "markers", f"{MARKER}: needs Spark; if Spark cannot start, an error if the run names spark, and else skipped"
+    )
     config.addinivalue_line(
         "markers",
         f"{TABLES}(name, rows, schema=None, formats='all', deletes='all'): the test runs once for each format and kind "
         "of deletes, with a table of these rows in harness_job",
     )
-    engines_of(config)
+    if _engines_setting(config):
+        engines_of(config)
     _spark_config_of(config)
 
 
-def pytest_report_header(config: pytest.Config) -> str:
-    """The engines of the test run."""
+def pytest_report_header(config: pytest.Config) -> str | None:
+    """Return the engines of the test run, and those that `auto` leaves out; None if the run names no engines."""
+    if not _engines_setting(config):
+        return None
     import harness
 
-    return f"harness: {harness.__version__}, engines {', '.join(engines_of(config))}"
+    engines = engines_of(config)
+    line = f"harness: {harness.__version__}, engines {', '.join(engines)}"
+    is_left_out = _engines_setting(config) == AUTO and "spark" not in engines
+    return f"{line}; skipped spark: {spark_problem(config)}" if is_left_out else line
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
     """Tests that ask for Spark are marked, so that `-m "not harness_spark"` leaves them out."""
     if "harness_spark" in getattr(item, "fixturenames", ()):
         item.add_marker(MARKER)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Start Spark for marked tests, before their fixtures."""
+    if item.get_closest_marker(MARKER) is not None and isinstance(item, pytest.Function):
+        item.fixturenames = ["harness_spark", *item.fixturenames]  # parametrized tests share the list
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -114,9 +133,13 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture
 def harness_engine(request: pytest.FixtureRequest) -> str:
-    """The name of an engine; the test runs once for each engine of the test run."""
+    """The name of an engine, which was started; the test runs once for each engine of the test run."""
     if request.param == "spark":
         request.getfixturevalue("harness_spark")
+    else:
+        from harness.engines.registry import start_engines
+
+        start_engines([request.param])
     return str(request.param)
 
 
@@ -152,29 +175,27 @@ def assert_same_rows(harness_session: HarnessSession) -> Any:
 
 @pytest.fixture(scope="session")
 def harness_spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
-    """The Spark session of this process, tuned for tests; one that runs already is taken as it is."""
-    from harness.engines.registry import spark_engine
-    from harness.engines.spark.java_runtime import check_java
-    from harness.errors import RequestError
+    """The Spark session of this process, tuned for tests; one that runs already is taken as it is.
 
+    If Spark cannot start, this is an error if the run names spark among its engines; else the test is skipped.
+    """
     config = request.config
-    try:
-        spark_engine()
-        from harness.engines.spark.session import check_pyspark, running_session, spark_session
+    problem = spark_problem(config)
+    if problem is not None:
+        if "spark" in engines_of(config):
+            pytest.fail(problem, pytrace=False)
+        pytest.skip(problem)
+    from harness.engines.spark.session import running_session, spark_session
 
-        check_pyspark()
-        running = running_session()
-        if running is None:
-            check_java()
-    except RequestError as error:
-        pytest.skip(error.message)
+    running = running_session()
     if running is not None:
         yield running
         return
     session = spark_session(master=spark_master_of(config), config=_spark_config_of(config))
-    config.stash[_SPARK] = session
+    keeper = SparkAsItWas(session)
+    config.pluginmanager.register(keeper)
     yield session
-    del config.stash[_SPARK]
+    config.pluginmanager.unregister(keeper)
     session.stop()
 
 
@@ -190,27 +211,43 @@ def harness_job(request: pytest.FixtureRequest, harness_spark: SparkSession, tmp
     job.close()
 
 
-@pytest.fixture(autouse=True)
-def _harness_spark_as_it_was(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Starts Spark for marked tests, and takes away what a test leaves in harness's session.
+class SparkAsItWas:
+    """Hooks that take away what each test leaves in a session: views, the current database, and what is cached.
 
-    Automatic fixtures come after those of wider scope and before the test's own: what the former made stays.
+    What fixtures of a wider scope than the test made before it stays.
     """
-    if request.node.get_closest_marker(MARKER) is not None:
-        request.getfixturevalue("harness_spark")
-    session = request.config.stash.get(_SPARK, None)
-    before = None if session is None else _spark_state().SparkState.of(session)
-    yield
-    session = request.config.stash.get(_SPARK, None)
-    if session is not None:
-        state = _spark_state()
-        state.restore(session, state.FRESH if before is None else before)
 
+    def __init__(self, session: SparkSession) -> None:
+        self._session = session
+        self._before: SparkState | None = None
 
-def _spark_state() -> ModuleType:
-    from harness.testing import spark_job
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_fixture_setup(self, fixturedef: pytest.FixtureDef[object]) -> None:
+        """Note the state of the session before the first fixture of the test's own."""
+        if fixturedef.scope == "function":
+            self._note()
 
-    return spark_job
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_call(self) -> None:
+        """Note the state of the session before a test that has no fixtures of its own."""
+        self._note()
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_teardown(self) -> Iterator[None]:
+        """Bring the session back to the state before the test."""
+        from harness.testing.spark_job import FRESH, restore
+
+        try:
+            return (yield)
+        finally:
+            before, self._before = self._before, None
+            restore(self._session, FRESH if before is None else before)  # FRESH: it was started in the test itself
+
+    def _note(self) -> None:
+        if self._before is None:
+            from harness.testing.spark_job import SparkState
+
+            self._before = SparkState.of(self._session)
 
 
 def _forms_of(markers: list[pytest.Mark], test: str, fixtures: Sequence[str]) -> list[tuple[str, str]]:
@@ -230,21 +267,52 @@ def _forms_of(markers: list[pytest.Mark], test: str, fixtures: Sequence[str]) ->
 
 
 def engines_of(config: pytest.Config) -> tuple[str, ...]:
-    """The engines of the test run, in the order given.
+    """Return the engines of the test run, in the order given; for `auto`, those that can start.
 
     Raises:
-        pytest.UsageError: there is no engine of that name, or none is given.
+        pytest.UsageError: there is no engine of that name.
     """
     from harness.engines.registry import engine_names
 
-    text = config.getoption("--harness-engines") or config.getini("harness_engines")
-    names = tuple(dict.fromkeys(re.split(r"[,\s]+", text.strip(", \t\n"))))
+    text = _engines_setting(config) or "duckdb"
+    if text == AUTO:
+        return tuple(name for name in _AUTOMATIC if name != "spark" or spark_problem(config) is None)
+    names = tuple(dict.fromkeys(re.split(r"[,\s]+", text)))
     unknown = [name for name in names if name not in engine_names()]
     if unknown:
         raise pytest.UsageError(
-            f"harness_engines: unknown engine {unknown[0]!r}, there are {', '.join(engine_names())}"
+            f"harness_engines: unknown engine {unknown[0]!r}, there are {', '.join(engine_names())}; or {AUTO} alone"
         )
     return names
+
+
+def _engines_setting(config: pytest.Config) -> str:
+    """The option `--harness-engines`, else the setting; empty if there is neither."""
+    return str(config.getoption("--harness-engines") or config.getini("harness_engines")).strip(", \t\n")
+
+
+def spark_problem(config: pytest.Config) -> str | None:
+    """Return the reason why Spark cannot start here, and what to do; None: it can, or it runs already."""
+    if _PROBLEM not in config.stash:
+        config.stash[_PROBLEM] = _spark_problem()
+    return config.stash[_PROBLEM]
+
+
+def _spark_problem() -> str | None:
+    from harness.engines.registry import spark_engine
+    from harness.errors import RequestError
+
+    try:
+        spark_engine()
+        from harness.engines.spark.java_runtime import usable_java
+        from harness.engines.spark.session import check_pyspark, running_session
+
+        check_pyspark()
+        if running_session() is None:
+            usable_java()
+    except RequestError as error:
+        return error.message
+    return None
 
 
 def _spark_config_of(config: pytest.Config) -> Mapping[str, str]:

@@ -19,7 +19,7 @@ from pyarrow import types
 
 from harness.differ.compare import FEW, compare
 from harness.differ.opening import SideOpening, is_frame, opened
-from harness.errors import RequestError
+from harness.errors import RequestError, counted
 from harness.snapshot import Changes, Snapshot
 from harness.table import Table
 
@@ -100,9 +100,9 @@ def assert_same_rows(
     """Fail unless both sides have the same columns and, in any order, the same rows.
 
     A side is what `harness.compare` takes: tables, Spark DataFrames (classic or of Connect), DuckDB relations, Arrow,
-    pandas and Polars frames; or a list of rows: mappings with all columns, or tuples or lists in the order of the
-    columns, of the Python values that `harness.testing.same_rows` lists for the other side's types. Of two lists of
-    mappings, the left one says the types.
+    pandas and Polars frames; or a list of rows: mappings with all columns, Spark's Rows (`df.collect()`), or tuples or
+    lists in the order of the columns, of the Python values that `harness.testing.same_rows` lists for the other side's
+    types. Of two lists, the first one that has names of columns gives the types.
 
     Args:
         keys: columns that tell rows apart; rows of one key are paired and show as changed.
@@ -111,20 +111,27 @@ def assert_same_rows(
 
     Raises:
         AssertionError: they differ; the message is the report of the comparison.
-        RequestError: as `harness.compare`; both sides are lists.
+        RequestError: as `harness.compare`; both sides are lists without names of columns, or with Spark's maps.
     """
     __tracebackhide__ = True
     both = _is_rows(left) and _is_rows(right)
     names = ["expected" if _is_rows(side) else None for side in (left, right)]
     how.setdefault("names", ("actual" if both else names[0], names[1]))
-    sides = [left, right]
-    if both and left and all(isinstance(row, Mapping) for row in cast("Any", left)):
-        sides[0] = pa.Table.from_pylist([dict(row) for row in cast("Any", left)])
+    sides = [_without_spark(side) if _is_rows(side) else side for side in (left, right)]
+    if both:
+        if not (left and right):
+            if left or right:
+                raise AssertionError(f"different: {_counted(left)} on the left, {_counted(right)} on the right")
+            return
+        _give_types(sides, (left, right))
     for number in (0, 1):
         if _is_rows(sides[number]):
             other = _read_before(sides[1 - number], how, 1 - number)
             sides[1 - number] = other
-            sides[number] = rows_like(sides[number], _schema_of(other, how.get("columns")))
+            schema = _schema_of(other, how.get("columns"))
+            if any(map(_is_spark_row, cast("Any", (left, right)[number]))):
+                sides[number] = [_with_zones(pa.struct(schema), row) for row in cast("Any", sides[number])]
+            sides[number] = rows_like(sides[number], schema)
     found = compare(*sides, keys=() if keys is None else keys, **how)
     if not found.equal:
         raise AssertionError(found.to_text())
@@ -135,6 +142,59 @@ def _is_rows(side: object) -> bool:
     if not isinstance(side, list | tuple):
         return False
     return all(isinstance(row, Mapping | list | tuple) for row in side)
+
+
+def _counted(rows: object) -> str:
+    return counted(len(cast("Any", rows)), "row")
+
+
+def _give_types(sides: list[Any], given: Sequence[Any]) -> None:
+    """Replace the first of two lists of rows that names its columns by a table.
+
+    Arrow takes a dict for a struct. In a Row of Spark, a struct is a Row, and a dict is a map.
+
+    Raises AssertionError: its rows have different columns, of which Arrow would take those of the first row.
+    """
+    for number, rows in enumerate(sides):
+        if all(isinstance(row, Mapping) for row in rows):
+            if any(_has_map(row) for row in given[number] if _is_spark_row(row)):
+                raise RequestError("Cannot compare two lists of rows with maps: give the DataFrame, which has types")
+            for place, row in enumerate(rows):
+                if set(row) != set(rows[0]):
+                    raise AssertionError(f"different columns: row {place} has {list(row)}, row 0 {list(rows[0])}")
+            sides[number] = pa.Table.from_pylist([dict(row) for row in rows])
+            return
+
+
+def _is_spark_row(value: object) -> bool:
+    """Whether it is a Row of Spark with names of columns, no two alike."""
+    names = getattr(value, "__fields__", None) if isinstance(value, tuple) and hasattr(value, "asDict") else None
+    return names is not None and len(set(names)) == len(names)
+
+
+def _has_map(value: object) -> bool:
+    if isinstance(value, Mapping):
+        return True
+    return isinstance(value, list | tuple) and any(map(_has_map, value))
+
+
+def _without_spark(rows: Any) -> list[Any]:
+    """Return rows with mappings in place of Spark's Rows, at every level."""
+    return [row.asDict(recursive=True) if _is_spark_row(row) else row for row in rows]
+
+
+def _with_zones(type_: pa.DataType, value: Any) -> Any:
+    """Return a value of a Row with zones where the type has one: Spark's instants are datetimes in local time."""
+    if types.is_timestamp(type_) and type_.tz is not None and isinstance(value, dt.datetime) and value.tzinfo is None:
+        return value.astimezone(dt.UTC)
+    if types.is_struct(type_) and isinstance(value, Mapping):
+        inner = {field.name: field.type for field in type_}
+        return {name: _with_zones(inner.get(name, pa.null()), item) for name, item in value.items()}
+    if types.is_map(type_) and isinstance(value, Mapping):
+        return [(_with_zones(type_.key_type, key), _with_zones(type_.item_type, item)) for key, item in value.items()]
+    if types.is_list(type_) and isinstance(value, list):
+        return [_with_zones(type_.value_type, item) for item in value]
+    return value
 
 
 def rows_like(rows: Any, schema: pa.Schema) -> pa.Table:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.differ.compare import compare
-from harness.differ.opening import Query
+from harness.differ.opening import Query, opened
 from harness.differ.result import ComparisonResult
+from harness.differ.sources import RowSource, usual_engines
 from harness.engines.duckdb.instance import connect
 from harness.queries.parameters import Params
 from harness.queries.sql import run_query
@@ -21,11 +23,14 @@ if TYPE_CHECKING:
     import duckdb
     from pyspark.sql import DataFrame, SparkSession
 
+_NO_SIDE = object()
+"""The right side of a comparison of one table."""
+
 
 class HarnessSession:
     """Opens, queries and compares tables. Spark is started by the first call that needs it, once for all tests.
 
-    engines: names of the engines of the test run. start_spark: gives the session, or skips the test.
+    engines: names of the engines of the test run. start_spark: returns the session, or fails or skips the test.
     allowed_roots: what tables that it opens may read beside their own directory.
     """
 
@@ -46,7 +51,7 @@ class HarnessSession:
 
     @property
     def spark(self) -> SparkSession:
-        """The Spark session of the test run; the test is skipped where Spark cannot run."""
+        """The Spark session of the test run; if Spark cannot start, the test fails or is skipped."""
         return self._start_spark()
 
     def open(self, location: str | Path | LakeTable, **options: Any) -> Table:
@@ -85,17 +90,19 @@ class HarnessSession:
         }
         return run_query(query, named, params=params, engine=name, dialect=dialect, connection=connection, spark=spark)
 
-    def compare(self, left: object, right: object, **how: Any) -> ComparisonResult:
-        """All differences of two sides, as `harness.compare` finds them; a `LakeTable` is a table too.
+    def compare(self, left: object, right: object = _NO_SIDE, **how: Any) -> ComparisonResult:
+        """Return all differences of two sides, as `harness.compare` does; a `LakeTable` is a table too.
 
-        Unless `engines` are given, the left table is read by the first engine of the test run, the right by the last.
+        Unless `engines` are given, the left table is read by the first engine of the test run, and the right one by the
+        last. A table without a right side is read by both; if the run has one engine, by DuckDB and Spark.
         """
-        return compare(*self._ready(left, right, how), **how)
+        sides = (left,) if right is _NO_SIDE else (left, right)
+        return compare(*self._ready(sides, how), **how)
 
     def assert_same_rows(self, left: object, right: object, *, keys: Sequence[str] | None = None, **how: Any) -> None:
         """Fail unless both sides are the same rows: `harness.testing.same_rows`, with engines as for `compare`."""
         __tracebackhide__ = True
-        assert_same_rows(*self._ready(left, right, how), keys=keys, **how)
+        assert_same_rows(*self._ready((left, right), how), keys=keys, **how)
 
     def prepare(self, engine: str) -> None:
         """Start what an engine needs, before it reads a table outside of this session."""
@@ -108,23 +115,29 @@ class HarnessSession:
             self._connection.close()
             self._connection = None
 
-    def _ready(self, left: object, right: object, how: dict[str, Any]) -> tuple[object, object]:
-        """The sides as `harness.compare` takes them, and Spark started if one of them is read by it."""
-        how.setdefault("engines", (self.engines[0], self.engines[-1]))
-        sides = (_opened(left), _opened(right))
-        if any(_read_by_spark(side, engine) for side, engine in zip(sides, how["engines"], strict=False)):
-            how.setdefault("spark", self.spark)
-        return sides
+    def _ready(self, sides: tuple[object, ...], how: dict[str, Any]) -> list[Any]:
+        """Return the sides as `harness.compare` takes them, and start Spark if it reads one of them."""
+        if how.get("engines") is None:
+            is_one_read = len(sides) == 1 and how.get("at") is None and len(self.engines) == 1
+            how["engines"] = usual_engines(is_one_table=True) if is_one_read else (self.engines[0], self.engines[-1])
+        engines = how["engines"]
+        names = [name.strip() for name in engines.split(",")] if isinstance(engines, str) else list(engines)
+        ready = [self._opened(side) for side in sides]
+        twice = ready if len(sides) == 2 else ready * 2
+        if how.get("spark") is None and any(map(_read_by_spark, twice, names if len(names) > 1 else names * 2)):
+            how["spark"] = self.spark
+        return ready
 
-
-def _opened(side: Any) -> Any:
-    match side:
-        case LakeTable():
-            return side.table
-        case (LakeTable() as lake, str(engine)):
-            return lake.table, engine
-        case _:
-            return side
+    def _opened(self, side: Any) -> Any:
+        match side:
+            case (data, str(engine)) if isinstance(side, tuple):
+                return self._opened(data), engine
+            case LakeTable():
+                return self.open(side)
+            case str() | os.PathLike():
+                return RowSource.parse(str(side)) or self.open(str(side))
+            case _:
+                return opened(side)
 
 
 def _read_by_spark(side: object, engine: object) -> bool:

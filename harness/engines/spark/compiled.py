@@ -26,7 +26,7 @@ from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkContext
 
-from harness.engines.spark.java_runtime import find_java
+from harness.engines.spark.java_runtime import usable_java
 from harness.errors import EngineError, UnsupportedError
 from harness.storage.threads import Lock
 
@@ -70,7 +70,7 @@ def jar_beside_a_client() -> Path:
         EngineError: the JVM does not start, or cannot compile them; a PySpark without its jars has no compiler.
     """
     jars = _own_jars() / "*"
-    java = find_java()
+    java = usable_java().path
     try:
         port, token, process = launch_gateway(
             classpath=str(jars), java_path=java, enable_auth=True, die_on_exit=True, return_proc=True

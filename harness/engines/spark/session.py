@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.engines.spark.java_runtime import check_java, coordinates
+from harness.engines.spark.java_runtime import Java, coordinates, start_environment, usable_java
 from harness.errors import EngineError, RequestError
 from harness.metadata.model.file_schema import PhysicalField, walk_stored
 from harness.metadata.model.schema import Field, StructType, TimestampType, Type, children
@@ -76,8 +76,8 @@ def spark_session(
             700 MB, most of it Amazon's client), or Maven coordinates, with commas between them.
 
     Raises:
-        RequestError: `packages` are none; pyspark is older than 4.0; no Java, or one older than 17; the
-            session that runs has other values for `config` or `packages` than asked.
+        RequestError: `packages` are none; pyspark is older than 4.0; no Java that runs this
+            pyspark (`usable_java`); the session that runs has other values for `config` or `packages` than asked.
         EngineError: Spark does not start.
     """
     check_pyspark()
@@ -96,9 +96,8 @@ def spark_session(
         return existing
     from pyspark import SparkContext
 
-    if SparkContext._gateway is None:  # a JVM that runs is what it is
-        check_java()
-    return _start(app_name, master, wanted)
+    java = usable_java() if SparkContext._gateway is None else None  # a JVM that runs is what it is
+    return _start(app_name, master, wanted, java)
 
 
 def running_session() -> SparkSession | None:
@@ -126,7 +125,7 @@ def check_pyspark() -> None:
         )
 
 
-def _start(app_name: str, master: str, wanted: Mapping[str, str]) -> SparkSession:
+def _start(app_name: str, master: str, wanted: Mapping[str, str], java: Java | None) -> SparkSession:
     from pyspark.sql import SparkSession
 
     directory = Path(tempfile.mkdtemp(prefix="harness-spark-"))
@@ -145,7 +144,8 @@ def _start(app_name: str, master: str, wanted: Mapping[str, str]) -> SparkSessio
     builder = SparkSession.builder.appName(app_name).master(master)
     for key, value in settings.items():
         builder = builder.config(key, value)
-    with _environment(settings), _signal_handler(), phase("starting Spark"):
+    environment = {} if java is None else start_environment(java, directory)
+    with _environment(settings, environment), _signal_handler(), phase("starting Spark"):
         try:
             session = builder.getOrCreate()
         except Exception as error:  # pyspark has no common base of what starting raises
@@ -220,17 +220,25 @@ def _signal_handler() -> Iterator[None]:
 
 
 @contextmanager
-def _environment(settings: Mapping[str, str]) -> Iterator[None]:
-    """Sets what Spark takes from the environment alone, while it starts: its address, and the Python of its workers."""
+def _environment(settings: Mapping[str, str], java: Mapping[str, str]) -> Iterator[None]:
+    """Set what Spark takes from the environment alone, while it starts: its address, the Python of its workers, Java.
+
+    The address and the Python that the user has set stay. Java's variables replace those of a Java that does not run.
+    """
     # Without an address of its own it resolves the name of the host.
     wanted = {"PYSPARK_PYTHON": "spark.pyspark.python", "SPARK_LOCAL_IP": "spark.driver.bindAddress"}
     added = {name: settings[key] for name, key in wanted.items() if key in settings and name not in os.environ}
+    added |= java
+    before = {name: os.environ.get(name) for name in added}
     os.environ.update(added)
     try:
         yield
     finally:
-        for name in added:
-            del os.environ[name]
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 # Settings of a user's session that a lowered plan depends on, where harness can make no session beside it. They must
