@@ -280,6 +280,10 @@ _TABLE: dict[str, tuple[str, Proof]] = {
         "a feature of readers and writers is in one list of the protocol only",
         _read_under(lambda p: bool(READER_FEATURES & (_named(p, "reader") ^ _named(p, "writer")))),
     ),
+    "misplaced-feature-list": (
+        "the protocol has a list of reader features below reader version 3",
+        _read_under(lambda p: p.get("readerFeatures") is not None and p["minReaderVersion"] < 3),
+    ),
     "catalog-managed": (
         "commits are ratified by a catalog",
         _read_under(lambda p: "catalogManaged" in p.get("readerFeatures", ())),
