@@ -15,7 +15,16 @@ import duckdb
 import pyarrow as pa
 
 from harness.engines.data_files import FileName, check_file, columnless_rows, damaged, look_at
-from harness.engines.duckdb.instance import GEOMETRY_CONVERSION, DuckDBFiles, connect, is_given_up, is_of_storage, said
+from harness.engines.duckdb.instance import (
+    GEOMETRY_CONVERSION,
+    DuckDBFiles,
+    connect,
+    forbidden,
+    forbidding_setting,
+    is_given_up,
+    is_of_storage,
+    said,
+)
 from harness.errors import CorruptFileError, EngineError, HarnessError, StorageError
 from harness.metadata.files.parquet import ELEMENT_COLUMNS, physical_schemas
 from harness.metadata.files.parquet_footer import (
@@ -67,6 +76,10 @@ def refusal(error: Exception, files: Sequence[FileName], storage: Storage, *, ta
     name = str(files[0]) if len(files) == 1 else None
     if isinstance(error, duckdb.FatalException):  # of an instance that was given up before
         return EngineError(f"{doing}: open the table again: {reason}", table=table)
+    if (setting := forbidding_setting(reason)) is not None:
+        return forbidden(setting, table=table, file=name)
+    if isinstance(error, duckdb.OutOfMemoryException | duckdb.InterruptException):  # of a limit, not of the file
+        return EngineError(f"{doing}: {reason}", table=table, file=name)
     if is_of_storage(reason):
         return StorageError(f"{doing}: {reason}", table=table, file=name)
     return damaged(f"{doing}: {reason}", name, table=table)

@@ -22,7 +22,7 @@ from weakref import WeakSet
 
 import duckdb
 
-from harness.errors import MissingFileError
+from harness.errors import MissingFileError, RequestError
 from harness.metadata.filters import sqltext
 from harness.storage.limits import confinement
 from harness.storage.paths import is_local, local_path
@@ -233,6 +233,30 @@ def physical(name: str) -> str:
 def is_of_storage(reason: str) -> bool:
     """Tells whether DuckDB gives the text of a StorageError of `StoreFiles`."""
     return reason.startswith("StorageError: ")
+
+
+_NO_ACCESS = "enable_external_access = false"
+_FORBIDDEN = (
+    (re.compile(r"file system operations are disabled by configuration"), _NO_ACCESS),
+    (re.compile(r"File system (\w+) has been disabled by configuration"), r"disabled_filesystems = '\1'"),
+)
+
+
+def forbidding_setting(reason: str) -> str | None:
+    """Return the setting of a connection that forbids to open a file, by DuckDB's reason; None if none does."""
+    found = ((pattern.search(reason), setting) for pattern, setting in _FORBIDDEN)
+    return next((match.expand(setting) for match, setting in found if match is not None), None)
+
+
+def forbidden(setting: str, *, table: str, file: str | None) -> RequestError:
+    """Return the error for a file that a setting of the user's connection forbids to open."""
+    instead = ", or with the table's directory in its allowed_directories" if setting == _NO_ACCESS else ""
+    return RequestError(
+        f"Cannot open a file: the setting {setting} of the DuckDB connection forbids it; read on a connection without "
+        f"this setting{instead}",
+        table=table,
+        file=file,
+    )
 
 
 _CANDIDATES = 3

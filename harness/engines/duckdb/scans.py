@@ -29,8 +29,11 @@ from harness.metadata.plan.projection import ColumnSource, Stored
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.storage.records import dataclass
 
-SCAN_OPTIONS = "hive_partitioning=false, can_have_nan=true"
-"""No columns from paths (iceberg 7.1); row groups with NaN are not skipped by bounds that leave NaN out (delta F9)."""
+SCAN_OPTIONS = "hive_partitioning=false, can_have_nan=true, binary_as_string=false"
+"""No columns from paths (iceberg 7.1); row groups with NaN are not skipped by bounds that leave NaN out (delta F9).
+
+Binary columns stay binary on a connection whose setting `binary_as_string` says otherwise.
+"""
 _VIRTUAL_COLUMNS = frozenset({"file_index", "file_row_number", "filename"})
 _LISTED_ROWS = 10_000
 _OLD_DUCKDB = int(duckdb.__version__.split(".")[0]) < 2
