@@ -16,7 +16,7 @@ import struct
 import tempfile
 import weakref
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from io import BytesIO
 from itertools import count
 from pathlib import Path
@@ -103,7 +103,7 @@ class FooterImages:
                 return [KnownFile((), None, fault=self._about(error, images[0]))]
             return [found for image in images for found in self.opened([image])]
         pairs = [(footers[image.path], legacy.get(image.path, frozenset())) for image in images]
-        return [KnownFile(footer.schema, footer.rows, legacy=kinds) for footer, kinds in pairs]
+        return [KnownFile(f.schema, f.rows, legacy=kinds, foreign=f.foreign) for f, kinds in pairs]
 
     def is_brotli(self, image: Image) -> bool:
         """Tells whether pages of the first row group are in that codec."""
@@ -301,7 +301,7 @@ class ExecutorLooks:
                     self._refuse(file, alike.fault)
                     return
                 rows = alike.rows if look.found is Seen.WHOLE else look.rows
-                self._opened[path] = KnownFile(alike.schema, rows, legacy=alike.legacy)
+                self._opened[path] = replace(alike, rows=rows)
                 if look.brotli or (look.found is Seen.WHOLE and self.images.is_brotli(self._imaged[path])):
                     self._brotli.add(path)
 
