@@ -8,6 +8,7 @@ from collections.abc import Callable, Container, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from types import UnionType
 from typing import IO, TypeVar, cast
+from urllib.parse import quote, unquote
 
 import pyarrow as pa
 
@@ -69,7 +70,7 @@ def check_file(file: FileName, storage: Storage, *, table: str) -> None:
             raise
         head = b""
     if not head:
-        raise missing_file(file, storage.fault(file.physical), table=table)
+        raise missing_file(file, storage.fault(file.physical), storage, table=table)
     check_magic(file, head, table=table)
 
 
@@ -79,10 +80,14 @@ def check_magic(file: FileName, head: bytes, *, table: str) -> None:
         raise EncryptedTableError("Cannot read an encrypted file", table=table, file=str(file), rule="iceberg 2.19")
 
 
-def missing_file(file: FileName, fault: str | None, *, table: str) -> MissingFileError:
+def missing_file(file: FileName, fault: str | None, storage: Storage, *, table: str) -> MissingFileError:
     """The error about a file that nothing can be read of. fault: as `Storage.fault` says."""
     reason = "it is missing or empty" if fault in (None, ABSENT) else fault
     remedy = "let this user read it" if fault == DENIED else "restore it, or map its path with path_map"
+    other = _in_another_spelling(file, storage) if fault in (None, ABSENT) else None
+    if other is not None:
+        reason = f"{reason}, but {other} exists: its writer escaped the path otherwise than the metadata says"
+        remedy = f"open the table with path_map={{{_folders(file.physical, other)}}}"
     return MissingFileError(
         f"Cannot read a data file: {reason}; {remedy}",
         cause="MissingFile",
@@ -91,6 +96,37 @@ def missing_file(file: FileName, fault: str | None, *, table: str) -> MissingFil
         rule="iceberg 7.6",
         options=("path_map",),
     )
+
+
+def _in_another_spelling(file: FileName, storage: Storage) -> str | None:
+    """Return the path of a file that exists where a writer may have put this one; None if there is none.
+
+    The log of a Delta table has percent-encoded paths (delta L38). Some writers did not encode a path that they
+    recorded, or encoded the path of the file once more: deltalake 0.10, and 0.12 to 0.14 for a tilde.
+    """
+    decoded = unquote(file.recorded)
+    if not file.physical.endswith(decoded):
+        return None
+    stem = file.physical.removesuffix(decoded)
+    for name in dict.fromkeys((file.recorded, _encoded(file.recorded), _encoded(decoded))):
+        try:
+            if name != decoded and storage.fault(stem + name) is None and storage.size(stem + name):
+                return stem + name
+        except HarnessError:  # such as of a file outside the allowed roots
+            continue
+    return None
+
+
+def _encoded(path: str) -> str:
+    return quote(path, safe="/=").replace("~", "%7E")
+
+
+def _folders(missing: str, existing: str) -> str:
+    """Return the item of a path map from one path to the other, shortened to the folders if the names are alike."""
+    before, after = missing, existing
+    if before.rpartition("/")[2] == after.rpartition("/")[2]:
+        before, after = before.rpartition("/")[0], after.rpartition("/")[0]
+    return f"{before!r}: {after!r}"
 
 
 def damaged(

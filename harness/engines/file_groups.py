@@ -69,6 +69,7 @@ class FileGroup:
     legacy: what the files hold in the old calendar, see `harness.engines.footers`.
     converted: whether DuckDB would convert binary columns on the connection, see `footers.converted_files`.
     shown: the types in which DuckDB shows the columns, where the footer tells, see `footers.Footer`.
+    foreign: whether DuckDB opens none of the files, see `footers.Footer`.
     split: as in `ScanFile`.
     faults: per member, why it cannot be read; then schema and sources are empty. None: all can be, as far as is known.
     """
@@ -82,6 +83,7 @@ class FileGroup:
     legacy: frozenset[str] = frozenset()
     converted: bool = False
     shown: tuple[str, ...] | None = None
+    foreign: bool = False
     faults: tuple[HarnessError, ...] | None = None
 
 
@@ -89,7 +91,7 @@ class FileGroup:
 class KnownFile:
     """A file as a look shows it, before its rows are read.
 
-    rows: None, where only reading tells. legacy, converted, shown: as in `FileGroup`.
+    rows: None, where only reading tells. legacy, converted, shown, foreign: as in `FileGroup`.
     fault: why it cannot be read; then nothing else is known.
     """
 
@@ -98,6 +100,7 @@ class KnownFile:
     legacy: frozenset[str] = frozenset()
     converted: bool = False
     shown: tuple[str, ...] | None = None
+    foreign: bool = False
     fault: HarnessError | None = None
 
 
@@ -149,7 +152,7 @@ class Inspector:
             expected = file.exact_rows if found.schema else file.recorded_rows
             if found.rows is not None and expected is not None and expected != found.rows:
                 raise wrong_count(file, found.rows, expected, self.plan.table)
-            traits = (found.legacy, found.converted, found.fault is None)
+            traits = (found.legacy, found.converted, found.foreign, found.fault is None)
             alike = (file.format, id(found.schema), frozenset(file.constants), file.split, *traits)
             split.setdefault(alike, []).append(index)
         self._warn_of_counts(files, opened)
@@ -158,7 +161,7 @@ class Inspector:
 
     def check_partition_values(self, file: ScanFile, group: FileGroup, fields: tuple[dt.Field, ...]) -> None:
         """Checks one file of a group as `Looks.check_partition_values` says."""
-        if group.format == "parquet" and group.faults is None:
+        if group.format == "parquet" and group.faults is None and not group.foreign:
             self.looks.check_partition_values(file, fields, group.sources)
 
     def _open(self, file: ScanFile) -> KnownFile:
@@ -215,6 +218,7 @@ class Inspector:
             legacy=found.legacy,
             converted=found.converted,
             shown=found.shown,
+            foreign=found.foreign,
         )
 
     def _warn_of_counts(self, files: Sequence[ScanFile], opened: Sequence[KnownFile]) -> None:
@@ -395,7 +399,14 @@ class DirectLooks:
         footer = self._footers[path]
         legacy = self._legacy.get(path, frozenset())
         converted = path in self._converted
-        return KnownFile(footer.schema, footer.rows, legacy=legacy, converted=converted, shown=footer.shown)
+        return KnownFile(
+            footer.schema,
+            footer.rows,
+            legacy=legacy,
+            converted=converted,
+            shown=footer.shown,
+            foreign=footer.foreign,
+        )
 
     def rows(self, file: ScanFile, group: FileGroup, fields: Sequence[dt.Field]) -> pa.Table:
         """All rows of a file of a group in physical order, columns by place; variants are JSON text (iceberg 6.15).

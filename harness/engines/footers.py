@@ -7,17 +7,27 @@ for every engine. It refuses a list with a file without a column; those files ar
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TypeAlias
 
 import duckdb
 import pyarrow as pa
 
-from harness.engines.data_files import FileName, check_file, columnless_rows, damaged, look_at
-from harness.engines.duckdb.instance import GEOMETRY_CONVERSION, DuckDBFiles, connect, is_given_up, is_of_storage, said
+from harness.engines.data_files import FileName, check_file, columnless_rows, damaged, look_at, opened
+from harness.engines.duckdb.instance import (
+    GEOMETRY_CONVERSION,
+    DuckDBFiles,
+    connect,
+    forbidden,
+    forbidding_setting,
+    is_given_up,
+    is_of_storage,
+    said,
+)
 from harness.errors import CorruptFileError, EngineError, HarnessError, StorageError
-from harness.metadata.files.parquet import ELEMENT_COLUMNS, physical_schemas
+from harness.metadata.files.parquet import ELEMENT_COLUMNS, open_parquet, physical_schema, physical_schemas
+from harness.metadata.files.parquet_elements import parse_elements
 from harness.metadata.files.parquet_footer import (
     FRAME,
     TAIL_BYTES,
@@ -67,6 +77,10 @@ def refusal(error: Exception, files: Sequence[FileName], storage: Storage, *, ta
     name = str(files[0]) if len(files) == 1 else None
     if isinstance(error, duckdb.FatalException):  # of an instance that was given up before
         return EngineError(f"{doing}: open the table again: {reason}", table=table)
+    if (setting := forbidding_setting(reason)) is not None:
+        return forbidden(setting, table=table, file=name)
+    if isinstance(error, duckdb.OutOfMemoryException | duckdb.InterruptException):  # of a limit, not of the file
+        return EngineError(f"{doing}: {reason}", table=table, file=name)
     if is_of_storage(reason):
         return StorageError(f"{doing}: {reason}", table=table, file=name)
     return damaged(f"{doing}: {reason}", name, table=table)
@@ -78,11 +92,12 @@ FOOTER = "Cannot read the footer of a Parquet file"
 
 @dataclass(frozen=True, slots=True)
 class Footer:
-    """The columns of a Parquet file, none of one that DuckDB does not open, and the rows that it really has.
+    """The columns of a Parquet file, none of one that has none, and the rows that it really has.
 
     may_be_legacy: whether to look for what it may hold in the old calendar, see `legacy_files`.
     may_be_geo: whether to look for metadata of GeoParquet, see `converted_files`.
     shown: the DuckDB types of the columns, which have their own names there; None: only DuckDB's binder tells.
+    foreign: whether DuckDB refuses the schema, which Parquet allows; no function of DuckDB opens the file.
     """
 
     schema: PhysicalSchema
@@ -90,6 +105,7 @@ class Footer:
     may_be_legacy: bool = False
     may_be_geo: bool = False
     shown: tuple[str, ...] | None = None
+    foreign: bool = False
 
 
 def read_footers(
@@ -129,7 +145,9 @@ def converted_files(files: DuckDBFiles, footers: Mapping[str, Footer]) -> frozen
     binary = [
         path
         for path, footer in footers.items()
-        if footer.may_be_geo and any(isinstance(f.type, dt.BinaryType) for f in footer.schema)
+        if footer.may_be_geo
+        and not footer.foreign  # and so read through Arrow
+        and any(isinstance(f.type, dt.BinaryType) for f in footer.schema)
     ]
     if not binary:
         return frozenset()
@@ -164,7 +182,7 @@ def _read(files: DuckDBFiles, physical: tuple[str, ...], are_images: bool) -> di
         if tail.schema not in schemas:
             new.setdefault(tail.schema, path)
     unknown = [*new.values(), *others]
-    parsed = _parsed(files, unknown) if unknown else {}
+    parsed = _parsed(files, unknown, tails) if unknown else {}
     if len(_schemas) + len(new) > _MOST_SCHEMAS:
         _schemas.clear()
     learnt = {schema: parsed[path] for schema, path in new.items()}
@@ -178,13 +196,13 @@ def _read(files: DuckDBFiles, physical: tuple[str, ...], are_images: bool) -> di
         raise CorruptFileError("DuckDB reads other files at their paths", cause="CorruptDataFile")
     found = {path: Footer(parsed[path][0], counts[name], True, True, parsed[path][1]) for path, name in names.items()}
     for path, tail in tails.items():
-        columns, shown = schemas[tail.schema]
-        found[path] = Footer(columns, tail.rows, tail.may_be_legacy, tail.may_be_geo, shown)
+        columns, shown, foreign = schemas[tail.schema]
+        found[path] = Footer(columns, tail.rows, tail.may_be_legacy, tail.may_be_geo, shown, foreign)
     return found
 
 
-_KnownSchema: TypeAlias = tuple[PhysicalSchema, tuple[str, ...] | None]
-"""The columns, and `shown`, of a `Footer`."""
+_KnownSchema: TypeAlias = tuple[PhysicalSchema, tuple[str, ...] | None, bool]
+"""The columns, `shown`, and `foreign` of a `Footer`."""
 _schemas: dict[bytes, _KnownSchema] = {}
 """Schemas by the bytes that they were parsed from, in any file of this process."""
 _MOST_SCHEMAS = 1024
@@ -282,7 +300,23 @@ _MOST_TRIED = 8
 """Schemas that the bytes of a file are compared with, before its own are looked for."""
 
 
-def _parsed(files: DuckDBFiles, physical: Sequence[str]) -> dict[str, _KnownSchema]:
+def _parsed(files: DuckDBFiles, physical: Sequence[str], tails: Mapping[str, Tail]) -> dict[str, _KnownSchema]:
+    """The schemas of files by path. The bytes of a schema that DuckDB refuses are parsed here."""
+    try:
+        return _parsed_by_duckdb(files, physical)
+    except duckdb.Error as error:
+        if is_given_up(error) or is_of_storage(said(error)) or any(path not in tails for path in physical):
+            raise
+        if len(physical) > 1:
+            return {path: schema for each in physical for path, schema in _parsed(files, [each], tails).items()}
+        (path,) = physical
+        schema = physical_schema(parse_elements(tails[path].schema))
+        if not schema:
+            raise
+        return {path: (schema, None, True)}
+
+
+def _parsed_by_duckdb(files: DuckDBFiles, physical: Sequence[str]) -> dict[str, _KnownSchema]:
     columns = ", ".join(["file_name", *ELEMENT_COLUMNS, "duckdb_type"])
     query = f"SELECT {columns} FROM parquet_schema({files.listed(physical)})"
     rows = files.connection.execute(query).fetchall()
@@ -291,7 +325,7 @@ def _parsed(files: DuckDBFiles, physical: Sequence[str]) -> dict[str, _KnownSche
     for name, *_, type_ in rows:
         types.setdefault(name, []).append(type_)
     names = {path: files.name(path) for path in physical}
-    return {path: (found[name], _shown(found[name], types[name])) for path, name in names.items()}
+    return {path: (found[name], _shown(found[name], types[name]), False) for path, name in names.items()}
 
 
 def _shown(columns: PhysicalSchema, types: Sequence[str | None]) -> tuple[str, ...] | None:
@@ -330,20 +364,31 @@ def legacy_files(files: DuckDBFiles, footers: Mapping[str, Footer]) -> dict[str,
         for path, footer in footers.items()
         if footer.may_be_legacy and any(is_legacy(stored, every) for stored in walk_stored(footer.schema))
     ]
-    if not physical:
-        return {}
-    keys = ", ".join(f"{sqltext.text(key)}::BLOB" for key in (*_KEYS, _VERSION))
-    paths = {files.name(path): path for path in physical}
-    rows = files.connection.execute(
-        f"SELECT file_name, decode(key), value FROM parquet_kv_metadata({files.listed(physical)}) WHERE key IN ({keys})"
-    ).fetchall()
+    rows = _pairs(files, [path for path in physical if not footers[path].foreign], (*_KEYS, _VERSION))
+    for path in (path for path in physical if footers[path].foreign):
+        with opened(FileName(path, path), files.storage) as stream:
+            pairs = open_parquet(stream).metadata.metadata or {}
+        rows += [(path, key.decode(errors="replace"), value) for key, value in pairs.items()]
     found: dict[str, frozenset[str]] = {}
-    for file, key, value in rows:
-        major = b"" if key in _KEYS else bytes(value).split(b".", 1)[0]
+    for path, key, value in rows:
+        major = value.split(b".", 1)[0] if key == _VERSION else b""
         kinds = frozenset({_KEYS[key]}) if key in _KEYS else every
         if key in _KEYS or (major.isdigit() and int(major) < 3):
-            found[paths[file]] = found.get(paths[file], frozenset()) | kinds
+            found[path] = found.get(path, frozenset()) | kinds
     return found
+
+
+def _pairs(files: DuckDBFiles, physical: Sequence[str], keys: Iterable[str]) -> list[tuple[str, str, bytes]]:
+    """Paths of files with the values that their footers have under some keys."""
+    if not physical:
+        return []
+    paths = {files.name(path): path for path in physical}
+    listed = ", ".join(f"{sqltext.text(key)}::BLOB" for key in keys)
+    rows = files.connection.execute(
+        "SELECT file_name, decode(key), value "
+        f"FROM parquet_kv_metadata({files.listed(physical)}) WHERE key IN ({listed})"
+    ).fetchall()
+    return [(paths[name], key, bytes(value)) for name, key, value in rows]
 
 
 def is_legacy(stored: PhysicalField, legacy: frozenset[str]) -> bool:

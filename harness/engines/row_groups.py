@@ -192,8 +192,9 @@ def row_groups(plan: ScanPlan, paths: Sequence[str]) -> dict[str, RowGroups]:
     columns = f"file_name, row_group_id, row_group_num_rows, path_in_schema, {said_of}"
     try:
         footers = read_footers(access, names, table=plan.table)
-        text = f"SELECT {columns} FROM parquet_metadata({access.listed(list(files))}) ORDER BY ALL"
-        found = access.connection.execute(text).fetchall() if files else []
+        opened = [path for path in files if not footers[path].foreign]
+        text = f"SELECT {columns} FROM parquet_metadata({access.listed(opened)}) ORDER BY ALL"
+        found = access.connection.execute(text).fetchall() if opened else []
     except (duckdb.Error, HarnessError):
         return {}
     sizes: dict[str, dict[int, int]] = {}
@@ -269,8 +270,9 @@ def column_chunks(plan: ScanPlan, physical: Sequence[str]) -> dict[str, list[Col
     )
     try:
         rows = access.connection.execute(text).fetchall() if physical else []
-    except duckdb.Error:
-        return {}
+    except duckdb.Error:  # over one of the files
+        parts = [column_chunks(plan, [path]) for path in physical] if len(physical) > 1 else []
+        return {path: chunks for part in parts for path, chunks in part.items()}
     paths = {access.name(path): path for path in physical}
     found: dict[str, list[ColumnChunk]] = {}
     for file, *chunk in rows:

@@ -1,11 +1,16 @@
+import ast
+import re
+
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.errors import InvalidTableError, UnsupportedError
+import harness
+from harness.errors import InvalidTableError, MissingFileError, UnsupportedError
 from harness.metadata.delta.commits import ids_of
 from harness.metadata.delta.paths import TableRoot, canonical_of, keys_of
+from harness.testing.writing.delta.builder import DeltaTable
 
 LOCAL = TableRoot.of("/data/my table%20#1")
 REMOTE = TableRoot.of("s3://bucket/tables/t/")
@@ -116,3 +121,28 @@ def test_file_ids_hold_the_deletion_vector():
         "dv_offset": pa.array([4, None, None, None], pa.int64()),
     }
     assert ids_of(pa.table(files)).to_pylist() == ["/a\x00ux@4", "/a\x00ux", "/a\x00ix@4", "/b"]
+
+
+# Writers that put a file elsewhere than where the log's path, decoded once, leads (delta L38).
+@pytest.mark.parametrize("engine", ["duckdb", pytest.param("spark", marks=pytest.mark.harness_spark)])
+@pytest.mark.parametrize(
+    ("recorded", "stored"),
+    [
+        pytest.param("p=x%20y/a.parquet", "p=x%20y/a.parquet", id="recorded without encoding"),
+        pytest.param("p=x%20y/a.parquet", "p=x%2520y/a.parquet", id="stored encoded twice, by deltalake 0.10"),
+        pytest.param("p=~/a.parquet", "p=%7E/a.parquet", id="a tilde, by deltalake 0.12 to 0.14"),
+        pytest.param("a%3Ab.parquet", "a%3Ab.parquet", id="a file's name"),
+    ],
+)
+def test_a_missing_file_that_is_there_in_another_spelling_is_named(tmp_path, recorded, stored, engine):
+    made = DeltaTable.create(tmp_path / "t", {"id": "long"})
+    handle = made.write_data([{"id": 1}], path="plain.parquet", recorded=recorded)
+    made.append(handle)
+    target = made.directory / stored
+    target.parent.mkdir(exist_ok=True)
+    (made.directory / "plain.parquet").rename(target)
+    with pytest.raises(MissingFileError, match=re.escape(f"{target} exists")) as error:
+        harness.open_table(made.directory).to_arrow(engine=engine)
+    path_map = ast.literal_eval(error.value.message.rpartition("path_map=")[2])
+    table = harness.open_table(made.directory, path_map=path_map)
+    assert table.to_arrow(engine=engine).to_pylist() == [{"id": 1}]

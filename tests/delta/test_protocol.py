@@ -54,7 +54,9 @@ def test_features_are_read_or_refused_by_their_names():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        pytest.param(protocol(1, []), "a list of readerFeatures with minReaderVersion 1", id="1-with-list"),
+        pytest.param(
+            protocol(1, ["timestampNtz"]), "readerFeatures 'timestampNtz' with minReaderVersion 1", id="1-with-list"
+        ),
         pytest.param(protocol(2, ["columnMapping"]), "minReaderVersion 2", id="2-with-list"),
         pytest.param(protocol(0), "got minReaderVersion 0", id="0"),
         pytest.param(protocol(-1), "got minReaderVersion -1", id="negative"),

@@ -1,9 +1,15 @@
 """Footers of Parquet files: their ends, and the schemas that they tell, as the Parquet specification has them."""
 
+import io
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from harness.errors import CorruptFileError
-from harness.metadata.files.parquet import ParquetElement, physical_schema, physical_schemas
+from harness.metadata.files.parquet import ELEMENT_COLUMNS, ParquetElement, physical_schema, physical_schemas
+from harness.metadata.files.parquet_elements import parse_elements
 from harness.metadata.files.parquet_footer import claims_too_much, parse_tail
 from harness.metadata.model import schema as dt
 from harness.metadata.model.file_schema import STORED_LIST, STORED_STRUCT, PhysicalField
@@ -86,7 +92,9 @@ def unit(name, *, utc=0, kind="Timestamp"):
 )  # fmt: skip
 def test_leaf_types(element, expected):
     (stored,) = fold([ParquetElement("c", repetition_type=OPTIONAL, field_id=7, **element)])
-    assert stored == field("c", expected, id_=7)
+    assert (stored.name, stored.id, stored.type, stored.children) == ("c", 7, expected, ())
+    is_binary = isinstance(expected, dt.DecimalType) and element["type"] == "BYTE_ARRAY"
+    assert stored.is_binary is is_binary
 
 
 def list_of(*inside, name="c", id_=1, **more):
@@ -216,3 +224,33 @@ def test_lists_of_a_million_and_more_are_noticed(number: bytes, is_large: bool) 
     assert claims_too_much(framed(_SCHEMA + b"\x16\x02\x19" + row_groups)) is is_large
     assert not claims_too_much(row_groups + framed(_SCHEMA))  # of a page
     assert not claims_too_much(framed(_SCHEMA + b"\x16\x02\x28\x80\x80\x40"))  # a text's length
+
+
+TYPES = {
+    **{f"i{bits}": pa.type_for_alias(f"int{bits}") for bits in (8, 16, 32, 64)},
+    **{f"u{bits}": pa.type_for_alias(f"uint{bits}") for bits in (8, 16, 32, 64)},
+    **{f"t{unit}": pa.timestamp(unit) for unit in ("ms", "us", "ns")},
+    **{f"z{unit}": pa.timestamp(unit, "UTC") for unit in ("ms", "us", "ns")},
+    **{"bool": pa.bool_(), "float": pa.float32(), "double": pa.float64(), "half": pa.float16()},
+    **{"time32": pa.time32("ms"), "time64": pa.time64("us"), "timens": pa.time64("ns"), "date": pa.date32()},
+    **{"text": pa.string(), "bytes": pa.binary(), "fixed": pa.binary(7), "null": pa.null(), "uuid": pa.uuid()},
+    **{"d9": pa.decimal128(9, 2), "d18": pa.decimal128(18, 0), "d38": pa.decimal128(38, 38)},
+    "json": pa.json_(pa.string()),
+    "list": pa.list_(pa.struct({"a": pa.int32(), "b": pa.list_(pa.string())})),
+    "map": pa.map_(pa.string(), pa.map_(pa.int32(), pa.date32())),
+}
+
+
+@pytest.mark.parametrize("version", ["1.0", "2.6"])
+def test_elements_are_those_that_duckdb_lists(tmp_path, version):
+    schema = pa.schema(
+        [pa.field(n, t, metadata={"PARQUET:field_id": str(i)}) for i, (n, t) in enumerate(TYPES.items())]
+    )
+    stream, path = io.BytesIO(), tmp_path / "a.parquet"
+    pq.write_table(schema.empty_table(), stream, version=version, store_decimal_as_integer=version == "2.6")
+    path.write_bytes(stream.getvalue())
+    columns = ", ".join(ELEMENT_COLUMNS)
+    rows = duckdb.connect().execute(f"SELECT {columns} FROM parquet_schema($1)", [str(path)]).fetchall()
+    tail = parse_tail(stream.getvalue())
+    assert tail is not None
+    assert physical_schema(parse_elements(tail.schema)) == physical_schema(tuple(ParquetElement(*r) for r in rows))

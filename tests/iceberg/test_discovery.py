@@ -99,6 +99,22 @@ def test_catalog_names_need_leave_to_guess_1_5(tmp_path: Path) -> None:
     assert guessed.warnings == (f"Guessed that {OLD} is the current metadata file [iceberg 1.5]",)
 
 
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (["v00009-a.metadata.json", "v00010-b.metadata.json"], "v00010-b.metadata.json"),
+        (["v9-a.gz.metadata.json", "v10-b.metadata.json.gz"], "v10-b.metadata.json.gz"),
+        ([A, "v00002-b.metadata.json"], "v00002-b.metadata.json"),
+        (["v1700000000000-a.metadata.json"], "v1700000000000-a.metadata.json"),
+    ],
+)
+def test_catalog_names_may_begin_with_a_letter_1_5(tmp_path: Path, names: list[str], expected: str) -> None:
+    write(tmp_path / "metadata", *names)
+    with pytest.raises(AmbiguousTableError, match="give allow_version_guess"):
+        find(tmp_path)
+    assert read_name(find(tmp_path, allow_version_guess=True)) == expected
+
+
 def test_a_tie_goes_to_the_only_newest_1_5(tmp_path: Path) -> None:
     write(tmp_path / "metadata", A, **{"last-updated-ms": 5})
     write(tmp_path / "metadata", B, **{"last-updated-ms": 4})

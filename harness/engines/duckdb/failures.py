@@ -10,7 +10,15 @@ from pathlib import Path
 import duckdb
 
 from harness.engines.data_files import FileName, columnless_rows, damaged
-from harness.engines.duckdb.instance import DuckDBFiles, connect, is_given_up, is_of_storage, said
+from harness.engines.duckdb.instance import (
+    DuckDBFiles,
+    connect,
+    forbidden,
+    forbidding_setting,
+    is_given_up,
+    is_of_storage,
+    said,
+)
 from harness.engines.duckdb.scans import read_parquet
 from harness.errors import EngineError, HarnessError, MissingFileError, StorageError
 from harness.metadata.plan.scan_plan import ScanPlan
@@ -48,6 +56,8 @@ def engine_error(error: Exception, plan: ScanPlan) -> HarnessError:
         )
     if is_of_storage(reason):
         return StorageError(f"Cannot read a file: {reason}", table=plan.table)
+    if (setting := forbidding_setting(reason)) is not None:
+        return forbidden(setting, table=plan.table, file=None)
     if not _DAMAGE.search(reason):
         return EngineError(f"DuckDB failed: {reason}", table=plan.table)
     found = _NAMED.search(reason)

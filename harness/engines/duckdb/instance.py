@@ -22,7 +22,7 @@ from weakref import WeakSet
 
 import duckdb
 
-from harness.errors import MissingFileError
+from harness.errors import MissingFileError, RequestError
 from harness.metadata.filters import sqltext
 from harness.storage.limits import confinement
 from harness.storage.paths import is_local, local_path
@@ -57,7 +57,7 @@ def connect(*, lossless: bool = True, locked: bool = False) -> duckdb.DuckDBPyCo
     connection = tracked(duckdb.connect())
     for setting in (*_SETTINGS, f"arrow_lossless_conversion = {lossless}"):
         connection.execute(f"SET GLOBAL {setting}")  # a cursor has the settings of the instance, not of the connection
-    confined = _confining()
+    confined = _confining(connection)
     for setting in confined:
         connection.execute(f"SET GLOBAL {setting}")
     if locked and WATCHED.is_set():
@@ -74,13 +74,16 @@ _MOST_THREADS = 4
 """The most threads of a confined process: each takes address space of its own."""
 
 
-def _confining() -> list[str]:
+def _confining(connection: duckdb.DuckDBPyConnection) -> list[str]:
     """The settings of a confined process, in the order in which they are set; none elsewhere."""
     confined = confinement()
     if confined is None:
         return []
+    from harness.engines.duckdb.store_files import planned_files
+
     # DuckDB holds a list of files against the directories before it takes them for patterns, and after.
     allowed = dict.fromkeys(form for path in confined.directories for form in (path, sqltext.glob_free(path)))
+    allowed[f"{planned_files(connection).protocol}://"] = None  # which opens nothing but files of plans
     return [
         f"memory_limit = '{confined.memory_bytes} B'",
         f"temp_directory = {sqltext.text(confined.scratch)}",
@@ -136,7 +139,8 @@ def _is_alive(connection: duckdb.DuckDBPyConnection) -> bool:
     return True
 
 
-# Files as DuckDB gets them: local ones by their paths, all others through `harness.engines.duckdb.store_files`.
+# Files as DuckDB gets them: local ones by their paths, all others through `harness.engines.duckdb.store_files`, and
+# local ones whose paths no pattern of DuckDB can match.
 #
 # DuckDB parses the text of a lazy query three times: for 10,000 files as long as reading a quarter of them takes. Long
 # lists are variables of harness's own connections. On a user's they are text: a view there needs nothing but the files.
@@ -165,7 +169,7 @@ class DuckDBFiles:
         fault = self.storage.fault(physical)
         if fault is not None:
             raise MissingFileError(f"Cannot read file: {fault}", file=physical, rule="iceberg 7.6")
-        if is_local(physical):
+        if is_local(physical) and sqltext.opens_in_duckdb(local_path(physical)):
             self._names[physical] = local_path(physical)
         else:
             from harness.engines.duckdb.store_files import planned_files  # fsspec, which local files need not
@@ -192,7 +196,8 @@ class DuckDBFiles:
     def end(self, physical: str, length: int) -> bytes:
         """The last bytes of a local file, see `Storage.end`; SQL may then read it, as `name` says."""
         found = self.storage.end(physical, length)
-        self._names[physical] = local_path(physical)
+        if sqltext.opens_in_duckdb(local_path(physical)):
+            self._names[physical] = local_path(physical)
         return found
 
 
@@ -228,6 +233,30 @@ def physical(name: str) -> str:
 def is_of_storage(reason: str) -> bool:
     """Tells whether DuckDB gives the text of a StorageError of `StoreFiles`."""
     return reason.startswith("StorageError: ")
+
+
+_NO_ACCESS = "enable_external_access = false"
+_FORBIDDEN = (
+    (re.compile(r"file system operations are disabled by configuration"), _NO_ACCESS),
+    (re.compile(r"File system (\w+) has been disabled by configuration"), r"disabled_filesystems = '\1'"),
+)
+
+
+def forbidding_setting(reason: str) -> str | None:
+    """Return the setting of a connection that forbids to open a file, by DuckDB's reason; None if none does."""
+    found = ((pattern.search(reason), setting) for pattern, setting in _FORBIDDEN)
+    return next((match.expand(setting) for match, setting in found if match is not None), None)
+
+
+def forbidden(setting: str, *, table: str, file: str | None) -> RequestError:
+    """Return the error for a file that a setting of the user's connection forbids to open."""
+    instead = ", or with the table's directory in its allowed_directories" if setting == _NO_ACCESS else ""
+    return RequestError(
+        f"Cannot open a file: the setting {setting} of the DuckDB connection forbids it; read on a connection without "
+        f"this setting{instead}",
+        table=table,
+        file=file,
+    )
 
 
 _CANDIDATES = 3

@@ -28,7 +28,7 @@ from harness.engines.union_arms import refuse_same_names
 from harness.errors import HarnessError, RequestError, UnsupportedError
 from harness.metadata.filters import sqltext
 from harness.metadata.filters.predicate import Filter, depends_on_zone, in_any_zone
-from harness.metadata.model.schema import StringType, arrow_field, walk
+from harness.metadata.model.schema import StringType, TimestampType, arrow_field, walk
 from harness.metadata.plan.scan_plan import ScanPlan
 
 _counter = itertools.count()
@@ -174,6 +174,7 @@ def lowered(
     """The query of a plan, its columns under their own names; `register` and what is raised are `lower`'s."""
     with about(plan):
         refuse_same_names(plan.columns, plan.table)
+        _check_calendar(plan, connection)
         if plan.filter is not None:
             _check_settings(plan.filter, plan.table, connection)
         return labelled(lower(plan, connection, register, use), plan, [sqltext.name(f.name) for f in plan.columns])
@@ -200,6 +201,19 @@ def zoned(filter_: Filter, connection: duckdb.DuckDBPyConnection | None) -> Filt
         return filter_
     ((zone,),) = connection.execute("SELECT current_setting('TimeZone')").fetchall()
     return filter_ if zone in ("UTC", "Etc/UTC", "GMT", "Etc/GMT") else in_any_zone(filter_)
+
+
+def _check_calendar(plan: ScanPlan, connection: duckdb.DuckDBPyConnection) -> None:
+    """Refuse a connection that reads the instants in the plan's SQL in another calendar than the Gregorian."""
+    fields = (*plan.columns, *plan.schema.fields, *(plan.filter.columns if plan.filter is not None else ()))
+    if not any(isinstance(f.type, TimestampType) and f.type.utc for _, f in walk(fields)):
+        return
+    found = connection.execute("SELECT value FROM duckdb_settings() WHERE name = 'Calendar'").fetchall()
+    if found and found[0][0] not in ("", "gregorian"):  # there is none before the extension icu is loaded
+        raise RequestError(
+            f"Cannot read instants on a connection with the calendar {found[0][0]!r}: run RESET Calendar on it first",
+            table=plan.table,
+        )
 
 
 def _check_settings(filter_: Filter, table: str, connection: duckdb.DuckDBPyConnection) -> None:

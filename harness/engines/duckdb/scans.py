@@ -25,14 +25,17 @@ from harness.errors import SchemaMismatchError
 from harness.metadata.filters import sqltext
 from harness.metadata.filters.predicate import And, Comparison, In, IsNull, Predicate, StartsWith
 from harness.metadata.model.arrow_values import array_of, from_numpy
-from harness.metadata.model.file_schema import PhysicalField, PhysicalSchema
+from harness.metadata.model.file_schema import PhysicalField, PhysicalSchema, is_variant_group
 from harness.metadata.model.schema import BinaryType, Field, StringType, TimestampType
 from harness.metadata.plan.projection import ColumnSource, Stored
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.storage.records import dataclass
 
-SCAN_OPTIONS = "hive_partitioning=false, can_have_nan=true"
-"""No columns from paths (iceberg 7.1); row groups with NaN are not skipped by bounds that leave NaN out (delta F9)."""
+SCAN_OPTIONS = "hive_partitioning=false, can_have_nan=true, binary_as_string=false"
+"""No columns from paths (iceberg 7.1); row groups with NaN are not skipped by bounds that leave NaN out (delta F9).
+
+Binary columns stay binary on a connection whose setting `binary_as_string` says otherwise.
+"""
 _VIRTUAL_COLUMNS = frozenset({"file_index", "file_row_number", "filename"})
 _LISTED_ROWS = 10_000
 _OLD_DUCKDB = int(duckdb.__version__.split(".")[0]) < 2
@@ -91,22 +94,27 @@ class Scanner:
         doubted = self.plan.storage.untrusted and not files[0].is_data
         parquet = group.format == "parquet" and not doubted and not _needs_arrow(group, fields)
         if parquet:
-            physical = tuple(file.name.physical for file in files)
-            relation, sample = self.read_parquet(physical), self.read_parquet(physical[:1])
+            shown = self._shown_of_files(files, group)
+            parquet = _misread(schema, shown, group.sources) is None
+        if parquet:
+            relation = self.read_parquet(tuple(file.name.physical for file in files))
         else:
             tables = [self.looks.rows(file, group, fields) for file in files]
             rows = tuple(table.num_rows for table in tables)
-            relation = sample = self.register(_stacked(tables))
+            relation = self.register(_stacked(tables))
             if _OLD_DUCKDB:  # 1.5 pushes Bloom filters of joins into scans of Arrow tables, where they fail
-                relation = sample = f"(WITH kept AS MATERIALIZED (SELECT * FROM {relation}) SELECT * FROM kept)"
-        if parquet and group.shown is not None:
-            shown = [Exposed(column.name, type_) for column, type_ in zip(schema, group.shown, strict=True)]
-        elif parquet and id(schema) in self._columns:
-            shown = self._columns[id(schema)]
-        else:
-            shown = self._shown(sample, schema, files[0])
-            if parquet:
-                self._columns[id(schema)] = shown
+                relation = f"(WITH kept AS MATERIALIZED (SELECT * FROM {relation}) SELECT * FROM kept)"
+            shown = self._shown(relation, schema, files[0])
+            wrong = _misread(schema, shown, group.sources)
+            if wrong is not None:
+                raise SchemaMismatchError(
+                    f"Cannot read a column: Arrow sees it as {shown[wrong].type}, its footer says otherwise",
+                    cause="IncompatibleType",
+                    table=self.plan.table,
+                    file=str(files[0].name),
+                    field=schema[wrong].name,
+                    rule="iceberg 6.14",
+                )
         shown = guarded(shown, schema, group.legacy) if group.legacy else shown
         return RelationScan(rows=rows, relation=relation, parquet=parquet, shown=shown)
 
@@ -114,23 +122,22 @@ class Scanner:
         """The FROM item that reads these files, in this order of `file_index`."""
         return read_parquet(self.looks.access.listed(physical))
 
+    def _shown_of_files(self, files: Sequence[ScanFile], group: FileGroup) -> Sequence[Exposed]:
+        """The columns of Parquet files as DuckDB's reader shows them, by position."""
+        schema = group.schema
+        if group.shown is not None:
+            return [Exposed(column.name, type_) for column, type_ in zip(schema, group.shown, strict=True)]
+        if id(schema) not in self._columns:
+            sample = self.read_parquet([files[0].name.physical])
+            self._columns[id(schema)] = self._shown(sample, schema, files[0])
+        return self._columns[id(schema)]
+
     def _shown(self, relation: str, schema: PhysicalSchema, file: ScanFile) -> list[Exposed]:
         """The columns as DuckDB shows them, by position: it renames the second of two names equal but for case."""
         with failing_on([file.name], self.plan.storage, table=self.plan.table, doing="Cannot open file"):
             bound = self.looks.access.connection.sql(f"SELECT * FROM {relation}")
             columns = [exposed(label, type_) for label, type_ in zip(bound.columns, bound.types, strict=True)]
-        shown = columns[: len(schema)]  # after them come the virtual columns of files that came through Arrow
-        for physical, seen in zip(schema, shown, strict=True):
-            if not _same_shape(physical, seen):
-                raise SchemaMismatchError(
-                    f"Cannot read a column: DuckDB sees it as {seen.type}, its footer says otherwise",
-                    cause="IncompatibleType",
-                    table=self.plan.table,
-                    file=str(file.name),
-                    field=physical.name,
-                    rule="iceberg 6.14",
-                )
-        return shown
+        return columns[: len(schema)]  # after them come the virtual columns of files that came through Arrow
 
 
 def read_parquet(listed: str) -> str:
@@ -158,14 +165,17 @@ def counted(rows: Sequence[int], register: Callable[[pa.Table], str]) -> str:
 
 
 def _needs_arrow(group: FileGroup, fields: Sequence[Field]) -> bool:
-    """Tells whether DuckDB's own Parquet reader would give something else than the file's rows.
+    """Tells whether DuckDB's own Parquet reader would give something else than the file's rows, or fail.
 
+    - DuckDB refuses the footer of a file, although Parquet allows its annotations (`Footer.foreign`).
     - A column named like one of the reader's virtual columns hides it, and with it positions (delta E2).
     - A variant column is read as its encoded parts, and decoded by harness (iceberg 6.15).
     - DuckDB before 2.0 reads instants in nanoseconds as micros, and lets bytes pass that are no WKB (frontier F1.7).
     - On a user's connection, binary columns may be converted to geometries and back (frontier F0.2).
     """
-    if any(f.name.lower() in _VIRTUAL_COLUMNS for f in group.schema) or any(variants(fields, group.sources)):
+    if group.foreign or any(f.name.lower() in _VIRTUAL_COLUMNS for f in group.schema):
+        return True
+    if any(variants(fields, group.sources)):
         return True
     if group.converted and any(BinaryType() == f.type for f in _used(group.sources)):
         return True
@@ -206,10 +216,20 @@ def _used(sources: Iterable[ColumnSource]) -> Iterable[PhysicalField]:
             yield from _used(source.parts)
 
 
+def _misread(schema: PhysicalSchema, shown: Sequence[Exposed], sources: Sequence[ColumnSource]) -> int | None:
+    """The place of a column that `sources` read and that has another shape in `shown`; None: there is none.
+
+    DuckDB (1.5, 2.0) takes an element that is a struct of one field for that field, in lists of two levels and in
+    repeated groups (iceberg 6.14).
+    """
+    places = [source.place for source in sources if isinstance(source, Stored)]
+    return next((place for place in places if not _same_shape(schema[place], shown[place])), None)
+
+
 def _same_shape(physical: PhysicalField, shown: Exposed) -> bool:
-    """Tells whether both have the same nested parts; a column that DuckDB shows flat (variant) has none to compare."""
+    """Tells whether both have the same nested parts; a variant, which DuckDB shows flat, has none to compare."""
     if not shown.parts:
-        return True
+        return not physical.children or is_variant_group(physical)
     return len(physical.children) == len(shown.parts) and all(map(_same_shape, physical.children, shown.parts))
 
 

@@ -41,6 +41,8 @@ from harness.storage.stores import Storage
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_]+")
 _ROW_INDEX = "_tmp_metadata_row_index"
 """Spark fills a column of this name itself."""
+_LONG_DIGITS = 18
+"""The most digits of decimals that Spark holds as integers."""
 _POSITIONAL = "_col"
 """The name of old Hive's unnamed columns: where all are called so, Spark goes by position."""
 
@@ -79,7 +81,7 @@ def reads_natively(
     used = [schema[place] for place in sorted(places)]
     match file_format:
         case "parquet":
-            is_known = not any(isinstance(f.type, dt.OpaqueType) for f in walk_stored(used))
+            is_known = not any(isinstance(f.type, dt.OpaqueType) or _fails(f) for f in walk_stored(used))
             distinct = _has_distinct_names(schema) and _has_distinct_names(used, folded=str.casefold)
             plain = is_known and distinct and all(f.name != _ROW_INDEX for f in used)
             return plain and _has_plain_paths(schema) and not (traits is not None and traits.needs_brotli(files))
@@ -92,6 +94,14 @@ def reads_natively(
             return traits is not None and not any(traits.orc_traits(file).pads_text for file in files)
         case _:
             return False
+
+
+def _fails(stored: PhysicalField) -> bool:
+    """Return whether Spark's vectorized reader fails on a decimal of up to 18 digits in bytes of any length (4.0, 4.3).
+
+    The reader makes a vector of integers and appends bytes to it, which is a NullPointerException.
+    """
+    return stored.is_binary and isinstance(stored.type, dt.DecimalType) and stored.type.precision <= _LONG_DIGITS
 
 
 def _has_plain_paths(level: Sequence[PhysicalField]) -> bool:

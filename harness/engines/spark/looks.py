@@ -16,7 +16,7 @@ import struct
 import tempfile
 import weakref
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from io import BytesIO
 from itertools import count
 from pathlib import Path
@@ -103,7 +103,7 @@ class FooterImages:
                 return [KnownFile((), None, fault=self._about(error, images[0]))]
             return [found for image in images for found in self.opened([image])]
         pairs = [(footers[image.path], legacy.get(image.path, frozenset())) for image in images]
-        return [KnownFile(footer.schema, footer.rows, legacy=kinds) for footer, kinds in pairs]
+        return [KnownFile(f.schema, f.rows, legacy=kinds, foreign=f.foreign) for f, kinds in pairs]
 
     def is_brotli(self, image: Image) -> bool:
         """Tells whether pages of the first row group are in that codec."""
@@ -224,7 +224,7 @@ class ExecutorLooks:
             if fault is None:
                 present.append(file)
             else:
-                self._refuse(file, missing_file(file.name, fault, table=self.plan.table))
+                self._refuse(file, missing_file(file.name, fault, self.plan.storage, table=self.plan.table))
         jobs = {"parquet": self._look_at_footers, "orc": self._look_at_orc}
         by_jvm = [file for file in present if file.format in jobs and hadoop_opens(file.name.physical)]
         others = [file for file in present if file.format not in jobs or not hadoop_opens(file.name.physical)]
@@ -294,14 +294,14 @@ class ExecutorLooks:
             case Seen.COLUMNLESS:
                 self._opened[path] = KnownFile((), look.rows)
             case Seen.FAULTY:
-                self._refuse(file, _fault(file.name, look.text, self.plan.table))
+                self._refuse(file, _fault(file.name, look.text, self.plan))
             case Seen.WHOLE | Seen.PARSED:
                 assert alike is not None
                 if alike.fault is not None:
                     self._refuse(file, alike.fault)
                     return
                 rows = alike.rows if look.found is Seen.WHOLE else look.rows
-                self._opened[path] = KnownFile(alike.schema, rows, legacy=alike.legacy)
+                self._opened[path] = replace(alike, rows=rows)
                 if look.brotli or (look.found is Seen.WHOLE and self.images.is_brotli(self._imaged[path])):
                     self._brotli.add(path)
 
@@ -318,7 +318,7 @@ class ExecutorLooks:
         for file, look in zip(files, looks, strict=True):
             self._disk[file.name.physical] = DiskFile(file.name.physical, look.size, look.modified)
             if look.found is Seen.FAULTY:
-                self._refuse(file, _fault(file.name, look.text, self.plan.table))
+                self._refuse(file, _fault(file.name, look.text, self.plan))
                 continue
             assert look.text is not None
             path, named, ends = file.name.physical, str(file.name), look.text
@@ -364,12 +364,12 @@ def _is_inaccessible(look: Look) -> bool:
     return look.found is Seen.FAULTY and (look.text or b"").startswith(_FAILED.encode())
 
 
-def _fault(file: FileName, text: bytes | None, table: str) -> HarnessError:
+def _fault(file: FileName, text: bytes | None, plan: ScanPlan) -> HarnessError:
     """The error for a file that the JVM could not look at."""
     told = (text or b"").decode(errors="replace")
     if told.startswith(_FAILED):
-        return StorageError(f"Cannot read file: its storage failed: {told[1:][:300]}", table=table, file=str(file))
-    return missing_file(file, _FAULTS.get(told), table=table)
+        return StorageError(f"Cannot read file: its storage failed: {told[1:][:300]}", table=plan.table, file=str(file))
+    return missing_file(file, _FAULTS.get(told), plan.storage, table=plan.table)
 
 
 # Looks by this process: a client of Spark Connect has the files' paths, and runs no job without harness on the server.

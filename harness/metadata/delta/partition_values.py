@@ -224,12 +224,17 @@ def partition_tuples(files: pa.Table, columns: Sequence[dt.Field]) -> PartitionT
 
     columns: the partition columns; a key in another letter case counts where the exact one is missing (V8).
 
-    Raises InvalidTableError, UnsupportedError: a text is no value of its column's type; names a file that has it.
+    Raises:
+        InvalidTableError: a text is no value of its column's type, or a file lacks the key of a column and has a key of
+            none, which may hold the column's value (V2); names the file.
+        UnsupportedError: no partition column can have a column's type, or harness does not read it.
     """
     encoded = [_Encoded() for _ in columns]
     start = 0
     for maps in files.column("partition_values").chunks:  # arrays of all files cost more to make room for than to fill
-        for own, texts in zip(encoded, _texts(maps, columns), strict=True):
+        lookup = _Lookup(maps, columns)
+        lookup.check_keys(files.column("path"), start)
+        for own, texts in zip(encoded, lookup.texts(), strict=True):
             own.append(texts, start)
         start += len(maps)
     typed = [_typed(each, column, files.column("path")) for column, each in zip(columns, encoded, strict=True)]
@@ -276,26 +281,60 @@ class _Encoded:
         self.codes.append(renumbered[own])
 
 
-def _texts(maps: pa.MapArray, columns: Sequence[dt.Field]) -> Iterator[pa.Array]:
-    """Per column, the text that each map gives it; null where it gives none."""
-    offsets = to_numpy(offsets_of(maps))
-    start, stop = int(offsets[0]), int(offsets[-1])
-    keys, texts = maps.keys.slice(start, stop - start).dictionary_encode(), maps.items.slice(start, stop - start)
-    names = keys.dictionary.to_pylist()
-    codes = to_numpy(keys.indices)
-    owners = np.repeat(np.arange(len(maps)), np.diff(offsets))
-    for column in columns:
-        name = stored_name(column)
-        alike = [i for i, key in enumerate(names) if key.lower() == name.lower()]
-        places = np.full(len(maps), -1, dtype=np.int64)
+class _Lookup:
+    """The keys of many files' maps, and the places where each column's text is."""
+
+    def __init__(self, maps: pa.MapArray, columns: Sequence[dt.Field]) -> None:
+        offsets = to_numpy(offsets_of(maps))
+        start, stop = int(offsets[0]), int(offsets[-1])
+        keys = maps.keys.slice(start, stop - start).dictionary_encode()
+        self._items = maps.items.slice(start, stop - start)
+        self._names: list[str] = keys.dictionary.to_pylist()
+        self._codes = to_numpy(keys.indices)
+        self._owners = np.repeat(np.arange(len(maps)), np.diff(offsets))
+        self._columns, self._count = columns, len(maps)
+
+    def texts(self) -> Iterator[pa.Array]:
+        """Per column, the text that each map gives it; null where it gives none."""
+        for column in self._columns:
+            places = self._places(stored_name(column))
+            yield self._items.take(from_numpy(places, missing=places < 0))
+
+    def check_keys(self, paths: pa.ChunkedArray, start: int) -> None:
+        """Refuse a file that lacks the key of a column and has a key of none. start: the number of the first file."""
+        wanted = {stored_name(column).lower() for column in self._columns}
+        strange = [name.lower() not in wanted for name in self._names]
+        if not any(strange):
+            return
+        owners = self._owners[np.array(strange, dtype=np.bool_)[self._codes]]
+        for column in self._columns:
+            name = stored_name(column)
+            doubtful = owners[self._places(name)[owners] < 0]
+            if len(doubtful):
+                file = int(doubtful[0])
+                keys = ", ".join(repr(self._names[code]) for code in self._codes[self._owners == file])
+                physical = "" if name == column.name else f", the physical name of the column {column.name!r}"
+                raise InvalidTableError(
+                    f"Invalid partition values: got the keys {keys}, expected {name!r}{physical}; correct the "
+                    "partitionValues of the file in the log",
+                    cause="PartitionValueError",
+                    file=paths[start + file].as_py(),
+                    field=column.name,
+                    rule="delta V2",
+                )
+
+    def _places(self, name: str) -> _Codes:
+        """The place of a column's text in the items of each map; -1 where a map has none."""
+        alike = [i for i, key in enumerate(self._names) if key.lower() == name.lower()]
+        places = np.full(self._count, -1, dtype=np.int64)
         # The exact name wins, and of others the last that a map has (V8).
-        for wanted in ([i for i in alike if names[i] != name], [i for i in alike if names[i] == name]):
+        for wanted in ([i for i in alike if self._names[i] != name], [i for i in alike if self._names[i] == name]):
             if wanted:
-                is_wanted = np.zeros(len(names), dtype=np.bool_)
+                is_wanted = np.zeros(len(self._names), dtype=np.bool_)
                 is_wanted[wanted] = True
-                hits = np.flatnonzero(is_wanted[codes])
-                places[owners[hits]] = hits
-        yield texts.take(from_numpy(places, missing=places < 0))
+                hits = np.flatnonzero(is_wanted[self._codes])
+                places[self._owners[hits]] = hits
+        return places
 
 
 def _typed(encoded: _Encoded, column: dt.Field, paths: pa.ChunkedArray) -> tuple[_Codes, list[Any]]:

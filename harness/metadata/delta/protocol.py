@@ -157,8 +157,8 @@ def check_protocol(protocol: Protocol, metadata: Metadata, *, table: str | None 
         UnsupportedError: the reader version is above 3 (delta P1), reader features that harness does not have, all of
             them named (P2, P5), in whatever list they are, data files that are not Parquet (R12), or rows at another
             place (frontier F5.3).
-        InvalidTableError: there is no list of reader features with version 3, or one with another version (P1), or the
-            mode of column mapping is none that exists (P4).
+        InvalidTableError: there is no list of reader features with version 3, or one that names features with another
+            version (P1), or the mode of column mapping is none that exists (P4).
     """
     try:
         _check_version(protocol)
@@ -258,8 +258,14 @@ def protocol_warnings(protocol: Protocol) -> tuple[str, ...]:
     )
 
 
+_MISPLACED = (
+    "The protocol has an empty list of readerFeatures with minReaderVersion {}, expected a list with version 3 only; "
+    "the list is ignored (delta P1)"
+)
+
+
 def feature_warnings(protocol: Protocol, *, has_vectors: bool) -> tuple[str, ...]:
-    """Features that are not in the lists where they belong, one sentence each; the table is read with them.
+    """Return a sentence for each feature list and feature that is out of place; the table is read all the same.
 
     has_vectors: whether a live file has a deletion vector, which is applied in any case (delta P3).
     """
@@ -268,7 +274,9 @@ def feature_warnings(protocol: Protocol, *, has_vectors: bool) -> tuple[str, ...
     if protocol.min_reader_version < _NEWEST_READER_VERSION:  # which means column mapping, or that it is not used
         names["readerFeatures"].add(COLUMN_MAPPING)
         names["writerFeatures"].add(COLUMN_MAPPING)
-    found = [
+    misplaced = protocol.reader_features is not None and protocol.min_reader_version < _NEWEST_READER_VERSION
+    found = [_MISPLACED.format(protocol.min_reader_version)] if misplaced else []
+    found += [
         f"The protocol has feature {name!r} among {has} only, expected it among {lacks} too; the table is read with it "
         "(delta P1)"
         for has, lacks in itertools.permutations(lists)
@@ -348,10 +356,14 @@ def _check_version(protocol: Protocol) -> None:
         raise UnsupportedError(message, cause="UnsupportedProtocol", rule="delta P1")
     if version < 1:
         raise _malformed(f"got minReaderVersion {version}, expected 1, 2 or 3")
-    listed = protocol.reader_features is not None
-    if listed != (version == _NEWEST_READER_VERSION):
-        state = f"a list of readerFeatures with minReaderVersion {version}" if listed else "no list of readerFeatures"
-        raise _malformed(f"got {state}, expected the list with version {_NEWEST_READER_VERSION} and only there")
+    if version == _NEWEST_READER_VERSION and protocol.reader_features is None:
+        raise _malformed(f"got no list of readerFeatures, expected the list with version {_NEWEST_READER_VERSION}")
+    if version < _NEWEST_READER_VERSION and protocol.reader_features:  # an empty list says nothing
+        listed = ", ".join(map(repr, protocol.reader_features))
+        raise _malformed(
+            f"got readerFeatures {listed} with minReaderVersion {version}, expected a list with version "
+            f"{_NEWEST_READER_VERSION} only"
+        )
 
 
 def _check_features(protocol: Protocol) -> None:

@@ -144,7 +144,8 @@ def _fold_single(node: _Node, *, field_id: int | None) -> PhysicalField:
         type_, children = _map_parts(node)
     else:
         type_, children = STORED_STRUCT, tuple(_fold(child) for child in node.children)
-    return PhysicalField(name=element.name, id=field_id, type=type_, children=children)
+    is_binary = isinstance(type_, dt.DecimalType) and element.type == "BYTE_ARRAY"
+    return PhysicalField(name=element.name, id=field_id, type=type_, children=children, is_binary=is_binary)
 
 
 def _list_parts(node: _Node) -> tuple[dt.Type, tuple[PhysicalField, ...]]:

@@ -262,7 +262,7 @@ def leaves_of(schema: bytes) -> tuple[FooterColumn, ...]:
         Contradiction: the elements do not make a tree.
         IndexError: they are cut.
     """
-    count, at = _list_head(schema, 0)
+    count, at = list_head(schema, 0)
     found: list[FooterColumn] = []
     around: list[_Group] = []
     for number in range(count):
@@ -349,7 +349,7 @@ class _Check:
         if self._leaves is None:  # they stand before the schema
             self._later = at
             return skip_value(self._data, at, _LIST, 0)
-        count, at = _list_head(self._data, at)
+        count, at = list_head(self._data, at)
         self._rows = 0
         for number in range(count):
             self._chunks = []
@@ -367,7 +367,7 @@ class _Check:
         return at
 
     def _read_chunks(self, at: int) -> int:
-        count, at = _list_head(self._data, at)
+        count, at = list_head(self._data, at)
         for _ in range(count):
             self._metadata = None
             chunk, at = struct(self._data, at, self._of_chunk)
@@ -442,7 +442,7 @@ def struct(data: bytes, at: int, inner: _Inner) -> tuple[Fields, int]:
             at = skip_value(data, at, kind, 0) if read is None else read(at)
 
 
-def _list_head(data: bytes, at: int) -> tuple[int, int]:
+def list_head(data: bytes, at: int) -> tuple[int, int]:
     """The number of structs of a list, and the place where the first begins."""
     header = data[at]
     count, at = header >> 4, at + 1
@@ -507,7 +507,7 @@ def _list(footer: bytes, at: int) -> tuple[int, int]:
     """The number of structs of a field that is a list, and the place where the first begins."""
     if footer[at] != _LISTED:
         raise ValueError
-    return _list_head(footer, at + 1)
+    return list_head(footer, at + 1)
 
 
 _NUMBER = rb"[\x80-\xff]{0,9}+[\x00-\x7f]"

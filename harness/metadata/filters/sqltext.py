@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import difflib
 import math
+import os
 import re
 import uuid
 from collections.abc import Iterable, Sequence
@@ -244,6 +245,14 @@ def text(value: str) -> str:
 def glob_free(path: str) -> str:
     """`path` as an item of `read_parquet([…])`, where items are globs."""
     return _GLOB.sub(r"[\g<0>]", path)
+
+
+def opens_in_duckdb(path: str) -> bool:
+    """Return whether DuckDB can open a local file by its path.
+
+    DuckDB (1.5, 2.0) splits a path at each backslash, also where a backslash is part of a file's name.
+    """
+    return os.name == "nt" or "\\" not in path
 
 
 def type_name(type_: dt.Type) -> str:

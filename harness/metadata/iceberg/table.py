@@ -38,7 +38,7 @@ _SUFFIXES = (".metadata.json", ".gz.metadata.json", ".metadata.json.gz", ".gzip.
 _SUFFIX = r"(?:\.(?:gz|gzip|zst|zstd))?\.metadata\.json(?:\.(?:gz|gzip|zst|zstd))?"
 _ANY = re.compile(rf"(?P<stem>.+?){_SUFFIX}")
 _VERSIONED = re.compile(rf"v(?P<number>[0-9]+){_SUFFIX}")
-_NUMBERED = re.compile(rf"(?P<number>[0-9]+)-.+?{_SUFFIX}")
+_NUMBERED = re.compile(rf"v?(?P<number>[0-9]+)-.+?{_SUFFIX}")
 # Left by a crash: a commit to a file-system table writes such a file before it renames it.
 _TEMPORARY = re.compile(rf"[0-9a-f]{{8}}(?:-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}}{_SUFFIX}", re.IGNORECASE)
 
@@ -69,7 +69,8 @@ def find_metadata(
 
     Args:
         location: a metadata file, a table's directory, or its `metadata` directory.
-        allow_version_guess: take the highest number where only `<n>-<id>.metadata.json` files are there (iceberg 1.5).
+        allow_version_guess: take the highest number if all files are called `<n>-<id>.metadata.json` or
+            `v<n>-<id>.metadata.json` (iceberg 1.5).
         path_map: prefixes that go before those which follow from the table's own move (iceberg 1.12).
 
     Raises:

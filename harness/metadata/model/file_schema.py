@@ -24,12 +24,14 @@ class PhysicalField:
         `STORED_STRUCT`, `STORED_LIST` or `STORED_MAP`.
     children: struct fields; or (element,); or (key, value). A list or map says what users see, without the
         repeated groups in between.
+    is_binary: whether a decimal is stored as bytes of any length, Parquet's BYTE_ARRAY.
     """
 
     name: str
     id: int | None
     type: dt.Type
     children: tuple[PhysicalField, ...] = ()
+    is_binary: bool = False
 
 
 PhysicalSchema: TypeAlias = tuple[PhysicalField, ...]

@@ -97,7 +97,7 @@ def _check_protocol(protocol: Mapping[str, Any]) -> None:
     version, readers = protocol["minReaderVersion"], protocol.get("readerFeatures")
     if version > 3:
         raise UnsupportedError(f"Cannot read reader version {version}", cause="UnsupportedProtocol", rule="delta P1")
-    if version < 1 or (version == 3) is (readers is None):
+    if version < 1 or (version == 3 and readers is None) or (version < 3 and readers):
         message = f"Reader version {version} with reader features {readers}"
         raise InvalidTableError(message, cause="LogCorrupt", rule="delta P1")
     unknown = [name for name in readers or () if not _READ.fullmatch(name.lower())]

@@ -339,6 +339,22 @@ def footers(evidence: Evidence) -> Iterator[tuple[dict[str, Any], pq.FileMetaDat
             continue
 
 
+def has_legacy_form(evidence: Evidence) -> bool:
+    """Return whether a planned file has a list of two levels, an older form of map, or a decimal in bytes.
+
+    A map of the older form is known by the name of its repeated group: pyarrow shows both annotations alike.
+    """
+    columns = (footer.schema.column(i) for _, footer in footers(evidence) for i in range(footer.num_columns))
+    return any(
+        re.search(r"\.(array|map)(\.|$)", column.path)
+        or (column.physical_type == "BYTE_ARRAY" and column.logical_type.type == "DECIMAL")
+        for column in columns
+    )
+
+
+LEGACY_FORM = "a file has a list of two levels, a map annotated as MAP_KEY_VALUE, or a decimal in bytes of any length"
+
+
 def _json_lines(data: bytes) -> Iterator[dict[str, Any]]:
     for line in data.splitlines():
         document = _parsed(line)

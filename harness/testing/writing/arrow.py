@@ -83,20 +83,20 @@ def _struct(fields: Mapping[int, _Value]) -> _Value:
 
 def _list(structs: Sequence[_Value]) -> _Value:
     short = len(structs) < 15
-    head = bytes([len(structs) << 4 | _STRUCT]) if short else bytes([0xF0 | _STRUCT]) + _varint(len(structs))
+    head = bytes([len(structs) << 4 | _STRUCT]) if short else bytes([0xF0 | _STRUCT]) + varint(len(structs))
     return _LIST, head + b"".join(content for _, content in structs)
 
 
 def _int(number: int) -> _Value:
-    return _I32, _varint(2 * number)
+    return _I32, varint(2 * number)
 
 
 def _long(number: int) -> _Value:
-    return _I64, _varint(2 * number)
+    return _I64, varint(2 * number)
 
 
 def _text(text: str) -> _Value:
-    return _BINARY, _varint(len(text.encode())) + text.encode()
+    return _BINARY, varint(len(text.encode())) + text.encode()
 
 
 def _message(fields: Mapping[int, Sequence[int] | Sequence[bytes]]) -> bytes:
@@ -105,13 +105,14 @@ def _message(fields: Mapping[int, Sequence[int] | Sequence[bytes]]) -> bytes:
     for number, values in fields.items():
         for value in values:
             if isinstance(value, int):
-                content += _varint(number << 3) + _varint(value)
+                content += varint(number << 3) + varint(value)
             else:
-                content += _varint(number << 3 | 2) + _varint(len(value)) + value
+                content += varint(number << 3 | 2) + varint(len(value)) + value
     return content
 
 
-def _varint(number: int) -> bytes:
+def varint(number: int) -> bytes:
+    """Return an unsigned number in as many bytes as it takes, 7 bits in each."""
     content = bytearray()
     while number >= 0x80:
         content.append(number & 0x7F | 0x80)

@@ -224,7 +224,7 @@ def _shown(protocol: Protocol) -> str:
 
 @rule("DEL-206", Severity.WARNING, Reads.SNAPSHOT, "delta P1", "delta P3")
 def writer_features(version: Version) -> Iterator[Found]:
-    """The protocol lists every feature that writers must know, and those of readers in both lists.
+    """The protocol lists every feature that writers must know, those of readers in both lists, and has no other list.
 
     Hurts: Writers that do not know the feature: they break its promises. Not listed, it is not in force.
     Mends: log: a protocol action that lists the feature
@@ -237,6 +237,9 @@ def writer_features(version: Version) -> Iterator[Found]:
         if feature not in known and (protocol.min_writer_version == 7 or protocol.min_writer_version < least):
             recorded = f"writer version {protocol.min_writer_version} ({', '.join(sorted(known)) or 'no features'})"
             yield Found(place, recorded, f"{feature} is used: {where}")
+    if protocol.writer_features is not None and protocol.min_writer_version < 7:
+        recorded = f"writer version {protocol.min_writer_version} with a list of writerFeatures"
+        yield Found(place, recorded, "the list belongs to writer version 7")
     for sentence in feature_warnings(protocol, has_vectors=False):
         yield Found(place=place, detail=sentence)
 
@@ -284,9 +287,11 @@ def partition_values(version: Version) -> Iterator[Found]:
     Hurts: All readers: they fail, or give null.
     Mends: log: partitionValues of the add
     """
+    refused_file = None
     try:
         _ = version.snapshot.partitions
     except HarnessError as error:
+        refused_file = error.file
         place = version.place(entry=error.file, field="add.partitionValues", column=error.field)
         yield Found(place=place, detail=error.message)
     columns = version.snapshot.columns.partition_columns
@@ -294,7 +299,7 @@ def partition_values(version: Version) -> Iterator[Found]:
     for path, pairs in version.rows("partition_values") if names else ():
         keys = {key for key, _ in pairs or ()}
         missing = [name for name in names if name not in keys]
-        if missing:
+        if missing and path != refused_file:
             place = version.place(entry=path, field="add.partitionValues", column=missing[0])
             yield Found(place, f"keys {sorted(keys)}", f"no key {missing[0]}")
 

@@ -11,12 +11,14 @@ import pyarrow.parquet as pq
 from harness.metadata.model.schema import CHANGES
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.testing.scenarios.evidence import (
+    LEGACY_FORM,
     DeltaLogOnDisk,
     Evidence,
     Feature,
     Proof,
     all_fields,
     footers,
+    has_legacy_form,
     identities,
     in_plans,
 )
@@ -280,6 +282,10 @@ _TABLE: dict[str, tuple[str, Proof]] = {
         "a feature of readers and writers is in one list of the protocol only",
         _read_under(lambda p: bool(READER_FEATURES & (_named(p, "reader") ^ _named(p, "writer")))),
     ),
+    "misplaced-feature-list": (
+        "the protocol has a list of reader features below reader version 3",
+        _read_under(lambda p: p.get("readerFeatures") is not None and p["minReaderVersion"] < 3),
+    ),
     "catalog-managed": (
         "commits are ratified by a catalog",
         _read_under(lambda p: "catalogManaged" in p.get("readerFeatures", ())),
@@ -320,6 +326,7 @@ _TABLE: dict[str, tuple[str, Proof]] = {
         _footer(lambda f: any(f.row_group(i).column(0).compression != "SNAPPY" for i in range(f.num_row_groups))),
     ),
     "legacy-list": ("a file calls the elements of a list otherwise than `element`", _legacy_list),
+    "legacy-form": (LEGACY_FORM, has_legacy_form),
     "columnless-file": (
         "a file that is read has rows and no column",
         _footer(lambda f: f.num_columns == 0 and f.num_rows > 0),

@@ -16,7 +16,15 @@ import pyarrow.parquet as pq
 
 from harness.errors import RequestError
 from harness.metadata.plan.scan_plan import ScanPlan
-from harness.testing.scenarios.evidence import Evidence, Feature, Proof, footers, in_plans
+from harness.testing.scenarios.evidence import (
+    LEGACY_FORM,
+    Evidence,
+    Feature,
+    Proof,
+    footers,
+    has_legacy_form,
+    in_plans,
+)
 from harness.testing.writing.iceberg.avro import manifest_list_schema, manifest_schema
 
 
@@ -358,6 +366,7 @@ _TABLE: dict[str, tuple[str, Proof]] = {
         lambda e: '"initial-default"' in json.dumps(e.metadata.get("schemas", [])),
     ),
     "name-mapping": ("a file without field ids is read by the table's name mapping", _name_mapping),
+    "legacy-form": (LEGACY_FORM, has_legacy_form),
     "no-field-ids": (
         "a file without field ids is read",
         _reads(lambda file: not _has_field_ids(file["physical"], file["format"])),

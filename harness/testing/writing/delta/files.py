@@ -32,6 +32,7 @@ from harness.testing.writing.delta.types import Json
 from harness.testing.writing.delta.values import encoded_path, json_text, statistics_text
 from harness.testing.writing.iceberg.evolution import with_children
 from harness.testing.writing.iceberg.types import stored
+from harness.testing.writing.legacy_parquet import check_forms, legacy_table, rewrite_footer
 from harness.testing.writing.places import set_time, usual_codec
 
 _ASCII_FILLER = "\x7f"
@@ -146,8 +147,8 @@ class FileOptions:
     compression: as pyarrow names it. field_ids: whether the file carries the ids of column mapping; None: where the
     table has them. row_group_size: rows. statistics: `all`, `none`, or the top-level columns (logical names) that get
     them. bounds_length: characters that string bounds are cut to. element_name: what the file calls the elements of
-    lists; None: `element`. footer: more key-value pairs of the footer. writer_options: for
-    `pyarrow.parquet.ParquetWriter`.
+    lists; None: `element`. legacy_forms: older forms of types, see `legacy_parquet.FORMS`. footer: more key-value pairs
+    of the footer. writer_options: for `pyarrow.parquet.ParquetWriter`.
     """
 
     compression: str = field(default_factory=lambda: usual_codec("snappy", "none"))
@@ -156,6 +157,7 @@ class FileOptions:
     statistics: Statistics = "all"
     bounds_length: int = 32
     element_name: str | None = None
+    legacy_forms: Sequence[str] = ()
     footer: Mapping[str, str] = field(default_factory=dict)
     writer_options: Mapping[str, Any] = field(default_factory=dict)
 
@@ -199,10 +201,17 @@ def _write_columns(path: Path, table: pa.Table, options: FileOptions) -> None:
     if options.element_name is not None:
         name = options.element_name
         table = table.cast(pa.schema([f.with_type(_with_elements(f.type, name)) for f in table.schema]))
+    check_forms(options.legacy_forms)
+    schema = table.schema
+    if options.legacy_forms:
+        table = legacy_table(table, options.legacy_forms)
+        settings["write_statistics"] = False  # those of bytes are in another order than those of decimals
     # An open file, so that no option says where to write.
     with path.open("wb") as out, pq.ParquetWriter(out, table.schema, **settings) as writer:
         writer.add_key_value_metadata(dict(options.footer))
         writer.write_table(table, row_group_size=options.row_group_size)
+    if options.legacy_forms:
+        rewrite_footer(path, schema, options.legacy_forms)
 
 
 def add_action(

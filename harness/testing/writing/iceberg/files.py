@@ -45,6 +45,7 @@ from harness.testing.writing.iceberg.avro import AvroDocument, avro_row, avro_sc
 from harness.testing.writing.iceberg.document import TableDocument
 from harness.testing.writing.iceberg.evolution import find_field, projected
 from harness.testing.writing.iceberg.types import bound_bytes, stored
+from harness.testing.writing.legacy_parquet import check_forms, legacy_table, rewrite_footer
 from harness.testing.writing.places import usual_codec
 
 _MAPS = ("value_counts", "null_value_counts", "nan_value_counts", "lower_bounds", "upper_bounds")
@@ -195,8 +196,9 @@ class FileOptions:
     compression: as the format's library names it (`zstd`, `snappy`, `none`; avro: `deflate`, `zstandard`, `null`).
     field_ids: whether the file carries field ids. row_group_size: rows. statistics: ids of the leaves that get column
     statistics, or None for all. bounds_length: cut longer bounds outward. physical: other types of top-level columns in
-    Parquet files, as pyarrow calls them: {"id": "int16", "at": "timestamp[ms]"}. footer: key-value pairs of a Parquet
-    footer. writer_options: passed on to `pyarrow.parquet.write_table` or `pyarrow.orc.write_table`.
+    Parquet files, as pyarrow calls them: {"id": "int16", "at": "timestamp[ms]"}. legacy_forms: older forms of types in
+    a Parquet file, see `legacy_parquet.FORMS`. footer: key-value pairs of a Parquet footer. writer_options: passed on
+    to `pyarrow.parquet.write_table` or `pyarrow.orc.write_table`.
     """
 
     format: FileFormat = "parquet"
@@ -206,6 +208,7 @@ class FileOptions:
     statistics: Collection[int] | None = None
     bounds_length: int | None = None
     physical: Mapping[str, str] = field(default_factory=dict)
+    legacy_forms: Sequence[str] = ()
     footer: Mapping[str, str] = field(default_factory=dict)
     writer_options: Mapping[str, Any] = field(default_factory=dict)
 
@@ -255,8 +258,15 @@ def _write_parquet(
         "store_schema": False,
         **options.writer_options,
     }
+    check_forms(options.legacy_forms)
+    schema = table.schema
+    if options.legacy_forms:
+        table = legacy_table(table, options.legacy_forms)
+        settings["write_statistics"] = False  # those of bytes are in another order than those of decimals
     with path.open("wb") as out:  # an open file, so that no option says where to write
         pq.write_table(table, out, **settings)
+    if options.legacy_forms:
+        rewrite_footer(path, schema, options.legacy_forms)
     footer = pq.read_metadata(path)
     ids = _leaf_ids(table.schema)
     groups = [footer.row_group(i) for i in range(footer.num_row_groups)]
