@@ -7,11 +7,15 @@ empty file. Threads share the connections of a client, and all clients of one bu
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Mapping
+import threading
+import time
+from collections.abc import Awaitable, Callable, Hashable, Iterator, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from harness.errors import HarnessError, RequestError, StorageError
 from harness.storage.configuration import with_configured
@@ -19,9 +23,12 @@ from harness.storage.object_options import StoreOptions, azure_account, canonica
 from harness.storage.option_names import StoreKind
 from harness.storage.paths import SCHEME, place
 from harness.storage.stores import Entry, FileStatus, FileVersion, milliseconds
+from harness.storage.threads import Lock, tracked
 
 if TYPE_CHECKING:
     from harness.storage.clients import Client
+
+T = TypeVar("T")
 
 KINDS: dict[str, StoreKind] = {
     **dict.fromkeys(("s3", "s3a", "s3n"), StoreKind.S3),
@@ -103,8 +110,7 @@ class _ObjectClient:
         if length is not None:
             span = (offset, offset + length)
         try:
-            found = self._get(path, span)
-            return bytes(found.bytes()), _status(found.meta)
+            return self._get(path, span)
         except Exception as error:
             if _status_of(error) == _UNSATISFIABLE:
                 return b"", None
@@ -117,8 +123,7 @@ class _ObjectClient:
             status = self.status(path)
             return self.read(path, max(0, status.size - length), length)[0], status
         try:
-            found = self._get(path, {"suffix": length})
-            return bytes(found.bytes()), _status(found.meta)
+            return self._get(path, {"suffix": length})
         except Exception as error:
             if _may_be_empty(error):
                 return self._empty(path)
@@ -146,10 +151,12 @@ class _ObjectClient:
     def is_directory(self, path: str) -> bool:
         from obstore import list as listed
 
-        try:
-            return any(listed(self.store, f"{_key(path)}/".lstrip("/"), chunk_size=1))
-        except Exception as error:
-            raise told(error, path, self.kind, listing=True) from error
+        async def first() -> bool:
+            async for _ in listed(self.store, f"{_key(path)}/".lstrip("/"), chunk_size=1):
+                return True
+            return False
+
+        return bool(self._listing(path, first))
 
     def entries(self, directory: str) -> list[Entry]:
         return [
@@ -161,17 +168,43 @@ class _ObjectClient:
         return {prefix.rstrip("/").rpartition("/")[2] for prefix in self._listed(directory)["common_prefixes"]}
 
     def _listed(self, directory: str) -> Any:
-        from obstore import list_with_delimiter
+        from obstore import list_with_delimiter_async
 
+        prefix = _key(directory) or None
+        return self._listing(directory, lambda: list_with_delimiter_async(self.store, prefix))
+
+    def _listing(self, directory: str, ask: Callable[[], Awaitable[T]]) -> T:
+        """Return the answer to a listing, of which obstore follows the pages, also if they have no end."""
+        prefix = f"{_key(directory)}/".lstrip("/")
         try:
-            return list_with_delimiter(self.store, _key(directory) or None)
+            with CALLS.begin(ask) as listing:
+                with suppress(TimeoutError):
+                    return listing.result(_QUICK_LISTING_S)
+                end = time.monotonic() + _LONGEST_LISTING_S
+                with CALLS.begin(lambda: _repeats(self.store, prefix)) as repeats:
+                    either: tuple[Future[Any], ...] = (listing, repeats)
+                    wait(either, _LONGEST_LISTING_S, FIRST_COMPLETED)
+                    if not listing.done() and repeats.done() and repeats.result():
+                        raise _endless(directory, "it lists the same files again and again")
+                return listing.result(max(0.0, end - time.monotonic()))
+        except TimeoutError:
+            raise _endless(directory, f"its listing goes on after {_LONGEST_LISTING_S:.0f} s") from None
         except Exception as error:
             raise told(error, directory, self.kind, listing=True) from error
 
-    def _get(self, path: str, span: Any) -> Any:
-        from obstore import get
+    def _get(self, path: str, span: Any) -> tuple[bytes, FileStatus]:
+        from obstore import get, get_async
 
-        return get(self.store, _key(path), options=None if span is None else {"range": span})
+        key, options = _key(path), None if span is None else {"range": span}
+        if threading.current_thread() is not threading.main_thread():  # a fifth of the cost, and no signal comes there
+            found = get(self.store, key, options=options)
+            return bytes(found.bytes()), _status(found.meta)
+
+        async def ask() -> tuple[bytes, FileStatus]:
+            found = await get_async(self.store, key, options=options)
+            return bytes(await found.bytes_async()), _status(found.meta)
+
+        return CALLS.answer(ask)
 
     def _empty(self, path: str) -> tuple[bytes, FileStatus]:
         status = self._head(path)
@@ -180,12 +213,91 @@ class _ObjectClient:
         return b"", status
 
     def _head(self, path: str) -> FileStatus:
-        from obstore import head
+        from obstore import head_async
 
+        key = _key(path)
         try:
-            return _status(head(self.store, _key(path)))
+            return _status(CALLS.answer(lambda: head_async(self.store, key)))
         except Exception as error:
             raise told(error, path, self.kind) from error
+
+
+# Calls of obstore that can be ended.
+#
+# Its blocking calls return to Python when the answer is there, so that Ctrl-C waits for it: for minutes, if a server
+# stalls, and for ever if its listing has no end (obstore 0.12).
+
+
+_QUICK_LISTING_S, _LONGEST_LISTING_S = 5.0, 300.0
+"""Seconds after which a listing is looked at for pages that come again, and after which it is given up."""
+_LOOKED_AT = 3000
+"""Names among which such pages are looked for."""
+
+
+class Calls:
+    """Calls of obstore on an event loop in a thread of its own: whoever waits for one can be interrupted."""
+
+    def __init__(self) -> None:
+        self._running: set[Future[Any]] = set()
+        self._lock = Lock()
+        self._thread: threading.Thread | None = None
+        self._loop: Any = None
+
+    @contextmanager
+    def begin(self, ask: Callable[[], Awaitable[T]]) -> Iterator[Future[T]]:
+        """Yield the coming answer of a call, which ends with the block, if it has not ended yet."""
+        import asyncio  # not for local tables
+
+        async def answer() -> T:
+            return await ask()
+
+        with self._lock:
+            if self._thread is None or not self._thread.is_alive():  # a forked child has no threads of its parent's
+                self._loop = asyncio.new_event_loop()
+                self._thread = threading.Thread(target=self._loop.run_forever, name="harness-stores", daemon=True)
+                self._thread.start()
+                tracked(self)
+        future = asyncio.run_coroutine_threadsafe(answer(), self._loop)
+        self._running.add(future)
+        try:
+            yield future
+        finally:
+            future.cancel()
+            self._running.discard(future)
+
+    def answer(self, ask: Callable[[], Awaitable[T]]) -> T:
+        """Return the answer of a call."""
+        with self.begin(ask) as future:
+            return future.result()
+
+    def interrupt(self) -> None:
+        """End all calls that run now."""
+        for future in list(self._running):
+            future.cancel()
+
+
+CALLS = Calls()
+"""The calls of this process."""
+
+
+async def _repeats(store: Any, prefix: str) -> bool:
+    """Return whether the first names below a prefix come again in the listing."""
+    from obstore import list as listed
+
+    names: list[str] = []
+    async for chunk in listed(store, prefix, chunk_size=20):
+        names += [meta["path"] for meta in chunk]
+        if len(set(names)) < len(names):
+            return True
+        if len(names) >= _LOOKED_AT:
+            break
+    return False
+
+
+def _endless(directory: str, reason: str) -> StorageError:
+    return StorageError(
+        f"Cannot read from the store: {reason}, so that it has no end; check the store", cause="Storage", file=directory
+    )
 
 
 def _may_be_empty(error: Exception) -> bool:

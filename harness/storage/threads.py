@@ -105,7 +105,12 @@ def read_ahead(read: Callable[[T], bytes], items: Sequence[T]) -> Iterator[Calla
     try:
         yield following
     finally:
-        pool.shutdown(cancel_futures=True)
+        pool.shutdown(wait=not _is_interrupted(), cancel_futures=True)
+
+
+def _is_interrupted() -> bool:
+    """Return whether Ctrl-C ends the block that is being left: then nobody waits for a request that may stall."""
+    return isinstance(sys.exception(), KeyboardInterrupt)
 
 
 @contextmanager
@@ -114,8 +119,21 @@ def one_ahead(read: Callable[[T], R], item: T, *, waits: bool) -> Iterator[Calla
     if not waits:
         yield lambda: read(item)
         return
-    with ThreadPoolExecutor(1) as pool:
-        yield pool.submit(read, item).result
+    future: Future[R] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(read(item))
+        except BaseException as error:
+            future.set_exception(error)
+
+    thread = threading.Thread(target=run, name="harness-ahead", daemon=True)
+    thread.start()
+    try:
+        yield future.result
+    finally:
+        if not _is_interrupted():
+            thread.join()
 
 
 # The connections and sessions on which queries of harness may be running, so that Ctrl-C can end them.

@@ -233,22 +233,41 @@ def home(tmp_path, monkeypatch):
         pytest.param({}, {}, {**EVIL_AZURE, "adls.client-secret": "x"}, AZURE, id="a part of a client"),
         pytest.param({}, {}, {"adls.connection-string": "BlobEndpoint=evil"}, AZURE, id="in a connection string"),
         pytest.param({}, {}, {**EVIL_GCS, "gcs.oauth2.token-expires-at": "9"}, GCS, id="when no token ends"),
+        pytest.param(KEYS, {}, EVIL, METADATA, id="configured for the catalog"),
+        pytest.param(KEYS, EVIL, {}, METADATA, id="configured, and the server's settings"),
+        pytest.param(KEYS, {}, {**EVIL, "s3.access-key-id": "c"}, METADATA, id="half of the configured key"),
+        pytest.param({"s3.profile-name": "p"}, {}, EVIL, METADATA, id="a profile configured for the catalog"),
+        pytest.param({"adls.sas-token": "x"}, {}, EVIL_AZURE, AZURE, id="a configured token of Azure"),
+        pytest.param({"gcs.oauth2.token": "x"}, {}, EVIL_GCS, GCS, id="a configured token of Google's"),
     ],
 )  # fmt: skip
-def test_credentials_of_the_machine_go_to_no_address_of_a_server(configured, server, config, at, home):
+def test_only_credentials_of_a_server_go_to_an_address_of_the_server(configured, server, config, at, home):
     found = answered(config, configured, server, at)
     with pytest.raises(harness.RequestError, match=r"names \S*evil\S* as the address of"):
         found.lent({}, ())
+
+
+@pytest.mark.parametrize("config", [EVIL, {**EVIL, **KEYS}])
+def test_credentials_of_the_caller_go_to_no_address_of_a_server(config, home):
+    with pytest.raises(harness.RequestError, match="name the address yourself"):
+        answered(config, {}, {}, METADATA).lent({"key": "c", "secret": "d", "token": "e"}, ())
+
+
+def test_credentials_of_a_server_come_without_those_of_the_user(home):
+    mine = {**KEYS, "s3.session-token": "c", "client.session-token": "d", "s3.profile-name": "p", "s3.region": "r"}
+    given = {"s3.access-key-id": "e", "s3.secret-access-key": "f"}
+    expected = {"key": "e", "secret": "f", "client_kwargs": {"region_name": "r"}}
+    assert answered(given, mine, {}, METADATA).lent({}, ()) == expected
 
 
 @pytest.mark.parametrize(
     ("configured", "config", "at", "own"),
     [
         pytest.param({}, {**EVIL, **KEYS}, METADATA, {}, id="they came with it"),
-        pytest.param(KEYS, EVIL, METADATA, {}, id="they are configured for the catalog"),
-        pytest.param({"s3.profile-name": "p"}, EVIL, METADATA, {}, id="a profile is configured for the catalog"),
-        pytest.param({}, EVIL, METADATA, {"key": "a", "secret": "b"}, id="the caller says them"),
+        pytest.param({**KEYS, **EVIL}, EVIL, METADATA, {}, id="both are configured for the catalog"),
+        pytest.param({}, EVIL, METADATA, {"key": "a", "endpoint_url": "http://evil:1"}, id="the caller names it too"),
         pytest.param({}, EVIL, METADATA, {"endpoint_url": "http://mine:1"}, id="the caller says another"),
+        pytest.param(KEYS, {**EVIL, "s3.anonymous": "true"}, METADATA, {}, id="unsigned, beside a key"),
         pytest.param({}, {**EVIL, "s3.anonymous": "true"}, METADATA, {}, id="unsigned"),
         pytest.param(EVIL, {}, METADATA, {}, id="the address is configured"),
         pytest.param({}, {}, METADATA, {}, id="no address"),
@@ -267,7 +286,7 @@ def test_an_address_counts_as_the_users_where_a_configuration_file_names_it_too(
     own = '[tool.harness.stores."s3://lake"]\naccess_key_id = "k"\nsecret_access_key = "s"\n'
     file.write_text(own)
     found = answered(EVIL, {}, {}, METADATA)
-    with pytest.raises(harness.RequestError, match="those of this machine are not sent there"):
+    with pytest.raises(harness.RequestError, match="name the address yourself"):
         found.lent({}, ())
     file.write_text(f'{own}endpoint = "http://evil:1"')
     assert found.lent({}, ()) == answered(EVIL, {}, {}, METADATA).storage_options
@@ -276,9 +295,9 @@ def test_an_address_counts_as_the_users_where_a_configuration_file_names_it_too(
 def test_an_address_for_another_bucket_gets_none_of_them_either(home):
     said = {"config": EVIL | {"s3.anonymous": "false"}, "metadata": {"location": "s3://archive/t"}}
     found = PyIcebergCatalog("prod", RestCatalog({"metadata-location": METADATA, **said})).locate(("sales", "t"))
-    mine = {"key": "a", "secret": "b"}
+    mine = {"key": "a", "secret": "b", "endpoint_url": "http://mine:1"}
     assert "s3://archive" not in found.lent(mine, ())
-    with pytest.raises(harness.RequestError, match="as the address of s3://archive, without credentials"):
+    with pytest.raises(harness.RequestError, match="as the address of s3://archive"):
         found.lent(mine, ["s3://archive/t"])
     assert found.lent({**mine, "s3://archive": mine}, ["s3://archive/t"])["s3://archive"] == mine
 
@@ -289,7 +308,7 @@ def test_a_renewed_answer_that_names_an_address_gets_none_of_them_either(home, m
     monkeypatch.setattr(PyIcebergCatalog, "locate", lambda *_: second)
     renewal = first.renewal({}, ())
     assert renewal is not None
-    with pytest.raises(harness.RequestError, match="those of this machine are not sent there"):
+    with pytest.raises(harness.RequestError, match="name the address yourself"):
         renewal.current()
 
 

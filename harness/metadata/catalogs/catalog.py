@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import field
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from harness.errors import RequestError, StorageError, TableNotFoundError
 from harness.storage.paths import place, shown
@@ -54,6 +54,49 @@ def nearest(name: Name, known: Iterable[Name]) -> tuple[Name, ...]:
     return tuple(by_text[text] for text in found)
 
 
+LARGEST_ANSWER = 64 << 20
+"""Bytes of a server's answer, after decompression."""
+MOST_PAGES = 10_000
+_Item = TypeVar("_Item")
+
+
+def paged(catalog: str, what: str, ask: Callable[[str | None], tuple[Iterable[_Item], str | None]]) -> list[_Item]:
+    """Return the items of all pages of a listing.
+
+    Args:
+        catalog: the catalog's name, for messages.
+        what: the items in the plural, such as `tables`.
+        ask: given the token of a page, None for the first page, returns the items of the page and the token of the next
+            page. The last page has none, or an empty one.
+
+    Raises:
+        StorageError: the listing does not end: a token comes again, or there are more than 10,000 pages.
+    """
+    found: list[_Item] = []
+    token: str | None = None
+    seen: set[str] = set()
+    for _ in range(MOST_PAGES):
+        items, token = ask(token)
+        found += items
+        if not token:
+            return found
+        if token in seen:
+            break
+        seen.add(token)
+    raise StorageError(f"Catalog {catalog} gave pages of {what} that do not end", cause="CatalogAnswer")
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """The address of a store, as a catalog's server names it.
+
+    has_credentials: whether the server gives credentials for it too, or has nothing signed.
+    """
+
+    address: str
+    has_credentials: bool
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Located:
     """A catalog's answer about a table.
@@ -63,7 +106,7 @@ class Located:
     version: the current version of a Delta table; None: the latest. format: `iceberg` or `delta`, if it is known.
     storage_options: as for `harness.open_table`, with the credentials that the catalog vends. Options under the name of
         another store go there only where the user allows to read it.
-    endpoints: by store, the address that the catalog's server names; this machine's own credentials do not go there.
+    endpoints: by store, the address that the catalog's server names. Only credentials that the server gives go there.
     within: the user's directory that the table was found in; links out of it are held against the roots.
     expires_ms: the end of the credentials, milliseconds since 1970-01-01 UTC; None: never, or not known.
     renew: asks the catalog anew for `storage_options` and `expires_ms`.
@@ -77,7 +120,7 @@ class Located:
     version: int | None = None
     format: str | None = None
     storage_options: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    endpoints: Mapping[str, str] = field(default_factory=dict)
+    endpoints: Mapping[str, Endpoint] = field(default_factory=dict)
     within: str | None = None
     expires_ms: int | None = None
     renew: Callable[[], Located] | None = field(default=None, repr=False, compare=False)
@@ -96,27 +139,33 @@ class Located:
 
         own: the caller's, which go before the catalog's. roots: of the paths that the caller allows to read.
 
-        Raises RequestError: the address of a store is the server's, and nobody says credentials for it; or an option of
+        Raises RequestError: the address of a store is the server's, and the credentials for it are not; or an option of
         the store is none.
         """
         stores = {place(root).store for root in roots}
         given = {key: value for key, value in self.storage_options.items() if "://" not in key or key in stores}
         found = {**given, **own}
         home = place(self.metadata_location or self.location).store
-        for store, address in self.endpoints.items():
+        for store, named in self.endpoints.items():
             from harness.storage import object_client
-            from harness.storage.object_options import says_who_asks
+            from harness.storage.option_names import CREDENTIALS
 
-            plain = {key: value for key, value in found.items() if "://" not in key}
-            said = object_client.given_options(store, found.get(store, plain if store == home else {}))
-            if object_client.endpoint(store, said) != address or says_who_asks(said):
+            def of_store(options: Mapping[str, Any], store: str = store) -> dict[str, str]:
+                plain = {key: value for key, value in options.items() if "://" not in key}
+                return object_client.given_options(store, options.get(store, plain if store == home else {}))
+
+            said, mine = of_store(found), of_store(own)
+            is_lent = named.has_credentials and CREDENTIALS.isdisjoint(mine)
+            is_elsewhere = object_client.endpoint(store, said) != named.address
+            if is_lent or is_elsewhere or said.get("anonymous") == "true":
                 continue
-            # The user may name the address too, in a configuration file.
-            if object_client.endpoint(store, object_client.options_of(store, {})) != address:
+            # The user may name the address too, to the call or in a configuration file.
+            by_user = (mine, object_client.options_of(store, {}))
+            if named.address not in [object_client.endpoint(store, options) for options in by_user]:
                 message = (
-                    f"Cannot read the table: its catalog names {shown(address)} as the address of {shown(store)}, "
-                    "without credentials, and those of this machine are not sent there; say some, or anonymous, for "
-                    "the catalog or in storage_options"
+                    f"Cannot read the table: its catalog names {shown(named.address)} as the address of "
+                    f"{shown(store)}, and credentials that the catalog did not give are not sent there; name the "
+                    "address yourself, such as s3.endpoint for the catalog or endpoint in storage_options"
                 )
                 raise RequestError(message, cause="CatalogDenied", table=self.qualified, options=("storage_options",))
         return found

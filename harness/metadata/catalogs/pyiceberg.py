@@ -13,10 +13,17 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from harness.errors import HarnessError, RequestError, StorageError, TableNotFoundError, UnsupportedError
-from harness.metadata.catalogs.catalog import Located, Name, absent, written
-from harness.metadata.catalogs.pyiceberg_answers import Answer, answer, record_format
+from harness.metadata.catalogs.catalog import Endpoint, Located, Name, absent, written
+from harness.metadata.catalogs.pyiceberg_answers import (
+    Answer,
+    answer,
+    listed_namespaces,
+    listed_tables,
+    record_format,
+)
 from harness.storage import object_client
 from harness.storage.gate import metadata_root
+from harness.storage.object_options import says_who_asks
 from harness.storage.paths import is_local, local_path, place
 
 # Properties of a catalog and of its answers, as storage options: PyIceberg's names (`s3.endpoint`) become those of
@@ -47,6 +54,10 @@ _EXPIRY = re.compile(
     r"s3\.session-token-expires-at-ms|gcs\.oauth2\.token-expires-at|adls\.sas-token-expires-at-ms(?:\..+)?"
 )
 _FAMILIES = {"s3": "s3", "gcs": "gcs", "abfs": "adls"}
+_CREDENTIAL = re.compile(
+    r"(s3|client)\.(?:access-key-id|secret-access-key|session-token|profile-name)|(gcs)\.oauth2\.token"
+    r"|(adls)\.(?:connection-string|account-key|sas-token(?:\..+)?|tenant-id|client-id|client-secret|token)"
+)
 
 Properties: TypeAlias = "Callable[[str], Mapping[str, Any]]"
 """The properties of the catalog and of its answer for a path, the answer's first, for every kind of store."""
@@ -161,7 +172,8 @@ def asking(catalog: str, uri: str | None, what: str) -> Iterator[None]:
 
 def setting(catalog: str, name: str) -> str:
     """The variable that sets a property of a catalog."""
-    return f"PYICEBERG_CATALOG__{catalog.upper().replace('-', '_')}__{name.upper().replace('-', '_')}"
+    words = name.upper().replace("-", "_").replace(".", "__")
+    return f"PYICEBERG_CATALOG__{catalog.upper().replace('-', '_')}__{words}"
 
 
 def _translated(error: Exception, catalog: str, uri: str | None) -> HarnessError:
@@ -222,14 +234,14 @@ class PyIcebergCatalog:
     def namespaces(self, parent: Name = ()) -> tuple[Name, ...]:
         """The namespaces directly in `parent`; none where there is no such namespace."""
         what, depth = f"namespaces in {written(parent) or 'the root'}", len(parent)
-        found = self._listed(what, lambda: {tuple(each) for each in self.client.list_namespaces(parent)})
+        found = self._listed(what, lambda: listed_namespaces(self.client, parent))
         return tuple(sorted({each[: depth + 1] for each in found if len(each) > depth and each[:depth] == parent}))
 
     def tables(self, namespace: Name = ()) -> tuple[Name, ...]:
         """The tables directly in a namespace; none where there is no such namespace. The root holds none."""
 
         def ask() -> set[Name]:
-            return {tuple(each) for each in self.client.list_tables(namespace)} | self._delta_tables(namespace)
+            return listed_tables(self.client, namespace) | self._delta_tables(namespace)
 
         return tuple(sorted(self._listed(f"tables of {written(namespace)}", ask))) if namespace else ()
 
@@ -282,6 +294,11 @@ class PyIcebergCatalog:
         return {(*namespace, name) for name, parameters in records if record_format(parameters) == "delta"}
 
 
+def _credential_family(key: str) -> str | None:
+    """Return the kind of store that a property is a credential of; None if it is no credential."""
+    return key.partition(".")[0].replace("client", "s3") if _CREDENTIAL.fullmatch(key) else None
+
+
 def located(catalog: PyIcebergCatalog, name: Name, found: Answer) -> Located:
     """An answer of a catalog as harness takes it."""
     metadata = found.metadata_location
@@ -290,20 +307,30 @@ def located(catalog: PyIcebergCatalog, name: Name, found: Answer) -> Located:
         raise UnsupportedError("Cannot read a table of which the catalog does not say where it is")
     home = metadata or location
 
-    def properties(path: str) -> Mapping[str, Any]:
+    def of_server(path: str) -> dict[str, Any]:
         every = {**catalog.client.properties, **found.properties, **vended_for(path, found.vended)}
-        said = catalog.said  # profiles of this machine count where the user said them
-        return {key: v for key, v in every.items() if not key.endswith(".profile-name") or v == said.get(key)}
+        # A server does not choose among the profiles of this machine.
+        return {
+            key: value
+            for key, value in every.items()
+            if value != catalog.said.get(key) and not key.endswith(".profile-name")
+        }
 
-    endpoints: dict[str, str] = {}
+    def properties(path: str) -> Mapping[str, Any]:
+        given = of_server(path)
+        # Credentials are taken together: half a key of the user's does not go with half a key of the server's.
+        replaced = {_credential_family(key) for key in given} - {None}
+        return {key: v for key, v in catalog.said.items() if _credential_family(key) not in replaced} | given
+
+    endpoints: dict[str, Endpoint] = {}
     for store, path in {place(path).store: path for path in (*found.places, location, home)}.items():
         if store.partition("://")[0] in _FAMILIES:
-            address, said = (
-                object_client.endpoint(store, object_client.given_options(store, options_of(each, path)))
-                for each in (properties(path), catalog.said)
+            given, said = (
+                object_client.given_options(store, options_of(each, path)) for each in (of_server(path), catalog.said)
             )
-            if address is not None and address != said:
-                endpoints[store] = address
+            address = object_client.endpoint(store, given)
+            if address is not None and address != object_client.endpoint(store, said):
+                endpoints[store] = Endpoint(address, says_who_asks(given))
     own = {**found.properties, **vended_for(home, found.vended)}
     ends = min((end for each in ({}, *found.vended.values()) if (end := expires_ms({**own, **each}))), default=None)
     return Located(
@@ -387,4 +414,8 @@ def open_configured(name: str, properties: Mapping[str, Any]) -> PyIcebergCatalo
     # Asked and never written: a SQL catalog that has no tables yet does not get them, and metadata is not read here.
     own = {**properties, "init_catalog_tables": "false", "py-io-impl": _FINDING}
     with asking(name, uri if isinstance(uri, str) else None, "opening"):
+        if kind(properties) == "rest":
+            from harness.metadata.catalogs.pyiceberg_rest import rest_client
+
+            return PyIcebergCatalog(name, rest_client(name, own), properties)
         return PyIcebergCatalog(name, load_catalog(name, **own), properties)

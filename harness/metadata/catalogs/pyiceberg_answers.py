@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 from harness.errors import IsAViewError, StorageError, UnsupportedError
-from harness.metadata.catalogs.catalog import Name, written
+from harness.metadata.catalogs.catalog import Name, paged, written
 
 _WRITE_PATHS = ("write.data.path", "write.metadata.path", "write.object-storage.path", "write.folder-storage.path")
 _DELTA, _ICEBERG = "delta", "iceberg"
@@ -78,6 +78,46 @@ def _rest(catalog: Any, name: Name) -> Answer:
         places=_places(metadata.get("location"), recorded, *vended),
         vended=vended,
     )
+
+
+def listed_namespaces(catalog: Any, parent: Name) -> set[Name]:
+    """Return the namespaces in a namespace of a catalog of PyIceberg. Raises the errors of its client."""
+    if "RestCatalog" not in {kind.__name__ for kind in type(catalog).__mro__}:
+        return {tuple(each) for each in catalog.list_namespaces(parent)}
+    from pyiceberg.catalog.rest import Endpoints
+
+    inside = {"parent": catalog._encode_namespace_path(parent)} if parent else {}
+    listed = _rest_pages(catalog, catalog.url(Endpoints.list_namespaces), inside, "namespaces")
+    return {_name(each) for each in listed}
+
+
+def listed_tables(catalog: Any, namespace: Name) -> set[Name]:
+    """Return the tables in a namespace of a catalog of PyIceberg. Raises the errors of its client."""
+    if "RestCatalog" not in {kind.__name__ for kind in type(catalog).__mro__}:
+        return {tuple(each) for each in catalog.list_tables(namespace)}
+    from pyiceberg.catalog.rest import Endpoints
+
+    url = catalog.url(Endpoints.list_tables, namespace=catalog._encode_namespace_path(namespace))
+    listed = _rest_pages(catalog, url, {}, "identifiers")
+    return {_name([*each["namespace"], each["name"]]) for each in listed}
+
+
+def _rest_pages(catalog: Any, url: str, params: Mapping[str, str], key: str) -> list[Any]:
+    """Return what is listed at a URL, page by page: PyIceberg follows a token that comes again without an end."""
+    from pyiceberg.exceptions import NoSuchNamespaceError
+
+    def ask(token: str | None) -> tuple[list[Any], str | None]:
+        more = {} if token is None else {"pageToken": token}
+        said = _get(catalog, url, {**params, **more}, NoSuchNamespaceError)
+        return said.get(key) or [], said.get("next-page-token")
+
+    return paged(catalog.name, key, ask)
+
+
+def _name(parts: Any) -> Name:
+    if not isinstance(parts, list) or not all(isinstance(part, str) for part in parts):
+        raise StorageError("The catalog's answer cannot be one: a name is no list of texts", cause="CatalogAnswer")
+    return tuple(parts)
 
 
 def _object(said: Mapping[str, Any], key: str) -> Mapping[str, Any]:

@@ -17,7 +17,7 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 from harness.errors import IsAViewError, UnsupportedError, warn
-from harness.metadata.catalogs.catalog import Located, Name, absent, written
+from harness.metadata.catalogs.catalog import MOST_PAGES, Located, Name, absent, paged, written
 from harness.metadata.catalogs.unity_rest import (
     Refused,
     Server,
@@ -90,7 +90,6 @@ _ROOT = "api/2.1/unity-catalog"
 _NEW = f"{_ROOT}/delta/v1"
 _LOAD = "GET /v1/catalogs/{catalog}/schemas/{schema}/tables/{table}"
 _PARTS = ("catalog", "schema", "table")
-_MOST_PAGES = 10_000
 _NO_CALL = (404, 501)
 """Statuses of a server that does not have a call."""
 
@@ -219,7 +218,7 @@ class Unity:
         """The commits by an older server's pages (frontier F4.6); None: the server is too old to say them."""
         commits: list[Any] = []
         start = 0
-        for _ in range(_MOST_PAGES):
+        for _ in range(MOST_PAGES):
             body = {"table_id": entry.id, "table_uri": entry.location, "start_version": start}
             try:
                 answer = self.server.ask(f"{_ROOT}/delta/preview/commits", body=body)
@@ -296,27 +295,22 @@ class Unity:
 
     def _pages(self, key: str, query: Mapping[str, str]) -> tuple[str, ...]:
         """The names in all pages of a list, sorted; none of something that is not there."""
-        found: list[str] = []
-        token, seen = "", {""}
-        for _ in range(_MOST_PAGES):
-            with self._translated():
-                try:
-                    answer = self.server.ask(f"{_ROOT}/{key}", {**query, **({"page_token": token} if token else {})})
-                except Refused as refused:
-                    if refused.status != 404:
-                        raise
-                    return ()
-            page = answer.get(key) or []
-            if not isinstance(page, list):
+
+        def ask(token: str | None) -> tuple[list[str], str | None]:
+            answer = self.server.ask(f"{_ROOT}/{key}", {**query, **({"page_token": token} if token else {})})
+            page, following = answer.get(key) or [], answer.get("next_page_token") or None
+            if not isinstance(page, list) or not isinstance(following, str | None):
                 self.server.failure(f"gave {key} that are no list", "CatalogAnswer")
-            found += [name for each in page if isinstance(each, dict) and isinstance(name := each.get("name"), str)]
-            token = answer.get("next_page_token") or ""
-            if not token:
-                return tuple(sorted(found))
-            if token in seen:
-                break
-            seen.add(token)
-        self.server.failure(f"gave pages of {key} that do not end", "CatalogAnswer")
+            names = (each.get("name") for each in page if isinstance(each, dict))
+            return [name for name in names if isinstance(name, str)], following
+
+        with self._translated():
+            try:
+                return tuple(sorted(paged(self.name, key, ask)))
+            except Refused as refused:
+                if refused.status != 404:
+                    raise
+                return ()
 
     @contextmanager
     def _translated(self, name: Name = ()) -> Iterator[None]:

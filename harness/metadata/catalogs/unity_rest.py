@@ -12,13 +12,12 @@ from typing import Any, NoReturn
 from urllib.parse import urlencode, urlsplit
 
 from harness.errors import LimitError, RequestError, StorageError
+from harness.metadata.catalogs.catalog import LARGEST_ANSWER
 from harness.metadata.files.documents import check_document
 from harness.metadata.plan.read_options import CatalogAnswer, catalog_answer
 from harness.storage.limits import DEFAULT
 
 LOG = logging.getLogger("harness.catalogs")
-_LARGEST = 64 << 20
-"""Bytes of an answer."""
 _LONGEST_ERROR = 1 << 20
 _WAITS = (0.5, 2.0)
 """Seconds before each further try."""
@@ -138,7 +137,7 @@ class Server:
             except HTTPError as error:
                 response = error
             with response:
-                content = response.read(_LARGEST + 1)
+                content = response.read(LARGEST_ANSWER + 1)
                 after = response.headers.get("Retry-After", "")
                 status = response.status
         except (OSError, HTTPException, ValueError) as error:
@@ -148,8 +147,8 @@ class Server:
         return status, content, float(after) if after.isdecimal() else 0.0
 
     def _parsed(self, content: bytes) -> dict[str, Any]:
-        if len(content) > _LARGEST:
-            self.failure(f"gave an answer of more than {_LARGEST >> 20} MiB", "CatalogAnswer")
+        if len(content) > LARGEST_ANSWER:
+            self.failure(f"gave an answer of more than {LARGEST_ANSWER >> 20} MiB", "CatalogAnswer")
         try:
             check_document(content, file=self._shown, limits=DEFAULT)
             found = json.loads(content)

@@ -1,0 +1,186 @@
+"""PyIceberg's REST client against a server that tries to obtain credentials: what each host receives."""
+
+import gzip
+import json
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import harness
+from harness.metadata.catalogs import pyiceberg_rest
+
+pytest.importorskip("pyiceberg", reason="PyIceberg is not installed: nox -s tests-catalogs")
+pytestmark = pytest.mark.catalog
+
+ENVIRONMENT = {
+    "AWS_ACCESS_KEY_ID": "key-of-the-environment",
+    "AWS_SECRET_ACCESS_KEY": "secret-of-the-environment",
+    "AWS_SESSION_TOKEN": "session-of-the-environment",
+    "AWS_REGION": "eu-west-1",
+}
+Answer = Callable[[str], tuple[int, dict[str, str], Any]]
+"""From the path of a request to status, headers, and a JSON document, or bytes."""
+
+
+@dataclass
+class Recorded:
+    """A host, and the text of all requests that it received."""
+
+    uri: str = ""
+    requests: list[str] = field(default_factory=list)
+
+
+@contextmanager
+def recording(answer: Answer) -> Iterator[Recorded]:
+    recorded = Recorded()
+
+    class Handler(BaseHTTPRequestHandler):
+        def _handle(self) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length") or 0)).decode()
+            recorded.requests.append(f"{self.requestline}\n{self.headers}\n{body}")
+            status, headers, document = answer(self.path)
+            content = document if isinstance(document, bytes) else json.dumps(document).encode()
+            self.send_response(status)
+            for name, value in {**headers, "Content-Length": str(len(content))}.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(content)
+
+        do_GET = do_POST = do_HEAD = _handle
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    recorded.uri = f"http://127.0.0.1:{server.server_address[1]}"
+    try:
+        yield recorded
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+TOKEN = {"access_token": "of-the-server", "token_type": "bearer"}
+
+
+@pytest.fixture
+def elsewhere() -> Iterator[Recorded]:
+    with recording(lambda path: (200, {}, {**TOKEN, "namespaces": [["sales"]]})) as recorded:
+        yield recorded
+
+
+@pytest.fixture(autouse=True)
+def environment(configure, monkeypatch):
+    """Credentials of AWS, once `configure` has removed those of whoever runs the tests."""
+    for name, value in ENVIRONMENT.items():
+        monkeypatch.setenv(name, value)
+
+
+SIGNED = {"rest.sigv4-enabled": "true", "rest.signing-name": "execute-api", "rest.signing-region": "eu-west-1"}
+RUN = {"auth": {"type": "custom", "impl": "subprocess.Popen", "custom": {"args": ["touch", "was-run"]}}}
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("part", ["defaults", "overrides"])
+@pytest.mark.parametrize("own", [{"token": "of-the-user"}, {"credential": "id:of-the-user"}, {}], ids=str)
+@pytest.mark.parametrize(
+    ("settings", "named"),
+    [
+        (SIGNED, r"rest\.si"),
+        ({**SIGNED, "uri": "ELSEWHERE"}, "uri|rest"),
+        ({"uri": "ELSEWHERE"}, "uri"),
+        ({"oauth2-server-uri": "ELSEWHERE"}, "oauth2-server-uri"),
+        (RUN, "auth"),
+        ({"header.Host": "evil.example"}, r"header\.Host"),
+    ],
+)
+def test_the_configuration_of_a_server_obtains_no_credentials(elsewhere, configure, settings, named, own, part):
+    said = {key: elsewhere.uri if value == "ELSEWHERE" else value for key, value in settings.items()}
+    document = {"defaults": {}, "overrides": {}, part: said, **TOKEN, "namespaces": [["sales"]]}
+    with recording(lambda path: (200, {}, document)) as catalog:
+        configure("prod", {"uri": catalog.uri, **own})
+        if part == "defaults" and "uri" in settings:  # below the user's own `uri`
+            said.pop("uri")
+        if said:
+            with pytest.raises(harness.RequestError, match=f"its server sets (?:{named})"):
+                harness.open_catalog("prod").namespaces()
+    assert elsewhere.requests == []
+    assert not Path("was-run").exists()
+    assert not any("of-the-environment" in text for text in catalog.requests)
+
+
+@pytest.mark.parametrize("status", [301, 307, 308])
+def test_a_redirection_to_another_host_is_not_followed(elsewhere, configure, status):
+    redirect = (status, {"Location": f"{elsewhere.uri}/v1/config"}, {})
+    with recording(lambda path: redirect) as catalog:
+        configure("prod", {"uri": catalog.uri, "token": "of-the-user", "header.X-Key": "of-the-user"})
+        with pytest.raises(harness.StorageError, match="sends its callers elsewhere"):
+            harness.open_catalog("prod").namespaces()
+    assert elsewhere.requests == []
+
+
+def test_a_server_may_name_another_path_on_its_own_host(configure):
+    def answer(path: str) -> tuple[int, dict[str, str], Any]:
+        settings = {"uri": f"{catalog.uri}/inner", "prefix": "main", "nessie.is-nessie-catalog": "true"}
+        return 200, {}, {"defaults": {}, "overrides": settings, "namespaces": [["sales"]]}
+
+    with recording(answer) as catalog:
+        configure("prod", {"uri": catalog.uri, "token": "of-the-user"})
+        assert harness.open_catalog("prod").namespaces() == (("sales",),)
+    assert catalog.requests[-1].startswith("GET /inner/v1/main/namespaces")
+
+
+@pytest.mark.parametrize("token", [lambda number: "again", lambda number: str(number % 7)], ids=["one", "seven"])
+def test_pages_without_an_end_are_an_error(configure, token):
+    def answer(path: str) -> tuple[int, dict[str, str], Any]:
+        listed = {"namespaces": [["sales"]], "identifiers": [{"namespace": ["sales"], "name": "orders"}]}
+        return 200, {}, {"defaults": {}, "overrides": {}, **listed, "next-page-token": token(len(catalog.requests))}
+
+    with recording(answer) as catalog:
+        configure("prod", {"uri": catalog.uri, "token": "of-the-user"})
+        found = harness.open_catalog("prod")
+        with pytest.raises(harness.StorageError, match="pages of namespaces that do not end"):
+            found.namespaces()
+        with pytest.raises(harness.StorageError, match="pages of identifiers that do not end"):
+            found.tables(("sales",))
+    assert len(catalog.requests) < 20
+
+
+def test_pages_are_followed_to_their_end(configure):
+    def answer(path: str) -> tuple[int, dict[str, str], Any]:
+        page = int(path.partition("pageToken=")[2] or 0)
+        parent = ["a", "b"] if "parent=a%1Fb" in path else []
+        listed = {
+            "namespaces": [[*parent, f"n{page}"]],
+            "identifiers": [{"namespace": ["sales", "eu"], "name": f"t{page}"}],
+        }
+        more = {"next-page-token": str(page + 1)} if page < 2 else {"next-page-token": None}
+        return 200, {}, {"defaults": {}, "overrides": {}, **listed, **more}
+
+    with recording(answer) as catalog:
+        configure("prod", {"uri": catalog.uri})
+        found = harness.open_catalog("prod")
+        assert found.namespaces() == (("n0",), ("n1",), ("n2",))
+        assert found.namespaces(("a", "b")) == (("a", "b", "n0"), ("a", "b", "n1"), ("a", "b", "n2"))
+        assert found.tables(("sales", "eu")) == tuple(("sales", "eu", f"t{page}") for page in range(3))
+    assert any("/namespaces/sales%1Feu/tables" in text for text in catalog.requests)
+
+
+def test_an_answer_is_read_up_to_a_limit(configure, monkeypatch):
+    monkeypatch.setattr(pyiceberg_rest, "LARGEST_ANSWER", 1 << 20)
+    content = gzip.compress(b'{"defaults": {"a": "' + bytes(1 << 24) + b'"}}')
+    headers = {"Content-Encoding": "gzip"}
+    with recording(lambda path: (200, headers, content)) as catalog:
+        configure("prod", {"uri": catalog.uri})
+        with pytest.raises(harness.StorageError, match="gave an answer of more than 1 MiB"):
+            harness.open_catalog("prod")
