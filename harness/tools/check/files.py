@@ -23,7 +23,7 @@ from harness.errors import HarnessError, MissingFileError, StorageError
 from harness.metadata.iceberg.manifests import DataFile
 from harness.metadata.iceberg.model import PartitionSpec, SortOrder
 from harness.metadata.model.arrow_values import to_numpy
-from harness.metadata.plan.projection import is_positional, resolve
+from harness.metadata.plan.projection import is_positional, resolver
 from harness.metadata.plan.scan_plan import PositionDelete, ScanPlan
 from harness.storage.paths import join
 from harness.storage.records import dataclass
@@ -249,17 +249,18 @@ def columns(file: CheckedFile) -> Iterator[Found]:
     if file.footer is None or not file.is_data or not file.footer.schema:
         return
     plan = file.plan
+    source_of = resolver(
+        plan.schema.fields,
+        file.footer.schema,
+        name_mapping=plan.name_mapping,
+        partition_ids=file.partition_ids,
+        file_path=str(file.name),
+        table=plan.table,
+        lookup=plan.lookup,
+    )
     for wanted in plan.schema.fields:
         try:
-            resolve(
-                (wanted,),
-                file.footer.schema,
-                name_mapping=plan.name_mapping,
-                partition_ids=file.partition_ids,
-                file_path=str(file.name),
-                table=plan.table,
-                lookup=plan.lookup,
-            )
+            source_of(wanted)
         except HarnessError as error:
             yield refused(file.place(column=wanted.name), error)
 
