@@ -187,6 +187,10 @@ class HarnessWarning(UserWarning):
     """Something about a table that is legal, or harmless to its rows, and that its owner should know."""
 
 
+class OutsideTableWarning(HarnessWarning):
+    """Files outside of the table's roots are read. Name their directories with `allowed_roots` if that is right."""
+
+
 def without_secrets(text: str) -> str:
     """A text for people, whose URLs have no user with a password, and no query, where signatures are.
 
@@ -195,13 +199,13 @@ def without_secrets(text: str) -> str:
     return PASSWORD.sub("", _QUERY.sub("", text)) if "://" in text else text
 
 
-def warn(sentence: str) -> None:
-    """Gives a HarnessWarning that points to the line of the user's code which called harness."""
+def warn(sentence: str, category: type[HarnessWarning] = HarnessWarning) -> None:
+    """Gives a warning that points to the line of the user's code which called harness."""
     # `skip_file_prefixes` of warnings.warn would do, from Python 3.12 on.
     depth, frame = 1, sys._getframe()
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "harness":
         depth, frame = depth + 1, frame.f_back
-    warnings.warn(without_secrets(sentence), HarnessWarning, stacklevel=depth)
+    warnings.warn(without_secrets(sentence), category, stacklevel=depth)
 
 
 class RequestError(HarnessError):

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from harness.errors import (
     AmbiguousTableError,
     HarnessError,
+    OutsideTableWarning,
     RequestError,
     TableNotFoundError,
     UnsupportedError,
@@ -549,7 +550,7 @@ def check_within(
     roots.check(f"{absolute(local_path(location), os.getcwd()).rstrip('/')}/")
     sentence = roots.told()
     if sentence is not None:
-        warn(f"Table {shown(location)}: {sentence}")
+        warn(f"Table {shown(location)}: {sentence}", OutsideTableWarning)
 
 
 def load_table(location: str, storage: Storage, options: ReadOptions, *, format_hint: str | None) -> OpenedTable:
@@ -584,7 +585,7 @@ def load_table(location: str, storage: Storage, options: ReadOptions, *, format_
         raise no_table(location, storage) from None
     sentence = None if storage.roots is None else storage.roots.told()
     if sentence is not None:
-        warn(f"Table {shown(location)}: {sentence}")
+        warn(f"Table {shown(location)}: {sentence}", OutsideTableWarning)
     return table
 
 

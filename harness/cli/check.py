@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from harness.cli import DIFFERENT, options, results, terminal, untrusted
+from harness.cli import DIFFERENT, FAILED, options, results, terminal, untrusted
 from harness.tools.check.rules import Level, Severity
 
 
@@ -71,7 +71,7 @@ def check(
         harness check warehouse/orders --level data --output findings.html
         harness check warehouse/orders --all-snapshots --level metadata --fail-on warning --format github
 
-    Exits with 0 (no finding), 1 (findings) or 2 (not checked).
+    Exits with 0 (no finding), 1 (findings) or 2 (not checked, or only in part).
     """
     placed = results.placed(format_, output, Report)
     if untrusted.is_for_worker(opening.context):
@@ -104,3 +104,5 @@ def check(
         terminal.message(f"{report.sentence}; see {', '.join(str(path) for _, path in placed)}")
     if report.fails(fail_on):
         raise typer.Exit(DIFFERENT)
+    if report.unchecked:
+        raise typer.Exit(FAILED)

@@ -241,6 +241,7 @@ _SUFFIXES = {
     ".arrow": "arrow",
     ".arrows": "arrow",
     ".xml": "junit",
+    ".sarif": "sarif",
     ".html": "html",
     ".htm": "html",
     ".md": "markdown",

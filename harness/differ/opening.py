@@ -249,7 +249,8 @@ class SideOpening:
                     f"{', '.join(map(repr, names))}",
                     field=column,
                 )
-        return [folded.index(self.fold(column)) for column in self.columns]
+        found = {name: place for place, name in enumerate(folded)}
+        return [found[self.fold(column)] for column in self.columns]
 
     def _plan(self, data: Table | Snapshot | Changes) -> ScanPlan:
         if isinstance(data, Changes):

@@ -43,8 +43,9 @@ def compare_schemas(
         _check(side, "", [field.with_type(plain(field.type)) for field in schema])
     differences: list[SchemaDifference] = []
     common = []
+    fields = [{field.name: [field] for field in schema} for schema in (left, right)]
     for name in dict.fromkeys([*left.names, *right.names]):
-        a, b = ([schema.field(name)] if name in schema.names else [] for schema in (left, right))
+        a, b = (own.get(name, ()) for own in fields)
         found = list(_parts("", a, b, frozenset(rules)))
         differences += found
         if all(difference.kind in _EXACT for difference in found):
@@ -246,12 +247,12 @@ def _parts(
 
 def _order(left: Sequence[str], right: Sequence[str]) -> Iterator[SchemaDifference]:
     """Columns that both have, at places that differ among these; places are shown as from 1 in the whole side."""
-    shared_left = [name for name in left if name in right]
-    shared_right = [name for name in right if name in left]
+    numbers = [{name: str(number) for number, name in enumerate(side, 1)} for side in (left, right)]
+    shared_left = [name for name in left if name in numbers[1]]
+    shared_right = [name for name in right if name in numbers[0]]
     for name, other in zip(shared_left, shared_right, strict=True):
         if name != other:
-            places = (str(side.index(name) + 1) for side in (left, right))
-            yield SchemaDifference(name, SchemaKind.ORDER, *places)
+            yield SchemaDifference(name, SchemaKind.ORDER, *(own[name] for own in numbers))
 
 
 def _family(type_: pa.DataType) -> str | None:

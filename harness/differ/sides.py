@@ -45,7 +45,7 @@ HASH_PREFIX = "\0"
 """The prefix of the names of hashes beside the columns of a table."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Hashing:
     """The hashes to make, the same for both sides.
 
@@ -57,6 +57,10 @@ class Hashing:
     forms: tuple[HashForm, ...]
     keys: tuple[str, ...] = ()
     bits: int = BITS
+
+    @cached_property
+    def _form_by_column(self) -> Mapping[str, HashForm]:
+        return dict(zip(self.columns, self.forms, strict=True))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -86,7 +90,7 @@ class Hashing:
 
     def form_of(self, column: str) -> HashForm:
         """The form of a column."""
-        return self.forms[self.columns.index(column)]
+        return self._form_by_column[column]
 
 
 class Sums(NamedTuple):

@@ -21,7 +21,7 @@ from harness.errors import HarnessError
 from harness.metadata.files.parquet_footer import Contradiction, struct, varint
 from harness.metadata.filters import sqltext
 from harness.metadata.model import schema as dt
-from harness.metadata.plan.projection import ColumnSource, Stored, resolve
+from harness.metadata.plan.projection import ColumnSource, Stored, resolver
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.storage.records import dataclass
 from harness.storage.stores import Storage
@@ -155,18 +155,21 @@ def _plain(raw: bytes, kind: str, stored: dt.Type, type_: dt.Type) -> Any:
             return None
 
 
-def _place(path: tuple[dt.Field, ...], source: ColumnSource | None) -> tuple[str, dt.Type] | None:
-    """DuckDB's name for a column of single values in a file, and its type there; None: the file does not hold it so."""
-    names = []
-    for field, inner in zip(path, (*path[1:], None), strict=True):
-        if not isinstance(source, Stored) or isinstance(field.type, dt.ListType | dt.MapType):
-            return None
-        names.append(source.physical.name)
-        if inner is None:
-            return ", ".join(names), source.physical.type
-        if isinstance(field.type, dt.StructType):
-            source = source.parts[field.type.fields.index(inner)]
-    return None
+def _places(
+    field: dt.Field, source: ColumnSource, above: tuple[str, ...] = ()
+) -> Iterator[tuple[int, tuple[str, dt.Type]]]:
+    """Yield DuckDB's name of each column of single values below a field, and its type in the file, by field id.
+
+    Columns that the file does not hold as single values of the field's structs are left out.
+    """
+    if not isinstance(source, Stored) or isinstance(field.type, dt.ListType | dt.MapType):
+        return
+    names = (*above, source.physical.name)
+    if not isinstance(field.type, dt.StructType):
+        yield field.id, (", ".join(names), source.physical.type)
+        return
+    for inner, part in zip(field.type.fields, source.parts, strict=True):
+        yield from _places(inner, part, names)
 
 
 def _bisected(starts: Sequence[int], low: int, high: int) -> str:
@@ -204,21 +207,28 @@ def row_groups(plan: ScanPlan, paths: Sequence[str]) -> dict[str, RowGroups]:
         chunks.setdefault(file, {})[group, column] = tuple(said)
 
     @cache
-    def place(schema: int, partition: int, path: tuple[dt.Field, ...]) -> tuple[str, dt.Type] | None:
-        try:
-            (source,) = resolve(
-                path[:1],
-                schemas[schema],
-                name_mapping=plan.name_mapping,
-                partition_ids=frozenset(plan.partitions[partition].constants),
-                file_path=plan.table,
-                table=plan.table,
-                lookup=plan.lookup,
-            )
-            return _place(path, source)
-        except HarnessError:  # no read gives the column
-            return None
+    def source_of(schema: int, partition: int) -> Callable[[dt.Field], ColumnSource]:
+        return resolver(
+            plan.schema.fields,
+            schemas[schema],
+            name_mapping=plan.name_mapping,
+            partition_ids=frozenset(plan.partitions[partition].constants),
+            file_path=plan.table,
+            table=plan.table,
+            lookup=plan.lookup,
+        )
 
+    @cache
+    def places(schema: int, partition: int, top: int) -> Mapping[int, tuple[str, dt.Type]]:
+        try:
+            return dict(_places(tops[top], source_of(schema, partition)(tops[top])))
+        except HarnessError:  # no read gives the column
+            return {}
+
+    def place(schema: int, partition: int, path: tuple[dt.Field, ...]) -> tuple[str, dt.Type] | None:
+        return places(schema, partition, path[0].id).get(path[-1].id)
+
+    tops = {field.id: field for field in plan.schema.fields}
     schemas = {id(footer.schema): footer.schema for footer in footers.values()}
     return {
         row["path"]: RowGroups(

@@ -15,7 +15,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import field, replace
 from typing import BinaryIO, TypeAlias
 
-from harness.errors import HarnessError, MissingFileError, OutsideTableError, StorageError, warn
+from harness.errors import (
+    HarnessError,
+    MissingFileError,
+    OutsideTableError,
+    OutsideTableWarning,
+    StorageError,
+    warn,
+)
 from harness.storage.paths import Place, absolute, climbs, is_local, local_path, place, places, shown, slashed
 from harness.storage.records import dataclass
 
@@ -336,7 +343,7 @@ class Roots:
         met.folders[folder] = None
         if met.told:  # a link between the data files shows only when they are opened
             met.told = False
-            warn(f"Table {self.table}: {self._sentence((folder,))}")
+            warn(f"Table {self.table}: {self._sentence((folder,))}", OutsideTableWarning)
 
     def followed(self, link: str) -> str:
         """The file that a link leads to, local, if that may be read. Raises as `check`."""

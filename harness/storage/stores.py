@@ -44,11 +44,13 @@ class Entry:
     """A file in a listing.
 
     name: without its directory. size: in bytes; `UNREADABLE` of what is no regular file. modified_ms: see `FileStatus`.
+    is_link: True for a symbolic link, whose size and time are those of its target.
     """
 
     name: str
     size: int
     modified_ms: int | None
+    is_link: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +87,8 @@ def local_entries(directory: str) -> Iterator[Entry]:
             status = item.stat(follow_symlinks=is_file)
         except FileNotFoundError:  # removed since the directory was read
             continue
-        yield Entry(item.name, status.st_size if is_file else UNREADABLE, status.st_mtime_ns // 1_000_000)
+        size = status.st_size if is_file else UNREADABLE
+        yield Entry(item.name, size, status.st_mtime_ns // 1_000_000, item.is_symlink())
 
 
 def _items(directory: str) -> list[os.DirEntry[str]]:

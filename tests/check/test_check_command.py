@@ -1,7 +1,9 @@
 """`harness check` and `Table.check`: exit codes, levels, choices, and the forms of a report."""
 
 import json
+import os
 import re
+import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -9,7 +11,7 @@ import pytest
 
 import harness
 from harness.cli import main
-from harness.errors import RequestError, UnknownColumnError
+from harness.errors import HarnessWarning, RequestError, UnknownColumnError
 from harness.testing.writing.delta.builder import DeltaTable
 from harness.testing.writing.iceberg.builder import IcebergTable
 from harness.tools.check.reports import to_sarif
@@ -167,3 +169,115 @@ def test_sarif_keeps_to_its_schema(lying):
     document["runs"][0]["results"][0]["wrong"] = 1
     with pytest.raises(ValueError, match="wrong"):
         model.StaticAnalysisResultsFormatSarifVersion210JsonSchema(**document)
+
+
+def linked(directory, name, target):
+    (directory / name).symlink_to(target, target_is_directory=True)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links take a right on Windows")
+@pytest.mark.parametrize("options", [[], ["--outside", "refuse"]], ids=["warn", "refuse"])
+def test_orphans_are_not_looked_for_behind_links(tmp_path, capsys, options):
+    table = DeltaTable.create(tmp_path / "t", {"id": "long"})
+    table.append(table.write_data([{"id": 1}]))
+    (tmp_path / "foreign").mkdir()
+    (tmp_path / "foreign/secret.txt").write_text("x")
+    linked(tmp_path / "t", "out", tmp_path / "foreign")
+    linked(tmp_path / "t", "loop", tmp_path / "t")
+    linked(tmp_path / "t", "file.parquet", tmp_path / "foreign/secret.txt")
+    (tmp_path / "t/left.parquet").write_bytes(b"x")
+    assert main(["check", str(tmp_path / "t"), "--orphans", "--format", "json", *options]) == 2
+    document = json.loads(capsys.readouterr().out)
+    assert [Path(found["file"]).name for found in document["findings"]] == ["left.parquet"]
+    (sentence,) = document["unchecked"]
+    assert "3 links" in sentence
+    assert all(f"/t/{name}" in sentence for name in ("out", "loop", "file.parquet"))
+    assert "secret" not in sentence
+
+
+@pytest.fixture
+def foreign(tmp_path):
+    """A table whose second data file is at an absolute path outside of the table."""
+    table = DeltaTable.create(tmp_path / "t", {"id": "long"})
+    for _ in range(2):
+        table.append(table.write_data([{"id": 7}]))
+    (tmp_path / "foreign").mkdir()
+    commit = tmp_path / "t/_delta_log/00000000000000000002.json"
+    lines = [json.loads(line) for line in commit.read_text("utf-8").splitlines()]
+    (add,) = (line["add"] for line in lines if "add" in line)
+    moved = tmp_path / "foreign" / Path(add["path"]).name
+    (tmp_path / "t" / add["path"]).rename(moved)
+    add["path"] = moved.as_posix()
+    commit.write_text("".join(f"{json.dumps(line)}\n" for line in lines), "utf-8")
+    return tmp_path / "t"
+
+
+def test_a_foreign_file_is_checked_with_a_warning(foreign):
+    with pytest.warns(HarnessWarning, match="outside of the table"):
+        report = harness.open_table(str(foreign)).check(level="data")
+    assert (report.findings, report.unchecked) == ((), ())
+
+
+@pytest.mark.parametrize("options", [["--outside", "refuse"], ["--untrusted"]], ids=" ".join)
+@pytest.mark.parametrize("form", ["text", "json", "junit", "github", "sarif", "html"])
+def test_a_file_that_may_not_be_read_is_not_no_finding(foreign, capsys, options, form):
+    if options == ["--untrusted"] and form != "text":
+        pytest.skip("the worker runs the same report")
+    assert main(["check", str(foreign), "--level", "data", "--format", form, *options]) == 2
+    out = capsys.readouterr().out
+    assert "no findings" not in out
+    assert "beyond the table" in out
+    marks = {
+        "junit": "<error ",
+        "github": "::error title=Not checked",
+        "sarif": '"executionSuccessful": false',
+        "html": "≠",
+    }
+    assert marks.get(form, "nothing found") in out
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links take a right on Windows")
+def test_a_data_file_that_is_a_link_is_not_checked_and_the_others_are(tmp_path):
+    table = DeltaTable.create(tmp_path / "t", {"id": "long"})
+    first, second = (table.write_data([{"id": number}]) for number in (1, 2))
+    table.append(first, second)
+    (tmp_path / "foreign").mkdir()
+    path = tmp_path / "t" / first.path
+    path.rename(tmp_path / "foreign" / path.name)
+    path.symlink_to(tmp_path / "foreign" / path.name)
+    report = harness.open_table(str(tmp_path / "t"), outside="refuse").check(level="data")
+    assert (report.findings, report.read["column"]) == ((), 1)
+    assert len(report.unchecked) == 1
+    assert path.name in report.unchecked[0]
+
+
+@pytest.mark.parametrize("text", ["{", "[" * 100_000, "1" * 5_000, '{"type": "struct"'], ids=lambda text: text[:10])
+def test_a_broken_schema_below_a_checkpoint_is_a_finding(tmp_path, text):
+    """The version is read from the checkpoint alone, so that the table can be read."""
+    table = DeltaTable.create(tmp_path / "t", {"id": "long"})
+    table.append(table.write_data([{"id": 1}]))
+    table.checkpoint()
+    commit = tmp_path / "t/_delta_log/00000000000000000000.json"
+    lines = [json.loads(line) for line in commit.read_text("utf-8").splitlines()]
+    for line in lines:
+        if "metaData" in line:
+            line["metaData"]["schemaString"] = text
+    commit.write_text("".join(f"{json.dumps(line)}\n" for line in lines), "utf-8")
+    report = harness.open_table(str(tmp_path / "t")).check(level="data", all_snapshots=True)
+    assert "DEL-107" in report.counts
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such names")
+@pytest.mark.parametrize("form", ["text", "json", "junit", "github", "sarif", "html"])
+def test_an_orphan_whose_name_is_not_utf8(tmp_path, capsysbinary, form):
+    table = DeltaTable.create(tmp_path / "t", {"id": "long"})
+    table.append(table.write_data([{"id": 1}]))
+    (tmp_path / os.fsdecode(b"t/left\xff.parquet")).write_bytes(b"x")
+    assert main(["check", str(tmp_path / "t"), "--orphans", "--format", form]) == 0
+    assert b"left" in capsysbinary.readouterr().out
+
+
+def test_the_suffix_of_sarif(lying, tmp_path):
+    words = ["--level", "data", "--fail-on", "warning", "--output", str(tmp_path / "findings.sarif")]
+    assert main(["check", str(lying), *words, "--output", str(tmp_path / "findings.html")]) == 1
+    assert json.loads((tmp_path / "findings.sarif").read_text("utf-8"))["version"] == "2.1.0"

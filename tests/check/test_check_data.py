@@ -7,6 +7,7 @@ import duckdb
 import pytest
 
 import harness
+from harness.engines.duckdb import leaves
 from harness.engines.row_groups import RowGroups
 from harness.errors import TableNotFoundError, UnsupportedError
 from harness.testing.scenarios.building import build
@@ -112,6 +113,30 @@ def test_stored_row_ids(tmp_path, ids, versions, rules):
     table.append(table.write_data([{"x": 7}, {"x": 8}], row_ids=ids, row_commit_versions=versions))
     report = harness.open_table(str(tmp_path / "t")).check(level="data")
     assert [each.rule.id for each in report.findings] == rules
+
+
+@pytest.mark.slow
+def test_the_values_of_many_columns(tmp_path):
+    """DuckDB ends the process if the aggregates of a group, here 64 bytes a column, are larger than 256 KiB."""
+    columns = [f"c{i}" for i in range(4_500)]
+    table = DeltaTable.create(tmp_path / "t", dict.fromkeys(columns, "string"))
+    table.append(table.write_data([dict.fromkeys(columns, "x")]))
+    report = harness.open_table(str(tmp_path / "t")).check(level="data", rules=["DEL-502", "DEL-503"])
+    assert (report.findings, report.unchecked, report.read["column"]) == ((), (), 4_500)
+
+
+@pytest.mark.parametrize("format", BUILDERS)
+def test_columns_of_several_queries(tmp_path, format, monkeypatch):
+    """Four columns, each checked by a query of its own, as in tables of more columns than one query aggregates."""
+    monkeypatch.setattr(leaves, "MOST_COLUMNS", 1)
+    array = "list" if format == "ICE" else "array"
+    inner = f"struct<x: double, y: string, z: {array}<struct<u: long, v: long>>>"
+    table = BUILDERS[format].create(tmp_path / "t", {"id": "long", "s": inner})
+    rows = [{"id": i, "s": {"x": float("nan"), "y": f"y{i}", "z": [{"u": i, "v": None}]}} for i in range(3)]
+    table.append(table.write_data(rows))
+    report = harness.open_table(str(tmp_path / "t")).check(level="data")
+    number = 5 if format == "ICE" else 4  # Iceberg counts the elements of lists, Delta the lists
+    assert (report.findings, report.unchecked, report.read["column"]) == ((), (), number)
 
 
 NOTE = Severity.NOTE

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -195,16 +195,16 @@ def _values(
 ) -> Iterator[tuple[str, Leaf, Sequence[GroupValues]]]:
     footers = row_groups(plan, paths)
     keys = {path: footers[path].key if path in footers else "0" for path in paths}
-    found = _asked(plan, leaves, keys, [part for leaf in leaves for part in leaf.aggregates()])
+    found = _asked(plan, leaves, keys, Leaf.aggregates)
     numbers = _numbers(plan, leaves, keys, found)
-    by_path: dict[str, list[Sequence[Any]]] = {}
-    for row in found:
-        by_path.setdefault(row[0], []).append(row)
+    by_path: dict[str, list[tuple[int, Sequence[Any]]]] = {}
+    for (path, number), values in found.items():
+        by_path.setdefault(path, []).append((number, values))
     for path, rows in by_path.items():
         for place, leaf in enumerate(leaves):
             stated_of = footers[path].statistics(leaf.path) if path in footers else None
             groups = []
-            for _, number, *values in rows:
+            for number, values in rows:
                 count, present, gaps, least, greatest = values[5 * place : 5 * place + 5]
                 nans, greatest = numbers.get((path, number, place), (0, greatest))
                 stated, pages = (None, None) if stated_of is None else stated_of(number)
@@ -224,51 +224,96 @@ def _values(
             yield path, leaf, groups
 
 
+_Answers: TypeAlias = Mapping[tuple[str, int], Sequence[Any]]
+"""The aggregates of all columns, in the columns' order, by path of a file and number of a row group."""
+
+
 def _numbers(
-    plan: ScanPlan, leaves: Sequence[Leaf], keys: Mapping[str, str], found: Sequence[Sequence[Any]]
+    plan: ScanPlan, leaves: Sequence[Leaf], keys: Mapping[str, str], found: _Answers
 ) -> dict[tuple[str, int, int], tuple[int, Any]]:
     """The number of NaN, and the greatest number, by file, row group and column, where there is a NaN.
 
     They take a second pass over those columns: to look at every value for NaN in the first costs a tenth of it.
     """
     floats = [place for place, leaf in enumerate(leaves) if isinstance(leaf.path[-1].type, dt.FloatType)]
-    places = {(row[0], row[1], place) for row in found for place in floats if _is_nan(row[2 + 5 * place + 4])}
+    places = {(*at, place) for at, values in found.items() for place in floats if _is_nan(values[5 * place + 4])}
     if not places:
         return {}
     columns = sorted({place for *_, place in places})
-    texts: list[str] = []
-    for leaf in (leaves[place] for place in columns):
-        texts += [leaf.count("isnan({})"), leaf.most("max", "NOT isnan({})")]
-    rows = _asked(plan, leaves, {path: keys[path] for path, *_ in sorted(places)}, texts)
+    again = _asked(
+        plan,
+        [leaves[place] for place in columns],
+        {path: keys[path] for path, *_ in sorted(places)},
+        lambda leaf: (leaf.count("isnan({})"), leaf.most("max", "NOT isnan({})")),
+    )
     return {
         (path, number, place): (values[2 * i], values[2 * i + 1])
-        for path, number, *values in rows
+        for (path, number), values in again.items()
         for i, place in enumerate(columns)
         if (path, number, place) in places
     }
 
 
-def _asked(
-    plan: ScanPlan, leaves: Sequence[Leaf], keys: Mapping[str, str], aggregates: Sequence[str]
-) -> list[tuple[Any, ...]]:
-    """The aggregates of each row group, behind the file's path and its number.
+MOST_COLUMNS = 500
+"""Columns that one query aggregates. DuckDB keeps all aggregates of a group in one block of 256 KiB, and if they need
+more, a division by zero ends the process (2.0.1: 50,000 aggregates)."""
 
-    keys: SQL of the number by path; files with the same are read together.
+
+def _asked(
+    plan: ScanPlan, leaves: Sequence[Leaf], keys: Mapping[str, str], aggregates: Callable[[Leaf], Sequence[str]]
+) -> _Answers:
+    """The aggregates of each row group.
+
+    keys: SQL of the number by path; files with the same are read together. aggregates: SQL of those of a column.
     """
     together: dict[str, list[str]] = {}
     for path, key in keys.items():
         together.setdefault(key, []).append(path)
-    tops = list({leaf.path[0].id: leaf.path[0] for leaf in leaves}.values())
-    rows: list[tuple[Any, ...]] = []
+    found: dict[tuple[str, int], list[Any]] = {}
     for key, paths in together.items():
         more = ["_file"] if key == "0" else ["_file", "_pos"]
-        connection = cursor()
-        duckdb_engine().relation(rows_of(plan, paths, more, tops), connection, name="leaf_rows")
-        text = f"SELECT {', '.join(['_file', key, *aggregates])} FROM leaf_rows GROUP BY ALL"
-        with about(plan):
-            table = connection.sql(text).to_arrow_table()
-        rows += zip(*(column.to_pylist() for column in table.columns), strict=True)
-    return rows
+        for part in _queries(leaves):
+            connection = cursor()
+            duckdb_engine().relation(rows_of(plan, paths, more, _pruned(part)), connection, name="leaf_rows")
+            outputs = ["_file", key, *(text for leaf in part for text in aggregates(leaf))]
+            with about(plan):
+                table = connection.sql(f"SELECT {', '.join(outputs)} FROM leaf_rows GROUP BY ALL").to_arrow_table()
+            for path, number, *values in zip(*(column.to_pylist() for column in table.columns), strict=True):
+                found.setdefault((path, number), []).extend(values)
+    return found
+
+
+def _queries(leaves: Sequence[Leaf]) -> Iterator[Sequence[Leaf]]:
+    """The columns in parts that one query aggregates. Each level of lists adds an aggregate to a column."""
+    part: list[Leaf] = []
+    size = 0
+    for leaf in leaves:
+        weight = 1 + len(leaf.gaps)
+        if part and size + weight > MOST_COLUMNS:
+            yield part
+            part, size = [], 0
+        part.append(leaf)
+        size += weight
+    if part:
+        yield part
+
+
+def _pruned(leaves: Sequence[Leaf]) -> list[dt.Field]:
+    """The top-level columns of the leaves, whose structs have the fields on the way to these leaves alone."""
+    wanted = {id(field) for leaf in leaves for field in leaf.path}
+
+    def kept(field: dt.Field) -> dt.Field:
+        match field.type:
+            case dt.StructType(fields=fields):
+                return replace(field, type=dt.StructType(tuple(kept(part) for part in fields if id(part) in wanted)))
+            case dt.ListType(element=element) if id(element) in wanted:
+                return replace(field, type=dt.ListType(kept(element)))
+            case dt.MapType(key=key, value=value) if id(value) in wanted:
+                return replace(field, type=dt.MapType(key, kept(value)))
+            case _:
+                return field
+
+    return [kept(top) for top in {leaf.path[0].id: leaf.path[0] for leaf in leaves}.values()]
 
 
 def _is_nan(value: Any) -> bool:

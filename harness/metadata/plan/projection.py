@@ -6,6 +6,7 @@ Pure: takes a file's physical schema and the fields that a read wants, and says 
 from __future__ import annotations
 
 import enum
+from collections.abc import Callable, Sequence
 from dataclasses import field, replace
 from typing import Any, TypeAlias
 
@@ -53,18 +54,42 @@ def stored_name(field: dt.Field) -> str:
     return field.name if field.physical_name is None else field.physical_name
 
 
-def by_id(field_id: int, level: PhysicalSchema) -> list[PhysicalField]:
-    """The stored fields of one level with that id; more than one is an error that the caller knows how to name."""
-    return [f for f in level if f.id == field_id]
+def _id(stored: PhysicalField) -> int | None:
+    return stored.id
 
 
-def by_name(name: str, level: PhysicalSchema) -> list[PhysicalField]:
-    """The stored fields of one level called `name`, else those called so in another letter case (delta T10, E4)."""
-    exact = [f for f in level if f.name == name]
-    if exact:
-        return exact
-    lowered = name.lower()
-    return [f for f in level if f.name.lower() == lowered]
+def _name(stored: PhysicalField) -> str:
+    return stored.name
+
+
+def _lower_name(stored: PhysicalField) -> str:
+    return stored.name.lower()
+
+
+class _Levels:
+    """The stored fields of the levels of one file, indexed by id and by name when a lookup first needs the index."""
+
+    def __init__(self) -> None:
+        self._places: dict[tuple[int, Callable[[PhysicalField], Any]], tuple[PhysicalSchema, dict[Any, list[int]]]] = {}
+
+    def by_id(self, field_id: int | None, level: PhysicalSchema) -> Sequence[int]:
+        """Return the places of the fields with that id; None: of those without an id."""
+        return self._indexed(level, _id).get(field_id, ())
+
+    def by_name(self, name: str, level: PhysicalSchema) -> Sequence[int]:
+        """Return the places of the fields called `name`, else of those that differ by letter case (delta T10, E4)."""
+        exact = self._indexed(level, _name).get(name, ())
+        return exact or self._indexed(level, _lower_name).get(name.lower(), ())
+
+    def _indexed(self, level: PhysicalSchema, key: Callable[[PhysicalField], Any]) -> dict[Any, list[int]]:
+        known = self._places.get((id(level), key))
+        if known is None:
+            places: dict[Any, list[int]] = {}
+            for place, stored in enumerate(level):
+                places.setdefault(key(stored), []).append(place)
+            # The entry keeps the level alive, so that no other level gets its id.
+            known = self._places[id(level), key] = level, places
+        return known[1]
 
 
 # Sources of a field's values.
@@ -136,6 +161,34 @@ def resolve(
         UnsupportedError: a field of an unknown type (iceberg 1.22, delta T28), a nested field found only by position
             (iceberg 5.6).
     """
+    source_of = resolver(
+        fields,
+        file,
+        name_mapping=name_mapping,
+        partition_ids=partition_ids,
+        file_format=file_format,
+        file_path=file_path,
+        table=table,
+        lookup=lookup,
+    )
+    return tuple(map(source_of, fields))
+
+
+def resolver(
+    fields: tuple[dt.Field, ...],
+    file: PhysicalSchema,
+    *,
+    name_mapping: NameMapping | None,
+    partition_ids: frozenset[int] = frozenset(),
+    file_format: str = "parquet",
+    file_path: str,
+    table: str,
+    lookup: ColumnLookup = ColumnLookup.ICEBERG,
+) -> Callable[[dt.Field], ColumnSource]:
+    """Return the function that finds the source of each of `fields`, for callers that handle each error by itself.
+
+    Arguments and errors are those of `resolve`.
+    """
     has_ids = any(f.id is not None for f in walk_stored(file))
     by_position = False
     if not has_ids and lookup is ColumnLookup.ICEBERG:
@@ -145,7 +198,7 @@ def resolve(
             file, by_position = tuple(replace(f, id=position) for position, f in enumerate(file, start=1)), True
         else:
             file = with_mapped_ids(file, mapping_by_name(fields))
-    resolver = _Resolver(
+    found = _Resolver(
         partition_ids=partition_ids,
         has_ids=has_ids,
         by_position=by_position,
@@ -155,7 +208,7 @@ def resolve(
         file_path=file_path,
         table=table,
     )
-    return tuple(resolver.source(f, file, f.name) for f in fields)
+    return lambda wanted: found.source(wanted, file, wanted.name)
 
 
 def is_positional(file: PhysicalSchema, *, name_mapping: NameMapping | None, file_format: str = "parquet") -> bool:
@@ -180,12 +233,12 @@ def shares_columns(
     if not file:
         return True
     if lookup is ColumnLookup.DELTA_NAME:
-        return any(by_name(stored_name(f), file) for f in fields)
+        return not {stored_name(f).lower() for f in fields}.isdisjoint(f.name.lower() for f in file)
     if lookup is ColumnLookup.ICEBERG and all(f.id is None for f in walk_stored(file)):
         if name_mapping is None and file_format == "parquet":
             return True  # by position
         file = with_mapped_ids(file, mapping_by_name(fields) if name_mapping is None else name_mapping)
-    return any(by_id(f.id, file) for f in fields)
+    return not {f.id for f in fields}.isdisjoint(f.id for f in file)
 
 
 def find_stored(field_id: int, file: PhysicalSchema) -> Stored | None:
@@ -200,7 +253,7 @@ def find_named(name: str, file: PhysicalSchema) -> Stored | None:
 
 def check_stored(wanted: dt.Field, stored: Stored, *, file_path: str, table: str, lookup: ColumnLookup) -> None:
     """Refuses a stored metadata column of a type that its own cannot be read from (iceberg 5.12, delta T23)."""
-    resolver = _Resolver(
+    found = _Resolver(
         partition_ids=frozenset(),
         has_ids=True,
         by_position=False,
@@ -209,7 +262,7 @@ def check_stored(wanted: dt.Field, stored: Stored, *, file_path: str, table: str
         file_path=file_path,
         table=table,
     )
-    resolver.from_stored(wanted, stored.physical, wanted.name, stored.place)
+    found.from_stored(wanted, stored.physical, wanted.name, stored.place)
 
 
 def is_identity(wanted: dt.Field, source: ColumnSource) -> bool:
@@ -248,6 +301,7 @@ class _Resolver:
     file_path: str
     table: str
     is_mapped: bool = False
+    levels: _Levels = field(default_factory=_Levels, repr=False, compare=False)
 
     def source(self, wanted: dt.Field, level: PhysicalSchema, path: str) -> ColumnSource:
         if isinstance(wanted.type, dt.UnknownType):
@@ -256,34 +310,34 @@ class _Resolver:
         is_partition = wanted.id in self.partition_ids
         if is_partition and (self.lookup.is_delta or not self.has_ids):
             return PartitionValue(wanted.id)
-        stored = self.find(wanted, level, path)
-        if stored is not None:
-            place = next(i for i, f in enumerate(level) if f is stored)
-            return self.from_stored(wanted, stored, path, place)
+        place = self.find(wanted, level, path)
+        if place is not None:
+            return self.from_stored(wanted, level[place], path, place)
         if is_partition:
             return PartitionValue(wanted.id)
         return Value(None if self.lookup.is_delta else self.default(wanted, path))
 
-    def find(self, wanted: dt.Field, level: PhysicalSchema, path: str) -> PhysicalField | None:
+    def find(self, wanted: dt.Field, level: PhysicalSchema, path: str) -> int | None:
+        """Return the place of the field in the level; None: the level does not have it."""
         if self.lookup is ColumnLookup.DELTA_NAME or (self.lookup.is_delta and dt.CHANGES.get(wanted.name) == wanted):
             name = stored_name(wanted)
-            found = by_name(name, level)
+            found = self.levels.by_name(name, level)
             if len(found) > 1:
-                names = " and ".join(repr(f.name) for f in found)
+                names = " and ".join(repr(level[place].name) for place in found)
                 raise SchemaMismatchError(
                     f"Cannot read column {path}: the file's columns {names} may both be {name!r}; rewrite the file",
                     **self.place("AmbiguousColumn", path, "delta T10"),
                 )
             return found[0] if found else None
-        if self.lookup is ColumnLookup.DELTA_ID and level and all(f.id is None for f in level):
+        if self.lookup is ColumnLookup.DELTA_ID and level and len(self.levels.by_id(None, level)) == len(level):
             raise SchemaMismatchError(
                 f"Cannot read column {path}: the table finds columns by field id, and the file's columns at its level "
                 "have none; rewrite the file",
                 **self.place("MissingFieldIds", path, "delta T11"),
             )
-        found = by_id(wanted.id, level)
+        found = self.levels.by_id(wanted.id, level)
         if len(found) > 1:
-            names = " and ".join(repr(f.name) for f in found)
+            names = " and ".join(repr(level[place].name) for place in found)
             raise SchemaMismatchError(
                 f"Cannot read column {path}: the file's columns {names} both have field id {wanted.id}; "
                 "correct the file or the name mapping",

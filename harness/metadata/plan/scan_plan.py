@@ -27,7 +27,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
-from harness.errors import warn
+from harness.errors import OutsideTableWarning, warn
 from harness.metadata.filters.predicate import Filter
 from harness.metadata.model.arrow_values import array_of, from_numpy, scalar_of, to_numpy
 from harness.metadata.model.column_stats import ColumnBounds
@@ -360,7 +360,7 @@ def within_roots(plan: ScanPlan) -> ScanPlan:
     sentence = roots.told()
     if sentence is None:
         return plan
-    warn(f"Table {shown(plan.table)}: {sentence}")
+    warn(f"Table {shown(plan.table)}: {sentence}", OutsideTableWarning)
     return replace(plan, warnings=(*plan.warnings, sentence))
 
 

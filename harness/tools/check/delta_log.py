@@ -343,7 +343,7 @@ def _record_counts(version: Version) -> list[int]:
 def _mark(text: str) -> int | None:
     try:
         value = json.loads(text).get("rowIdHighWaterMark")
-    except (ValueError, AttributeError):
+    except (ValueError, AttributeError, RecursionError):
         return None
     return value if type(value) is int else None
 

@@ -68,13 +68,21 @@ def _actions(
     for name in ("reader_features", "writer_features"):
         rules |= {name: sorted(rules[name])} if rules.get(name) is not None else {}
     if metadata is not None:
-        about["schema_string"] = json.dumps(json.loads(metadata.schema_string or "{}"), sort_keys=True)
+        about["schema_string"] = _spelled(metadata.schema_string or "{}")
     return {
         "protocol": rules or None,
         "metaData": about or None,
         "txn": {each.app_id: each.version for each in transactions},
         "domainMetadata": {each.domain: None if each.removed else each.configuration for each in domains},
     }
+
+
+def _spelled(schema: str) -> str:
+    """Return the JSON of a schema without white space and with sorted keys; other text is returned as it is."""
+    try:
+        return json.dumps(json.loads(schema), sort_keys=True)
+    except (ValueError, RecursionError):
+        return schema
 
 
 def _words(of: _Words, other: _Words) -> str:

@@ -19,11 +19,11 @@ from harness.engines.duckdb.relations import about
 from harness.engines.footers import Footer, read_footers
 from harness.engines.registry import duckdb_engine
 from harness.engines.row_groups import ColumnChunk, column_chunks
-from harness.errors import HarnessError, MissingFileError, StorageError
+from harness.errors import HarnessError, UnsupportedError, counted
 from harness.metadata.iceberg.manifests import DataFile
 from harness.metadata.iceberg.model import PartitionSpec, SortOrder
 from harness.metadata.model.arrow_values import to_numpy
-from harness.metadata.plan.projection import is_positional, resolve
+from harness.metadata.plan.projection import is_positional, resolver
 from harness.metadata.plan.scan_plan import PositionDelete, ScanPlan
 from harness.storage.paths import join
 from harness.storage.records import dataclass
@@ -175,7 +175,7 @@ def _stated(plan: ScanPlan, statements: Statements) -> Iterator[CheckedFile]:
 def _size(name: FileName, plan: ScanPlan) -> int | None:
     try:
         return plan.storage.size(name.physical)
-    except (MissingFileError, StorageError):
+    except HarnessError:  # `_fault` says which
         return None
 
 
@@ -249,17 +249,18 @@ def columns(file: CheckedFile) -> Iterator[Found]:
     if file.footer is None or not file.is_data or not file.footer.schema:
         return
     plan = file.plan
+    source_of = resolver(
+        plan.schema.fields,
+        file.footer.schema,
+        name_mapping=plan.name_mapping,
+        partition_ids=file.partition_ids,
+        file_path=str(file.name),
+        table=plan.table,
+        lookup=plan.lookup,
+    )
     for wanted in plan.schema.fields:
         try:
-            resolve(
-                (wanted,),
-                file.footer.schema,
-                name_mapping=plan.name_mapping,
-                partition_ids=file.partition_ids,
-                file_path=str(file.name),
-                table=plan.table,
-                lookup=plan.lookup,
-            )
+            source_of(wanted)
         except HarnessError as error:
             yield refused(file.place(column=wanted.name), error)
 
@@ -364,22 +365,45 @@ class Orphan:
 
 
 def unnamed(storage: Storage, root: str, log: str | None, named: Set[str]) -> Iterator[Orphan]:
-    """The files below a directory, but for those of the log, that are not among the named ones, by physical path.
+    """Yield the files below a directory, without those of the log, that are not among the named ones.
 
-    Hadoop's local file system keeps a checksum, `.NAME.crc`, beside each file; that of a named file is none of them.
+    Hadoop's local file system keeps a checksum, `.NAME.crc`, beside each file; that of a named file is not yielded.
+
+    Args:
+        storage: the store of the table.
+        root: the directory.
+        log: a directory below it that is left out.
+        named: physical paths.
+
+    Raises:
+        UnsupportedError: at the end, if there are symbolic links. What they lead to may be outside of the table, or be
+            the table again, so no link is followed.
     """
     now = time.time_ns() // 1_000_000
-    waiting = [root]
+    waiting, links = [root], list[str]()
     while waiting:
         directory = waiting.pop()
-        for entry in storage.entries(directory):
+        entries = {entry.name: entry for entry in storage.entries(directory)}
+        paths = (join(directory, entry.name) for entry in entries.values() if entry.is_link)
+        links += [path for path in paths if path not in named]
+        for entry in (entry for entry in entries.values() if not entry.is_link):
             path, about = join(directory, entry.name), entry.name.removeprefix(".").removesuffix(".crc")
             is_checksum = entry.name == f".{about}.crc" and join(directory, about) in named
             if entry.size != UNREADABLE and path not in named and not is_checksum:
                 age = None if entry.modified_ms is None else now - entry.modified_ms
                 yield Orphan(path, entry.size, age)
-        inside = (join(directory, name) for name in storage.directories(directory))
-        waiting += [path for path in inside if path != log]
+        inside = (name for name in storage.directories(directory) if name not in entries or not entries[name].is_link)
+        waiting += [path for name in inside if (path := join(directory, name)) != log]
+    if links:
+        listed = ", ".join(sorted(links)[:_SHOWN_LINKS])
+        more = f" and {len(links) - _SHOWN_LINKS} more" if len(links) > _SHOWN_LINKS else ""
+        raise UnsupportedError(
+            f"Cannot tell which files below {counted(len(links), 'link')} nothing names: links are not followed. They "
+            f"are {listed}{more}; remove them, or check what they lead to by itself"
+        )
+
+
+_SHOWN_LINKS = 5
 
 
 @rule("ICE-408", Severity.NOTE, Reads.ORPHAN, "iceberg 1.1")

@@ -141,8 +141,9 @@ def _schema_fault(manifest: Manifest, text: str) -> str | None:
     recorded = known.get(schema.id) if '"schema-id"' in text else None
     if recorded is not None and recorded.by_id().keys() != schema.by_id().keys():
         return f"schema {schema.id} of the table has other columns: {', '.join(recorded.names())}"
+    columns = [each.by_id() for each in known.values()]
     for _, column in schema.walk():
-        types = [of[column.id][1].type for of in map(dt.Schema.by_id, known.values()) if column.id in of]
+        types = [of[column.id][1].type for of in columns if column.id in of]
         if types and not any(isinstance(type_, dt.OpaqueType) or is_kept(type_, column.type) for type_ in types):
             return f"id {column.id} is of type {types[0]} in the table"
     return None

@@ -71,7 +71,7 @@ def _footer(table: CheckedIceberg, file: StatisticsFile, physical: str) -> list[
     try:
         blobs = json.loads(payload)["blobs"]
         stored = Counter((b["type"], tuple(b["fields"]), b["snapshot-id"], b["sequence-number"]) for b in blobs)
-    except (ValueError, LookupError, TypeError, AttributeError):
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return [*found, ("a Puffin footer", "its payload is no list of blobs")]
     recorded = Counter((b.type, b.fields, b.snapshot_id, b.sequence_number) for b in file.blobs)
     for kind, fields, snapshot, number in recorded - stored:

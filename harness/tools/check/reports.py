@@ -104,6 +104,11 @@ def to_junit(report: CheckReport) -> str:
             lines = [visible(line) for finding in found[rule.id] for line in said(finding)]
             ElementTree.SubElement(case, kind, attributes if kind == "failure" else {}).text = "\n".join(lines)
         cases.append(case)
+    if report.unchecked:
+        case = ElementTree.Element("testcase", {"classname": "harness.check", "name": "Everything was checked"})
+        error = ElementTree.SubElement(case, "error", {"message": counted(len(report.unchecked), "thing")})
+        error.text = "\n".join(map(visible, report.unchecked))
+        cases.append(case)
     properties = [("table", visible(report.table)), ("level", report.level.value)]
     return document([suite("harness.check", properties, cases)])
 
@@ -126,7 +131,12 @@ def to_github(report: CheckReport) -> str:
             return annotation(level, f"{counted(left + unkept, 'more finding')}; see the log or another report")
 
         lines += shown_annotations(found, line, more)
-    return "\n".join([*lines, visible(report.sentence)]) + "\n"
+    unchecked = shown_annotations(
+        report.unchecked,
+        lambda sentence: annotation("error", visible(sentence), title="Not checked"),
+        lambda left: annotation("error", f"{counted(left, 'more thing')} not checked; see the log or another report"),
+    )
+    return "\n".join([*lines, *unchecked, visible(report.sentence)]) + "\n"
 
 
 def to_sarif(report: CheckReport) -> str:
@@ -145,7 +155,9 @@ def to_sarif(report: CheckReport) -> str:
     results = []
     for finding in report.findings:
         place = finding.found.place
-        location: dict[str, Any] = {"artifactLocation": {"uri": quote(place.file, safe="/:")}}
+        location: dict[str, Any] = {
+            "artifactLocation": {"uri": quote(place.file, safe="/:", errors="backslashreplace")}
+        }
         if place.line is not None:
             location["region"] = {"startLine": place.line}
         results.append(
@@ -157,11 +169,15 @@ def to_sarif(report: CheckReport) -> str:
                 "locations": [{"physicalLocation": location}],
             }
         )
+    invocation = {
+        "executionSuccessful": not report.unchecked,
+        "toolExecutionNotifications": [{"level": "error", "message": {"text": each}} for each in report.unchecked],
+    }
     driver = {"name": "harness check", "version": harness.__version__, "rules": rules}
     document = {
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
         "version": "2.1.0",
-        "runs": [{"tool": {"driver": driver}, "results": results}],
+        "runs": [{"tool": {"driver": driver}, "results": results, "invocations": [invocation]}],
     }
     return json.dumps(document, indent=2) + "\n"
 
@@ -171,7 +187,7 @@ def to_html(report: CheckReport) -> str:
     from harness.differ.reports.html import asset
     from harness.differ.reports.html import document as page
 
-    is_clean = not report.findings
+    is_clean = not report.findings and not report.unchecked
     read = ", ".join(counted(number, name) for name, number in report.read.items()) or "nothing"
     body = [
         f'<header class="{"equal" if is_clean else "different"}">',

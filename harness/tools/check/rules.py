@@ -8,7 +8,7 @@ import fnmatch
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias, TypeVar
 
-from harness.errors import HarnessError, RequestError
+from harness.errors import HarnessError, LimitError, OutsideTableError, RequestError, StorageError
 from harness.storage.records import dataclass
 
 
@@ -112,8 +112,18 @@ class Found:
     spans: Spans | None = None
 
 
+UNREAD = (OutsideTableError, StorageError, LimitError)
+"""Errors by which a file is not read: they say nothing about the table."""
+
+
 def refused(place: Place, error: HarnessError, writer: str | None = None) -> Found:
-    """The breach where a decoder of reads refuses a statement: its words, and the rule or class."""
+    """Return the breach where a decoder refuses a statement, with the error's sentence, and its rule or class.
+
+    Raises:
+        HarnessError: `error` itself, if it is one of `UNREAD`, so that nothing is known about the statement.
+    """
+    if isinstance(error, UNREAD):
+        raise error
     return Found(place=place, detail=f"{error.message} [{error.rule or error.cause}]", writer=writer)
 
 

@@ -18,13 +18,14 @@ from harness.errors import (
     HarnessWarning,
     InvalidTableError,
     MissingFileError,
+    OutsideTableWarning,
     RequestError,
     counted,
 )
 from harness.metadata.model.times import When, parse_moment
 from harness.storage.records import dataclass
 from harness.storage.threads import phase
-from harness.tools.check.rules import RULES, Finding, Found, Level, Reads, Rule, Severity, Thing, chosen
+from harness.tools.check.rules import RULES, UNREAD, Finding, Found, Level, Reads, Rule, Severity, Thing, chosen
 
 if TYPE_CHECKING:
     from harness.table import Table
@@ -78,7 +79,9 @@ class CheckReport:
     def sentence(self) -> str:
         """The outcome in a sentence, without a full stop."""
         numbers = [counted(number, each.value) for each in Severity if (number := self.number(each))]
-        return f"{', '.join(numbers) or 'no findings'} by {counted(len(self.rules), 'rule')}"
+        found = ", ".join(numbers) or ("nothing found" if self.unchecked else "no findings")
+        unchecked = f"; {counted(len(self.unchecked), 'thing')} not checked" if self.unchecked else ""
+        return f"{found} by {counted(len(self.rules), 'rule')}{unchecked}"
 
 
 def check(
@@ -118,6 +121,7 @@ def check(
     sample = partial(_sample, number=sample_files, seed=seed) if level is Level.DATA else None
     with warnings.catch_warnings(), phase("checking metadata", unit="things") as advance:
         warnings.simplefilter("ignore", HarnessWarning)  # each of them is a finding
+        warnings.simplefilter("default", OutsideTableWarning)  # but for this one, which is about the read
         checked = _checked(table, at, all_snapshots)
         for thing in checked.things():
             run.ask(thing)
@@ -164,6 +168,9 @@ def _of_files(
         readable: list[str] = []
         others: set[str] = set()
         for file in checked_files(plan, statements, seen):
+            if isinstance(file.fault, UNREAD):
+                yield Reads.ERROR, file.fault, id_
+                continue
             yield Reads.FILE, file, id_
             if not file.is_data:
                 others.add(file.name.recorded)
