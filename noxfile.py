@@ -218,9 +218,9 @@ def corpus(session: nox.Session) -> None:
 
 
 _JAVA = """#!/bin/sh
-exec java -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -cp "{jars}/*" Readers {format}
+exec java -cp "{jars}/*" Readers {format}
 """
-"""A reader in Java as a program. Its tables are small, and it starts again after each crash."""
+"""A reader in Java as a program."""
 
 
 _WRITERS = {

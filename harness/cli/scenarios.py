@@ -444,7 +444,7 @@ def _opened(
         RequestError: an engine that was asked for by name does not exist or is not installed; or none can run.
     """
     from harness.engines.registry import engine_names
-    from harness.testing.conformance.finding import check_names, known_engines, open_engine
+    from harness.testing.conformance.finding import check_names, known_engines, open_engine, split_settings
     from harness.testing.conformance.runner import UnderTest
     from harness.testing.conformance.workers import NOT_INSTALLED
 
@@ -461,7 +461,8 @@ def _opened(
                 raise
             missing[name] = error.message
             continue
-        arguments = ("--python", f"{name}={places.pythons[name]}") if name in places.pythons else ()
+        base, _ = split_settings(name)
+        arguments = ("--python", f"{base}={places.pythons[base]}") if base in places.pythons else ()
         ready.append(UnderTest(reader=reader, asked=name, arguments=arguments))
     if not ready:
         raise RequestError(f"No engine can run: {'; '.join(missing.values())}")

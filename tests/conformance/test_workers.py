@@ -7,8 +7,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from harness.errors import EngineError, RequestError
-from harness.testing.conformance.finding import SERVER, Places, open_engine
+from harness.errors import EngineError, RequestError, UnsupportedError
+from harness.testing.conformance import finding
+from harness.testing.conformance.finding import SERVER, Places, open_engine, split_settings
 from harness.testing.conformance.own import At, TableAt
 from harness.testing.conformance.readers import OtherReader, interpreter_of
 from harness.testing.conformance.workers import CRASHED, NONSENSE, NOT_INSTALLED, TIMED_OUT, Worker
@@ -148,6 +149,87 @@ def test_a_reader_that_is_missing_says_what_to_do(tmp_path, monkeypatch):
     with pytest.raises(RequestError, match=r"iceberg-go: it is not built; .* nox -s readers-native") as caught:
         open_engine("iceberg-go", Places(), ExitStack())
     assert caught.value.cause == NOT_INSTALLED
+
+
+SETTABLE = """
+import os, sys
+import pyarrow as pa
+
+with open(os.path.join(os.path.dirname(__file__), "starts"), "a") as starts:
+    starts.write("started\\n")
+if "threads=many" in sys.argv:
+    raise ValueError("threads: 'many' is no number")
+
+def version(): return "1, " + " ".join(sys.argv[1:])
+
+def read(table, columns, where):
+    if where is not None:
+        raise NotImplementedError
+    return pa.table({"process": [os.getpid()]})
+"""
+
+
+@pytest.fixture
+def settable(tmp_path, monkeypatch):
+    """Opens the reader `mine`, which a script serves. It keeps files between reads."""
+    path = tmp_path / "settable.py"
+    path.write_text(SETTABLE, "utf-8")
+    monkeypatch.setattr(finding, "SCRIPT", path)
+    monkeypatch.setattr(finding, "READERS", {"mine": OtherReader("mine", (), "", keeps_files=True)})
+    with ExitStack() as resources:
+        yield lambda name: open_engine(name, Places(time_limit_s=60), resources)
+
+
+@pytest.mark.parametrize(
+    ("name", "parts"),
+    [
+        ("duckdb-iceberg", ("duckdb-iceberg", ())),
+        ("duckdb-iceberg:threads=1", ("duckdb-iceberg", ("threads=1",))),
+        ("chdb:a=1:b=x:y", ("chdb", ("a=1", "b=x:y"))),
+        ("spark-iceberg:spark.sql.x.y=", ("spark-iceberg", ("spark.sql.x.y=",))),
+        ("module:Class", ("module:Class", ())),
+        ("mine=exec:program a=b", ("mine=exec:program a=b", ())),
+    ],
+)
+def test_settings_follow_the_name_of_a_reader(name, parts):
+    assert split_settings(name) == parts
+
+
+def test_a_reader_gets_its_settings_and_goes_by_them(settable):
+    reader = settable("mine:threads=1:memory=1GB")
+    assert (reader.name, reader.version()) == ("mine:threads=1:memory=1GB", "1, mine threads=1 memory=1GB")
+    assert (settable("mine").name, settable("mine").version()) == ("mine", "1, mine")
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("mine:threads=many", "Cannot use the engine mine:threads=many .* 'many' is no number"),
+        ("mine:threads", "Invalid setting 'threads' of the engine mine: expected mine:SETTING=VALUE"),
+        ("duckdb:threads=1", "duckdb takes no settings"),
+        ("iceberg-go:threads=1", "iceberg-go takes no settings"),
+    ],
+)
+def test_a_wrong_setting_is_an_error_that_no_missing_reader_explains(settable, name, message):
+    with pytest.raises(RequestError, match=message) as caught:
+        settable(name)
+    assert caught.value.cause != NOT_INSTALLED
+
+
+def test_nothing_that_a_reader_keeps_of_a_table_reaches_another_table(settable):
+    reader = settable("mine")
+    one, other = (TableAt(format="delta", location=f"/{name}") for name in ("one", "other"))
+    processes = [read(reader, table)["process"][0].as_py() for table in (one, one, other, one)]
+    assert processes[0] == processes[1]
+    assert len(set(processes)) == 3
+
+
+def test_a_process_that_declined_a_table_serves_the_next_one(settable, tmp_path):
+    reader = settable("mine")
+    with pytest.raises(UnsupportedError):
+        read(reader, TableAt(format="delta", location="/one"), where="id = 1")
+    read(reader, TableAt(format="delta", location="/other"))
+    assert (tmp_path / "starts").read_text("utf-8") == "started\n"
 
 
 def test_a_program_that_was_built_is_asked(tmp_path, monkeypatch):

@@ -51,7 +51,7 @@ def delta(delta_spark: Any) -> Reference:
     """The suite's reader of Delta Lake, in a session beside the tests' own."""
     from harness.testing.conformance import other_readers as readers
 
-    session = readers.beside(delta_spark, "delta")
+    session = delta_spark.newSession()
 
     def feed(location: str, versions: tuple[int, int]) -> Any:
         options = {"readChangeFeed": "true", "startingVersion": versions[0], "endingVersion": versions[1]}

@@ -148,8 +148,9 @@ def test_values_of_other_types_are_refused(type_, value):
 def test_rows_are_counted():
     rows = {"count": 6, "from": 10, "row": ["{i}", "n{i}", {"k": ["{i}"]}], "except": [11, [13, 15]]}
     assert expanded(rows, "rows") == [[10, "n10", {"k": [10]}], [12, "n12", {"k": [12]}]]
-    with pytest.raises(RequestError, match="Unknown key 'step'"):
-        expanded({**rows, "step": 2}, "rows")
+    assert expanded({"count": 3, "from": 1, "step": 2, "row": "{i}"}, "rows") == [1, 3, 5]
+    with pytest.raises(RequestError, match="Unknown key 'by'"):
+        expanded({**rows, "by": 2}, "rows")
 
 
 # -- verdicts ---------------------------------------------------------------------------------------------------------

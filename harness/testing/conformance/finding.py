@@ -1,4 +1,8 @@
-"""Engines by name: harness's own, readers of other projects, entry points, `module:attribute`, `NAME=exec:COMMAND`."""
+"""Engines by name: harness's own, readers of other projects, entry points, `module:attribute`, `NAME=exec:COMMAND`.
+
+A reader of another project runs with its default settings. `NAME:SETTING=VALUE` is the reader with another setting; the
+reader goes by this whole name, so that every report says it.
+"""
 
 from __future__ import annotations
 
@@ -25,6 +29,7 @@ TIME_LIMIT_S = 60.0
 SERVER = Path(__file__).with_name("worker.py")
 """The script that serves a reader in Python, in the reader's interpreter."""
 _PLUGIN = Path(__file__).with_name("plugin_worker.py")
+_NEXT_SETTING = re.compile(r":(?=[\w.]+=)")
 _PROGRAM = re.compile(r"(?:(?P<name>[^=:]+)=)?exec:(?P<command>.*\S.*)", re.DOTALL)
 """A reader that is a program: the name that reports give it, and its command line."""
 
@@ -48,6 +53,21 @@ def known_engines() -> tuple[str, ...]:
     return tuple(dict.fromkeys([*engine_names(), *READERS, *PROGRAMS, *sorted(_entry_points())]))
 
 
+def split_settings(name: str) -> tuple[str, tuple[str, ...]]:
+    """The name of an engine and its settings: `duckdb-iceberg:threads=1:memory_limit=1GB` has two.
+
+    Raises:
+        RequestError: a setting of an engine that is known by name has no value.
+    """
+    base, mark, rest = name.partition(":")
+    if not mark or base not in known_engines():
+        return name, ()
+    settings = tuple(_NEXT_SETTING.split(rest))
+    if wrong := [each for each in settings if not re.match(r"[\w.]+=", each)]:
+        raise RequestError(f"Invalid setting {wrong[0]!r} of the engine {base}: expected {base}:SETTING=VALUE")
+    return base, settings
+
+
 def check_names(names: Mapping[str, object]) -> None:
     """Refuses names that no engine has. Raises RequestError if there is none; the message names the nearest."""
     for name in names:
@@ -59,10 +79,13 @@ def open_engine(name: str, places: Places, resources: ExitStack) -> ReaderUnderT
     """An engine, ready to read until `resources` are closed.
 
     Raises:
-        RequestError: there is no such engine, the message names the nearest; or, of cause `NOT_INSTALLED`, it, or what
-            it needs, is not installed.
+        RequestError: there is no such engine, the message names the nearest; its engine has no such setting or none at
+            all; or, of cause `NOT_INSTALLED`, it, or what it needs, is not installed.
         EngineError: its worker crashes at once, or does not get ready in time.
     """
+    asked, (name, settings) = name, split_settings(name)
+    if settings and name not in READERS:
+        raise RequestError(f"Cannot use the engine {asked}: {name} takes no settings")
     if name in engine_names():
         try:
             start_engines([name])
@@ -70,12 +93,14 @@ def open_engine(name: str, places: Places, resources: ExitStack) -> ReaderUnderT
             raise RequestError(error.message, cause=NOT_INSTALLED) from error
         return OwnReader(name, places.tables)
     environment = {}
+    apart = False
     program = _PROGRAM.fullmatch(name)
     if program is not None:
         command = shlex.split(program["command"])
         name = program["name"] or Path(command[0]).stem
     elif name in READERS:
-        command = [interpreter_of(READERS[name], places.pythons), str(SERVER), str(SCRIPT), name]
+        command = [interpreter_of(READERS[name], places.pythons), str(SERVER), str(SCRIPT), name, *settings]
+        apart = READERS[name].keeps_files
     elif name in PROGRAMS:
         command = [program_of(name)]
     else:
@@ -85,7 +110,13 @@ def open_engine(name: str, places: Places, resources: ExitStack) -> ReaderUnderT
         command = [places.pythons.get(name, sys.executable), str(SERVER), str(_PLUGIN), target]
         # The worker finds what this process finds, and what lies in the working directory.
         environment["PYTHONPATH"] = os.pathsep.join([each or os.getcwd() for each in sys.path] + [os.getcwd()])
-    worker = Worker(name, command, time_limit_s=places.time_limit_s, environment=environment)
+    shown, limit = asked if settings else name, places.time_limit_s
+    try:
+        worker = Worker(shown, command, time_limit_s=limit, environment=environment, apart=apart)
+    except RequestError as error:
+        if settings:  # which are wrong, so that the engine may be there
+            raise RequestError(error.message) from error
+        raise
     resources.callback(worker.close)
     return worker
 

@@ -1,7 +1,9 @@
-"""Other projects' readers. `python worker.py other_readers.py NAME` serves one in its own interpreter.
+"""Other projects' readers. `python worker.py other_readers.py NAME [SETTING=VALUE ...]` serves one.
 
 This script imports nothing of harness, and of the engines only the named one: their packages clash with harness's and
-with each other's. Each reader asks its engine for the rows as its documentation shows, without work-arounds.
+with each other's. Each reader asks its engine for the rows as its documentation shows, without work-arounds and with
+the engine's default settings. A person who wants another setting names it. `docs/matrix.md` lists what is set all the
+same, with reasons.
 """
 
 from __future__ import annotations
@@ -42,6 +44,10 @@ _Query: TypeAlias = "Callable[[list[SimpleNamespace], _Select, dict[str, int]], 
 _Count: TypeAlias = "Callable[[SimpleNamespace, str | None], int]"
 _Reader: TypeAlias = "tuple[str, _Read, _Count, tuple[str, ...]]"
 """An engine, imported: its version with that of its files' reader, functions of rows and of a count, and options."""
+
+
+_Settings: TypeAlias = "Mapping[str, str]"
+"""Settings of an engine that a person named."""
 
 
 def _pyiceberg() -> _Reader:
@@ -127,10 +133,9 @@ def _deltalake() -> _Reader:
 
 
 def _polars_iceberg() -> _Reader:
-    """Polars with its own planner of Iceberg, and never PyIceberg's."""
+    """Polars as its extra `iceberg` installs it, with a planner of its own, for tables of Iceberg alone."""
     import polars_iceberg  # noqa: F401  # not installed: said at once
 
-    os.environ["POLARS_ICEBERG_PLANNER"] = "plugin"
     version, read, count, options = _polars(("iceberg",))
     return f"{version}, polars-iceberg {installed('polars-iceberg')}", read, count, options
 
@@ -148,7 +153,7 @@ def _polars(formats: tuple[str, ...] = ("iceberg", "delta")) -> _Reader:
         if table.format == "delta":
             frame = pl.scan_delta(table.location, **_at("Polars", table))
         else:
-            frame = pl.scan_iceberg(table.metadata_path, reader_override="native", **_at("Polars", table))
+            frame = pl.scan_iceberg(table.metadata_path, **_at("Polars", table))
         return frame if where is None else frame.filter(pl.sql_expr(where))
 
     def read(
@@ -241,8 +246,8 @@ def _at(engine: str, table: SimpleNamespace) -> dict[str, Any]:
     return {name: value(table.at.value)}
 
 
-def _duckdb(format: str, extensions: tuple[str, ...]) -> _Reader:
-    """DuckDB's own extension for a format, from its package and not from the network."""
+def _duckdb(format: str, extensions: tuple[str, ...], settings: _Settings) -> _Reader:
+    """DuckDB's own extension for a format, from its package and not from the network. settings: for `SET`."""
     import duckdb
 
     files: list[str] = []
@@ -254,23 +259,24 @@ def _duckdb(format: str, extensions: tuple[str, ...]) -> _Reader:
     @cache
     def loaded(threads: int | None) -> Any:
         """An instance with the extensions, whose loading takes ten times as long as a read."""
-        # Cached files are found by path, and paths of tables are used again.
-        config: dict[str, Any] = {"enable_external_file_cache": False}
-        config |= {} if threads is None else {"threads": threads}
-        connection = duckdb.connect(config=config)
+        connection = duckdb.connect(config={} if threads is None else {"threads": threads})
         for file in files:
             connection.load_extension(file)
+        for name, value in settings.items():  # some are those of the extensions
+            connection.execute(f"SET {_quoted(name)} = {_literal(value)}")
         return connection
+
+    if settings:  # wrong ones show at once
+        loaded(None)
 
     def named(table: SimpleNamespace) -> str:
         _check_format(table, format, f"The extension {format}")
         place = table.metadata_path if format == "iceberg" else table.location
-        text = "'" + place.replace("'", "''") + "'"
-        return f"{format}_scan({text}{_scan_at(format, table.at)})"
+        return f"{format}_scan({_literal(place)}{_scan_at(format, table.at)})"
 
-    def query(tables: list[SimpleNamespace], select: _Select, settings: dict[str, int]) -> Any:
+    def query(tables: list[SimpleNamespace], select: _Select, options: dict[str, int]) -> Any:
         try:
-            connection = loaded(settings.get("threads"))
+            connection = loaded(options.get("threads"))
             return connection.sql(select([named(table) for table in tables])).to_arrow_table()
         except duckdb.Error:  # some end the instance
             loaded.cache_clear()
@@ -278,6 +284,14 @@ def _duckdb(format: str, extensions: tuple[str, ...]) -> _Reader:
 
     version = f"{duckdb.__version__}, extension {installed(f'duckdb-extension-{format}')}"
     return version, *_by_sql(query), ("limit", "union", "threads")
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
 
 
 def _scan_at(format: str, at: SimpleNamespace | None) -> str:
@@ -318,7 +332,7 @@ def _by_sql(query: _Query) -> tuple[_Read, _Count]:
         limit: int | None = None,
         **settings: int,
     ) -> Any:
-        shown = "*" if columns is None else ", ".join('"' + name.replace('"', '""') + '"' for name in columns)
+        shown = "*" if columns is None else ", ".join(map(_quoted, columns))
         conditions = [where, *(part.where for part in union)]
         return query([table, *union], lambda sources: select(shown, conditions, sources, limit), settings)
 
@@ -351,10 +365,18 @@ def _clickhouse_moment(literal: re.Match[str]) -> str:
     return f"fromUnixTimestamp64Micro({since // timedelta(microseconds=1)}, 'UTC')"
 
 
-def _chdb() -> _Reader:
-    """chDB: ClickHouse in this process, by its table functions."""
+def _chdb(settings: _Settings) -> _Reader:
+    """chDB: ClickHouse in this process, by its table functions. settings: of its queries."""
     os.chdir("/")  # it reads files below the directory that it starts in, and no other
     import chdb
+
+    chosen = {name: _text(value) for name, value in settings.items()}
+
+    def asked_with(text: str, values: Mapping[str, object]) -> Any:
+        written = ", ".join(f"{name} = {value}" for name, value in values.items())
+        return chdb.query(f"{text} SETTINGS {written}" if written else text, "ArrowTable")
+
+    asked_with("SELECT 1", chosen)  # wrong settings show at once
 
     def named(table: SimpleNamespace) -> str:
         inside = ""
@@ -362,10 +384,8 @@ def _chdb() -> _Reader:
             inside = f", SETTINGS iceberg_metadata_file_path = {_text(f'metadata/{Path(table.metadata_path).name}')}"
         return f"{_CLICKHOUSE[table.format][0]}({_text(table.location)}{inside})"
 
-    def query(tables: list[SimpleNamespace], select: _Select, settings: dict[str, int]) -> Any:
-        # Cached metadata is found by path, and paths of tables are used again.
-        set_ = {"use_iceberg_metadata_files_cache": 0}
-        set_ |= {_CLICKHOUSE_SETTINGS[name]: value for name, value in settings.items()}
+    def query(tables: list[SimpleNamespace], select: _Select, options: dict[str, int]) -> Any:
+        set_: dict[str, object] = {**chosen, **{_CLICKHOUSE_SETTINGS[name]: n for name, n in options.items()}}
         asked = select(["t"] * len(tables))
         for table in tables:
             function, points = _CLICKHOUSE[table.format]
@@ -377,7 +397,7 @@ def _chdb() -> _Reader:
                 raise Unsupported(f"{function} does not read by {table.at.kind}")
             set_[points[table.at.kind]] = int(table.at.value)
         text = _MOMENT.sub(_clickhouse_moment, select(list(map(named, tables))))
-        return chdb.query(f"{text} SETTINGS {', '.join(f'{k} = {v}' for k, v in set_.items())}", "ArrowTable")
+        return asked_with(text, set_)
 
     return str(chdb.__version__), *_by_sql(query), ("limit", "union", *_CLICKHOUSE_SETTINGS)
 
@@ -435,13 +455,10 @@ _LINEAGE = {"_row_id": "_metadata.row_id", "_row_commit_version": "_metadata.row
 """Columns of row tracking, and where Delta Lake has them."""
 
 _SETTINGS = {
-    "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
-    "spark.driver.host": "127.0.0.1",
+    "spark.ui.enabled": "false",  # opens no port
+    "spark.driver.host": "127.0.0.1",  # needs no network
     "spark.driver.bindAddress": "127.0.0.1",
-    "spark.sql.session.timeZone": "UTC",
-    "spark.sql.shuffle.partitions": "2",
-    "spark.databricks.delta.snapshotPartitions": "2",  # a log of some lines takes 50 tasks otherwise
+    "spark.sql.session.timeZone": "UTC",  # times without an offset in filters of the suite
 }
 _SPLITS = {
     "split_bytes": "spark.sql.files.maxPartitionBytes",
@@ -449,18 +466,18 @@ _SPLITS = {
 }
 _ICEBERG_SPLITS = {"split_bytes": "split-size", "batch_rows": "batch-size"}
 """Spark's settings, and Iceberg's options of a read, by names of the protocol."""
-_READING = {"spark.sql.ansi.enabled": "true", "spark.sql.ansi.doubleQuotedIdentifiers": "true"}
-_READING_OF = {"iceberg": {**_READING, "spark.sql.caseSensitive": "true"}, "delta": _READING}
-"""Settings of a session that reads need, by format."""
 
 
 class SparkReference:
-    """The data source of one format. session: a session with its jars; None: one is started when first needed."""
+    """The data source of one format.
 
-    def __init__(self, format: str, session: SparkSession | None = None) -> None:
+    session: a session with its jars; None: one is started when first needed. settings: of the session that is started.
+    """
+
+    def __init__(self, format: str, session: SparkSession | None = None, settings: _Settings | None = None) -> None:
         import pyspark  # noqa: F401  # not installed: said at once
 
-        self._format, self._given = format, session
+        self._format, self._given, self._settings = format, session, settings or {}
 
     def version(self) -> str:
         """Spark's version and the runtime's. Starts Spark, so that a failing download shows at once."""
@@ -517,7 +534,7 @@ class SparkReference:
 
     @property
     def _session(self) -> SparkSession:
-        return self._given or _started(self._format)
+        return self._given or _started(self._format, tuple(self._settings.items()))
 
 
 def _told(action: Callable[[], Any]) -> Any:
@@ -565,32 +582,28 @@ def spark_condition(where: str) -> str:
 
 
 @cache
-def _started(format: str) -> SparkSession:
-    """A session with the format's jars."""
+def _started(format: str, settings: tuple[tuple[str, str], ...] = ()) -> SparkSession:
+    """A session with the format's jars, and further settings."""
     import pyspark
     from pyspark.sql import SparkSession
 
     pinned = ".".join(_PINNED[format]["pyspark"].split(".")[:2])
     if not pyspark.__version__.startswith(f"{pinned}."):
         raise ImportError(f"the jars are for pyspark {pinned}, and {pyspark.__version__} is installed")
-    builder = SparkSession.builder.master("local[2]").config(
-        "spark.jars.packages", ",".join(_PINNED[format]["packages"])
-    )
-    for name, value in {**_SETTINGS, **_READING_OF[format], **_PINNED[format]["settings"]}.items():
+    if strange := [name for name, _ in settings if not name.startswith("spark.")]:
+        raise ValueError(f"{strange[0]} is no setting of Spark: their names begin with spark.")
+    builder = SparkSession.builder.config("spark.jars.packages", ",".join(_PINNED[format]["packages"]))
+    for name, value in {**_SETTINGS, **_PINNED[format]["settings"], **dict(settings)}.items():
         builder = builder.config(name, value)
-    return builder.getOrCreate()
+    session = builder.getOrCreate()
+    for name, value in settings:
+        if session.conf.isModifiable(name):  # and then its value is checked
+            session.conf.set(name, value)
+    return session
 
 
-def beside(spark: SparkSession, format: str) -> SparkSession:
-    """A session like the one given, with the settings that reads need."""
-    own = spark.newSession()
-    for name, value in _READING_OF[format].items():
-        own.conf.set(name, value)
-    return own
-
-
-def _spark(format: str) -> _Reader:
-    reader = SparkReference(format)
+def _spark(format: str, settings: _Settings) -> _Reader:
+    reader = SparkReference(format, settings=settings)
     return (
         reader.version(),
         reader.read,
@@ -606,16 +619,29 @@ _READERS: Mapping[str, Callable[[], _Reader]] = {
     "polars": _polars,
     "polars-iceberg": _polars_iceberg,
     "daft": _daft,
+    "sail": _sail,
+}
+_WITH_SETTINGS: Mapping[str, Callable[[_Settings], _Reader]] = {
     "duckdb-iceberg": partial(_duckdb, "iceberg", ("avro", "iceberg")),
     "duckdb-delta": partial(_duckdb, "delta", ("delta",)),
     "chdb": _chdb,
-    "sail": _sail,
     "spark-iceberg": partial(_spark, "iceberg"),
     "spark-delta": partial(_spark, "delta"),
 }
+"""Readers, and readers whose engines take settings by name."""
+
+
+def _opened(name: str, *pairs: str) -> _Reader:
+    """The reader of a name. pairs: `SETTING=VALUE`."""
+    if name in _WITH_SETTINGS:
+        return _WITH_SETTINGS[name]({setting: value for setting, _, value in (pair.partition("=") for pair in pairs)})
+    if pairs:
+        raise ValueError(f"{name} takes no settings; those that do: {', '.join(_WITH_SETTINGS)}")
+    return _READERS[name]()
+
 
 if __name__ == "harness_worker":
-    _said, read, count, OPTIONS = _READERS[sys.argv[1]]()
+    _said, read, count, OPTIONS = _opened(*sys.argv[1:])
 
     def version() -> str:
         """The engine's version."""

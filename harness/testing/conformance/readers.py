@@ -35,11 +35,13 @@ class OtherReader:
 
     modules: what must be importable for it; where all are in this interpreter, this one serves.
     install: what to install for it, as words after `pip install`.
+    keeps_files: whether it keeps files by their path between reads, so that each table gets a process of its own.
     """
 
     name: str
     modules: tuple[str, ...]
     install: str
+    keeps_files: bool = False
 
 
 _DUCKDB = "duckdb==1.5.5"
@@ -67,9 +69,10 @@ _ALL = (
         "duckdb-iceberg",
         ("duckdb_extension_iceberg", "duckdb_extension_avro"),
         f"{_DUCKDB} duckdb-extension-iceberg duckdb-extension-avro",
+        keeps_files=True,
     ),
-    OtherReader("duckdb-delta", ("duckdb_extension_delta",), f"{_DUCKDB} duckdb-extension-delta"),
-    OtherReader("chdb", ("chdb",), "chdb==4.4.0"),
+    OtherReader("duckdb-delta", ("duckdb_extension_delta",), f"{_DUCKDB} duckdb-extension-delta", keeps_files=True),
+    OtherReader("chdb", ("chdb",), "chdb==4.4.0", keeps_files=True),
     OtherReader("sail", ("pysail",), "pysail==0.7.2 'pyspark[connect]==4.1.4' 'pandas<3'"),
     OtherReader("spark-iceberg", ("pyspark",), _SPARK.format(PINNED["iceberg"]["pyspark"])),
     OtherReader("spark-delta", ("pyspark",), _SPARK.format(PINNED["delta"]["pyspark"])),

@@ -141,6 +141,7 @@ class Worker:
         command: the program and its arguments.
         time_limit_s: seconds that one read may take.
         environment: variables to set besides those of this process.
+        apart: whether each table gets a process of its own, so that nothing kept from one table reaches another.
 
     Raises:
         RequestError: the program does not start, or says that the engine is not there; of cause `NOT_INSTALLED`.
@@ -148,11 +149,19 @@ class Worker:
     """
 
     def __init__(
-        self, name: str, command: Sequence[str], *, time_limit_s: float, environment: Mapping[str, str] | None = None
+        self,
+        name: str,
+        command: Sequence[str],
+        *,
+        time_limit_s: float,
+        environment: Mapping[str, str] | None = None,
+        apart: bool = False,
     ) -> None:
         self.name = name
         self._command = command
         self._limit = time_limit_s
+        self._apart = apart
+        self._table: tuple[str, str | None] | None = None
         # A script's own directory stays off the path of Python: a neighbour of it may be called like a package.
         self._environment = {**os.environ, "PYTHONSAFEPATH": "1", **(environment or {})}
         self._directory = tempfile.TemporaryDirectory(prefix="harness-worker-", ignore_cleanup_errors=True)
@@ -251,6 +260,10 @@ class Worker:
         """The answer to a request, unless the engine declines or refuses."""
         if not self.offers(operation := request["op"]):
             raise UnsupportedError(f"{self.name} does not offer {operation}")
+        table = request["table"]["location"], request["table"]["metadata_path"]
+        if self._apart and self._table not in (None, table):
+            self._kill()
+            self._table = None
         if self._process is None:
             try:
                 self._start()
@@ -259,6 +272,9 @@ class Worker:
         match answer := self._ask({"id": next(self._numbers), **request}, self._limit):
             case {"unsupported": str(message)}:
                 raise UnsupportedError(message)
+            case _:
+                self._table = table
+        match answer:
             case {"error": str(kind), "message": str(message)} if answer.get("panic"):
                 raise EngineError(f"The engine panicked: {kind}: {message}", cause=CRASHED)
             case {"error": str(kind), "message": str(message)}:

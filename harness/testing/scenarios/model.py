@@ -127,7 +127,7 @@ class Expectation(Asked):
     rows: Sequence[Any] | Mapping[str, Any] | None = _key(
         "lists in the order of the columns, or mappings (a name left out is null). Order of rows means nothing; types, "
         "numbers of equal rows, NaN and -0.0 do. `_file` is given by label. Many rows are counted: "
-        '`{count: 3000, from: 0, row: ["{i}", "n{i}"], except: [0, [10, 19]]}`',
+        '`{count: 3000, from: 0, step: 1, row: ["{i}", "n{i}"], except: [0, [10, 19]]}`',
         _rows,
     )
     error: ExpectedError | None = _key(  # noqa: RUF009  # a field

@@ -202,8 +202,9 @@ def expanded(rows: Any, place: str) -> list[Any]:
         rows: [[1, x], {id: 2, name: y}]
         rows: {count: 6000, row: ['{i}', 'name {i}'], from: 0, except: [0, 5999]}
 
-    `{i}` is the number of the row, counted from `from` (default 0). A text that is nothing else becomes the number; in
-    other texts `{i}` becomes its digits. `except` leaves numbers out, and ranges of numbers: [[100, 199]].
+    `{i}` is the number of the row, counted from `from` (default 0) in steps of `step` (default 1). A text that is
+    nothing else becomes the number; in other texts `{i}` becomes its digits. `except` leaves numbers out, and ranges of
+    numbers: [[100, 199]].
 
     Raises:
         RequestError: they have neither form.
@@ -211,14 +212,15 @@ def expanded(rows: Any, place: str) -> list[Any]:
     if not isinstance(rows, Mapping):
         return checked(list, rows, place)
     given = Arguments(rows, place)
-    count, start = given.integer("count"), given.of(int, "from", 0)
+    count, start, step = given.integer("count"), given.of(int, "from", 0), given.of(int, "step", 1)
     row = given.any("row")
     omitted: set[int] = set()
     for entry in given.of(list, "except", []):
         first, last = (entry, entry) if isinstance(entry, int) else checked(list, entry, f"{place}, key 'except'")
         omitted.update(range(checked(int, first, place), checked(int, last, place) + 1))
     given.finish()
-    return [replaced(row, partial(_numbered, i=i)) for i in range(start, start + count) if i not in omitted]
+    numbers = (start + step * place for place in range(count))
+    return [replaced(row, partial(_numbered, i=i)) for i in numbers if i not in omitted]
 
 
 def replaced(value: Any, change: Callable[[Any], Any]) -> Any:

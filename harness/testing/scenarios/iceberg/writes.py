@@ -3,7 +3,8 @@
     {data: LABEL, rows: ROWS, ...}                          a data file
     {position-deletes: [[LABEL, 0], ...], ...}              a position delete file; labels, or paths with a slash
     {equality-deletes: [id], rows: ROWS, ...}               an equality delete file; columns by name or field id
-    {deletion-vectors: {LABEL: [0, 2]}, ...}                one Puffin file with a vector for each data file
+    {deletion-vectors: {LABEL: [0, 2]}, ...}                one Puffin file with a vector for each data file; many
+                                                            positions are counted, as rows are
 
 Each may have `label`, to be named by other operations (of several vectors: `label.LABEL`), and `set`, which changes
 its entry in the manifest before it is committed: {record_count: 7, lower_bounds: {id: 3}}; bounds and counts by column
@@ -111,7 +112,11 @@ class IcebergWrites:
 
     def _deletion_vectors(self, given: Arguments) -> list[tuple[str | None, DataFileHandle]]:
         by_label = given.of(dict, "deletion-vectors")
-        positions = {label_of(self.files, label, "file", given.place): rows for label, rows in by_label.items()}
+        place = f"{given.place}, key 'deletion-vectors'"
+        positions = {
+            label_of(self.files, label, "file", given.place): expanded(rows, f"{place}, {label}")
+            for label, rows in by_label.items()
+        }
         handles = self.table.write_deletion_vectors(positions, path=given.of(str, "path", None))
         return list(zip(by_label, handles, strict=True))
 
