@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import harness
@@ -281,3 +283,17 @@ def test_the_suffix_of_sarif(lying, tmp_path):
     words = ["--level", "data", "--fail-on", "warning", "--output", str(tmp_path / "findings.sarif")]
     assert main(["check", str(lying), *words, "--output", str(tmp_path / "findings.html")]) == 1
     assert json.loads((tmp_path / "findings.sarif").read_text("utf-8"))["version"] == "2.1.0"
+
+
+@pytest.mark.parametrize("form", ["text", "json", "junit", "github", "sarif", "html"])
+def test_a_long_name_is_cut_in_a_report(tmp_path, capsys, form):
+    """200 findings about a column with a name of 50,000 characters."""
+    name = "n" * 50_000
+    table = DeltaTable.create(tmp_path / "t", {name: "long"})
+    files = [table.write_data([{name: number}]) for number in range(200)]
+    table.append(*files)
+    for file in files:
+        pq.write_table(pa.table({name: ["text"]}), tmp_path / "t" / file.path)
+    assert main(["check", str(tmp_path / "t"), "--rule", "DEL-404", "--format", form]) == 1
+    assert "50,000 characters" in (out := capsys.readouterr().out) or form == "github"
+    assert len(out) < 2_000_000

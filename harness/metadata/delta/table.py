@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow.compute as pc
 
 from harness.errors import HarnessError, InvalidTableError, MissingFileError, RequestError, UnsupportedError, warn
+from harness.metadata.delta.actions import State
 from harness.metadata.delta.commit_times import ENABLED, CommitHistory, check_retention, in_commit_timestamps
 from harness.metadata.delta.log_files import LogListing, list_log, read_hint
 from harness.metadata.delta.paths import TableRoot
@@ -101,6 +102,22 @@ class DeltaTable:
         """
         try:
             return DeltaSelection(self._snapshot(self._version(version, timestamp, ref)))
+        except HarnessError as error:
+            raise error.within(table=self.location, format="delta") from error.__cause__
+
+    def follows(self, version: int) -> bool:
+        """Return whether a read of `version` replays what a read of the version before does, and then one commit."""
+        file = self.log.commits.get(version)
+        is_base = any(checkpoint.version == version for checkpoint in self.log.checkpoints)
+        is_plain = not self.log.compactions and not self.source.options.enforce_retention
+        return file is not None and file.size != 0 and not is_base and is_plain
+
+    def following(self, before: DeltaSnapshot) -> DeltaSnapshot:
+        """Return the version after `before`, if it `follows`, by reading its commit alone. Raises as `select`."""
+        version = before.id + 1
+        segment = LogSegment(version=version, checkpoint=None, commits=(self.log.commits[version],), listing=self.log)
+        try:
+            return read_snapshot(self.source, segment, before.state)
         except HarnessError as error:
             raise error.within(table=self.location, format="delta") from error.__cause__
 
@@ -276,10 +293,14 @@ def _at_latest(source: DeltaSource, listing: LogListing) -> DeltaTable:
     return DeltaTable(source.location, source, listing, read_snapshot(source, segment))
 
 
-def read_snapshot(source: DeltaSource, segment: LogSegment) -> DeltaSnapshot:
-    """The version that a segment makes, once its protocol is known to be readable (delta P2)."""
+def read_snapshot(source: DeltaSource, segment: LogSegment, before: State | None = None) -> DeltaSnapshot:
+    """The version that a segment makes, once its protocol is known to be readable (delta P2).
+
+    before: as for `load_state`.
+    """
+    cache = source.options.cache
     try:
-        state = load_state(segment, source.storage, source.locator, statistics="later", cache=source.options.cache)
+        state = load_state(segment, source.storage, source.locator, statistics="later", cache=cache, before=before)
         check_protocol(state.protocol, state.metadata, table=source.location)
         columns = table_schema(state.protocol, state.metadata, table=source.location)
         check_nesting(columns.schema.fields, source.storage.limits)
