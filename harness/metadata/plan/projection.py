@@ -35,17 +35,25 @@ class ColumnLookup(enum.Enum):
 
     ICEBERG: by field id, or as a name mapping says in files without ids; the file comes before the partition tuple.
     DELTA_NAME: by the physical name, else the display name, whatever ids a file has; the partition values come first.
+        A column of that name in another letter case counts where there is no other.
+    DELTA_EXACT_NAME: as DELTA_NAME, in that letter case only: names of the table differ in nothing else.
     DELTA_ID: by field id, whatever names a file has; the partition values come first.
     """
 
     ICEBERG = "iceberg"
     DELTA_NAME = "delta name"
+    DELTA_EXACT_NAME = "delta exact name"
     DELTA_ID = "delta id"
 
     @property
     def is_delta(self) -> bool:
         """True where Delta's rules hold for missing and wider columns, and for partition values."""
         return self is not ColumnLookup.ICEBERG
+
+    @property
+    def is_by_name(self) -> bool:
+        """True where a column is found by its name, whatever ids a file has."""
+        return self in (ColumnLookup.DELTA_NAME, ColumnLookup.DELTA_EXACT_NAME)
 
 
 def stored_name(field: dt.Field) -> str:
@@ -58,10 +66,10 @@ def by_id(field_id: int, level: PhysicalSchema) -> list[PhysicalField]:
     return [f for f in level if f.id == field_id]
 
 
-def by_name(name: str, level: PhysicalSchema) -> list[PhysicalField]:
+def by_name(name: str, level: PhysicalSchema, lookup: ColumnLookup) -> list[PhysicalField]:
     """The stored fields of one level called `name`, else those called so in another letter case (delta T10, E4)."""
     exact = [f for f in level if f.name == name]
-    if exact:
+    if exact or lookup is ColumnLookup.DELTA_EXACT_NAME:
         return exact
     lowered = name.lower()
     return [f for f in level if f.name.lower() == lowered]
@@ -179,8 +187,8 @@ def shares_columns(
     """
     if not file:
         return True
-    if lookup is ColumnLookup.DELTA_NAME:
-        return any(by_name(stored_name(f), file) for f in fields)
+    if lookup.is_by_name:
+        return any(by_name(stored_name(f), file, lookup) for f in fields)
     if lookup is ColumnLookup.ICEBERG and all(f.id is None for f in walk_stored(file)):
         if name_mapping is None and file_format == "parquet":
             return True  # by position
@@ -265,9 +273,9 @@ class _Resolver:
         return Value(None if self.lookup.is_delta else self.default(wanted, path))
 
     def find(self, wanted: dt.Field, level: PhysicalSchema, path: str) -> PhysicalField | None:
-        if self.lookup is ColumnLookup.DELTA_NAME or (self.lookup.is_delta and dt.CHANGES.get(wanted.name) == wanted):
+        if self.lookup.is_by_name or (self.lookup.is_delta and dt.CHANGES.get(wanted.name) == wanted):
             name = stored_name(wanted)
-            found = by_name(name, level)
+            found = by_name(name, level, self.lookup)
             if len(found) > 1:
                 names = " and ".join(repr(f.name) for f in found)
                 raise SchemaMismatchError(
