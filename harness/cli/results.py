@@ -239,7 +239,7 @@ _SUFFIXES = {
     ".ndjson": "jsonl",
     ".parquet": "parquet",
     ".arrow": "arrow",
-    ".arrows": "arrow",
+    ".arrows": "arrows",
     ".xml": "junit",
     ".sarif": "sarif",
     ".html": "html",

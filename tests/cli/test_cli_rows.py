@@ -191,7 +191,8 @@ def test_rows_as_text(table, row_format, expected):
 
 def test_rows_as_parquet_and_arrow():
     assert pq.read_table(io.BytesIO(packed(ROWS, RowFormat.PARQUET))).equals(ROWS)
-    assert pa.ipc.open_stream(packed(ROWS, RowFormat.ARROW)).read_all().equals(ROWS)
+    assert pa.ipc.open_file(packed(ROWS, RowFormat.ARROW)).read_all().equals(ROWS)
+    assert pa.ipc.open_stream(packed(ROWS, RowFormat.ARROWS)).read_all().equals(ROWS)
 
 
 @pytest.mark.parametrize(

@@ -48,6 +48,9 @@ if TYPE_CHECKING:
     from harness.metadata.delta.change_range import ChangeRequest
 
 
+_ALIKE = "Column {} has the name of another column in another letter case (delta T1)"
+
+
 @dataclass(frozen=True, slots=True)
 class DeltaSelection:
     """A version of the table, and the schema that it had."""
@@ -90,6 +93,7 @@ class DeltaTable:
             *protocol_warnings(state.protocol),
             *redirect_warnings(state.metadata.configuration, table=self.location),
             *self.latest.feature_warnings,
+            *(_ALIKE.format(".".join(path)) for path in self.latest.columns.alike),
         )
 
     def select(self, version: int | None, timestamp: int | str | datetime | None, ref: str | None) -> DeltaSelection:
