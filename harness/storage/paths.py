@@ -10,7 +10,9 @@ from __future__ import annotations
 import os
 import posixpath
 import re
+from collections.abc import Mapping
 from dataclasses import field
+from typing import Any
 from urllib.parse import unquote
 
 from harness.errors import PASSWORD
@@ -51,6 +53,21 @@ def shown(location: str) -> str:
     user, _, host = authority.rpartition("@")
     # `abfss://container@account` names a container.
     return f"{match[0]}://{host if ':' in user else authority}{slash}{path.partition('?')[0]}"
+
+
+_SECRET_NAME = re.compile(r"key|secret|token|password|credential|signature|connection.string", re.IGNORECASE)
+
+
+def secret_texts(options: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the texts of options, nested ones too, whose names are those of credentials."""
+    found: list[str] = []
+    for name, value in options.items():
+        if isinstance(value, Mapping):
+            found += secret_texts(value)
+        elif isinstance(value, str) and _SECRET_NAME.search(name):
+            # `credential` of a REST catalog is `ID:SECRET`.
+            found += [value, value.partition(":")[2]]
+    return tuple(sorted(filter(None, found), key=len, reverse=True))
 
 
 def may_be_name(location: str) -> bool:

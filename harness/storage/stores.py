@@ -12,11 +12,11 @@ from dataclasses import field, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from harness.errors import HarnessError, RequestError, StorageError
+from harness.errors import HarnessError, RequestError, StorageError, raise_from
 from harness.storage import gate
 from harness.storage.gate import Roots, is_name, metadata_root, open_regular, refusal, refuse_no_name
 from harness.storage.limits import DEFAULT, Limits, contained
-from harness.storage.paths import SCHEME, is_local, local_path, place
+from harness.storage.paths import SCHEME, is_local, local_path, place, secret_texts
 from harness.storage.records import dataclass
 from harness.storage.threads import Lock
 
@@ -245,7 +245,8 @@ class Storage:
                 f"Cannot open {match[0] if match else 'file'}:// locations: {error}", file=path
             ) from error
         except Exception as error:  # a client library's own
-            raise refusal(error, path) from error
+            secrets = secret_texts(self.options)
+            raise_from(refusal(error, path, secrets), error, secrets)
         return self._clients[key]
 
     def store_options(self, path: str) -> dict[str, str]:
@@ -286,7 +287,7 @@ class Storage:
                 stream.seek(offset)
                 return stream.read(-1 if length is None else length)
         client = self.client(local)
-        with _failing(path):
+        with _failing(path, self.options):
             return self._ends.read(client, local, offset, length, expected)
 
     def end(self, path: str, length: int) -> bytes:
@@ -300,7 +301,7 @@ class Storage:
             return gate.read_end(local, length, follow=self._follow)
         refuse_no_name(local)
         client = self.client(local)
-        with _failing(path):
+        with _failing(path, self.options):
             return self._ends.look(client, local, length)
 
     def reads_ends(self, path: str) -> bool:
@@ -341,7 +342,7 @@ class Storage:
             mode = gate.mode_of(local)
             return mode is not None and (stat.S_ISREG(mode) if kind == "file" else stat.S_ISDIR(mode))
         client = self.client(local)
-        with _failing(path):
+        with _failing(path, self.options):
             return client.is_directory(local) if kind == "directory" else client.is_file(local)
 
     def size(self, path: str) -> int:
@@ -360,7 +361,7 @@ class Storage:
         refuse_no_name(local)
         local = self._followed(local) if is_local(local) else local
         client = self.client(local)
-        with _failing(path):
+        with _failing(path, self.options):
             return client.status(local)
 
     def version(self, path: str) -> FileVersion | None:
@@ -380,7 +381,7 @@ class Storage:
                 token = f"{status.st_dev}-{status.st_ino}-{status.st_mtime_ns}-{status.st_ctime_ns}"
                 return FileVersion(status.st_size, token)
         client = self.client(local)
-        with _failing(path):
+        with _failing(path, self.options):
             return client.version(local)
 
     def fault(self, path: str) -> str | None:
@@ -429,7 +430,7 @@ class Storage:
             with _failing(directory):
                 return list(local(path)) if os.path.isdir(path) else []
         client = self.client(path)
-        with _failing(directory):
+        with _failing(directory, self.options):
             try:
                 return list(remote(client, path))
             except (FileNotFoundError, NotADirectoryError):
@@ -444,12 +445,16 @@ class Storage:
 
 
 @contextmanager
-def _failing(path: str) -> Iterator[None]:
-    """Whatever the operating system or a client library raises becomes an error that names the file."""
+def _failing(path: str, options: Mapping[str, Any] | None = None) -> Iterator[None]:
+    """Whatever the operating system or a client library raises becomes an error that names the file.
+
+    options: of the file's store, whose secrets do not appear in the error.
+    """
     try:
         with contained(file=path):
             yield
     except HarnessError:
         raise
     except Exception as error:  # the classes of clients' errors are theirs: botocore's, aiohttp's, Google's
-        raise refusal(error, path) from error
+        secrets = () if options is None else secret_texts(options)
+        raise_from(refusal(error, path, secrets), error, secrets)
