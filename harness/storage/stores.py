@@ -12,7 +12,7 @@ from dataclasses import field, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from harness.errors import HarnessError, RequestError, StorageError, raise_from
+from harness.errors import CorruptFileError, HarnessError, RequestError, StorageError, raise_from
 from harness.storage import gate
 from harness.storage.gate import Roots, is_name, metadata_root, open_regular, refusal, refuse_no_name
 from harness.storage.limits import DEFAULT, Limits, contained
@@ -264,6 +264,18 @@ class Storage:
         if self.stores is None or store in self.stores:
             return {key: value for key, value in options.items() if "://" not in key}
         return {}
+
+    def read_whole(self, path: str, size: int | None) -> bytes:
+        """The bytes of a file. Raises as `read`.
+
+        size: bytes that the file has, as listed or recorded; None: unknown. Fewer are a CorruptFileError, since a file
+        that is cut at the end of a line or a block looks whole. More are fine: it may have been written meanwhile.
+        """
+        data = self.read(path)
+        if size is not None and len(data) < size:
+            message = f"The file is cut short: its storage gives {len(data)} bytes of {size}; read again, or restore it"
+            raise CorruptFileError(message, cause="CutShort", file=path)
+        return data
 
     def read(
         self, path: str, *, offset: int = 0, length: int | None = None, expected: FileStatus | None = None
