@@ -81,11 +81,21 @@ def local_entries(directory: str) -> Iterator[Entry]:
     """The entries directly in a local directory, also those of what is no regular file and could pass for none."""
     for item in _items(directory):
         try:
-            is_file = item.is_file()
+            is_file = _is_kind(item, os.DirEntry.is_file)
             status = item.stat(follow_symlinks=is_file)
         except FileNotFoundError:  # removed since the directory was read
             continue
         yield Entry(item.name, status.st_size if is_file else UNREADABLE, status.st_mtime_ns // 1_000_000)
+
+
+def _is_kind(item: os.DirEntry[str], is_kind: Callable[[os.DirEntry[str]], bool]) -> bool:
+    """Return whether an entry of a directory is of a kind; false for links in a circle, which lead to nothing."""
+    try:
+        return is_kind(item)
+    except OSError:
+        if item.is_symlink():
+            return False
+        raise
 
 
 def _items(directory: str) -> list[os.DirEntry[str]]:
@@ -419,7 +429,7 @@ class Storage:
         """Names (not paths) of the directories directly in `directory`, sorted. Else as `names`."""
 
         def below(path: str) -> list[str]:
-            return [item.name for item in _items(path) if item.is_dir()]
+            return [item.name for item in _items(path) if _is_kind(item, os.DirEntry.is_dir)]
 
         return tuple(sorted(self._listed(directory, below, lambda client, path: client.directories(path))))
 

@@ -144,8 +144,22 @@ class Warehouse:
     def _inside(self, namespace: Name, *, are_tables: bool) -> list[str]:
         """The directories in a namespace that are tables, or are not."""
         paths = [(path, each) for path in self._directories(namespace) for each in self.storage.directories(path)]
-        visible = [(path, each) for path, each in paths if _is_visible(each)]
-        return [each for path, each in visible if (self._format(join(path, each)) is not None) is are_tables]
+        visible = [(join(path, each), each) for path, each in paths if _is_visible(each)]
+        return [
+            each
+            for path, each in visible
+            if not self._leads_out(path)
+            and (self._format(path) is not None) is are_tables
+            # A link to a namespace of this warehouse is none: its tables are listed once, by the namespace's own name.
+            and (are_tables or not _is_link(path))
+        ]
+
+    def _leads_out(self, path: str) -> bool:
+        """Return whether a directory is a link out of the warehouse. Listings leave it out; a name may lead there."""
+        if not _is_link(path):
+            return False
+        home, target = (place(os.path.realpath(local_path(each))) for each in (self.location, path))
+        return not target.is_within(home)
 
     def _directories(self, namespace: Name) -> list[str]:
         """The directories of a namespace; none where there is no such namespace."""
@@ -171,6 +185,10 @@ class Warehouse:
 def _is_part(part: str) -> bool:
     """True for the name of a directory, false for a way out of a directory."""
     return part not in ("", ".", "..") and not {"/", "\\", "\0"} & set(part)
+
+
+def _is_link(path: str) -> bool:
+    return is_local(local_path(path)) and os.path.islink(local_path(path))
 
 
 def _is_visible(folder: str) -> bool:
