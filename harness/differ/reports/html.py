@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from importlib import resources
 
 from harness.differ.reports.text import (
+    MORE_PARTS,
     ReportTable,
     RowPairing,
     column_table,
@@ -291,7 +292,11 @@ def _row(row: RowPairing, comparison: ComparisonResult, split: dict[str, bool]) 
     yield f"{_what(row, comparison)}</div></th>"
     for name, is_split in split.items():
         left, right, marked = values[name]
-        if marked:
+        parts = [part for part in row.parts if part.column == name]
+        if parts:
+            yield _parts_cell("left", "−", [(part.path, part.values[0]) for part in parts])
+            yield _parts_cell("right", "+", [(part.path, part.values[1]) for part in parts])
+        elif marked:
             yield _cell("left", "−", left) + _cell("right", "+", right)
         else:
             place = ' colspan="2"' if is_split else ' class="same"'
@@ -311,9 +316,19 @@ def _cell(side: str, sign: str, value: str) -> str:
     )
 
 
+def _parts_cell(side: str, sign: str, parts: Iterable[tuple[str, str]]) -> str:
+    """Return the cell of a nested value: its differing parts by their paths."""
+    lines = "".join(f"<div><code>{escaped(path)}</code> <mark>{escaped(value)}</mark></div>" for path, value in parts)
+    return (
+        f'<td class="{side} differs"><span class="mark" aria-hidden="true">{sign}</span>'
+        f'<span class="aside">{side}: </span>{lines}</td>'
+    )
+
+
 def _what(row: RowPairing, comparison: ComparisonResult) -> str:
     sign = {RowKind.ONLY_LEFT: "−", RowKind.ONLY_RIGHT: "+"}.get(row.kind or RowKind.CHANGED, "≠")
     names = [escaped(name) for name, marked in zip(comparison.columns, row.marked, strict=True) if marked]
     more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
     inside = f'<span class="in">in {", ".join(names[:_MOST_NAMES])}{more}</span>' if names else ""
-    return f'<span class="mark" aria-hidden="true">{sign}</span> {row.label}{times(row)}{inside}'
+    further = f'<span class="in">{MORE_PARTS}</span>' if row.has_more_parts else ""
+    return f'<span class="mark" aria-hidden="true">{sign}</span> {row.label}{times(row)}{inside}{further}'
