@@ -80,15 +80,18 @@ def _cast(side: Side, casts: Mapping[str, str], label: str, resources: ExitStack
             wanted: Any = duckdb.sqltype(type_)
         except duckdb.Error:
             raise RequestError(
-                f"Cannot cast {name!r} to {type_!r}: DuckDB has no such type; take one such as BIGINT, DOUBLE, "
-                "VARCHAR, DATE, TIMESTAMP or DECIMAL(18, 2)",
-                field=name,
+                f"Cannot cast {name!r} to {type_!r}: DuckDB has no such type; {suggestion(type_, [_TYPES])}", field=name
             ) from None
         texts[i] = partial(_cast_text, stored=side.relation.types[i], type_=own, wanted=wanted, place=place)
         types[i] = logical(wanted, name)
     return side.with_columns(texts, types)
 
 
+_TYPES = (
+    *("BIGINT", "INTEGER", "DOUBLE", "FLOAT", "DECIMAL(18, 2)", "VARCHAR", "STRING", "DATE", "TIMESTAMP"),
+    *("TIMESTAMP WITH TIME ZONE", "TIME", "BOOLEAN", "BLOB", "UUID"),
+)
+"""Types to suggest for a misspelled one."""
 _ALL = 2**31 - 1
 """The most rows that Spark gives."""
 

@@ -323,10 +323,11 @@ class ComparisonResult:
         return "\n".join([f"{self.verdict.value}: {self.sentence}", *sides, *framed, "  all of it: .to_text()"])
 
     def _repr_html_(self) -> str:
-        """The page of `to_html` in a frame of its own, and its text, for notebooks."""
-        from harness.differ.reports.html import framed
+        """The page of `to_html` with its first rows in a frame of its own, and its text, for notebooks."""
+        from harness.differ.reports.html import MOST_FRAMED_ROWS, framed, to_html
+        from harness.differ.reports.text import to_text
 
-        return framed(self.to_html(), self.to_text())
+        return framed(to_html(self, MOST_FRAMED_ROWS), to_text(self, most=MOST_FRAMED_ROWS))
 
     def to_text(self) -> str:
         """The report for a terminal or a log, see `harness.differ.reports.text`."""

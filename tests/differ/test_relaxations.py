@@ -193,6 +193,7 @@ WRONG = {
     "sample-without-keys": ({}, {"sample_keys": 5}, "and keys"),
     "cast-of-nothing": ({"cast": {"x": "INT"}}, {}, "Cannot cast 'x': the left side has no such column"),
     "cast-to-nothing": ({"cast": {"v": "INTS"}}, {}, "Cannot cast 'v' to 'INTS': DuckDB has no such type"),
+    "cast-to-a-misspelled-type": ({"cast": {"v": "strng"}}, {}, "did you mean 'STRING'"),
     "cast-of-a-list": ({"cast": {"l": "VARCHAR"}}, {}, "Cannot cast the left side's column 'l', of type list"),
     "excluded-cast": ({"cast": {"v": "INT"}, "exclude": ["V"], "ignore_name_case": True}, {}, "Cannot exclude 'V'"),
     "unknown-word": ({}, {"tolerances": {}}, "Unknown argument 'tolerances' of compare"),

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import html
 from collections.abc import Iterable, Iterator
 from importlib import resources
 
@@ -75,11 +74,16 @@ _LEAST, _MOST, _LINE = 320, 760, 22
 """Pixels: the least and the most height of a frame, and the height of a line of the text report."""
 
 
+MOST_FRAMED_ROWS = 20
+"""Differing rows in a notebook, whose file keeps each page that it has shown."""
+
+
 def framed(page: str, text: str) -> str:
     """The fragment. page: the HTML report. text: the same for a terminal."""
     height = min(_MOST, _LEAST + _LINE * text.count("\n"))
     size = f'width="100%" height="{height}" style="border: 0"'
-    frame = f'<iframe sandbox="allow-scripts" srcdoc="{html.escape(page)}" {size}></iframe>'
+    quoted = page.replace("&", "&amp;").replace("'", "&#x27;")  # a page has more double quotes and tags than these
+    frame = f"<iframe sandbox=\"allow-scripts\" srcdoc='{quoted}' {size}></iframe>"
     return f"<div>{frame}<details><summary>as text</summary>{preformatted(text, in_notebook=True)}</details></div>"
 
 
@@ -97,8 +101,11 @@ _MANY_COLUMNS = 30
 """The number of columns beyond which only differing ones are shown at first."""
 
 
-def to_html(comparison: ComparisonResult) -> str:
-    """The comparison as one HTML document. `#only=changed` and `#find=TEXT` in its address set the filter."""
+def to_html(comparison: ComparisonResult, most: int = MOST_ROWS) -> str:
+    """The comparison as one HTML document. `#only=changed` and `#find=TEXT` in its address set the filter.
+
+    most: differing rows in it at most.
+    """
     sign, title, tone = _LOOKS[comparison.verdict]
     body = [
         *header(tone, sign, title, comparison.sentence, comparison.made),
@@ -107,7 +114,7 @@ def to_html(comparison: ComparisonResult) -> str:
         *_schema(comparison),
         *where_html(comparison),
         *_totals(column_table(comparison)),
-        *_rows(comparison),
+        *_rows(comparison, most),
         "</main>",
     ]
     title = f"{title}: {comparison.left.name} / {comparison.right.name}"
@@ -209,13 +216,15 @@ def _schema(comparison: ComparisonResult) -> Iterator[str]:
     yield "</tbody></table></div></section>"
 
 
-def _rows(comparison: ComparisonResult) -> Iterator[str]:
+def _rows(comparison: ComparisonResult, most: int) -> Iterator[str]:
     if comparison.differing:
-        rows = pair_rows(comparison)[:MOST_ROWS]
+        rows = pair_rows(comparison)[:most]
         shown, differing = sum(row.count for row in rows), comparison.differing
         yield '<section aria-labelledby="rows"><h2 id="rows">Differing rows</h2>'
         yield f'<p id="extent">{shown:,} of {differing:,} differing rows are in this report.</p>'
-        if shown < comparison.shown:
+        if shown < comparison.shown and most < MOST_ROWS:
+            yield "<p><code>to_html()</code> shows more of them.</p>"
+        elif shown < comparison.shown:
             yield f"<p>A page ends at {MOST_ROWS:,}; a report in JSON, <code>--output rows.json</code>, has as many as "
             yield "<code>--max-rows</code> (<code>max_rows</code> in Python) lets show.</p>"
         elif shown < differing:

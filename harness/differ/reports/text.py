@@ -9,7 +9,8 @@
 
 `-` is the left side, `+` the right and `~` a row of one key that changed. Of two rows that are alike but have no key,
 `^` stands under what differs. Rows too wide for that are shown as lists of their columns, left value beside right
-value. Long values are cut where they agree, and the report says so.
+value. Below a row, parts of nested values that differ have a line each: `s.x: 1 → 2`. Long values are cut where they
+agree, and the report says so.
 """
 
 from __future__ import annotations
@@ -152,10 +153,10 @@ _NARROWEST = 20
 _MOST_COLUMNS = 40
 
 
-def to_text(comparison: ComparisonResult, width: int = _WIDEST_LINE) -> str:
+def to_text(comparison: ComparisonResult, width: int = _WIDEST_LINE, most: int | None = None) -> str:
     """The comparison as lines of text; each ends with a line feed, and holds no other control character.
 
-    width: of tables at most, in cells.
+    width: of tables at most, in cells. most: rows, or pairs of alike ones, at most; None: all that it has.
     """
     relaxed = relaxation_lines(comparison)
     parts = [
@@ -170,7 +171,7 @@ def to_text(comparison: ComparisonResult, width: int = _WIDEST_LINE) -> str:
         [*_schema(comparison)],
         [*where_lines(comparison, width=width)],
         [*_totals(column_table(comparison, most=_MOST_COLUMNS), width)],
-        [*_rows(comparison, width)],
+        [*_rows(comparison, width, most)],
     ]
     text = "\n\n".join("\n".join(line.rstrip() for line in part) for part in parts if part)
     return text + "\n"
@@ -214,19 +215,19 @@ def _totals(table: ReportTable | None, width: int) -> Iterator[str]:
         yield from (f"   {line}" for line in table_lines(columns, [short], width=max(width, _WIDEST_CELL) - 3))
 
 
-def _rows(comparison: ComparisonResult, width: int) -> Iterator[str]:
+def _rows(comparison: ComparisonResult, width: int, most: int | None) -> Iterator[str]:
     if not comparison.rows and not comparison.truncated:
         return
-    shown, differing = comparison.shown, comparison.differing
+    rows = pair_rows(comparison)[:most]
+    shown, differing = sum(row.count for row in rows), comparison.differing
     yield f"rows ({shown:,} of {differing:,} shown)"
-    if comparison.rows:
-        yield from _shown(comparison, width)
+    if rows:
+        yield from _shown(rows, comparison, width)
     if shown < differing:
         yield f"{counted(differing - shown, 'more differing row')} not shown; the counts above are exact"
 
 
-def _shown(comparison: ComparisonResult, width: int) -> Iterator[str]:
-    rows = pair_rows(comparison)
+def _shown(rows: Sequence[RowPairing], comparison: ComparisonResult, width: int) -> Iterator[str]:
     header = ["", *map(visible, comparison.columns)]
     longest = min(max(map(cell_width, header)), _NARROWEST)
     widest = _WIDEST_VALUE if width >= _WIDEST_LINE else max((width - longest - 12) // 2, _NARROWEST)
