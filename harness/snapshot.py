@@ -201,13 +201,22 @@ class Changes:
         return self.to_batches().__arrow_c_stream__(requested_schema)
 
 
-class ReadArguments(TypedDict, total=False):
-    """Arguments of `Snapshot.to_arrow`."""
-
+class _RowArguments(TypedDict, total=False):
     columns: Sequence[str] | None
     where: str | Filter | None
     limit: int | None
+
+
+class ReadArguments(_RowArguments, total=False):
+    """Arguments of `Snapshot.to_arrow`."""
+
     engine: str
+
+
+class BatchArguments(_RowArguments, total=False):
+    """Arguments of `Snapshot.to_batches`."""
+
+    batch_rows: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,6 +70,29 @@ class Origin:
     hidden_by: tuple[str, ...] = ()
 
 
+ABSENT = "absent"
+"""The text in reports for a side without an entry that the other side's map has."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartDifference:
+    """A part of a nested value that differs between two rows.
+
+    column: of the value. path: the part with its column, such as `s.x`, `l[1]` for the first element of a list or
+    `m['k']` for the value of a key. left, right: printed as in `RowDifference`; None: this side has no such entry.
+    """
+
+    column: str
+    path: str
+    left: str | None
+    right: str | None
+
+    @property
+    def values(self) -> tuple[str, str]:
+        """Both values, as reports show them."""
+        return (ABSENT if self.left is None else self.left, ABSENT if self.right is None else self.right)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowDifference:
     """A row that the sides have a different number of, or with keys, one whose other columns differ.
@@ -79,7 +102,8 @@ class RowDifference:
     columns that differ; for a changed row, and for one with a partner. partner: index in `ComparisonResult.rows` of the
     row of the other side that is most like this one, sharing at least half of its columns; each is the other's partner.
     None: there is none, or rows are paired by key. left_origins, right_origins: at most as many as `count`; empty for a
-    side that is no table.
+    side that is no table. parts: of the nested values in `differing`, the parts that differ, and where `has_more_parts`
+    not all of them.
     """
 
     kind: RowKind
@@ -90,6 +114,8 @@ class RowDifference:
     partner: int | None = None
     left_origins: tuple[Origin, ...] = ()
     right_origins: tuple[Origin, ...] = ()
+    parts: tuple[PartDifference, ...] = ()
+    has_more_parts: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +124,8 @@ class ColumnDifference:
 
     rows: how many pairs differ in it. allowed: how many more differ, within its tolerance. left_nulls, right_nulls: of
     `rows`, how many are null on that side. largest: how far the values lie apart where they do most, printed; None:
-    they cannot be subtracted. examples: some values of both sides, printed as in `RowDifference`.
+    they cannot be subtracted. examples: some values of both sides, printed as in `RowDifference`. paths: of a column of
+    nested values, the differing part whose values each example shows, as in `PartDifference`.
     """
 
     column: str
@@ -108,6 +135,7 @@ class ColumnDifference:
     right_nulls: int = 0
     largest: str | None = None
     examples: tuple[tuple[str, str], ...] = ()
+    paths: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -295,10 +323,11 @@ class ComparisonResult:
         return "\n".join([f"{self.verdict.value}: {self.sentence}", *sides, *framed, "  all of it: .to_text()"])
 
     def _repr_html_(self) -> str:
-        """The page of `to_html` in a frame of its own, and its text, for notebooks."""
-        from harness.differ.reports.html import framed
+        """The page of `to_html` with its first rows in a frame of its own, and its text, for notebooks."""
+        from harness.differ.reports.html import MOST_FRAMED_ROWS, framed, to_html
+        from harness.differ.reports.text import to_text
 
-        return framed(self.to_html(), self.to_text())
+        return framed(to_html(self, MOST_FRAMED_ROWS), to_text(self, most=MOST_FRAMED_ROWS))
 
     def to_text(self) -> str:
         """The report for a terminal or a log, see `harness.differ.reports.text`."""

@@ -60,6 +60,7 @@ def calls(monkeypatch) -> Calls:
     ("arguments", "engines"),
     [
         *((["u"], ("duckdb", "duckdb")), (["--at", "4", "--at", "5"], ("duckdb", "duckdb"))),
+        (["--at", "4", "--at", "4"], ("duckdb", "duckdb")),
         *((["--at", "4"], ("duckdb", "spark")), (["u", "--engines", "duckdb,spark"], ("duckdb", "spark"))),
     ],
     ids=" ".join,

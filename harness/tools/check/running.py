@@ -66,6 +66,9 @@ class CheckReport:
     unchecked: tuple[str, ...]
     seconds: float
 
+    def __repr__(self) -> str:
+        return f"CheckReport({self.table!r}: {self.sentence})"
+
     def number(self, severity: Severity) -> int:
         """The number of findings of a severity."""
         ids = {rule.id for rule in self.rules if rule.severity is severity}
