@@ -6,6 +6,7 @@ from typing import Any
 
 import duckdb
 import pytest
+from parsers import reads_all
 
 import harness
 from harness.errors import RequestError, SnapshotNotFoundError
@@ -14,6 +15,8 @@ from harness.queries.rewrite import parse_statement, rewrite
 from harness.queries.time_travel import pin
 from harness.testing.writing.delta.builder import DeltaTable
 from harness.testing.writing.iceberg.builder import IcebergTable
+
+pytestmark = reads_all
 
 ORDERS = ("orders",)
 
