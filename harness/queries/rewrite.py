@@ -81,14 +81,14 @@ def parse_statement(query: str, dialect: str = "duckdb") -> SqlStatement:
         problem = duckdb_engine().misparsed(query) if dialect == "duckdb" else None
         problem = problem or RequestError(f"Cannot parse the query as {dialect} SQL: {reason(error)}.")
         if has_older_parser():
-            older = f"sqlglot {metadata.version('sqlglot')} is installed; 30.30 reads more, such as AS OF and NEAREST"
+            older = f"sqlglot {metadata.version('sqlglot')} is installed; 30.30 reads more, such as NEAREST and TABLE t"
             problem = RequestError(f"{problem.message} ({older})", excerpt=problem.excerpt)
         raise problem from error
     return SqlStatement(explain=explain, text=text, tree=tree, dialect=dialect)
 
 
 def has_older_parser() -> bool:
-    """Return whether the installed sqlglot reads less SQL than 30.30: no time travel, NEAREST, or `TABLE t`."""
+    """Return whether the installed sqlglot reads less SQL than 30.30, such as no NEAREST and `TABLE t`."""
     return tuple(map(int, metadata.version("sqlglot").split(".")[:2])) < (30, 30)
 
 

@@ -16,8 +16,6 @@ from harness.queries.time_travel import pin
 from harness.testing.writing.delta.builder import DeltaTable
 from harness.testing.writing.iceberg.builder import IcebergTable
 
-pytestmark = reads_all
-
 ORDERS = ("orders",)
 
 
@@ -26,7 +24,7 @@ ORDERS = ("orders",)
     [
         ("AT (VERSION => 3)", "version 3", ' AS "orders" '),
         ("AT (VERSION => 3) o WHERE o.x", "version 3", "  o WHERE o.x"),
-        ("o AT (VERSION => 3)", "version 3", " o "),
+        pytest.param("o AT (VERSION => 3)", "version 3", " o ", marks=reads_all),
         ("FOR VERSION AS OF 'audit' o", "version audit", "  o"),
         ("VERSION AS OF 3, orders", "version 3", ' AS "orders" , orders'),
         ("TIMESTAMP AS OF '2024-06-01' WHERE x = 'a'", "timestamp 2024-06-01", " AS \"orders\"  WHERE x = 'a'"),
