@@ -16,6 +16,7 @@ Where to look:
 
     table, snapshot   open_table → Table → Snapshot: what most callers need
     errors            every refusal, one class per cause that a caller can act on
+    owners            other distributions that own files of `harness`
     storage/          bytes by location, the roots of a table, limits
     metadata/         metadata → ScanPlan, for both formats; `metadata.plan.scan_plan` is the first file to read
     engines/          ScanPlan → rows: the registry, what every engine needs of a plan, duckdb, spark
@@ -33,27 +34,32 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
-from harness.errors import (
-    AmbiguousTableError,
-    CorruptDeleteError,
-    CorruptFileError,
-    EncryptedTableError,
-    EngineError,
-    HarnessError,
-    HarnessWarning,
-    InvalidTableError,
-    IsAViewError,
-    LimitError,
-    MissingFileError,
-    OutsideTableError,
-    RequestError,
-    SchemaMismatchError,
-    SnapshotNotFoundError,
-    StorageError,
-    TableNotFoundError,
-    UnknownColumnError,
-    UnsupportedError,
-)
+try:
+    from harness.errors import (
+        AmbiguousTableError,
+        CorruptDeleteError,
+        CorruptFileError,
+        EncryptedTableError,
+        EngineError,
+        HarnessError,
+        HarnessWarning,
+        InvalidTableError,
+        IsAViewError,
+        LimitError,
+        MissingFileError,
+        OutsideTableError,
+        RequestError,
+        SchemaMismatchError,
+        SnapshotNotFoundError,
+        StorageError,
+        TableNotFoundError,
+        UnknownColumnError,
+        UnsupportedError,
+    )
+except ImportError as error:  # the file may belong to another distribution
+    from harness.owners import overwritten
+
+    raise overwritten(str(error)) or error from error
 
 if TYPE_CHECKING:
     from harness.differ.compare import compare
@@ -169,7 +175,14 @@ def __getattr__(name: str) -> object:
     if name not in _LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     # Not kept in globals(): the import system may set names of this package too, and would win only sometimes.
-    return getattr(importlib.import_module(f"harness.{_LAZY[name]}"), name)
+    try:
+        return getattr(importlib.import_module(f"harness.{_LAZY[name]}"), name)
+    except ImportError as error:
+        if not (error.name or "").startswith("harness."):  # a dependency is not installed
+            raise
+        from harness.owners import overwritten
+
+        raise overwritten(str(error)) or error from error
 
 
 def __dir__() -> list[str]:

@@ -19,8 +19,19 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import harness
+
 if TYPE_CHECKING:
     from harness.cli.interruption import Interruption
+
+if "open_table" not in getattr(harness, "__all__", ()):
+    # The package of another distribution: it has overwritten ours, or taken `__init__.py` away when it was removed.
+    from harness.owners import overwritten
+
+    _problem = f"{harness.__file__ or 'harness/__init__.py'} is not the one of lakeharness"
+    raise overwritten(_problem) or ImportError(
+        f"Cannot import harness: {_problem}. pip install --force-reinstall --no-deps lakeharness"
+    )
 
 DONE, DIFFERENT, FAILED, INTERRUPTED = 0, 1, 2, 130
 
