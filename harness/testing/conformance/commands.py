@@ -123,7 +123,7 @@ _FORMS: Mapping[str, Mapping[str, _Form]] = {
             },
         ),
         "Polars": _polars(
-            'scan_iceberg({place!r}, reader_override="native"{at})', {"snapshot_id": ", snapshot_id={value}"}
+            'scan_iceberg({place!r}{at})', {"snapshot_id": ", snapshot_id={value}"}
         ),
         "Daft": _daft("read_iceberg({place!r}{at})", {"snapshot_id": ", snapshot_id={value}"}),
     },
