@@ -199,7 +199,7 @@ def diff(
     rows = [f"{side.rows:,}" for side in (found.left, found.right) if side.rows is not None]
     terminal.finished(f"compared {' with '.join(dict.fromkeys(rows))} rows" if rows else "compared")
     if found.failed:
-        terminal.error(f"both sides failed: {found.left.error}")
+        terminal.error(f"{found.sentence}: {found.left.error or found.right.error}")
         raise typer.Exit(FAILED)
     if not found.equal:
         raise typer.Exit(DIFFERENT)

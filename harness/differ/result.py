@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from harness.differ.relaxations import NOTHING, Relaxations
-from harness.errors import HarnessError, counted, visible
+from harness.errors import HarnessError, UnsupportedError, counted, visible
 
 
 class SchemaKind(enum.Enum):
@@ -193,7 +193,7 @@ class ComparisonVerdict(enum.Enum):
     EQUAL = "equal"
     DIFFERENT = "different"
     OUTCOME = "different outcome"  # one side failed, the other did not
-    FAILED = "could not compare"  # both sides failed
+    FAILED = "could not compare"  # both sides failed, or one declined
 
 
 def _outcome_words(side: SideInfo) -> str:
@@ -250,7 +250,7 @@ class ComparisonResult:
 
     @property
     def failed(self) -> bool:
-        """Tells whether both sides failed, so that nothing could be compared."""
+        """Tells whether both sides failed or one declined to read, so that nothing could be compared."""
         return self.verdict is ComparisonVerdict.FAILED
 
     @property
@@ -266,9 +266,10 @@ class ComparisonResult:
     @property
     def verdict(self) -> ComparisonVerdict:
         """The outcome of the comparison."""
-        failures = (self.left.error is not None) + (self.right.error is not None)
-        if failures:
-            return ComparisonVerdict.FAILED if failures > 1 else ComparisonVerdict.OUTCOME
+        errors = [side.error for side in (self.left, self.right) if side.error is not None]
+        if errors:
+            incomparable = len(errors) > 1 or isinstance(errors[0], UnsupportedError)
+            return ComparisonVerdict.FAILED if incomparable else ComparisonVerdict.OUTCOME
         return ComparisonVerdict.DIFFERENT if self.differing or self.counting else ComparisonVerdict.EQUAL
 
     @property
@@ -295,7 +296,8 @@ class ComparisonResult:
             case ComparisonVerdict.EQUAL:
                 return f"no difference in {counted(self.left.rows or 0, 'row')}"
             case ComparisonVerdict.FAILED:
-                return "both sides failed"
+                failed = [name for name in ("left", "right") if getattr(self, name).error is not None]
+                return "both sides failed" if len(failed) > 1 else f"the {failed[0]} side declined to read"
             case ComparisonVerdict.OUTCOME:
                 return f"the left side {_outcome_words(self.left)}, the right side {_outcome_words(self.right)}"
             case ComparisonVerdict.DIFFERENT:
@@ -434,7 +436,8 @@ def entry_of(
     from harness.differ.reports.text import to_text
 
     if comparison.failed:
-        outcome, message = BatchOutcome.FAILED, f"both sides failed: {comparison.left.error}"
+        error = comparison.left.error or comparison.right.error
+        outcome, message = BatchOutcome.FAILED, f"{comparison.sentence}: {error}"
     elif not comparison.equal:
         outcome = BatchOutcome.DIFFERENT
     elif message is not None or comparison.allowed:

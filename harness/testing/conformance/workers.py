@@ -14,6 +14,7 @@ import itertools
 import json
 import os
 import queue
+import re
 import signal
 import subprocess
 import tempfile
@@ -29,8 +30,15 @@ from harness.testing.conformance.json_rows import read_rows
 from harness.testing.conformance.own import TableAt
 from harness.testing.conformance.protocol import PROTOCOL, fault, predicate
 
-_TAIL_BYTES = 4000
+_TAIL_BYTES = 20_000
 _TAIL_LINES = 3
+_CAUSE = re.compile(
+    r"^(panic: |fatal error: |Fatal Python error: |terminate called |Exception in thread )|panicked at |: Assertion "
+    r"|^# +(SIG|EXCEPTION_|Internal Error|There is insufficient memory)|OutOfMemoryError"
+)
+"""The first line of a crash by Go, Python, C++, Java, Rust and C, which a trace of many lines may follow."""
+_SHELL_SIGNALS = 128
+"""A shell that runs a program exits with this and the number of the signal that ended the program."""
 _GRACE_S = 5.0
 
 
@@ -85,15 +93,27 @@ class WorkerProcess:
         return _Silence.ENDED if answer is None else answer
 
     def ending(self) -> str:
-        """The end of a child that answers no more: signal or exit code, and its last words."""
+        """The end of a child that answers no more: signal or exit code, and the cause, else its last lines."""
         try:
             code = self._child.wait(_GRACE_S)
         except subprocess.TimeoutExpired:
-            return "the worker closed its output"
-        how = f"crashed with {_signal(-code)}" if code < 0 else f"ended with exit code {code}"
+            how = "closed its output"
+        else:
+            how = f"crashed with {_signal(-code)}" if code < 0 else f"ended with exit code {code}"
+            if code > _SHELL_SIGNALS:
+                how += f" ({_signal(code - _SHELL_SIGNALS)})"
+        words = self.cause() or " | ".join(self._written()[-_TAIL_LINES:])
+        return f"{how}: {words}" if words else how
+
+    def cause(self) -> str:
+        """The begin of the last crash that standard error tells of, on one line; empty if it tells of none."""
+        lines = self._written()
+        causes = [place for place, line in enumerate(lines) if _CAUSE.search(line)]
+        return " | ".join(lines[causes[-1] :][:_TAIL_LINES]) if causes else ""
+
+    def _written(self) -> list[str]:
         text = self._errors.read_bytes()[-_TAIL_BYTES:].decode("utf-8", "replace")
-        said = " | ".join([line.strip() for line in text.splitlines() if line.strip()][-_TAIL_LINES:])
-        return f"{how}: {said}" if said else how
+        return [line.strip() for line in text.splitlines() if line.strip()]
 
     def kill(self) -> None:
         """End the child, and what it started."""
@@ -250,9 +270,10 @@ class Worker:
             ) from error
         answer = self._ask({"op": "hello", "protocol": PROTOCOL}, max(START_LIMIT_S, self._limit))
         if "missing" in answer:
+            missing = ": ".join(filter(None, [str(answer["missing"]), self._process.cause()]))
             self._kill()
             raise RequestError(
-                f"Cannot use the engine {self.name} in {self._command[0]}: {answer['missing']}", cause=NOT_INSTALLED
+                f"Cannot use the engine {self.name} in {self._command[0]}: {missing}", cause=NOT_INSTALLED
             )
         return answer
 
