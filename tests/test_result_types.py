@@ -152,7 +152,7 @@ def test_types_in_arrow(case, connection):
 
 @each
 def test_types_in_arrow_files(case):
-    rows = pa.ipc.open_stream(written(query(case), "arrow")).read_all()
+    rows = pa.ipc.open_file(written(query(case), "arrow")).read_all()
     rows.validate(full=True)
     assert str(rows.schema.field("v").type) == case.file
 

@@ -182,7 +182,7 @@ class _Run:
 
     def _open(self, number: int, like: Mapping[str, pa.DataType] | None = None) -> Side:
         with asking(number, "opening the {} side"):
-            side = self.openings[number].open(self.rules.few, self.resources, self._names[number], like)
+            side = self.openings[number].open(self.rules.few, self.resources, like, self._names[number])
         if side.plan is not None:
             self._partitions[number] = partition_columns(side.plan)
         return side

@@ -191,20 +191,25 @@ class SideOpening:
         return f"{kind.__module__.partition('.')[0]} {kind.__name__}", f"arrow {pa.__version__}"
 
     def open(
-        self, limit: int, resources: ExitStack, names: list[str], like: Mapping[str, pa.DataType] | None = None
+        self,
+        limit: int,
+        resources: ExitStack,
+        like: Mapping[str, pa.DataType] | None = None,
+        names: list[str] | None = None,
     ) -> Side:
         """The side. Reads metadata only, but all of an Arrow stream.
 
         limit: rows of a stream to hold in memory; more are put aside on disk. resources: closed after the comparison.
-        names: gets the names of all columns, of which `columns` and `exclude` choose. like: types of the other side's
-        columns by name, for a source whose columns are text.
+        like: types of the other side's columns by name, for a source whose columns are text. names: gets the names of
+        all columns, of which `columns` and `exclude` choose.
 
         Raises RequestError: a column is missing, or there twice; HarnessError: the side fails.
         """
         data, info = self.data, self.info
 
         def places(all_names: Sequence[str]) -> list[int]:
-            names[:] = all_names
+            if names is not None:
+                names[:] = all_names
             return self.places(all_names)
 
         if isinstance(data, HarnessError):

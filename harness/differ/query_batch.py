@@ -94,7 +94,7 @@ def _rows(result: object) -> pa.Table | HarnessError:
     opening = SideOpening(data=result, label="", name=None, engine="", columns=None, where=None, spark=None)
     try:
         with ExitStack() as resources:
-            opened = opening.open(MOST_ROWS, resources, [])
+            opened = opening.open(MOST_ROWS, resources)
             rows = opened.head(opened.schema.names, MOST_ROWS + 1)
     except HarnessError as error:
         if isinstance(error, RequestError | UnsupportedError):

@@ -227,7 +227,7 @@ def _schema_of(side: object, columns: Sequence[str] | None) -> pa.Schema:
     opening = SideOpening(data=data, label="other", name=None, engine="duckdb", columns=names, where=None, spark=None)
     opening.check()
     with ExitStack() as resources:
-        return opening.open(FEW, resources, []).schema
+        return opening.open(FEW, resources).schema
 
 
 def _read_before(side: object, how: dict[str, Any], number: int) -> object:

@@ -205,7 +205,7 @@ def test_values_as_json_lines_and_back(text, value, expected):
         pytest.param("delta/deletion-vectors/removed-descriptor-incomplete-refused", 1, id="before-the-last-row-goes"),
         pytest.param("delta/time-travel/by-version", 1, id="the-whole-table"),
         pytest.param("iceberg/schema/narrowed-type", 1, id="the-only-commit-plainly"),
-        pytest.param("delta/schema/duplicate-names-refused", None, id="none"),
+        pytest.param("delta/schema/unknown-type-refused", None, id="none"),
     ],
 )
 def test_the_twin_is_the_most_of_a_history_that_is_readable(name, rows, tmp_path):
