@@ -14,7 +14,7 @@ Must give 1 row in any order; all in expected/1.jsonl: a.b int32
 INSTALL delta; LOAD delta;
 SELECT "a.b" FROM delta_scan('$ROOT/table') WHERE "a.b" = 1;
 -- Spark
-# pyspark 4.2.0: pyspark --packages io.delta:delta-spark_4.2_2.13:4.4.0 --conf spark.sql.extensions=io.delta.sql.DeltaSparkSessionExtension --conf spark.sql.catalog.spark_catalog=org.apache.spark.sql.delta.catalog.DeltaCatalog
+# pyspark 4.2.0: pyspark --packages io.delta:delta-spark_4.2_2.13:4.4.0 --conf spark.sql.extensions=io.delta.sql.DeltaSparkSessionExtension --conf spark.sql.catalog.spark_catalog=org.apache.spark.sql.delta.catalog.DeltaCatalog --conf spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration=false
 spark.read.format("delta").load('$ROOT/table').where('`a.b` = 1').select(*('`a.b`',)).show(truncate=False)
 -- Trino
 -- delta.register-table-procedure.enabled=true and fs.hadoop.enabled=true

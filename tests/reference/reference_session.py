@@ -19,8 +19,6 @@ QUICK_DELTA = {
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "9999",
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",  # VACUUM takes 10,000 tasks otherwise
     "spark.databricks.delta.retentionDurationCheck.enabled": "false",
-    # Versions of scenarios are older than the days for which removed files are kept.
-    "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration": "false",
 }
 
 

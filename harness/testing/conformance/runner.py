@@ -116,8 +116,7 @@ def run(
     cases: list[Case] = []
     with ExitStack() as resources:
         # The tables break rules on purpose.
-        resources.enter_context(warnings.catch_warnings())
-        warnings.simplefilter("ignore", HarnessWarning)
+        resources.enter_context(warnings.catch_warnings(action="ignore", category=HarnessWarning))
         directory = resources.enter_context(_directory(keep))
         advance = resources.enter_context(phase("running", len(listed), "scenarios"))
         for scenario, about in listed:
