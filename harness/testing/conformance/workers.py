@@ -25,6 +25,7 @@ from typing import Any
 import pyarrow as pa
 
 from harness.errors import EngineError, RequestError, UnsupportedError
+from harness.testing.conformance.foreign_files import path_below
 from harness.testing.conformance.json_rows import read_rows
 from harness.testing.conformance.own import TableAt
 from harness.testing.conformance.protocol import PROTOCOL, fault, predicate
@@ -32,6 +33,8 @@ from harness.testing.conformance.protocol import PROTOCOL, fault, predicate
 _TAIL_BYTES = 4000
 _TAIL_LINES = 3
 _GRACE_S = 5.0
+_SHOWN = 100
+"""Characters of a path that a message shows."""
 
 
 class _Silence(enum.Enum):
@@ -307,14 +310,21 @@ class Worker:
         raise EngineError(f"{self.name} breaks the protocol: {wrong}", cause=NONSENSE)
 
     def _rows(self, request: Mapping[str, Any], wanted: pa.Schema | None) -> pa.Table:
-        output = Path(self._directory.name) / "rows"
-        path = Path(self._asked({**request, "output": str(output)})["rows"])
+        folder = Path(self._directory.name)
+        answer = str(self._asked({**request, "output": str(folder / "rows")})["rows"])
+        # Only a file of harness's own folder is read and removed: an answer may name a file of the table.
+        name = answer.removeprefix(f"{folder}{os.sep}")
         try:
-            return read_rows(path, wanted, is_json=self._hello.get("rows") == "jsonl")
+            if name == answer:
+                raise RequestError(f"Cannot read the rows: expected a path below {folder}, got {answer[:_SHOWN]!r}")
+            path = path_below(folder, name, "the rows")
+            try:
+                return read_rows(folder, name, wanted, is_json=self._hello.get("rows") == "jsonl")
+            finally:
+                with contextlib.suppress(OSError):
+                    path.unlink()
         except RequestError as error:
             raise EngineError(f"{self.name} wrote no rows: {error.message}", cause=NONSENSE) from error
-        finally:
-            path.unlink(missing_ok=True)
 
     def _kill(self) -> None:
         if self._process is not None:
