@@ -13,11 +13,10 @@ import enum
 import itertools
 import json
 import os
-import queue
 import signal
 import subprocess
 import tempfile
-import threading
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -29,10 +28,12 @@ from harness.testing.conformance.foreign_files import path_below
 from harness.testing.conformance.json_rows import read_rows
 from harness.testing.conformance.own import TableAt
 from harness.testing.conformance.protocol import PROTOCOL, fault, predicate
+from harness.tools.contained.bounds import DOCUMENT_BYTES
+from harness.tools.contained.children import Child
 
 _TAIL_BYTES = 4000
 _TAIL_LINES = 3
-_GRACE_S = 5.0
+_GRACE_S, _LOOK_S = 5.0, 0.5
 _SHOWN = 100
 """Characters of a path that a message shows."""
 
@@ -42,82 +43,63 @@ class _Silence(enum.Enum):
 
     TIME_LIMIT = "time limit"
     ENDED = "ended"
+    TOO_LONG = "too long"
 
 
 class WorkerProcess:
-    """The child and what it writes.
+    """The child, and what it wrote that was not asked for yet. Raises OSError: the command cannot be run."""
 
-    Args:
-        command, environment: of the child.
-        errors: the file that its standard error goes to.
-
-    Raises:
-        OSError: the command cannot be run.
-    """
-
-    def __init__(self, command: Sequence[str], environment: Mapping[str, str], errors: Path) -> None:
-        with errors.open("wb") as stream:
-            # A session of its own, so that what the engine starts can be ended with it.
-            self._child = subprocess.Popen(
-                command,
-                env=dict(environment),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=stream,
-                text=True,
-                encoding="utf-8",
-                errors="replace",
-                start_new_session=True,
-            )
-        self._errors = errors
-        self._lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
-        self._reader = threading.Thread(target=self._collect, daemon=True)
-        self._reader.start()
+    def __init__(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
+        self._child = Child.start(command, environment)
+        self._output, self._errors = bytearray(), bytearray()
 
     def answer(self, line: str, limit_s: float) -> str | _Silence:
         """The next line that it writes after it was given `line`."""
-        assert self._child.stdin is not None
-        try:
-            self._child.stdin.write(line + "\n")
-            self._child.stdin.flush()
-            answer = self._lines.get(timeout=limit_s)
-        except queue.Empty:
-            return _Silence.TIME_LIMIT
-        except BrokenPipeError:
-            return _Silence.ENDED
-        return _Silence.ENDED if answer is None else answer
+        until = time.monotonic() + limit_s
+        self._child.send(line.encode() + b"\n")
+        while (end := self._output.find(b"\n")) < 0:
+            left = until - time.monotonic()
+            if len(self._output) > DOCUMENT_BYTES:
+                return _Silence.TOO_LONG
+            if left <= 0:
+                return _Silence.TIME_LIMIT
+            # The output may stay open after the end of the child, in a process that the child started.
+            is_silent = not self._takes(min(left, _LOOK_S)) and self._child.process.poll() is not None
+            if is_silent or not self._child.is_open("output"):
+                return _Silence.ENDED
+        answer = self._output[:end]
+        del self._output[: end + 1]
+        return answer.decode("utf-8", "replace") if end <= DOCUMENT_BYTES else _Silence.TOO_LONG
 
     def ending(self) -> str:
         """The end of a child that answers no more: signal or exit code, and its last words."""
+        until = time.monotonic() + _GRACE_S
+        while self._child.is_open() and time.monotonic() < until and self._takes(_LOOK_S):
+            pass
         try:
-            code = self._child.wait(_GRACE_S)
+            code = self._child.process.wait(max(0.0, until - time.monotonic()))
         except subprocess.TimeoutExpired:
             return "the worker closed its output"
         how = f"crashed with {_signal(-code)}" if code < 0 else f"ended with exit code {code}"
-        text = self._errors.read_bytes()[-_TAIL_BYTES:].decode("utf-8", "replace")
+        text = self._errors.decode("utf-8", "replace")
         said = " | ".join([line.strip() for line in text.splitlines() if line.strip()][-_TAIL_LINES:])
         return f"{how}: {said}" if said else how
 
     def kill(self) -> None:
         """End the child, and what it started."""
-        with contextlib.suppress(OSError):
-            if hasattr(os, "killpg"):
-                os.killpg(self._child.pid, signal.SIGKILL)
-            else:
-                self._child.kill()
-        self._child.wait()
-        self._reader.join(_GRACE_S)
-        for stream in (self._child.stdin, self._child.stdout):
-            with contextlib.suppress(OSError):
-                if stream is not None:
-                    stream.close()
+        self._child.end()
 
-    def _collect(self) -> None:
-        assert self._child.stdout is not None
-        with contextlib.suppress(ValueError):  # closed by `kill`
-            for line in self._child.stdout:
-                self._lines.put(line)
-        self._lines.put(None)
+    def _takes(self, limit_s: float) -> bool:
+        """Take the next bytes that the child writes; False: there are none within the limit."""
+        written = self._child.receive(limit_s)
+        if written is None:
+            return False
+        stream, data = written
+        if stream == "output":
+            self._output += data[: 2 * DOCUMENT_BYTES - len(self._output)]
+        else:
+            self._errors = (self._errors + data)[-_TAIL_BYTES:]
+        return True
 
 
 def _signal(number: int) -> str:
@@ -245,7 +227,7 @@ class Worker:
 
     def _start(self) -> Mapping[str, Any]:
         try:
-            self._process = WorkerProcess(self._command, self._environment, Path(self._directory.name) / "stderr")
+            self._process = WorkerProcess(self._command, self._environment)
         except OSError as error:
             raise RequestError(
                 f"Cannot use the engine {self.name}: {self._command[0]} does not start: {error.strerror}",
@@ -296,6 +278,11 @@ class Worker:
                 ending = self._process.ending()
                 self._kill()
                 raise EngineError(f"{self.name} {ending}", cause=CRASHED)
+            case _Silence.TOO_LONG:
+                self._kill()
+                raise EngineError(
+                    f"{self.name} breaks the protocol: an answer has more than {DOCUMENT_BYTES:,} bytes", cause=NONSENSE
+                )
             case str():
                 pass
         try:
