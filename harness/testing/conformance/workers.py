@@ -23,7 +23,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from harness.errors import EngineError, RequestError, UnsupportedError
+from harness.engines.registry import engine_names
+from harness.errors import EngineError, RequestError, UnsupportedError, visible
 from harness.testing.conformance.foreign_files import path_below
 from harness.testing.conformance.json_rows import read_rows
 from harness.testing.conformance.own import TableAt
@@ -35,7 +36,8 @@ _TAIL_BYTES = 4000
 _TAIL_LINES = 3
 _GRACE_S, _LOOK_S = 5.0, 0.5
 _SHOWN = 100
-"""Characters of a path that a message shows."""
+"""Characters of a path or a name that a message shows."""
+_LONGEST_NAME = 1000
 
 
 class _Silence(enum.Enum):
@@ -118,6 +120,20 @@ START_LIMIT_S = 60.0
 """Seconds in which a worker must have imported its engine, unless a read may take even longer."""
 
 
+def _own_name(name: str) -> str:
+    """Return the name of a reader. Raises RequestError: it would be taken for an engine, or cannot be shown."""
+    if name in engine_names():
+        raise RequestError(
+            f"Cannot use a reader that is called {name}: that is an engine that runs harness's plans, and results are "
+            "told apart by name; give the reader another name in its answer to hello, or by NAME=exec:COMMAND"
+        )
+    if not name.isprintable() or len(name) > _LONGEST_NAME:
+        raise RequestError(
+            f"Cannot use a reader that is called {name[:_SHOWN]!r}: expected up to {_LONGEST_NAME} printable characters"
+        )
+    return name
+
+
 class Worker:
     """An engine in another process, which speaks `harness.testing.conformance.protocol`; a `ReaderUnderTest`.
 
@@ -129,7 +145,8 @@ class Worker:
         apart: whether each table gets a process of its own, so that nothing kept from one table reaches another.
 
     Raises:
-        RequestError: the program does not start, or says that the engine is not there; of cause `NOT_INSTALLED`.
+        RequestError: the program does not start, or says that the engine is not there; of cause `NOT_INSTALLED`. Or it
+            goes by the name of an engine that runs plans, or by no printable name.
         EngineError: it crashes, breaks the protocol, or does not get ready in time.
     """
 
@@ -154,14 +171,14 @@ class Worker:
         self._process: WorkerProcess | None = None
         try:
             self._hello = self._start()
-            self.name = str(self._hello.get("name") or name)
+            self.name = _own_name(str(self._hello.get("name") or name))
         except BaseException:
             self.close()
             raise
 
     def version(self) -> str:
         """The version that the engine says."""
-        return str(self._hello["version"])
+        return visible(str(self._hello["version"]))
 
     def capabilities(self) -> frozenset[str] | None:
         """The features that the engine claims."""
