@@ -360,7 +360,7 @@ def test_right_results_are_right_and_empty_ones_are_not(suite, tmp_path, capfd):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["{tmp}", "{tmp}"], "Cannot read the suite: [Errno 2]"),
+        (["{tmp}", "{tmp}"], "Cannot read the suite: it does not exist"),
         (["{suite}", "{tmp}/none"], "There is no such folder of results"),
         (["{suite}", "{tmp}"], "No file is a result of the suite"),
         (["{suite}", "{tmp}", "no/such"], "No case is called no/such"),

@@ -132,6 +132,33 @@ def test_an_engine_that_is_not_there_is_not_installed(script, text, message):
     assert caught.value.cause == NOT_INSTALLED
 
 
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("duckdb", "called duckdb: that is an engine"),
+        ("spark", "called spark: that is an engine"),
+        ("oracle", "called oracle: that is an engine"),
+        ("\x1b[2J", "printable characters"),
+        ("x" * 1001, "up to 1000 printable"),
+    ],
+)
+def test_a_reader_has_a_name_of_its_own(script, name, message):
+    """By the name of an engine, a comparison would run harness's own, and reports would mix the two."""
+    with pytest.raises(RequestError, match=message) as caught:
+        script(f"NAME = {name!r}\ndef version(): return '1'")
+    assert caught.value.cause != NOT_INSTALLED
+
+
+def test_a_program_is_not_named_like_an_engine(tmp_path):
+    program = tmp_path / "duckdb"
+    program.write_text(f"""#!{sys.executable}\nprint('{{"version": "1"}}', flush=True)\ninput()\n""", "utf-8")
+    program.chmod(0o755)
+    with ExitStack() as resources:
+        with pytest.raises(RequestError, match="called duckdb: that is an engine"):
+            open_engine(f"exec:{program}", Places(), resources)
+        assert open_engine(f"mine=exec:{program}", Places(), resources).name == "mine"
+
+
 def test_an_interpreter_without_pyarrow_is_told_before_any_read(tmp_path):
     """Else its failure to hand over rows would look like the refusal of a broken table."""
     (tmp_path / "pyarrow.py").write_text("raise ImportError", "utf-8")

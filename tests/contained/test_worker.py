@@ -156,8 +156,8 @@ def test_an_interrupted_read_leaves_no_process(monkeypatch, tmp_path):
     """Ctrl-C is a KeyboardInterrupt wherever this process waits."""
     begun: list[int] = []
 
-    def interrupt(self, waiting, key, said):
-        begun.append(self._process.pid)
+    def interrupt(self, stream, data):
+        begun.append(self._child.process.pid)
         raise KeyboardInterrupt
 
     monkeypatch.setattr(launching._Exchange, "_take", interrupt)

@@ -23,6 +23,7 @@ from fuzz_subjects import LOCATION, Changes, Image, Read, Subject
 import harness
 from harness.errors import visible
 from harness.tools.contained import launching, reading
+from harness.tools.contained.children import Child
 from harness.tools.contained.launching import Finished
 from harness.tools.contained.worker import DONE
 
@@ -116,8 +117,15 @@ def _counted(rows: pa.Table) -> Rows:
     return counted(rows)
 
 
+class _Puppet(Child):
+    """A child without a process of its own to kill."""
+
+    def kill(self) -> None:
+        """Do nothing."""
+
+
 @contextlib.contextmanager
-def _puppet(code: int, said: bytes, output: bytes) -> Iterator[SimpleNamespace]:
+def _puppet(code: int, said: bytes, output: bytes) -> Iterator[Child]:
     """A process that says all that it will, and has ended with a code."""
     (out, to_out), (err, to_err) = os.pipe(), os.pipe()
 
@@ -133,6 +141,11 @@ def _puppet(code: int, said: bytes, output: bytes) -> Iterator[SimpleNamespace]:
             # A descriptor that its first line names is taken out of another process, as of a worker: of this one, it
             # would be an end of these pipes.
             ended: dict[str, Any] = {"pid": os.getppid(), "poll": lambda: code, "wait": lambda _=None: code}
-            yield SimpleNamespace(stdin=io.BytesIO(), stdout=stdout, stderr=stderr, returncode=code, **ended)
+            process = SimpleNamespace(stdin=io.BytesIO(), stdout=stdout, stderr=stderr, returncode=code, **ended)
+            child = _Puppet(process, "")  # type: ignore[arg-type]  # all of a process that is asked for
+            try:
+                yield child
+            finally:
+                child.end()
     finally:
         thread.join()

@@ -21,11 +21,12 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import sqlglot
 
 from harness.errors import RequestError, counted
+from harness.metadata.files.parquet import open_parquet
 from harness.table import open_table
+from harness.testing.conformance.foreign_files import MOST_BYTES, MOST_ROWS, path_below, read_below, read_json
 from harness.testing.conformance.suite import INDEX, load_case, load_suite
 from harness.testing.scenarios.model import ExpectedError, ResolvedExpectation, ResolvedSelector, Scenario, TableCase
 
@@ -34,6 +35,8 @@ _SNAPSHOTS = ("snapshot", "snapshotConstruction", "snapshot_construction")
 _KNOWN = {"type", "name", "description", "version", "timestamp", "predicate", "columns", "expected", "error"}
 _SHOWN = ("fileCount", "filesSkipped")
 """Numbers of files, which bind no reader."""
+_BATCH_ROWS = 1024
+"""Rows of Parquet that are decoded before their size is checked: a long text may be the value of each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,8 +140,8 @@ def _case(name: str, title: str, table: Path, reads: list[ResolvedExpectation]) 
     return TableCase(scenario=told, location=table, metadata_path=None, expectations=tuple(reads))
 
 
-def _object(path: Path) -> dict[str, Any]:
-    document = json.loads(path.read_text("utf-8"))
+def _object(path: Path, directory: Path) -> dict[str, Any]:
+    document = read_json(directory, str(path.relative_to(directory)))
     if not isinstance(document, dict):
         raise ValueError("not an object")
     return document
@@ -149,7 +152,7 @@ def _object(path: Path) -> dict[str, Any]:
 
 def _dat(file: Path, directory: Path) -> Iterator[TableCase]:
     """A case of the rows, and a case of what the versions' metadata says."""
-    folder, info = file.parent, _object(file)
+    folder, info = file.parent, _object(file, directory)
     name = folder.name if folder == directory else folder.relative_to(directory).as_posix()
     rows: list[ResolvedExpectation] = []
     facts: list[ResolvedExpectation] = []
@@ -158,8 +161,8 @@ def _dat(file: Path, directory: Path) -> Iterator[TableCase]:
             raise _NotKnown(f"DAT reading {reading.name}")
         version = None if reading.name == "latest" else int(reading.name[1:])
         at, number = ResolvedSelector(version=version), len(rows) + 1
-        rows.append(ResolvedExpectation(number=number, at=at, expected=_rows(reading / "table_content")))
-        told = _object(reading / "table_version_metadata.json")
+        rows.append(ResolvedExpectation(number=number, at=at, expected=_rows(reading / "table_content", directory)))
+        told = _object(reading / "table_version_metadata.json", directory)
         said = {
             "version": told["version"],
             "minReaderVersion": told["min_reader_version"],
@@ -168,26 +171,41 @@ def _dat(file: Path, directory: Path) -> Iterator[TableCase]:
         }
         facts.append(MetadataRead(number=number, at=at, expected=_facts(said)))
     title = str(info.get("description") or info.get("name") or name)
-    yield _case(name, title, folder / "delta", rows)
-    yield _case(f"{name}/table_version_metadata", f"Metadata of: {title}", folder / "delta", facts)
+    table = path_below(directory, str((folder / "delta").relative_to(directory)))
+    yield _case(name, title, table, rows)
+    yield _case(f"{name}/table_version_metadata", f"Metadata of: {title}", table, facts)
 
 
-def _rows(folder: Path) -> pa.Table:
-    """The rows of a directory of Parquet files."""
+def _rows(folder: Path, directory: Path) -> pa.Table:
+    """The rows of a folder of Parquet files, below the directory of the cases."""
     parts = [path.relative_to(folder).parts for path in folder.rglob("*.parquet")]
     kept = [folder.joinpath(*each) for each in sorted(parts) if not any(part[0] in "._" for part in each)]
     if not kept:
         raise _NotKnown("read without a file of expected rows")
-    return pa.concat_tables([_file_rows(path) for path in kept], promote_options="permissive")
+    return pa.concat_tables([_file_rows(path, directory) for path in kept], promote_options="permissive")
 
 
-def _file_rows(path: Path) -> pa.Table:
+def _file_rows(path: Path, directory: Path) -> pa.Table:
     """The rows of a file of Spark's, whose INT96 are instants and lack the mark for it."""
-    with pq.ParquetFile(path, coerce_int96_timestamp_unit="us") as file:
-        rows, leaves = file.read(), [file.schema.column(i) for i in range(len(file.schema))]
+    data = read_below(directory, str(path.relative_to(directory)))
+    with open_parquet(pa.BufferReader(data)) as file:
+        rows, leaves = _decoded(file, path), [file.schema.column(i) for i in range(len(file.schema))]
     instants = {leaf.path.split(".")[0] for leaf in leaves if leaf.physical_type == "INT96"}
     schema = [field.with_type(_instants(field.type)) if field.name in instants else field for field in rows.schema]
     return rows.cast(pa.schema(schema)).replace_schema_metadata(None)
+
+
+def _decoded(file: Any, path: Path) -> pa.Table:
+    """The rows of a Parquet file. Raises RequestError: they take more than a limit."""
+    batches, size = [], 0
+    if file.metadata.num_rows > MOST_ROWS:
+        raise RequestError(f"Cannot read file: it has more than {MOST_ROWS:,} rows", file=str(path))
+    for batch in file.iter_batches(_BATCH_ROWS):
+        size += batch.nbytes
+        if size > MOST_BYTES:
+            raise RequestError(f"Cannot read file: its rows take more than {MOST_BYTES:,} bytes", file=str(path))
+        batches.append(batch)
+    return pa.Table.from_batches(batches, batches[0].schema if batches else file.schema_arrow)
 
 
 def _instants(type_: pa.DataType) -> pa.DataType:
@@ -207,7 +225,7 @@ def _instants(type_: pa.DataType) -> pa.DataType:
 
 
 def _workload(file: Path, directory: Path) -> Iterator[TableCase]:
-    spec, folder = _object(file), file.parent.parent
+    spec, folder = _object(file, directory), file.parent.parent
     name = file.stem if folder == directory else f"{folder.relative_to(directory).as_posix()}/{file.stem}"
     kind, expected = str(spec.get("type")), spec.get("expected") or {}
     if kind not in ("read", *_SNAPSHOTS):
@@ -227,13 +245,13 @@ def _workload(file: Path, directory: Path) -> Iterator[TableCase]:
     elif "expected" not in spec:
         raise _NotKnown(f"{kind} without an expectation")
     elif kind == "read":
-        rows = _rows(folder / "expected" / file.stem / "expected_data")
+        rows = _rows(folder / "expected" / file.stem / "expected_data", directory)
         if rows.num_rows != expected.get("rowCount", rows.num_rows):
             raise _NotKnown("read whose rowCount is not that of its expected rows")
         read = ResolvedExpectation(**asked, expected=rows)
     else:
         read = MetadataRead(**asked, expected=_facts(_told(expected)))
-    yield _case(name, title, folder / "delta", [read])
+    yield _case(name, title, path_below(directory, str((folder / "delta").relative_to(directory))), [read])
 
 
 def _refusal(spec: Mapping[str, Any]) -> ExpectedError | None:

@@ -19,6 +19,8 @@ from typing import Any
 import pyarrow as pa
 
 from harness.errors import RequestError, json_text
+from harness.testing.conformance.foreign_files import MOST_BYTES, MOST_ROWS, read_below, read_json_text
+from harness.tools.contained.arrow_messages import read_stream
 
 
 def json_lines_of(rows: pa.Table) -> str:
@@ -53,22 +55,25 @@ def json_value(scalar: pa.Scalar) -> Any:
     return value
 
 
-def read_rows(path: Path, wanted: pa.Schema | None = None, *, is_json: bool = False) -> pa.Table:
-    """The rows of an Arrow IPC file or stream, or of JSON lines. wanted: see `json_lines_table`.
+def read_rows(folder: Path, name: str, wanted: pa.Schema | None = None, *, is_json: bool = False) -> pa.Table:
+    """Return the rows of an Arrow IPC file or stream, or of JSON lines, that another program wrote below a folder.
+
+    Args:
+        folder: The folder.
+        name: The path of the file from the folder on.
+        wanted: The types of JSON, see `json_lines_table`.
+        is_json: Whether the rows are JSON lines.
 
     Raises:
-        RequestError: they cannot be read.
+        RequestError: The rows cannot be read, or take more than a limit.
     """
     try:
-        data = path.read_bytes()
         if is_json:
-            return json_lines_table(data.decode(), wanted)
-        opener = pa.ipc.open_file if data.startswith(b"ARROW1") else pa.ipc.open_stream
-        rows = opener(pa.py_buffer(data)).read_all()
-        rows.validate(full=True)  # of another program's rows, lengths and texts may be wrong, which ends a process
-        return rows
-    except (OSError, ValueError, TypeError, KeyError, ArithmeticError, RecursionError, pa.ArrowException) as error:
-        raise RequestError(f"Cannot read the rows: {error}", file=str(path)) from error
+            return json_lines_table(read_json_text(folder, name, "the rows"), wanted)
+        data = read_below(folder, name, "the rows")
+        return read_stream(data, most_bytes=MOST_BYTES, most_rows=MOST_ROWS, foreign=True)
+    except (ValueError, TypeError, KeyError, ArithmeticError, RecursionError, pa.ArrowException) as error:
+        raise RequestError(f"Cannot read the rows: {error}", file=str(folder / name)) from error
 
 
 def json_lines_table(text: str, wanted: pa.Schema | None) -> pa.Table:

@@ -30,6 +30,7 @@ import pyarrow as pa
 import harness
 from harness.errors import HarnessWarning, RequestError, json_text
 from harness.metadata.model.schema import Field
+from harness.testing.conformance.foreign_files import path_below, read_json
 from harness.testing.conformance.json_rows import json_lines_of, read_rows
 from harness.testing.conformance.judging import asks_twin
 from harness.testing.conformance.own import AtKind
@@ -230,13 +231,20 @@ class SuiteCase(TableCase):
 
 
 def load_suite(directory: Path) -> Suite:
-    """The suite in a directory. Raises RequestError: there is none, or `suite.json` is not as its schema says."""
-    document = json_object(directory / INDEX, "suite")
+    """The suite in a directory.
+
+    Raises RequestError: there is none, `suite.json` is not as its schema says, or a case is not below the directory.
+    """
+    document = json_object(directory, INDEX, "suite")
     return Suite(
         directory=directory,
         version=document["version"],
         features=document["features"],
-        cases={each["name"]: directory / each["case"] for each in document["cases"] if each["twin_of"] is None},
+        cases={
+            each["name"]: path_below(directory, each["case"], "the case")
+            for each in document["cases"]
+            if each["twin_of"] is None
+        },
     )
 
 
@@ -244,9 +252,11 @@ def load_case(path: Path) -> SuiteCase:
     """The case of a `case.json`, with expected rows. Errors are of neutral classes, see `protocol.ERROR_CLASSES`.
 
     Raises:
-        RequestError: a file cannot be read, or is not as the schema says.
+        RequestError: a file cannot be read, is not as the schema says, or is not below the folder of the case.
     """
-    document, place = json_object(path, "case"), path.parent
+    place = path.parent
+    document = json_object(place, path.name, "case")
+    path_below(place, document["name"], "the case by its name")  # results and tables are found by the name
     scenario = Scenario(
         name=document["name"],
         path=None,
@@ -260,10 +270,10 @@ def load_case(path: Path) -> SuiteCase:
     )
     return SuiteCase(
         scenario=scenario,
-        location=place / document["table"],
-        metadata_path=None if document["metadata"] is None else place / document["metadata"],
+        location=path_below(place, document["table"], "the table"),
+        metadata_path=None if document["metadata"] is None else path_below(place, document["metadata"], "the metadata"),
         expectations=tuple(_expectation(read, place) for read in document["reads"]),
-        twin=None if document["twin"] is None else place / document["twin"],
+        twin=None if document["twin"] is None else path_below(place, document["twin"], "the twin"),
     )
 
 
@@ -274,7 +284,7 @@ def _expectation(read: Mapping[str, Any], place: Path) -> ResolvedExpectation:
     kept: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in given.items()}
     expected: pa.Table | ExpectedError | None = None if read["error"] is None else ExpectedError(read["error"])
     if read["rows"] is not None:
-        expected = read_rows(place / read["rows"]["arrow"])
+        expected = read_rows(place, read["rows"]["arrow"])
     return ResolvedExpectation(
         number=read["number"],
         at=ResolvedSelector(**at, changes=changes),
@@ -284,12 +294,12 @@ def _expectation(read: Mapping[str, Any], place: Path) -> ResolvedExpectation:
     )
 
 
-def json_object(path: Path, kind: str) -> dict[str, Any]:
-    """The JSON document of a file, held to a definition of the schema. Raises RequestError: it is none."""
-    try:
-        document: dict[str, Any] = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise RequestError(f"Cannot read the {kind}: {error}", file=str(path)) from error
+def json_object(folder: Path, name: str, kind: str) -> dict[str, Any]:
+    """The JSON document of a file below a folder, held to a definition of the schema.
+
+    Raises RequestError: it is none.
+    """
+    document: dict[str, Any] = read_json(folder, name, f"the {kind}")
     if wrong := first_fault(document, kind, schema(), f"the {kind}"):
-        raise RequestError(f"Invalid {kind}: {wrong}", file=str(path))
+        raise RequestError(f"Invalid {kind}: {wrong}", file=str(folder / name))
     return document

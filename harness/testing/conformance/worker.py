@@ -5,7 +5,7 @@ The interpreter must have pyarrow, in any version: it carries the rows. SCRIPT i
 
     version() -> str                     raises ImportError where the engine is not installed
     read(table, columns, where)          rows: anything with `__arrow_c_stream__`, or the path of an Arrow IPC stream or
-                                         file that it wrote
+                                         file that it wrote, which is copied
     count(table, where) -> int           optional; the number of rows, as the engine counts them
     changes(table, first, last, columns) optional; rows, as `read`
     capabilities() -> iterable | None    optional; features that it claims, None: all
@@ -27,6 +27,7 @@ import importlib
 import json
 import os
 import runpy
+import shutil
 import sys
 from types import SimpleNamespace
 from typing import Any
@@ -111,7 +112,10 @@ def _message(error: BaseException) -> str:
 
 def _written(rows: Any, output: str) -> str:
     if isinstance(rows, (str, os.PathLike)):
-        return os.fspath(rows)
+        if not os.path.isfile(rows):
+            raise ValueError("the path of the rows is not that of a regular file: " + repr(os.fspath(rows)))
+        shutil.copyfile(rows, output)
+        return output
     import pyarrow as pa
 
     whole = isinstance(rows, (pa.Table, pa.RecordBatch))  # a pyarrow of long ago takes no streams

@@ -13,22 +13,25 @@ import enum
 import itertools
 import json
 import os
-import queue
 import re
 import signal
 import subprocess
 import tempfile
-import threading
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from harness.errors import EngineError, RequestError, UnsupportedError
+from harness.engines.registry import engine_names
+from harness.errors import EngineError, RequestError, UnsupportedError, visible
+from harness.testing.conformance.foreign_files import path_below
 from harness.testing.conformance.json_rows import read_rows
 from harness.testing.conformance.own import TableAt
 from harness.testing.conformance.protocol import PROTOCOL, fault, predicate
+from harness.tools.contained.bounds import DOCUMENT_BYTES
+from harness.tools.contained.children import Child
 
 _TAIL_BYTES = 20_000
 _TAIL_LINES = 3
@@ -39,7 +42,10 @@ _CAUSE = re.compile(
 """The first line of a crash by Go, Python, C++, Java, Rust and C, which a trace of many lines may follow."""
 _SHELL_SIGNALS = 128
 """A shell that runs a program exits with this and the number of the signal that ended the program."""
-_GRACE_S = 5.0
+_GRACE_S, _LOOK_S = 5.0, 0.5
+_SHOWN = 100
+"""Characters of a path or a name that a message shows."""
+_LONGEST_NAME = 1000
 
 
 class _Silence(enum.Enum):
@@ -47,55 +53,41 @@ class _Silence(enum.Enum):
 
     TIME_LIMIT = "time limit"
     ENDED = "ended"
+    TOO_LONG = "too long"
 
 
 class WorkerProcess:
-    """The child and what it writes.
+    """The child, and what it wrote that was not asked for yet. Raises OSError: the command cannot be run."""
 
-    Args:
-        command, environment: of the child.
-        errors: the file that its standard error goes to.
-
-    Raises:
-        OSError: the command cannot be run.
-    """
-
-    def __init__(self, command: Sequence[str], environment: Mapping[str, str], errors: Path) -> None:
-        with errors.open("wb") as stream:
-            # A session of its own, so that what the engine starts can be ended with it.
-            self._child = subprocess.Popen(
-                command,
-                env=dict(environment),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=stream,
-                text=True,
-                encoding="utf-8",
-                errors="replace",
-                start_new_session=True,
-            )
-        self._errors = errors
-        self._lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
-        self._reader = threading.Thread(target=self._collect, daemon=True)
-        self._reader.start()
+    def __init__(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
+        self._child = Child.start(command, environment)
+        self._output, self._errors = bytearray(), bytearray()
 
     def answer(self, line: str, limit_s: float) -> str | _Silence:
         """The next line that it writes after it was given `line`."""
-        assert self._child.stdin is not None
-        try:
-            self._child.stdin.write(line + "\n")
-            self._child.stdin.flush()
-            answer = self._lines.get(timeout=limit_s)
-        except queue.Empty:
-            return _Silence.TIME_LIMIT
-        except BrokenPipeError:
-            return _Silence.ENDED
-        return _Silence.ENDED if answer is None else answer
+        until = time.monotonic() + limit_s
+        self._child.send(line.encode() + b"\n")
+        while (end := self._output.find(b"\n")) < 0:
+            left = until - time.monotonic()
+            if len(self._output) > DOCUMENT_BYTES:
+                return _Silence.TOO_LONG
+            if left <= 0:
+                return _Silence.TIME_LIMIT
+            # The output may stay open after the end of the child, in a process that the child started.
+            is_silent = not self._takes(min(left, _LOOK_S)) and self._child.process.poll() is not None
+            if is_silent or not self._child.is_open("output"):
+                return _Silence.ENDED
+        answer = self._output[:end]
+        del self._output[: end + 1]
+        return answer.decode("utf-8", "replace") if end <= DOCUMENT_BYTES else _Silence.TOO_LONG
 
     def ending(self) -> str:
         """The end of a child that answers no more: signal or exit code, and the cause, else its last lines."""
+        until = time.monotonic() + _GRACE_S
+        while self._child.is_open() and time.monotonic() < until and self._takes(_LOOK_S):
+            pass
         try:
-            code = self._child.wait(_GRACE_S)
+            code = self._child.process.wait(max(0.0, until - time.monotonic()))
         except subprocess.TimeoutExpired:
             how = "closed its output"
         else:
@@ -112,29 +104,24 @@ class WorkerProcess:
         return " | ".join(lines[causes[-1] :][:_TAIL_LINES]) if causes else ""
 
     def _written(self) -> list[str]:
-        text = self._errors.read_bytes()[-_TAIL_BYTES:].decode("utf-8", "replace")
+        text = self._errors.decode("utf-8", "replace")
         return [line.strip() for line in text.splitlines() if line.strip()]
 
     def kill(self) -> None:
         """End the child, and what it started."""
-        with contextlib.suppress(OSError):
-            if hasattr(os, "killpg"):
-                os.killpg(self._child.pid, signal.SIGKILL)
-            else:
-                self._child.kill()
-        self._child.wait()
-        self._reader.join(_GRACE_S)
-        for stream in (self._child.stdin, self._child.stdout):
-            with contextlib.suppress(OSError):
-                if stream is not None:
-                    stream.close()
+        self._child.end()
 
-    def _collect(self) -> None:
-        assert self._child.stdout is not None
-        with contextlib.suppress(ValueError):  # closed by `kill`
-            for line in self._child.stdout:
-                self._lines.put(line)
-        self._lines.put(None)
+    def _takes(self, limit_s: float) -> bool:
+        """Take the next bytes that the child writes; False: there are none within the limit."""
+        written = self._child.receive(limit_s)
+        if written is None:
+            return False
+        stream, data = written
+        if stream == "output":
+            self._output += data[: 2 * DOCUMENT_BYTES - len(self._output)]
+        else:
+            self._errors = (self._errors + data)[-_TAIL_BYTES:]
+        return True
 
 
 def _signal(number: int) -> str:
@@ -153,6 +140,20 @@ START_LIMIT_S = 60.0
 """Seconds in which a worker must have imported its engine, unless a read may take even longer."""
 
 
+def _own_name(name: str) -> str:
+    """Return the name of a reader. Raises RequestError: it would be taken for an engine, or cannot be shown."""
+    if name in engine_names():
+        raise RequestError(
+            f"Cannot use a reader that is called {name}: that is an engine that runs harness's plans, and results are "
+            "told apart by name; give the reader another name in its answer to hello, or by NAME=exec:COMMAND"
+        )
+    if not name.isprintable() or len(name) > _LONGEST_NAME:
+        raise RequestError(
+            f"Cannot use a reader that is called {name[:_SHOWN]!r}: expected up to {_LONGEST_NAME} printable characters"
+        )
+    return name
+
+
 class Worker:
     """An engine in another process, which speaks `harness.testing.conformance.protocol`; a `ReaderUnderTest`.
 
@@ -164,7 +165,8 @@ class Worker:
         apart: whether each table gets a process of its own, so that nothing kept from one table reaches another.
 
     Raises:
-        RequestError: the program does not start, or says that the engine is not there; of cause `NOT_INSTALLED`.
+        RequestError: the program does not start, or says that the engine is not there; of cause `NOT_INSTALLED`. Or it
+            goes by the name of an engine that runs plans, or by no printable name.
         EngineError: it crashes, breaks the protocol, or does not get ready in time.
     """
 
@@ -189,14 +191,14 @@ class Worker:
         self._process: WorkerProcess | None = None
         try:
             self._hello = self._start()
-            self.name = str(self._hello.get("name") or name)
+            self.name = _own_name(str(self._hello.get("name") or name))
         except BaseException:
             self.close()
             raise
 
     def version(self) -> str:
         """The version that the engine says."""
-        return str(self._hello["version"])
+        return visible(str(self._hello["version"]))
 
     def capabilities(self) -> frozenset[str] | None:
         """The features that the engine claims."""
@@ -262,7 +264,7 @@ class Worker:
 
     def _start(self) -> Mapping[str, Any]:
         try:
-            self._process = WorkerProcess(self._command, self._environment, Path(self._directory.name) / "stderr")
+            self._process = WorkerProcess(self._command, self._environment)
         except OSError as error:
             raise RequestError(
                 f"Cannot use the engine {self.name}: {self._command[0]} does not start: {error.strerror}",
@@ -314,6 +316,11 @@ class Worker:
                 ending = self._process.ending()
                 self._kill()
                 raise EngineError(f"{self.name} {ending}", cause=CRASHED)
+            case _Silence.TOO_LONG:
+                self._kill()
+                raise EngineError(
+                    f"{self.name} breaks the protocol: an answer has more than {DOCUMENT_BYTES:,} bytes", cause=NONSENSE
+                )
             case str():
                 pass
         try:
@@ -328,14 +335,21 @@ class Worker:
         raise EngineError(f"{self.name} breaks the protocol: {wrong}", cause=NONSENSE)
 
     def _rows(self, request: Mapping[str, Any], wanted: pa.Schema | None) -> pa.Table:
-        output = Path(self._directory.name) / "rows"
-        path = Path(self._asked({**request, "output": str(output)})["rows"])
+        folder = Path(self._directory.name)
+        answer = str(self._asked({**request, "output": str(folder / "rows")})["rows"])
+        # Only a file of harness's own folder is read and removed: an answer may name a file of the table.
+        name = answer.removeprefix(f"{folder}{os.sep}")
         try:
-            return read_rows(path, wanted, is_json=self._hello.get("rows") == "jsonl")
+            if name == answer:
+                raise RequestError(f"Cannot read the rows: expected a path below {folder}, got {answer[:_SHOWN]!r}")
+            path = path_below(folder, name, "the rows")
+            try:
+                return read_rows(folder, name, wanted, is_json=self._hello.get("rows") == "jsonl")
+            finally:
+                with contextlib.suppress(OSError):
+                    path.unlink()
         except RequestError as error:
             raise EngineError(f"{self.name} wrote no rows: {error.message}", cause=NONSENSE) from error
-        finally:
-            path.unlink(missing_ok=True)
 
     def _kill(self) -> None:
         if self._process is not None:

@@ -13,6 +13,7 @@ A read without a result is UNSUPPORTED, as not run. A file that cannot be read i
 from __future__ import annotations
 
 import fnmatch
+import os
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -92,8 +93,9 @@ def _reader(results: Path) -> dict[str, Any]:
     """The content of `reader.json`, or the folder's name."""
     if not results.is_dir():
         raise RequestError("There is no such folder of results", file=str(results))
-    path = results / "reader.json"
-    return json_object(path, "reader") if path.exists() else {"name": results.resolve().name, "version": "unknown"}
+    if not os.path.lexists(results / "reader.json"):
+        return {"name": results.resolve().name, "version": "unknown"}
+    return json_object(results, "reader.json", "reader")
 
 
 def _checks(case: SuiteCase, results: Path, engine: str) -> Iterator[Check]:
@@ -109,7 +111,7 @@ def _judged(case: SuiteCase, expectation: ResolvedExpectation, results: Path, en
     """The check of a read by its result, without a look at the twin."""
     wanted = expectation.expected.schema if isinstance(expectation.expected, pa.Table) else None
     try:
-        result, count = _result(results / case.scenario.name, expectation.number, wanted)
+        result, count = _result(results, f"{case.scenario.name}/{expectation.number}", wanted)
     except RequestError as error:
         result, count = EngineError(str(error), cause=NONSENSE), None
     if result is None and count is None:
@@ -124,18 +126,15 @@ def _judged(case: SuiteCase, expectation: ResolvedExpectation, results: Path, en
     return judge_count(check, expectation, count, engine)
 
 
-def _result(place: Path, number: int, wanted: pa.Schema | None) -> tuple[pa.Table | HarnessError | None, int | None]:
+def _result(results: Path, read: str, wanted: pa.Schema | None) -> tuple[pa.Table | HarnessError | None, int | None]:
     """The rows or the refusal of a read, and the count; what was not given is None. Raises RequestError: unreadable."""
-    there = [suffix for suffix in ("arrow", "jsonl", "json") if (place / f"{number}.{suffix}").exists()]
-    told: dict[str, Any] = json_object(place / f"{number}.json", "result") if "json" in there else {}
+    there = [suffix for suffix in ("arrow", "jsonl", "json") if os.path.lexists(results / f"{read}.{suffix}")]
+    told: dict[str, Any] = json_object(results, f"{read}.json", "result") if "json" in there else {}
     rows = [suffix for suffix in there if suffix != "json"]
     if len(rows) > 1 or (rows and told and "count" not in told):
-        raise RequestError(f"A read has one result, not {' and '.join(there)}", file=str(place / str(number)))
+        raise RequestError(f"A read has one result, not {' and '.join(there)}", file=str(results / read))
     if rows:
-        found: pa.Table | HarnessError | None = read_rows(
-            place / f"{number}.{rows[0]}", wanted, is_json=rows[0] == "jsonl"
-        )
-        return found, told.get("count")
+        return read_rows(results, f"{read}.{rows[0]}", wanted, is_json=rows[0] == "jsonl"), told.get("count")
     match told:
         case {"unsupported": why} | {"error": "unsupported-feature", "message": why}:
             return UnsupportedError(why), None

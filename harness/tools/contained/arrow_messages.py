@@ -1,8 +1,9 @@
-"""A check of a worker's Arrow stream before pyarrow decodes it, so that it takes no more memory than its bytes.
+"""Rows that an untrusted program wrote as an Arrow stream, checked before pyarrow decodes them.
 
-pyarrow checks the form of a stream, not its size once decoded: buffers may be compressed, overlap, or be none for any
-number of rows, and a schema may have one field or text a million times. None of that is in streams of harness. The
-layout is that of the files Message.fbs and Schema.fbs of Apache Arrow, read by the rules of FlatBuffers.
+pyarrow checks the form of a stream, but not its size once decoded: buffers may be compressed, overlap, or be absent for
+any number of rows, and a schema may have one field or text a million times. Streams of harness have nothing of this
+kind. Streams of other programs may compress buffers and share values between rows, within a limit. The layout is that
+of the files Message.fbs and Schema.fbs of Apache Arrow, read by the rules of FlatBuffers.
 """
 
 from __future__ import annotations
@@ -18,22 +19,67 @@ from harness.storage.records import dataclass
 
 _CONTINUATION = 0xFFFFFFFF
 _SCHEMA, _DICTIONARY_BATCH, _RECORD_BATCH = 1, 2, 3
-_TIMESTAMP, _UNION, _FIRST_VIEW = 10, 14, 22
-"""Numbers of types. Rows of types from the first view on, run ends too, share bytes."""
+_TIMESTAMP, _UNION, _RUN_ENDS, _UTF8_VIEW = 10, 14, 22, 24
+"""Numbers of types. Rows of types from run ends on share bytes: run ends, views of bytes and texts, views of lists."""
+_FILE, _FILE_START, _FILE_END = b"ARROW1", 8, 10
+"""The mark at the start and the end of an IPC file, and the bytes before its stream and after its footer."""
 _MOST_FIELDS, _MOST_LEVELS = 1 << 16, 64
 MOST_ARRAYS = 1 << 20
 """The limit of arrays in all batches, parts of nested columns counted too: each takes some hundred bytes."""
 
 
 class StreamError(ValueError):
-    """A stream is none that harness writes."""
+    """A stream is damaged, or takes more than it may."""
+
+
+def read_stream(data: bytes, *, most_bytes: int, most_rows: int, foreign: bool = False) -> pa.Table:
+    """Return the validated rows of an Arrow IPC stream that an untrusted program wrote.
+
+    Args:
+        data: The stream. If `foreign`, also an IPC file, whose stream is read.
+        most_bytes: The bytes that the values may take, if each row has its own.
+        most_rows: The rows of all batches, with the rows of nested columns.
+        foreign: Whether programs other than harness write such streams. Their streams may have compressed buffers, run
+            ends, and views of texts and bytes.
+
+    Raises:
+        StreamError: The stream is damaged, is larger than a limit, or has types or names that are not read.
+    """
+    try:
+        stream = _stream_of(data) if foreign else memoryview(data)
+        _Check(stream, most_bytes, most_rows, foreign).run()
+        rows = pa.ipc.open_stream(pa.py_buffer(stream)).read_all()
+        rows.validate(full=True)
+        shared = sum(_decoded(chunk) for column in rows.columns for chunk in column.chunks)
+    except (pa.ArrowException, struct.error, OSError, ValueError, TypeError, RecursionError) as error:
+        raise error if isinstance(error, StreamError) else StreamError(f"{error}") from error
+    if shared > most_bytes:
+        raise StreamError(f"its dictionaries stand for more than {most_bytes} bytes")
+    return rows
+
+
+def _stream_of(data: bytes) -> memoryview:
+    """Return the stream within an IPC file, or the data if they are no IPC file."""
+    stream = memoryview(data)
+    if not data.startswith(_FILE):
+        return stream
+    end = len(data) - _FILE_END
+    if not data.endswith(_FILE) or end < _FILE_START:
+        raise StreamError("the file is cut")
+    end -= _unpacked("<i", stream, end)
+    start = _FILE_START
+    while data[start : start + 8] == bytes(8):  # writers in Rust align the stream to 64 bytes
+        start += 8
+    if not start <= end <= len(data) - _FILE_END:
+        raise StreamError("the footer is longer than the file")
+    return stream[start:end]
 
 
 @dataclass(frozen=True, slots=True)
 class _Table:
     """A table of a FlatBuffers message: data, and where in it the table begins."""
 
-    data: bytes
+    data: memoryview
     at: int
 
     def number(self, field: int, form: str, default: int = 0) -> int:
@@ -55,6 +101,11 @@ class _Table:
     def length(self, field: int) -> int:
         """The length of a text or a vector of bytes."""
         return self._vector(field, 1)[0]
+
+    def text(self, field: int) -> bytes:
+        """The bytes of a text."""
+        count, at = self._vector(field, 1)
+        return bytes(self.data[at : at + count])
 
     def pairs(self, field: int) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
         """A vector of structs of two numbers each."""
@@ -82,19 +133,28 @@ class _Table:
         return None if offset == 0 else self.at + offset
 
 
-def check_stream(stream: bytes, most_rows: int) -> None:
-    """Refuses a stream that takes more memory, once it is decoded, than some hundred times its bytes.
+@dataclass(slots=True)
+class _Check:
+    """A check of a stream, and what its messages ask for so far. decoded: bytes of compressed buffers."""
 
-    most_rows: in all batches, parts of nested columns counted too.
+    stream: memoryview
+    most_bytes: int
+    most_rows: int
+    foreign: bool
+    arrays: int = 0
+    rows: int = 0
+    decoded: int = 0
 
-    Raises StreamError: it is compressed, its buffers overlap or end after their message, it has a type whose rows share
-    bytes, a dictionary that grows, too many rows, fields or batches, or is no stream at all.
-    """
-    try:
-        arrays = rows = 0
-        for kind, header, body in _messages(stream):
+    def run(self) -> None:
+        """Refuse a stream that takes more memory, once decoded, than some hundred times its bytes.
+
+        Raises StreamError: Buffers overlap or end after their message, a buffer is compressed or a type's rows share
+            bytes where they may not, a dictionary grows, there are too many rows, fields or batches, or it is no stream
+            at all. struct.error, ValueError: It is cut.
+        """
+        for kind, header, body in self._messages():
             if kind == _SCHEMA:
-                _Schema(header).check()
+                _Schema(header, self.foreign).check()
                 continue
             if kind == _DICTIONARY_BATCH:
                 data = header.table(1)
@@ -104,71 +164,75 @@ def check_stream(stream: bytes, most_rows: int) -> None:
             elif kind != _RECORD_BATCH:
                 raise StreamError(f"a message is of kind {kind}")
             nodes = header.pairs(1)
-            arrays += len(nodes) + 1
-            rows += header.number(0, "<q") + sum(nodes[:, 0].tolist())
-            if arrays > MOST_ARRAYS or rows > most_rows or (len(nodes) and nodes.min() < 0) or rows < 0:
-                raise StreamError(f"it has {arrays} arrays of {rows} rows")
-            _check_buffers(header, body)
-    except (struct.error, ValueError) as error:
-        raise error if isinstance(error, StreamError) else StreamError(f"it is cut: {error}") from error
+            self.arrays += len(nodes) + 1
+            rows = header.number(0, "<q")
+            self.rows += rows + sum(nodes[:, 0].tolist())
+            if self.arrays > MOST_ARRAYS or self.rows > self.most_rows or (len(nodes) and nodes.min() < 0) or rows < 0:
+                raise StreamError(f"it has {self.arrays} arrays of {self.rows} rows")
+            self._buffers(header, body)
 
+    def _messages(self) -> Iterator[tuple[int, _Table, memoryview]]:
+        """Each message: its kind, its header, and the bytes that follow it."""
+        stream, at = self.stream, 0
+        while at < len(stream):
+            mark, size = struct.unpack_from("<Ii", stream, at)
+            at += 8
+            if mark != _CONTINUATION or size < 0 or at + size > len(stream):
+                raise StreamError("a message ends after the stream")
+            if size == 0:
+                return
+            data = stream[at : at + size]
+            message = _Table(data, _unpacked("<I", data, 0))
+            body = message.number(3, "<q")
+            header = message.table(2)
+            at += size
+            if header is None or not 0 <= body <= len(stream) - at or message.length(4):
+                raise StreamError("a message says more than its bytes have")
+            yield message.number(1, "<B"), header, stream[at : at + body]
+            at += body
 
-def _messages(stream: bytes) -> Iterator[tuple[int, _Table, int]]:
-    """Each message: its kind, its header, and the number of bytes that follow it."""
-    at = 0
-    while at < len(stream):
-        mark, size = struct.unpack_from("<Ii", stream, at)
-        at += 8
-        if mark != _CONTINUATION or size < 0 or at + size > len(stream):
-            raise StreamError("a message ends after the stream")
-        if size == 0:
-            return
-        data = stream[at : at + size]
-        message = _Table(data, _unpacked("<I", data, 0))
-        body = message.number(3, "<q")
-        header = message.table(2)
-        at += size
-        if header is None or not 0 <= body <= len(stream) - at or message.length(4):
-            raise StreamError("a message says more than its bytes have")
-        yield message.number(1, "<B"), header, body
-        at += body
-
-
-def _check_buffers(batch: _Table, body: int) -> None:
-    if batch.table(3) is not None:
-        raise StreamError("it is compressed")
-    buffers = batch.pairs(2)
-    if len(buffers) and (buffers.min() < 0 or buffers.max() > body):
-        raise StreamError("a buffer ends after its message")
-    used = buffers[buffers[:, 1] > 0]
-    ends = used.sum(axis=1)
-    if len(used) and (ends.max() > body or (used[1:, 0] < ends[:-1]).any()):
-        raise StreamError("its buffers overlap")
+    def _buffers(self, batch: _Table, body: memoryview) -> None:
+        is_compressed = batch.table(3) is not None
+        if is_compressed and not self.foreign:
+            raise StreamError("it is compressed")
+        buffers = batch.pairs(2)
+        if len(buffers) and (buffers.min() < 0 or buffers.max() > len(body)):
+            raise StreamError("a buffer ends after its message")
+        used = buffers[buffers[:, 1] > 0]
+        ends = used.sum(axis=1)
+        if len(used) and (ends.max() > len(body) or (used[1:, 0] < ends[:-1]).any()):
+            raise StreamError("its buffers overlap")
+        if is_compressed:
+            # pyarrow allocates the length that a buffer begins with; -1 marks a buffer that is not compressed.
+            self.decoded += sum(max(0, _unpacked("<q", body, start)) for start in used[:, 0].tolist())
+            if self.decoded > self.most_bytes:
+                raise StreamError(f"its buffers decompress to more than {self.most_bytes} bytes")
 
 
 class _Schema:
     """A schema whose parts are each there once, as its writer makes them."""
 
-    def __init__(self, schema: _Table) -> None:
+    def __init__(self, schema: _Table, foreign: bool) -> None:
         self._schema = schema
+        self._last_type = _UTF8_VIEW if foreign else _RUN_ENDS - 1
         self._seen: set[int] = set()
         self._texts = 0
 
     def check(self) -> None:
-        """Refuses a schema that has one part many times, or types whose rows share bytes."""
+        """Refuse a schema that has one part many times, names that are not UTF-8, or types whose rows share bytes."""
         self._pairs(self._schema, 2)
         self._fields(self._schema, 1, 0)
 
     def _fields(self, above: _Table, vector: int, level: int) -> None:
         for field in above.tables(vector):
             self._once(field)
-            self._text(field.length(0))
+            self._name(field.text(0))
             kind, form = field.number(2, "<B"), field.table(3)
-            shares = kind >= _FIRST_VIEW or (kind == _UNION and form is not None and form.number(0, "<h") != 0)
+            shares = kind > self._last_type or (kind == _UNION and form is not None and form.number(0, "<h") != 0)
             if shares or level > _MOST_LEVELS:
                 raise StreamError(f"a field is of type {kind}, on level {level}")
             if kind == _TIMESTAMP and form is not None:
-                self._text(form.length(1))
+                self._name(form.text(1))
             self._pairs(field, 6)
             self._fields(field, 5, level + 1)
 
@@ -176,6 +240,13 @@ class _Schema:
         for pair in above.tables(vector):
             self._once(pair)
             self._text(pair.length(0) + pair.length(1))
+
+    def _name(self, text: bytes) -> None:
+        self._text(len(text))
+        try:
+            text.decode()
+        except UnicodeDecodeError:
+            raise StreamError("a name of its schema is not UTF-8") from None
 
     def _once(self, part: _Table) -> None:
         if part.at in self._seen or len(self._seen) >= _MOST_FIELDS:
@@ -188,32 +259,34 @@ class _Schema:
             raise StreamError("a schema has one text twice")
 
 
-def decoded_bytes(table: pa.Table) -> int:
-    """The bytes of dictionaries' values, if each row has its own."""
-    if not any(_has_dictionary(field.type) for field in table.schema):
-        return 0
-    return sum(_decoded(chunk) for column in table.columns for chunk in column.chunks)
-
-
-def _has_dictionary(kind: pa.DataType) -> bool:
+def _shares(kind: pa.DataType) -> bool:
+    """Return whether rows of a type may share bytes: by a dictionary, by run ends, or by a view."""
+    types = pa.types
     if isinstance(kind, pa.BaseExtensionType):
-        return _has_dictionary(kind.storage_type)
-    if pa.types.is_dictionary(kind):
+        return _shares(kind.storage_type)
+    if types.is_dictionary(kind) or types.is_run_end_encoded(kind) or _is_view(kind):
         return True
-    return any(_has_dictionary(kind.field(at).type) for at in range(kind.num_fields))
+    return any(_shares(kind.field(at).type) for at in range(kind.num_fields))
+
+
+def _is_view(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string_view(kind) or pa.types.is_binary_view(kind))
 
 
 def _decoded(array: pa.Array) -> int:
+    """Return the bytes of values that rows share, if each row has its own."""
     kind = array.type
-    if not _has_dictionary(kind):
+    if not _shares(kind):
         return 0
     if isinstance(array, pa.ExtensionArray):
         return _decoded(array.storage)
     if pa.types.is_dictionary(kind):
-        if not (pa.types.is_string(kind.value_type) or pa.types.is_large_string(kind.value_type)):
-            raise StreamError(f"a dictionary is of {kind.value_type}")
-        lengths = pc.binary_length(array.dictionary)
-        return pc.sum(pc.take(lengths.cast(pa.int64()), array.indices)).as_py() or 0
+        return pc.sum(pc.take(_sizes(array.dictionary), array.indices)).as_py() or 0
+    if pa.types.is_run_end_encoded(kind):
+        ends = np.minimum(array.run_ends.to_numpy(), len(array)).astype(np.int64)
+        return int((np.diff(ends, prepend=0) * _sizes(array.values).to_numpy()).sum())
+    if _is_view(kind):
+        return pc.sum(_sizes(array)).as_py() or 0
     if isinstance(array, pa.StructArray | pa.UnionArray):
         return sum(_decoded(array.field(at)) for at in range(kind.num_fields))
     if isinstance(array, pa.MapArray):
@@ -221,7 +294,23 @@ def _decoded(array: pa.Array) -> int:
     return _decoded(array.values)
 
 
-def _unpacked(form: str, data: bytes, at: int) -> int:
+def _sizes(values: pa.Array) -> pa.Array:
+    """Return the bytes that each value takes."""
+    kind, types = values.type, pa.types
+    if types.is_string(kind) or types.is_large_string(kind) or types.is_binary(kind) or types.is_large_binary(kind):
+        return pc.fill_null(pc.binary_length(values), 0).cast(pa.int64())
+    if _is_view(kind):  # each view has 16 bytes and begins with the length
+        views = values.buffers()[1]
+        lengths = np.frombuffer(b"" if views is None else views, "<i4")[::4][values.offset :][: len(values)]
+        return pa.array(np.where(values.is_valid().to_numpy(zero_copy_only=False), lengths, 0), pa.int64())
+    if types.is_null(kind):
+        return pa.array(np.zeros(len(values), np.int64))
+    if types.is_nested(kind) or _shares(kind):
+        raise StreamError(f"a dictionary is of {kind}")
+    return pa.array(np.full(len(values), -(-kind.bit_width // 8), np.int64))
+
+
+def _unpacked(form: str, data: memoryview, at: int) -> int:
     if at < 0:
         raise StreamError("an offset leads before its message")
     (value,) = struct.unpack_from(form, data, at)

@@ -44,6 +44,8 @@ class Bounds:
                 )
 
 
+DOCUMENT_BYTES = 1 << 20
+"""Most bytes of what a worker or a reader tells as JSON: an error, warnings, or an answer of one line."""
 SPARE_THREADS = 64
 """Threads that the system allows beyond the bound, so that the watch finds a worker that is beyond."""
 

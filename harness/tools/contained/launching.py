@@ -11,7 +11,6 @@ import json
 import os
 import platform
 import select
-import selectors
 import signal
 import stat
 import struct
@@ -23,13 +22,14 @@ import time
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import harness
 from harness.errors import EngineError, LimitError, RequestError, visible
 from harness.storage.records import dataclass
 from harness.tools.contained.bounds import Bounds
 from harness.tools.contained.cgroups import EVERY_S, Watch, own_group
+from harness.tools.contained.children import Child, Stream
 from harness.tools.contained.seccomp import NUMBERS
 from harness.tools.contained.worker import DONE, UNENFORCED
 
@@ -230,7 +230,6 @@ CRASHED, KILLED = "Crashed", "Killed"
 _WORKER = "The process that reads the untrusted table"
 _KNOWN_CODES = (0, 1, 2)
 _SAID_BYTES = 1 << 16
-_CHUNK = 1 << 18
 _TAIL = 300
 _LINE_BYTES = 16
 _PASSED_ON = ("LANG", "LC_ALL", "LC_CTYPE", "LD_LIBRARY_PATH", "PYTHONPYCACHEPREFIX", "TZ")
@@ -293,36 +292,23 @@ def run(
             "calls": list(calls),
             "scratch": scratch,
         }
-        with _worker(scratch) as process:
-            group.take(process.pid)
-            exchange = _Exchange(process, bounds, scratch)
+        with _worker(scratch) as child:
+            group.take(child.process.pid)
+            exchange = _Exchange(child, bounds, scratch)
             output, said = exchange.all(json.dumps(message).encode())
-            if process.returncode == -signal.SIGKILL and group.ran_out_of_memory():
+            if child.process.returncode == -signal.SIGKILL and group.ran_out_of_memory():
                 raise _beyond("memory_bytes", bounds, "was killed for want of memory")
-            return _finished(process.returncode, output, said, tuple(exchange.refusals.names), bounds)
+            return _finished(child.process.returncode, output, said, tuple(exchange.refusals.names), bounds)
 
 
 @contextlib.contextmanager
-def _worker(scratch: str) -> Iterator[subprocess.Popen[bytes]]:
-    process = subprocess.Popen(
-        # Not the working directory: in a checkout of a stranger's, modules lie there.
-        [sys.executable, "-P", "-m", "harness.tools.contained.worker"],
-        env=_environment(scratch),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        start_new_session=True,  # Ctrl-C is for this process, which ends the worker
-    )
+def _worker(scratch: str) -> Iterator[Child]:
+    # Not the working directory: in a checkout of a stranger's, modules lie there.
+    child = Child.start([sys.executable, "-P", "-m", "harness.tools.contained.worker"], _environment(scratch))
     try:
-        yield process
+        yield child
     finally:
-        with contextlib.suppress(OSError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        for stream in (process.stdin, process.stdout, process.stderr):
-            with contextlib.suppress(OSError):
-                if stream is not None:
-                    stream.close()
+        child.end()
 
 
 def _environment(scratch: str) -> dict[str, str]:
@@ -343,12 +329,13 @@ class _Exchange:
     the work once it is answered by an empty line.
     """
 
-    def __init__(self, process: subprocess.Popen[bytes], bounds: Bounds, scratch: str) -> None:
-        self._process, self._bounds = process, bounds
-        self._watch = Watch(process.pid, scratch, bounds)
+    def __init__(self, child: Child, bounds: Bounds, scratch: str) -> None:
+        self._child, self._bounds = child, bounds
+        self._watch = Watch(child.process.pid, scratch, bounds)
         self._end = time.monotonic() + bounds.wall_seconds
         self._next_look = time.monotonic() + EVERY_S
         self._first_line: bytearray | None = bytearray()
+        self._output, self._errors = bytearray(), bytearray()
         self._meanwhile = contextlib.ExitStack()
         self.refusals = _Refusals()
 
@@ -357,39 +344,25 @@ class _Exchange:
 
         Raises LimitError: it takes too long, gives back too much, or holds too much.
         """
-        process = self._process
-        self._send(message + b"\n")
-        output, said = bytearray(), bytearray()
-        with self._meanwhile, selectors.DefaultSelector() as waiting:
-            for stream, kept in ((process.stdout, output), (process.stderr, said)):
-                assert stream is not None
-                waiting.register(stream, selectors.EVENT_READ, kept)
-            while waiting.get_map():
-                for key, _ in waiting.select(self._left()):
-                    self._take(waiting, key, said)
-            while process.poll() is None:  # it has closed its output, and may live on
+        child = self._child
+        child.send(message + b"\n")
+        with self._meanwhile:
+            while child.is_open():
+                written = child.receive(self._left())
+                if written is not None:
+                    self._take(*written)
+            while child.process.poll() is None:  # it has closed its output, and may live on
                 with contextlib.suppress(subprocess.TimeoutExpired):
-                    process.wait(self._left())
-        return bytes(output), said.decode("utf-8", "replace")
+                    child.process.wait(self._left())
+        return bytes(self._output), self._errors.decode("utf-8", "replace")
 
-    def _send(self, data: bytes) -> None:
-        assert self._process.stdin is not None
-        with contextlib.suppress(BrokenPipeError):  # then how it ends says why
-            self._process.stdin.write(data)
-            self._process.stdin.flush()
-
-    def _take(self, waiting: selectors.BaseSelector, key: selectors.SelectorKey, said: bytearray) -> None:
-        stream: IO[bytes] = key.fileobj  # type: ignore[assignment]
-        kept: bytearray = key.data
-        data = os.read(stream.fileno(), _CHUNK)
-        if not data:
-            waiting.unregister(stream)
-        elif kept is said:
-            kept += data[: _SAID_BYTES - len(kept)]
-        else:
-            kept += data if self._first_line is None else self._begun(self._first_line, data)
-            if len(kept) > self._bounds.output_bytes:
-                raise _beyond("output_bytes", self._bounds, "gave back too many bytes")
+    def _take(self, stream: Stream, data: bytes) -> None:
+        if stream == "errors":
+            self._errors += data[: _SAID_BYTES - len(self._errors)]
+            return
+        self._output += data if self._first_line is None else self._begun(self._first_line, data)
+        if len(self._output) > self._bounds.output_bytes:
+            raise _beyond("output_bytes", self._bounds, "gave back too many bytes")
 
     def _begun(self, line: bytearray, data: bytes) -> bytes:
         """The output so far, once the worker's first line was answered."""
@@ -401,8 +374,8 @@ class _Exchange:
             return b""
         self._first_line = None
         if told.isdigit() and len(told) <= _LINE_BYTES:
-            self._meanwhile.enter_context(self.refusals.heard(self._process.pid, int(told)))
-        self._send(b"\n")
+            self._meanwhile.enter_context(self.refusals.heard(self._child.process.pid, int(told)))
+        self._child.send(b"\n")
         return bytes(rest)
 
     def _left(self) -> float:

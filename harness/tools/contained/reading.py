@@ -18,16 +18,14 @@ from harness.metadata.model.times import When
 from harness.metadata.plan.read_options import Ratified, catalog_answer
 from harness.storage.limits import DEFAULT, Limits
 from harness.storage.paths import expanded
-from harness.tools.contained.arrow_messages import MOST_ARRAYS, StreamError, check_stream, decoded_bytes
-from harness.tools.contained.bounds import Bounds, check_waived, directories_of
+from harness.tools.contained.arrow_messages import MOST_ARRAYS, StreamError, read_stream
+from harness.tools.contained.bounds import DOCUMENT_BYTES, Bounds, check_waived, directories_of
 from harness.tools.contained.launching import LIBRARIES, Finished, refused, run
 
 _SAID = b"harness.warnings"
 """The key of the warnings in the rows' metadata: sentences as JSON."""
 _TEXT_LENGTH, _CONTEXT_LENGTH = 1 << 16, 1 << 12
 """Most characters of a message, and of a name in it."""
-_DOCUMENT_BYTES = 1 << 20
-"""Most bytes of an error or of warnings as JSON, which has up to six bytes for a character."""
 _CONTEXT = ("table", "snapshot", "file", "field", "rule")
 
 
@@ -202,7 +200,7 @@ def _shortened(sentences: Sequence[str]) -> list[str]:
 def _error(finished: Finished) -> HarnessError:
     """The error that a worker tells of: of a class of harness's own, with printable texts."""
     try:
-        if len(finished.output) > _DOCUMENT_BYTES:
+        if len(finished.output) > DOCUMENT_BYTES:
             raise ValueError("too long")
         said = json.loads(finished.output)
         kind = getattr(harness.errors, said["kind"], None)
@@ -223,17 +221,13 @@ def _text(value: object) -> str:
 def _rows(output: bytes, most_bytes: int) -> tuple[pa.Table, list[str]]:
     """The rows, and the warnings. most_bytes: of the rows; a row of no bytes counts as one bit."""
     try:
-        check_stream(output, 8 * most_bytes)
-        rows = pa.ipc.open_stream(pa.py_buffer(output)).read_all()
-        rows.validate(full=True)
-        if decoded_bytes(rows) > most_bytes:
-            raise StreamError(f"its dictionaries stand for more than {most_bytes} bytes")
+        rows = read_stream(output, most_bytes=most_bytes, most_rows=8 * most_bytes)
         metadata = dict(rows.schema.metadata or {})
         warned = metadata.pop(_SAID, b"[]")
-        if len(warned) > _DOCUMENT_BYTES:
+        if len(warned) > DOCUMENT_BYTES:
             raise StreamError("its warnings are too long")
         said = [_text(sentence) for sentence in json.loads(warned)]
-    except (pa.ArrowException, OSError, ValueError, TypeError, RecursionError) as error:
+    except (ValueError, TypeError, RecursionError) as error:
         raise _nonsense(visible(str(error))) from error
     return _with_metadata(rows, metadata or None), said
 

@@ -1,0 +1,151 @@
+"""Programs in processes of their own, whose pipes this process reads and writes without waiting beyond a limit.
+
+The worker of untrusted tables and readers of other projects are such programs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import signal
+import subprocess
+import threading
+import time
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from typing import IO, Literal, TypeAlias
+
+Stream: TypeAlias = Literal["output", "errors"]
+
+_CHUNK = 1 << 18
+_WAITING = 8
+"""Chunks of a program's words that are held until they are taken; then the program waits."""
+_ROUNDS = 100
+_GRACE_S = 5.0
+
+
+class Child:
+    """A program in a session of its own. What it writes waits in a bounded queue.
+
+    process: The process. Nothing but this class reads or writes its pipes.
+    """
+
+    def __init__(self, process: subprocess.Popen[bytes], mark: str) -> None:
+        self.process = process
+        self._mark = mark
+        self._open: set[Stream] = {"output", "errors"}
+        self._written: queue.Queue[tuple[Stream, bytes]] = queue.Queue(_WAITING)
+        self._unsent: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._is_ended = False
+        # Threads, since Windows has no other way to wait for a pipe.
+        self._threads = [
+            threading.Thread(target=self._collect, args=("output", process.stdout), daemon=True),
+            threading.Thread(target=self._collect, args=("errors", process.stderr), daemon=True),
+            threading.Thread(target=self._write, daemon=True),
+        ]
+        try:
+            for thread in self._threads:
+                thread.start()
+        except BaseException:
+            self.end()
+            raise
+
+    @classmethod
+    def start(cls, command: Sequence[str], environment: Mapping[str, str]) -> Child:
+        """Start a program. Raises OSError: it cannot be started."""
+        mark = f"HARNESS_CHILD_{uuid.uuid4().hex}"
+        process = subprocess.Popen(
+            command,
+            env={**environment, mark: "1"},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            bufsize=0,
+            start_new_session=True,  # Ctrl-C is for this process, which ends the program
+        )
+        return cls(process, mark)
+
+    def is_open(self, stream: Stream | None = None) -> bool:
+        """Return whether the program may still write to a stream; None: to any."""
+        return bool(self._open) if stream is None else stream in self._open
+
+    def send(self, data: bytes) -> None:
+        """Write to the program's standard input as soon as the program reads. Does not wait."""
+        self._unsent.put(data)
+
+    def receive(self, limit_s: float) -> tuple[Stream, bytes] | None:
+        """Return the next bytes that the program writes and their stream; None: there are none within the limit.
+
+        No bytes are the end of the stream.
+        """
+        try:
+            stream, data = self._written.get(timeout=max(0.0, limit_s))
+        except queue.Empty:
+            return None
+        if not data:
+            self._open.discard(stream)
+        return stream, data
+
+    def end(self) -> None:
+        """Kill the program and all that it started, and close its pipes."""
+        self._is_ended = True
+        self.kill()
+        self.process.wait()
+        self._unsent.put(None)
+        with contextlib.suppress(queue.Empty):  # so that no thread waits for room
+            while True:
+                self._written.get_nowait()
+        until = time.monotonic() + _GRACE_S
+        for thread in self._threads:
+            if thread.ident is not None:
+                thread.join(max(0.0, until - time.monotonic()))
+        if not any(thread.is_alive() for thread in self._threads):  # a pipe that is read cannot be closed
+            for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
+                with contextlib.suppress(OSError):
+                    if stream is not None:
+                        stream.close()
+
+    def kill(self) -> None:
+        """Kill the processes of the program's group, and on Linux those that left the group."""
+        with contextlib.suppress(OSError):
+            if hasattr(os, "killpg"):
+                os.killpg(self.process.pid, signal.SIGKILL)
+            else:
+                self.process.kill()
+        for _ in range(_ROUNDS):  # one of them may start another
+            left = list(_marked(self._mark.encode()))
+            for process in left:
+                with contextlib.suppress(OSError):
+                    os.kill(process, signal.SIGKILL)
+            if not left:
+                return
+
+    def _collect(self, stream: Stream, pipe: IO[bytes]) -> None:
+        data = b"more"
+        while data:
+            try:
+                data = pipe.read(_CHUNK)
+            except (OSError, ValueError):
+                data = b""
+            if not self._is_ended:
+                self._written.put((stream, data))
+
+    def _write(self) -> None:
+        pipe = self.process.stdin
+        assert pipe is not None
+        for data in iter(self._unsent.get, None):
+            rest = memoryview(data)
+            with contextlib.suppress(OSError, ValueError):  # how the program ends says why
+                while rest:
+                    rest = rest[pipe.write(rest) :]
+
+
+def _marked(mark: bytes) -> Iterator[int]:
+    """The processes that inherited a mark in their environment, whatever session or parent they have now."""
+    with contextlib.suppress(OSError), os.scandir("/proc") as entries:
+        for entry in entries:
+            if entry.name.isdigit():
+                with contextlib.suppress(OSError), open(f"{entry.path}/environ", "rb") as variables:
+                    if mark in variables.read():
+                        yield int(entry.name)
