@@ -2,7 +2,9 @@
 
 import copy
 import json
+import os
 import re
+import sys
 
 import pytest
 from runs import SAMPLE
@@ -79,6 +81,26 @@ def test_other_documents_are_refused(tmp_path, capsys):
     (tmp_path / "broken.json").write_text("{", "utf-8")
     assert main(["scenarios", "site", str(tmp_path / "broken.json"), str(tmp_path / "site")]) == 2
     assert "Cannot read the report" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links and pipes are others there")
+@pytest.mark.parametrize("name", ["index.html", "site.css", "scenarios", "scenarios/iceberg", "readers"])
+@pytest.mark.parametrize("kind", ["link", "dangling", "pipe"])
+def test_a_site_is_written_through_no_link_and_no_pipe(tmp_path, name, kind):
+    aside = tmp_path / "aside"
+    aside.mkdir()
+    (aside / "index.html").write_text("old")
+    target = aside if "." not in name else aside / "index.html"
+    place = tmp_path / "site" / name
+    place.parent.mkdir(parents=True)
+    if kind == "pipe":
+        os.mkfifo(place)
+    else:
+        place.symlink_to(target if kind == "link" else aside / "nothing")
+    with pytest.raises(RequestError, match=r"Cannot write (below|to)"):
+        write_site(REPORT, tmp_path / "site")
+    assert [path.name for path in aside.iterdir()] == ["index.html"]
+    assert (aside / "index.html").read_text() == "old"
 
 
 def inlined(site, name):

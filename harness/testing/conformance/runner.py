@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import os
 import platform
 import shutil
 import tempfile
@@ -18,6 +19,7 @@ import pyarrow as pa
 import harness
 from harness.differ.checks import Shape
 from harness.errors import EngineError, RequestError, UnsupportedError
+from harness.storage.outputs import place_below
 from harness.storage.threads import cached_property, phase
 from harness.testing.conformance.agreement import agreement_of
 from harness.testing.conformance.cases import Cases, MetadataRead
@@ -115,8 +117,8 @@ def run(
     cases: list[Case] = []
     with _directory(keep) as directory, phase("running", len(listed), "scenarios") as advance:
         for scenario, about in listed:
-            place = directory / about.name
-            if place.exists():
+            place = place_below(directory, about.name)
+            if os.path.lexists(place):
                 raise RequestError(
                     "Cannot keep a table where something is: remove it, or name another directory", file=str(place)
                 )

@@ -23,6 +23,7 @@ from urllib.parse import quote
 from harness.differ.reports.html import asset, header
 from harness.errors import RequestError, counted
 from harness.errors import html_text as escaped
+from harness.storage.outputs import place_below, write_file
 from harness.storage.threads import cached_property
 from harness.testing.conformance.reports.text import MEANINGS, SCORES, SIGNS, score_cells
 from harness.testing.conformance.results import Outcome, Score
@@ -56,12 +57,12 @@ def write_site(
     wrong = dict.fromkeys(case["scenario"] for case in report["cases"] if case["outcome"] == Outcome.FAIL.value)
     scripts = {name: text for name in wrong if (text := script_of(name)) is not None}
     files = ((f"scenarios/{_slug(name)}.py", text) for name, text in scripts.items())
-    for name, text in (*_Site(report, earlier, frozenset(scripts)).pages(), *files):
-        path = directory / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, "utf-8")
-    (directory / "site.css").write_text("".join(asset(*place) for place in _STYLES), "utf-8")
-    (directory / "site.js").write_text(asset(__package__, "site.js"), "utf-8")
+    assets = (
+        ("site.css", "".join(asset(*place) for place in _STYLES)),
+        ("site.js", asset(__package__, "site.js")),
+    )
+    for name, text in (*_Site(report, earlier, frozenset(scripts)).pages(), *files, *assets):
+        write_file(place_below(directory, name), text)
     return directory / "index.html"
 
 
