@@ -153,7 +153,7 @@ def site(
     for path in reports:
         try:
             documents.append(json.loads(path.read_text("utf-8")))
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise RequestError(f"Cannot read the report: {error}", file=str(path)) from error
     with named("the directory", directory):
         earlier = documents[1] if len(documents) > 1 else None

@@ -159,6 +159,18 @@ def test_a_directory_that_cannot_be_made_is_one_line(capfd):
         assert "/dev/null/x" in refused(capfd, arguments)
 
 
+@pytest.mark.parametrize(
+    "command",
+    [["demo", "--directory"], ["scenarios", "build", "delta/paths/odd-root"], ["diff", "a", "b", "--resume"]],
+    ids=lambda command: command[0],
+)
+def test_a_name_that_is_too_long_is_one_line(tmp_path, capfd, monkeypatch, command):
+    monkeypatch.chdir(tmp_path)
+    for name in "ab":
+        DeltaTable.create(tmp_path / name / "t", {"id": "long"})
+    assert "File name too long" in refused(capfd, [*command, "x" * 300])
+
+
 def test_errors_while_rows_are_read_leave_stdout_open(capfd):
     with pytest.raises(RequestError, match="no such column"), results.result_stream():
         raise RequestError("no such column")
