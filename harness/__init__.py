@@ -31,10 +31,13 @@ Names are imported on first use, so `import harness` loads no engine.
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING
-
-try:
+TYPE_CHECKING = False  # importing typing takes 15 ms, in which Ctrl-C would be a traceback of the command
+if TYPE_CHECKING:
+    from harness.differ.compare import compare
+    from harness.differ.itself import against_itself
+    from harness.differ.opening import Query
+    from harness.differ.relaxations import Relaxations, Tolerance
+    from harness.differ.result import ComparisonResult
     from harness.errors import (
         AmbiguousTableError,
         CorruptDeleteError,
@@ -56,17 +59,6 @@ try:
         UnknownColumnError,
         UnsupportedError,
     )
-except ImportError as error:  # the file may belong to another distribution
-    from harness.owners import overwritten
-
-    raise overwritten(str(error)) or error from error
-
-if TYPE_CHECKING:
-    from harness.differ.compare import compare
-    from harness.differ.itself import against_itself
-    from harness.differ.opening import Query
-    from harness.differ.relaxations import Relaxations, Tolerance
-    from harness.differ.result import ComparisonResult
     from harness.metadata.catalogs.catalog import Catalog, Located
     from harness.metadata.catalogs.resolving import open_catalog
     from harness.metadata.catalogs.unity import open_unity
@@ -138,25 +130,44 @@ __all__ = [
 ]
 
 _LAZY = {
+    "AmbiguousTableError": "errors",
     "Bounds": "tools.contained.bounds",
     "Catalog": "metadata.catalogs.catalog",
     "Changes": "snapshot",
     "ComparisonResult": "differ.result",
     "Connection": "tools.connections.connection",
+    "CorruptDeleteError": "errors",
+    "CorruptFileError": "errors",
+    "EncryptedTableError": "errors",
+    "EngineError": "errors",
+    "HarnessError": "errors",
+    "HarnessWarning": "errors",
+    "InvalidTableError": "errors",
+    "IsAViewError": "errors",
+    "LimitError": "errors",
     "Limits": "storage.limits",
     "Located": "metadata.catalogs.catalog",
+    "MissingFileError": "errors",
+    "OutsideTableError": "errors",
     "Pulled": "tools.slices.pulling",
     "Query": "differ.opening",
     "Relaxations": "differ.relaxations",
+    "RequestError": "errors",
+    "SchemaMismatchError": "errors",
     "SliceRequest": "tools.slices.request",
     "Snapshot": "snapshot",
+    "SnapshotNotFoundError": "errors",
+    "StorageError": "errors",
     "Table": "table",
+    "TableNotFoundError": "errors",
     "Tolerance": "differ.relaxations",
-    "attach": "tools.connections.connection",
+    "UnknownColumnError": "errors",
+    "UnsupportedError": "errors",
     "against_itself": "differ.itself",
+    "attach": "tools.connections.connection",
     "compare": "differ.compare",
-    "open_catalog": "metadata.catalogs.resolving",
     "connect": "tools.connections.connection",
+    "open_catalog": "metadata.catalogs.resolving",
     "open_table": "table",
     "open_unity": "metadata.catalogs.unity",
     "open_warehouse": "metadata.catalogs.warehouse",
@@ -164,14 +175,18 @@ _LAZY = {
     "pull_joined": "tools.slices.pulling",
     "read_untrusted": "tools.contained.reading",
     "refresh": "tools.slices.pulling",
-    "release": "queries.sql",
     "register": "testing.jobs.session",
+    "release": "queries.sql",
     "spark_session": "testing.jobs.session",
     "sql": "queries.sql",
 }
 
 
 def __getattr__(name: str) -> object:
+    import importlib
+
+    if name == "errors":  # a submodule that was imported with the package once
+        return importlib.import_module("harness.errors")
     if name not in _LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     # Not kept in globals(): the import system may set names of this package too, and would win only sometimes.

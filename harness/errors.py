@@ -137,6 +137,7 @@ class HarnessError(Exception):
         super().__setattr__(name, without_secrets(value) if name in _PLACES and isinstance(value, str) else value)
 
     def __str__(self) -> str:
+        """Return the message and its places on one line of printable characters, above the excerpt."""
         context = [
             f"{label} {value if len(str(value)) <= _LONGEST_PLACE else f'{str(value)[:_SHOWN]}…'}"
             for label, value in (
@@ -149,7 +150,7 @@ class HarnessError(Exception):
             if value is not None
         ]
         said = f"{self.message} [{self.cause}; {', '.join(context)}]" if context else f"{self.message} [{self.cause}]"
-        return f"{said}\n{self.excerpt}" if self.excerpt else said
+        return visible(said) + (f"\n{visible_lines(self.excerpt)}" if self.excerpt else "")
 
     def _render_traceback_(self) -> list[str]:
         """The lines that IPython shows: the user's own, down to the call of harness, and the error."""
@@ -253,7 +254,7 @@ def warn(sentence: str, category: type[HarnessWarning] = HarnessWarning) -> None
     depth, frame = 1, sys._getframe()
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "harness":
         depth, frame = depth + 1, frame.f_back
-    warnings.warn(without_secrets(sentence), category, stacklevel=depth)
+    warnings.warn(visible(without_secrets(sentence)), category, stacklevel=depth)
 
 
 class RequestError(HarnessError):

@@ -90,6 +90,11 @@ class OpenedTable(Protocol):
     def newest(self) -> int | None:
         """The id of the newest snapshot, or version, that storage has now; None: there is none."""
 
+    def fingerprint(self, selection: Any) -> tuple[str, ...]:
+        """Return texts that identify the content of what `select` returned: another table at the same place, with the
+        same version, has others. Reads one metadata file. Raises as `plan`.
+        """
+
     def plan(self, selection: Any, columns: tuple[str, ...] | None, where: str | Filter | None) -> ScanPlan:
         """The plan of a read of what `select` gave."""
 

@@ -218,7 +218,7 @@ def test_another_distribution_of_the_same_name_is_found(monkeypatch, tmp_path):
     ("overwritten", "statement"),
     [
         ({"harness/__init__.py": "__all__ = ['run']\n"}, "import harness.cli"),
-        ({"harness/errors.py": ""}, "import harness"),
+        ({"harness/errors.py": ""}, "import harness; harness.open_table"),
         ({"harness/table.py": "import harness.gone\n"}, "import harness; harness.open_table"),
     ],
     ids=["package", "errors", "table"],

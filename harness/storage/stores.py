@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import stat
 import time
@@ -77,6 +78,11 @@ class FileVersion:
 
 _SETTLED_NS = 2_000_000_000
 """A clock of files may stand still for so long: within it, two versions of a file can have one time."""
+
+
+def _local_version(status: os.stat_result) -> FileVersion:
+    token = f"{status.st_dev}-{status.st_ino}-{status.st_mtime_ns}-{status.st_ctime_ns}"
+    return FileVersion(status.st_size, token)
 
 
 def local_entries(directory: str) -> Iterator[Entry]:
@@ -400,14 +406,27 @@ class Storage:
             self.check(local)
             with _failing(path):
                 status = os.stat(self._followed(local))
-                changed = max(status.st_mtime_ns, status.st_ctime_ns)
-                if not 0 <= changed <= time.time_ns() - _SETTLED_NS:
-                    return None  # changed just now, so the next change might not show
-                token = f"{status.st_dev}-{status.st_ino}-{status.st_mtime_ns}-{status.st_ctime_ns}"
-                return FileVersion(status.st_size, token)
+            changed = max(status.st_mtime_ns, status.st_ctime_ns)
+            if not 0 <= changed <= time.time_ns() - _SETTLED_NS:
+                return None  # changed just now, so the next change might not show
+            return _local_version(status)
         client = self.client(local)
         with _failing(path, self.options):
             return client.version(local)
+
+    def fingerprint(self, path: str) -> str:
+        """Return a text that is another one after the file was replaced, even by a file with the same bytes.
+
+        It is made of the bytes and of the version that the storage knows the file by. Raises as `read`.
+        """
+        local = local_path(path)
+        digest = hashlib.sha256(self.read(path)).hexdigest()
+        if is_local(local):
+            with _failing(path):
+                version: FileVersion | None = _local_version(os.stat(self._followed(local)))
+        else:
+            version = self.version(path)
+        return digest if version is None else f"{digest} {version.token}"
 
     def fault(self, path: str) -> str | None:
         """Why nothing can be read at `path`, as far as that shows without a request; None: it does not.

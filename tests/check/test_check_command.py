@@ -124,6 +124,17 @@ def test_all_forms_of_a_report(lying, tmp_path):
     assert "recorded 70 to 103, actual 70 to 133" in texts["html"]
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="no file has such a name there")
+def test_a_message_in_sarif_has_no_link_and_no_placeholder_of_the_table(tmp_path, capsys):
+    """SARIF 2.1.0, 3.11.5: braces are doubled. 3.11.6: brackets and backslashes follow a backslash."""
+    table = IcebergTable.create(tmp_path / "t", {"id": "long"})
+    table.append(table.write_data([{"id": 1}]))
+    (tmp_path / "t/data" / "[text](https:x){0}\\b").write_bytes(b"x")
+    assert main(["check", str(table.location), "--orphans", "--format", "sarif"]) == 0
+    (found,) = json.loads(capsys.readouterr().out)["runs"][0]["results"]
+    assert r"\[text\](https:x){{0}}\\b" in found["message"]["text"]
+
+
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [

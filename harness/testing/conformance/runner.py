@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import os
 import platform
 import shutil
 import tempfile
@@ -19,6 +20,7 @@ import pyarrow as pa
 import harness
 from harness.differ.checks import Shape
 from harness.errors import EngineError, HarnessWarning, RequestError, UnsupportedError
+from harness.storage.outputs import place_below
 from harness.storage.threads import cached_property, phase
 from harness.testing.conformance.agreement import agreement_of
 from harness.testing.conformance.cases import Cases, MetadataRead
@@ -120,8 +122,8 @@ def run(
         directory = resources.enter_context(_directory(keep))
         advance = resources.enter_context(phase("running", len(listed), "scenarios"))
         for scenario, about in listed:
-            place = directory / about.name
-            if place.exists():
+            place = place_below(directory, about.name)
+            if os.path.lexists(place):
                 raise RequestError(
                     "Cannot keep a table where something is: remove it, or name another directory", file=str(place)
                 )

@@ -16,7 +16,7 @@ written, which `suite.json` names.
 from __future__ import annotations
 
 import json
-import shutil
+import os
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -30,6 +30,7 @@ import pyarrow as pa
 import harness
 from harness.errors import HarnessWarning, RequestError, json_text
 from harness.metadata.model.schema import Field
+from harness.storage.outputs import place_below, write_file
 from harness.testing.conformance.foreign_files import path_below, read_json
 from harness.testing.conformance.json_rows import json_lines_of, read_rows
 from harness.testing.conformance.judging import asks_twin
@@ -73,13 +74,13 @@ def write_suite(scenarios: Sequence[Scenario], directory: Path, advance: Callabl
     Raises:
         RequestError: a suite or a folder of a scenario's name is there, or a scenario cannot be built.
     """
-    if (directory / INDEX).exists():
+    if os.path.lexists(directory / INDEX):
         raise RequestError("A suite is there already: give another directory, or remove it", file=str(directory))
     started = time.time()
     entries, paths = [], []
     for scenario in scenarios:
-        place = directory / scenario.name
-        if place.exists():
+        place = place_below(directory, scenario.name)
+        if os.path.lexists(place):
             raise RequestError(f"{place} is there already: give another directory, or remove it")
         built, twin = build(scenario, place), None
         if any(map(asks_twin, built.expectations)):
@@ -100,9 +101,9 @@ def write_suite(scenarios: Sequence[Scenario], directory: Path, advance: Callabl
         "features": {name: MEANINGS[name] for name in sorted({name for each in scenarios for name in each.features})},
         "cases": entries,
     }
-    (directory / INDEX).write_text(_json(document), "utf-8")
-    shutil.copyfile(_SCHEMA, directory / "schema.json")
-    shutil.copyfile(_README, directory / "README.md")
+    write_file(directory / "schema.json", _SCHEMA.read_text("utf-8"))
+    write_file(directory / "README.md", _README.read_text("utf-8"))
+    write_file(directory / INDEX, _json(document))
     _settle(directory, started)
     return paths
 
