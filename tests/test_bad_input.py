@@ -98,7 +98,7 @@ CASES = {
     "empty manifest list": (lambda b: b.list_path.write_bytes(b""), CorruptFileError, "CorruptManifest", LIST),
     "missing manifest": (lambda b: b.manifest_paths[-1].unlink(), MissingFileError, "MissingFile", MANIFEST),
     "text manifest": (lambda b: as_text(b.manifest_paths[-1]), CorruptFileError, "CorruptManifest", MANIFEST),
-    "cut manifest": (lambda b: truncate(b.manifest_paths[-1], -30), CorruptFileError, "CutShort", MANIFEST),
+    "cut manifest": (lambda b: truncate(b.manifest_paths[-1], -30), CorruptFileError, "CorruptManifest", MANIFEST),
     "said to be avro": (lambda b: b.entry(b.data, file_format="AVRO"), CorruptFileError, "CorruptDataFile", DATA),
     "said to be orc": (lambda b: b.entry(b.data, file_format="ORC"), CorruptFileError, "CorruptDataFile", DATA),
     "no JSON": (lambda b: b.t.metadata_path.write_text("not json"), CorruptFileError, "CorruptMetadata", METADATA),

@@ -284,16 +284,21 @@ def _asked(
 
 
 def _queries(leaves: Sequence[Leaf]) -> Iterator[Sequence[Leaf]]:
-    """The columns in parts that one query aggregates. Each level of lists adds an aggregate to a column."""
+    """Return the columns in parts that one query aggregates.
+
+    Each level of lists adds an aggregate to a column. Columns whose names differ only in letter case are in different
+    parts, because one query of DuckDB cannot show both.
+    """
     part: list[Leaf] = []
-    size = 0
+    size, names = 0, dict[str, int]()
     for leaf in leaves:
-        weight = 1 + len(leaf.gaps)
-        if part and size + weight > MOST_COLUMNS:
+        weight, top = 1 + len(leaf.gaps), leaf.path[0]
+        if part and (size + weight > MOST_COLUMNS or names.get(top.name.lower(), top.id) != top.id):
             yield part
-            part, size = [], 0
+            part, size, names = [], 0, {}
         part.append(leaf)
         size += weight
+        names[top.name.lower()] = top.id
     if part:
         yield part
 

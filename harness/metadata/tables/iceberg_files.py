@@ -321,7 +321,7 @@ class SnapshotFiles:
     def _read(self, manifests: Sequence[ManifestFile], statistics: Iterable[int]) -> DataFiles:
         return read_data_files(
             manifests,
-            read=lambda manifest: self.source.read(manifest.path, "manifest", size=manifest.length),
+            read=lambda manifest: self.source.read(manifest.path, "manifest"),
             specs=self.source.metadata.specs,
             schemas=self._schemas,
             statistics=statistics,
@@ -333,7 +333,7 @@ class SnapshotFiles:
         return recorded(enumerate(map(self._opened, manifests)), keys)
 
     def _opened(self, manifest: ManifestFile) -> ManifestReader:
-        data, limits = self.source.read(manifest.path, "manifest", size=manifest.length), self.source.storage.limits
+        data, limits = self.source.read(manifest.path, "manifest"), self.source.storage.limits
         with contained(file=manifest.path):
             specs = self.source.metadata.specs
             return open_manifest(data, manifest, specs=specs, schemas=self._schemas, limits=limits)
