@@ -16,6 +16,7 @@ Where to look:
 
     table, snapshot   open_table → Table → Snapshot: what most callers need
     errors            every refusal, one class per cause that a caller can act on
+    owners            other distributions that own files of `harness`
     storage/          bytes by location, the roots of a table, limits
     metadata/         metadata → ScanPlan, for both formats; `metadata.plan.scan_plan` is the first file to read
     engines/          ScanPlan → rows: the registry, what every engine needs of a plan, duckdb, spark
@@ -30,37 +31,34 @@ Names are imported on first use, so `import harness` loads no engine.
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING
-
-from harness.errors import (
-    AmbiguousTableError,
-    CorruptDeleteError,
-    CorruptFileError,
-    EncryptedTableError,
-    EngineError,
-    HarnessError,
-    HarnessWarning,
-    InvalidTableError,
-    IsAViewError,
-    LimitError,
-    MissingFileError,
-    OutsideTableError,
-    RequestError,
-    SchemaMismatchError,
-    SnapshotNotFoundError,
-    StorageError,
-    TableNotFoundError,
-    UnknownColumnError,
-    UnsupportedError,
-)
-
+TYPE_CHECKING = False  # importing typing takes 15 ms, in which Ctrl-C would be a traceback of the command
 if TYPE_CHECKING:
     from harness.differ.compare import compare
     from harness.differ.itself import against_itself
     from harness.differ.opening import Query
     from harness.differ.relaxations import Relaxations, Tolerance
     from harness.differ.result import ComparisonResult
+    from harness.errors import (
+        AmbiguousTableError,
+        CorruptDeleteError,
+        CorruptFileError,
+        EncryptedTableError,
+        EngineError,
+        HarnessError,
+        HarnessWarning,
+        InvalidTableError,
+        IsAViewError,
+        LimitError,
+        MissingFileError,
+        OutsideTableError,
+        RequestError,
+        SchemaMismatchError,
+        SnapshotNotFoundError,
+        StorageError,
+        TableNotFoundError,
+        UnknownColumnError,
+        UnsupportedError,
+    )
     from harness.metadata.catalogs.catalog import Catalog, Located
     from harness.metadata.catalogs.resolving import open_catalog
     from harness.metadata.catalogs.unity import open_unity
@@ -132,25 +130,44 @@ __all__ = [
 ]
 
 _LAZY = {
+    "AmbiguousTableError": "errors",
     "Bounds": "tools.contained.bounds",
     "Catalog": "metadata.catalogs.catalog",
     "Changes": "snapshot",
     "ComparisonResult": "differ.result",
     "Connection": "tools.connections.connection",
+    "CorruptDeleteError": "errors",
+    "CorruptFileError": "errors",
+    "EncryptedTableError": "errors",
+    "EngineError": "errors",
+    "HarnessError": "errors",
+    "HarnessWarning": "errors",
+    "InvalidTableError": "errors",
+    "IsAViewError": "errors",
+    "LimitError": "errors",
     "Limits": "storage.limits",
     "Located": "metadata.catalogs.catalog",
+    "MissingFileError": "errors",
+    "OutsideTableError": "errors",
     "Pulled": "tools.slices.pulling",
     "Query": "differ.opening",
     "Relaxations": "differ.relaxations",
+    "RequestError": "errors",
+    "SchemaMismatchError": "errors",
     "SliceRequest": "tools.slices.request",
     "Snapshot": "snapshot",
+    "SnapshotNotFoundError": "errors",
+    "StorageError": "errors",
     "Table": "table",
+    "TableNotFoundError": "errors",
     "Tolerance": "differ.relaxations",
-    "attach": "tools.connections.connection",
+    "UnknownColumnError": "errors",
+    "UnsupportedError": "errors",
     "against_itself": "differ.itself",
+    "attach": "tools.connections.connection",
     "compare": "differ.compare",
-    "open_catalog": "metadata.catalogs.resolving",
     "connect": "tools.connections.connection",
+    "open_catalog": "metadata.catalogs.resolving",
     "open_table": "table",
     "open_unity": "metadata.catalogs.unity",
     "open_warehouse": "metadata.catalogs.warehouse",
@@ -158,18 +175,29 @@ _LAZY = {
     "pull_joined": "tools.slices.pulling",
     "read_untrusted": "tools.contained.reading",
     "refresh": "tools.slices.pulling",
-    "release": "queries.sql",
     "register": "testing.jobs.session",
+    "release": "queries.sql",
     "spark_session": "testing.jobs.session",
     "sql": "queries.sql",
 }
 
 
 def __getattr__(name: str) -> object:
+    import importlib
+
+    if name == "errors":  # a submodule that was imported with the package once
+        return importlib.import_module("harness.errors")
     if name not in _LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     # Not kept in globals(): the import system may set names of this package too, and would win only sometimes.
-    return getattr(importlib.import_module(f"harness.{_LAZY[name]}"), name)
+    try:
+        return getattr(importlib.import_module(f"harness.{_LAZY[name]}"), name)
+    except ImportError as error:
+        if not (error.name or "").startswith("harness."):  # a dependency is not installed
+            raise
+        from harness.owners import overwritten
+
+        raise overwritten(str(error)) or error from error
 
 
 def __dir__() -> list[str]:

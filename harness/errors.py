@@ -33,11 +33,11 @@ import json
 import re
 import sys
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import takewhile
 from pathlib import PurePath
 from traceback import extract_tb
-from typing import Any
+from typing import Any, NoReturn
 
 # Numbers of rules, where code that serves both formats breaks one.
 #
@@ -81,6 +81,13 @@ PASSWORD = re.compile(
 )
 """A user with a password, before the host of a URL. Passwords may have signs that a URL has no place for."""
 _QUERY = re.compile(r"[?&][^\s'\"<>=?&]*=[^\s'\"<>]*")
+_SIGNED = re.compile(
+    r"[?&](?:x-(?:amz|goog)-|awsaccesskeyid|sig|signature|token|access_token)[\w-]*=[^\s'\"<>]*", re.IGNORECASE
+)
+"""Parts of a signed query, also where only the end of a URL is shown."""
+_TOKEN = re.compile(r"\b(bearer|basic)\s+(?=\S*\d)[\w.~+/=-]{8,}|\beyJ[\w-]{8,}\.[\w-]+(?:\.[\w-]*)?", re.IGNORECASE)
+"""A header `Authorization` that a server repeats, and a JSON web token."""
+_SHORTEST_SECRET = 4
 _PLACES = ("message", "table", "file", "field")
 _PACKAGE = __file__.removesuffix("errors.py")
 _LONGEST_PLACE, _SHOWN = 4096, 300
@@ -130,6 +137,7 @@ class HarnessError(Exception):
         super().__setattr__(name, without_secrets(value) if name in _PLACES and isinstance(value, str) else value)
 
     def __str__(self) -> str:
+        """Return the message and its places on one line of printable characters, above the excerpt."""
         context = [
             f"{label} {value if len(str(value)) <= _LONGEST_PLACE else f'{str(value)[:_SHOWN]}…'}"
             for label, value in (
@@ -142,7 +150,7 @@ class HarnessError(Exception):
             if value is not None
         ]
         said = f"{self.message} [{self.cause}; {', '.join(context)}]" if context else f"{self.message} [{self.cause}]"
-        return f"{said}\n{self.excerpt}" if self.excerpt else said
+        return visible(said) + (f"\n{visible_lines(self.excerpt)}" if self.excerpt else "")
 
     def _render_traceback_(self) -> list[str]:
         """The lines that IPython shows: the user's own, down to the call of harness, and the error."""
@@ -191,12 +199,53 @@ class OutsideTableWarning(HarnessWarning):
     """Files outside of the table's roots are read. Name their directories with `allowed_roots` if that is right."""
 
 
-def without_secrets(text: str) -> str:
-    """A text for people, whose URLs have no user with a password, and no query, where signatures are.
+def without_secrets(text: str, secrets: Iterable[str] = ()) -> str:
+    """Return a text for people, without what may be secret in it.
 
-    `abfss://container@account` names a container, and stays.
+    URLs have no user with a password, and no query, where signatures are; `abfss://container@account` names a
+    container, and stays. Tokens of a header `Authorization` become `…`, and so do `secrets`, which the caller knows.
     """
-    return PASSWORD.sub("", _QUERY.sub("", text)) if "://" in text else text
+    for secret in secrets:
+        if len(secret) >= _SHORTEST_SECRET:
+            text = text.replace(secret, "…")
+    if "://" in text:
+        text = PASSWORD.sub("", _QUERY.sub("", text))
+    return _TOKEN.sub(lambda found: f"{found[1]} …" if found[1] else "…", _SIGNED.sub("", text))
+
+
+def raise_from(error: HarnessError, cause: BaseException, secrets: Iterable[str] = ()) -> NoReturn:
+    """Raise an error of harness in place of one of another library, which stays as its cause without secrets.
+
+    Args:
+        error: the error to raise.
+        cause: the error of the library.
+        secrets: texts that may be in the library's error, and must not be in the cause.
+    """
+    known = tuple(secrets)
+    error.message = without_secrets(error.message, known)
+    error.args = tuple(without_secrets(str(arg), known) for arg in error.args)
+    try:
+        raise error from _harmless(cause, known)
+    finally:
+        error.__context__ = None
+
+
+def _harmless(error: BaseException, secrets: Sequence[str], seen: frozenset[int] = frozenset()) -> BaseException:
+    """Return an error of the same name and text, without secrets and without the attributes of a client's error.
+
+    seen: identities of the errors that led to this one, since a chain may be a circle.
+    """
+    if isinstance(error, HarnessError):
+        return error
+    kind, seen = type(error), seen | {id(error)}
+    inner = error.__cause__ or error.__context__
+    if kind.__module__ == "builtins" and inner is None and without_secrets(repr(error), secrets) == repr(error):
+        return error
+    made = type(kind.__name__, (Exception,), {"__module__": kind.__module__})
+    found: BaseException = made(without_secrets(str(error), secrets))
+    if inner is not None and id(inner) not in seen:
+        found.__cause__ = _harmless(inner, secrets, seen)
+    return found.with_traceback(error.__traceback__)
 
 
 def warn(sentence: str, category: type[HarnessWarning] = HarnessWarning) -> None:
@@ -205,7 +254,7 @@ def warn(sentence: str, category: type[HarnessWarning] = HarnessWarning) -> None
     depth, frame = 1, sys._getframe()
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "harness":
         depth, frame = depth + 1, frame.f_back
-    warnings.warn(without_secrets(sentence), category, stacklevel=depth)
+    warnings.warn(visible(without_secrets(sentence)), category, stacklevel=depth)
 
 
 class RequestError(HarnessError):

@@ -90,6 +90,11 @@ class OpenedTable(Protocol):
     def newest(self) -> int | None:
         """The id of the newest snapshot, or version, that storage has now; None: there is none."""
 
+    def fingerprint(self, selection: Any) -> tuple[str, ...]:
+        """Return texts that identify the content of what `select` returned: another table at the same place, with the
+        same version, has others. Reads one metadata file. Raises as `plan`.
+        """
+
     def plan(self, selection: Any, columns: tuple[str, ...] | None, where: str | Filter | None) -> ScanPlan:
         """The plan of a read of what `select` gave."""
 
@@ -201,13 +206,22 @@ class Changes:
         return self.to_batches().__arrow_c_stream__(requested_schema)
 
 
-class ReadArguments(TypedDict, total=False):
-    """Arguments of `Snapshot.to_arrow`."""
-
+class _RowArguments(TypedDict, total=False):
     columns: Sequence[str] | None
     where: str | Filter | None
     limit: int | None
+
+
+class ReadArguments(_RowArguments, total=False):
+    """Arguments of `Snapshot.to_arrow`."""
+
     engine: str
+
+
+class BatchArguments(_RowArguments, total=False):
+    """Arguments of `Snapshot.to_batches`."""
+
+    batch_rows: int
 
 
 @dataclass(frozen=True, slots=True)

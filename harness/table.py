@@ -36,7 +36,7 @@ from harness.metadata.model.schema import Schema
 from harness.metadata.model.times import When, parse_moment, show_ms
 from harness.metadata.plan.read_options import Prune, Ratified, ReadOptions, catalog_answer, parse_prune
 from harness.metadata.plan.scan_plan import ScanPlan
-from harness.snapshot import Changes, OpenedTable, ReadArguments, Snapshot, point_shown, reading
+from harness.snapshot import BatchArguments, Changes, OpenedTable, ReadArguments, Snapshot, point_shown, reading
 from harness.storage.decoded import open_cache
 from harness.storage.gate import Outside, Roots
 from harness.storage.limits import DEFAULT, Limits, contained
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
+    from harness.engines.registry import Batches
     from harness.metadata.catalogs.catalog import Catalog, Located
     from harness.metadata.delta.change_range import ChangeRequest
     from harness.metadata.model.text_tables import Listing
@@ -359,6 +360,10 @@ class Table:
     def to_polars(self, *, at: When = None, **read: Unpack[ReadArguments]) -> pl.DataFrame:
         """The rows as a Polars DataFrame, see `Snapshot.to_polars`; `at` as for `head`."""
         return self.snapshot(at).to_polars(**read)
+
+    def to_batches(self, *, at: When = None, **read: Unpack[BatchArguments]) -> Batches:
+        """Return the rows as a stream of Arrow batches, see `Snapshot.to_batches`; `at` as for `head`."""
+        return self.snapshot(at).to_batches(**read)
 
     def describe(self) -> dict[str, Any]:
         """All that the metadata says, as plain values."""

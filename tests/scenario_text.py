@@ -6,14 +6,14 @@ from typing import Any
 
 import yaml
 
-from harness.testing.scenarios import loading
+from harness.testing.scenarios import strict_yaml
 from harness.testing.scenarios.model import Expectation, Scenario
 
 
 class _Dumper(yaml.SafeDumper):
     """Quotes each text that the loader of scenarios would take for something else."""
 
-    yaml_implicit_resolvers = loading._Loader.yaml_implicit_resolvers
+    yaml_implicit_resolvers = strict_yaml._Loader.yaml_implicit_resolvers
 
     def ignore_aliases(self, data: Any) -> bool:
         return True

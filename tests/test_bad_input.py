@@ -18,6 +18,11 @@ from harness.errors import (
 from harness.testing.writing.iceberg.builder import DataFileHandle, IcebergTable, corrupt, truncate
 
 
+def as_text(file: Path) -> None:
+    """Write an empty JSON object over a file, as long as before."""
+    file.write_text("{}".ljust(file.stat().st_size))
+
+
 @dataclass
 class Broken:
     """A table with two data files, a position delete file (v2) or deletion vector (v3), and an equality delete."""
@@ -92,7 +97,8 @@ CASES = {
     "cut manifest list": (lambda b: truncate(b.list_path, -30), CorruptFileError, "CorruptManifest", LIST),
     "empty manifest list": (lambda b: b.list_path.write_bytes(b""), CorruptFileError, "CorruptManifest", LIST),
     "missing manifest": (lambda b: b.manifest_paths[-1].unlink(), MissingFileError, "MissingFile", MANIFEST),
-    "text manifest": (lambda b: b.manifest_paths[-1].write_text("{}"), CorruptFileError, "CorruptManifest", MANIFEST),
+    "text manifest": (lambda b: as_text(b.manifest_paths[-1]), CorruptFileError, "CorruptManifest", MANIFEST),
+    "cut manifest": (lambda b: truncate(b.manifest_paths[-1], -30), CorruptFileError, "CutShort", MANIFEST),
     "said to be avro": (lambda b: b.entry(b.data, file_format="AVRO"), CorruptFileError, "CorruptDataFile", DATA),
     "said to be orc": (lambda b: b.entry(b.data, file_format="ORC"), CorruptFileError, "CorruptDataFile", DATA),
     "no JSON": (lambda b: b.t.metadata_path.write_text("not json"), CorruptFileError, "CorruptMetadata", METADATA),

@@ -15,13 +15,19 @@ from types import SimpleNamespace
 from typing import Any
 
 import bombs
-import cramjam
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import harness
-from harness.errors import CorruptDeleteError, CorruptFileError, HarnessError, LimitError, RequestError
+from harness.errors import (
+    CorruptDeleteError,
+    CorruptFileError,
+    HarnessError,
+    LimitError,
+    RequestError,
+    UnsupportedError,
+)
 from harness.metadata.files import orc
 from harness.metadata.files.avro import read_avro
 from harness.metadata.files.avro_container import decompress, open_container
@@ -45,8 +51,8 @@ PACKED = {
     "deflate": lambda data: zlib.compress(data)[2:-4],
     "bzip2": bz2.compress,
     "xz": lzma.compress,
-    "zstandard": lambda data: bytes(cramjam.zstd.compress(data)),
-    "snappy": lambda data: bytes(cramjam.snappy.compress_raw(data)) + zlib.crc32(data).to_bytes(4, "big"),
+    "zstandard": lambda data: pa.Codec("zstd").compress(data, asbytes=True),
+    "snappy": lambda data: pa.Codec("snappy").compress(data, asbytes=True) + zlib.crc32(data).to_bytes(4, "big"),
 }
 
 
@@ -59,6 +65,17 @@ def test_a_block_may_hold_as_much_as_the_limit_says(codec: str) -> None:
     assert caught.value.file == "f"
 
 
+@pytest.mark.parametrize(("codec", "missing"), [("snappy", "Codec"), ("zstandard", "CompressedInputStream")])
+def test_a_pyarrow_without_the_codec_is_named(monkeypatch: pytest.MonkeyPatch, codec: str, missing: str) -> None:
+    def without(*_: object) -> None:
+        raise pa.ArrowNotImplementedError("Support for this codec not built")
+
+    block = PACKED[codec](b"abc")
+    monkeypatch.setattr(pa, missing, without)
+    with pytest.raises(UnsupportedError, match=f"'{codec}': the installed pyarrow was built without it"):
+        decompress(codec, block, file="f", cause="c", limits=SMALL)
+
+
 @pytest.mark.parametrize("declared", [2**20, 2**32 - 1, 2**62])
 def test_the_declared_length_of_snappy_is_read_first(declared: int) -> None:
     with pytest.raises(TooLongError):
@@ -68,7 +85,7 @@ def test_the_declared_length_of_snappy_is_read_first(declared: int) -> None:
 
 
 def test_the_declared_length_of_zstandard_is_read_first() -> None:
-    frame = bytes(cramjam.zstd.compress(b"x" * 100_000))
+    frame = pa.Codec("zstd").compress(b"x" * 100_000, asbytes=True)
     for width, declared in ((4, 2**31), (8, 2**60)):
         told = frame[:4] + bytes([(2 if width == 4 else 3) << 6 | 0x20]) + declared.to_bytes(width, "little")
         with pytest.raises(TooLongError) as caught:

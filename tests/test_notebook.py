@@ -6,6 +6,7 @@ from decimal import Decimal
 from html.parser import HTMLParser
 from uuid import UUID
 
+import pyarrow as pa
 import pytest
 
 import harness
@@ -51,6 +52,20 @@ def tables(tmp_path_factory) -> list[harness.Table]:
     dlt = DeltaTable.create(place / "delta", {"id": "long", EVIL: "string"}, column_mapping="name")
     dlt.append(dlt.write_data([{"id": 2, EVIL: EVIL}]))
     return [harness.open_table(ice.location), harness.open_table(str(dlt.directory))]
+
+
+def test_a_comparison_shows_its_first_rows():
+    left, right = (pa.table({"id": range(100), "v": [value] * 100}) for value in "ab")
+    found = harness.compare(left, right, keys=["id"])
+    (frame,) = [dict(attrs)["srcdoc"] for tag, attrs in Parsed(found._repr_html_()).tags if tag == "iframe"]
+    assert frame.count('<tbody class="difference') == 20
+    assert "20 of 100 differing rows" in frame
+    assert found.to_html().count('<tbody class="difference') == 100
+
+
+def test_the_result_of_a_check_is_shown_in_a_line(tables):
+    for table in tables:
+        assert len(repr(table.check())) < len(table.location) + 100
 
 
 def test_no_text_of_a_table_is_markup(tables):

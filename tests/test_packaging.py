@@ -4,6 +4,7 @@ import importlib
 import pkgutil
 import re
 import runpy
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -18,6 +19,7 @@ import harness
 import harness.errors
 from harness.cli.doctor import REQUIREMENTS, version_numbers
 from harness.engines.duckdb import lowering
+from harness.owners import other_owners
 
 ROOT = Path(__file__).parents[1]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
@@ -59,7 +61,7 @@ def test_python_m_harness():
 def test_doctor_knows_the_dependencies_and_their_bounds():
     declared = {}
     extras = PROJECT["optional-dependencies"]
-    for text in [*PROJECT["dependencies"], *extras["spark"]]:
+    for text in [*PROJECT["dependencies"], *extras["spark"], *extras["suite"]]:
         name, at_least, below = re.match(r"([\w.-]+)>=([\d.]+)(?:,<([\d.]+))?", text).groups()
         declared[name] = (bound(at_least), None if below is None else bound(below))
     known = {r.name: (strip_zeros(r.at_least), r.below) for r in REQUIREMENTS}
@@ -89,7 +91,10 @@ def test_all_that_tests_need_is_pinned_within_its_bounds(file):
     pins = [Requirement(line) for line in text.splitlines() if not line.startswith("#")]
     versions = {pin.name: str(pin.specifier).removeprefix("==") for pin in pins}
     extras = PROJECT["optional-dependencies"]
-    for wanted in map(Requirement, [*PROJECT["dependencies"], *extras["spark"], *extras["java"], *extras["dev"][1:]]):
+    dev = [text for text in extras["dev"] if not text.startswith("lakeharness[")]
+    for wanted in map(
+        Requirement, [*PROJECT["dependencies"], *extras["spark"], *extras["java"], *extras["suite"], *dev]
+    ):
         pinned = versions[canonicalize_name(wanted.name)]
         assert wanted.specifier.contains(pinned), wanted
         if file == "constraints-lowest.txt":
@@ -116,15 +121,34 @@ def test_links_name_the_repository_of_the_workflow_that_builds(monkeypatch, repo
     monkeypatch.delenv("GITHUB_REPOSITORY", raising=False)
     if repository is not None:
         monkeypatch.setenv("GITHUB_REPOSITORY", repository)
+    links = runpy.run_path(str(ROOT / "hatch_build.py"))["ProjectLinks"]()
+    links.root = str(ROOT)
     metadata = {}
-    runpy.run_path(str(ROOT / "hatch_build.py"))["ProjectLinks"]().update(metadata)
-    links = {
+    links.update(metadata)
+    pages = "https://github.com/someone/harness/blob/main"
+    urls = {
         "Source": "https://github.com/someone/harness",
-        "Documentation": "https://github.com/someone/harness/tree/main/docs",
-        "Changelog": "https://github.com/someone/harness/blob/main/CHANGELOG.md",
+        "Documentation": f"{pages}/docs/index.md",
+        "Changelog": f"{pages}/CHANGELOG.md",
     }
-    assert metadata == {"urls": {} if repository is None else links}
-    assert "urls" in PROJECT["dynamic"]
+    assert metadata["urls"] == ({} if repository is None else urls)
+    assert {"readme", "urls"} <= set(PROJECT["dynamic"])
+    written = re.findall(r"\]\(([^)]+)\)", (ROOT / "README.md").read_text("utf-8"))
+    built = re.findall(r"\]\(([^)]+)\)", metadata["readme"]["text"])
+    assert built == (written if repository is None else [f"{pages}/{link}" for link in written])
+
+
+def test_the_wheel_has_the_scenarios_and_nothing_else_of_the_fixtures():
+    included = PYPROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
+    folders = {path for path in included if path.startswith("fixtures")}
+    assert folders == {file.parent.as_posix() for file in scenario_roots()}
+    assert all(included[folder] == f"harness/{folder}" for folder in folders)
+
+
+def scenario_roots() -> set[Path]:
+    """A file directly below each folder of `fixtures` that holds scenarios."""
+    files = (path.relative_to(ROOT) for path in (ROOT / "fixtures").rglob("*.yaml"))
+    return {Path(*file.parts[:2], "-") for file in files}
 
 
 def test_the_duckdb_of_the_constraints_is_proven():
@@ -137,3 +161,74 @@ def test_the_licence_is_complete():
     assert "Apache License" in text
     assert "Version 2.0, January 2004" in text
     assert "END OF TERMS AND CONDITIONS" in text
+
+
+WITHOUT = """
+import sys
+sys.modules.update(dict.fromkeys(["backports.zstd", "compression.zstd", "yaml"]))
+from pathlib import Path
+from harness.testing.scenarios.loading import parse
+from harness.testing.writing.iceberg.avro import AvroDocument
+record = {"type": "record", "name": "r", "fields": []}
+actions = {
+    "parse": lambda: parse("title: a", "name"),
+    "zstandard": lambda: AvroDocument(record, [{}], codec="zstandard").write(Path(sys.argv[1])),
+    "deflate": lambda: AvroDocument(record, [{}], codec="deflate").write(Path(sys.argv[1])),
+}
+for action in actions.values():
+    try:
+        action()
+    except Exception as error:
+        print(type(error).__name__, error)
+    else:
+        print("done")
+"""
+
+
+def test_without_the_extra_suite_an_error_names_it(tmp_path):
+    assert run("-c", WITHOUT, str(tmp_path / "a.avro")).splitlines() == [
+        "RequestError Cannot read name: PyYAML is not installed; pip install 'lakeharness[suite]' [Request]",
+        "RequestError Cannot write Avro codec 'zstandard': pip install 'lakeharness[suite]' [Request]",
+        "done",
+    ]
+
+
+def other_distribution(directory: Path, files: dict[str, str], script: str | None) -> None:
+    """A distribution of another name with files of the module `harness`, as pip leaves it behind."""
+    for name, text in files.items():
+        (directory / name).parent.mkdir(parents=True, exist_ok=True)
+        (directory / name).write_text(text, "utf-8")
+    info = directory / "other_harness-1.2.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: other-harness\nVersion: 1.2\n", "utf-8")
+    (info / "RECORD").write_text("".join(f"{name},,\n" for name in files), "utf-8")
+    if script is not None:
+        (info / "entry_points.txt").write_text(f"[console_scripts]\n{script} = harness.cli:app\n", "utf-8")
+
+
+def test_another_distribution_of_the_same_name_is_found(monkeypatch, tmp_path):
+    files = {"harness/__init__.py": "", "harness/base.py": "", "elsewhere/x.py": ""}
+    other_distribution(tmp_path, files, "harness")
+    monkeypatch.syspath_prepend(tmp_path)
+    owned = other_owners()["other-harness 1.2"]
+    assert owned == "the command harness, harness/__init__.py and 1 more files"
+
+
+@pytest.mark.parametrize(
+    ("overwritten", "statement"),
+    [
+        ({"harness/__init__.py": "__all__ = ['run']\n"}, "import harness.cli"),
+        ({"harness/errors.py": ""}, "import harness; harness.open_table"),
+        ({"harness/table.py": "import harness.gone\n"}, "import harness; harness.open_table"),
+    ],
+    ids=["package", "errors", "table"],
+)
+def test_a_package_that_was_overwritten_names_the_other_distribution(tmp_path, overwritten, statement):
+    shutil.copytree(ROOT / "harness", tmp_path / "harness", ignore=shutil.ignore_patterns("__pycache__"))
+    other_distribution(tmp_path, overwritten, None)
+    script = f"import sys; sys.path.insert(0, sys.argv[1]); {statement}"
+    command = [sys.executable, "-c", script, str(tmp_path)]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    last = ended.stderr.strip().splitlines()[-1]
+    assert last.startswith("ImportError: Cannot import harness: ")
+    assert f"other-harness 1.2 owns {next(iter(overwritten))}: install lakeharness in an environment of its own" in last

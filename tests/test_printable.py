@@ -1,9 +1,10 @@
 import json
+import traceback
 import unicodedata
 
 import pytest
 
-from harness.errors import json_text, visible, visible_lines
+from harness.errors import HarnessError, HarnessWarning, json_text, visible, visible_lines, warn
 from harness.metadata.model.drawing import cut
 
 
@@ -55,6 +56,22 @@ def test_json_holds_no_character_that_steers_and_means_the_same(steering):
         text = json_text(value, indent=indent)
         assert not set(steering) - {"\n"} & set(text)
         assert json.loads(text) == value
+
+
+@pytest.mark.parametrize("place", ["message", "table", "snapshot", "file", "field", "excerpt"])
+def test_no_traceback_of_an_error_steers_a_terminal(place):
+    error = HarnessError(**{"message": "wrong", place: "a\x1b[31m\x9b\u202eb"})
+    error.field = error.field or "c\x07d\ne"  # places may be filled in later
+    printed = "".join(traceback.format_exception(error))
+    assert "a\\x1b[31m\\x9b\\u202eb" in printed
+    assert visible_lines(printed) == printed
+    assert str(error).count("\n") == (place == "excerpt")
+
+
+def test_no_warning_steers_a_terminal():
+    with pytest.warns(HarnessWarning) as warned:
+        warn("a\x1b[31m\u202eb")
+    assert str(warned[0].message) == "a\\x1b[31m\\u202eb"
 
 
 @pytest.mark.parametrize(

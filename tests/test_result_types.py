@@ -152,7 +152,7 @@ def test_types_in_arrow(case, connection):
 
 @each
 def test_types_in_arrow_files(case):
-    rows = pa.ipc.open_stream(written(query(case), "arrow")).read_all()
+    rows = pa.ipc.open_file(written(query(case), "arrow")).read_all()
     rows.validate(full=True)
     assert str(rows.schema.field("v").type) == case.file
 
@@ -189,7 +189,8 @@ def plain(value: Any) -> Any:
 @each
 def test_types_in_pandas(case, connection):
     pytest.importorskip("pandas")
-    assert str(harness.sql(query(case), connection=connection).df().dtypes["v"]) == case.pandas
+    found = str(harness.sql(query(case), connection=connection).df().dtypes["v"])
+    assert found.replace("str", "object") == case.pandas  # text has a type of its own since pandas 3
 
 
 @pytest.mark.skipif(importlib.util.find_spec("polars") is None, reason="Polars is not installed")

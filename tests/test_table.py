@@ -42,7 +42,7 @@ READS: dict[str, Callable[[harness.Table, int], int]] = {
     "to_arrow": lambda table, n: table.to_arrow(limit=n).num_rows,
     "to_pandas": lambda table, n: len(table.to_pandas(limit=n)),
     "to_polars": lambda table, n: len(table.to_polars(limit=n)),
-    "to_batches": lambda table, n: sum(batch.num_rows for batch in table.snapshot().to_batches(limit=n)),
+    "to_batches": lambda table, n: sum(batch.num_rows for batch in table.to_batches(limit=n)),
     "oracle": lambda table, n: table.to_arrow(limit=n, engine="oracle").num_rows,
 }
 

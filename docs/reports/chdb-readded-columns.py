@@ -30,7 +30,7 @@ table = StaticTable.from_metadata('$ROOT/table/metadata/v4.metadata.json')
 print(table.scan(row_filter='note IS NULL', ).to_arrow())
 -- Polars
 import polars as pl
-print(pl.scan_iceberg('$ROOT/table/metadata/v4.metadata.json', reader_override="native").filter(pl.sql_expr('note IS NULL')).collect())
+print(pl.scan_iceberg('$ROOT/table/metadata/v4.metadata.json').filter(pl.sql_expr('note IS NULL')).collect())
 -- Daft
 import daft
 print(daft.read_iceberg('$ROOT/table/metadata/v4.metadata.json').where(daft.sql_expr('note IS NULL')).to_arrow())

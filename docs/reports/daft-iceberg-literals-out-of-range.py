@@ -29,7 +29,7 @@ table = StaticTable.from_metadata('$ROOT/table/metadata/v2.metadata.json')
 print(table.scan(row_filter='id < 3000000000', ).to_arrow())
 -- Polars
 import polars as pl
-print(pl.scan_iceberg('$ROOT/table/metadata/v2.metadata.json', reader_override="native").filter(pl.sql_expr('id < 3000000000')).collect())
+print(pl.scan_iceberg('$ROOT/table/metadata/v2.metadata.json').filter(pl.sql_expr('id < 3000000000')).collect())
 -- Daft
 import daft
 print(daft.read_iceberg('$ROOT/table/metadata/v2.metadata.json').where(daft.sql_expr('id < 3000000000')).to_arrow())

@@ -30,7 +30,7 @@ table = StaticTable.from_metadata('$ROOT/table/metadata/v3.metadata.json')
 print(table.scan().to_arrow())
 -- Polars
 import polars as pl
-print(pl.scan_iceberg('$ROOT/table/metadata/v3.metadata.json', reader_override="native").collect())
+print(pl.scan_iceberg('$ROOT/table/metadata/v3.metadata.json').collect())
 -- Daft
 import daft
 print(daft.read_iceberg('$ROOT/table/metadata/v3.metadata.json').to_arrow())

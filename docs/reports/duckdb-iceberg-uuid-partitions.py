@@ -30,7 +30,7 @@ table = StaticTable.from_metadata('$ROOT/table/metadata/v2.metadata.json')
 print(table.scan().to_arrow())
 -- Polars
 import polars as pl
-print(pl.scan_iceberg('$ROOT/table/metadata/v2.metadata.json', reader_override="native").collect())
+print(pl.scan_iceberg('$ROOT/table/metadata/v2.metadata.json').collect())
 -- Daft
 import daft
 print(daft.read_iceberg('$ROOT/table/metadata/v2.metadata.json').to_arrow())
@@ -103,32 +103,32 @@ def main(name: str, story: str, table: str) -> None:
 
 
 TABLE = """
-{Wp48S^xk9=GL@E0stWa8~^|S5YJf5;7|Vt-CY1Oo(e<-Adc&4=<m>nNZm5Xsy)nOXvOOBA{!we(>=aVmw&WgN;CO!;%-Qgk?Lrn
+{Wp48S^xk9=GL@E0stWa8~^|S5YJf5;7|Vt+FbxLo(e<-Adc&4=<m>nNZm5Xsy)nOXvOOBA{!we(>=aVmw&WgN;CO!;%-Qgk?Lrn
 {`5zS&`H%xxArN6LN~Wrup!S}d*Al=S;pn!JOSbXTf>)|3xHUj6uig1E{Q}O*CX%7umD)k{XM<K557)tn(mcbBwpCP&Tn$LXYW-`
 fhN~PT(;t#`<#<vcZh(;MRe;Z)<wJM8o{KZzUO9KRB~Syu}^K?!fVRp*e}JX!k{bjs-QmeFQx)*e^}tTx}J$cN>e?3G2O%q1)bab
 uJV3#D5;uQn}TM5WF29v$JtLb={wfrzY_w~s3!N6yW>g|+*G5=oaBj>rpO=ql&))Al+S}emdme5lUz!GKYWQ5@1MyCCvH?;1m67y
 W8{+S{pYgu`)9IO;Rf~0|6roTL|RyN_JX3!uFc}657|9nB%i_cymMMheOOJrx9pTC*WB1@cdmkv#dW<2sHJY{tYtk$G}T29%L_s>
-ZjdiHN7p{OlNf#)eNT0={}<Y`g|1&7ir(s9K4jTTNZ``iijpr@10(nZ5UhRr-7PVW_d4ZNF=7H={92Ln%{bzm9dRb(Q$fiLXa5ny
-ywe6>$vp`K+tyqa!@7^Z*}gTsfY_y&M|lDoS|DlGi0lEKz^S3*0g5rY9N2yQe24V~$bawdE|w>4ZPEOb3CvDbDskre_7H-@aaVLB
-h;@$UVqHH~zT3?GG}zWZ=rYCrgma6kQ8p>{S4|Ev5crUn0F65-C#2}S29Ow(JmQB$SU4lFA2huK**(Wd^I?P)f<WLpV(M8vs7IeY
-)+?5PLT7zkTe6%y76mRMVKwZ2Fy}miJYuzUesGxjBNA}g<sLjBkWn7C*5!={o#1iReb$pU_=jyVZF1mA`DJWeb1_P3>6zr!Y8%||
-<h^`HYJ{6<=eAb$j;(Uo84v}9Ylv2Y{(%!f+u|HYyHI^+|45s11<!nx0>MuZbdnYsiB1+3{CckV^wOe}y$b?k+0?wmW31D0DD@&i
-r6WZ=%C#hV7Bg->;a!~j@LkL0jPxI2T{Z1|@!wi#GZC{}+oH+`Q<D8iU>V}+_Wn{Pm)ao6$VsR(Y;$isYAjbZuNv}^Kx$p=$$)K+
-><crBX6;bA2l=POz52xNZM03GPzISG`4`e=;m^~o7=s(j`J8798tRig1=#zco!z>h{mUa}n<4Id1{Qq?KKmAqPkApWZ755QdW-pU
-GasR2Tsqyms??%L^99N_EvB$fi@X?|ZehDs$NkUow2ODjh$7>D$-V1hE=n=nLNjpgh&<*(-3V}4M^#-x!Iek=9Ml0)g6gESrI|E|
-L(bibauDj^X9cgppJY3^BpHMzr_N4Wn~Tqf+}i+E=u0@fgU>xQUuu}vy@NQzkJ@lx`kw9|Ldmq>IqHx!dLvwULn|o>;Cy-aiXkW<
-gtv)(A*TCQ_Xqj1JEJ`!J^Yt~4*7>IgfwnGR5i9+8fkGKV5q%$4Hk91Hwm9u_}$Vgw9u2gUaYud=seN9c?C$XyU%*z^*4evEDd6m
-Un|dM7>++!mh=-`VeaOZ<Wt!cmqZE9jLD&i$d7}^a%@ABTPXBlptBhAk_og)2x$n(z7ru~yg3Cmpe*-rZyweNI}vc&iYjy;2$KMe
-0`USOvfc%t(U4A<=*PJ}^ecDZPfz(S1dq1HO=+~+khZ~o2B!_XZNO-Dh+`aQ&x{H2P^(mtN(BJtQHNInIF^Kkx%I5gCoJVX6#590
-(~^CX7y4DYBzC*^9875#3?n<ldsgn6(IO*%oLj_F`Y$cda&H)ITeR#Wwcuq;(o#Gc7-y|W0a<1yV9mB+Y@`Yal!GE?rb0~`Y)3^=
-V57Ymg#Iu|*j)4^17pQ#Bv4XqRFuR=)V`ROhTBCXchRG5*s#@TNIc$2wDquEr^x4qwH^)~+E@%NAtTZ&DfKxbduF}pkRWFSaqABY
-y2K${)Y}*UR+}1^OcxBUF!S86<zp)Ts+*^0_$?I+0JR>!Z*%zmsB_oKL3l|C1l#QI^y_w0pkYwF+EneIkRLvmxyq{b$&SCNnYzO%
-lpi7ewk!Z#GWcxu8DdQxV-K~-AfczYR1lBd?_NtklTIcWW2GrI@3*hDkrY!MMz=!4&@8lti@qY<3)qUHInZ>t2zqLWArWLSp-G+b
-%+-^kB%W86AV>@VM#X3?VqORO!t2w02SNmR+v*C^VE?fIeaz@L6?#Wt#J(RE`2(7_uZxGsl9n&0b2M)}{5IoJAZ6=NWvBeUVj1n*
-I6T>_u83ae4zv`;5f$Mbd3F2t75mbwW-eDMrQ$v0G@tDJW^HnT0MWtMT7%>-=ThlxycqQZg>MBgGG4a10}I#b8*X~{KtsvG>UrV4
-aYJYcs*hrlS?$QqwW?;+=}{r_#JfK<xqW_hC!jE3%*%@;n1bG-js!w3g3g_L5&r9*>}2A<l$(H9h_WFJ-}}6li=+V0xu_KuT#Bh;
-p(H>UBJQ){yCTBL?@#stPWdoWzgp#&pJUh*qYPK(1e*A%tr?`o7*mcdbf|u5JK~ReS_69}CryS4Q^=?KiEBtH@{M>ZmeXL6mpGXG
-$QmkvU?>McPaubP`Z5R)^S|q#Se^Q@SltVLX(L8}g%a93yZ4w*P~6Rc00000I^@U=&mlY000H?AfS>^Y$I+r*vBYQl0ssI200dcD
+ZjdiHN7p{OlNf#)eNT0={}<Y`g|1&7ir(s9K4jTTNZ``iijpr@10(nZ5UhRr-7PVW_d4ZNF=7H={90RcDFZ?H#J-G<mq-A_fpH-N
+?M$j2tEue_WMlb>0v^%wY&2UE==+z|U!KVSpiuyZS1w$JTL_VuYw3q?`dhbYt-{{fOrLt{c(@|RBm0>%Y|}>fk8>aXw>3}Ow1vk%
+A-|W|Aw#sij&`iv4XJ%Ng=uJQrL7T1ZwF?-h6}UCNF~n2r0cE@ipu4`0%`2lcRSlIC=e_G=xhPPIEf)VFte<Gl1t;#TgQ|u{xGma
+o;zWQAFqfo9gNrU%Z0VD^HwLW@AJ8oSfiI{y%6&g!h#b97i^PQ?}TVTAprGPYHF&*339-K`lgt>qKGrgzo(G4@-EBOmR{f~ia&J_
+E52-*Mkx1gjjFHNW%pw5tb5|H%Wa`F=f9@k?F0+h1rG&v5oUfnm4lInH63wu1OXF?SdvXd06A?in-@cY8RhcK!#X^ugduqD9dm`8
+H5(q=!>j2!{JCWy%)?)>aB*Q<e@O<FuLce`<Dk+!r~Mk+=f&XudDq6($3C~J&ARuf(pf#HBE$v;%x5&M*s~pFUL%_)0h_)ojekkt
+zG?|gmjb1h3tG9MST`QaG^iH!h{P#s&?Tk_rG|@ds}vfAlxw>}lCKir7g2@YB^804JO}wE>c>j#p;dT2c7~#TX7-$2su$nnk7^H|
+o!+AzD*KzD!+1d7%MWnJ<&leVS_Zl(vZZUrLI6zFXb{chQS%R(FXi=S_m>--++Q;E<Q3aPM|%Gt>})rmfpc7x`j79+09kGi2MB)a
+FW^$%f!uY3Vk}A`F-2s+OZ1JT56|&Yzel>EkQVrI#fderz@V6-L%o(%m4g;s>nmpIf1KK~U!jYK#<^2%-_<(zkK3Q{<jYsW<dD>R
+knAfO-F}?cyofvHZSFvh%efUY0F_>@>YDfvKrVXHyjy#G-Z21@xPmL}3fmAtXcGblb%(RhJk$w+z;W^CY`iIF5j<dx$!2D+-cwe*
+XjE8V{sj<Q^~|YpJpG0AoMbKy_dQ=7sLE{s?0Gz-@>Z;-Ez%iad|&%(WRQy<FC;9qt#>827M{2xl$YbXm3l;8`UCGTj_8Kp4SEu(
+O)^kTYmgMe1IL$^?9OKS<)SQ?qny$n1Qp$PF=)~RMx0Bgfgd{N=EjK{^-PG*yw=}J%FXR3$sm^TrCa_oy1^e-<s|o2w>miuw!Y19
+aWqLc{`H_TRrs_6Ug>Kgmoq#zxedvWWr*dcX9QE%APC|B?dVKlfNj9}|J+#a9Xu1S5aKZ<c;#iDz;H!WCis72<#oz~7Q-<GzWd2$
+<%zSL7Bmnwe}F7xF6n7<|0GF;MneMJ4oi+0D?M-%Kj&1jcUQq82UEpxgzluu*ztP(Ea!YdJD?Mhd%w@nLFm1JWUwLe4g@-Rwf`UL
+h*8!0HvGVF;Q{_U*Cvn7<m@mpTxvv8t-%2sR6IjVlw>}Ns{}u57Eu2#ZwY727$>d(c*n7BkXeF<<O;*I-*1g=zkQd9OfV{6IB?RA
+BU*{aYgS}Klz3%wfF2#lI!cgIwc7v~eG%7d!!gBIk0Rg#_dTZ|xEWd#qyCFf#=kS>3%bM(I?%4*zIM3Ts+BiqL3_K~0bR+lxRE~)
+@;yw~)th7Vgj|Z;o&VjQI^Fpe+l=>*i-BjdhqLb&rp5RHq$8IhZ6Han@*c`>yzxGKm1zHI>t$`ktoyGAwW64JyxYZ{eVZ#0;*ixD
+697%fOpozs7>Z(p(Bsh?i(IIX?noMI--T5F`Vr{qYsf(yom7#kW^yl}8!|SvxAm|u#VUp(ZXUZLu1%N7jStX}FqHb`ERV!bel?Nc
+TcFwOz%E}15tl?8^JZaZa~OKHM13m1c?7V=Zmi_GIT(i>_*i_T6dV`BpJJeSjyL_?U`rN==03MYO_ozA-0Ofx3lnxVx4k4N&LF{+
+B}*q|!c<9B1g{C7ojCO1I>=Fz`*wL^ZSMQq!UW;(vKj<%^jtoV#?y0f=(iv#_p+0|A74R5PbPa6?0#CtB%VWC%EU)=mU4@^Xm+rb
+yKUyxK`^?Rg0)7l=X`|TuKbuTb877&sk#9`uzL>!f^h)(W~7UPrT_o{1~LAIUD3Ck00H(7fS>^Y5@YnQvBYQl0ssI200dcD
 """
 
 if __name__ == "__main__":

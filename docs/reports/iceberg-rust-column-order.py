@@ -29,7 +29,7 @@ table = StaticTable.from_metadata('$ROOT/table/metadata/v2.metadata.json')
 print(table.scan(selected_fields=('b', 'a')).to_arrow())
 -- Polars
 import polars as pl
-print(pl.scan_iceberg('$ROOT/table/metadata/v2.metadata.json', reader_override="native").select(*('b', 'a')).collect())
+print(pl.scan_iceberg('$ROOT/table/metadata/v2.metadata.json').select(*('b', 'a')).collect())
 -- Daft
 import daft
 print(daft.read_iceberg('$ROOT/table/metadata/v2.metadata.json').select(*('b', 'a')).to_arrow())

@@ -30,7 +30,7 @@ table = StaticTable.from_metadata('$ROOT/table/metadata/v4.metadata.json')
 print(table.scan(row_filter='id > 0', ).to_arrow())
 -- Polars
 import polars as pl
-print(pl.scan_iceberg('$ROOT/table/metadata/v4.metadata.json', reader_override="native").filter(pl.sql_expr('id > 0')).collect())
+print(pl.scan_iceberg('$ROOT/table/metadata/v4.metadata.json').filter(pl.sql_expr('id > 0')).collect())
 -- Daft
 import daft
 print(daft.read_iceberg('$ROOT/table/metadata/v4.metadata.json').where(daft.sql_expr('id > 0')).to_arrow())

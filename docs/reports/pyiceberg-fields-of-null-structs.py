@@ -29,7 +29,7 @@ table = StaticTable.from_metadata('$ROOT/table/metadata/v2.metadata.json')
 print(table.scan(row_filter='s.a IS NULL', selected_fields=('id',)).to_arrow())
 -- Polars
 import polars as pl
-print(pl.scan_iceberg('$ROOT/table/metadata/v2.metadata.json', reader_override="native").filter(pl.sql_expr('s.a IS NULL')).select(*('id',)).collect())
+print(pl.scan_iceberg('$ROOT/table/metadata/v2.metadata.json').filter(pl.sql_expr('s.a IS NULL')).select(*('id',)).collect())
 -- Daft
 import daft
 print(daft.read_iceberg('$ROOT/table/metadata/v2.metadata.json').where(daft.sql_expr('s.a IS NULL')).select(*('id',)).to_arrow())

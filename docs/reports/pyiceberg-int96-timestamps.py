@@ -29,7 +29,7 @@ table = StaticTable.from_metadata('$ROOT/table/metadata/v2.metadata.json')
 print(table.scan().to_arrow())
 -- Polars
 import polars as pl
-print(pl.scan_iceberg('$ROOT/table/metadata/v2.metadata.json', reader_override="native").collect())
+print(pl.scan_iceberg('$ROOT/table/metadata/v2.metadata.json').collect())
 -- Daft
 import daft
 print(daft.read_iceberg('$ROOT/table/metadata/v2.metadata.json').to_arrow())

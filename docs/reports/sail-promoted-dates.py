@@ -30,7 +30,7 @@ table = StaticTable.from_metadata('$ROOT/table/metadata/v3.metadata.json')
 print(table.scan(row_filter="d >= CAST('2024-01-31 00:00:00' AS TIMESTAMP)", ).to_arrow())
 -- Polars
 import polars as pl
-print(pl.scan_iceberg('$ROOT/table/metadata/v3.metadata.json', reader_override="native").filter(pl.sql_expr("d >= CAST('2024-01-31 00:00:00' AS TIMESTAMP)")).collect())
+print(pl.scan_iceberg('$ROOT/table/metadata/v3.metadata.json').filter(pl.sql_expr("d >= CAST('2024-01-31 00:00:00' AS TIMESTAMP)")).collect())
 -- Daft
 import daft
 print(daft.read_iceberg('$ROOT/table/metadata/v3.metadata.json').where(daft.sql_expr("d >= CAST('2024-01-31 00:00:00' AS TIMESTAMP)")).to_arrow())

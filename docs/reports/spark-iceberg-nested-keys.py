@@ -30,7 +30,7 @@ table = StaticTable.from_metadata('$ROOT/table/metadata/v3.metadata.json')
 print(table.scan(selected_fields=('id',)).to_arrow())
 -- Polars
 import polars as pl
-print(pl.scan_iceberg('$ROOT/table/metadata/v3.metadata.json', reader_override="native").select(*('id',)).collect())
+print(pl.scan_iceberg('$ROOT/table/metadata/v3.metadata.json').select(*('id',)).collect())
 -- Daft
 import daft
 print(daft.read_iceberg('$ROOT/table/metadata/v3.metadata.json').select(*('id',)).to_arrow())

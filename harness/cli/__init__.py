@@ -16,11 +16,22 @@ import atexit
 import os
 import signal
 import sys
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import harness
 
 if TYPE_CHECKING:
     from harness.cli.interruption import Interruption
+
+if "open_table" not in getattr(harness, "__all__", ()):
+    # The package of another distribution: it has overwritten ours, or taken `__init__.py` away when it was removed.
+    from harness.owners import overwritten
+
+    _problem = f"{harness.__file__ or 'harness/__init__.py'} is not the one of lakeharness"
+    raise overwritten(_problem) or ImportError(
+        f"Cannot import harness: {_problem}. pip install --force-reinstall --no-deps lakeharness"
+    )
 
 DONE, DIFFERENT, FAILED, INTERRUPTED = 0, 1, 2, 130
 
@@ -36,29 +47,34 @@ _ARENA_MAX = -8
 """A parameter of the C library's `mallopt`."""
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command with these arguments (default: the process's own) and return the exit code."""
+def main(argv: Sequence[str] | None = None, *, replaced: Any = signal.default_int_handler) -> int:
+    """Run the command and return the exit code.
+
+    Args:
+        argv: the arguments; None: the process's own, and the process ends after the command.
+        replaced: the handler of SIGINT that this command may replace.
+    """
     if (lacking := _lacking_memory()) is not None:
         print(f"error: {lacking}", file=sys.stderr)
         return FAILED
     try:
-        from harness.cli.interruption import end_deaf, let_end, listening
+        from harness.cli import terminal
+        from harness.cli.app import command
+        from harness.cli.interruption import listening
 
-        if argv is None:
-            atexit.register(end_deaf)  # before all others, so that it is called after them
-        with listening() as interruption:
+        if argv is None:  # before all others, so that it is called after them: Python takes its handlers away then
+            atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
+        with listening(replaced) as interruption:
             try:
-                code = _run(None if argv is None else list(argv), interruption)
+                code = _run(None if argv is None else list(argv), command, interruption)
             except Exception as error:
                 code = FAILED
                 if not interruption:
-                    from harness.cli import terminal
-
                     terminal.failure(error)
             if interruption:
                 code = INTERRUPTED
-        if argv is None and code != INTERRUPTED:
-            let_end()
+        if argv is None and code != INTERRUPTED:  # the clean-up of the process hears a second Ctrl-C only
+            signal.signal(signal.SIGINT, lambda number, _: signal.signal(number, signal.SIG_DFL))
     except KeyboardInterrupt:
         code = INTERRUPTED
     if code == INTERRUPTED:
@@ -97,10 +113,9 @@ def _lacking_memory() -> str | None:
     return None
 
 
-def _run(arguments: list[str] | None, interruption: Interruption) -> int:
+def _run(arguments: list[str] | None, command: Callable[[list[str]], Any], interruption: Interruption) -> int:
     """Runs the command; the exit code."""
     from harness.cli import terminal
-    from harness.cli.app import command
 
     terminal.fill_closed_streams()
     terminal.begin()

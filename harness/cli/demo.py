@@ -19,6 +19,7 @@ from harness.cli.looking import explained
 from harness.cli.query import run
 from harness.cli.writers import text_lines
 from harness.errors import RequestError
+from harness.storage.outputs import named
 
 if TYPE_CHECKING:
     from harness.testing.demo import DemoTable
@@ -54,7 +55,7 @@ def demo(
     The tables stay in ./demo-tables. DuckDB reads them; no Java and no network is needed. Exits with 1 if the rows are
     not those that were written.
     """
-    with results.named("the directory", directory), terminal.progress("making tables"):
+    with named("the directory", directory), terminal.progress("making tables"):
         tables = _demo_tables(directory)
     results.print_result(_ABOUT)
     are_right = [_show(each) for each in tables]

@@ -133,7 +133,7 @@ def diff(
     is_foreign = any(source is not None for source in sources)
     queries = pair(sql, "--sql")
     moments = [parse_moment(each) for each in pair(at, "--at") or (None, None)]
-    is_one = other is None and moments[0] == moments[1] and len(set(queries or ())) < 2
+    is_one = other is None and len(at or ()) < 2 and len(sql or ()) < 2
     if sources[0] is not None and other is None:
         raise typer.BadParameter(f"{location!r} is compared with nothing: name a table, file or database to its right")
     read_by = pair_of_engines(engines, is_one_table=is_one and not against_itself)
@@ -199,7 +199,7 @@ def diff(
     rows = [f"{side.rows:,}" for side in (found.left, found.right) if side.rows is not None]
     terminal.finished(f"compared {' with '.join(dict.fromkeys(rows))} rows" if rows else "compared")
     if found.failed:
-        terminal.error(f"both sides failed: {found.left.error}")
+        terminal.error(f"{found.sentence}: {found.left.error or found.right.error}")
         raise typer.Exit(FAILED)
     if not found.equal:
         raise typer.Exit(DIFFERENT)

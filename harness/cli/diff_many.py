@@ -5,12 +5,12 @@ from __future__ import annotations
 import dataclasses
 import enum
 import glob
+import hashlib
 import json
 import os
 import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,11 +20,14 @@ import harness
 from harness.cli import DIFFERENT, FAILED, options, terminal
 from harness.cli.diff_request import DiffRequest, PlacedReport, RareOption, Relaxing, pair_of_engines, write_reports
 from harness.cli.options import named_table, names
+from harness.differ.opening import engine_version
 from harness.differ.result import Batch, BatchEntry, BatchOutcome, QueryFile, entry_of
 from harness.engines.registry import start_engines
 from harness.errors import HarnessError, RequestError
 from harness.metadata.catalogs.catalog import Catalog, Name, parse_name, walk, written
 from harness.metadata.catalogs.resolving import configured, open_catalog
+from harness.snapshot import Snapshot
+from harness.storage.outputs import append_to_file, write_file
 from harness.storage.paths import expanded, is_path, local_path
 from harness.storage.threads import phase
 
@@ -108,35 +111,95 @@ def namespace(text: str) -> _Namespace | None:
     return _Namespace(text, catalog, tables) if tables else None
 
 
-def _earlier(file: Path | None) -> dict[str, dict[str, Any]]:
-    """The entries that earlier runs kept in the file, a line of JSON each, by the request as JSON."""
-    entries: dict[str, dict[str, Any]] = {}
-    for line in file.read_text("utf-8").splitlines() if file is not None and file.exists() else ():
-        try:
-            found = json.loads(line)
-        except ValueError:
-            continue  # the last line of a run that was ended
-        if isinstance(found, dict) and isinstance(entry := found.pop("entry", None), dict):
-            entries.setdefault(json.dumps(found, sort_keys=True), entry)
+class _Kept:
+    """Comparisons of earlier runs, kept in a file with a line of JSON for each.
+
+    A line holds the table's name, a hash of all that the comparison depends on, and the entry.
+    """
+
+    def __init__(self, file: Path | None) -> None:
+        self._file = file
+        self._entries = {} if file is None else _read_kept(file)
+
+    def entry(self, name: str, state: str, compare: Callable[[], BatchEntry]) -> BatchEntry:
+        """Return the entry of an earlier run with the same state, or else a new one, which is kept."""
+        old = self._entries.get((name, state))
+        if old is not None:
+            return old
+        entry = compare()
+        if self._file is not None and entry.outcome is not BatchOutcome.FAILED:
+            line = {"name": name, "state": state, "entry": dataclasses.asdict(entry)}
+            append_to_file(self._file, json.dumps(line, default=lambda each: each.value) + "\n")
+        return entry
+
+
+_LINE_START = '{"name": "'
+_ENTRY_TYPES: dict[str, Any] = {
+    "name": str,
+    "outcome": BatchOutcome,
+    "message": str,
+    "report": str | None,
+    "document": dict | None,
+    "asked": tuple,
+    "left_seconds": float | None,
+    "right_seconds": float | None,
+}
+
+
+def _read_kept(file: Path) -> dict[tuple[str, str], BatchEntry]:
+    """Read the entries of a file by name and state, and cut off the unfinished last line of a run that was killed.
+
+    Raises:
+        RequestError: the file cannot be written, or holds something else.
+    """
+    append_to_file(file, "")  # a place that cannot be written is an error before anything is compared
+    try:
+        *lines, rest = file.read_text("utf-8").split("\n")
+        entries = dict(map(_parse_kept, lines))
+        if rest[: len(_LINE_START)] != _LINE_START[: len(rest)]:
+            raise ValueError
+    except (OSError, ValueError, TypeError, LookupError, RecursionError) as error:
+        raise RequestError(
+            "Cannot resume: this is no file that diff --resume wrote, or it is damaged; remove it, or name another",
+            file=str(file),
+        ) from error
+    if rest:
+        write_file(file, "".join(f"{line}\n" for line in lines))
     return entries
 
 
-def _resumed(
-    file: Path | None, earlier: dict[str, dict[str, Any]], asked: dict[str, str], compare: Callable[[], BatchEntry]
-) -> BatchEntry:
-    """The entry of an earlier run, or else a new one, which is kept in the file."""
-    old = earlier.get(json.dumps(asked, sort_keys=True))
-    if old is not None:
-        return BatchEntry(**{**old, "outcome": BatchOutcome(old["outcome"])})
-    entry = compare()
-    if file is not None and entry.outcome is not BatchOutcome.FAILED:
-        kept = {**asked, "entry": dataclasses.asdict(entry)}
-        try:
-            with file.open("a", encoding="utf-8") as stream:
-                stream.write(json.dumps(kept, default=lambda each: each.value) + "\n")
-        except OSError as error:
-            raise RequestError(f"Cannot write --resume {str(file)!r}: {error}") from None
-    return entry
+def _parse_kept(line: str) -> tuple[tuple[str, str], BatchEntry]:
+    kept = json.loads(line)
+    values = kept["entry"]
+    entry = BatchEntry(**{**values, "outcome": BatchOutcome(values["outcome"]), "asked": tuple(values["asked"])})
+    if entry.name != kept["name"] or not all(isinstance(getattr(entry, n), t) for n, t in _ENTRY_TYPES.items()):
+        raise ValueError("an entry of another form")
+    return (kept["name"], kept["state"]), entry
+
+
+_NOT_IN_STATE = ("storage_options", "cache_dir")
+"""Arguments of `open_table` that cannot change rows: what they lead to is identified by its content."""
+
+
+def _state(tables: Sequence[Snapshot], request: DiffRequest, arguments: dict[str, Any]) -> str:
+    """Return a hash of all that a comparison depends on: the content of both tables, engines and options.
+
+    Raises:
+        HarnessError: a metadata file cannot be read.
+    """
+    depends_on = {
+        "harness": harness.__version__,
+        "tables": [(each.source.location, *each.source.fingerprint(each.selection)) for each in tables],
+        "engines": [engine_version(engine) for engine in request.engines],
+        "request": dataclasses.asdict(request),
+        "opening": {name: value for name, value in arguments.items() if name not in _NOT_IN_STATE},
+    }
+    return hashlib.sha256(json.dumps(depends_on, sort_keys=True, default=_as_json).encode()).hexdigest()
+
+
+def _as_json(value: object) -> object:
+    """Return a value of an option for JSON; a set sorted, because its own order changes from run to run."""
+    return sorted(map(str, value)) if isinstance(value, frozenset) else str(value)
 
 
 def finish(batch: Batch, reports: Sequence[PlacedReport], context: typer.Context) -> None:
@@ -250,24 +313,20 @@ def compare_namespaces(
     """Compares the tables of two namespaces by name. A table of one side only is different. arguments: for opening."""
     start_engines(request.engines)
     left, right = sides
-    entries, resumed = [], partial(_resumed, resume, _earlier(resume))
+    entries, kept = [], _Kept(resume)
     named = sorted(left.tables.keys() | right.tables.keys())
     with terminal.progress("comparing", len(named), "tables") as advance:
         for name in named:
             with phase(name):
-                entries.append(_of_name(name, sides, request, resumed, arguments))
+                entries.append(_of_name(name, sides, request, kept, arguments))
             advance(1)
     return Batch(title=f"{left.label} and {right.label}", sides=(left.label, right.label), entries=tuple(entries))
 
 
 def _of_name(
-    name: str,
-    sides: Sequence[_Namespace],
-    request: DiffRequest,
-    resumed: Callable[[dict[str, str], Callable[[], BatchEntry]], BatchEntry],
-    arguments: dict[str, Any],
+    name: str, sides: Sequence[_Namespace], request: DiffRequest, kept: _Kept, arguments: dict[str, Any]
 ) -> BatchEntry:
-    """The entry of the tables of a name. resumed: as `_resumed` with its file."""
+    """Return the entry of the tables of a name."""
     lacking = [side.label for side in sides if name not in side.tables]
     if lacking:
         return BatchEntry(name=name, outcome=BatchOutcome.DIFFERENT, message=f"{lacking[0]} has no such table")
@@ -276,9 +335,9 @@ def _of_name(
             harness.open_table(written(side.tables[name]), catalog=side.catalog, **arguments).snapshot()
             for side in sides
         ]
+        state = _state(tables, request, arguments)
     except HarnessError as error:
         return BatchEntry(name=name, outcome=BatchOutcome.FAILED, message=str(error))
-    state = " ".join(f"{each.source.location}@{each.id}" for each in tables)
 
     def compare() -> BatchEntry:
         try:
@@ -287,4 +346,4 @@ def _of_name(
             error.respelled(options.spelled)
             return BatchEntry(name=name, outcome=BatchOutcome.REFUSED, message=str(error))
 
-    return resumed({"name": name, "state": state, "asked": repr(request)}, compare)
+    return kept.entry(name, state, compare)

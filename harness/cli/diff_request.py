@@ -8,11 +8,11 @@ import os
 import re
 import shlex
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, TypeAlias, TypeVar
 
 import typer
 
@@ -26,6 +26,7 @@ from harness.differ.sources import RowSource, usual_engines
 from harness.errors import RequestError, without_secrets
 from harness.snapshot import Snapshot, called
 
+_T = TypeVar("_T")
 RareOption = functools.partial(typer.Option, rich_help_panel=RARE)
 
 
@@ -50,10 +51,11 @@ class Relaxing:
         list[str] | None,
         typer.Option(
             metavar="COLUMN=AMOUNT",
-            help="Let values lie so far apart: 0.01, 0.1%, 4 ulps, 500 ms; of all floats: floats=1e-9. Needs --keys.",
+            help="Let values lie so far apart: 0.01, 0.1%, 4 ulps, 500 ms; of all floats: floats=1e-9; of parts: s.x, "
+            "l.element, m.value. Needs --keys.",
         ),
     ] = None
-    exclude: Annotated[str | None, typer.Option(metavar="A,B", help="Leave these columns out, on both sides.")] = None
+    exclude: Annotated[str | None, typer.Option(metavar="A,B", help="Leave out these columns or fields (s.x).")] = None
     schema_only: Annotated[bool, typer.Option("--schema-only", help="Compare names and types of columns alone.")] = (
         False
     )
@@ -94,16 +96,26 @@ class Relaxing:
         forbidden = set(self.strict or ())
         allowed = frozenset(rule for rule in TypeRule if not {_Strict.TYPES, _Strict[rule.name]} & forbidden)
         return Relaxations(
-            tolerance=dict(map(_tolerance, self.tolerance or ())),
+            tolerance=_once(map(_tolerance, self.tolerance or ()), "--tolerance"),
             exclude=tuple(names(self.exclude, "--exclude") or ()),
-            rename=dict(_split(text, "--rename") for text in self.rename or ()),
+            rename=_once((_split(text, "--rename") for text in self.rename or ()), "--rename"),
             ignore_name_case=self.ignore_name_case,
-            cast=dict(_split(text, "--cast") for text in self.cast or ()),
+            cast=_once((_split(text, "--cast") for text in self.cast or ()), "--cast"),
             ignore_case=self.ignore_case,
             trim=self.trim,
             null_as=self.null_as,
             types=allowed if is_foreign else None,
         )
+
+
+def _once(given: Iterable[tuple[str, _T]], option: str) -> dict[str, _T]:
+    """Return the values by column. Raises typer.BadParameter: a column has several."""
+    found: dict[str, _T] = {}
+    for column, value in given:
+        if column in found:
+            raise typer.BadParameter(f"{option} is given twice for {column!r}")
+        found[column] = value
+    return found
 
 
 def _tolerance(text: str) -> tuple[str, Tolerance]:

@@ -20,9 +20,12 @@ from harness.cli.document import Printed
 from harness.engines.registry import find_engine, registered_engines
 from harness.engines.spark.java_runtime import INSTALL_JAVA, usable_java
 from harness.errors import HarnessError, RequestError
+from harness.owners import REMEDY, other_owners
 
 _DUCKDB, _SPARK, _UNTRUSTED = "DuckDB reads", "Spark reads", "Untrusted reads"
-_SCENARIOS = "Scenarios and builders"
+_BUILDERS, _SUITE = "Builders of tables", "Scenarios"
+_EXTRAS = {_SPARK: "spark", _SUITE: "suite"}
+"""The extra of lakeharness that installs what a kind of work needs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,18 +44,17 @@ class Requirement:
 
 REQUIREMENTS = (
     Requirement("duckdb", _DUCKDB, (1, 5, 4), (3,)),
-    Requirement("pyarrow", _DUCKDB, (26,)),
+    Requirement("pyarrow", _DUCKDB, (25,)),
     Requirement("numpy", _DUCKDB, (2, 0, 2)),
-    Requirement("fastavro", _SCENARIOS, (1, 13)),
-    Requirement("cramjam", _DUCKDB, (2, 9)),
-    *((Requirement("backports.zstd", _DUCKDB, (1,)),) if sys.version_info < (3, 14) else ()),
+    Requirement("fastavro", _BUILDERS, (1, 13)),
     Requirement("pyroaring", _DUCKDB, (1,)),
-    Requirement("sqlglot", _DUCKDB, (30, 30), (31,)),
+    Requirement("sqlglot", _DUCKDB, (30, 8), (31,)),
     Requirement("fsspec", _DUCKDB, (2024, 6)),
     Requirement("pytz", _DUCKDB, (2024, 1)),
-    Requirement("pyyaml", _SCENARIOS, (6, 0, 2)),
+    Requirement("pyyaml", _SUITE, (6, 0, 2)),
+    *((Requirement("backports.zstd", _SUITE, (1,)),) if sys.version_info < (3, 14) else ()),
     Requirement("pyspark", _SPARK, (4,), (5,)),
-    Requirement("pandas", _SPARK, (2, 2), (3,)),
+    Requirement("pandas", _SPARK, (2, 2), (4,)),
 )
 
 
@@ -98,6 +100,7 @@ def _examine() -> dict[str, Any]:
         missing.append(_gap(f"Java: {error.message}", _SPARK, INSTALL_JAVA))
     if not any(gap["needed_for"] == _DUCKDB for gap in missing) and (problem := try_duckdb()) is not None:
         missing.append(_gap(problem, _DUCKDB, "pip install lakeharness --force-reinstall"))
+    missing += [_gap(f"{name} owns {owned}", "The name harness", REMEDY) for name, owned in other_owners().items()]
     try:
         run("harness.tools.contained.worker:nothing", None, bounds=Bounds())
     except HarnessError as error:  # limits that the system cannot enforce
@@ -136,7 +139,8 @@ def check(requirement: Requirement, version: str | None) -> dict[str, Any]:
         problem = "not installed"
     elif not requirement.at_least <= version_numbers(version) < (requirement.below or (math.inf,)):
         problem = f"version {version} is not supported, need {supported}"
-    package = "lakeharness[spark]" if requirement.needed_for == _SPARK else f"{requirement.name}{supported}"
+    extra = _EXTRAS.get(requirement.needed_for)
+    package = f"{requirement.name}{supported}" if extra is None else f"lakeharness[{extra}]"
     command = f"pip install '{package}'"
     return _row(requirement.name, version, supported, requirement.needed_for, problem, command)
 

@@ -1,14 +1,11 @@
-"""Ctrl-C ends the command within a moment, wherever it is: in Python, in a query of DuckDB or Spark, in an import.
+"""Ctrl-C ends the command within a moment, in Python and in a query of DuckDB or Spark.
 
-Python's own handler raises KeyboardInterrupt, but not before the main thread comes back from C code. So a thread waits
-for the signal beside it, and ends the queries; what they then raise counts as the interruption that it is. Where Python
-drops what the handler raises, as in callbacks of weak references, the thread lets it be raised again. Where the main
-thread began to wait just after the signal, as for a key, the thread wakes it.
+The handler of the signal raises KeyboardInterrupt once, so that nothing breaks off the clean-up. Python calls it only
+when the main thread is back from C code. So a thread waits for the signal too, and tells queries to end.
 """
 
 from __future__ import annotations
 
-import _thread
 import contextlib
 import os
 import select
@@ -19,164 +16,112 @@ import threading
 import time
 from collections.abc import Iterator
 from types import FrameType
+from typing import Any
+
+from harness.storage.threads import interrupt_all
 
 _AGAIN_S = 0.05
 """A query that was about to start does not hear the first call."""
-_SECOND_S = 1.0
-"""Some programs hand on a signal that the terminal has sent already: that close together, two are one."""
-_LAST_S = 1.0
-"""Seconds that the end of the command waits for Spark."""
-_CALL_S = 0.5
-"""Seconds that the main thread waits until queries are told to end. Only Spark takes time."""
-_END = 0
+_WAKE_S, _SECOND_S = 0.6, 1.0
+"""Seconds in which the main thread is woken, and after which a signal is a second Ctrl-C, no echo of the first."""
+_CALL_S, _LAST_S = 0.5, 1.0
+"""Seconds that the main thread waits for the first call, and the end of the command for the last one, to Spark."""
+_current: list[Interruption] = []
 
 
 class Interruption:
-    """An asked-for end: true from the moment of the signal on. asked: is set then. raised: KeyboardInterrupt was."""
+    """A Ctrl-C: true once it was heard. raised: whether the main thread has its KeyboardInterrupt."""
 
     def __init__(self) -> None:
-        self.asked, self._called, self._dropped = threading.Event(), threading.Event(), threading.Event()
-        self.raised, self._main = False, threading.get_ident()
-        self._signals, self._wakeup = socket.socketpair()
-        self._signals.setblocking(False)
-        self._wakeup.setblocking(False)
+        self.heard, self.called, self.raised = threading.Event(), threading.Event(), False
 
     def __bool__(self) -> bool:
-        return self.asked.is_set() or signal.SIGINT in self._waiting()
+        return self.heard.is_set()
 
-    def was_dropped(self) -> bool:
-        """Tells, once, whether the raised KeyboardInterrupt was dropped."""
-        dropped = self._dropped.is_set()
-        self._dropped.clear()
-        return dropped
+    def raise_once(self, _number: int, _frame: FrameType | None) -> None:
+        """Raise KeyboardInterrupt the first time, when queries were told to end: closing a connection waits."""
+        if not self.raised:
+            self.raised = True
+            self.heard.set()
+            self.called.wait(_CALL_S)
+            raise KeyboardInterrupt
 
-    def wait_for_call(self) -> None:
-        """Waits until queries were told to end. A connection that goes waits for its query, and hears nothing more."""
-        self._called.wait(_CALL_S)
-
-    @contextlib.contextmanager
-    def heard(self) -> Iterator[None]:
-        """Runs a thread that ends queries on a signal, and the process on a later second one."""
-        listener = threading.Thread(target=self._listen, name="harness-interruption", daemon=True)
-        before = signal.set_wakeup_fd(self._wakeup.fileno(), warn_on_full_buffer=False)
-        unraisable = sys.unraisablehook
-
-        def note(dropped: sys.UnraisableHookArgs) -> None:
-            if self.asked.is_set() and issubclass(dropped.exc_type, KeyboardInterrupt):
-                self._dropped.set()
-            else:
-                unraisable(dropped)
-
-        sys.unraisablehook = note
-        listener.start()
-        try:
-            yield
-        finally:
-            sys.unraisablehook = unraisable
-            signal.set_wakeup_fd(before)
-            self._wakeup.send(bytes([_END]))
-            listener.join(_LAST_S)
-
-    def close(self) -> None:
-        """Hear no more; what was asked stays asked."""
-        if self:
-            self.asked.set()
-        self._wakeup.close()
-        self._signals.close()
-
-    def _waiting(self) -> bytes:
-        """The numbers of signals that the thread has not seen yet."""
-        try:
-            return self._signals.recv(64, socket.MSG_PEEK)
-        except OSError:  # there are none, or it is closed
-            return b""
-
-    def _listen(self) -> None:
+    def listen(self, signals: socket.socket, main_thread: int) -> None:
+        """End queries from the signal on, until the socket is closed at its other end. A second ends the process."""
         first: float | None = None
-        own = 0  # signals of this thread, which come back to it as those of the user do
-        while self._signals.fileno() >= 0:
+        while True:
             try:
-                select.select([self._signals], [], [], _AGAIN_S if self.asked.is_set() else None)
-            except (OSError, ValueError):  # closed meanwhile; a traceback from here may abort the process as it ends
+                numbers = signals.recv(64) if select.select([signals], [], [], _AGAIN_S if self else None)[0] else None
+            except (OSError, ValueError):  # closed; a traceback of this thread may abort the process as it ends
                 return
-            numbers = self._waiting()
-            if _END in numbers:
+            if numbers == b"":
                 return
-            heard = numbers.count(signal.SIGINT)
-            own, heard = max(own - heard, 0), max(heard - own, 0)
-            if heard:
-                if first is None:
-                    first = time.monotonic()
-                elif time.monotonic() - first > _SECOND_S:
-                    from harness.cli.terminal import restore
+            now = time.monotonic()
+            if numbers and first is not None and now - first > _SECOND_S:
+                from harness.cli.terminal import restore
 
-                    restore()
-                    os._exit(130)
-                self.asked.set()
-            elif not numbers and not self.raised and sys.platform != "win32":  # main thread is in C code
-                own += 1
-                signal.pthread_kill(self._main, signal.SIGINT)
-            with contextlib.suppress(OSError):  # only now: it counts as asked at every moment
-                self._signals.recv(len(numbers))
-            if self.asked.is_set():
-                _end_queries()
-                self._called.set()
-            if self._dropped.is_set():
-                own += 1
-                _thread.interrupt_main()
-
-
-def let_end() -> None:
-    """Lets a finished command clean up undisturbed by Ctrl-C; a second Ctrl-C ends the process."""
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGINT, lambda number, _: signal.signal(number, signal.SIG_DFL))
-
-
-def end_deaf() -> None:
-    """Ignores Ctrl-C as the last act of the process, when Python has taken its handlers away."""
-    if signal.getsignal(signal.SIGINT) is not signal.SIG_DFL:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
+                restore()
+                os._exit(130)
+            first = now if first is None and numbers else first
+            if first is not None:
+                self.heard.set()
+                interrupt_all()
+                self.called.set()
+                # The main thread began to wait just after the signal, or Python dropped what the handler raised.
+                if not self.raised and now - first < _WAKE_S and sys.platform != "win32":
+                    signal.pthread_kill(main_thread, signal.SIGINT)
 
 
 @contextlib.contextmanager
-def listening() -> Iterator[Interruption]:
-    """Listens for Ctrl-C while the block runs, in the main thread and if no caller handles it."""
+def listening(replaced: Any = signal.default_int_handler) -> Iterator[Interruption]:
+    """Listen for Ctrl-C while the block runs, in the main thread and unless a caller handles it.
+
+    Args:
+        replaced: a handler of the command's start, whose place this takes.
+    """
+    found = Interruption()
     is_main = threading.current_thread() is threading.main_thread()
-    if not is_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
-        with contextlib.closing(Interruption()) as found:
-            yield found
+    if not is_main or signal.getsignal(signal.SIGINT) not in (signal.default_int_handler, replaced):
+        yield found
         return
+    hook = sys.unraisablehook
 
-    def raise_once(number: int, frame: FrameType | None) -> None:
-        # A second time it would break off what the first one cleans up.
-        if not found.raised or found.was_dropped():
-            found.raised = True
-            found.asked.set()
-            found.wait_for_call()
-            raise KeyboardInterrupt
+    def note(dropped: sys.UnraisableHookArgs) -> None:  # of a callback or `__del__`, where Python raises nothing
+        if found and issubclass(dropped.exc_type, KeyboardInterrupt):
+            found.raised = False
+        else:
+            hook(dropped)
 
-    # The handler needs what it asks; before that, Python's own one raises.
-    with contextlib.closing(Interruption()) as found:
-        signal.signal(signal.SIGINT, raise_once)
-        try:
-            with found.heard():
-                _current.append(found)
-                yield found
-        finally:
-            if found in _current:
-                _current.remove(found)
-            if signal.getsignal(signal.SIGINT) is raise_once:
-                signal.signal(signal.SIGINT, signal.default_int_handler)
+    signals, wakeup = socket.socketpair()
+    wakeup.setblocking(False)
+    before = signal.set_wakeup_fd(wakeup.fileno(), warn_on_full_buffer=False)
+    listener = threading.Thread(
+        target=found.listen, args=(signals, threading.get_ident()), name="harness-interruption", daemon=True
+    )
+    listener.start()
+    sys.unraisablehook = note
+    _current.append(found)
+    handler = signal.signal(signal.SIGINT, found.raise_once)
+    try:
+        yield found
+    finally:
+        found.raised = True  # nothing breaks off what follows
+        _current.remove(found)
+        sys.unraisablehook = hook
+        signal.set_wakeup_fd(before)
+        wakeup.close()
+        listener.join(_LAST_S)
+        signals.close()
+        signal.signal(signal.SIGINT, handler)
 
 
 @contextlib.contextmanager
 def set_aside() -> Iterator[None]:
-    """Lets Ctrl-C end a block of `anew` inside this block; between such blocks it is a KeyboardInterrupt."""
+    """Let Ctrl-C end a block of `anew` inside this block; between such blocks it is a KeyboardInterrupt."""
     if not _current:  # nobody listens, or a caller does
         yield
         return
-    handler, wakeup = signal.getsignal(signal.SIGINT), signal.set_wakeup_fd(-1)
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    wakeup, handler = signal.set_wakeup_fd(-1), signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         yield
     finally:
@@ -186,24 +131,13 @@ def set_aside() -> Iterator[None]:
 
 @contextlib.contextmanager
 def anew() -> Iterator[None]:
-    """Listens afresh while the block runs, within `set_aside`. An interruption of the block is a KeyboardInterrupt."""
-    with listening() as found:
+    """Listen afresh while the block runs, within `set_aside`. An interruption of the block is a KeyboardInterrupt."""
+    with listening():
         yield
-        if found:
-            raise KeyboardInterrupt
+        check()
 
 
 def check() -> None:
-    """Raises KeyboardInterrupt if an end was asked for. Clean-up may have put an error in its place."""
+    """Raise KeyboardInterrupt if Ctrl-C was heard. Clean-up may have put an error in its place."""
     if _current and _current[-1]:
         raise KeyboardInterrupt
-
-
-_current: list[Interruption] = []
-
-
-def _end_queries() -> None:
-    from harness.storage.threads import interrupt_all
-
-    with contextlib.suppress(Exception):  # whatever Spark's gateway raises while it goes
-        interrupt_all()

@@ -1,21 +1,14 @@
-"""Places and formats of results: standard output, or a file with all its content or none.
-
-A file is written beside its place and takes it when it is whole, with the permissions of the one before. Only a regular
-file is ever replaced: no link is followed, and no device or directory touched.
-"""
+"""Places and formats of results: standard output, or a file with all its content or none."""
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
 import enum
-import errno
 import os
 import re
 import shutil
-import stat
 import sys
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -26,6 +19,7 @@ import typer
 from harness.cli import interruption
 from harness.errors import RequestError, visible, visible_lines
 from harness.metadata.model.text_tables import Style, folded, unstyled
+from harness.storage import outputs
 
 
 def forget(stream: TextIO) -> None:
@@ -34,9 +28,6 @@ def forget(stream: TextIO) -> None:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())
         os.close(nowhere)
-
-
-_FILE = "the output file"
 
 
 class ByteStream:
@@ -62,7 +53,7 @@ class ByteStream:
 
     def _do(self, action: Callable[..., object], *arguments: Any) -> None:
         try:
-            with named(self._name, self.file):
+            with outputs.named(self._name, self.file):
                 action(*arguments)
         except (BrokenPipeError, RequestError):
             self.failed = True  # for good: the rest of its buffer can go nowhere
@@ -166,67 +157,11 @@ def is_ascii(output: Path | None) -> bool:
 @contextlib.contextmanager
 def _replaced(path: Path) -> Iterator[ByteStream]:
     interruption.check()
-    with named(_FILE, path):
-        before = _regular(path)
-        descriptor, temporary = tempfile.mkstemp(prefix=".harness-", dir=path.parent)
-    file = os.fdopen(descriptor, "wb")
-    try:
-        stream = ByteStream(file, _FILE, path)
+    with outputs.new_file(path) as file:
+        stream = ByteStream(file, outputs.OUTPUT_FILE, path)
         yield stream
         stream.flush()
-        with named(_FILE, path):
-            _take_over(file.fileno(), before)
-            os.fsync(file.fileno())
-            file.close()
         interruption.check()
-        with named(_FILE, path):
-            os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(OSError):  # closing writes once more what a full disk did not take
-            file.close()
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
-        raise
-
-
-def _regular(path: Path) -> os.stat_result | None:
-    """The state of the existing file; None: there is no file."""
-    try:
-        found = path.lstat()
-    except FileNotFoundError:
-        return None
-    if not stat.S_ISREG(found.st_mode):
-        kind = "a directory" if stat.S_ISDIR(found.st_mode) else "a link" if stat.S_ISLNK(found.st_mode) else "a device"
-        raise RequestError(f"Cannot write to {_FILE}: it is {kind}, not a regular file", file=str(path))
-    if not os.access(path, os.W_OK):
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-    return found
-
-
-def _take_over(descriptor: int, before: os.stat_result | None) -> None:
-    """Gives a new file the owner and permissions of the replaced file, or those of any new file."""
-    if before is None or os.name == "nt":
-        mask = os.umask(0)
-        os.umask(mask)
-        mode = 0o666 & ~mask
-    else:
-        with contextlib.suppress(PermissionError):  # only root may give files away
-            os.fchown(descriptor, before.st_uid, before.st_gid)
-        mode = stat.S_IMODE(before.st_mode)
-    if hasattr(os, "fchmod"):
-        os.fchmod(descriptor, mode)
-
-
-@contextlib.contextmanager
-def named(name: str, file: Path | None) -> Iterator[None]:
-    """Turns failures to write into errors that name the place, such as `the directory`."""
-    try:
-        yield
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        where = None if file is None else str(file)
-        raise RequestError(f"Cannot write to {name}: {error.strerror or error}", file=where) from error
 
 
 # `--format` and `--output`: a suffix says the format, and a format that contradicts a suffix is an error.
@@ -239,7 +174,7 @@ _SUFFIXES = {
     ".ndjson": "jsonl",
     ".parquet": "parquet",
     ".arrow": "arrow",
-    ".arrows": "arrow",
+    ".arrows": "arrows",
     ".xml": "junit",
     ".sarif": "sarif",
     ".html": "html",

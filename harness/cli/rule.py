@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 from typing import Annotated
+from urllib.parse import urljoin
 
 import typer
 
@@ -19,7 +20,7 @@ def address(name: str) -> str | None:
     except importlib.metadata.PackageNotFoundError:
         return None
     documentation = dict(url.split(", ", 1) for url in urls).get("Documentation")
-    return documentation and f"{documentation}/rules/{name.partition(' ')[0]}.md#{name.replace(' ', '-')}"
+    return documentation and urljoin(documentation, f"rules/{name.partition(' ')[0]}.md#{name.replace(' ', '-')}")
 
 
 @options.grouped

@@ -20,6 +20,7 @@ from harness.cli.options import Settings, names
 from harness.cli.untrusted import is_for_worker
 from harness.errors import RequestError, visible
 from harness.metadata.model.text_tables import aligned
+from harness.storage.outputs import named
 from harness.tools.contained.seccomp import TABLES_BUILT
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ def build(
     directory = Path(target).absolute()
     scenarios = chosen(patterns, None)
     with (
-        results.named("the directory", directory),
+        named("the directory", directory),
         terminal.progress("building", len(scenarios), "scenarios") as advance,
     ):
         cases = write_suite(scenarios, directory, advance)
@@ -152,9 +153,9 @@ def site(
     for path in reports:
         try:
             documents.append(json.loads(path.read_text("utf-8")))
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise RequestError(f"Cannot read the report: {error}", file=str(path)) from error
-    with results.named("the directory", directory):
+    with named("the directory", directory):
         earlier = documents[1] if len(documents) > 1 else None
         first = write_site(documents[0], directory, earlier, _script_or_none)
     results.print_result(f"{visible(str(first))}\n")

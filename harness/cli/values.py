@@ -33,6 +33,8 @@ _SPACES = r"\x09-\x0d\x1c-\x20\x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{20
 """Python's white space, which a reader of CSV may strip."""
 _QUOTED = sqltext.text(rf'[,"\r\n]|^[{_SPACES}]|[{_SPACES}]$|^$')
 
+_MOST_REPEATED = 50
+"""Fields of a struct up to which the expression of a field may stand in a text several times."""
 _BARE = {"boolean", "tinyint", "smallint", "integer", "utinyint", "usmallint", "uinteger"}
 _UNITS: dict[str, Any] = {
     **{"date": "D", "timestamp_s": "s", "timestamp_ms": "ms", "timestamp": "us", "timestamp_ns": "ns"},
@@ -98,7 +100,15 @@ def json_value(value: str, type_: Any, *, spaced: bool = False, depth: int = 0) 
             pair = [in_lambda(f"struct_extract({item}, '{name}')", of) for name, of in type_.children]
             text = _joined(f"map_entries({value})", item, f"concat('[', {pair[0]}, '{comma}', {pair[1]}, ']')", comma)
         case "struct" | "tuple":
-            parts = (part(f"struct_extract_at({value}, {n})", of) for n, (_, of) in enumerate(type_.children, 1))
+            places = enumerate(type_.children, 1)
+            if len(type_.children) > _MOST_REPEATED:
+                # A field of many is taken out once: each struct_extract_at costs the number of fields (DuckDB 2.0.1).
+                parts = (
+                    f"list_transform([struct_extract_at({value}, {n})], lambda {item}: {in_lambda(item, of)})[1]"
+                    for n, (_, of) in places
+                )
+            else:
+                parts = (part(f"struct_extract_at({value}, {n})", of) for n, (_, of) in places)
             # Fields of a tuple have no names; Arrow has these.
             names = [name or f"element{n}" for n, (name, _) in enumerate(type_.children, 1)]
             text = json_object(names, parts, spaced=spaced)

@@ -5,7 +5,8 @@ csv      header and rows, RFC 4180 quoting, line feeds. A null is empty, an empt
 json     one document: format, kind, columns (name, type), rows as arrays in column order, row_count.
 jsonl    one object per row. Refused if two columns have one name, as one of them would be lost.
 parquet  a Parquet file (zstandard).
-arrow    an Arrow IPC stream.
+arrow    an Arrow IPC file, which Feather and Polars read.
+arrows   an Arrow IPC stream.
 
 How single values look is in `harness.cli.values`. Nothing but the first rows of text is kept in memory.
 """
@@ -273,10 +274,11 @@ class RowFormat(enum.Enum):
     JSONL = "jsonl"
     PARQUET = "parquet"
     ARROW = "arrow"
+    ARROWS = "arrows"
 
     def is_binary(self) -> bool:
         """Tells whether the format is unfit for a terminal."""
-        return self in (RowFormat.PARQUET, RowFormat.ARROW)
+        return self in (RowFormat.PARQUET, RowFormat.ARROW, RowFormat.ARROWS)
 
 
 def write_rows(
@@ -305,9 +307,10 @@ def write_rows(
             _write_jsonl(rows, stream)
         case RowFormat.PARQUET:
             _write_parquet(rows, stream)
-        case RowFormat.ARROW:
+        case RowFormat.ARROW | RowFormat.ARROWS:
             schema, batches = _begun(rows)
-            with pa.ipc.new_stream(_Sink(stream), schema) as writer:
+            begin = pa.ipc.new_file if row_format is RowFormat.ARROW else pa.ipc.new_stream
+            with begin(_Sink(stream), schema) as writer:
                 for batch in batches:
                     writer.write_batch(batch)
 

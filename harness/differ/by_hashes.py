@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -18,11 +18,10 @@ import pyarrow as pa
 
 from harness.differ.buckets import Groups, Hash, HashTally, Load, passes, total, turns
 from harness.differ.canonical import canonical_values
-from harness.differ.closeness import Line, line_of
+from harness.differ.closeness import ColumnTolerances, Line, alike
 from harness.differ.exact import MOST_EXAMPLES, Difference, Rules, distance, distance_text, examples
 from harness.differ.hashing import INCOMPARABLE, DuckDBValue, carried, form, hash_of, storage_type
 from harness.differ.printing import show
-from harness.differ.relaxations import Tolerance
 from harness.differ.result import ColumnDifference, GroupDifference
 from harness.differ.schemas import plain
 from harness.differ.sides import (
@@ -106,7 +105,7 @@ def by_hashes(given: tuple[Side, Side], columns: tuple[str, ...], rules: Rules) 
         _refuse_repeated(sides, hashing, buckets)
     tally = HashTally(rules.max_rows)
     groups = Groups(rules.group_by, (sides[0].schema, sides[1].schema)) if rules.group_by else None
-    review = Review(hashing, sides, buckets, rules.relaxations.tolerances, groups)
+    review = Review(hashing, sides, buckets, rules.tolerances, groups)
     parts = list(passes(*buckets))
     with phase("differing buckets", len(parts), "parts") as advance:
         for some in parts:
@@ -126,7 +125,7 @@ def by_hashes(given: tuple[Side, Side], columns: tuple[str, ...], rules: Rules) 
     assert by_value == by_hash, f"rows differ by hash but not by value: {by_hash} by hash, {by_value} by value"
     difference = _counted(difference, tally, (left, right), hashing)
     if hashing.keys:
-        by_column = review.columns(fetched[0], fetched[1])
+        by_column = review.columns(fetched[0], fetched[1], rules)
         difference = replace(difference, by_column=by_column, allowed=review.allowed)
     rows = (total(buckets[0]), total(buckets[1]))
     if groups is None:
@@ -297,7 +296,7 @@ class Review:
     hashing: Hashing
     sides: HashedSides
     buckets: tuple[Buckets, Buckets]
-    tolerances: Mapping[str, Tolerance]
+    tolerances: ColumnTolerances
     groups: Groups | None
     totals: dict[str, ColumnTotals] = field(default_factory=dict)
     allowed: int = 0
@@ -314,7 +313,7 @@ class Review:
         """The keys whose rows `columns` wants."""
         return list(dict.fromkeys(key for totals in self.totals.values() for key in totals.examples()))
 
-    def columns(self, left: pa.Table, right: pa.Table) -> tuple[ColumnDifference, ...]:
+    def columns(self, left: pa.Table, right: pa.Table, rules: Rules) -> tuple[ColumnDifference, ...]:
         """The columns that differ, with examples from rows of both sides, which have their hashes."""
         places = [{key: i for i, key in enumerate(_hashes(rows, self.hashing))} for rows in (left, right)]
         found = []
@@ -326,8 +325,8 @@ class Review:
                 apart = distance(*(canonical_values(column.slice(place, 1))[0] for column, place in values))
                 line = Line.of(left.schema.field(name).type, right.schema.field(name).type)
                 largest = None if line is None or apart is None else distance_text(line, apart)
-            texts = examples(left, right, name, pairs)
-            found.append(ColumnDifference(column=name, largest=largest, examples=texts, **totals.counts))
+            texts, paths = examples(left, right, name, pairs, rules)
+            found.append(ColumnDifference(column=name, largest=largest, examples=texts, paths=paths, **totals.counts))
         places_of = {name: place for place, name in enumerate(self.hashing.columns)}
         return tuple(sorted(found, key=lambda each: places_of[each.column]))
 
@@ -372,14 +371,12 @@ class Review:
         """SQL: the column differs (`d`), or would but for its tolerance (`p`), is null left or right; the distance."""
         types = [side.schema.field(name).type for side in self.sides]
         texts = [f"{label}.c{i}" for label in "lr"]
-        form, hashes = self.hashing.form_of(name), []
-        for text, own, type_ in zip(texts, stored, types, strict=True):
-            hashes.append(hash_of(DuckDBValue(text, own, plain(type_), form), 0))
-        unequal = f"({hashes[0]} <> {hashes[1]})"
-        tolerance = self.tolerances.get(name)
-        passed = "FALSE"
-        if tolerance is not None:
-            passed = f"({line_of(name, types[0], types[1], tolerance).within(tolerance, *texts)})"
+        form = self.hashing.form_of(name)
+        values = [
+            DuckDBValue(text, own, plain(type_), form) for text, own, type_ in zip(texts, stored, types, strict=True)
+        ]
+        unequal = f"({hash_of(values[0], 0)} <> {hash_of(values[1], 0)})"
+        passed = f"({alike(values[0], values[1], self.tolerances[name])})" if name in self.tolerances else "FALSE"
         line = Line.of(types[0], types[1])
         apart = "NULL::DOUBLE" if line is None else line.distance(*texts)
         differs = f"{unequal} AND NOT {passed}"

@@ -1,7 +1,7 @@
 """Distances of two values, as DuckDB expressions over Arrow data that `harness.differ.hashing` carries.
 
 Numbers are subtracted exactly as decimals, floats as doubles, times as whole nanoseconds. Relative tolerances are
-judged in doubles. Neither null, NaN nor an infinity is close to anything.
+judged in doubles. Neither null, NaN nor an infinity is close to another value.
 """
 
 from __future__ import annotations
@@ -11,13 +11,29 @@ from contextlib import closing
 from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Decimal, localcontext
 from enum import Enum
+from typing import TypeAlias
 
 import duckdb
 import pyarrow as pa
 
-from harness.differ.hashing import DAYS, carried, digits_of
+from harness.differ.canonical import SignedZeros
+from harness.differ.hashing import (
+    DAYS,
+    DuckDBValue,
+    Entries,
+    Items,
+    StructFields,
+    carried,
+    digits_of,
+    element_value,
+    entry_values,
+    field_values,
+    form,
+    hash_of,
+)
+from harness.differ.paths import Path
 from harness.differ.relaxations import Measure, Tolerance
-from harness.differ.schemas import is_ticks, nanos, normal_type
+from harness.differ.schemas import is_ticks, nanos, normal_type, plain
 from harness.errors import RequestError
 from harness.storage.threads import tracked
 
@@ -122,10 +138,66 @@ _EXAMPLES = {
 }
 
 
+ColumnTolerances: TypeAlias = Mapping[str, Mapping[Path, Tolerance]]
+"""By column, the tolerances of its parts by their paths inside the column; that of the whole column has no names."""
+
+
+def alike(left: DuckDBValue, right: DuckDBValue, tolerances: Mapping[Path, Tolerance]) -> str:
+    """Return the condition that two values are equal but for tolerances of some parts, which the values are within.
+
+    Args:
+        tolerances: by path inside the values.
+    """
+    equal = f"{hash_of(left, 0)} = {hash_of(right, 0)}"
+    if not tolerances:
+        return equal
+    if () in tolerances:
+        close = line_of("", left.logical, right.logical, tolerances[()]).within(tolerances[()], left.text, right.text)
+        return f"({equal} OR {close})"
+    is_null = f"{left.text} IS NULL OR {right.text} IS NULL"
+    inside = _alike_parts(left, right, tolerances)
+    return f"CASE WHEN {is_null} THEN {left.text} IS NULL AND {right.text} IS NULL ELSE {inside} END"
+
+
+def _alike_parts(left: DuckDBValue, right: DuckDBValue, tolerances: Mapping[Path, Tolerance]) -> str:
+    def below(name: str) -> dict[Path, Tolerance]:
+        return {path[1:]: each for path, each in tolerances.items() if path[0] == name}
+
+    item = f"p{left.depth}"
+    match left.form:
+        case StructFields():
+            fields = field_values(left), field_values(right)
+            return " AND ".join(f"({alike(part, fields[1][name], below(name))})" for name, part in fields[0].items())
+        case Items():
+            lists = (left.text, right.text)
+            parts = element_value(left, f"{item}[1]"), element_value(right, f"{item}[2]")
+            same = alike(*parts, below("element"))
+        case Entries():
+            # Keys are equal by their hashes alone, so entries in the order of these face each other.
+            lists = (_sorted_entries(left), _sorted_entries(right))
+            entries = entry_values(left, "", f"{item}[1].v")[1], entry_values(right, "", f"{item}[2].v")[1]
+            same = f"{item}[1].h = {item}[2].h AND {alike(*entries, below('value'))}"
+        case other:
+            raise AssertionError(f"{other} has no parts")
+    unlike = f"list_filter(list_zip({lists[0]}, {lists[1]}), lambda {item}: NOT ({same}))"
+    return f"(len({lists[0]}) = len({lists[1]}) AND len({unlike}) = 0)"
+
+
+def _sorted_entries(map_: DuckDBValue) -> str:
+    item = f"e{map_.depth}"
+    key = hash_of(entry_values(map_, f"{item}.key", "")[0], 0)
+    return f"list_sort(list_transform(map_entries({map_.text}), lambda {item}: {{'h': {key}, 'v': {item}.value}}))"
+
+
 def close_pairs(
-    left: pa.Table, right: pa.Table, pairs: Sequence[tuple[int, int]], tolerances: Mapping[str, Tolerance]
+    left: pa.Table,
+    right: pa.Table,
+    pairs: Sequence[tuple[int, int]],
+    tolerances: ColumnTolerances,
+    *,
+    signed_zeros: SignedZeros,
 ) -> dict[str, list[bool]]:
-    """Tells by column whether the values of each pair of rows are within its tolerance."""
+    """Return by column whether the values of each pair of rows are equal but for tolerances, which they are within."""
     if not tolerances or not pairs:
         return {column: [] for column in tolerances}
     names = list(tolerances)
@@ -137,12 +209,17 @@ def close_pairs(
         [*sides[0].columns, *sides[1].columns, pa.array(range(len(pairs)), pa.int64())],
         names=[*(f"l{i}" for i in range(len(names))), *(f"r{i}" for i in range(len(names))), "place"],
     )
-    texts = []
-    for i, name in enumerate(names):
-        line = line_of(name, left.schema.field(name).type, right.schema.field(name).type, tolerances[name])
-        texts.append(line.within(tolerances[name], f"l{i}", f"r{i}"))
     with closing(tracked(duckdb.connect())) as connection:
         connection.register("pairs", both)
+        stored, texts = connection.table("pairs").types, []
+        for i, name in enumerate(names):
+            types = [table.schema.field(name).type for table in (left, right)]
+            as_hashed = form(*types, signed_zeros=signed_zeros)
+            values = [
+                DuckDBValue(f"{label}{i}", stored[place], plain(type_), as_hashed)
+                for label, place, type_ in zip("lr", (i, len(names) + i), types, strict=True)
+            ]
+            texts.append(alike(values[0], values[1], tolerances[name]))
         found = pa.table(connection.sql(f"SELECT {', '.join(texts)} FROM pairs ORDER BY place"))
     return {name: found.column(i).to_pylist() for i, name in enumerate(names)}
 

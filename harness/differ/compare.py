@@ -10,6 +10,7 @@ differing rows (`harness.differ.buckets`). Only rows to show are fetched, and co
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, fields, replace
@@ -24,14 +25,15 @@ from harness.differ.exact import FINDINGS, Rules
 from harness.differ.hashing import form
 from harness.differ.opening import Query, SideOpening, opened
 from harness.differ.origins import with_origins
+from harness.differ.paths import Path, find, is_inside, narrowed, suggestion
 from harness.differ.relaxations import ALL_TYPE_RULES, NOTHING, Relaxations, Tolerance, TypeRule
 from harness.differ.relaxed import MOST_ROWS, paired, reconciled, relaxed
 from harness.differ.result import ComparisonResult, SideInfo
 from harness.differ.schemas import compare_schemas
-from harness.differ.sides import ArrowSide, Hashing, Side, in_engine, recorded_rows
+from harness.differ.sides import ArrowSide, Hashing, Side, in_engine, narrowed_side, recorded_rows
 from harness.differ.sources import Moment, usual_engines
 from harness.differ.spread import by_key
-from harness.errors import RequestError, UnsupportedError
+from harness.errors import RequestError, UnknownColumnError, UnsupportedError
 from harness.metadata.model.arguments import checked
 from harness.snapshot import Changes, Snapshot
 from harness.storage.threads import phase
@@ -87,10 +89,11 @@ def compare(
             changed; without keys, rows are counted.
         at: reads the tables at this moment: an id or version, a time, a branch or a tag, as `--at` takes it. Two: the
             left and the right side's.
-        columns: what to compare, of both sides; None: all columns.
+        columns: the columns, or fields of structs such as `s.x`, to compare, of both sides; None: all columns.
         where: a boolean SQL expression in DuckDB's dialect; only for tables and snapshots, on both sides.
         engines: `duckdb`, `spark` or `oracle`, for the left and the right side, where it is a planned table; one is for
-            both. None: DuckDB and Spark for a table that is compared with itself, DuckDB for two sides.
+            both. None: DuckDB and Spark for a table that is compared with itself, DuckDB for two sides, which two
+            moments of `at` are too.
         spark: the session for planned tables on Spark; None: `harness.spark_session()`.
         max_rows: how many differing rows to show at most. All are counted.
         names: what to call the sides in reports.
@@ -111,8 +114,10 @@ def compare(
             argument has no such value.
         UnsupportedError: a column has a type that cannot be compared.
     """
-    if unknown := sorted(relaxed.keys() - {each.name for each in fields(Relaxations)}):
-        raise RequestError(f"Unknown argument {unknown[0]!r} of compare: it is no field of Relaxations either")
+    for name in relaxed.keys() - {each.name for each in fields(Relaxations)}:
+        known = [*inspect.signature(compare).parameters, *(each.name for each in fields(Relaxations))]
+        known.remove("relaxed")
+        raise RequestError(f"Unknown argument {name!r} of compare: {suggestion(name, [known])}", options=(name,))
     relaxations = replace(relaxations, **relaxed)
     rules = Rules(
         keys=tuple(keys),
@@ -129,7 +134,7 @@ def compare(
     for opening in openings:
         opening.check()
     with ExitStack() as resources:
-        return _Run(openings, rules, resources, allowances or {}).comparison()
+        return _Run(openings, rules, resources, columns, allowances or {}).comparison()
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,9 +144,12 @@ class _Run:
     openings: tuple[SideOpening, SideOpening]
     rules: Rules
     resources: ExitStack
+    columns: Sequence[str] | None
     allowances: Mapping[str, Tolerance] = field(default_factory=dict)
     _partitions: dict[int, tuple[str, ...]] = field(default_factory=dict)
     """The partition columns of each side that is a planned table, as the left side calls them."""
+    _names: dict[int, list[str]] = field(default_factory=lambda: {0: [], 1: []})
+    """The names of all columns of each side, as the side calls them."""
 
     def comparison(self) -> ComparisonResult:
         sides = None
@@ -149,10 +157,12 @@ class _Run:
             left, right = self._opened()
             run = self._resolved(left.schema.names, right.schema.names)
             relaxations = run.rules.relaxations
-            sides = relaxed((left, right), relaxations, self.resources)
+            sides = run._narrowed(relaxed((left, right), relaxations, self.resources))
             found = run._compared(*sides, run.rules)
-            allowed = {} if found.equal else run._allowed(sides, found.columns)
-            return run._within(allowed, sides, found) if allowed else found
+            if found.equal and not self.allowances:
+                return found
+            allowed = run._allowed(sides, found.columns)
+            return found if found.equal or not allowed else run._within(allowed, sides, found)
         except SideFailedError as failed:
             return self._outcome(failed, sides)
 
@@ -172,7 +182,7 @@ class _Run:
 
     def _open(self, number: int, like: Mapping[str, pa.DataType] | None = None) -> Side:
         with asking(number, "opening the {} side"):
-            side = self.openings[number].open(self.rules.few, self.resources, like)
+            side = self.openings[number].open(self.rules.few, self.resources, like, self._names[number])
         if side.plan is not None:
             self._partitions[number] = partition_columns(side.plan)
         return side
@@ -188,6 +198,63 @@ class _Run:
         rules = replace(rules, relaxations=relaxations, keys=keys, group_by=groups)
         return replace(self, rules=rules, _partitions=partitions)
 
+    def _narrowed(self, sides: tuple[Side, Side]) -> tuple[Side, Side]:
+        """Return the sides without the fields of structs that are excluded or, if some are chosen, not chosen.
+
+        Raises:
+            RequestError: neither side has an excluded column or field, or a side has not a chosen one.
+        """
+        relaxations = self.rules.relaxations
+        fold, schemas = relaxations.fold, [side.schema for side in sides]
+        chosen: list[list[Path]] = [[], []]
+        for text in self.columns or ():
+            for number, schema in enumerate(schemas):
+                path = find(text, schema, fold)
+                if path is not None:
+                    chosen[number].append(path)
+                elif fold(text) not in map(fold, relaxations.exclude):
+                    raise UnknownColumnError(
+                        f"Cannot compare {text!r}: the {LABELS[number]} side has no such column or field; "
+                        f"{suggestion(text, [schema])}",
+                        field=text,
+                    )
+        names = {fold(name) for number in (0, 1) for name in self._names[number]}
+        excluded: list[list[Path]] = [[], []]
+        for text in relaxations.exclude:
+            if fold(text) in names:
+                continue
+            paths = [find(text, schema, fold) for schema in schemas]
+            if paths == [None, None]:
+                raise UnknownColumnError(
+                    f"Cannot leave out {text!r}: neither side has such a column or field to compare; "
+                    f"{suggestion(text, [*schemas, *self._names.values()])}",
+                    field=text,
+                )
+            for number, path in enumerate(paths):
+                if path is not None:
+                    excluded[number].append(path)
+        found = [
+            narrowed_side(side, narrowed(schema, None if self.columns is None else chosen[i], excluded[i]))
+            for i, (side, schema) in enumerate(zip(sides, schemas, strict=True))
+        ]
+        return found[0], found[1]
+
+    def _described(self, relaxations: Relaxations, columns: Sequence[str]) -> tuple[str, ...]:
+        """Return a line for each relaxation, and for the columns of which only some fields are compared."""
+        known = set(map(relaxations.fold, columns))
+        inside = [
+            (column, text)
+            for text in self.columns or ()
+            if relaxations.fold(text) not in known
+            for column in columns
+            if is_inside(text, column, relaxations.fold)
+        ]
+        lines = [
+            f"compared of {column}: {', '.join(text for name, text in inside if name == column)}"
+            for column in dict.fromkeys(name for name, _ in inside)
+        ]
+        return (*relaxations.described(columns), *lines)
+
     def _compared(self, left: Side, right: Side, rules: Rules) -> ComparisonResult:
         schema, columns = compare_schemas(left.schema, right.schema, self._type_rules())
         _check_keys(rules.keys, columns, (left, right))
@@ -197,15 +264,13 @@ class _Run:
             columns=columns,
             keys=rules.keys,
             schema=schema,
-            relaxations=rules.relaxations.described(columns),
+            relaxations=self._described(rules.relaxations, columns),
             schema_only=rules.schema_only,
         )
+        sides = reconciled((left, right), columns)
+        rules = rules.resolved(columns, sides[0].schema, sides[1].schema)
         if rules.schema_only:
             return whole
-        sides = reconciled((left, right), columns)
-        floats = [name for name in _floats(sides, columns) if name not in rules.keys]
-        rules = replace(rules, relaxations=rules.relaxations.with_floats(floats, columns))
-        rules.check_columns(columns, sides[0].schema, sides[1].schema)
         if rules.sample_keys is not None:
             sides = sampled(sides, columns, rules, rules.sample_keys, self.resources)
         partitions = self._partitions.get(0) or self._partitions.get(1, ())
@@ -262,23 +327,30 @@ class _Run:
         }
         floats = _floats(sides, columns)
         found = {name: each for name, each in queries.items() if name in floats} | dict(self.allowances)
-        taken = (*self.rules.keys, *self.rules.relaxations.with_floats(floats, columns).tolerance)
-        return {name: each for name, each in found.items() if name not in taken}
+        tolerances = self.rules.resolved(columns, sides[0].schema, sides[1].schema).tolerances
+        taken = {*self.rules.keys, *(name for name, parts in tolerances.items() if () in parts)}
+        allowed = {name: each for name, each in found.items() if name not in taken}
+        self._widened(allowed).resolved(columns, sides[0].schema, sides[1].schema)
+        return allowed
+
+    def _widened(self, allowed: Mapping[str, Tolerance]) -> Rules:
+        """Return the rules with allowances as tolerances."""
+        relaxations = self.rules.relaxations
+        return replace(self.rules, relaxations=replace(relaxations, tolerance={**relaxations.tolerance, **allowed}))
 
     def _within(
         self, allowed: Mapping[str, Tolerance], sides: tuple[Side, Side], found: ComparisonResult
     ) -> ComparisonResult:
         """The comparison within allowances; the one that was found where rows cannot be paired."""
         rules = self.rules
-        relaxations = replace(rules.relaxations, tolerance={**rules.relaxations.tolerance, **allowed})
-        widened = replace(rules, relaxations=relaxations)
+        widened = self._widened(allowed)
         if rules.keys:
             return self._compared(*sides, widened)
-        widened.check_columns(found.columns, sides[0].schema, sides[1].schema)
+        close = widened.resolved(found.columns, sides[0].schema, sides[1].schema).tolerances
         if found.left.rows != found.right.rows or (found.left.rows or 0) > MOST_ROWS:
             return found
         heads = both(sides, "fetching rows of the {} side", lambda side: side.head(found.columns, MOST_ROWS))
-        pairs = paired(*heads, allowed)
+        pairs = paired(*heads, close)
         if pairs is None:
             return found
         (left, right), keys = pairs
@@ -297,7 +369,7 @@ class _Run:
             left=found.left,
             right=found.right,
             schema=found.schema,
-            relaxations=relaxations.described(found.columns),
+            relaxations=self._described(widened.relaxations, found.columns),
         )
 
     def _type_rules(self) -> frozenset[TypeRule]:
@@ -352,7 +424,7 @@ def _openings(
         left = right = opened(left)
         if not isinstance(left, Table | Snapshot | Changes | Query | tuple):
             raise RequestError("Cannot compare the left side with nothing: it is no table, so a right side is needed")
-        engines = usual_engines(is_one_table=moments[0] == moments[1]) if engines is None else engines
+        engines = usual_engines(is_one_table=not isinstance(at, list | tuple)) if engines is None else engines
     if engines is None:
         engines = usual_engines(is_one_table=False)
     if isinstance(engines, str):
@@ -367,7 +439,7 @@ def _openings(
             label=LABELS[i],
             name=called[i] if query is None or called[i] is not None else query.name,
             engine=engine,
-            columns=None if chosen is None else tuple(relaxations.own_name(name, i) for name in chosen),
+            columns=None if chosen is None else tuple(_own_path(name, i, relaxations) for name in chosen),
             where=where,
             spark=spark,
             exclude=frozenset(map(relaxations.fold, relaxations.exclude)),
@@ -377,6 +449,15 @@ def _openings(
         for i, (data, engine, query) in enumerate(pairs)
     )
     return first, second
+
+
+def _own_path(text: str, side: int, relaxations: Relaxations) -> str:
+    """Return a side's name of a column, or of a part of one, that reports call `text`."""
+    own = relaxations.own_name(text, side)
+    if own != text or not side:
+        return own
+    renamed = relaxations.rename.items()
+    return next((f"{b}{text[len(a) :]}" for a, b in renamed if is_inside(text, a, relaxations.fold)), text)
 
 
 def _two(values: Sequence[_T], what: str) -> tuple[_T, _T]:
@@ -404,8 +485,11 @@ def _check_keys(keys: Sequence[str], columns: Sequence[str], sides: tuple[Side, 
     for key in keys:
         for label, side in zip(LABELS, sides, strict=True):
             if key not in side.schema.names:
-                known = ", ".join(side.schema.names[:20])
-                raise RequestError(f"Cannot pair rows by {key!r}: the {label} side has only {known}", field=key)
+                raise UnknownColumnError(
+                    f"Cannot pair rows by {key!r}: the {label} side has no such column; "
+                    f"{suggestion(key, [side.schema.names])}",
+                    field=key,
+                )
         if key not in columns:
             types = " and ".join(str(side.schema.field(key).type) for side in sides)
             raise RequestError(f"Cannot pair rows by {key!r}: its types {types} cannot be compared", field=key)

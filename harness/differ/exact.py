@@ -7,17 +7,21 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal, localcontext
+from typing import Any, get_args
 
 import pyarrow as pa
 
 from harness.differ.canonical import CanonicalRow, SignedZeros, canonical_rows, order_key
-from harness.differ.closeness import Line, LineKind, close_pairs, line_of
+from harness.differ.closeness import ColumnTolerances, Line, LineKind, close_pairs, line_of
+from harness.differ.parts import differing_parts, is_nested
+from harness.differ.paths import Path, find, float_texts, is_in_key, suggestion, type_at
 from harness.differ.printing import show, show_pair
-from harness.differ.relaxations import NOTHING, Relaxations
-from harness.differ.result import ColumnDifference, RowDifference, RowKind
+from harness.differ.relaxations import FLOATS, NOTHING, Relaxations, Tolerance
+from harness.differ.result import ColumnDifference, PartDifference, RowDifference, RowKind
+from harness.differ.schemas import normal_type
 from harness.errors import RequestError
 
 MOST_EXAMPLES = 3
@@ -25,15 +29,21 @@ MOST_EXAMPLES = 3
 
 
 def examples(
-    left: pa.Table, right: pa.Table, column: str, pairs: Sequence[tuple[int, int]]
-) -> tuple[tuple[str, str], ...]:
-    """The first different pairs of values, printed."""
-    texts: dict[tuple[str, str], None] = {}
+    left: pa.Table, right: pa.Table, column: str, pairs: Iterable[tuple[int, int]], rules: Rules
+) -> tuple[tuple[tuple[str, str], ...], tuple[str, ...]]:
+    """Return the first different pairs of values, printed, and of nested values the path of the part of each pair."""
+    found: dict[tuple[str, str], str] = {}
+    a, b = left.column(column), right.column(column)
+    are_nested = is_nested(a.type) and is_nested(b.type)
     for i, j in pairs:
-        texts[show_pair(left.column(column), i, right.column(column), j)] = None
-        if len(texts) == MOST_EXAMPLES:
+        if are_nested:
+            (part, *_), _ = rules.parts(column, a, i, b, j)
+            found.setdefault(part.values, part.path)
+        else:
+            found[show_pair(a, i, b, j)] = column
+        if len(found) == MOST_EXAMPLES:
             break
-    return tuple(texts)
+    return tuple(found), tuple(found.values()) if are_nested else ()
 
 
 def distance(left: Hashable, right: Hashable) -> Decimal | float | None:
@@ -100,13 +110,13 @@ FINDINGS = ("only_left", "only_right", "changed", "truncated", "allowed", "by_co
 """The fields that `Difference` and `ComparisonResult` share, but for the rows."""
 
 
-def _counted(sides: _Sides, most: int) -> Difference:
+def _counted(sides: _Sides) -> Difference:
     """Rows that a table has more often than the other table. They may have partners there, which are alike."""
     surplus = Counter(sides.left_rows)
     surplus.subtract(sides.right_rows)
     lefts = {row: count for row, count in surplus.items() if count > 0}
     rights = {row: -count for row, count in surplus.items() if count < 0}
-    shares = _shares([len(lefts), len(rights)], most)
+    shares = _shares([len(lefts), len(rights)], sides.rules.max_rows)
     first_left = {row: i for i, row in reversed([*enumerate(sides.left_rows)]) if row in lefts}
     first_right = {row: i for i, row in reversed([*enumerate(sides.right_rows)]) if row in rights}
     found = [
@@ -123,8 +133,9 @@ def _counted(sides: _Sides, most: int) -> Difference:
     return sides.difference(found, shares, alike, partners, counts)
 
 
-def _paired(sides: _Sides, rules: Rules) -> Difference:
+def _paired(sides: _Sides) -> Difference:
     """Keys of a single table, and rows whose other columns differ. A null in a key equals a null."""
+    rules = sides.rules
     left_keys = _by_key("left", sides.left, rules)
     right_keys = _by_key("right", sides.right, rules)
     unequal = {
@@ -133,8 +144,9 @@ def _paired(sides: _Sides, rules: Rules) -> Difference:
         if key in right_keys and sides.left_rows[i] != sides.right_rows[right_keys[key]]
     }
     pairs = list(unequal.values())
-    if tolerances := rules.relaxations.tolerances:
-        close, never = close_pairs(sides.left, sides.right, pairs, tolerances), [False] * len(pairs)
+    if rules.tolerances:
+        close = close_pairs(sides.left, sides.right, pairs, rules.tolerances, signed_zeros=rules.signed_zeros)
+        never = [False] * len(pairs)
         passed = zip(*(close.get(name, never) for name in sides.columns), strict=True)
         sides = replace(sides, passed=dict(zip(pairs, passed, strict=True)))
     changed = [key for key, pair in unequal.items() if any(sides.differs(*pair))]
@@ -154,6 +166,7 @@ def _paired(sides: _Sides, rules: Rules) -> Difference:
 class _Sides:
     """Both tables, their canonical rows, and by pair of rows the columns that are let pass."""
 
+    rules: Rules
     left: pa.Table
     right: pa.Table
     columns: tuple[str, ...]
@@ -193,6 +206,8 @@ class _Sides:
             distances = {} if line is None else {pair: distance(*both) for pair, both in values.items()}
             known = {pair: apart for pair, apart in distances.items() if apart is not None}
             furthest = max(known, key=known.__getitem__, default=None)
+            first = [] if furthest is None else [furthest]
+            texts, paths = examples(self.left, self.right, column, first + differing, self.rules)
             found.append(
                 ColumnDifference(
                     column=column,
@@ -201,7 +216,8 @@ class _Sides:
                     left_nulls=sum(value is None for value, _ in values.values()),
                     right_nulls=sum(value is None for _, value in values.values()),
                     largest=None if line is None or furthest is None else distance_text(line, known[furthest]),
-                    examples=examples(self.left, self.right, column, ([furthest] if furthest else []) + differing),
+                    examples=texts,
+                    paths=paths,
                 )
             )
         return tuple(found)
@@ -209,14 +225,18 @@ class _Sides:
     def partners(self, lefts: Sequence[int], rights: Sequence[int]) -> dict[int, int]:
         """The place of the most alike row of the other side, by place in `lefts` followed by `rights`.
 
-        Of equally alike rows, those that share columns further left come first: keys tend to be there.
+        Of equally alike rows, those that share columns further left come first: keys tend to be there. Fields of
+        structs count like columns. Rows that print alike face each other too, so that their difference is shown.
         """
         if len(lefts) * len(rights) > _MOST_PAIRS:
             return {}
         candidates = []
+        types = [[table.schema.field(name).type for name in self.columns] for table in (self.left, self.right)]
+        others = [_leaves(self.right_rows[j], types[1]) for j in rights]
         for a, i in enumerate(lefts):
-            for b, j in enumerate(rights, len(lefts)):
-                differs = self.differs(i, j)
+            own = _leaves(self.left_rows[i], types[0])
+            for b, other in enumerate(others, len(lefts)):
+                differs = tuple(x != y for x, y in zip(own, other, strict=True))
                 shared = len(differs) - sum(differs)
                 if shared > 0 and 2 * shared >= len(differs):
                     candidates.append((-shared, differs, a, b))
@@ -224,7 +244,15 @@ class _Sides:
         for _, _, a, b in sorted(candidates):
             if a not in partners and b not in partners:
                 partners[a], partners[b] = b, a
+        printed = {self.printed(self.left, i): a for a, i in enumerate(lefts) if a not in partners}
+        for b, j in enumerate(rights, len(lefts)):
+            if b not in partners and (same := printed.pop(self.printed(self.right, j), None)) is not None:
+                partners[same], partners[b] = b, same
         return partners
+
+    def printed(self, table: pa.Table, place: int) -> tuple[str, ...]:
+        """Return the values of a row as they are shown without regard to another row."""
+        return tuple(show(table.column(name), place) for name in self.columns)
 
     def row(self, one: DifferingRow, found: Sequence[DifferingRow], partner: int | None) -> RowDifference:
         """The row, printed so that its differences from the other half, or from the partner, are seen."""
@@ -235,11 +263,15 @@ class _Sides:
         differs = (False,) * len(self.columns)
         if left is not None and right is not None:
             differs = self.differs(left, right)
-        texts = []
+        texts, parts, has_more = [], list[PartDifference](), False
         for name, is_other in zip(self.columns, differs, strict=True):
             a, b = self.left.column(name), self.right.column(name)
             if is_other and left is not None and right is not None:
                 texts.append(show_pair(a, left, b, right))
+                if is_nested(a.type) and is_nested(b.type):
+                    found_parts, is_cut = self.rules.parts(name, a, left, b, right)
+                    parts += found_parts
+                    has_more |= is_cut
             else:
                 texts.append(("" if left is None else show(a, left), "" if right is None else show(b, right)))
         return RowDifference(
@@ -249,6 +281,8 @@ class _Sides:
             count=one.count,
             differing=tuple(name for name, d in zip(self.columns, differs, strict=True) if d),
             partner=partner,
+            parts=tuple(parts),
+            has_more_parts=has_more,
         )
 
     def differs(self, left: int, right: int) -> tuple[bool, ...]:
@@ -256,6 +290,28 @@ class _Sides:
         unequal = tuple(a != b for a, b in zip(self.left_rows[left], self.right_rows[right], strict=True))
         passed = self.passed.get((left, right))
         return unequal if passed is None else tuple(u and not p for u, p in zip(unequal, passed, strict=True))
+
+
+def _uncompared(what: str, name: str, schemas: Sequence[pa.Schema]) -> RequestError:
+    return RequestError(
+        f"Cannot use {what} {name!r}: both sides must have it, in comparable types, among the compared columns; "
+        f"{suggestion(name, schemas)}",
+        field=name,
+    )
+
+
+def _leaves(row: Sequence[Hashable], types: Sequence[pa.DataType]) -> list[Hashable]:
+    """Return the values of a row with the fields of structs in place of the structs."""
+    return [leaf for value, type_ in zip(row, types, strict=True) for leaf in _fields(value, type_)]
+
+
+def _fields(value: Any, type_: pa.DataType) -> list[Hashable]:
+    type_ = normal_type(type_)
+    if not pa.types.is_struct(type_):
+        return [value]
+    types = [field.type for field in sorted(type_, key=lambda field: field.name)]
+    values = [None] * len(types) if value is None else value
+    return [leaf for each, own in zip(values, types, strict=True) for leaf in _fields(each, own)]
 
 
 def _by_key(side: str, table: pa.Table, rules: Rules) -> dict[CanonicalRow, int]:
@@ -303,6 +359,7 @@ class Rules:
     group_by: tuple[str, ...] = ()
     sample_keys: int | None = None
     schema_only: bool = False
+    tolerances: ColumnTolerances = field(default_factory=dict)
 
     def check(self) -> None:
         """Refuses rules that contradict each other: a negative number, or something that needs keys."""
@@ -313,20 +370,51 @@ class Rules:
                 f"Invalid sample_keys {self.sample_keys}: expected a positive number, and keys",
                 options=("sample_keys",),
             )
+        if self.signed_zeros not in get_args(SignedZeros):
+            raise RequestError(
+                f"Invalid signed_zeros {self.signed_zeros!r}: expected {' or '.join(get_args(SignedZeros))}",
+                options=("signed_zeros",),
+            )
         self.relaxations.check(self.keys)
 
-    def check_columns(self, columns: Sequence[str], left: pa.Schema, right: pa.Schema) -> None:
-        """Refuses tolerances and groups of columns that are not compared, and tolerances that their values lack."""
-        for what, names in (("a tolerance of", self.relaxations.tolerances), ("groups by", self.group_by)):
-            for name in names:
-                if name not in columns:
-                    raise RequestError(
-                        f"Cannot use {what} {name!r}: both sides must have it, in comparable types; compared columns "
-                        f"are {', '.join(map(repr, columns)) or 'none'}",
-                        field=name,
-                    )
-        for name, tolerance in self.relaxations.tolerances.items():
-            line_of(name, left.field(name).type, right.field(name).type, tolerance)
+    def resolved(self, columns: Sequence[str], left: pa.Schema, right: pa.Schema) -> Rules:
+        """Return these rules with the tolerances of each compared column and its parts.
+
+        Raises:
+            RequestError: a tolerance or group is of a column or part that is not compared, or the tolerance does not
+                fit the values.
+        """
+        schemas = [pa.schema([schema.field(name) for name in columns]) for schema in (left, right)]
+        for name in self.group_by:
+            if name not in columns:
+                raise _uncompared("groups by", name, schemas)
+        found: dict[str, dict[Path, Tolerance]] = {}
+        given = self.relaxations.tolerances
+        if FLOATS not in columns:
+            other = float_texts(schemas[1])
+            given = self.relaxations.each_float([text for text in float_texts(schemas[0], self.keys) if text in other])
+        for text, tolerance in given.items():
+            paths = {find(text, schema, self.relaxations.fold) for schema in schemas}
+            path = paths.pop()
+            if path is None or paths:
+                raise _uncompared("a tolerance of", text, schemas)
+            if path[0] in self.keys or is_in_key(path, schemas[0]):
+                raise RequestError(f"Cannot use a tolerance of {text!r}: it is part of a key", field=text)
+            line_of(text, type_at(path, schemas[0]), type_at(path, schemas[1]), tolerance)
+            found.setdefault(path[0], {})[path[1:]] = tolerance
+        return replace(self, tolerances=found)
+
+    def parts(
+        self, column: str, left: pa.ChunkedArray, i: int, right: pa.ChunkedArray, j: int
+    ) -> tuple[tuple[PartDifference, ...], bool]:
+        """Return the first parts in which two nested values of a column differ, and whether there are more."""
+        return differing_parts(
+            column,
+            left.slice(i, 1).combine_chunks(),
+            right.slice(j, 1).combine_chunks(),
+            self.tolerances.get(column, {}),
+            signed_zeros=self.signed_zeros,
+        )
 
     def difference(self, left: pa.Table, right: pa.Table, columns: Sequence[str]) -> Difference:
         """The differences of rows in memory: of multisets or, with keys, of rows that are paired by these.
@@ -334,5 +422,5 @@ class Rules:
         Raises RequestError: several rows have one key; UnsupportedError: a column's type cannot be compared.
         """
         lefts, rights = (canonical_rows(table, columns, signed_zeros=self.signed_zeros) for table in (left, right))
-        sides = _Sides(left, right, tuple(columns), lefts, rights)
-        return _paired(sides, self) if self.keys else _counted(sides, self.max_rows)
+        sides = _Sides(self, left, right, tuple(columns), lefts, rights)
+        return _paired(sides) if self.keys else _counted(sides)

@@ -408,27 +408,44 @@ def _bytes(value: DuckDBValue, lane: Lane) -> str:
     return f"hash('{PREFIX}'::BLOB || {text})" if lane else f"hash({text})"
 
 
+def field_values(value: DuckDBValue) -> dict[str, DuckDBValue]:
+    """Return the fields of a struct, by name, that its form has."""
+    assert isinstance(value.form, StructFields)
+    found = {}
+    for name, form in value.form.fields:
+        place = value.logical.get_field_index(name)
+        access, type_ = f"struct_extract_at({value.text}, {place + 1})", value.logical.field(place).type
+        found[name] = DuckDBValue(access, child(value.stored, place), type_, form, value.depth)
+    return found
+
+
+def element_value(value: DuckDBValue, text: str) -> DuckDBValue:
+    """Return an element of a list. text: its expression."""
+    assert isinstance(value.form, Items)
+    return DuckDBValue(text, child(value.stored, 0), value.logical.value_type, value.form.element, value.depth + 1)
+
+
+def entry_values(value: DuckDBValue, key: str, held: str) -> tuple[DuckDBValue, DuckDBValue]:
+    """Return the key and the value of an entry of a map. key, held: their expressions."""
+    form, depth = value.form, value.depth + 1
+    assert isinstance(form, Entries)
+    return (
+        DuckDBValue(key, child(value.stored, 0), value.logical.key_type, form.key, depth),
+        DuckDBValue(held, child(value.stored, 1), value.logical.item_type, form.value, depth),
+    )
+
+
 def _nested(value: DuckDBValue, lane: Lane) -> str:
     text, item = value.text, f"x{value.depth}"
     match value.form:
-        case StructFields(fields=fields):
-            hashes = []
-            for name, form in fields:
-                place = value.logical.get_field_index(name)
-                access, type_ = f"struct_extract_at({text}, {place + 1})", value.logical.field(place).type
-                hashes.append(hash_of(DuckDBValue(access, child(value.stored, place), type_, form, value.depth), lane))
-            return _chain(hashes, lane)
-        case Items(element=element):
-            part = DuckDBValue(item, child(value.stored, 0), value.logical.value_type, element, value.depth + 1)
-            each = f"list_transform({text}, lambda {item}: {hash_of(part, lane)})"
+        case StructFields():
+            return _chain([hash_of(part, lane) for part in field_values(value).values()], lane)
+        case Items():
+            each = f"list_transform({text}, lambda {item}: {hash_of(element_value(value, item), lane)})"
             folded = f"list_reduce({each}, lambda a, b: hash(xor(a, b)), {SEEDS[lane]}::UBIGINT)"
             return f"hash(xor({folded}, hash(CAST(len({text}) AS BIGINT))))"
-        case Entries(key=key, value=held):
-            parts = [
-                DuckDBValue(f"{item}.key", child(value.stored, 0), value.logical.key_type, key, value.depth + 1),
-                DuckDBValue(f"{item}.value", child(value.stored, 1), value.logical.item_type, held, value.depth + 1),
-            ]
-            entry = _chain([hash_of(part, lane) for part in parts], lane)
+        case Entries():
+            entry = _chain([hash_of(part, lane) for part in entry_values(value, f"{item}.key", f"{item}.value")], lane)
             summed = f"list_sum(list_transform(map_entries({text}), lambda {item}: {entry}))"
             low = f"CAST(coalesce({summed}, 0) & {_LOW} AS UBIGINT)"
             return _chain([f"hash({low})", f"hash(CAST(cardinality({text}) AS BIGINT))"], lane)

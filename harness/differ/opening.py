@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -18,6 +18,7 @@ import duckdb
 import pyarrow as pa
 
 import harness.queries.sql
+from harness.differ.paths import is_inside, suggestion
 from harness.differ.relaxations import Measure, Tolerance
 from harness.differ.result import SideInfo
 from harness.differ.sides import DuckDBSide, Side, logical, open_arrow
@@ -28,10 +29,10 @@ from harness.engines.duckdb.instance import cursor
 from harness.engines.duckdb.lowering import Use, lower, numbered
 from harness.engines.duckdb.relations import registrar
 from harness.engines.registry import engine_names, find_engine
-from harness.errors import HarnessError, RequestError, UnsupportedError
+from harness.errors import HarnessError, RequestError, UnknownColumnError, UnsupportedError
 from harness.metadata.catalogs.resolving import is_table
 from harness.metadata.model.arguments import check
-from harness.metadata.model.schema import arrow_field
+from harness.metadata.model.schema import METADATA, arrow_field
 from harness.metadata.model.times import parse_moment
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.snapshot import Changes, Snapshot, called
@@ -117,8 +118,9 @@ class SideOpening:
     """The data of a side, and how it is read.
 
     data: the user's object. label: `left` or `right`, for messages. name: the user's. engine, where, spark: of a
-    planned table: its reader, its filter, and the session on Spark. exclude: folded names of columns to leave out.
-    fold: gives equal names one form. query: `data` is its result, or its error.
+    planned table: its reader, its filter, and the session on Spark. columns: paths to columns and their parts, whose
+    columns are read whole; None: all. exclude: folded names, of which those of columns are left out. fold: gives equal
+    names one form. query: `data` is its result, or its error.
     """
 
     data: object
@@ -135,8 +137,7 @@ class SideOpening:
     def check(self) -> None:
         """Refuses objects that no side can be made of, and files that are not there."""
         is_planned = isinstance(self.data, Table | Snapshot | Changes)
-        if is_planned:
-            find_engine(self.engine)
+        find_engine(self.engine)
         if self.where is not None and not isinstance(self.data, Table | Snapshot):
             message = f"Cannot filter the {self.label} side: where= is for tables and snapshots"
             raise RequestError(message, options=("where",))
@@ -189,21 +190,34 @@ class SideOpening:
             return None
         return f"{kind.__module__.partition('.')[0]} {kind.__name__}", f"arrow {pa.__version__}"
 
-    def open(self, limit: int, resources: ExitStack, like: Mapping[str, pa.DataType] | None = None) -> Side:
+    def open(
+        self,
+        limit: int,
+        resources: ExitStack,
+        like: Mapping[str, pa.DataType] | None = None,
+        names: list[str] | None = None,
+    ) -> Side:
         """The side. Reads metadata only, but all of an Arrow stream.
 
         limit: rows of a stream to hold in memory; more are put aside on disk. resources: closed after the comparison.
-        like: types of the other side's columns by name, for a source whose columns are text.
+        like: types of the other side's columns by name, for a source whose columns are text. names: gets the names of
+        all columns, of which `columns` and `exclude` choose.
 
         Raises RequestError: a column is missing, or there twice; HarnessError: the side fails.
         """
         data, info = self.data, self.info
+
+        def places(all_names: Sequence[str]) -> list[int]:
+            if names is not None:
+                names[:] = all_names
+            return self.places(all_names)
+
         if isinstance(data, HarnessError):
             raise data
         if isinstance(data, RowSource):
             data = rows_of(data, like, resources, self.fold)
         if isinstance(data, Table | Snapshot | Changes):
-            plan = self._plan(data)
+            plan = self._plan(data, places)
             try:
                 if self.engine == "duckdb":
                     connection = cursor()
@@ -222,12 +236,12 @@ class SideOpening:
             except HarnessError as error:
                 raise error.within(table=plan.table, snapshot=plan.snapshot, format=plan.format) from None
         if isinstance(data, duckdb.DuckDBPyRelation):
-            return self._relation(data, info)
+            return self._relation(data, info, places)
         if is_frame(data):
             from harness.differ import spark_side
 
-            return spark_side.of_frame(data, info, self.places)
-        return open_arrow(data, info, self.places, limit, resources)
+            return spark_side.of_frame(data, info, places)
+        return open_arrow(data, info, places, limit, resources)
 
     def allowances(self) -> Mapping[str, Tolerance]:
         """The tolerances of the last bits of a query's columns."""
@@ -238,21 +252,31 @@ class SideOpening:
     def places(self, names: Sequence[str]) -> list[int]:
         """The places of the wanted columns among `names`. Raises RequestError: a column is missing, or there twice."""
         folded = list(map(self.fold, names))
-        if self.columns is None:
-            return [place for place, name in enumerate(folded) if name not in self.exclude]
-        counts = Counter(folded)
-        for column in self.columns:
-            if (count := counts[self.fold(column)]) != 1:
-                has = f"has {count} columns" if count else "has no column"
-                raise RequestError(
-                    f"Cannot compare {column!r}: the {self.label} side {has} of that name; it has "
-                    f"{', '.join(map(repr, names))}",
-                    field=column,
-                )
-        found = {name: place for place, name in enumerate(folded)}
-        return [found[self.fold(column)] for column in self.columns]
+        wanted: Iterable[int] = range(len(names))
+        if self.columns is not None:
+            by_name: dict[str, list[int]] = {}
+            for place, name in enumerate(folded):
+                by_name.setdefault(name, []).append(place)
+            wanted = dict.fromkeys(place for column in self.columns for place in self._places(column, names, by_name))
+        return [place for place in wanted if folded[place] not in self.exclude]
 
-    def _plan(self, data: Table | Snapshot | Changes) -> ScanPlan:
+    def _places(self, column: str, names: Sequence[str], by_name: Mapping[str, list[int]]) -> list[int]:
+        """Return the place of the column of that name or, if there is none, of those that may have a part of it."""
+        places = by_name.get(self.fold(column), [])
+        if len(places) > 1:
+            raise RequestError(
+                f"Cannot compare {column!r}: the {self.label} side has {len(places)} columns of that name", field=column
+            )
+        found = places or [place for place, name in enumerate(names) if is_inside(column, name, self.fold)]
+        if not found:
+            raise UnknownColumnError(
+                f"Cannot compare {column!r}: the {self.label} side has no column of that name; "
+                f"{suggestion(column, [names])}",
+                field=column,
+            )
+        return found
+
+    def _plan(self, data: Table | Snapshot | Changes, places: Callable[[Sequence[str]], list[int]]) -> ScanPlan:
         if isinstance(data, Changes):
             if self.columns is None and not self.exclude:
                 return data.plan
@@ -260,17 +284,17 @@ class SideOpening:
             raise RequestError(message, options=("columns",))
         snapshot = data.snapshot() if isinstance(data, Table) else data
         names = [field.name for field in snapshot.schema.fields]
-        columns, known = self.columns, set(map(self.fold, names))
-        is_folded = any(name not in names and self.fold(name) in known for name in columns or ())
-        if is_folded or (columns is None and self.exclude):
-            columns = tuple(names[place] for place in self.places(names))
-        return snapshot.plan(columns, self.where)
+        names += [name for name in METADATA if name in (self.columns or ()) and name not in names]
+        columns = tuple(names[place] for place in places(names))
+        return snapshot.plan(None if self.columns is None and not self.exclude else columns, self.where)
 
-    def _relation(self, relation: duckdb.DuckDBPyRelation, info: SideInfo) -> Side:
+    def _relation(
+        self, relation: duckdb.DuckDBPyRelation, info: SideInfo, places: Callable[[Sequence[str]], list[int]]
+    ) -> Side:
         with failing_duckdb(info):
-            places = self.places(relation.columns)
-            chosen = relation.project(", ".join(f"#{i + 1} AS c{n}" for n, i in enumerate(places)) or "NULL AS c0")
-            names = [relation.columns[i] for i in places]
+            wanted = places(relation.columns)
+            chosen = relation.project(", ".join(f"#{i + 1} AS c{n}" for n, i in enumerate(wanted)) or "NULL AS c0")
+            names = [relation.columns[i] for i in wanted]
             types = [logical(type_, name) for name, type_ in zip(names, chosen.types, strict=False)]
         schema = pa.schema([pa.field(name, type_) for name, type_ in zip(names, types, strict=True)])
         return DuckDBSide(info=info, relation=chosen, schema=schema)

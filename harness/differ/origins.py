@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from harness.differ.canonical import CanonicalRow, SignedZeros, canonical_rows
 from harness.differ.exact import Difference, DifferingRow
+from harness.differ.paths import narrow
 from harness.differ.result import Origin, RowDifference, Spread
 from harness.differ.schemas import normal_type
 from harness.differ.spread import by_file, evenly
@@ -233,6 +234,7 @@ class _Lookup:
         known = METADATA | {f.name: f for f in (*plan.schema.fields, *plan.columns)}
         plan = replace(plan, columns=tuple(known[name] for name in dict.fromkeys([*self.columns, *_PLACE])))
         read = _matching(plan, wanted, self.keys or self.columns)
+        read = narrow(read, dict(zip(wanted.column_names, wanted.schema.types, strict=True)))
         if read.num_rows > _MOST_CANDIDATES:
             return None
         matched = self.keys or self.columns

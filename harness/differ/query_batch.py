@@ -14,7 +14,8 @@ import pyarrow as pa
 
 from harness.differ.compare import compare
 from harness.differ.opening import Query, SideOpening, engine_version
-from harness.differ.relaxations import ALL_TYPE_RULES, Tolerance
+from harness.differ.paths import float_texts, is_inside
+from harness.differ.relaxations import ALL_TYPE_RULES, FLOATS, Tolerance
 from harness.differ.relaxed import MOST_ROWS
 from harness.differ.result import BatchEntry, BatchOutcome, ComparisonResult, QueryFile, entry_of
 from harness.errors import HarnessError, RequestError, UnsupportedError
@@ -68,7 +69,7 @@ class QueryRun:
             if self.dialect != "duckdb" and len(left.schema) == len(right.schema):
                 right = right.rename_columns(left.column_names)  # columns without a name are called otherwise
             floats = [field.name for field in left.schema if pa.types.is_floating(field.type)]
-            given = own.with_floats(floats, left.column_names).tolerances
+            given = own.each_float(float_texts(left.schema)) if FLOATS not in left.column_names else own.tolerances
             allowed = asked.allowances(left.column_names)
             allowances = {n: allowed[n] for n in floats if n in allowed} | ({} if query.keys else given)
         found = compare(
@@ -81,7 +82,8 @@ class QueryRun:
             names=[f"{query.name} on {engine_version(engine)}" for engine in self.engines],
             allowances=allowances,
         )
-        used = sorted(each.column for each in found.by_column if each.column in allowances and each.allowed)
+        columns = [each.column for each in found.by_column if each.allowed]
+        used = sorted(name for name in allowances if any(name == c or is_inside(name, c) for c in columns))
         return found, "; ".join(f"{name} within {allowances[name]}" for name in used) if found.equal and used else None
 
 

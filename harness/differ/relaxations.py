@@ -101,18 +101,20 @@ ALL_TYPE_RULES = frozenset(TypeRule)
 
 
 FLOATS = "floats"
-"""All columns of floats that have no tolerance of their own, in place of a column's name."""
+"""All floats that have no tolerance of their own, in place of a column's name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Relaxations:
     """The differences that are let pass, none by default; reports name them all.
 
-    tolerance: by column, or for all `floats` unless a column is called so; a `Tolerance`, or its words. Needs keys.
-    exclude: columns that are left out on both sides. rename: the right side's name by the left side's, which reports
-    say. ignore_name_case: columns are paired without regard to the case of their names. cast: DuckDB's types by column,
-    for both sides. ignore_case: text is compared in lower case. trim: text is compared without spaces (U+0020) around
-    it. null_as: this text, once trimmed, is null. These three concern columns of text, not text in lists, structs or
+    tolerance: by column or part of a column, such as `s.x`, `l.element` or `m.value`, or for all `floats`, also those
+    in structs, lists and maps, unless a column is called so; a `Tolerance`, or its words. Needs keys. exclude: columns
+    and fields of structs, such as `s.x`, that are left out on both sides. rename: the right side's name by the left
+    side's, which reports say. ignore_name_case: columns are paired without regard to the case of their names. cast:
+    DuckDB's types by column, for both sides. ignore_case: text is compared in lower case. trim: text is compared
+    without spaces (U+0020) around it. null_as: this text, once trimmed, is null. These three concern columns of text,
+    not text in lists, structs or
     maps. types: differences of types; None: all beside a file or a table of another database, else none.
     """
 
@@ -169,17 +171,18 @@ class Relaxations:
         alike = {own: rights[lower] for lower, own in lefts.items() if lower in rights and own not in rename}
         taken = set(rename.values())
         rename |= {own: other for own, other in alike.items() if own != other and other not in taken}
-        tolerance = {lefts.get(name.lower(), name): each for name, each in self.tolerance.items()}
         cast = {lefts.get(name.lower(), name): type_ for name, type_ in self.cast.items()}
-        return replace(self, rename=rename, tolerance=tolerance, cast=cast)
+        return replace(self, rename=rename, cast=cast)
 
-    def with_floats(self, floats: Sequence[str], columns: Sequence[str]) -> Relaxations:
-        """These relaxations with the tolerance for all floats given to each column of floats. columns: all columns."""
-        if FLOATS not in self.tolerance or FLOATS in columns:
-            return self
+    def each_float(self, floats: Sequence[str]) -> dict[str, Tolerance]:
+        """Return the tolerances, with that of all floats given to each float without a tolerance of its own.
+
+        Args:
+            floats: the paths to all floats.
+        """
         tolerances = self.tolerances
-        general = tolerances.pop(FLOATS)
-        return replace(self, tolerance={**dict.fromkeys(floats, general), **tolerances})
+        general = tolerances.pop(FLOATS, None)
+        return tolerances if general is None else {**dict.fromkeys(floats, general), **tolerances}
 
     def own_name(self, column: str, side: int) -> str:
         """The side's name of a column that reports call `column`; 0 is the left side, 1 the right side."""
@@ -200,7 +203,7 @@ class Relaxations:
 
     def described(self, columns: Sequence[str]) -> tuple[str, ...]:
         """A line for each, except for types, whose use depends on the sides. columns: those that are compared."""
-        names = {FLOATS: "all columns of floats"} if FLOATS not in columns else {}
+        names = {FLOATS: "all floats"} if FLOATS not in columns else {}
         lines = [f"tolerance of {names.get(name, name)}: {each}" for name, each in self.tolerances.items()]
         if self.exclude:
             lines.append(f"left out: {', '.join(self.exclude)}")

@@ -16,10 +16,11 @@ import pyarrow as pa
 
 from harness.differ.by_hashes import LABELS, asking
 from harness.differ.hashing import carried
+from harness.differ.paths import suggestion
 from harness.differ.relaxations import Relaxations
 from harness.differ.schemas import converted, nanos, normal_type, plain
 from harness.differ.sides import ArrowSide, DuckDBSide, Side, in_engine, logical
-from harness.errors import RequestError
+from harness.errors import RequestError, UnknownColumnError
 from harness.metadata.filters import sqltext
 from harness.storage.threads import tracked
 
@@ -34,7 +35,7 @@ def relaxed(sides: tuple[Side, Side], relaxations: Relaxations, resources: ExitS
     """
     for name in relaxations.rename:
         if name not in sides[0].schema.names:
-            raise RequestError(f"Cannot rename {name!r}: the left side has no such column", field=name)
+            raise _missing("rename", name, "left", sides[0])
     found = []
     for number, side in enumerate(sides):
         with asking(number, "fitting columns of the {} side"):
@@ -49,7 +50,7 @@ def relaxed(sides: tuple[Side, Side], relaxations: Relaxations, resources: ExitS
 def _renamed(side: Side, names: Mapping[str, str]) -> Side:
     for old, new in names.items():
         if old not in side.schema.names:
-            raise RequestError(f"Cannot rename to {old!r}: the right side has no such column", field=old)
+            raise _missing("rename to", old, "right", side)
         if new in side.schema.names and new not in names:
             raise RequestError(f"Cannot rename {old!r}: the right side has a column {new!r} too", field=new)
     schema = pa.schema([field.with_name(names.get(field.name, field.name)) for field in side.schema])
@@ -58,11 +59,16 @@ def _renamed(side: Side, names: Mapping[str, str]) -> Side:
     return replace(side, schema=schema, plan=None)
 
 
+def _missing(what: str, name: str, label: str, side: Side) -> UnknownColumnError:
+    hint = suggestion(name, [side.schema.names])
+    return UnknownColumnError(f"Cannot {what} {name!r}: the {label} side has no such column; {hint}", field=name)
+
+
 def _cast(side: Side, casts: Mapping[str, str], label: str, resources: ExitStack) -> Side:
     """The side with columns in other types. DuckDB casts for all engines: a cast means the same on both sides."""
     for name in casts:
         if name not in side.schema.names:
-            raise RequestError(f"Cannot cast {name!r}: the {label} side has no such column", field=name)
+            raise _missing("cast", name, label, side)
     if not isinstance(side, ArrowSide | DuckDBSide):
         side = ArrowSide(info=side.info, whole=side.head(side.schema.names, _ALL), resources=resources)
     side = side.in_duckdb if isinstance(side, ArrowSide) else side
@@ -74,15 +80,18 @@ def _cast(side: Side, casts: Mapping[str, str], label: str, resources: ExitStack
             wanted: Any = duckdb.sqltype(type_)
         except duckdb.Error:
             raise RequestError(
-                f"Cannot cast {name!r} to {type_!r}: DuckDB has no such type; take one such as BIGINT, DOUBLE, "
-                "VARCHAR, DATE, TIMESTAMP or DECIMAL(18, 2)",
-                field=name,
+                f"Cannot cast {name!r} to {type_!r}: DuckDB has no such type; {suggestion(type_, [_TYPES])}", field=name
             ) from None
         texts[i] = partial(_cast_text, stored=side.relation.types[i], type_=own, wanted=wanted, place=place)
         types[i] = logical(wanted, name)
     return side.with_columns(texts, types)
 
 
+_TYPES = (
+    *("BIGINT", "INTEGER", "DOUBLE", "FLOAT", "DECIMAL(18, 2)", "VARCHAR", "STRING", "DATE", "TIMESTAMP"),
+    *("TIMESTAMP WITH TIME ZONE", "TIME", "BOOLEAN", "BLOB", "UUID"),
+)
+"""Types to suggest for a misspelled one."""
 _ALL = 2**31 - 1
 """The most rows that Spark gives."""
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from harness.differ.relaxations import NOTHING, Relaxations
-from harness.errors import HarnessError, counted, visible
+from harness.errors import HarnessError, UnsupportedError, counted, visible
 
 
 class SchemaKind(enum.Enum):
@@ -70,6 +70,29 @@ class Origin:
     hidden_by: tuple[str, ...] = ()
 
 
+ABSENT = "absent"
+"""The text in reports for a side without an entry that the other side's map has."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartDifference:
+    """A part of a nested value that differs between two rows.
+
+    column: of the value. path: the part with its column, such as `s.x`, `l[1]` for the first element of a list or
+    `m['k']` for the value of a key. left, right: printed as in `RowDifference`; None: this side has no such entry.
+    """
+
+    column: str
+    path: str
+    left: str | None
+    right: str | None
+
+    @property
+    def values(self) -> tuple[str, str]:
+        """Both values, as reports show them."""
+        return (ABSENT if self.left is None else self.left, ABSENT if self.right is None else self.right)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowDifference:
     """A row that the sides have a different number of, or with keys, one whose other columns differ.
@@ -79,7 +102,8 @@ class RowDifference:
     columns that differ; for a changed row, and for one with a partner. partner: index in `ComparisonResult.rows` of the
     row of the other side that is most like this one, sharing at least half of its columns; each is the other's partner.
     None: there is none, or rows are paired by key. left_origins, right_origins: at most as many as `count`; empty for a
-    side that is no table.
+    side that is no table. parts: of the nested values in `differing`, the parts that differ, and where `has_more_parts`
+    not all of them.
     """
 
     kind: RowKind
@@ -90,6 +114,8 @@ class RowDifference:
     partner: int | None = None
     left_origins: tuple[Origin, ...] = ()
     right_origins: tuple[Origin, ...] = ()
+    parts: tuple[PartDifference, ...] = ()
+    has_more_parts: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +124,8 @@ class ColumnDifference:
 
     rows: how many pairs differ in it. allowed: how many more differ, within its tolerance. left_nulls, right_nulls: of
     `rows`, how many are null on that side. largest: how far the values lie apart where they do most, printed; None:
-    they cannot be subtracted. examples: some values of both sides, printed as in `RowDifference`.
+    they cannot be subtracted. examples: some values of both sides, printed as in `RowDifference`. paths: of a column of
+    nested values, the differing part whose values each example shows, as in `PartDifference`.
     """
 
     column: str
@@ -108,6 +135,7 @@ class ColumnDifference:
     right_nulls: int = 0
     largest: str | None = None
     examples: tuple[tuple[str, str], ...] = ()
+    paths: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,7 +193,7 @@ class ComparisonVerdict(enum.Enum):
     EQUAL = "equal"
     DIFFERENT = "different"
     OUTCOME = "different outcome"  # one side failed, the other did not
-    FAILED = "could not compare"  # both sides failed
+    FAILED = "could not compare"  # both sides failed, or one declined
 
 
 def _outcome_words(side: SideInfo) -> str:
@@ -222,7 +250,7 @@ class ComparisonResult:
 
     @property
     def failed(self) -> bool:
-        """Tells whether both sides failed, so that nothing could be compared."""
+        """Tells whether both sides failed or one declined to read, so that nothing could be compared."""
         return self.verdict is ComparisonVerdict.FAILED
 
     @property
@@ -238,9 +266,10 @@ class ComparisonResult:
     @property
     def verdict(self) -> ComparisonVerdict:
         """The outcome of the comparison."""
-        failures = (self.left.error is not None) + (self.right.error is not None)
-        if failures:
-            return ComparisonVerdict.FAILED if failures > 1 else ComparisonVerdict.OUTCOME
+        errors = [side.error for side in (self.left, self.right) if side.error is not None]
+        if errors:
+            incomparable = len(errors) > 1 or isinstance(errors[0], UnsupportedError)
+            return ComparisonVerdict.FAILED if incomparable else ComparisonVerdict.OUTCOME
         return ComparisonVerdict.DIFFERENT if self.differing or self.counting else ComparisonVerdict.EQUAL
 
     @property
@@ -267,7 +296,8 @@ class ComparisonResult:
             case ComparisonVerdict.EQUAL:
                 return f"no difference in {counted(self.left.rows or 0, 'row')}"
             case ComparisonVerdict.FAILED:
-                return "both sides failed"
+                failed = [name for name in ("left", "right") if getattr(self, name).error is not None]
+                return "both sides failed" if len(failed) > 1 else f"the {failed[0]} side declined to read"
             case ComparisonVerdict.OUTCOME:
                 return f"the left side {_outcome_words(self.left)}, the right side {_outcome_words(self.right)}"
             case ComparisonVerdict.DIFFERENT:
@@ -295,10 +325,11 @@ class ComparisonResult:
         return "\n".join([f"{self.verdict.value}: {self.sentence}", *sides, *framed, "  all of it: .to_text()"])
 
     def _repr_html_(self) -> str:
-        """The page of `to_html` in a frame of its own, and its text, for notebooks."""
-        from harness.differ.reports.html import framed
+        """The page of `to_html` with its first rows in a frame of its own, and its text, for notebooks."""
+        from harness.differ.reports.html import MOST_FRAMED_ROWS, framed, to_html
+        from harness.differ.reports.text import to_text
 
-        return framed(self.to_html(), self.to_text())
+        return framed(to_html(self, MOST_FRAMED_ROWS), to_text(self, most=MOST_FRAMED_ROWS))
 
     def to_text(self) -> str:
         """The report for a terminal or a log, see `harness.differ.reports.text`."""
@@ -405,7 +436,8 @@ def entry_of(
     from harness.differ.reports.text import to_text
 
     if comparison.failed:
-        outcome, message = BatchOutcome.FAILED, f"both sides failed: {comparison.left.error}"
+        error = comparison.left.error or comparison.right.error
+        outcome, message = BatchOutcome.FAILED, f"{comparison.sentence}: {error}"
     elif not comparison.equal:
         outcome = BatchOutcome.DIFFERENT
     elif message is not None or comparison.allowed:

@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness.differ.hashing import DuckDBValue, HashForm, carried, child, incomparable, row_hashes, storage_type
+from harness.differ.paths import narrow
 from harness.differ.result import SideInfo
 from harness.differ.schemas import plain
 from harness.engines.column_values import conform
@@ -133,6 +134,11 @@ def retyped(schema: pa.Schema, types: Mapping[int, pa.DataType]) -> pa.Schema:
     return pa.schema([field.with_type(types.get(i, field.type)) for i, field in enumerate(schema)])
 
 
+def narrowed_rows(side: HashedSide, rows: pa.Table) -> pa.Table:
+    """Return rows of a side without the fields that its schema leaves out."""
+    return rows if side.stored is None else narrow(rows, dict(zip(side.schema.names, side.schema.types, strict=True)))
+
+
 # Rows that DuckDB reads: of a relation, or of a planned table.
 
 
@@ -212,13 +218,14 @@ def _shown_type(stored: Any) -> str:
 class DuckDBSide:
     """Rows of a relation.
 
-    schema: the columns as the side calls them; a column of integers may stand for times. keep: must live as long as the
-    relation.
+    schema: the columns as the side calls them; a column of integers may stand for times. stored: the same columns with
+    all of their fields, if `schema` leaves out fields of structs. keep: must live as long as the relation.
     """
 
     info: SideInfo
     relation: duckdb.DuckDBPyRelation
     schema: pa.Schema
+    stored: pa.Schema | None = None
     plan: ScanPlan | None = None
     keep: object = field(default=None, compare=False, repr=False)
 
@@ -280,8 +287,8 @@ class DuckDBSide:
     def with_columns(self, texts: Mapping[int, Callable[[str], str]], types: Mapping[int, pa.DataType]) -> DuckDBSide:
         """The side with other values and types of columns, by place. texts: SQL of a value from the column's."""
         chosen = ", ".join(f"{texts.get(i, str)(f'#{i + 1}')} AS c{i}" for i in range(len(self.schema)))
-        schema = retyped(self.schema, types)
-        return replace(self, relation=self.relation.project(chosen), schema=schema, plan=None)
+        schema, stored = retyped(self.schema, types), self.stored and retyped(self.stored, types)
+        return replace(self, relation=self.relation.project(chosen), schema=schema, stored=stored, plan=None)
 
     def hashed(self, hashing: Hashing, further: Mapping[str, str] | None = None) -> duckdb.DuckDBPyRelation:
         """Further expressions by name, and the hashes of each row."""
@@ -293,7 +300,7 @@ class DuckDBSide:
 
     def _value(self, name: str, hashing: Hashing) -> DuckDBValue:
         place = self.schema.get_field_index(name)
-        type_ = plain(self.schema.field(place).type)
+        type_ = plain((self.stored or self.schema).field(place).type)
         return DuckDBValue(f"c{place}", self.relation.types[place], type_, hashing.form_of(name))
 
     def _shown(self, columns: Sequence[str]) -> dict[str, str]:
@@ -301,8 +308,8 @@ class DuckDBSide:
         return {f"r{i}": shown(f"c{place}", self.relation.types[place]) for i, place in enumerate(places)}
 
     def _conform(self, rows: pa.Table, columns: Sequence[str]) -> pa.Table:
-        schema = pa.schema([(name, plain(self.schema.field(name).type)) for name in columns])
-        return conform(rows.select(range(len(columns))), schema)
+        schema = pa.schema([(f.name, plain(f.type)) for f in map((self.stored or self.schema).field, columns)])
+        return narrowed_rows(self, conform(rows.select(range(len(columns))), schema))
 
 
 def _numbered(relation: duckdb.DuckDBPyRelation) -> duckdb.DuckDBPyRelation:
@@ -353,6 +360,15 @@ class ArrowSide:
             self.resources.callback(connection.close)
             connection.register("rows", carried(self.whole))
         return _side(self.info, self.schema, connection)
+
+
+def narrowed_side(side: Side, schema: pa.Schema) -> Side:
+    """Return the side with the columns of a schema, which leaves out fields of structs."""
+    if schema.equals(side.schema):
+        return side
+    if isinstance(side, ArrowSide):
+        return replace(side, whole=narrow(side.whole, dict(zip(schema.names, schema.types, strict=True))))
+    return replace(side, schema=schema, stored=side.stored or side.schema)
 
 
 def recorded_rows(side: Side) -> int | None:

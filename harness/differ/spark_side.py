@@ -21,7 +21,17 @@ from harness.differ import hashing as forms
 from harness.differ.hashing import NULL, SEEDS, Lane, both_lanes, carried, incomparable, is_known
 from harness.differ.result import SideInfo
 from harness.differ.schemas import nanos
-from harness.differ.sides import MOST_REPEATED, Buckets, DuckDBSide, Hashing, Some, Sums, retyped, with_hashes
+from harness.differ.sides import (
+    MOST_REPEATED,
+    Buckets,
+    DuckDBSide,
+    Hashing,
+    Some,
+    Sums,
+    narrowed_rows,
+    retyped,
+    with_hashes,
+)
 from harness.engines.spark.arrow_scan import SINGLE
 from harness.engines.spark.connect import reader_of
 from harness.engines.spark.engine import conform
@@ -153,11 +163,12 @@ _WORKER = SideInfo(name="", engine="")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkSide:
-    """Rows of a frame whose columns are called c0, c1, … here. schema: the side's names, and the values' meaning."""
+    """Rows of a frame whose columns are called c0, c1, … here. schema, stored: as of `DuckDBSide`."""
 
     info: SideInfo
     frame: DataFrame
     schema: pa.Schema
+    stored: pa.Schema | None = None
     plan: ScanPlan | None = None
 
     def head(self, columns: Sequence[str], limit: int) -> pa.Table:
@@ -220,14 +231,14 @@ class SparkSide:
     def with_columns(self, texts: Mapping[int, Callable[[str], str]], types: Mapping[int, pa.DataType]) -> SparkSide:
         """See `DuckDBSide.with_columns`."""
         chosen = [f"{texts.get(i, str)(name)} AS {name}" for i, name in enumerate(self.frame.columns)]
-        schema = retyped(self.schema, types)
-        return replace(self, frame=self.frame.selectExpr(*chosen), schema=schema, plan=None)
+        schema, stored = retyped(self.schema, types), self.stored and retyped(self.stored, types)
+        return replace(self, frame=self.frame.selectExpr(*chosen), schema=schema, stored=stored, plan=None)
 
     def _hashed(self, hashing: Hashing, *, keep: bool = False) -> DataFrame:
         """The hashes of each row as bigints, and with `keep` the columns before them."""
         session = self.frame.sparkSession
         if not has_gateway(session) or not is_known():
-            return hashed_by_duckdb(self.frame, self.schema, hashing, keep=keep)
+            return hashed_by_duckdb(self.frame, self.stored or self.schema, hashing, keep=keep)
         gateway = Gateway.of(session)
 
         def chain(hashes: Sequence[Column], lane: Lane) -> Column:
@@ -243,13 +254,14 @@ class SparkSide:
     def _value(self, name: str, hashing: Hashing) -> SparkValue:
         place = self.schema.get_field_index(name)
         column, stored = functions.col(f"c{place}"), self.frame.schema.fields[place].dataType
-        return SparkValue(column, stored, self.schema.field(place).type, hashing.form_of(name))
+        return SparkValue(column, stored, (self.stored or self.schema).field(place).type, hashing.form_of(name))
 
     def _shown(self, columns: Sequence[str]) -> list[Column]:
         return [functions.col(f"c{self.schema.get_field_index(name)}") for name in columns]
 
     def _conform(self, rows: pa.Table, columns: Sequence[str]) -> pa.Table:
-        return conform(rows, pa.schema([self.schema.field(name) for name in columns]))
+        schema = pa.schema([(self.stored or self.schema).field(name) for name in columns])
+        return narrowed_rows(self, conform(rows, schema))
 
 
 def _grouped(bucketed: DataFrame) -> Buckets:

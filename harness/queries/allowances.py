@@ -109,8 +109,10 @@ class _ColumnReading:
         key = id(scope.expression)
         if key not in self._known:
             self._known[key] = []  # for a recursive CTE in itself
-            if scope.set_operation_scopes:
-                sides = [self.outputs(side) for side in scope.set_operation_scopes]
+            # sqlglot before 30.30 calls them `union_scopes`.
+            branches = getattr(scope, "set_operation_scopes", None) or getattr(scope, "union_scopes", ())
+            if branches:
+                sides = [self.outputs(side) for side in branches]
                 self._known[key] = [_together(pair) for pair in zip(*sides, strict=False)]
             elif isinstance(scope.expression, exp.Query):
                 self._known[key] = [self._number(e, scope) for e in scope.expression.selects]

@@ -11,6 +11,7 @@ import itertools
 import logging
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from importlib import metadata
 from typing import Any
 
 from sqlglot import TokenType, exp
@@ -77,9 +78,18 @@ def parse_statement(query: str, dialect: str = "duckdb") -> SqlStatement:
     try:
         tree, text = _parse(query[len(explain) :], dialect)
     except (SqlglotError, ValueError) as error:
-        told = duckdb_engine().misparsed(query) if dialect == "duckdb" else None
-        raise told or RequestError(f"Cannot parse the query as {dialect} SQL: {reason(error)}.") from error
+        problem = duckdb_engine().misparsed(query) if dialect == "duckdb" else None
+        problem = problem or RequestError(f"Cannot parse the query as {dialect} SQL: {reason(error)}.")
+        if has_older_parser():
+            older = f"sqlglot {metadata.version('sqlglot')} is installed; 30.30 reads more, such as NEAREST and TABLE t"
+            problem = RequestError(f"{problem.message} ({older})", excerpt=problem.excerpt)
+        raise problem from error
     return SqlStatement(explain=explain, text=text, tree=tree, dialect=dialect)
+
+
+def has_older_parser() -> bool:
+    """Return whether the installed sqlglot reads less SQL than 30.30, such as no NEAREST and `TABLE t`."""
+    return tuple(map(int, metadata.version("sqlglot").split(".")[:2])) < (30, 30)
 
 
 def quote_of(dialect: str) -> Callable[[str], str]:

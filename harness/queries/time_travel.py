@@ -157,6 +157,8 @@ def _end(tokens: Sequence[Token], start: int) -> int | None:
         return _closing(tokens, start + 1)
     if words[:1] == ["FOR"]:
         start, words = start + 1, words[1:]
+    elif words:
+        words[0] = words[0].removeprefix("FOR ")  # one token before sqlglot 30.30
     if len(words) < 3 or words[0] not in ("VERSION", "TIMESTAMP", "SYSTEM_TIME") or words[1:3] != ["AS", "OF"]:
         return None
     value = start + 3

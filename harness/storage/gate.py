@@ -22,6 +22,7 @@ from harness.errors import (
     OutsideTableWarning,
     StorageError,
     warn,
+    without_secrets,
 )
 from harness.storage.paths import Place, absolute, climbs, is_local, local_path, place, places, shown, slashed
 from harness.storage.records import dataclass
@@ -176,18 +177,18 @@ def _descriptor(path: str, follow: Follow) -> int:
     return os.open(follow(path), _FLAGS | _NO_LINK)
 
 
-def refusal(error: Exception, path: str) -> HarnessError:
+def refusal(error: Exception, path: str, secrets: Iterable[str] = ()) -> HarnessError:
     """The error that names the file: that there is no such file, if `error` says so, or that its storage failed."""
     # An error that is not the operating system's has no number, and says by its class what it means.
     number = next((known for kind, known in _KINDS.items() if isinstance(error, kind)), getattr(error, "errno", None))
     if number not in _FAULTS:
-        return failure(error, path)
+        return failure(error, path, secrets)
     return _missing(_FAULTS[number], path, IRREGULAR if number in _IN_THE_WAY else None)
 
 
-def failure(error: Exception, path: str) -> StorageError:
-    """The error for storage that failed, without what a client's message may hold of secrets: what is behind a `?`."""
-    told = _QUERY.sub("", f"{error}")[:_SHOWN]
+def failure(error: Exception, path: str, secrets: Iterable[str] = ()) -> StorageError:
+    """The error for storage that failed, without what a client's message may hold of secrets."""
+    told = without_secrets(_QUERY.sub("", f"{error}"), secrets)[:_SHOWN]
     return StorageError(f"Cannot read file: its storage failed: {type(error).__name__}: {told}", file=path)
 
 

@@ -15,9 +15,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
-from harness.errors import HarnessError, RequestError, StorageError
+from harness.errors import HarnessError, RequestError, StorageError, raise_from
 from harness.storage.configuration import with_configured
 from harness.storage.object_options import StoreOptions, azure_account, canonical, made_for
 from harness.storage.option_names import StoreKind
@@ -116,7 +116,7 @@ class _ObjectClient:
                 return b"", None
             if _may_be_empty(error):
                 return self._empty(path)
-            raise told(error, path, self.kind) from error
+            raise_told(error, path, self.kind)
 
     def end(self, path: str, length: int) -> tuple[bytes, FileStatus]:
         if self.kind is StoreKind.AZURE:  # which gives no bytes from the end
@@ -127,7 +127,7 @@ class _ObjectClient:
         except Exception as error:
             if _may_be_empty(error):
                 return self._empty(path)
-            raise told(error, path, self.kind) from error
+            raise_told(error, path, self.kind)
 
     def status(self, path: str) -> FileStatus:
         status = self.read(path, 0, 1)[1]
@@ -190,7 +190,7 @@ class _ObjectClient:
         except TimeoutError:
             raise _endless(directory, f"its listing goes on after {_LONGEST_LISTING_S:.0f} s") from None
         except Exception as error:
-            raise told(error, directory, self.kind, listing=True) from error
+            raise_told(error, directory, self.kind, listing=True)
 
     def _get(self, path: str, span: Any) -> tuple[bytes, FileStatus]:
         from obstore import get, get_async
@@ -219,7 +219,7 @@ class _ObjectClient:
         try:
             return _status(CALLS.answer(lambda: head_async(self.store, key)))
         except Exception as error:
-            raise told(error, path, self.kind) from error
+            raise_told(error, path, self.kind)
 
 
 # Calls of obstore that can be ended.
@@ -368,6 +368,14 @@ def _status_of(error: BaseException) -> int | None:
     """The status that a server answered with; None: it did not answer."""
     found = _STATUS.search(str(error))
     return int(found[1]) if found else None
+
+
+def raise_told(error: Exception, path: str, kind: StoreKind, *, listing: bool = False) -> NoReturn:
+    """Raise the error of `told`, without what obstore's may hold of secrets."""
+    found = told(error, path, kind, listing=listing)
+    if found is not error and isinstance(found, HarnessError):
+        raise_from(found, error)
+    raise found from (None if found is error else error)
 
 
 def told(error: Exception, path: str, kind: StoreKind, *, listing: bool = False) -> Exception:

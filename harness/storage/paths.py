@@ -10,7 +10,9 @@ from __future__ import annotations
 import os
 import posixpath
 import re
+from collections.abc import Mapping
 from dataclasses import field
+from typing import Any
 from urllib.parse import unquote
 
 from harness.errors import PASSWORD
@@ -56,6 +58,21 @@ def shown(location: str) -> str:
 def is_path(text: str) -> bool:
     """Return whether a user's text is spelled as a path or URI, such as `./orders`, `..` or `file:orders`."""
     return bool({"/", "\\", ":"} & set(text)) or ("." in text and not all(text.split(".")))
+
+
+_SECRET_NAME = re.compile(r"key|secret|token|password|credential|signature|connection.string", re.IGNORECASE)
+
+
+def secret_texts(options: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the texts of options, nested ones too, whose names are those of credentials."""
+    found: list[str] = []
+    for name, value in options.items():
+        if isinstance(value, Mapping):
+            found += secret_texts(value)
+        elif isinstance(value, str) and _SECRET_NAME.search(name):
+            # `credential` of a REST catalog is `ID:SECRET`.
+            found += [value, value.partition(":")[2]]
+    return tuple(sorted(filter(None, found), key=len, reverse=True))
 
 
 def may_be_name(location: str) -> bool:

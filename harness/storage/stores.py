@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import stat
 import time
@@ -12,11 +13,11 @@ from dataclasses import field, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from harness.errors import HarnessError, RequestError, StorageError
+from harness.errors import CorruptFileError, HarnessError, RequestError, StorageError, raise_from
 from harness.storage import gate
 from harness.storage.gate import Roots, is_name, metadata_root, open_regular, refusal, refuse_no_name
 from harness.storage.limits import DEFAULT, Limits, contained
-from harness.storage.paths import SCHEME, is_local, local_path, place
+from harness.storage.paths import SCHEME, is_local, local_path, place, secret_texts
 from harness.storage.records import dataclass
 from harness.storage.threads import Lock
 
@@ -79,16 +80,31 @@ _SETTLED_NS = 2_000_000_000
 """A clock of files may stand still for so long: within it, two versions of a file can have one time."""
 
 
+def _local_version(status: os.stat_result) -> FileVersion:
+    token = f"{status.st_dev}-{status.st_ino}-{status.st_mtime_ns}-{status.st_ctime_ns}"
+    return FileVersion(status.st_size, token)
+
+
 def local_entries(directory: str) -> Iterator[Entry]:
     """The entries directly in a local directory, also those of what is no regular file and could pass for none."""
     for item in _items(directory):
         try:
-            is_file = item.is_file()
+            is_file = _is_kind(item, os.DirEntry.is_file)
             status = item.stat(follow_symlinks=is_file)
         except FileNotFoundError:  # removed since the directory was read
             continue
         size = status.st_size if is_file else UNREADABLE
         yield Entry(item.name, size, status.st_mtime_ns // 1_000_000, item.is_symlink())
+
+
+def _is_kind(item: os.DirEntry[str], is_kind: Callable[[os.DirEntry[str]], bool]) -> bool:
+    """Return whether an entry of a directory is of a kind; false for links in a circle, which lead to nothing."""
+    try:
+        return is_kind(item)
+    except OSError:
+        if item.is_symlink():
+            return False
+        raise
 
 
 def _items(directory: str) -> list[os.DirEntry[str]]:
@@ -248,7 +264,8 @@ class Storage:
                 f"Cannot open {match[0] if match else 'file'}:// locations: {error}", file=path
             ) from error
         except Exception as error:  # a client library's own
-            raise refusal(error, path) from error
+            secrets = secret_texts(self.options)
+            raise_from(refusal(error, path, secrets), error, secrets)
         return self._clients[key]
 
     def store_options(self, path: str) -> dict[str, str]:
@@ -266,6 +283,18 @@ class Storage:
         if self.stores is None or store in self.stores:
             return {key: value for key, value in options.items() if "://" not in key}
         return {}
+
+    def read_whole(self, path: str, size: int | None) -> bytes:
+        """The bytes of a file. Raises as `read`.
+
+        size: bytes that the file has, as listed or recorded; None: unknown. Fewer are a CorruptFileError, since a file
+        that is cut at the end of a line or a block looks whole. More are fine: it may have been written meanwhile.
+        """
+        data = self.read(path)
+        if size is not None and len(data) < size:
+            message = f"The file is cut short: its storage gives {len(data)} bytes of {size}; read again, or restore it"
+            raise CorruptFileError(message, cause="CutShort", file=path)
+        return data
 
     def read(
         self, path: str, *, offset: int = 0, length: int | None = None, expected: FileStatus | None = None
@@ -289,7 +318,7 @@ class Storage:
                 stream.seek(offset)
                 return stream.read(-1 if length is None else length)
         client = self.client(local)
-        with _failing(path):
+        with _failing(path, self.options):
             return self._ends.read(client, local, offset, length, expected)
 
     def end(self, path: str, length: int) -> bytes:
@@ -303,7 +332,7 @@ class Storage:
             return gate.read_end(local, length, follow=self._follow)
         refuse_no_name(local)
         client = self.client(local)
-        with _failing(path):
+        with _failing(path, self.options):
             return self._ends.look(client, local, length)
 
     def reads_ends(self, path: str) -> bool:
@@ -344,7 +373,7 @@ class Storage:
             mode = gate.mode_of(local)
             return mode is not None and (stat.S_ISREG(mode) if kind == "file" else stat.S_ISDIR(mode))
         client = self.client(local)
-        with _failing(path):
+        with _failing(path, self.options):
             return client.is_directory(local) if kind == "directory" else client.is_file(local)
 
     def size(self, path: str) -> int:
@@ -363,7 +392,7 @@ class Storage:
         refuse_no_name(local)
         local = self._followed(local) if is_local(local) else local
         client = self.client(local)
-        with _failing(path):
+        with _failing(path, self.options):
             return client.status(local)
 
     def version(self, path: str) -> FileVersion | None:
@@ -377,14 +406,27 @@ class Storage:
             self.check(local)
             with _failing(path):
                 status = os.stat(self._followed(local))
-                changed = max(status.st_mtime_ns, status.st_ctime_ns)
-                if not 0 <= changed <= time.time_ns() - _SETTLED_NS:
-                    return None  # changed just now, so the next change might not show
-                token = f"{status.st_dev}-{status.st_ino}-{status.st_mtime_ns}-{status.st_ctime_ns}"
-                return FileVersion(status.st_size, token)
+            changed = max(status.st_mtime_ns, status.st_ctime_ns)
+            if not 0 <= changed <= time.time_ns() - _SETTLED_NS:
+                return None  # changed just now, so the next change might not show
+            return _local_version(status)
         client = self.client(local)
-        with _failing(path):
+        with _failing(path, self.options):
             return client.version(local)
+
+    def fingerprint(self, path: str) -> str:
+        """Return a text that is another one after the file was replaced, even by a file with the same bytes.
+
+        It is made of the bytes and of the version that the storage knows the file by. Raises as `read`.
+        """
+        local = local_path(path)
+        digest = hashlib.sha256(self.read(path)).hexdigest()
+        if is_local(local):
+            with _failing(path):
+                version: FileVersion | None = _local_version(os.stat(self._followed(local)))
+        else:
+            version = self.version(path)
+        return digest if version is None else f"{digest} {version.token}"
 
     def fault(self, path: str) -> str | None:
         """Why nothing can be read at `path`, as far as that shows without a request; None: it does not.
@@ -409,7 +451,7 @@ class Storage:
         """Names (not paths) of the directories directly in `directory`, sorted. Else as `names`."""
 
         def below(path: str) -> list[str]:
-            return [item.name for item in _items(path) if item.is_dir()]
+            return [item.name for item in _items(path) if _is_kind(item, os.DirEntry.is_dir)]
 
         return tuple(sorted(self._listed(directory, below, lambda client, path: client.directories(path))))
 
@@ -432,7 +474,7 @@ class Storage:
             with _failing(directory):
                 return list(local(path)) if os.path.isdir(path) else []
         client = self.client(path)
-        with _failing(directory):
+        with _failing(directory, self.options):
             try:
                 return list(remote(client, path))
             except (FileNotFoundError, NotADirectoryError):
@@ -447,12 +489,16 @@ class Storage:
 
 
 @contextmanager
-def _failing(path: str) -> Iterator[None]:
-    """Whatever the operating system or a client library raises becomes an error that names the file."""
+def _failing(path: str, options: Mapping[str, Any] | None = None) -> Iterator[None]:
+    """Whatever the operating system or a client library raises becomes an error that names the file.
+
+    options: of the file's store, whose secrets do not appear in the error.
+    """
     try:
         with contained(file=path):
             yield
     except HarnessError:
         raise
     except Exception as error:  # the classes of clients' errors are theirs: botocore's, aiohttp's, Google's
-        raise refusal(error, path) from error
+        secrets = () if options is None else secret_texts(options)
+        raise_from(refusal(error, path, secrets), error, secrets)

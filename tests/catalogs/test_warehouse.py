@@ -85,3 +85,36 @@ def test_a_table_that_a_link_in_the_warehouse_leads_to_is_outside(tmp_path, name
         assert harness.open_table(name, catalog=warehouse).snapshot().to_arrow().num_rows == 1
     allowed = {"allowed_roots": [str(tmp_path / "mine")], "untrusted": True}
     assert harness.open_table(name, catalog=warehouse, **allowed).snapshot().to_arrow().num_rows == 1
+
+
+@pytest.mark.parametrize(
+    "links",
+    [
+        {"root": "/"},
+        {"out": "../mine"},
+        {"self": "."},
+        {"db/up": ".."},
+        {"alias": "db"},
+        {"circle": "circle"},
+        {"here": "there", "there": "here"},
+        {"nothing": "gone"},
+    ],
+    ids=str,
+)
+def test_a_listing_follows_links_once_and_within_the_warehouse(tmp_path, links):
+    for folder in ("lake/db/orders", "lake/top", "mine/foreign"):
+        (tmp_path / folder).parent.mkdir(parents=True, exist_ok=True)
+        DeltaTable.create(tmp_path / folder, {"id": "long"})
+    for name, target in links.items():
+        (tmp_path / "lake" / name).symlink_to(target)
+    warehouse = harness.open_warehouse(str(tmp_path / "lake"))
+    assert list(walk(warehouse)) == [("top",), ("db", "orders")]
+
+
+def test_a_link_to_a_table_of_the_warehouse_is_a_name_of_it(tmp_path):
+    (tmp_path / "lake" / "db").mkdir(parents=True)
+    DeltaTable.create(tmp_path / "lake" / "db" / "orders", {"id": "long"})
+    (tmp_path / "lake" / "latest").symlink_to("db/orders")
+    warehouse = harness.open_warehouse(str(tmp_path / "lake"))
+    assert list(walk(warehouse)) == [("latest",), ("db", "orders")]
+    assert warehouse.locate(("latest",)).format == "delta"

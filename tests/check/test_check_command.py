@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import harness
@@ -120,6 +122,17 @@ def test_all_forms_of_a_report(lying, tmp_path):
     assert all(found["message"]["text"] and found["level"] == "error" for found in run["results"])
     assert texts["github"].count("::error title=DEL-") == 2
     assert "recorded 70 to 103, actual 70 to 133" in texts["html"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no file has such a name there")
+def test_a_message_in_sarif_has_no_link_and_no_placeholder_of_the_table(tmp_path, capsys):
+    """SARIF 2.1.0, 3.11.5: braces are doubled. 3.11.6: brackets and backslashes follow a backslash."""
+    table = IcebergTable.create(tmp_path / "t", {"id": "long"})
+    table.append(table.write_data([{"id": 1}]))
+    (tmp_path / "t/data" / "[text](https:x){0}\\b").write_bytes(b"x")
+    assert main(["check", str(table.location), "--orphans", "--format", "sarif"]) == 0
+    (found,) = json.loads(capsys.readouterr().out)["runs"][0]["results"]
+    assert r"\[text\](https:x){{0}}\\b" in found["message"]["text"]
 
 
 @pytest.mark.parametrize(
@@ -281,3 +294,17 @@ def test_the_suffix_of_sarif(lying, tmp_path):
     words = ["--level", "data", "--fail-on", "warning", "--output", str(tmp_path / "findings.sarif")]
     assert main(["check", str(lying), *words, "--output", str(tmp_path / "findings.html")]) == 1
     assert json.loads((tmp_path / "findings.sarif").read_text("utf-8"))["version"] == "2.1.0"
+
+
+@pytest.mark.parametrize("form", ["text", "json", "junit", "github", "sarif", "html"])
+def test_a_long_name_is_cut_in_a_report(tmp_path, capsys, form):
+    """200 findings about a column with a name of 50,000 characters."""
+    name = "n" * 50_000
+    table = DeltaTable.create(tmp_path / "t", {name: "long"})
+    files = [table.write_data([{name: number}]) for number in range(200)]
+    table.append(*files)
+    for file in files:
+        pq.write_table(pa.table({name: ["text"]}), tmp_path / "t" / file.path)
+    assert main(["check", str(tmp_path / "t"), "--rule", "DEL-404", "--format", form]) == 1
+    assert "50,000 characters" in (out := capsys.readouterr().out) or form == "github"
+    assert len(out) < 2_000_000

@@ -242,7 +242,7 @@ def test_what_ends_a_command_is_told(capfd, monkeypatch, raised, code, start, en
         (["plan", "t", "--columns", "a,,b"], "--columns 'a,,b' holds an empty name"),
         (["plan", "t", "--columns", '"a'], "--columns: the quote in '\"a' is not closed"),
         (["plan", "t", "--columns", '"a"b'], "--columns: 'b' follows a quoted name"),
-        (["sql", "SELECT 1", "--table", "t"], "--table number 1 is not of the form NAME=VALUE"),
+        (["sql", "SELECT 1", "--table", "=t"], "--table '=t': expected NAME=TABLE or TABLE"),
         (["sql", "SELECT 1", "--set", "limits.rows=many"], "many"),
         (["sql", "SELECT 1", "--set", "max_version"], "--set max_version: expected max_version=VALUE"),
         (["sql", "SELECT 1", "--set", "max_version=3", "--set", "max_version=3"], "--set max_version is given twice"),

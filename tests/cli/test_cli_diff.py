@@ -15,7 +15,7 @@ from harness.cli import main
 from harness.differ.relaxations import ALL_TYPE_RULES, Relaxations, Tolerance, TypeRule
 from harness.differ.result import ComparisonResult, RowDifference, RowKind, SideInfo
 from harness.differ.sources import RowSource, SourceKind
-from harness.errors import CorruptFileError, EngineError, RequestError
+from harness.errors import CorruptFileError, EngineError, RequestError, UnsupportedError
 from harness.testing.writing.iceberg.builder import IcebergTable
 
 SIDE = SideInfo(name="t", engine="duckdb 2.0.0", rows=1)
@@ -24,6 +24,7 @@ GONE = RowDifference(kind=RowKind.ONLY_LEFT, left=("1",), right=None)
 DIFFERENT = replace(EQUAL, rows=(GONE,), only_left=1)
 BROKEN = SideInfo(name="t", engine="spark 4.3.0", error=EngineError("executor lost"))
 OUTCOME = ComparisonResult(left=SIDE, right=BROKEN)
+DECLINED = ComparisonResult(left=SIDE, right=replace(BROKEN, error=UnsupportedError("no equality deletes")))
 FAILED = ComparisonResult(left=SideInfo(name="t", engine="duckdb 2.0.0", error=CorruptFileError("torn")), right=BROKEN)
 
 
@@ -60,6 +61,7 @@ def calls(monkeypatch) -> Calls:
     ("arguments", "engines"),
     [
         *((["u"], ("duckdb", "duckdb")), (["--at", "4", "--at", "5"], ("duckdb", "duckdb"))),
+        (["--at", "4", "--at", "4"], ("duckdb", "duckdb")),
         *((["--at", "4"], ("duckdb", "spark")), (["u", "--engines", "duckdb,spark"], ("duckdb", "spark"))),
     ],
     ids=" ".join,
@@ -95,17 +97,22 @@ def test_relaxations_reach_the_comparison(calls):
 
 @pytest.mark.parametrize("report", ["text", "json", "junit", "html"])
 @pytest.mark.parametrize(
-    ("found", "code", "errors"),
-    [(EQUAL, 0, 0), (DIFFERENT, 1, 0), (OUTCOME, 1, 0), (FAILED, 2, 1)],
-    ids=["equal", "different", "outcome", "failed"],
+    ("found", "code", "error"),
+    [
+        pytest.param(EQUAL, 0, "", id="equal"),
+        pytest.param(DIFFERENT, 1, "", id="different"),
+        pytest.param(OUTCOME, 1, "", id="outcome"),
+        pytest.param(FAILED, 2, "error: both sides failed: torn", id="failed"),
+        pytest.param(DECLINED, 2, "error: the right side declined to read: no equality deletes", id="declined"),
+    ],
 )
-def test_exit_codes(calls, capfd, found, code, errors, report):
+def test_exit_codes(calls, capfd, found, code, error, report):
     calls.found = found
     assert main(["diff", "t", "--format", report]) == code
     out, err = capfd.readouterr()
     assert out.endswith("\n")
-    assert err.count("\n") == errors
-    assert err.startswith("error: both sides failed: torn" if errors else "")
+    assert err.count("\n") == bool(error)
+    assert err.startswith(error)
 
 
 def test_reports_of_one_comparison_go_to_their_files(calls, capfd, tmp_path, monkeypatch):

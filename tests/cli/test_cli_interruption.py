@@ -7,8 +7,10 @@ on how long it may take is that of a test that hangs; nothing is said of how qui
 import logging
 import os
 import signal
+import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -136,7 +138,7 @@ def signalled(directory: Path, event: str, at: int, *arguments: str) -> subproce
     ("event", "at"),
     [
         ("import harness.cli", 1),
-        ("import harness.cli.interruption", 1),
+        *[(f"import {name}", 1) for name in ("typing", "harness.cli.app", "harness.cli.interruption", "typer")],
         *[("import", at) for at in (80, 150, 250, 330)],
     ],
 )
@@ -153,14 +155,11 @@ def test_a_command_that_is_over_ends_with_its_code(tmp_path):
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_a_listener_whose_sockets_are_closed_ends(monkeypatch):
-    def closed(*_):
-        raise OSError(9, "Bad file descriptor")
-
-    found = Interruption()
-    monkeypatch.setattr("select.select", closed)
-    found._listen()  # a traceback of this thread while Python ends aborts the process
-    found.close()
+def test_a_listener_whose_sockets_are_closed_ends():
+    signals, wakeup = socket.socketpair()
+    for each in (signals, wakeup):
+        each.close()
+    Interruption().listen(signals, threading.get_ident())  # a traceback of the thread as Python ends aborts the process
 
 
 def test_rows_that_are_being_written(tmp_path):
@@ -181,7 +180,7 @@ DROPPED = """
 
 SLOW = f"""
     from harness.cli import interruption
-    interruption._SECOND_S, interruption._end_queries = 0, lambda: time.sleep(0.05)
+    interruption.interrupt_all = lambda: time.sleep(0.05)
 {DROPPED.removeprefix(chr(10))}"""
 
 

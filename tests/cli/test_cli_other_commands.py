@@ -58,12 +58,12 @@ def test_a_rule_is_printed_as_on_its_page(capfd, words):
 def released(monkeypatch) -> None:
     """Metadata of a package that a workflow built, which knows its repository."""
     metadata = Message()
-    for link in ("Source, https://git.example/me/harness", f"Documentation, {DOCUMENTATION}"):
+    for link in ("Source, https://git.example/me/harness", f"Documentation, {DOCUMENTATION}/index.md"):
         metadata["Project-URL"] = link
     monkeypatch.setattr(importlib.metadata, "metadata", {"lakeharness": metadata}.__getitem__)
 
 
-DOCUMENTATION = "https://git.example/me/harness/tree/main/docs"
+DOCUMENTATION = "https://git.example/me/harness/blob/main/docs"
 
 
 def test_an_error_of_a_release_has_the_address_of_its_rule(released, tmp_path, capfd):
@@ -107,6 +107,16 @@ def test_a_system_that_cannot_hold_a_worker_to_limits(capfd, monkeypatch):
     assert report["works"]["Untrusted reads"] is False
     (gap,) = [gap for gap in report["missing"] if gap["needed_for"] == "Untrusted reads"]
     assert gap["what"] == "Cannot hold it: or accept by the option --set waived"
+
+
+def test_another_owner_of_the_name_is_reported(capfd, monkeypatch):
+    monkeypatch.setattr(doctor, "other_owners", lambda: {"harness-cli 0.3": "the command harness"})
+    assert main(["doctor", "--format", "json"]) == 0
+    report = json.loads(capfd.readouterr().out)
+    gap = next(gap for gap in report["missing"] if gap["needed_for"] == "The name harness")
+    assert gap["what"] == "harness-cli 0.3 owns the command harness"
+    assert "uv tool install lakeharness" in gap["command"]
+    assert report["works"]["DuckDB reads"]
 
 
 @pytest.mark.parametrize("missing", ["pyspark", "java"])

@@ -63,9 +63,10 @@ def test_a_file_is_replaced_under_its_permissions(tmp_path, mode):
         *(("none/f", "No such file or directory"), ("x" * 300, "File name too long"), ("", "it is a directory")),
     ],
 )
-@pytest.mark.parametrize("command", ["sql", "diff", "run"])
+@pytest.mark.parametrize("command", ["sql", "diff", "run", "resume"])
 def test_only_regular_files_are_replaced(tmp_path, capfd, monkeypatch, table, command, kind, said):
     monkeypatch.chdir(tmp_path)
+    tables = str(Path(table).parent)
     (tmp_path / "target").write_text("old")
     (tmp_path / "link").symlink_to("target")
     (tmp_path / "dangling").symlink_to("nothing")
@@ -76,10 +77,33 @@ def test_only_regular_files_are_replaced(tmp_path, capfd, monkeypatch, table, co
         "sql": [*QUERY, "--output", kind],
         "diff": ["diff", table, "--engines", "oracle", "--output", kind],
         "run": ["scenarios", "run", "delta/paths/odd-root", "--engines", "oracle", "--output", kind],
+        "resume": ["diff", tables, tables, "--resume", kind],
     }
     assert said in refused(capfd, arguments[command])
     assert (tmp_path / "target").read_text() == "old"
     assert sorted(os.listdir(tmp_path)) == before
+
+
+@no_windows
+@pytest.mark.parametrize(
+    ("command", "link"),
+    [
+        *(("build", name) for name in ("suite.json", "README.md", "schema.json", "delta", "delta/paths/odd-root")),
+        *(("run", name) for name in ("delta", "delta/paths", "delta/paths/odd-root")),
+    ],
+)
+def test_nothing_below_a_directory_is_written_through_a_link(tmp_path, capfd, command, link):
+    aside, place = tmp_path / "aside", tmp_path / "out" / link
+    aside.mkdir()
+    place.parent.mkdir(parents=True)
+    place.symlink_to(aside if "." not in link else aside / "nothing")
+    scenario = "delta/paths/odd-root"
+    arguments = {
+        "build": ["scenarios", "build", scenario, str(tmp_path / "out")],
+        "run": ["scenarios", "run", scenario, "--engines", "oracle", "--keep", str(tmp_path / "out")],
+    }
+    refused(capfd, arguments[command])
+    assert list(aside.iterdir()) == []
 
 
 class FullFile(io.FileIO):
@@ -135,6 +159,18 @@ def test_a_directory_that_cannot_be_made_is_one_line(capfd):
         assert "/dev/null/x" in refused(capfd, arguments)
 
 
+@pytest.mark.parametrize(
+    "command",
+    [["demo", "--directory"], ["scenarios", "build", "delta/paths/odd-root"], ["diff", "a", "b", "--resume"]],
+    ids=lambda command: command[0],
+)
+def test_a_name_that_is_too_long_is_one_line(tmp_path, capfd, monkeypatch, command):
+    monkeypatch.chdir(tmp_path)
+    for name in "ab":
+        DeltaTable.create(tmp_path / name / "t", {"id": "long"})
+    assert "File name too long" in refused(capfd, [*command, "x" * 300])
+
+
 def test_errors_while_rows_are_read_leave_stdout_open(capfd):
     with pytest.raises(RequestError, match="no such column"), results.result_stream():
         raise RequestError("no such column")
@@ -160,7 +196,8 @@ def command(arguments, **streams):
         (ONE, "o.JSON", lambda file: json.loads(file.read_text())["rows"] == [[1]]),
         (ONE, "o.ndjson", lambda file: json.loads(file.read_text()) == {"n": 1}),
         (ONE, "o.parquet", lambda file: pyarrow.parquet.read_table(file).num_rows == 1),
-        (ONE, "o.arrow", lambda file: pyarrow.ipc.open_stream(file).read_all().num_rows == 1),
+        (ONE, "o.arrow", lambda file: pyarrow.ipc.open_file(file).read_all().num_rows == 1),
+        (ONE, "o.arrows", lambda file: pyarrow.ipc.open_stream(file).read_all().num_rows == 1),
         *((ONE, name, lambda file: file.read_text() == TEXT) for name in ("o", "o.txt")),
         ([*ONE, "--format", "csv"], "o.gone", lambda file: file.read_text() == "n\n1\n"),
         (["metadata", "t", "versions"], "o.parquet", lambda file: pyarrow.parquet.read_table(file).num_rows == 2),

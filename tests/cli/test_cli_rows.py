@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from harness.cli import main
 from harness.cli.document import plain
 from harness.cli.query import run
 from harness.cli.writers import QueryRows, RowFormat, csv_quotes, text_lines, write_rows
@@ -190,7 +191,8 @@ def test_rows_as_text(table, row_format, expected):
 
 def test_rows_as_parquet_and_arrow():
     assert pq.read_table(io.BytesIO(packed(ROWS, RowFormat.PARQUET))).equals(ROWS)
-    assert pa.ipc.open_stream(packed(ROWS, RowFormat.ARROW)).read_all().equals(ROWS)
+    assert pa.ipc.open_file(packed(ROWS, RowFormat.ARROW)).read_all().equals(ROWS)
+    assert pa.ipc.open_stream(packed(ROWS, RowFormat.ARROWS)).read_all().equals(ROWS)
 
 
 @pytest.mark.parametrize(
@@ -259,3 +261,12 @@ def test_parquet_refuses_what_it_cannot_hold():
         "Cannot write rows as parquet: it cannot hold column 'i', of type month_day_nano_interval; cast it in the "
         "query, with CAST(... AS VARCHAR) [Request; field i]"
     )
+
+
+def test_a_struct_of_many_fields_as_json(capsys):
+    """Each field of 60 is a struct of its own, of which one is null."""
+    fields = [f"'f{i}': {{'n': {i}, 't': 'x\"{i}', 'l': [{{'u': {i}.5}}, NULL]}}" for i in range(59)]
+    text = f"SELECT {{{', '.join(fields)}, 'f59': CAST(NULL AS STRUCT(n INTEGER))}} AS s"
+    assert main(["sql", text, "--format", "jsonl"]) == 0
+    wanted = {f"f{i}": {"n": i, "t": f'x"{i}', "l": [{"u": f"{i}.5"}, None]} for i in range(59)} | {"f59": None}
+    assert json.loads(capsys.readouterr().out) == {"s": wanted}

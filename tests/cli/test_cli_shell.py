@@ -70,6 +70,13 @@ def test_commands_say_what_there_is(shell):
     assert "integer" not in out
 
 
+def test_the_columns_of_a_table_at_a_path(shell, lake, monkeypatch):
+    monkeypatch.chdir(lake)
+    lines = [f".schema {place}\n" for place in ("./sales/../days", "'./days'", "file:days", "days")]
+    assert shell("".join(lines)) == (0, "id    long\nnote  string\n" * 4, "")
+    assert "no directory of an Iceberg or Delta table" in shell(".schema ./dayz")[2]
+
+
 @pytest.mark.parametrize("word", ["exit", "quit", "QUIT", " exit ; ", "quit;", ".quit"])
 def test_a_word_ends_the_shell_between_statements(shell, word):
     assert shell(f".mode csv\nSELECT 1 AS n;\n{word}\nSELECT 2 AS n;") == (0, "n\n1\n", "")

@@ -197,3 +197,9 @@ def test_all_takes_what_can_run_and_tells_the_rest(suite, capsys, monkeypatch):
     assert "not run: absent: Cannot use the engine absent: no_such_module is not installed" in text
     assert "not run: iceberg-go: Cannot use the engine iceberg-go: it is not built" in text
     assert text.endswith("1 scenario on 1 engine: 1 PASS\n")
+
+
+def test_a_run_prints_no_warning_about_the_tables_of_the_suite(capsys):
+    """Reading this table warns that columns are taken by their positions."""
+    assert main(["scenarios", "run", "iceberg/files/by-position", "--engines", "duckdb"]) == 0
+    assert "warning" not in capsys.readouterr().err

@@ -103,7 +103,7 @@ def scores():
     return {engine.name: found.score(engine) for engine in found.engines}
 
 
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::harness.HarnessWarning")]
+pytestmark = pytest.mark.slow
 
 
 def test_an_honest_reader_is_right():

@@ -1,6 +1,7 @@
 """Scripts of scenarios: after a run in a bare Python in another folder, reads of the table give the expected rows."""
 
 import json
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -82,6 +83,16 @@ def test_commands_say_the_point_of_history_the_columns_and_the_filter():
     )
     assert "snapshot_id=table.snapshot_as_of_timestamp(1500).snapshot_id, row_filter=" in found["PyIceberg"]
     assert "Polars" not in found, "it has no words for a time"
+
+
+def test_a_script_shows_characters_that_steer_as_text(tmp_path):
+    text = find("delta/log/bare-removals")[0].path.read_text("utf-8")
+    scenario, script = tmp_path / "s.yaml", tmp_path / "s.py"
+    scenario.write_text(re.sub("(?m)^title: .*", r'title: "a\\x1b[31m\\0\\u202eb"', text), "utf-8")
+    assert main(["scenarios", "script", str(scenario), "--output", str(script)]) == 0
+    assert r"a\\x1b[31m\\x00\\u202eb" in script.read_text("utf-8")
+    done = subprocess.run([sys.executable, str(script), str(tmp_path)], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith(r"a\x1b[31m\x00\u202eb")
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,9 @@
 
 import copy
 import json
+import os
 import re
+import sys
 
 import pytest
 from runs import SAMPLE
@@ -79,6 +81,59 @@ def test_other_documents_are_refused(tmp_path, capsys):
     (tmp_path / "broken.json").write_text("{", "utf-8")
     assert main(["scenarios", "site", str(tmp_path / "broken.json"), str(tmp_path / "site")]) == 2
     assert "Cannot read the report" in capsys.readouterr().err
+
+
+def without(*path):
+    """The sample report without a part; a part of a list is that of its first item."""
+    report = copy.deepcopy(REPORT)
+    place = report
+    for name in path[:-1]:
+        place = place[name]
+    del place[path[-1]]
+    return report
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("[" * 100_000, "[]", "1", "null", '{"kind": "conformance"}', "\udcff"),
+        *(
+            json.dumps(without(name))
+            for name in sorted(REPORT.keys() - {"format", "kind", "passed", "seconds", "unused"})
+        ),
+        *(json.dumps(without("cases", 0, name)) for name in ("engine", "scenario", "outcome", "checks", "listed")),
+        *(json.dumps(without("engines", 0, name)) for name in ("name", "version", "counts", "score")),
+        *(json.dumps({**REPORT, "cases": value}) for value in (None, 1, [1], {"a": 1}, REPORT["cases"][:-1])),
+        *(json.dumps({**REPORT, "scenarios": value}) for value in ("story", [[]], {"story": 1})),
+    ],
+    ids=lambda text: text[:20],
+)
+def test_a_malformed_report_is_a_line(text, tmp_path, capfd):
+    (tmp_path / "r.json").write_bytes(text.encode("utf-8", "surrogateescape"))
+    assert main(["scenarios", "site", str(tmp_path / "r.json"), str(tmp_path / "site")]) == 2
+    out, err = capfd.readouterr()
+    assert (out, err.count("\n"), err[:7]) == ("", 1, "error: ")
+    assert not (tmp_path / "site").exists()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links and pipes are others there")
+@pytest.mark.parametrize("name", ["index.html", "site.css", "scenarios", "scenarios/iceberg", "readers"])
+@pytest.mark.parametrize("kind", ["link", "dangling", "pipe"])
+def test_a_site_is_written_through_no_link_and_no_pipe(tmp_path, name, kind):
+    aside = tmp_path / "aside"
+    aside.mkdir()
+    (aside / "index.html").write_text("old")
+    target = aside if "." not in name else aside / "index.html"
+    place = tmp_path / "site" / name
+    place.parent.mkdir(parents=True)
+    if kind == "pipe":
+        os.mkfifo(place)
+    else:
+        place.symlink_to(target if kind == "link" else aside / "nothing")
+    with pytest.raises(RequestError, match=r"Cannot write (below|to)"):
+        write_site(REPORT, tmp_path / "site")
+    assert [path.name for path in aside.iterdir()] == ["index.html"]
+    assert (aside / "index.html").read_text() == "old"
 
 
 def inlined(site, name):

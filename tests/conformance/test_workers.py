@@ -84,9 +84,43 @@ def read(table, columns, where):
     assert rows.to_pylist() == [{"said": f"iceberg snapshot_id {2**62 + 1} ('a',) a > 1"}]
 
 
+def says(text, code):
+    """A statement by which a reader writes a text and a trace of nine frames, and ends."""
+    trace = "\n".join([text, *(f"  frame {number}" for number in range(9))])
+    return f"print({trace!r}, file=sys.stderr, flush=True); os._exit({code})"
+
+
+@pytest.mark.parametrize(
+    ("ending", "message"),
+    [
+        pytest.param("os.kill(os.getpid(), 9)", r"crashed with SIGKILL \[", id="signal"),
+        pytest.param("ctypes.string_at(0)", r"with SIGSEGV: Fatal Python error: Segmentation fault \|", id="segv"),
+        pytest.param(says("bad news", 3), r"code 3: frame 6 \| frame 7 \| frame 8 \[", id="last lines"),
+        pytest.param("os._exit(134)", r"ended with exit code 134 \(SIGABRT\)", id="of a shell"),
+        pytest.param(says("panic: index 7", 2), r"code 2: panic: index 7 \| frame 0 \| frame 1 \[", id="Go"),
+        pytest.param(says("Exception in thread x: y", 1), r"code 1: Exception in thread x: y \| frame 0", id="Java"),
+        pytest.param(says("thread 'main' panicked at a.rs:1:2:", 101), r"101: thread 'main' panicked at", id="Rust"),
+    ],
+)
+def test_a_crash_shows_its_cause(script, table, ending, message):
+    worker = script(f"""
+import ctypes, os, sys
+def version(): return "1"
+def read(table, columns, where): {ending}
+""")
+    with pytest.raises(EngineError, match=message) as caught:
+        read(worker, table)
+    assert caught.value.cause == CRASHED
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
+        pytest.param(
+            "import sys\nprint('Exception in thread main: no jar', file=sys.stderr)\nraise ValueError('gone')",
+            "ValueError: gone: Exception in thread main: no jar",
+            id="cause",
+        ),
         pytest.param("import no_such_package", "No module named 'no_such_package'", id="import"),
         pytest.param("def version(): raise ImportError('extension')", "extension", id="version"),
         pytest.param("def version(:", "SyntaxError", id="syntax"),

@@ -5,6 +5,7 @@ import pyarrow.parquet as pq
 import pytest
 from checkpoint_rows import add, table
 
+import harness
 from harness.errors import CorruptFileError, InvalidTableError
 from harness.metadata.delta.commits import Locator
 from harness.metadata.delta.log_files import list_log
@@ -13,6 +14,7 @@ from harness.metadata.delta.replay import load_state
 from harness.metadata.delta.segment import choose_segment
 from harness.storage.paths import PathMap
 from harness.storage.stores import Storage
+from harness.testing.writing.delta.builder import DeltaTable
 
 PROTOCOL = {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}
 V2_PROTOCOL = {
@@ -135,3 +137,43 @@ def test_many_actions_are_reconciled_in_pieces(log, monkeypatch):
     names = [f"f{i}" for i in range(10)]
     log.commits([*START, *map(add, names)], [*map(remove, names[:7])], [*map(add, names[5:7])])
     assert sorted(log.live()) == names[5:]
+
+
+def test_a_version_that_follows_another_is_the_one_that_is_replayed(tmp_path):
+    """Adds, removes and a checkpoint between: `follows` tells where one more commit makes the next version."""
+    table = DeltaTable.create(tmp_path / "t", {"id": "long"})
+    files = [table.write_data([{"id": number}]) for number in range(6)]
+    table.append(files[0], files[1])
+    table.remove(files[0])
+    table.append(files[2])
+    table.checkpoint()
+    table.append(files[3])
+    table.remove(files[1])
+    opened = harness.open_table(str(tmp_path / "t")).source
+    followed = []
+    for version in range(1, opened.log.latest + 1):
+        before, after = (opened.select(number, None, None).snapshot for number in (version - 1, version))
+        if opened.follows(version):
+            followed.append(version)
+            found, wanted = opened.following(before).state, after.state
+            live = [sorted(state.files.column("path").to_pylist()) for state in (found, wanted)]
+            assert live[0] == live[1]
+            assert (found.version, found.protocol, found.metadata) == (version, wanted.protocol, wanted.metadata)
+    assert followed == [1, 2, 4, 5]
+
+
+def test_a_check_of_all_versions_reads_each_commit_a_few_times(tmp_path, monkeypatch):
+    """A replay of its own for each of 40 versions would read commits 800 times."""
+    table = DeltaTable.create(tmp_path / "t", {"id": "long"})
+    for number in range(40):
+        table.append(table.write_data([{"id": number}]))
+    read, reads = Storage.read, []
+
+    def counted(self, path, **options):
+        reads.append(path)
+        return read(self, path, **options)
+
+    monkeypatch.setattr(Storage, "read", counted)
+    report = harness.open_table(str(tmp_path / "t")).check(level="metadata", all_snapshots=True)
+    assert (report.findings, report.read["snapshot"]) == ((), 41)
+    assert sum("_delta_log" in path for path in reads) < 4 * 41

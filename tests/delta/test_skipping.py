@@ -121,6 +121,9 @@ CASES = [
         stats("i", 1, 9, rows=None), stats("i", 1, 9, rows=-1), stats("i", 1, 9, nulls=11),
         stats("i", 1, 9, nulls="0"), stats("i", "1", "9"), stats("i", 1.5, 9.5), stats("i", None, None, nulls=9),
     )),
+    # all rows null, and bounds beside it: neither is believed
+    *told(stats("i", 1, 9, nulls=10), kept="i = 5; i IS NOT NULL; i IS NULL; i > 100"),
+    *told(stats("s", "a", "b", nulls=10), kept="s = 'a'; s IS NOT NULL"),
     (stats("i", 1, 9), "i > 100", False),
     (stats("i", None, None, nulls=10), "i > 100", False),
     *told({"numRecords": 10, "nullCount": {"i": 10}}, "i = 5 OR i <> 5; i IS NOT NULL", "i IS NULL"),

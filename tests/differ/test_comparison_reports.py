@@ -140,6 +140,7 @@ def test_a_printed_comparison_is_its_verdict_and_its_sides() -> None:
 def row(kind: str, left: list[str] | None, right: list[str] | None, *origins: tuple, count: int = 1, **more) -> dict:
     said = [{"file": f"data/{file}.parquet", "position": at, "hidden_by": by} for file, at, by in origins]
     plain = {"differing": [], "partner": None, "left_origins": said, "right_origins": []}
+    plain |= {"parts": [], "has_more_parts": False}
     return {"kind": kind, "count": count, "left": left, "right": right, **plain, **more}
 
 

@@ -249,6 +249,9 @@ def test_sides_are_opened_by_location_and_moment(table, tmp_path: Path) -> None:
     assert {found.left.engine, found.right.engine} == {f"duckdb {duckdb.__version__}"}
     assert harness.compare(tmp_path / "t", (place, "oracle"), at=f"snapshot={first}").equal
     assert harness.compare(place, at="main", engines="oracle, duckdb").equal
+    again = harness.compare(place, at=(first, first))
+    assert again.equal
+    assert again.left.engine == again.right.engine
     assert harness.compare(place, pa.table({"id": [1, 2]}), at=(second, None), engines="oracle").equal
 
 

@@ -16,9 +16,7 @@ from harness.cli import main
 
 def refresh() -> None:
     """Rewrite the README and the pages under docs/ in place."""
-    for name, written in tables.WRITTEN.items():
-        page = pages.ROOT / name
-        page.write_text(written(page.read_text("utf-8")), "utf-8")
+    tables.write()
     known = importlib.util.find_spec("pyiceberg") is not None
     with tempfile.TemporaryDirectory() as directory:
         os.chdir(directory)

@@ -206,27 +206,36 @@ def _file_keys(method: Any, options: Any) -> str:
     return ", ".join(f"`{name.replace('_', '-')}`" for name in known)
 
 
-def with_reasons(page: str) -> str:
-    """The first page with its table of readers, from the page of the matrix."""
-    lines = (pages.ROOT / "docs/matrix.md").read_text("utf-8").splitlines()
+SCORES = {"Silently wrong": "silently wrong", "Right": "right of all"}
+"""The columns of a table of scores, and the lines of the matrix that they come from."""
+
+
+def with_scores(page: str) -> str:
+    """A page with a table of scores for each format, from the page of the matrix; fewest silently wrong reads first."""
+    _, _, matrix = (pages.ROOT / "docs/matrix.md").read_text("utf-8").partition("<!-- matrix: ")
+    lines = matrix.splitlines()
     rows = [[cell.strip() for cell in line.strip("| ").split(" | ")] for line in lines if line.startswith("| ")]
-    cells = {row[0].strip("`*"): row[1:] for row in rows}
-    columns = [(format, feature) for format, features in TOLD.items() for feature in features]
-    heads = ["Reader", "Wrong rows", *(words for features in TOLD.values() for words in features.values())]
-    text = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
-    for place, reader in enumerate(rows[0][1:]):
-        name, _, version = reader.partition(" ")
-        if name in READERS:
-            known, formats = READERS[name]
-            wrong = _signs(cells["all scenarios"][place])["✗"]
-            read = (_share(cells[feature][place]) if format in formats else "" for format, feature in columns)
-            text.append(f"| {known} ({version}) | {'✗' if wrong else '✓'} {wrong} | {' | '.join(read)} |")
-    return _between(page, "readers", "\n".join(text))
+    cells = {row[0].strip("*"): row[1:] for row in rows}
+    text = []
+    for format in ("Iceberg", "Delta"):
+        scores = []
+        for place, reader in enumerate(rows[0][1:]):
+            name, _, version = reader.partition(" ")
+            title, formats = READERS[name]
+            if format in formats:
+                found = [cells[f"{line}, {format.lower()}"][place] for line in SCORES.values()]
+                scores.append((f"{title} {version}", *found))
+        scores.sort(key=lambda score: (int(score[1].removeprefix("✗ ")), -float(score[2].removesuffix(" %"))))
+        text += [f"| {format} | {' | '.join(SCORES)} |", f"|---|{'---:|' * len(SCORES)}"]
+        text += [f"| {' | '.join(score)} |" for score in scores]
+        text.append("")
+    return _between(page, "scores", "\n".join(text[:-1]))
 
 
 READERS = {
     "duckdb": ("**harness on DuckDB**", ("Iceberg", "Delta")),
     "spark": ("**harness on Spark**", ("Iceberg", "Delta")),
+    "oracle": ("harness's oracle,", ("Iceberg", "Delta")),
     "duckdb-iceberg": ("DuckDB's Iceberg extension", ("Iceberg",)),
     "duckdb-delta": ("DuckDB's Delta extension", ("Delta",)),
     "pyiceberg": ("PyIceberg", ("Iceberg",)),
@@ -238,40 +247,14 @@ READERS = {
     "delta-kernel-java": ("Delta Kernel in Java", ("Delta",)),
     "delta-kernel-rust": ("Delta Kernel in Rust", ("Delta",)),
     "polars": ("Polars", ("Iceberg", "Delta")),
-    "polars-iceberg": ("Polars with its own planner", ("Iceberg",)),
+    "polars-iceberg": ("Polars with its extra `iceberg`,", ("Iceberg",)),
     "daft": ("Daft", ("Iceberg", "Delta")),
     "chdb": ("chDB (ClickHouse)", ("Iceberg", "Delta")),
     "sail": ("Sail", ("Iceberg", "Delta")),
-    "spark-iceberg": ("Spark with Iceberg's jar", ("Iceberg",)),
-    "spark-delta": ("Spark with Delta's jar", ("Delta",)),
+    "spark-iceberg": ("Spark with Iceberg's jar,", ("Iceberg",)),
+    "spark-delta": ("Spark with Delta's jar,", ("Delta",)),
 }
 """Readers of the matrix: names as people know them, and the formats that they read."""
-
-TOLD = {
-    "Iceberg": {
-        "equality-delete": "Iceberg: equality deletes",
-        "position-delete": "position deletes",
-        **{"avro-file": "Avro files", "orc-file": "ORC files", "row-lineage": "row lineage"},
-    },
-    "Delta": {
-        "deletion-vector-relative": "Delta: deletion vectors",
-        "expired-log": "expired logs",
-        "in-commit-timestamp": "in-commit timestamps",
-        "row-tracking": "row tracking",
-    },
-}
-"""Features of one format only, in words."""
-
-
-def _signs(cell: str) -> Counter[str]:
-    return Counter({sign: int(count) for sign, count in re.findall(r"(\S) (\d+)", cell)})
-
-
-def _share(cell: str) -> str:
-    """The scenarios that pass, of those that the specification decides, behind the sign of the worst."""
-    signs = _signs(cell)
-    worst = next(sign for sign in "✗!–✓" if signs[sign])
-    return f"{worst} {signs['✓']} of {signs.total() - signs['?']}"
 
 
 def with_functions(page: str) -> str:
@@ -379,6 +362,18 @@ WRITTEN = {
     **{f"docs/rules/{name}.md": with_topics for name in ("iceberg", "delta", "frontier")},
     "docs/how-to/object-stores.md": with_stores,
     "fixtures/README.md": with_keywords,
-    "docs/index.md": with_reasons,
+    "docs/index.md": with_scores,
+    "README.md": with_scores,
 }
 """The pages that are written in part, and the function that writes each anew."""
+
+
+def write() -> None:
+    """Write these parts of the pages anew."""
+    for name, written in WRITTEN.items():
+        page = pages.ROOT / name
+        page.write_text(written(page.read_text("utf-8")), "utf-8")
+
+
+if __name__ == "__main__":
+    write()

@@ -19,6 +19,7 @@ import pytest
 from fsspec.implementations.local import LocalFileSystem
 
 import harness
+from harness.engines.column_values import conform
 from harness.engines.duckdb import instance
 from harness.engines.duckdb.instance import DuckDBFiles, connect, cursor
 from harness.engines.duckdb.store_files import PlannedFile, planned_files
@@ -343,3 +344,24 @@ def test_a_long_list_of_files_is_no_text_on_a_connection_of_harness(tmp_path: Pa
         assert own.sql(query(listed)).fetchall() == [(150, 149 * 75)]
         assert own.sql(query(files.listed(paths[1:]))).fetchall() == [(149, 149 * 75)]
         assert own.sql(query(few)).fetchall() == [(20, 190)]
+
+
+TEXT_MAP, LARGE_MAP = pa.map_(pa.string(), pa.int32()), pa.map_(pa.large_string(), pa.int32())
+
+
+@pytest.mark.parametrize(
+    ("stored", "wanted", "wrap"),
+    [
+        (TEXT_MAP, LARGE_MAP, lambda pairs: pairs),
+        (pa.list_(TEXT_MAP), pa.list_(LARGE_MAP), lambda pairs: [pairs]),
+        (pa.struct({"m": TEXT_MAP}), pa.struct({"m": LARGE_MAP}), lambda pairs: {"m": pairs}),
+    ],
+    ids=["map", "list", "struct"],
+)
+def test_filtered_maps_get_other_keys(stored, wanted, wrap):
+    rows = [wrap([("a", 1)]), wrap([("b", 2), ("c", 3)]), wrap([])]
+    table = pa.table({"c": pa.array(rows, stored)}).filter(pa.array([False, True, True]))
+    found = conform(table, pa.schema({"c": wanted}))
+    assert found.column("c").to_pylist() == rows[1:]
+    large = table.set_column(0, "c", found.column("c"))
+    assert harness.compare(table, large, few=0).equal

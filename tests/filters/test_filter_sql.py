@@ -273,7 +273,8 @@ CONDITION_TEXT = """
     id = ANY([1, 2]); id <> ANY([1, 2]); NOT id = ANY([1, NULL]); s = ANY(['a', NULL]); (id = 1) IS TRUE;
     (id = 1) IS NOT TRUE; (id = 1) IS FALSE; CASE WHEN id = 1 THEN true WHEN id = 2 THEN NULL ELSE false END;
     CASE WHEN id = 1 THEN true WHEN id = 2 THEN s = 'a' END; if(id = 1, s = 'ab', true); da >= make_date(2020, 1, 1);
-    da = make_date(2020, 1, 1 + 1); d IN (1e0, '0.1'); s LIKE 'ab'
+    da = make_date(2020, 1, 1 + 1); d IN (1e0, '0.1'); s LIKE 'ab'; TRUE = id IS NOT DISTINCT FROM 0;
+    TRUE = bo IS NOT DISTINCT FROM FALSE; id = 1 IS NOT NULL
 """
 
 

@@ -1,4 +1,4 @@
-"""Mutates tables and reads them: rows must stay right, or a HarnessError must come.
+"""Mutates tables, reads and checks them: rows must stay right, or a HarnessError must come.
 
     python tests/fuzzing/fuzz.py --mutants 200000 --seed 7 --target avro --jobs 2
 

@@ -15,7 +15,7 @@ from fuzz_judging import Kind, Verdict, judged, judged_untrusted
 from fuzz_limits import MOST_BYTES, Memory
 from fuzz_log_views import other_views
 from fuzz_mutants import Mutant, draw, drawn_read, fitting, order
-from fuzz_reading import Leaked, Outcome, Refused, by_duckdb, by_oracle, description
+from fuzz_reading import Leaked, Outcome, Refused, by_duckdb, by_oracle, checked, description
 from fuzz_subjects import Changes, Image, Read, Subject
 
 
@@ -108,8 +108,9 @@ class Bench:
 
     def _judge(self, original: Outcome, changes: Changes, read: Read) -> Verdict:
         def look() -> Outcome:
-            outcome, shown = by_duckdb(self.subject.address, read), description(self.subject.address)
-            return shown if isinstance(shown, Leaked) and not isinstance(outcome, Leaked) else outcome
+            address = self.subject.address
+            outcomes = by_duckdb(address, read), description(address), checked(address)
+            return next((each for each in outcomes if isinstance(each, Leaked)), outcomes[0])
 
         outcome, excess = self._watched(look)
         return excess or judged(

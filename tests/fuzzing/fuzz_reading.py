@@ -16,6 +16,7 @@ from harness.engines.registry import find_engine
 from harness.metadata.tables.history import history
 from harness.table import open_table
 from harness.testing.conformance.json_rows import json_value
+from harness.tools.check import reports
 
 _PACKAGE = Path(harness.__file__).parent
 
@@ -82,6 +83,18 @@ def description(address: str) -> Refused | Leaked | None:
     def look() -> None:
         table = open_table(address)
         table.describe(), table.snapshots(), table.refs(), table.warnings, history(table.source)
+
+    found = outcome_of(look)
+    return None if isinstance(found, Rows) else found
+
+
+def checked(address: str) -> Refused | Leaked | None:
+    """Return what ends `harness check` or one of its reports; None: nothing does, whatever the findings."""
+
+    def look() -> None:
+        report = open_table(address).check(level="data", all_snapshots=True, orphans=True)
+        for form in ("text", "json", "junit", "github", "sarif", "html"):
+            getattr(reports, f"to_{form}")(report).encode("utf-8", "backslashreplace")
 
     found = outcome_of(look)
     return None if isinstance(found, Rows) else found

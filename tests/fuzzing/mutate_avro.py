@@ -13,20 +13,32 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-import cramjam
 import drawn_values
 import mutate_json
+import pyarrow as pa
 from mutate_tokens import Reader, Token, change, encoded, zigzag
 
 MAGIC = b"Obj\x01"
+
+
+def unsnappy(block: bytes) -> bytes:
+    """The content of a raw block, which begins with its length in seven bits a byte."""
+    end = next(place for place, byte in enumerate(block) if byte < 0x80) + 1
+    length = sum((byte & 0x7F) << 7 * place for place, byte in enumerate(block[:end]))
+    return pa.Codec("snappy").decompress(block, length, asbytes=True)
+
+
 CODECS: Mapping[str, tuple[Callable[[bytes], bytes], Callable[[bytes], bytes]]] = {
     "null": (bytes, bytes),
     "deflate": (lambda data: zlib.compress(data, wbits=-15), lambda data: zlib.decompress(data, wbits=-15)),
     "snappy": (
-        lambda data: bytes(cramjam.snappy.compress_raw(data)) + zlib.crc32(data).to_bytes(4, "big"),
-        lambda data: bytes(cramjam.snappy.decompress_raw(data[:-4])),
+        lambda data: pa.Codec("snappy").compress(data, asbytes=True) + zlib.crc32(data).to_bytes(4, "big"),
+        lambda data: unsnappy(data[:-4]),
     ),
-    "zstandard": (lambda data: bytes(cramjam.zstd.compress(data)), lambda data: bytes(cramjam.zstd.decompress(data))),
+    "zstandard": (
+        lambda data: pa.Codec("zstd").compress(data, asbytes=True),
+        lambda data: pa.CompressedInputStream(pa.BufferReader(data), "zstd").read(),
+    ),
     "bzip2": (bz2.compress, bz2.decompress),
     "xz": (lzma.compress, lzma.decompress),
 }

@@ -146,7 +146,10 @@ def test_what_a_writer_puts_into_a_commit_is_no_count_and_no_fault(stats: Any, t
         for action in actions:
             action.get("add", {}).update(stats=stats, size="big")
             action.get("commitInfo", {}).update(
-                engineInfo=["x"], clientVersion={}, operationMetrics={"numOutputRows": []}
+                engineInfo=["x"],
+                clientVersion={},
+                operationMetrics={"numOutputRows": []},
+                padding="x" * 1000,  # the file is not shorter than it was listed
             )
 
     table.edit_commit(1, spoil)
@@ -170,7 +173,7 @@ def test_a_commit_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
     table = DeltaTable.create(tmp_path / "t", {"id": "long"})
     table.append()
     opened = harness.open_table(str(table.directory)).source
-    table.log.commit_path(1).write_text("{")
+    table.log.commit_path(1).write_text("{" + " " * 1000)
     with pytest.raises(CorruptFileError, match=r"1\.json"):
         history(opened)
 

@@ -1,5 +1,6 @@
 """Every entry of the table of functions, on DuckDB and on Spark, over edge values."""
 
+import contextlib
 import math
 import re
 import struct
@@ -16,6 +17,7 @@ import harness
 from harness.engines.registry import duckdb_engine
 from harness.errors import UnsupportedError
 from harness.queries.allowances import allowances
+from harness.queries.rewrite import has_older_parser
 from harness.queries.transpile import queries as transpile
 from harness.queries.transpile.aggregates import AGGREGATES
 from harness.queries.transpile.agreement import misreading
@@ -99,10 +101,20 @@ def test_every_supported_function_has_a_call_that_is_drawn():
 def test_every_call_is_lowered_as_what_duckdb_reads(edges):
     columns = {field.name: field.type for field in edges["e"].snapshot().schema.fields}
     queries = [f"SELECT {with_columns(draw)} AS c FROM e" for _, draw in calls()]
+    if has_older_parser():  # it refuses some of them, which is no misreading
+        queries = [query for query in queries if is_lowered(query, columns)]
+        assert len(queries) > 400
     read = [transpile.query(query, {"e": columns}).written_back for query in queries]
     trees = duckdb_engine().syntax_trees(*queries, *read)
     both_trees = zip(queries, trees, trees[len(queries) :], strict=False)
     assert [query for query, tree, other in both_trees if misreading(tree, other) is not None] == []
+
+
+def is_lowered(query: str, columns: dict[str, Any]) -> bool:
+    with contextlib.suppress(UnsupportedError):
+        transpile.query(query, {"e": columns})
+        return True
+    return False
 
 
 def test_no_name_stands_for_two_functions():

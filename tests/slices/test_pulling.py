@@ -199,7 +199,7 @@ def test_a_full_disk_is_named_whatever_is_written(make, tmp_path, monkeypatch):
 
     def until_it_is_full(self, mode="r", *arguments, **more):
         nonlocal left
-        left -= mode[0] in "wa" and tmp_path / "slice" in self.parents
+        left -= mode[0] in "wax" and tmp_path / "slice" in self.parents
         if left == -1:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self))
         return opened(self, mode, *arguments, **more)

@@ -1,6 +1,8 @@
 """Slices brought to their source's newest snapshot, and what they cannot follow."""
 
+import contextlib
 import shutil
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -105,3 +107,22 @@ def test_a_refresh_takes_no_other_request(tmp_path, capsys):
     iceberg(tmp_path / "source")
     assert main(["pull", str(tmp_path / "source"), str(tmp_path / "slice"), "--refresh", "--where", "id = 1"]) == 2
     assert "--refresh excludes --where" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links are others there")
+@pytest.mark.parametrize("link", ["{file}.part", "{file}", "_harness_slice_files.jsonl", "_harness_pull"])
+def test_a_refresh_writes_through_no_link_of_the_slice(link, tmp_path):
+    table, slice_ = delta(tmp_path / "source"), tmp_path / "slice"
+    harness.pull(tmp_path / "source", slice_)
+    before = set((tmp_path / "source").glob("*.parquet"))
+    table.append(table.write_data([{"id": 3, "name": "b"}]))
+    (new,) = set((tmp_path / "source").glob("*.parquet")) - before
+    place, aside = slice_ / link.format(file=new.name), tmp_path / "aside"
+    aside.mkdir()
+    (aside / "file").write_text("")
+    place.unlink(missing_ok=True)
+    place.symlink_to(aside if link == "_harness_pull" else aside / "file")
+    with contextlib.suppress(harness.RequestError, harness.StorageError):  # or the link is replaced
+        harness.refresh(tmp_path / "source", slice_)
+    assert [path.name for path in aside.iterdir()] == ["file"]
+    assert (aside / "file").read_text() == ""

@@ -128,7 +128,7 @@ class Session:
     def _schema(self, argument: str) -> None:
         if not argument:
             raise RequestError("Cannot show a schema: say whose, .schema sales.orders")
-        fields = self.connection.table(argument).schema.fields
+        fields = self.connection.table(argument.strip("'")).schema.fields
         results.print_result(*(f"{line}\n" for line in aligned([(field.name, str(field.type)) for field in fields])))
 
     def _plan(self, argument: str) -> None:

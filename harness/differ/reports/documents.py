@@ -114,7 +114,7 @@ def to_junit(comparison: ComparisonResult) -> str:
     """The comparison as a JUnit XML document, for CI servers."""
     outcome = None
     if comparison.failed:
-        outcome = "could not compare: both sides failed"
+        outcome = f"could not compare: {comparison.sentence}"
     elif comparison.outcomes_differ:
         outcome = comparison.sentence
     counting, differing = comparison.counting, comparison.differing

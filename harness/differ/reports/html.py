@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import html
 from collections.abc import Iterable, Iterator
 from importlib import resources
 
 from harness.differ.reports.text import (
+    MORE_PARTS,
     ReportTable,
     RowPairing,
     column_table,
@@ -74,11 +74,16 @@ _LEAST, _MOST, _LINE = 320, 760, 22
 """Pixels: the least and the most height of a frame, and the height of a line of the text report."""
 
 
+MOST_FRAMED_ROWS = 20
+"""Differing rows in a notebook, whose file keeps each page that it has shown."""
+
+
 def framed(page: str, text: str) -> str:
     """The fragment. page: the HTML report. text: the same for a terminal."""
     height = min(_MOST, _LEAST + _LINE * text.count("\n"))
     size = f'width="100%" height="{height}" style="border: 0"'
-    frame = f'<iframe sandbox="allow-scripts" srcdoc="{html.escape(page)}" {size}></iframe>'
+    quoted = page.replace("&", "&amp;").replace("'", "&#x27;")  # a page has more double quotes and tags than these
+    frame = f"<iframe sandbox=\"allow-scripts\" srcdoc='{quoted}' {size}></iframe>"
     return f"<div>{frame}<details><summary>as text</summary>{preformatted(text, in_notebook=True)}</details></div>"
 
 
@@ -96,8 +101,11 @@ _MANY_COLUMNS = 30
 """The number of columns beyond which only differing ones are shown at first."""
 
 
-def to_html(comparison: ComparisonResult) -> str:
-    """The comparison as one HTML document. `#only=changed` and `#find=TEXT` in its address set the filter."""
+def to_html(comparison: ComparisonResult, most: int = MOST_ROWS) -> str:
+    """The comparison as one HTML document. `#only=changed` and `#find=TEXT` in its address set the filter.
+
+    most: differing rows in it at most.
+    """
     sign, title, tone = _LOOKS[comparison.verdict]
     body = [
         *header(tone, sign, title, comparison.sentence, comparison.made),
@@ -106,7 +114,7 @@ def to_html(comparison: ComparisonResult) -> str:
         *_schema(comparison),
         *where_html(comparison),
         *_totals(column_table(comparison)),
-        *_rows(comparison),
+        *_rows(comparison, most),
         "</main>",
     ]
     title = f"{title}: {comparison.left.name} / {comparison.right.name}"
@@ -208,13 +216,15 @@ def _schema(comparison: ComparisonResult) -> Iterator[str]:
     yield "</tbody></table></div></section>"
 
 
-def _rows(comparison: ComparisonResult) -> Iterator[str]:
+def _rows(comparison: ComparisonResult, most: int) -> Iterator[str]:
     if comparison.differing:
-        rows = pair_rows(comparison)[:MOST_ROWS]
+        rows = pair_rows(comparison)[:most]
         shown, differing = sum(row.count for row in rows), comparison.differing
         yield '<section aria-labelledby="rows"><h2 id="rows">Differing rows</h2>'
         yield f'<p id="extent">{shown:,} of {differing:,} differing rows are in this report.</p>'
-        if shown < comparison.shown:
+        if shown < comparison.shown and most < MOST_ROWS:
+            yield "<p><code>to_html()</code> shows more of them.</p>"
+        elif shown < comparison.shown:
             yield f"<p>A page ends at {MOST_ROWS:,}; a report in JSON, <code>--output rows.json</code>, has as many as "
             yield "<code>--max-rows</code> (<code>max_rows</code> in Python) lets show.</p>"
         elif shown < differing:
@@ -291,7 +301,11 @@ def _row(row: RowPairing, comparison: ComparisonResult, split: dict[str, bool]) 
     yield f"{_what(row, comparison)}</div></th>"
     for name, is_split in split.items():
         left, right, marked = values[name]
-        if marked:
+        parts = [part for part in row.parts if part.column == name]
+        if parts:
+            yield _parts_cell("left", "−", [(part.path, part.values[0]) for part in parts])
+            yield _parts_cell("right", "+", [(part.path, part.values[1]) for part in parts])
+        elif marked:
             yield _cell("left", "−", left) + _cell("right", "+", right)
         else:
             place = ' colspan="2"' if is_split else ' class="same"'
@@ -311,9 +325,19 @@ def _cell(side: str, sign: str, value: str) -> str:
     )
 
 
+def _parts_cell(side: str, sign: str, parts: Iterable[tuple[str, str]]) -> str:
+    """Return the cell of a nested value: its differing parts by their paths."""
+    lines = "".join(f"<div><code>{escaped(path)}</code> <mark>{escaped(value)}</mark></div>" for path, value in parts)
+    return (
+        f'<td class="{side} differs"><span class="mark" aria-hidden="true">{sign}</span>'
+        f'<span class="aside">{side}: </span>{lines}</td>'
+    )
+
+
 def _what(row: RowPairing, comparison: ComparisonResult) -> str:
     sign = {RowKind.ONLY_LEFT: "−", RowKind.ONLY_RIGHT: "+"}.get(row.kind or RowKind.CHANGED, "≠")
     names = [escaped(name) for name, marked in zip(comparison.columns, row.marked, strict=True) if marked]
     more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
     inside = f'<span class="in">in {", ".join(names[:_MOST_NAMES])}{more}</span>' if names else ""
-    return f'<span class="mark" aria-hidden="true">{sign}</span> {row.label}{times(row)}{inside}'
+    further = f'<span class="in">{MORE_PARTS}</span>' if row.has_more_parts else ""
+    return f'<span class="mark" aria-hidden="true">{sign}</span> {row.label}{times(row)}{inside}{further}'

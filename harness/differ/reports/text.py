@@ -9,7 +9,8 @@
 
 `-` is the left side, `+` the right and `~` a row of one key that changed. Of two rows that are alike but have no key,
 `^` stands under what differs. Rows too wide for that are shown as lists of their columns, left value beside right
-value. Long values are cut where they agree, and the report says so.
+value. Below a row, parts of nested values that differ have a line each: `s.x: 1 → 2`. Long values are cut where they
+agree, and the report says so.
 """
 
 from __future__ import annotations
@@ -19,7 +20,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from harness.differ.reports.where import where_lines
-from harness.differ.result import ColumnDifference, ComparisonResult, Origin, RowDifference, RowKind
+from harness.differ.result import (
+    ColumnDifference,
+    ComparisonResult,
+    Origin,
+    PartDifference,
+    RowDifference,
+    RowKind,
+)
 from harness.errors import counted, visible
 from harness.metadata.model.text_tables import Column, aligned, cell_width, cut, table_lines
 
@@ -30,7 +38,7 @@ class RowPairing:
 
     kind: how the row differs; None: two rows, related by no key but by likeness. left, right: printed values by column;
     None: no such row. left_count, right_count: how many more of it that side has. marked: by column, whether the two
-    rows differ there; all False for one row.
+    rows differ there; all False for one row. parts, has_more_parts: as of `RowDifference`.
     """
 
     kind: RowKind | None
@@ -41,6 +49,8 @@ class RowPairing:
     marked: tuple[bool, ...]
     left_origins: tuple[Origin, ...]
     right_origins: tuple[Origin, ...]
+    parts: tuple[PartDifference, ...]
+    has_more_parts: bool
 
     @property
     def label(self) -> str:
@@ -77,6 +87,8 @@ def _pairing(left: RowDifference | None, right: RowDifference | None, comparison
         marked=tuple(is_pair and column in some.differing for column in comparison.columns),
         left_origins=() if left is None else left.left_origins,
         right_origins=() if right is None else right.right_origins,
+        parts=some.parts,
+        has_more_parts=some.has_more_parts,
     )
 
 
@@ -128,7 +140,8 @@ def column_table(comparison: ComparisonResult, *, most: int | None = None) -> Re
 def _cells_of(column: ColumnDifference) -> tuple[str, ...]:
     numbers = (column.rows, column.allowed, column.left_nulls, column.right_nulls)
     rows, allowed, left, right = (f"{number:,}" if number else "" for number in numbers)
-    examples = "; ".join(f"{a} → {b}" for a, b in column.examples[:_MOST_EXAMPLES])
+    named = zip(column.paths or itertools.repeat(""), column.examples[:_MOST_EXAMPLES], strict=False)
+    examples = "; ".join(f"{path}{': ' if path else ''}{a} → {b}" for path, (a, b) in named)
     return (column.column, rows or "0", allowed, column.largest or "", left, right, examples)
 
 
@@ -140,10 +153,10 @@ _NARROWEST = 20
 _MOST_COLUMNS = 40
 
 
-def to_text(comparison: ComparisonResult, width: int = _WIDEST_LINE) -> str:
+def to_text(comparison: ComparisonResult, width: int = _WIDEST_LINE, most: int | None = None) -> str:
     """The comparison as lines of text; each ends with a line feed, and holds no other control character.
 
-    width: of tables at most, in cells.
+    width: of tables at most, in cells. most: rows, or pairs of alike ones, at most; None: all that it has.
     """
     relaxed = relaxation_lines(comparison)
     parts = [
@@ -158,7 +171,7 @@ def to_text(comparison: ComparisonResult, width: int = _WIDEST_LINE) -> str:
         [*_schema(comparison)],
         [*where_lines(comparison, width=width)],
         [*_totals(column_table(comparison, most=_MOST_COLUMNS), width)],
-        [*_rows(comparison, width)],
+        [*_rows(comparison, width, most)],
     ]
     text = "\n\n".join("\n".join(line.rstrip() for line in part) for part in parts if part)
     return text + "\n"
@@ -202,19 +215,19 @@ def _totals(table: ReportTable | None, width: int) -> Iterator[str]:
         yield from (f"   {line}" for line in table_lines(columns, [short], width=max(width, _WIDEST_CELL) - 3))
 
 
-def _rows(comparison: ComparisonResult, width: int) -> Iterator[str]:
+def _rows(comparison: ComparisonResult, width: int, most: int | None) -> Iterator[str]:
     if not comparison.rows and not comparison.truncated:
         return
-    shown, differing = comparison.shown, comparison.differing
+    rows = pair_rows(comparison)[:most]
+    shown, differing = sum(row.count for row in rows), comparison.differing
     yield f"rows ({shown:,} of {differing:,} shown)"
-    if comparison.rows:
-        yield from _shown(comparison, width)
+    if rows:
+        yield from _shown(rows, comparison, width)
     if shown < differing:
         yield f"{counted(differing - shown, 'more differing row')} not shown; the counts above are exact"
 
 
-def _shown(comparison: ComparisonResult, width: int) -> Iterator[str]:
-    rows = pair_rows(comparison)
+def _shown(rows: Sequence[RowPairing], comparison: ComparisonResult, width: int) -> Iterator[str]:
     header = ["", *map(visible, comparison.columns)]
     longest = min(max(map(cell_width, header)), _NARROWEST)
     widest = _WIDEST_VALUE if width >= _WIDEST_LINE else max((width - longest - 12) // 2, _NARROWEST)
@@ -240,6 +253,9 @@ def _grid(rows: Sequence[RowPairing], header: list[str], lines: list[list[list[s
     indent = " " * (max(len(line[0]) for own in lines for line in own) + 4)
     for row, own in zip(rows, lines, strict=True):
         yield from ("  " + line for line in itertools.islice(grid, len(own)))
+        yield from (f"{indent}{path}: {a} → {b}" for path, a, b in _part_cells(row, _WIDEST_VALUE))
+        if row.has_more_parts:
+            yield f"{indent}{MORE_PARTS}"
         yield from (f"{indent}{side}: {text}" for side, text in origin_texts(row))
 
 
@@ -247,16 +263,22 @@ def _record(number: int, row: RowPairing, comparison: ComparisonResult, widest: 
     """A row as a list of its columns; of two rows, only the keys and the differing columns."""
     yield f"  {number}. {row.label}{times(row)}"
     left, right = _cells(row, widest)
-    lines = [
+    columns = [
         ("!" if marked else "", name, a, b)
         for name, marked, a, b in zip(comparison.columns, row.marked, left, right, strict=True)
         if not any(row.marked) or marked or name in comparison.keys
     ]
+    parts: dict[str, list[tuple[str, ...]]] = {part.column: [] for part in row.parts}
+    for part, cells in zip(row.parts, _part_cells(row, widest), strict=True):
+        parts[part.column].append(("!", *cells))
+    lines = [line for column in columns for line in parts.get(column[1], [column])]
     there = (True, True, row.left is not None, row.right is not None)
     shown = [tuple(itertools.compress(line, there)) for line in (("", "column", "- left", "+ right"), *lines)]
     yield from ("     " + line for line in aligned(shown))
-    if len(lines) < len(comparison.columns):
-        yield f"     {counted(len(comparison.columns) - len(lines), 'equal column')} left out"
+    if row.has_more_parts:
+        yield f"     {MORE_PARTS}"
+    if len(columns) < len(comparison.columns):
+        yield f"     {counted(len(comparison.columns) - len(columns), 'equal column')} left out"
     yield from (f"     {side}: {text}" for side, text in origin_texts(row))
 
 
@@ -286,13 +308,26 @@ def _cells(row: RowPairing, widest: int) -> tuple[list[str], list[str]]:
     nothing = ("",) * len(row.marked)
     lefts = row.left if row.left is not None else nothing
     rights = row.right if row.right is not None else nothing
-    left, right = [], []
-    for a, b, marked in zip(map(visible, lefts), map(visible, rights), row.marked, strict=True):
-        pairs = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(a, b, strict=False))
-        start = len(list(pairs)) if marked else 0
-        left.append(_excerpt(a, start, widest))
-        right.append(_excerpt(b, start, widest))
-    return left, right
+    cells = zip(lefts, rights, row.marked, strict=True)
+    found = [_excerpts(a, b, widest, is_pair=marked) for a, b, marked in cells]
+    return [a for a, _ in found], [b for _, b in found]
+
+
+MORE_PARTS = "further parts differ"
+
+
+def _part_cells(row: RowPairing, widest: int) -> Iterator[tuple[str, str, str]]:
+    """Return the path and both values of each differing part of a row, the values cut."""
+    for part in row.parts:
+        yield visible(part.path), *_excerpts(*part.values, widest, is_pair=True)
+
+
+def _excerpts(left: str, right: str, widest: int, *, is_pair: bool) -> tuple[str, str]:
+    """Return two values, cut; those of a pair so that the first difference is seen."""
+    a, b = visible(left), visible(right)
+    pairs = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(a, b, strict=False))
+    start = len(list(pairs)) if is_pair else 0
+    return _excerpt(a, start, widest), _excerpt(b, start, widest)
 
 
 def _excerpt(text: str, difference: int, widest: int) -> str:

@@ -97,7 +97,7 @@ def reads_natively(
 
 
 def _fails(stored: PhysicalField) -> bool:
-    """Return whether Spark's vectorized reader fails on a decimal of up to 18 digits in bytes of any length (4.0, 4.3).
+    """Return whether Spark's vectorized reader fails on a decimal of up to 18 digits in bytes of any length (4.3).
 
     The reader makes a vector of integers and appends bytes to it, which is a NullPointerException.
     """

@@ -40,7 +40,7 @@ from harness.errors import EngineError, HarnessError, MissingFileError
 
 
 _MARK = re.compile(r"\[harness:([A-Za-z0-9_-]+=*)\]")
-_LACKING = re.compile(r"No module named '(harness|numpy|pandas|pyarrow|fsspec|cramjam)\b")
+_LACKING = re.compile(r"No module named '(harness|numpy|pandas|pyarrow|fsspec)\b")
 _NO_PYTHON = re.compile(r'Cannot run program "([^"]*)"')
 _OTHER_PYTHON = re.compile(r"different version: ([\d.]+) than that in driver:? ([\d.]+)")
 _FAILED_READ = re.compile(r"\[FAILED_READ_FILE\.(\w+)\] Encountered error while reading file (\S+)\.(?=\s|$)")

@@ -12,7 +12,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from harness.errors import HarnessError, RequestError, StorageError, TableNotFoundError, UnsupportedError
+from harness.errors import (
+    HarnessError,
+    RequestError,
+    StorageError,
+    TableNotFoundError,
+    UnsupportedError,
+    raise_from,
+    without_secrets,
+)
 from harness.metadata.catalogs.catalog import Endpoint, Located, Name, absent, written
 from harness.metadata.catalogs.pyiceberg_answers import (
     Answer,
@@ -24,7 +32,7 @@ from harness.metadata.catalogs.pyiceberg_answers import (
 from harness.storage import object_client
 from harness.storage.gate import metadata_root
 from harness.storage.object_options import says_who_asks
-from harness.storage.paths import is_local, local_path, place
+from harness.storage.paths import is_local, local_path, place, secret_texts
 
 # Properties of a catalog and of its answers, as storage options: PyIceberg's names (`s3.endpoint`) become those of
 # fsspec's file systems. Other properties are left out.
@@ -154,8 +162,10 @@ _LOG = logging.getLogger("harness.catalogs")
 
 
 @contextmanager
-def asking(catalog: str, uri: str | None, what: str) -> Iterator[None]:
-    """The context of a question to a catalog. what: the question, for the log.
+def asking(catalog: str, uri: str | None, what: str, secrets: Iterable[str] = ()) -> Iterator[None]:
+    """The context of a question to a catalog.
+
+    what: the question, for the log. secrets: texts that do not appear in an error.
 
     Raises RequestError: the configuration is wrong, or a package is missing; StorageError: all else.
     """
@@ -165,7 +175,8 @@ def asking(catalog: str, uri: str | None, what: str) -> Iterator[None]:
     except HarnessError:
         raise
     except Exception as error:  # the classes of clients' errors are theirs
-        raise _translated(error, catalog, uri) from error
+        known = tuple(secrets)
+        raise_from(_translated(error, catalog, uri, known), error, known)
     finally:
         _LOG.debug("%s: %s, %.0f ms", catalog, what, (time.monotonic() - start) * 1000)
 
@@ -176,8 +187,8 @@ def setting(catalog: str, name: str) -> str:
     return f"PYICEBERG_CATALOG__{catalog.upper().replace('-', '_')}__{words}"
 
 
-def _translated(error: Exception, catalog: str, uri: str | None) -> HarnessError:
-    names, said = {kind.__name__ for kind in type(error).__mro__}, _said(error)
+def _translated(error: Exception, catalog: str, uri: str | None, secrets: Iterable[str]) -> HarnessError:
+    names, said = {kind.__name__ for kind in type(error).__mro__}, _said(error, secrets)
     kind: type[HarnessError] = StorageError
     if names & _DENIED or _CODES.search(str(error)):
         set_ = f"{setting(catalog, 'credential')} or {setting(catalog, 'token')}, or log in anew (AWS)"
@@ -199,14 +210,14 @@ def _translated(error: Exception, catalog: str, uri: str | None) -> HarnessError
     return kind(reason, cause=cause)
 
 
-def _said(error: Exception) -> str:
+def _said(error: Exception, secrets: Iterable[str]) -> str:
     """The first words of an error, in a line and without secrets; the reason, if a connection failed."""
     first: BaseException = error
     while (inner := first.__cause__ or first.__context__) is not None:
         first = inner
     why = first.strerror if isinstance(first, OSError) else None
     text = " ".join((why or str(error)).split()) or type(error).__name__
-    text = _SECRET.sub("", text)
+    text = without_secrets(_SECRET.sub("", text), secrets)
     return text if len(text) <= _SHOWN_WORDS else text[:_SHOWN_WORDS] + "…"
 
 
@@ -246,7 +257,7 @@ class PyIcebergCatalog:
         return tuple(sorted(self._listed(f"tables of {written(namespace)}", ask))) if namespace else ()
 
     def _listed(self, what: str, ask: Callable[[], set[Name]]) -> set[Name]:
-        with asking(self.name, self._uri, what):
+        with asking(self.name, self._uri, what, self._secrets):
             try:
                 return ask()
             except Exception as error:
@@ -263,7 +274,7 @@ class PyIcebergCatalog:
                 cause="NoSuchTable",
             )
         try:
-            with asking(self.name, self._uri, f"where {written(name)} is"):
+            with asking(self.name, self._uri, f"where {written(name)} is", self._secrets):
                 found = answer(self.client, name)
         except HarnessError as error:
             if error.__cause__ is not None and type(error.__cause__).__name__ in _ABSENT:
@@ -275,6 +286,13 @@ class PyIcebergCatalog:
     def _uri(self) -> str | None:
         uri = self.client.properties.get("uri")
         return uri if isinstance(uri, str) else None
+
+    @property
+    def _secrets(self) -> tuple[str, ...]:
+        """The credentials of the catalog, and the token that it gave for them."""
+        manager = getattr(getattr(getattr(self.client, "_session", None), "auth", None), "auth_manager", None)
+        token = getattr(manager, "_token", None)
+        return secret_texts({**self.client.properties, "token of the session": token})
 
     def _delta_tables(self, namespace: Name) -> set[Name]:
         """The tables that PyIceberg leaves out, as they are not Iceberg."""
@@ -413,7 +431,7 @@ def open_configured(name: str, properties: Mapping[str, Any]) -> PyIcebergCatalo
             )
     # Asked and never written: a SQL catalog that has no tables yet does not get them, and metadata is not read here.
     own = {**properties, "init_catalog_tables": "false", "py-io-impl": _FINDING}
-    with asking(name, uri if isinstance(uri, str) else None, "opening"):
+    with asking(name, uri if isinstance(uri, str) else None, "opening", secret_texts(properties)):
         if kind(properties) == "rest":
             from harness.metadata.catalogs.pyiceberg_rest import rest_client
 

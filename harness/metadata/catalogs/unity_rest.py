@@ -11,7 +11,7 @@ from http.client import HTTPException
 from typing import Any, NoReturn
 from urllib.parse import urlencode, urlsplit
 
-from harness.errors import LimitError, RequestError, StorageError
+from harness.errors import LimitError, RequestError, StorageError, raise_from
 from harness.metadata.catalogs.catalog import LARGEST_ANSWER
 from harness.metadata.files.documents import check_document
 from harness.metadata.plan.read_options import CatalogAnswer, catalog_answer
@@ -68,7 +68,10 @@ class Server:
 
     def failure(self, problem: str, cause: str, error: BaseException | None = None) -> NoReturn:
         """Raises the StorageError about this server. problem: the rest of the sentence."""
-        raise StorageError(f"Catalog {self.name} at {self._shown} {problem}", cause=cause) from error
+        found = StorageError(f"Catalog {self.name} at {self._shown} {problem}", cause=cause)
+        if error is None:
+            raise found
+        raise_from(found, error, () if self.token is None else (self.token,))
 
     def ask(
         self, path: str, query: Mapping[str, str] | None = None, body: Any = None, *, method: str = "GET"

@@ -132,7 +132,14 @@ class Warehouse:
             return []
         inside = [(path, each) for path in self._directories(namespace) for each in self.storage.directories(path)]
         paths = [join(path, each) for path, each in inside if _is_visible(each)]
-        return sorted(path for path in paths if (self.format_of(path) is not None) is are_tables)
+        return sorted(
+            path
+            for path in paths
+            if not self._leads_out(path)
+            and (self.format_of(path) is not None) is are_tables
+            # A link to a namespace is not listed: the tables are listed once, below the namespace's own name.
+            and (are_tables or not _is_link(path))
+        )
 
     def locate(self, name: Name) -> Located:
         """The place of a table. A name is ambiguous if both `sales` and `sales.db` have the table."""
@@ -155,6 +162,13 @@ class Warehouse:
             storage_options=self.storage.options,
             within=self.location,
         )
+
+    def _leads_out(self, path: str) -> bool:
+        """Return whether a directory is a link out of the warehouse. Listings leave it out; a name may lead there."""
+        if not _is_link(path):
+            return False
+        home, target = (place(os.path.realpath(local_path(each))) for each in (self.location, path))
+        return not target.is_within(home)
 
     def _directories(self, namespace: Name) -> list[str]:
         """The directories of a namespace; none where there is no such namespace."""
@@ -184,6 +198,10 @@ def _last(path: str) -> str:
 def _is_part(part: str) -> bool:
     """True for the name of a directory, false for a way out of a directory."""
     return part not in ("", ".", "..") and not {"/", "\\", "\0"} & set(part)
+
+
+def _is_link(path: str) -> bool:
+    return is_local(local_path(path)) and os.path.islink(local_path(path))
 
 
 def _is_visible(folder: str) -> bool:

@@ -93,7 +93,7 @@ class _Reader:
     has_adds: bool = False
 
     def read_top(self, file: LogFile) -> None:
-        data, path = self.storage.read(file.path), file.path
+        data, path = self.storage.read_whole(file.path, file.size), file.path
         if not file.name.endswith(".json"):
             self._read_parquet(data, path)
             return
@@ -120,10 +120,7 @@ class _Reader:
                     physical = join(self.locator.root.log, "_sidecars", decode(path))
             except HarnessError as error:
                 raise error.within(file=top) from None
-            data = self.storage.read(physical)
-            if type(size) is int and len(data) < size:
-                message = f"A sidecar of the checkpoint is cut short: {len(data)} bytes, expected {size}"
-                raise CorruptFileError(message, cause="LogCorrupt", file=physical, rule="delta L15")
+            data = self.storage.read_whole(physical, size if type(size) is int else None)
             self._read_parquet(data, physical, is_sidecar=True)
 
     def content(self, top: str) -> CheckpointContent:

@@ -117,7 +117,7 @@ def _forget(parsed: ParsedActions) -> None:
 
 def read_log_file(file: LogFile, storage: Storage) -> bytes:
     """The bytes of a commit or a compacted commit. Raises CorruptFileError for an empty file (delta L3)."""
-    data = storage.read(file.path) if file.content is None else file.content
+    data = storage.read_whole(file.path, file.size) if file.content is None else file.content
     if not data:
         message = "Cannot read the log: the commit is an empty file. Its writer may have been interrupted"
         raise CorruptFileError(message, cause="LogCorrupt", file=file.path, rule="delta L3")

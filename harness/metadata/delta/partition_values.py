@@ -325,7 +325,8 @@ class _Lookup:
 
     def _places(self, name: str) -> _Codes:
         """The place of a column's text in the items of each map; -1 where a map has none."""
-        alike = [i for i, key in enumerate(self._names) if key.lower() == name.lower()]
+        others = {stored_name(column) for column in self._columns} - {name}
+        alike = [i for i, key in enumerate(self._names) if key.lower() == name.lower() and key not in others]
         places = np.full(self._count, -1, dtype=np.int64)
         # The exact name wins, and of others the last that a map has (V8).
         for wanted in ([i for i in alike if self._names[i] != name], [i for i in alike if self._names[i] == name]):

@@ -111,6 +111,7 @@ def load_state(
     *,
     statistics: Statistics = "any",
     cache: Cache | None = None,
+    before: State | None = None,
 ) -> State:
     """The table at the version of `segment`.
 
@@ -120,6 +121,7 @@ def load_state(
     statistics: which statistics `State.files` has; with `later`, `State.statistics` has the others. `any` has
         `stats_parsed` only where a checkpoint holds files without JSON statistics.
     cache: of what was decoded of checkpoints before.
+    before: the state that the commits of the segment follow; None: they follow its checkpoint, or are all there are.
 
     Raises:
         CorruptFileError: a commit or, with no other base, the checkpoint cannot be read. Rules: delta L19, L24.
@@ -128,7 +130,7 @@ def load_state(
         MissingFileError: a file of the log is gone.
         UnsupportedError: a live file is in a store that cannot be opened. Rule: delta L41.
     """
-    load = partial(_load, storage=storage, locator=locator, statistics=statistics, cache=cache)
+    load = partial(_load, storage=storage, locator=locator, statistics=statistics, cache=cache, before=before)
     while True:
         try:
             state = load(segment)
@@ -150,7 +152,13 @@ def load_state(
 
 
 def _load(
-    segment: LogSegment, *, storage: Storage, locator: Locator, statistics: Statistics, cache: Cache | None
+    segment: LogSegment,
+    *,
+    storage: Storage,
+    locator: Locator,
+    statistics: Statistics,
+    cache: Cache | None,
+    before: State | None,
 ) -> State:
     base: CheckpointContent | None = None
     if segment.checkpoint is not None:
@@ -167,6 +175,10 @@ def _load(
         replay.protocol, replay.metadata = base.protocol, base.metadata
         replay.base, replay.statistics = base.adds, base.statistics
         replay.latest(base.transactions, base.domains)
+    if before is not None:
+        replay.protocol, replay.metadata = before.protocol, before.metadata
+        replay.base, replay.statistics = (before.files.combine_chunks(),), before.statistics
+        replay.latest(before.transactions.values(), before.domains.values())
     with phase("reading commits", len(segment.steps), "commits") as advance:
         for number, (file, version, data) in enumerate(_read_steps(segment, storage, locator.root)):
             with contained(file=file):

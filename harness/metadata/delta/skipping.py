@@ -28,7 +28,7 @@ from harness.metadata.filters.predicate import (
     fields_of,
 )
 from harness.metadata.filters.skipping import ColumnFacts, Decoded, FileSkipping, Mask, Numbers, without_contradictions
-from harness.metadata.model.arrow_values import array_of
+from harness.metadata.model.arrow_values import array_of, to_numpy
 from harness.metadata.model.schema import Field, FloatType, Schema, Type
 from harness.metadata.plan.scan_plan import BY_PARTITION, BY_STATISTICS, KEPT, Verdicts
 
@@ -47,9 +47,10 @@ def skipping_of(statistics: FileStats) -> FileSkipping:
 def _facts(bounds: StatisticsBounds, rows: Numbers, type_: Type) -> ColumnFacts:
     """Without the null count nothing is known of a column (delta F3)."""
     nulls = _counts(bounds.nulls)
-    counted = nulls.known & rows.known & (rows.values > 0)
+    sound = ~(nulls.known & rows.known & (rows.values > 0) & (nulls.values >= rows.values) & _has_bounds(bounds))
+    counted = nulls.known & rows.known & (rows.values > 0) & (nulls.values <= rows.values) & sound
     has_values = ~(counted & (nulls.values == rows.values))
-    lower, upper = _arrays(bounds, nulls.known, type_)
+    lower, upper = _arrays(bounds, sound, type_)
     return ColumnFacts(
         known=nulls.known,
         has_nulls=~(counted & (nulls.values == 0)),
@@ -61,7 +62,19 @@ def _facts(bounds: StatisticsBounds, rows: Numbers, type_: Type) -> ColumnFacts:
     )
 
 
-def _arrays(bounds: StatisticsBounds, known: Mask, type_: Type) -> tuple[Decoded | None, Decoded | None]:
+def _has_bounds(bounds: StatisticsBounds) -> Mask:
+    """Return per file whether the column has a bound."""
+    lower, upper = (
+        to_numpy(each.is_valid())
+        if isinstance(each, pa.Array)
+        else np.array([bound is not None for bound in each], dtype=np.bool_)
+        for each in (bounds.lower, bounds.upper)
+    )
+    found: Mask = lower | upper
+    return found
+
+
+def _arrays(bounds: StatisticsBounds, sound: Mask, type_: Type) -> tuple[Decoded | None, Decoded | None]:
     """Bounds of whole numbers or texts; None: the column is of another type, or a bound does not fit an array."""
     stored = array_type(type_)
     if stored is None:
@@ -71,8 +84,8 @@ def _arrays(bounds: StatisticsBounds, known: Mask, type_: Type) -> tuple[Decoded
     except (pa.ArrowException, OverflowError, UnicodeError):
         return None, None
     if pa.types.is_string(stored):
-        return without_contradictions(lower, upper)
-    return without_contradictions(Numbers.of(lower), Numbers.of(upper))
+        return without_contradictions(lower, upper, sound)
+    return without_contradictions(Numbers.of(lower), Numbers.of(upper), sound)
 
 
 def _counts(values: Sequence[int | None] | pa.Array) -> Numbers:

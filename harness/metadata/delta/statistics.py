@@ -109,10 +109,15 @@ class FileStats:
     def of_column(self, leaf: Leaf) -> ColumnBounds:
         """The bounds of a column in every file. Nobody counts NaN. Bounds need a null count (delta F3)."""
         found = self.columns[leaf.field.id]
-        rows, nulls = listed(self.rows), listed(found.nulls)
+        rows, lows, highs = listed(self.rows), listed(found.lower), listed(found.upper)
+        # Rows that are all null have no bounds: a count that says so beside bounds is not believed.
+        nulls = [
+            None if null is None or (count and null >= count and (low is not None or high is not None)) else null
+            for null, count, low, high in zip(listed(found.nulls), rows, lows, highs, strict=True)
+        ]
         bounds = [
             (None, None) if null is None or (low is not None and high is not None and low > high) else (low, high)
-            for low, high, null in zip(listed(found.lower), listed(found.upper), nulls, strict=True)
+            for low, high, null in zip(lows, highs, nulls, strict=True)
         ]
         counted = [
             None if null is None or not count else (null, count) for null, count in zip(nulls, rows, strict=True)

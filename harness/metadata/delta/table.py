@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from dataclasses import field, replace
 from datetime import datetime
@@ -11,8 +12,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow.compute as pc
 
 from harness.errors import HarnessError, InvalidTableError, MissingFileError, RequestError, UnsupportedError, warn
+from harness.metadata.delta.actions import State
 from harness.metadata.delta.commit_times import ENABLED, CommitHistory, check_retention, in_commit_timestamps
-from harness.metadata.delta.log_files import LogListing, list_log, read_hint
+from harness.metadata.delta.log_files import LogFile, LogListing, list_log, read_hint
 from harness.metadata.delta.paths import TableRoot
 from harness.metadata.delta.protocol import (
     check_catalog,
@@ -45,6 +47,9 @@ from harness.storage.stores import Entry, Storage
 if TYPE_CHECKING:
     from harness.metadata.delta.actions import CommitInfo
     from harness.metadata.delta.change_range import ChangeRequest
+
+
+_ALIKE = "Column {} has the name of another column in another letter case (delta T1)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +94,7 @@ class DeltaTable:
             *protocol_warnings(state.protocol),
             *redirect_warnings(state.metadata.configuration, table=self.location),
             *self.latest.feature_warnings,
+            *(_ALIKE.format(".".join(path)) for path in self.latest.columns.alike),
         )
 
     def select(self, version: int | None, timestamp: int | str | datetime | None, ref: str | None) -> DeltaSelection:
@@ -104,6 +110,22 @@ class DeltaTable:
         except HarnessError as error:
             raise error.within(table=self.location, format="delta") from error.__cause__
 
+    def follows(self, version: int) -> bool:
+        """Return whether a read of `version` replays what a read of the version before does, and then one commit."""
+        file = self.log.commits.get(version)
+        is_base = any(checkpoint.version == version for checkpoint in self.log.checkpoints)
+        is_plain = not self.log.compactions and not self.source.options.enforce_retention
+        return file is not None and file.size != 0 and not is_base and is_plain
+
+    def following(self, before: DeltaSnapshot) -> DeltaSnapshot:
+        """Return the version after `before`, if it `follows`, by reading its commit alone. Raises as `select`."""
+        version = before.id + 1
+        segment = LogSegment(version=version, checkpoint=None, commits=(self.log.commits[version],), listing=self.log)
+        try:
+            return read_snapshot(self.source, segment, before.state)
+        except HarnessError as error:
+            raise error.within(table=self.location, format="delta") from error.__cause__
+
     def newest(self) -> int:
         """The latest version that the log has now. Raises TableNotFoundError if it has none.
 
@@ -111,6 +133,22 @@ class DeltaTable:
         """
         newest = list_log(self.source.storage, self.source.root.path).latest
         return newest if self.log.ceiling is None else max(newest, self.log.ceiling)
+
+    def fingerprint(self, selection: DeltaSelection) -> tuple[str, ...]:
+        """Return the table's id, the version, and the fingerprint of its commit.
+
+        If the commit is gone, the fingerprints of the checkpoints and compactions of the version take its place.
+        """
+        version, id_ = selection.snapshot.id, selection.snapshot.state.metadata.id
+        commit = self.log.commits.get(version)
+        if commit is not None and commit.content is not None:
+            return id_, str(version), hashlib.sha256(commit.content).hexdigest()
+        files = [commit] if commit is not None else self._files_instead_of(version)
+        return (id_, str(version), *(self.source.storage.fingerprint(file.path) for file in files))
+
+    def _files_instead_of(self, version: int) -> list[LogFile]:
+        bases = (file for base in self.log.checkpoints if base.version == version for file in base.files)
+        return [*bases, *(each.file for each in self.log.compactions if each.last == version)]
 
     def plan(self, selection: DeltaSelection, columns: tuple[str, ...] | None, where: str | Filter | None) -> ScanPlan:
         """The plan of a read, see `harness.metadata.delta.scan.plan_scan`."""
@@ -276,10 +314,14 @@ def _at_latest(source: DeltaSource, listing: LogListing) -> DeltaTable:
     return DeltaTable(source.location, source, listing, read_snapshot(source, segment))
 
 
-def read_snapshot(source: DeltaSource, segment: LogSegment) -> DeltaSnapshot:
-    """The version that a segment makes, once its protocol is known to be readable (delta P2)."""
+def read_snapshot(source: DeltaSource, segment: LogSegment, before: State | None = None) -> DeltaSnapshot:
+    """The version that a segment makes, once its protocol is known to be readable (delta P2).
+
+    before: as for `load_state`.
+    """
+    cache = source.options.cache
     try:
-        state = load_state(segment, source.storage, source.locator, statistics="later", cache=source.options.cache)
+        state = load_state(segment, source.storage, source.locator, statistics="later", cache=cache, before=before)
         check_protocol(state.protocol, state.metadata, table=source.location)
         columns = table_schema(state.protocol, state.metadata, table=source.location)
         check_nesting(columns.schema.fields, source.storage.limits)

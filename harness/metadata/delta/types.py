@@ -187,7 +187,14 @@ class DeltaSchema:
     @property
     def lookup(self) -> ColumnLookup:
         """The way in which columns are found in the table's data files (delta T10)."""
-        return ColumnLookup.DELTA_ID if self.mode is MappingMode.ID else ColumnLookup.DELTA_NAME
+        if self.mode is MappingMode.ID:
+            return ColumnLookup.DELTA_ID
+        return ColumnLookup.DELTA_EXACT_NAME if self.alike else ColumnLookup.DELTA_NAME
+
+    @property
+    def alike(self) -> tuple[tuple[str, ...], ...]:
+        """The paths of columns that differ from one before them, at the same level, in letter case only (delta T1)."""
+        return tuple(_alike(self.schema.fields, ()))
 
 
 def table_schema(protocol: Protocol, metadata: Metadata, *, table: str | None = None) -> DeltaSchema:
@@ -217,8 +224,8 @@ def parse_schema(
     features: the table's reader features; with `typeWidening`, recorded type changes are checked (delta T23).
 
     Raises:
-        InvalidTableError: no schema, no JSON, a part is missing or of the wrong kind, names that differ in letter case
-            at most (delta T1), broken column mapping (T13), an unknown partition column (V8), or a nested one (V7).
+        InvalidTableError: no schema, no JSON, a part is missing or of the wrong kind, a name twice at one level
+            (delta T1), broken column mapping (T13), an unknown partition column (V8), or a nested one (V7).
         UnsupportedError: a type whose name is not known (T1), or a change of type that no reader knows (T23).
     """
     if text is None or not text.strip():
@@ -272,8 +279,9 @@ class _Parser:
             raise _invalid(f"got fields {_show(listed)}, expected a list", path)
         fields = tuple(self.field(item, path) for item in listed)
         _check_names((f.name for f in fields), "columns", path, "delta T1")
-        # Columns whose names are equal but for letter case cannot be told apart in files that others wrote.
-        _check_names(map(stored_name, fields), "physical names", path, "delta T12")
+        # Physical names are made up, so no writer has a reason to tell them apart by letter case.
+        physical = (f.physical_name.lower() for f in fields if f.physical_name is not None)
+        _check_names(physical, "physical names", path, "delta T12")
         return fields
 
     def field(self, document: Any, parent: tuple[str, ...]) -> dt.Field:
@@ -333,19 +341,28 @@ def _flag(document: Mapping[str, Any], key: str, path: tuple[str, ...]) -> bool:
 
 
 def _check_names(names: Iterable[str], what: str, path: tuple[str, ...], rule: str) -> None:
-    seen: dict[str, str] = {}
+    seen: set[str] = set()
     for name in names:
-        if name.lower() in seen:
-            alike = f"{seen[name.lower()]!r} and {name!r}"
-            raise _invalid(f"got {what} {alike}, expected names that differ in more than letter case", path, rule)
-        seen[name.lower()] = name
+        if name in seen:
+            raise _invalid(f"got {what} {name!r} twice, expected names that differ", path, rule)
+        seen.add(name)
+
+
+def _alike(fields: tuple[dt.Field, ...], above: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    seen: set[str] = set()
+    for f in fields:
+        if stored_name(f).lower() in seen:
+            yield (*above, f.name)
+        seen.add(stored_name(f).lower())
+        yield from _alike(dt.children(f.type), (*above, f.name))
 
 
 def _partition_columns(fields: tuple[dt.Field, ...], names: Iterable[str]) -> tuple[dt.Field, ...]:
-    by_name = {f.name.lower(): f for f in fields}
+    any_case = {f.name.lower(): f for f in fields}
+    by_name = {f.name: f for f in fields}
     found: dict[str, dt.Field] = {}
     for name in names:
-        column = by_name.get(name.lower())
+        column = by_name.get(name) or any_case.get(name.lower())
         if column is None:
             raise _invalid("a partition column is not in the schema", (name,), "delta V8")
         if column.name in found:

@@ -43,7 +43,7 @@ def decompress(codec: str, block: bytes, *, file: str, cause: str, limits: Limit
     """The plain bytes of one block of a codec in `CODECS`. `file` and `cause` are for messages.
 
     Raises:
-        UnsupportedError: the package for the codec is missing. Cause `UnsupportedCodec`.
+        UnsupportedError: the installed pyarrow was built without the codec. Cause `UnsupportedCodec`.
         CorruptFileError: the block is damaged. Cause `cause`.
         LimitError: it holds more than `limits.block_bytes`.
     """
@@ -71,8 +71,8 @@ def decompress(codec: str, block: bytes, *, file: str, cause: str, limits: Limit
     except TooLongError as error:
         asked = f"a block ({codec}) of {len(block):,} bytes holds {error.found:,} or more, {most:,} are"
         raise refusal("block_bytes", f"{asked} allowed", file=file) from error
-    except ImportError as error:
-        message = f"Cannot read Avro codec {codec!r} without the package cramjam; install it"
+    except NotImplementedError as error:
+        message = f"Cannot read Avro codec {codec!r}: the installed pyarrow was built without it; use PyPI's"
         raise UnsupportedError(message, cause="UnsupportedCodec", file=file, rule="iceberg 2.14") from error
     except (zlib.error, lzma.LZMAError, OSError, ValueError, EOFError) as error:
         raise CorruptFileError(
@@ -199,7 +199,7 @@ class Container:
 
         Raises:
             CorruptFileError: a block is damaged, or the blocks do not end with the file.
-            UnsupportedError: the package for the codec is missing.
+            UnsupportedError: the installed pyarrow was built without the codec.
             LimitError: a block holds more than `limits.block_bytes`.
         """
         data, position = self.data, self.end

@@ -188,10 +188,10 @@ def unsnappy(data: bytes, *, most: int) -> bytes:
 
     Raises:
         TooLongError: as `inflate`; the declared length counts.
-        ValueError: it is damaged, or declares more than it can hold. ImportError: the package for it is missing.
+        ValueError: it is damaged, or declares more than it can hold.
+        OSError: pyarrow cannot decompress it.
+        NotImplementedError: the installed pyarrow was built without snappy.
     """
-    import cramjam
-
     try:
         declared, _ = decode_unsigned(data, 0)
     except IndexError:
@@ -200,10 +200,7 @@ def unsnappy(data: bytes, *, most: int) -> bytes:
         raise TooLongError(declared)
     if declared > _SNAPPY_RATIO * len(data):
         raise ValueError(f"it declares {declared} bytes, more than its {len(data)} can hold")
-    try:
-        return bytes(cramjam.snappy.decompress_raw(data))
-    except cramjam.DecompressionError as error:
-        raise ValueError(str(error)) from error
+    return bytes(pa.Codec("snappy").decompress(data, declared, asbytes=True))
 
 
 # A cursor into a JSON document that knows its place, so that parsers stay declarative and errors exact.

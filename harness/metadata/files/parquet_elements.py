@@ -35,6 +35,7 @@ def parse_elements(schema: bytes) -> tuple[ParquetElement, ...]:
 
     Raises:
         Contradiction: the bytes are no list of elements.
+        UnicodeDecodeError: a name is no UTF-8.
         IndexError: the bytes are cut.
     """
     _, at = varint(schema, 1)
@@ -55,7 +56,7 @@ def _element(data: bytes, at: int) -> tuple[ParquetElement, int]:
         name = data[start : start + length]
     logical = found.get(10 << 4 | _STRUCT)
     element = ParquetElement(
-        name=name.decode(errors="replace"),
+        name=name.decode(),
         type=_named(_TYPES, number.get(1)),
         type_length=number.get(2),
         repetition_type=_named(_REPETITIONS, number.get(3)),

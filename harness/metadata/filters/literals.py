@@ -56,6 +56,17 @@ def _duckdb() -> type[Dialect]:
             found: exp.Expr = super()._parse_in(this, alias)
             return found
 
+        def _parse_version(self) -> exp.Expr | None:
+            """`t VERSION AS OF 3`, of which sqlglot before 30.30 reads less."""
+            found: exp.Expr | None = super()._parse_version()
+            if found is not None:
+                return found
+            for *before, kind in (("VERSION",), ("TIMESTAMP",), ("FOR", "SYSTEM_TIME")):
+                if self._match_text_seq(*before, kind, "AS", "OF"):
+                    name = "VERSION" if kind == "VERSION" else "TIMESTAMP"
+                    return exp.Version(this=name, expression=self._parse_bitwise(), kind="AS OF")
+            return None
+
     return type("HarnessDuckDB", (DuckDB,), {"Parser": Parser})
 
 

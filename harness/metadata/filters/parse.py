@@ -115,6 +115,9 @@ _OPS: dict[type[exp.Expr], Op] = {
     exp.GT: Op.GT,
     exp.GTE: Op.GE,
 }
+_IS_FORMS = (exp.Is, exp.NullSafeEQ, exp.NullSafeNEQ)
+"""In DuckDB, `=` binds more strongly than `IS`, so these are operands of a comparison only in parentheses. sqlglot 30.8
+reads `TRUE = n IS NOT DISTINCT FROM 0` as `TRUE = (n IS NOT DISTINCT FROM 0)`."""
 _FLIPPED = {Op.EQ: Op.EQ, Op.NE: Op.NE, Op.LT: Op.GT, Op.GT: Op.LT, Op.LE: Op.GE, Op.GE: Op.LE}
 
 
@@ -143,6 +146,8 @@ def predicate_of(node: exp.Expr) -> Predicate:
 def _leaf(node: exp.Expr) -> Predicate:
     match node:
         case exp.EQ() | exp.NEQ() | exp.LT() | exp.LTE() | exp.GT() | exp.GTE():
+            if isinstance(node.this, _IS_FORMS) or isinstance(node.expression, _IS_FORMS):
+                return Undecided()
             found = _comparison(node.this, _OPS[type(node)], node.expression)
             weaker = unmoved(node) if isinstance(found, Undecided) else None
             return found if weaker is None else conjunction((predicate_of(weaker), Undecided()))

@@ -32,7 +32,7 @@ from harness.metadata.filters.predicate import (
     Undecided,
     may_match,
 )
-from harness.metadata.model.arrow_values import scalar_of, to_numpy
+from harness.metadata.model.arrow_values import from_numpy, scalar_of, to_numpy
 from harness.metadata.model.column_stats import ColumnStats
 from harness.metadata.model.schema import Field
 from harness.storage.records import dataclass
@@ -137,14 +137,17 @@ class ColumnFacts:
         return ~(_true(pc.less(self.upper, text)) | _true(pc.greater(head, text)))
 
 
-def without_contradictions(lower: Decoded | None, upper: Decoded | None) -> tuple[Decoded | None, Decoded | None]:
-    """Both bounds, null where lower is above upper (iceberg 3.25); None for both if one is None."""
+def without_contradictions(
+    lower: Decoded | None, upper: Decoded | None, sound: Mask
+) -> tuple[Decoded | None, Decoded | None]:
+    """Both bounds, null where lower is above upper (iceberg 3.25) or not `sound`; None for both if one is None."""
     match lower, upper:
         case Numbers(), Numbers():
-            sound = ~(lower.known & upper.known & (lower.values > upper.values))
+            sound = sound & ~(lower.known & upper.known & (lower.values > upper.values))
             return Numbers(lower.values, lower.known & sound), Numbers(upper.values, upper.known & sound)
         case pa.Array(), pa.Array():
             inverted = pc.fill_null(pc.greater(lower, upper), scalar_of(False, pa.bool_()))
+            inverted = pc.or_(inverted, from_numpy(~sound))
             none = scalar_of(None, pa.string())
             return pc.if_else(inverted, none, lower), pc.if_else(inverted, none, upper)
         case _:

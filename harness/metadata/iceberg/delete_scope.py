@@ -257,6 +257,10 @@ _ORDERED = (
 )
 
 
+# Bounds that are false without a contradiction keep a delete from its file (docs/reference/trust.md). They are used all
+# the same under `prune="all"` and `"files"`, so that a query of few data files reads few delete files. A scan of all
+# files gains nothing: 60 data files with 60 delete files took 0.98 s with bounds and 0.23 s without, and 40 data files
+# with a single delete file 0.21 to 0.36 s and 0.17 to 0.19 s (`prune="partition"`, DuckDB 2.0.1, local files).
 def may_hit(delete: ManifestEntry, data: ManifestEntry, keys: Sequence[dt.Field]) -> bool:
     """False only if no row of the equality delete can equal a row of the data file, by counts and bounds of the keys.
 

@@ -6,7 +6,7 @@ part of the filter: engines apply it in full to what is left (iceberg 3.18).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, assert_never
 
@@ -320,7 +320,11 @@ def facts_of(files: DataFiles, column: dt.Field, *, is_nested: bool) -> ColumnFa
     is_float = isinstance(column.type, dt.FloatType)
     counted_nans = _plausible(nans, values, total) & usable if is_float else np.ones_like(known)
     nan_count = nans.values if is_float else np.zeros_like(values.values)
-    lower, upper = without_contradictions(*(decode_bounds(bound, column.type) for bound in encoded))
+    bounds = [decode_bounds(bound, column.type) for bound in encoded]
+    empty = nulls.values + np.where(counted_nans, nan_count, 0)
+    sound = ~(counted_nulls & total & has_bounds(bounds, encoded) & (empty >= values.values))
+    counted_nulls, counted_nans = counted_nulls & sound, counted_nans & (sound | (not is_float))
+    lower, upper = without_contradictions(bounds[0], bounds[1], sound)
     return ColumnFacts(
         known=known,
         has_nulls=~(counted_nulls & (nulls.values == 0)),
@@ -331,6 +335,14 @@ def facts_of(files: DataFiles, column: dt.Field, *, is_nested: bool) -> ColumnFa
         lower=lower,
         upper=upper,
     )
+
+
+def has_bounds(decoded: Sequence[Decoded | None], encoded: Sequence[pa.Array]) -> Mask:
+    """Return per file whether the column has a bound that says something: one that decodes, if that is known."""
+    found = np.zeros(len(encoded[0]), dtype=np.bool_)
+    for bound, stored in zip(decoded, encoded, strict=True):
+        found |= bound.known if isinstance(bound, Numbers) else to_numpy(stored.is_valid())
+    return found
 
 
 def bounds_of(files: DataFiles, column: dt.Field) -> ColumnBounds:

@@ -106,19 +106,21 @@ class ScanSource:
         cache, physical = self.options.cache, self.path_map.physical(manifest.path)
         version = self._listed_version(manifest)
         if cache is None or cache.folder is None or version is None or is_local(physical):
-            return self.read(manifest.path, "manifest")
+            return self.read(manifest.path, "manifest", size=manifest.length)
         self.storage.check(physical, manifest.path)
         key = Key("manifest bytes", physical, version.size, version.token)
         known = cache.columns(key, _BYTES) if version.size <= MOST_BYTES else None
         if known is not None and known.num_rows:
             return bytes(known.column(0)[0].as_py())
-        data = self.read(manifest.path, "manifest")
+        data = self.read(manifest.path, "manifest", size=manifest.length)
         if len(data) == version.size <= MOST_BYTES:
             cache.put(key, pa.table([array_of([data], pa.binary())], schema=_BYTES))
         return data
 
-    def read(self, recorded: str, what: str) -> bytes:
+    def read(self, recorded: str, what: str, *, size: int | None = None) -> bytes:
         """The bytes of a metadata file of the table, by its recorded path.
+
+        size: bytes that the file has, as recorded; fewer are an error.
 
         Raises:
             MissingFileError: it is not where the path map says; names both paths (iceberg 1.12).
@@ -127,7 +129,7 @@ class ScanSource:
         physical = self.path_map.physical(recorded)
         self.storage.check(physical, recorded)
         try:
-            return self.storage.read(physical)
+            return self.storage.read_whole(physical, size)
         except MissingFileError as error:
             error.message = f"Cannot read {what}: {error.message}"
             error.file = recorded if recorded == physical else f"{recorded} ({physical})"

@@ -292,6 +292,12 @@ class IcebergTable:
         found = find_metadata(self.location, self.source.storage, allow_version_guess=True)
         return None if found.metadata.current_snapshot is None else found.metadata.current_snapshot.id
 
+    def fingerprint(self, selection: IcebergSelection) -> tuple[str, ...]:
+        """Return the table's UUID, the metadata file with its fingerprint, and the snapshot and schema in it."""
+        chosen = "" if selection.snapshot is None else str(selection.snapshot.id)
+        metadata_file = self.source.storage.fingerprint(self.metadata_path)
+        return (self.metadata.uuid or "", self.metadata_path, metadata_file, chosen, str(selection.schema.id))
+
     def plan(
         self, selection: IcebergSelection, columns: tuple[str, ...] | None, where: str | Filter | None
     ) -> ScanPlan:

@@ -49,12 +49,15 @@ class Known:
     @classmethod
     def of(cls, type_: dt.Type, stats: ColumnStats) -> Known:
         """The usable part of the statistics of a column of `type_`."""
+        is_float = isinstance(type_, dt.FloatType)
+        if _contradict(type_, stats):
+            return cls(None, None, True, is_float, True, True, is_ordered=not isinstance(type_, dt.UuidType))
         counts = (stats.value_count, stats.null_count, stats.nan_count)
         # A count of no values in a file with rows comes from writers that left the column out: nothing is known.
         values, nulls, nans = counts if counts[0] != 0 else (None, None, None)
         values = _count(values, None)
         nulls = _count(nulls, values)
-        nans = _count(nans, values) if isinstance(type_, dt.FloatType) else 0
+        nans = _count(nans, values) if is_float else 0
         lower, upper = _bounds(type_, stats)
         return cls(
             lower=lower,
@@ -75,6 +78,23 @@ class Known:
         if isinstance(self.lower, str | bytes) and len(self.lower) >= TRUNCATION_LENGTH and self.is_ordered:
             return None
         return self.lower
+
+
+def _contradict(type_: dt.Type, stats: ColumnStats) -> bool:
+    """Return whether statistics contradict each other: then none of them is believed.
+
+    Rows that are all null, or null and NaN, have no bounds; there are no more of them than rows; and no lower bound is
+    above the upper one. A wrong count that hides a delete brings its rows back.
+    """
+    values, nulls, nans = stats.value_count, stats.null_count, stats.nan_count
+    lower, upper = (bound if _is_bound(type_, bound) else None for bound in (stats.lower, stats.upper))
+    if lower is not None and upper is not None and lower > upper:
+        return True
+    if not values or nulls is None:
+        return False
+    empty = nulls + (nans or 0 if isinstance(type_, dt.FloatType) else 0)
+    has_bounds = lower is not None or upper is not None
+    return empty > values or (has_bounds and empty == values)
 
 
 def _count(count: int | None, values: int | None) -> int | None:

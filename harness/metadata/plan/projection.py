@@ -36,17 +36,25 @@ class ColumnLookup(enum.Enum):
 
     ICEBERG: by field id, or as a name mapping says in files without ids; the file comes before the partition tuple.
     DELTA_NAME: by the physical name, else the display name, whatever ids a file has; the partition values come first.
+        A column of that name in another letter case counts where there is no other.
+    DELTA_EXACT_NAME: as DELTA_NAME, in that letter case only: names of the table differ in nothing else.
     DELTA_ID: by field id, whatever names a file has; the partition values come first.
     """
 
     ICEBERG = "iceberg"
     DELTA_NAME = "delta name"
+    DELTA_EXACT_NAME = "delta exact name"
     DELTA_ID = "delta id"
 
     @property
     def is_delta(self) -> bool:
         """True where Delta's rules hold for missing and wider columns, and for partition values."""
         return self is not ColumnLookup.ICEBERG
+
+    @property
+    def is_by_name(self) -> bool:
+        """True where a column is found by its name, whatever ids a file has."""
+        return self in (ColumnLookup.DELTA_NAME, ColumnLookup.DELTA_EXACT_NAME)
 
 
 def stored_name(field: dt.Field) -> str:
@@ -76,10 +84,12 @@ class _Levels:
         """Return the places of the fields with that id; None: of those without an id."""
         return self._indexed(level, _id).get(field_id, ())
 
-    def by_name(self, name: str, level: PhysicalSchema) -> Sequence[int]:
+    def by_name(self, name: str, level: PhysicalSchema, lookup: ColumnLookup) -> Sequence[int]:
         """Return the places of the fields called `name`, else of those that differ by letter case (delta T10, E4)."""
         exact = self._indexed(level, _name).get(name, ())
-        return exact or self._indexed(level, _lower_name).get(name.lower(), ())
+        if exact or lookup is ColumnLookup.DELTA_EXACT_NAME:
+            return exact
+        return self._indexed(level, _lower_name).get(name.lower(), ())
 
     def _indexed(self, level: PhysicalSchema, key: Callable[[PhysicalField], Any]) -> dict[Any, list[int]]:
         known = self._places.get((id(level), key))
@@ -232,7 +242,9 @@ def shares_columns(
     """
     if not file:
         return True
-    if lookup is ColumnLookup.DELTA_NAME:
+    if lookup is ColumnLookup.DELTA_EXACT_NAME:
+        return not {stored_name(f) for f in fields}.isdisjoint(f.name for f in file)
+    if lookup.is_by_name:
         return not {stored_name(f).lower() for f in fields}.isdisjoint(f.name.lower() for f in file)
     if lookup is ColumnLookup.ICEBERG and all(f.id is None for f in walk_stored(file)):
         if name_mapping is None and file_format == "parquet":
@@ -319,9 +331,9 @@ class _Resolver:
 
     def find(self, wanted: dt.Field, level: PhysicalSchema, path: str) -> int | None:
         """Return the place of the field in the level; None: the level does not have it."""
-        if self.lookup is ColumnLookup.DELTA_NAME or (self.lookup.is_delta and dt.CHANGES.get(wanted.name) == wanted):
+        if self.lookup.is_by_name or (self.lookup.is_delta and dt.CHANGES.get(wanted.name) == wanted):
             name = stored_name(wanted)
-            found = self.levels.by_name(name, level)
+            found = self.levels.by_name(name, level, self.lookup)
             if len(found) > 1:
                 names = " and ".join(repr(level[place].name) for place in found)
                 raise SchemaMismatchError(

@@ -6,6 +6,7 @@ decoded one by one.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
@@ -80,27 +81,32 @@ def metrics_of(files: pa.Table, schema: Schema) -> pa.Array:
         return pa.nulls(len(files), field.type)
     counts, bounds = ([_lookup(files.column(n)) for n in names.values()] for names in (_METRIC_COUNTS, _METRIC_BOUNDS))
     found = []
-    for _, leaf in _leaves(schema):
+    for (_, leaf), metrics in zip(_leaves(schema), field.type, strict=True):
         values = [value_of(leaf.id) for value_of in counts]
         for value_of in bounds:
             distinct = value_of(leaf.id).dictionary_encode()  # equal bounds are decoded once
             encoded = distinct.dictionary.to_pylist()
             decoded = [None if data is None else decode_bound(leaf.type, data) for data in encoded]
             values.append(values_of(decoded, leaf.type).take(distinct.indices))
-        found.append(pa.StructArray.from_arrays(values, fields=list(_metrics(leaf.type))))
+        found.append(pa.StructArray.from_arrays(values, fields=list(metrics.type)))
     return pa.StructArray.from_arrays(found, fields=list(field.type))
 
 
 def _lookup(column: pa.ChunkedArray) -> Callable[[int], pa.Array]:
-    """Gives the values of a key in maps, null where there is none. `map_lookup` of Arrow goes through all items."""
+    """Return a function that looks a key up in maps: its values, null in maps without it.
+
+    The items are sorted by key once. `map_lookup` of Arrow goes through all items for each key.
+    """
     maps = pa.concat_arrays(column.chunks)
     offsets = to_numpy(maps.offsets)
     owners = np.repeat(np.arange(len(maps)), np.diff(offsets))
     own = slice(int(offsets[0]), int(offsets[-1]))
     keys, items = to_numpy(maps.keys)[own], maps.items[own]
+    order = np.argsort(keys, kind="stable")
+    ordered = keys[order]
 
     def value_of(key: int) -> pa.Array:
-        hits = np.flatnonzero(keys == key)
+        hits = order[slice(*np.searchsorted(ordered, [key, key + 1]))]
         places = np.full(len(maps), -1, dtype=np.int64)
         places[owners[hits]] = hits
         return items.take(from_numpy(places, missing=places < 0))
@@ -117,8 +123,8 @@ def _metrics(type_: Type) -> pa.DataType:
 def _leaves(schema: Schema) -> Sequence[tuple[str, Field]]:
     """Columns without columns in them, by their paths with dots; repeated names, which DuckDB refuses, get their id."""
     found = [(".".join(path), field) for path, field in schema.walk() if not children(field.type)]
-    names = [name.casefold() for name, _ in found]
-    return [(name if names.count(name.casefold()) == 1 else f"{name}_{field.id}", field) for name, field in found]
+    counts = Counter(name.casefold() for name, _ in found)
+    return [(name if counts[name.casefold()] == 1 else f"{name}_{field.id}", field) for name, field in found]
 
 
 _COUNTS, _BOUNDS = pa.map_(INT, LONG), pa.map_(INT, pa.binary())
@@ -315,7 +321,7 @@ class SnapshotFiles:
     def _read(self, manifests: Sequence[ManifestFile], statistics: Iterable[int]) -> DataFiles:
         return read_data_files(
             manifests,
-            read=lambda manifest: self.source.read(manifest.path, "manifest"),
+            read=lambda manifest: self.source.read(manifest.path, "manifest", size=manifest.length),
             specs=self.source.metadata.specs,
             schemas=self._schemas,
             statistics=statistics,
@@ -327,7 +333,7 @@ class SnapshotFiles:
         return recorded(enumerate(map(self._opened, manifests)), keys)
 
     def _opened(self, manifest: ManifestFile) -> ManifestReader:
-        data, limits = self.source.read(manifest.path, "manifest"), self.source.storage.limits
+        data, limits = self.source.read(manifest.path, "manifest", size=manifest.length), self.source.storage.limits
         with contained(file=manifest.path):
             specs = self.source.metadata.specs
             return open_manifest(data, manifest, specs=specs, schemas=self._schemas, limits=limits)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
@@ -192,11 +193,11 @@ def tuple_struct(fields: Sequence[Field]) -> StructType | None:
     """
     if not fields:
         return None
-    names = [field.name.casefold() for field in fields]
+    counts = Counter(field.name.casefold() for field in fields)
     return StructType(
         tuple(
-            Field(id=f.id, name=f.name if names.count(name) == 1 else f"{f.name}_{f.id}", type=f.type)
-            for f, name in zip(fields, names, strict=True)
+            Field(id=f.id, name=f.name if counts[f.name.casefold()] == 1 else f"{f.name}_{f.id}", type=f.type)
+            for f in fields
         )
     )
 

@@ -41,6 +41,7 @@ _MORE_ARGUMENTS: dict[type[exp.Expr], set[str]] = {
     exp.DPipe: {"safe"},
     exp.DataType: {"nested", "values"},
     exp.Distinct: {"on"},
+    exp.Div: {"safe"},  # division by zero is null; sqlglot 30.8 says so on every division of DuckDB
     exp.Except: _SET_OPERATION,
     exp.Fetch: {"direction", "count", "limit_options"},
     exp.Group: {"all"},
@@ -53,6 +54,7 @@ _MORE_ARGUMENTS: dict[type[exp.Expr], set[str]] = {
     exp.Interval: {"unit", "fraction_in_string"},
     exp.Join: {"side", "kind", "method", "on", "using"},
     exp.Lag: {"offset", "default"},
+    exp.Lambda: {"colon"},  # the way it is written: `lambda x: …`; before sqlglot 30.30
     exp.Lateral: {"alias"},
     exp.Lead: {"offset", "default"},
     exp.Like: {"negate"},
@@ -140,12 +142,12 @@ class _Generator(_WRITER):  # type: ignore[misc]
         exp.LogicalOr: lambda self, e: self.func("BOOL_OR", e.this),
     }
 
-    def join_sql(self, expression: exp.Join, join_op: str | None = None) -> str:
+    def join_sql(self, expression: exp.Join, *join_op: str | None) -> str:  # no `join_op` before sqlglot 30.30
         """`FROM t, UNNEST(l)` as it is; sqlglot would give it a condition."""
         is_bare = isinstance(expression.this, exp.Unnest) and not any(
             v for k, v in expression.args.items() if k != "this"
         )
-        return f", {self.sql(expression.this)}" if is_bare else str(super().join_sql(expression, join_op))
+        return f", {self.sql(expression.this)}" if is_bare else str(super().join_sql(expression, *join_op))
 
 
 class _Dialect(DuckDB):

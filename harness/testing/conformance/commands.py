@@ -122,9 +122,7 @@ _FORMS: Mapping[str, Mapping[str, _Form]] = {
                 "timestamp_ms": "snapshot_id=table.snapshot_as_of_timestamp({value}).snapshot_id, ",
             },
         ),
-        "Polars": _polars(
-            'scan_iceberg({place!r}, reader_override="native"{at})', {"snapshot_id": ", snapshot_id={value}"}
-        ),
+        "Polars": _polars("scan_iceberg({place!r}{at})", {"snapshot_id": ", snapshot_id={value}"}),
         "Daft": _daft("read_iceberg({place!r}{at})", {"snapshot_id": ", snapshot_id={value}"}),
     },
     "delta": {

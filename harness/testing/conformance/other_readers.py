@@ -459,6 +459,7 @@ _SETTINGS = {
     "spark.driver.host": "127.0.0.1",  # needs no network
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.sql.session.timeZone": "UTC",  # times without an offset in filters of the suite
+    "spark.databricks.delta.snapshotPartitions": "2",  # a log of some lines takes 50 tasks otherwise
 }
 _SPLITS = {
     "split_bytes": "spark.sql.files.maxPartitionBytes",

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import enum
 import fnmatch
+import re
 import shlex
+import tempfile
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -52,7 +54,6 @@ class Check:
     notes: what differs without counting, such as types that hold the same values.
     seconds: that the read took. wrong_rows: of a FAIL or POLICY, whether rows must come and others came, with no error.
     policy: whether harness's policy demands the outcome, and not the specification.
-    unfiltered: whether the read has a filter and the engine takes none.
     """
 
     number: int
@@ -64,7 +65,6 @@ class Check:
     seconds: float = 0.0
     wrong_rows: bool = False
     policy: bool = False
-    unfiltered: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +82,8 @@ class Expected:
 
 
 def of_checks(checks: Sequence[Check]) -> Outcome:
-    """The worst outcome of a scenario's reads; OPEN only if all are open.
-
-    Filters that an engine does not take are no outcome of a scenario that has other reads.
-    """
-    asked = [check for check in checks if not check.unfiltered] or checks
-    found = {check.outcome for check in asked}
+    """The worst outcome of a scenario's reads; OPEN only if all are open."""
+    found = {check.outcome for check in checks}
     ranked = (Outcome.FAIL, Outcome.ERROR, Outcome.UNSUPPORTED, Outcome.POLICY, Outcome.PASS)
     return next((outcome for outcome in ranked if outcome in found), Outcome.OPEN)
 
@@ -125,12 +121,17 @@ def read_list(path: Path) -> tuple[Expected, ...]:
 
 
 def written_list(cases: Iterable[Case]) -> str:
-    """The list of expected failures of cases that are FAIL or ERROR, each with what is wrong: see `read_list`."""
+    """The list of expected failures of cases that are FAIL or ERROR, each with what is wrong: see `read_list`.
+
+    `TMP` stands for temporary directories, whose names differ from run to run.
+    """
+    temporary = re.compile(rf"(file:/*|/)?{re.escape(tempfile.gettempdir().strip('/'))}/[^/\s'\"]+")
     lines = []
     for case in cases:
         if case.outcome in (Outcome.FAIL, Outcome.ERROR):
             told = next((check.message for check in case.checks if check.outcome is case.outcome), None)
-            lines.append(f"{case.id}  # {case.outcome.value}: {visible(told or 'not told')}\n")
+            reason = temporary.sub("TMP", visible(told or "not told"))
+            lines.append(f"{case.id}  # {case.outcome.value}: {reason}\n")
     return "".join(lines)
 
 
@@ -280,8 +281,7 @@ class Score:
 
     Of the specification's demands (MUST):
         wrong: other rows, or another count, and no error. broken: rows of a table that must be refused.
-        right: the rows, or the error, that must come. failed: errors, crashes, hangs. declined: the rest; filters that
-        the engine does not take count once.
+        right: the rows, or the error, that must come. failed: errors, crashes, hangs. declined: the rest.
     Of harness's policy: kept: answered as harness does; policies: all of them.
     """
 
@@ -348,8 +348,7 @@ class Run:
         must = [check for check in checks if not check.policy]
         counts = Counter(check.outcome for check in must)
         wrong = sum(check.outcome is Outcome.FAIL and check.wrong_rows for check in must)
-        unfiltered = sum(check.unfiltered for check in must)
-        reads = sum(each.reads - each.policies for each in scenarios) - counts[Outcome.OPEN] - max(0, unfiltered - 1)
+        reads = sum(each.reads - each.policies for each in scenarios) - counts[Outcome.OPEN]
         right, failed = counts[Outcome.PASS], counts[Outcome.ERROR]
         return Score(
             wrong=wrong,

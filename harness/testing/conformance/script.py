@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from harness.errors import RequestError, counted
+from harness.errors import RequestError, counted, visible_lines
 from harness.testing.conformance import unpacking
 from harness.testing.conformance.commands import commands
 from harness.testing.conformance.json_rows import json_lines_of
@@ -56,7 +56,7 @@ def script(scenario: Scenario) -> str:
         _write_rows(built, roots)
         archive = _archive(roots[0], roots[1], started)
     code = Path(unpacking.__file__).read_text("utf-8").split('"""\n', 1)[1]
-    text = story.replace("\\", "\\\\").replace('"""', r"\"\"\"")
+    text = visible_lines(story).replace("\\", "\\\\").replace('"""', r"\"\"\"")
     lines = "\n".join(archive[i : i + _ARCHIVE_WIDTH] for i in range(0, len(archive), _ARCHIVE_WIDTH))
     ending = f'TABLE = """\n{lines}\n"""\n\nif __name__ == "__main__":\n    main({name!r}, __doc__, TABLE)\n'
     written = f'#!/usr/bin/env python3\n"""{text}"""\n\n{code.strip()}\n\n\n{ending}'

@@ -16,8 +16,9 @@ written, which `suite.json` names.
 from __future__ import annotations
 
 import json
-import shutil
+import os
 import time
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache
@@ -27,8 +28,9 @@ from typing import Any, get_args
 import pyarrow as pa
 
 import harness
-from harness.errors import RequestError, json_text
+from harness.errors import HarnessWarning, RequestError, json_text
 from harness.metadata.model.schema import Field
+from harness.storage.outputs import place_below, write_file
 from harness.testing.conformance.foreign_files import path_below, read_json
 from harness.testing.conformance.json_rows import json_lines_of, read_rows
 from harness.testing.conformance.judging import asks_twin
@@ -72,16 +74,18 @@ def write_suite(scenarios: Sequence[Scenario], directory: Path, advance: Callabl
     Raises:
         RequestError: a suite or a folder of a scenario's name is there, or a scenario cannot be built.
     """
-    if (directory / INDEX).exists():
+    if os.path.lexists(directory / INDEX):
         raise RequestError("A suite is there already: give another directory, or remove it", file=str(directory))
     started = time.time()
     entries, paths = [], []
     for scenario in scenarios:
-        place = directory / scenario.name
-        if place.exists():
+        place = place_below(directory, scenario.name)
+        if os.path.lexists(place):
             raise RequestError(f"{place} is there already: give another directory, or remove it")
-        built = build(scenario, place)
-        twin = intact_twin(scenario, place / _INTACT) if any(map(asks_twin, built.expectations)) else None
+        built, twin = build(scenario, place), None
+        if any(map(asks_twin, built.expectations)):
+            with warnings.catch_warnings(action="ignore", category=HarnessWarning):  # of what is left of the damage
+                twin = intact_twin(scenario, place / _INTACT)
         paths.append(_write_case(built, place, twin is not None))
         entries.append(_entry(scenario, paths[-1].relative_to(directory), None))
         if twin is not None:
@@ -97,9 +101,9 @@ def write_suite(scenarios: Sequence[Scenario], directory: Path, advance: Callabl
         "features": {name: MEANINGS[name] for name in sorted({name for each in scenarios for name in each.features})},
         "cases": entries,
     }
-    (directory / INDEX).write_text(_json(document), "utf-8")
-    shutil.copyfile(_SCHEMA, directory / "schema.json")
-    shutil.copyfile(_README, directory / "README.md")
+    write_file(directory / "schema.json", _SCHEMA.read_text("utf-8"))
+    write_file(directory / "README.md", _README.read_text("utf-8"))
+    write_file(directory / INDEX, _json(document))
     _settle(directory, started)
     return paths
 

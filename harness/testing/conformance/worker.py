@@ -22,6 +22,7 @@ What the engine itself prints goes to standard error.
 
 from __future__ import annotations
 
+import faulthandler
 import importlib
 import json
 import os
@@ -41,6 +42,7 @@ def main() -> None:
     with open(os.devnull) as nothing:
         os.dup2(nothing.fileno(), 0)
     os.dup2(2, 1)
+    faulthandler.enable()  # a crash says where it was
     sys.argv = sys.argv[1:]
     engine: dict[str, Any] = {}
     for line in requests:

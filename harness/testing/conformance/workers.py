@@ -13,6 +13,7 @@ import enum
 import itertools
 import json
 import os
+import re
 import signal
 import subprocess
 import tempfile
@@ -32,8 +33,15 @@ from harness.testing.conformance.protocol import PROTOCOL, fault, predicate
 from harness.tools.contained.bounds import DOCUMENT_BYTES
 from harness.tools.contained.children import Child
 
-_TAIL_BYTES = 4000
+_TAIL_BYTES = 20_000
 _TAIL_LINES = 3
+_CAUSE = re.compile(
+    r"^(panic: |fatal error: |Fatal Python error: |terminate called |Exception in thread )|panicked at |: Assertion "
+    r"|^# +(SIG|EXCEPTION_|Internal Error|There is insufficient memory)|OutOfMemoryError"
+)
+"""The first line of a crash by Go, Python, C++, Java, Rust and C, which a trace of many lines may follow."""
+_SHELL_SIGNALS = 128
+"""A shell that runs a program exits with this and the number of the signal that ended the program."""
 _GRACE_S, _LOOK_S = 5.0, 0.5
 _SHOWN = 100
 """Characters of a path or a name that a message shows."""
@@ -74,18 +82,30 @@ class WorkerProcess:
         return answer.decode("utf-8", "replace") if end <= DOCUMENT_BYTES else _Silence.TOO_LONG
 
     def ending(self) -> str:
-        """The end of a child that answers no more: signal or exit code, and its last words."""
+        """The end of a child that answers no more: signal or exit code, and the cause, else its last lines."""
         until = time.monotonic() + _GRACE_S
         while self._child.is_open() and time.monotonic() < until and self._takes(_LOOK_S):
             pass
         try:
             code = self._child.process.wait(max(0.0, until - time.monotonic()))
         except subprocess.TimeoutExpired:
-            return "the worker closed its output"
-        how = f"crashed with {_signal(-code)}" if code < 0 else f"ended with exit code {code}"
+            how = "closed its output"
+        else:
+            how = f"crashed with {_signal(-code)}" if code < 0 else f"ended with exit code {code}"
+            if code > _SHELL_SIGNALS:
+                how += f" ({_signal(code - _SHELL_SIGNALS)})"
+        words = self.cause() or " | ".join(self._written()[-_TAIL_LINES:])
+        return f"{how}: {words}" if words else how
+
+    def cause(self) -> str:
+        """The begin of the last crash that standard error tells of, on one line; empty if it tells of none."""
+        lines = self._written()
+        causes = [place for place, line in enumerate(lines) if _CAUSE.search(line)]
+        return " | ".join(lines[causes[-1] :][:_TAIL_LINES]) if causes else ""
+
+    def _written(self) -> list[str]:
         text = self._errors.decode("utf-8", "replace")
-        said = " | ".join([line.strip() for line in text.splitlines() if line.strip()][-_TAIL_LINES:])
-        return f"{how}: {said}" if said else how
+        return [line.strip() for line in text.splitlines() if line.strip()]
 
     def kill(self) -> None:
         """End the child, and what it started."""
@@ -252,9 +272,10 @@ class Worker:
             ) from error
         answer = self._ask({"op": "hello", "protocol": PROTOCOL}, max(START_LIMIT_S, self._limit))
         if "missing" in answer:
+            missing = ": ".join(filter(None, [str(answer["missing"]), self._process.cause()]))
             self._kill()
             raise RequestError(
-                f"Cannot use the engine {self.name} in {self._command[0]}: {answer['missing']}", cause=NOT_INSTALLED
+                f"Cannot use the engine {self.name} in {self._command[0]}: {missing}", cause=NOT_INSTALLED
             )
         return answer
 

@@ -73,7 +73,7 @@ def judge_results(
         case = load_case(path)
         reads = tuple(map(told, case.expectations))
         info = replace(case_info(case, directory), file=str(path), expected=reads)
-        checks = [*_checks(case, results, engine.name, takes_filters=reader.get("filters", True))]
+        checks = [*_checks(case, results, engine.name)]
         cases.append(case_of(info, engine, checks, xfails))
     if all(check.message == NOT_RUN for case in cases for check in case.checks):
         raise RequestError("No file is a result of the suite; one would be CASE/1.arrow", file=str(results))
@@ -98,15 +98,13 @@ def _reader(results: Path) -> dict[str, Any]:
     return json_object(results, "reader.json", "reader")
 
 
-def _checks(case: SuiteCase, results: Path, engine: str, *, takes_filters: bool) -> Iterator[Check]:
+def _checks(case: SuiteCase, results: Path, engine: str) -> Iterator[Check]:
     for expectation in case.expectations:
         check = _judged(case, expectation, results, engine)
         if check.outcome is Outcome.PASS and asks_twin(expectation) and case.twin is not None:
             twin = load_case(case.twin)
             check = beside_twin(check, _judged(twin, twin.expectations[0], results, engine))
-        yield replace(
-            check, unfiltered=check.message == NOT_RUN and expectation.where is not None and not takes_filters
-        )
+        yield check
 
 
 def _judged(case: SuiteCase, expectation: ResolvedExpectation, results: Path, engine: str) -> Check:

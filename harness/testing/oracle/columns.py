@@ -117,10 +117,11 @@ class FileColumns:
     def _find(self, wanted: Field, level: tuple[RawColumn, ...], path: str) -> int | None:
         """The place of the field among the columns of its level."""
         is_change = self.scan.is_delta and wanted.id in (f.id for f in CHANGES.values())
-        if self.scan.lookup == "delta name" or is_change:
+        if self.scan.lookup in ("delta name", "delta exact name") or is_change:
             name = wanted.name if wanted.physical_name is None else wanted.physical_name
             found = [i for i, c in enumerate(level) if c.name == name]
-            found = found or [i for i, c in enumerate(level) if c.name.lower() == name.lower()]
+            if not found and self.scan.lookup != "delta exact name":
+                found = [i for i, c in enumerate(level) if c.name.lower() == name.lower()]
             cause, rule = "AmbiguousColumn", "delta T10"
         else:
             if self.scan.lookup == "delta id" and level and all(c.id is None for c in level):

@@ -229,10 +229,12 @@ class Table:
 
     def _partition(self, recorded: Mapping[str, str | None]) -> dict[int, Any]:
         """The log's partition values, by physical name, else by a name that differs in case (delta V1 to V8)."""
-        any_case = {key.lower(): text for key, text in recorded.items()}
+        exact = {f.physical_name or f.name for f in self.columns.partition_columns}
+        any_case = {key.lower(): text for key, text in recorded.items() if key not in exact}
         names = {(f.physical_name or f.name).lower(): f.name for f in self.columns.partition_columns}
-        missing = [name for name in names if name not in any_case]
-        if missing and any_case.keys() - names.keys():
+        there = {key.lower() for key in recorded}
+        missing = [name for name in names if name not in there]
+        if missing and there - names.keys():
             message = f"A file has partition values of {', '.join(recorded)}, and none of {missing[0]}"
             field = names[missing[0]]
             raise errors.InvalidTableError(message, cause="PartitionValueError", field=field, rule="delta V2")

@@ -16,7 +16,7 @@ from harness.errors import CorruptFileError, InvalidTableError, UnsupportedError
 from harness.testing.oracle import types as dt
 from harness.testing.oracle.delta_log import ReplayedState, table_root
 from harness.testing.oracle.documents import needed, optional, parse_json
-from harness.testing.oracle.types import Field, Schema
+from harness.testing.oracle.types import Field, Schema, children
 from harness.testing.oracle.values import DELTA, parsed
 
 _READ = re.compile(
@@ -76,7 +76,8 @@ def columns_of(state: ReplayedState, table: str) -> Columns:
     fields = parser.fields(document, top=True)
     if not fields:
         raise parser.invalid("it has no columns")
-    lookup = "delta id" if mode == "id" else "delta name"
+    by_name = "delta exact name" if _has_alike(fields) else "delta name"
+    lookup = "delta id" if mode == "id" else by_name
     return Columns(Schema(fields=fields), _partition_columns(fields, metadata.get("partitionColumns") or []), lookup)
 
 
@@ -141,9 +142,9 @@ class _Parser:
         if needed(document, "type", str) != "struct":
             raise self.invalid("the schema is no struct")
         fields = tuple(self.field(item, top=top) for item in needed(document, "fields", list))
-        for names in ([f.name for f in fields], [f.physical_name or f.name for f in fields]):
-            if len({name.lower() for name in names}) < len(names):
-                raise self.invalid(f"the names {names} differ in letter case at most")
+        for names in ([f.name for f in fields], [f.physical_name.lower() for f in fields if f.physical_name]):
+            if len(set(names)) < len(names):
+                raise self.invalid(f"one of the names {names} is there twice")
         return fields
 
     def field(self, document: Any, *, top: bool) -> Field:
@@ -233,10 +234,17 @@ def _annotated(document: Any) -> Iterator[int]:
         yield document[_ID]
 
 
+def _has_alike(fields: tuple[Field, ...]) -> bool:
+    """Tells whether names of one level differ in letter case only (delta T1)."""
+    names = {(f.physical_name or f.name).lower() for f in fields}
+    return len(names) < len(fields) or any(_has_alike(children(f.type)) for f in fields)
+
+
 def _partition_columns(fields: tuple[Field, ...], names: list[str]) -> tuple[Field, ...]:
     """delta V7, V8."""
-    by_name = {f.name.lower(): f for f in fields}
-    found = [by_name.get(name.lower()) for name in names]
+    any_case = {f.name.lower(): f for f in fields}
+    by_name = {f.name: f for f in fields}
+    found = [by_name.get(name) or any_case.get(name.lower()) for name in names]
     columns = tuple(f for f in found if f is not None)
     nested = any(
         (f.type == dt.VARIANT or isinstance(f.type, dt.StructType | dt.ListType | dt.MapType)) for f in columns

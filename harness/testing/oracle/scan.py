@@ -104,7 +104,7 @@ class EqualityDelete:
 class Scan:
     """All that a read has to do.
 
-    lookup: how columns are found in data files: `iceberg`, `delta name`, or `delta id`.
+    lookup: how columns are found in data files: `iceberg`, `delta name`, `delta exact name`, or `delta id`.
     name_mapping: gives ids to the columns of Iceberg files that have none; None: there is no mapping.
     materialized: by name of a metadata column, the column of Delta's data files that holds the values (delta W2, W3).
     """

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -149,6 +150,35 @@ def with_field_ids(table: pa.Table, fields: Sequence[Field], *, elements: bool =
     return pa.Table.from_arrays([c.cast(f.type) for c, f in zip(table.columns, schema, strict=True)], schema=schema)
 
 
+_TYPE_NAMES = [
+    "boolean",
+    "byte",
+    "short",
+    "int",
+    "integer",
+    "long",
+    "bigint",
+    "float",
+    "double",
+    "decimal",
+    "date",
+    "time",
+    "timestamp",
+    "timestamptz",
+    "timestamp_ntz",
+    "timestamp_ns",
+    "timestamptz_ns",
+    "string",
+    "uuid",
+    "fixed",
+    "binary",
+    "variant",
+    "geometry",
+    "geography",
+]
+"""Names of simple types in either format, for suggestions."""
+
+
 def physical_type(type_: Type, marks: Marks) -> pa.DataType:
     """The Arrow type whose Parquet or ORC form is the one that Iceberg wants for `type_`."""
     match type_:
@@ -167,7 +197,9 @@ def physical_type(type_: Type, marks: Marks) -> pa.DataType:
         case TimeType() if marks == "orc":
             return pa.int64()
         case OpaqueType():
-            raise RequestError(f"Cannot write a column of the unknown type {type_}")
+            near = get_close_matches(str(type_), _TYPE_NAMES, n=1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            raise RequestError(f"Cannot write a column of the unknown type {type_}{hint}")
         case _:
             return arrow_type(type_)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from harness.errors import HarnessError
+from harness.errors import CorruptFileError, HarnessError
 from harness.metadata.delta.actions import DELETION_VECTOR, AddCdc, Commit, DeletionVectorDescriptor, State
 from harness.metadata.delta.checkpoints import CheckpointContent, read_checkpoint
 from harness.metadata.delta.commits import ids_of, parse_commit, read_log_file
@@ -23,6 +23,7 @@ from harness.metadata.delta.types import constraints, materialized_columns
 from harness.storage.limits import contained
 from harness.storage.records import dataclass
 from harness.storage.stores import Storage
+from harness.storage.threads import cached_property
 from harness.tools.check.files import Statements
 from harness.tools.check.rules import Found, Place, Reads, Thing
 
@@ -58,8 +59,8 @@ class Version:
         """A place in the log up to the version: in the commit that adds the file `entry`, or has the last protocol."""
         file = self.table.named_up_to(self.snapshot.id).get(entry or "")
         if file is None and (field or "").startswith("protocol."):
-            commits = (c for v, c in sorted(self.table.commits.items(), reverse=True) if v <= self.snapshot.id)
-            file = next((commit.file for commit in commits if commit.protocol is not None), None)
+            version = self.snapshot.id
+            file = next((each.file for each in self.table.protocols if each.version <= version), None)
         return Place(file=file or self.table.name(self.snapshot.id), entry=entry, field=field, column=column)
 
 
@@ -108,6 +109,12 @@ class CheckedDelta:
         """The table's place, and the options of its read."""
         return self.table.source
 
+    @cached_property
+    def protocols(self) -> Sequence[Commit]:
+        """The commits with a protocol action, the newest first."""
+        found = (commit for commit in self.commits.values() if commit.protocol is not None)
+        return sorted(found, key=lambda commit: commit.version, reverse=True)
+
     def name(self, version: int) -> str:
         """The path of a commit; where the log has it no more, the path that it had."""
         file = self.log.commits.get(version)
@@ -149,17 +156,32 @@ class CheckedDelta:
         yield Reads.TABLE, self, None
         for checkpoint in self.log.checkpoints:
             yield Reads.CHECKPOINT, self._checked(checkpoint), checkpoint.version
-        for version in self.versions:
-            try:
-                snapshot = self.table.select(version, None, None).snapshot
-            except HarnessError as error:
-                yield Reads.ERROR, error, version
+        before: DeltaSnapshot | HarnessError | None = None
+        for last, version in zip((None, *self.versions), self.versions, strict=False):
+            follows = last == version - 1 and self.table.follows(version)
+            before = self._read(version, before if follows else None)
+            if isinstance(before, HarnessError):
+                yield Reads.ERROR, before, version
             else:
-                yield Reads.SNAPSHOT, Version(self, snapshot), version
+                yield Reads.SNAPSHOT, Version(self, before), version
             commit = self.commits.get(version)
             for action in () if commit is None else commit.cdc:
                 place = Place(file=self.name(version), field="cdc", entry=action.path)
                 yield Reads.CHANGES, ChangeFile(action, self.source.storage, place), version
+
+    def _read(self, version: int, before: DeltaSnapshot | HarnessError | None) -> DeltaSnapshot | HarnessError:
+        """Return the snapshot of a version, or the error of reading it.
+
+        before: those of the version before, if a read of `version` begins with the same files; else None.
+        """
+        if isinstance(before, CorruptFileError):
+            return before
+        try:
+            if isinstance(before, DeltaSnapshot):
+                return self.table.following(before)
+            return self.table.select(version, None, None).snapshot
+        except HarnessError as error:
+            return error
 
     def named_files(self) -> tuple[str, str, frozenset[str]]:
         """The table's root, the directory of its log, and the paths that the log names: of data, changes and vectors.

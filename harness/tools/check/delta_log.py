@@ -244,6 +244,18 @@ def writer_features(version: Version) -> Iterator[Found]:
         yield Found(place=place, detail=sentence)
 
 
+@rule("DEL-208", Severity.WARNING, Reads.SNAPSHOT, "delta T1")
+def alike_names(version: Version) -> Iterator[Found]:
+    """Names of columns at one level differ in more than letter case.
+
+    Hurts: Readers that find columns in any letter case, such as Spark: they refuse the table, or mix up the columns.
+    Mends: table: columns of other names, by the writer
+    """
+    for path in version.snapshot.columns.alike:
+        place = version.place(field=_SCHEMA, column=".".join(path))
+        yield Found(place, path[-1], "another column has the name in another letter case")
+
+
 @rule("DEL-207", Severity.ERROR, Reads.SNAPSHOT, "delta F2", "delta F3")
 def possible_statistics(version: Version) -> Iterator[Found]:
     """Statistics of a file are JSON whose counts are possible: none negative, no nulls above the rows.

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
-from harness.errors import HarnessError
+from harness.errors import HarnessError, counted
 from harness.metadata.iceberg.metadata import NO_SNAPSHOT, OUT_OF_ORDER_MS
 from harness.metadata.iceberg.model import PartitionField, RefType, Snapshot, SortField
+from harness.metadata.iceberg.name_mapping import PROPERTY, parse_name_mapping
 from harness.metadata.iceberg.transforms import Void
-from harness.metadata.model.schema import Field, FloatType
+from harness.metadata.model.file_schema import MappedName
+from harness.metadata.model.schema import Field, FloatType, children
 from harness.metadata.model.times import show_ms
 from harness.tools.check.iceberg import CheckedIceberg, is_kept
 from harness.tools.check.rules import Found, Place, Reads, Severity, refused, rule
@@ -306,6 +309,46 @@ def identifiers(table: CheckedIceberg) -> Iterator[Found]:
             if field is None or not field.required or isinstance(field.type, FloatType):
                 actual = "no column" if field is None else f"{'' if field.required else 'optional '}{field.type}"
                 yield table.found(f"schemas/{schema.id}/identifier-field-ids", str(id_), actual)
+
+
+@rule("ICE-120", Severity.WARNING, Reads.TABLE, "iceberg 5.7")
+def name_mapping(table: CheckedIceberg) -> Iterator[Found]:
+    """The name mapping has each column's name under the column's own id, and maps what is inside a nested column.
+
+    Hurts: Readers of files without field ids: a column shows another column's values, or nulls.
+    Mends: metadata file: properties/schema.name-mapping.default
+    """
+    text = table.metadata.properties.get(PROPERTY)
+    if text is None:
+        return
+    place = Place(file=table.metadata.file, field=f"/properties/{PROPERTY}")
+    try:
+        mapping = parse_name_mapping(text)
+    except HarnessError as error:
+        yield refused(place, error)
+        return
+    yield from _unmapped(table.metadata.current_schema.fields, mapping.fields, (), place)
+
+
+def _unmapped(
+    fields: tuple[Field, ...], entries: tuple[MappedName, ...], above: tuple[str, ...], place: Place
+) -> Iterator[Found]:
+    """Yield what is wrong with one level of a mapping, and with the levels inside it."""
+    by_name = {name: entry for entry in entries for name in entry.names}
+    by_id = {entry.field_id: entry for entry in entries}
+    for field in fields:
+        path = (*above, field.name)
+        of_column = replace(place, column=".".join(path))
+        named = by_name.get(field.name)
+        if named is not None and named.field_id != field.id:
+            yield Found(of_column, f"field-id {named.field_id}", f"the column's id is {field.id}")
+        inside, entry = children(field.type), by_id.get(field.id)
+        if entry is None or not inside:
+            continue
+        if not entry.fields:
+            yield Found(of_column, "no fields", f"the column has {counted(len(inside), 'field')} inside")
+        else:
+            yield from _unmapped(inside, entry.fields, path, place)
 
 
 def _too_low(table: CheckedIceberg, key: str, used: Iterator[int]) -> Iterator[Found]:

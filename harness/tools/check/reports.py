@@ -139,6 +139,14 @@ def to_github(report: CheckReport) -> str:
     return "\n".join([*lines, *unchecked, visible(report.sentence)]) + "\n"
 
 
+_SARIF_SPECIAL = str.maketrans({"\\": r"\\", "[": r"\[", "]": r"\]", "{": "{{", "}": "}}"})
+"""Escapes for characters that make links and placeholders in SARIF messages. Spec: SARIF 2.1.0, 3.11.5 and 3.11.6."""
+
+
+def _sarif_message(text: str) -> dict[str, str]:
+    return {"text": visible(text).translate(_SARIF_SPECIAL)}
+
+
 def to_sarif(report: CheckReport) -> str:
     """The findings as SARIF 2.1.0, for viewers of code scanning."""
     rules = [
@@ -165,13 +173,15 @@ def to_sarif(report: CheckReport) -> str:
                 "ruleId": finding.rule.id,
                 "ruleIndex": places[finding.rule.id],
                 "level": _SARIF_LEVELS[finding.rule.severity],
-                "message": {"text": " ".join(line.strip() for line in said(finding))},
+                "message": _sarif_message(" ".join(line.strip() for line in said(finding))),
                 "locations": [{"physicalLocation": location}],
             }
         )
     invocation = {
         "executionSuccessful": not report.unchecked,
-        "toolExecutionNotifications": [{"level": "error", "message": {"text": each}} for each in report.unchecked],
+        "toolExecutionNotifications": [
+            {"level": "error", "message": _sarif_message(each)} for each in report.unchecked
+        ],
     }
     driver = {"name": "harness check", "version": harness.__version__, "rules": rules}
     document = {

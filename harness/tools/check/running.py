@@ -25,7 +25,7 @@ from harness.errors import (
 from harness.metadata.model.times import When, parse_moment
 from harness.storage.records import dataclass
 from harness.storage.threads import phase
-from harness.tools.check.rules import RULES, UNREAD, Finding, Found, Level, Reads, Rule, Severity, Thing, chosen
+from harness.tools.check.rules import RULES, UNREAD, Finding, Found, Level, Place, Reads, Rule, Severity, Thing, chosen
 
 if TYPE_CHECKING:
     from harness.table import Table
@@ -65,6 +65,9 @@ class CheckReport:
     read: Mapping[str, int]
     unchecked: tuple[str, ...]
     seconds: float
+
+    def __repr__(self) -> str:
+        return f"CheckReport({self.table!r}: {self.sentence})"
 
     def number(self, severity: Severity) -> int:
         """The number of findings of a severity."""
@@ -232,6 +235,27 @@ def every_rule() -> list[Rule]:
     return [RULES[id_] for id_ in sorted(RULES)]
 
 
+_LONGEST = 1_100
+"""Characters of a text of a report, as many as a path in an object store has. In a table with a name of a megabyte each
+of 1,000 findings may have the name."""
+
+
+def _clipped(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… ({len(text):,} characters)"
+
+
+def _short(found: Found) -> Found:
+    """Return the breach with its long texts cut."""
+
+    def cut(of: Place | Found, *names: str) -> dict[str, Any]:
+        texts = {name: text for name in names if (text := getattr(of, name)) is not None and len(text) > _LONGEST}
+        return {name: _clipped(text) for name, text in texts.items()}
+
+    place = cut(found.place, "file", "field", "entry", "column")
+    own = cut(found, "recorded", "actual", "writer", "detail")
+    return replace(found, place=replace(found.place, **place), **own) if place or own else found
+
+
 class _Run:
     """The findings so far."""
 
@@ -247,6 +271,7 @@ class _Run:
         self._known: set[tuple[str, Found]] = set()
         self._read: Counter[str] = Counter()
         self._unchecked: list[str] = []
+        self._left_out = 0
         self._writers: dict[str, str | None] = {}
 
     def ask(self, thing: Thing) -> None:
@@ -259,7 +284,7 @@ class _Run:
             raise value
         is_fault = isinstance(value, InvalidTableError | MissingFileError) and value.rule != _SHOWN_AT_ONCE
         if reads is Reads.ERROR and not is_fault:
-            self._unchecked.append(str(value))
+            self._leave_out(str(value))
             return
         if reads in _COUNTED:
             self._read[reads.name.lower()] += 1
@@ -268,7 +293,13 @@ class _Run:
                 for found in rule.find(value):
                     self._add(rule, self._signed(found, value) if reads in _OF_FILES else found, snapshot)
             except HarnessError as error:
-                self._unchecked.append(f"{rule.id} was not asked: {error}")
+                self._leave_out(f"{rule.id} was not asked: {error}")
+
+    def _leave_out(self, sentence: str) -> None:
+        """Note what was not checked, and why, at most `MOST` times."""
+        self._left_out += 1
+        if self._left_out <= MOST:
+            self._unchecked.append(_clipped(sentence))
 
     def _signed(self, found: Found, value: Any) -> Found:
         """The breach with the program that wrote the data file, as its footer says, where nobody else is named."""
@@ -283,6 +314,7 @@ class _Run:
 
     def _add(self, rule: Rule, found: Found, snapshot: int | None) -> None:
         """Keeps a finding, once for all snapshots in which it is met."""
+        found = _short(found)
         if (rule.id, found) in self._known:
             return
         self._counts[rule.id] += 1
@@ -292,6 +324,8 @@ class _Run:
 
     def report(self, seconds: float) -> CheckReport:
         """The report, heaviest findings first."""
+        more = self._left_out - len(self._unchecked)
+        unchecked = [*self._unchecked, *([f"{counted(more, 'more thing')}"] if more else ())]
         return CheckReport(
             table=self._location,
             format=self.format,
@@ -300,6 +334,6 @@ class _Run:
             counts=dict(self._counts),
             rules=tuple(self._asked[self.format]),
             read=dict(self._read),
-            unchecked=tuple(self._unchecked),
+            unchecked=tuple(unchecked),
             seconds=seconds,
         )

@@ -31,6 +31,7 @@ from harness.queries.hints import told
 from harness.queries.parameters import unbound
 from harness.queries.sql import given_up, missing_file
 from harness.snapshot import Snapshot
+from harness.storage.paths import is_path
 from harness.storage.threads import tracked
 from harness.table import Table
 from harness.tools.connections.statements import Prepared, absent, prepare, statements
@@ -172,13 +173,14 @@ class Connection:
         return [(reference.table, plan) for reference, plan in prepared.reads if isinstance(plan, ScanPlan)]
 
     def table(self, name: str) -> Table | Snapshot:
-        """The table of that name as it is now, or as registered.
+        """Return the table of a name, or at a path such as `./orders`, as it is now, or as registered.
 
         Raises TableNotFoundError, AmbiguousTableError: there is none, or there are several; the message has names.
         """
-        found = self._tables.open(parse_name(name))
+        parts = (name,) if is_path(name) and '"' not in name else parse_name(name)
+        found = self._tables.open(parts)
         if found is None:
-            raise self._tables.absent(parse_name(name))
+            raise self._tables.absent(parts)
         return found[1]
 
     @property

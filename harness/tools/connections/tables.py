@@ -208,7 +208,7 @@ class Tables:
 
     def _nothing(self, what: str) -> str:
         is_configured = not isinstance(self.catalog, Together) or self.catalog.configured
-        return f"there are no {what} at all" if is_configured else no_catalogs()
+        return f"there are no {what} at all" if is_configured else f"write a table's path in quotes; {no_catalogs()}"
 
     def _no_namespace(self, name: Name) -> TableNotFoundError:
         known: list[Name] = []

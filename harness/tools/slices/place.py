@@ -57,6 +57,8 @@ class SlicePlace:
 
         Raises RequestError: the directory holds something else.
         """
+        for path in (self._marker, self.journal):
+            inside(self.directory, path)
         if not refresh:
             self.check()
         content = json.dumps(request, indent=1, sort_keys=True)
@@ -102,7 +104,9 @@ class SlicePlace:
             if journal and self.journal.is_file():
                 os.replace(self.journal, self.directory / _FILES)
             scratch = self._work / NOTE
-            scratch.write_text(json.dumps(note, indent=1) + "\n", encoding="utf-8")
+            scratch.unlink(missing_ok=True)
+            with scratch.open("x", encoding="utf-8") as out:  # no link is followed
+                out.write(json.dumps(note, indent=1) + "\n")
             os.replace(scratch, self.directory / NOTE)
             if self._metadata.exists():
                 os.replace(self._metadata, self._work / "before")
@@ -345,7 +349,8 @@ class _Work:
     def _copied(self, file: SourceFile, part: Path, size: int) -> str:
         """Copies the file of this size; its checksum."""
         digest = hashlib.sha256()
-        with part.open("wb") as out:
+        part.unlink(missing_ok=True)
+        with part.open("xb") as out:  # no link is followed
             for start in range(0, size, _PIECE):
                 if self.failure is not None:
                     raise self.failure
@@ -394,7 +399,9 @@ def discard_stale(directory: Path, fetched: Mapping[str, FetchedFile], refreshed
                 inside(directory, directory / target.removeprefix(f"{_ORIGINALS}/")).unlink(missing_ok=True)
         shutil.rmtree(directory / f"refresh-{refreshed - 1}", ignore_errors=True)
         lines = "".join(json.dumps(asdict(file)) + "\n" for file in fetched.values())
-        journal.write_text(lines, encoding="utf-8")
+        journal.unlink(missing_ok=True)
+        with journal.open("x", encoding="utf-8") as out:  # no link is followed
+            out.write(lines)
 
 
 def _is_there(path: Path, expected: FetchedFile) -> bool:

@@ -3,6 +3,7 @@
 import gzip
 import json
 import threading
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -184,3 +185,17 @@ def test_an_answer_is_read_up_to_a_limit(configure, monkeypatch):
         configure("prod", {"uri": catalog.uri})
         with pytest.raises(harness.StorageError, match="gave an answer of more than 1 MiB"):
             harness.open_catalog("prod")
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 500])
+def test_a_server_that_repeats_the_token_is_not_repeated(configure, status):
+    def answer(path: str) -> tuple[int, dict[str, str], Any]:
+        headers = catalog.requests[-1]
+        return status, {}, {"error": {"type": "Denied", "message": f"no: {headers}", "code": status}}
+
+    with recording(answer) as catalog:
+        configure("prod", {"uri": catalog.uri, "token": "of-the-user"})
+        with pytest.raises(harness.HarnessError) as caught:
+            harness.open_catalog("prod").namespaces()
+    assert "of-the-user" in catalog.requests[0]
+    assert "of-the-user" not in "".join(traceback.format_exception(caught.value))

@@ -3,6 +3,7 @@ package harness.spark;
 import java.math.BigDecimal;
 import java.math.BigInteger;
 import java.math.RoundingMode;
+import java.util.Arrays;
 import java.util.concurrent.ConcurrentHashMap;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.SpecializedGetters;
@@ -30,7 +31,7 @@ import org.apache.spark.unsafe.types.UTF8String;
  *     S, B, U              text, bytes, a UUID as text
  *     D scale,digits;      a decimal or whole number, unscaled at `scale`, in 64 bits (0), 128 bits (1) or split (2)
  *     [ element            a list
- *     { ordinal; field }   a struct, its fields in the order wanted
+ *     { ordinal; field }   a struct, the wanted fields in the order wanted
  *     < key value          a map
  *
  * Janino compiles this and all beside it: no generics, no lambdas.
@@ -335,15 +336,16 @@ public final class RowHash {
         }
 
         private Node struct(StructType type) {
-            int count = type.length();
-            int[] ordinals = new int[count];
-            Node[] parts = new Node[count];
-            for (int i = 0; i < count; i++) {
-                ordinals[i] = (int) number(';');
-                parts[i] = node(type.fields()[ordinals[i]].dataType());
+            int[] ordinals = new int[type.length()];
+            Node[] parts = new Node[type.length()];
+            int count = 0;
+            while (text.charAt(at) != '}') {
+                ordinals[count] = (int) number(';');
+                parts[count] = node(type.fields()[ordinals[count]].dataType());
+                count++;
             }
             at++;
-            return new Node(type, '{', 0L, 0L, ordinals, parts);
+            return new Node(type, '{', 0L, 0L, Arrays.copyOf(ordinals, count), (Node[]) Arrays.copyOf(parts, count));
         }
 
         private long number(char end) {

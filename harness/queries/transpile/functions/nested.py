@@ -443,7 +443,7 @@ def _lambda(call: Call) -> tuple[Typed, str, Typed]:
 def comprehended(call: Call, node: exp.Comprehension) -> Typed:
     """`[x + 1 for x in l if x > 2]`."""
     listed = call.expressions.translate(node.args["iterator"])
-    if not isinstance(listed.type, dt.ListType) or node.args.get("position") is not None:
+    if not isinstance(listed.type, dt.ListType) or node.args.get("position"):
         raise call.refused("this list comprehension", "use list_transform()")
     head, inner = call.expressions.within([str(node.args["expression"].name)], element_of(listed))
     condition = node.args.get("condition")

@@ -14,7 +14,7 @@ features      by name, by engine: counts by outcome
 scenarios     name, title, format, clauses, features, file, story (the text of the file), reads, policies, and
               expected: number, read, demand (must, policy or open), why, error, columns, rows (the first), count
 cases         engine, scenario, outcome, command, seconds, listed (reason, file, line) or null, and checks: number,
-              read, outcome, policy, unfiltered, message, notes, seconds, difference (see
+              read, outcome, policy, message, notes, seconds, difference (see
               `harness.differ.reports.documents`) or null; against_itself: null, or checks (their number), declined
               (reads by shape) and violations: shape, name, outcome, message, asked
 """
@@ -94,7 +94,6 @@ def _check(check: Check) -> dict[str, Any]:
         "read": check.read,
         "outcome": check.outcome.value,
         "policy": check.policy,
-        "unfiltered": check.unfiltered,
         "message": check.message,
         "notes": check.notes,
         "seconds": round(check.seconds, 3),

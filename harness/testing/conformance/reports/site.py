@@ -23,6 +23,7 @@ from urllib.parse import quote
 from harness.differ.reports.html import asset, header
 from harness.errors import RequestError, counted
 from harness.errors import html_text as escaped
+from harness.storage.outputs import place_below, write_file
 from harness.storage.threads import cached_property
 from harness.testing.conformance.reports.text import MEANINGS, SCORES, SIGNS, score_cells
 from harness.testing.conformance.results import Outcome, Score
@@ -46,23 +47,33 @@ def write_site(
     script_of: the script of a scenario of that name, or None; called for scenarios that a reader reads wrongly.
 
     Raises:
-        RequestError: a document is no report of a run, or one of an older harness.
+        RequestError: a document is no report of a run, is malformed, or is one of an older harness; or a file
+            cannot be written.
     """
     _check(report)
     if earlier is not None:
         _check(earlier)
+    try:
+        files = _files(report, earlier, script_of)
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
+        raise RequestError(f"Cannot make a site: a report is malformed: {type(error).__name__}: {error}") from error
+    for name, text in files.items():
+        write_file(place_below(directory, name), text)
+    return directory / "index.html"
+
+
+def _files(report: Json, earlier: Json | None, script_of: Callable[[str], str | None]) -> dict[str, str]:
+    """Return the files of the site by name. A report of another form raises one of Python's errors."""
     if any("story" not in scenario for scenario in report["scenarios"]):
         raise RequestError("Cannot make a site of a report by an older harness: run the scenarios again")
     wrong = dict.fromkeys(case["scenario"] for case in report["cases"] if case["outcome"] == Outcome.FAIL.value)
     scripts = {name: text for name in wrong if (text := script_of(name)) is not None}
-    files = ((f"scenarios/{_slug(name)}.py", text) for name, text in scripts.items())
-    for name, text in (*_Site(report, earlier, frozenset(scripts)).pages(), *files):
-        path = directory / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, "utf-8")
-    (directory / "site.css").write_text("".join(asset(*place) for place in _STYLES), "utf-8")
-    (directory / "site.js").write_text(asset(__package__, "site.js"), "utf-8")
-    return directory / "index.html"
+    return {
+        **dict(_Site(report, earlier, frozenset(scripts)).pages()),
+        **{f"scenarios/{_slug(name)}.py": text for name, text in scripts.items()},
+        "site.css": "".join(asset(*place) for place in _STYLES),
+        "site.js": asset(__package__, "site.js"),
+    }
 
 
 def _check(report: Json) -> None:

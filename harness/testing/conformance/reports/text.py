@@ -212,16 +212,15 @@ def to_markdown(run: Run) -> str:
         for feature in run.features()
     ]
     totals = ["**all scenarios**", *(cell_text([c for c in run.cases if c.engine is e]) for e in run.engines)]
-    told = (None, *(run.formats() if len(run.formats()) > 1 else ()))
     ends = [
-        [f"**{head}{'' if format_ is None else f', {format_}'}**", *cells]
-        for format_ in reversed(told)
+        [f"**{head}, {format_}**", *cells]
+        for format_ in reversed(run.formats())
         for head, *cells in zip(SCORES, *(score_cells(run.score(each, format_)) for each in run.engines), strict=True)
     ]
     marks = ["---", *(":---:" for _ in names)]
     legend = "✓ as the specification demands · ✗ wrong rows, or a broken table read · ! error, crash or hang"
     rest = "– the engine says that it does not read this · ~ another answer than harness gives by a policy of its own"
-    rest += " · ? open in the specification · numbers are scenarios"
+    rest += " · ? open in the specification · numbers are scenarios, in the last lines reads"
     lines = [
         f"{_cell(headline(run))}.",
         "",

@@ -145,7 +145,7 @@ class DeltaTable:
     @classmethod
     def create(
         cls,
-        directory: Path,
+        directory: str | Path,
         schema: SchemaText | Schema,
         *,
         partition_columns: Sequence[str] = (),
@@ -163,6 +163,7 @@ class DeltaTable:
         features: beyond those that the configuration and the types need. protocol: replaces the derived one.
         field_metadata: more metadata by column path. timestamp: of the commit, in milliseconds; None: counted.
         """
+        directory = Path(directory)
         document = DeltaDocument(directory.name, schema, partition_columns)
         document.metadata["createdTime"] = FIRST_TIMESTAMP_MS if timestamp is None else timestamp
         document.configuration.update(configuration or {})

@@ -15,6 +15,7 @@ from typing import Any, Literal, TypeAlias
 
 import fastavro
 
+from harness.errors import RequestError
 from harness.metadata.model.schema import (
     DecimalType,
     Field,
@@ -49,10 +50,21 @@ class AvroDocument:
     codec: str = field(default_factory=lambda: usual_codec("deflate", "null"))
 
     def write(self, path: Path) -> int:
-        """Write the file; its size in bytes."""
+        """Write the file and return its size in bytes.
+
+        Raises:
+            RequestError: The codec is `zstandard`, and the package that fastavro needs for it is not installed.
+        """
         path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("wb") as out:
-            fastavro.writer(out, self.schema, self.records, codec=self.codec, metadata=self.header, sync_marker=_SYNC)
+        how: dict[str, Any] = {"codec": self.codec, "metadata": self.header, "sync_marker": _SYNC}
+        try:
+            with path.open("wb") as out:
+                fastavro.writer(out, self.schema, self.records, **how)
+        except ValueError as error:
+            if "you need to install" not in str(error):
+                raise
+            message = f"Cannot write Avro codec {self.codec!r}: pip install 'lakeharness[suite]'"
+            raise RequestError(message) from error
         return path.stat().st_size
 
 

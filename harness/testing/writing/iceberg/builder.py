@@ -71,7 +71,7 @@ class IcebergTable:
     @classmethod
     def create(
         cls,
-        directory: Path,
+        directory: str | Path,
         schema: Schema | Mapping[str, str],
         *,
         format_version: int = 2,
@@ -88,6 +88,7 @@ class IcebergTable:
         recorded_location: the location that all paths in the metadata start with; None: `directory` itself.
         metadata_names: `v1.metadata.json` with a version hint, or `00000-<uuid>.metadata.json` without.
         """
+        directory = Path(directory)
         location = str(directory) if recorded_location is None else recorded_location.rstrip("/")
         document = TableDocument(empty_document(format_version, str(counted_uuid(f"table {directory.name}")), location))
         document.doc["properties"].update(properties or {})

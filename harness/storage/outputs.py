@@ -1,0 +1,131 @@
+"""Output files: written beside their place, and renamed into it when they are whole.
+
+Only a regular file is ever replaced or appended to: no link is followed, and no device, pipe or directory is touched.
+All files that harness writes at a place that its user named are written by this module.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from harness.errors import RequestError
+
+OUTPUT_FILE = "the output file"
+
+
+@contextlib.contextmanager
+def named(name: str, file: Path | None) -> Iterator[None]:
+    """Turn failures to write into errors that name the place.
+
+    Args:
+        name: what is written, in words, such as `the directory`.
+        file: its path; None if it has none.
+
+    Raises:
+        RequestError: the operating system failed.
+    """
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        where = None if file is None else str(file)
+        raise RequestError(f"Cannot write to {name}: {error.strerror or error}", file=where) from error
+
+
+@contextlib.contextmanager
+def new_file(path: Path) -> Iterator[BinaryIO]:
+    """Open a file that takes its place, with the permissions of the file before it, when the block ends.
+
+    If the block raises, the file before it stays as it was.
+
+    Raises:
+        RequestError: the place holds something else than a regular file, or cannot be written.
+    """
+    with named(OUTPUT_FILE, path):
+        before = _regular(path)
+        descriptor, temporary = tempfile.mkstemp(prefix=".harness-", dir=path.parent)
+    file = os.fdopen(descriptor, "wb")
+    try:
+        yield file
+        with named(OUTPUT_FILE, path):
+            file.flush()
+            _take_over(file.fileno(), before)
+            os.fsync(file.fileno())
+            file.close()
+            os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(OSError):  # closing writes once more what a full disk did not take
+            file.close()
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
+        raise
+
+
+def write_file(path: Path, text: str) -> None:
+    """Write a text as UTF-8. What UTF-8 cannot hold becomes a backslash escape. Raises as `new_file`."""
+    with new_file(path) as file, named(OUTPUT_FILE, path):
+        file.write(text.encode("utf-8", "backslashreplace"))
+
+
+def append_to_file(path: Path, text: str) -> None:
+    """Append a text to a file, which is made if it is missing. Raises as `new_file`."""
+    with named(OUTPUT_FILE, path):
+        _regular(path)
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+        with os.fdopen(os.open(path, flags, 0o666), "wb") as file:
+            file.write(text.encode())
+
+
+def place_below(directory: Path, name: str) -> Path:
+    """Return the path of `name` below a directory, and make the folders on the way to it.
+
+    The directory may be a link, because its user named it. What is below it may not.
+
+    Raises:
+        RequestError: a folder on the way is a link or no folder, or cannot be made.
+    """
+    path = directory / name
+    with named(OUTPUT_FILE, path):
+        directory.mkdir(parents=True, exist_ok=True)
+        for folder in reversed(path.relative_to(directory).parents[:-1]):
+            place = directory / folder
+            if place.is_symlink():
+                raise RequestError("Cannot write below a link: remove it, or give another directory", file=str(place))
+            place.mkdir(exist_ok=True)
+    return path
+
+
+def _regular(path: Path) -> os.stat_result | None:
+    """Return the state of the existing file; None if there is no file."""
+    try:
+        found = path.lstat()
+    except FileNotFoundError:
+        return None
+    if not stat.S_ISREG(found.st_mode):
+        kind = "a directory" if stat.S_ISDIR(found.st_mode) else "a link" if stat.S_ISLNK(found.st_mode) else "a device"
+        raise RequestError(f"Cannot write to {OUTPUT_FILE}: it is {kind}, not a regular file", file=str(path))
+    if not os.access(path, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    return found
+
+
+def _take_over(descriptor: int, before: os.stat_result | None) -> None:
+    """Give a new file the owner and permissions of the replaced file, or those of any new file."""
+    if before is None or os.name == "nt":
+        mask = os.umask(0)
+        os.umask(mask)
+        mode = 0o666 & ~mask
+    else:
+        with contextlib.suppress(PermissionError):  # only root may give files away
+            os.fchown(descriptor, before.st_uid, before.st_gid)
+        mode = stat.S_IMODE(before.st_mode)
+    if hasattr(os, "fchmod"):
+        os.fchmod(descriptor, mode)

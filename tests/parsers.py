@@ -1,0 +1,7 @@
+"""The mark of tests whose SQL only newer releases of sqlglot read."""
+
+import pytest
+
+from harness.queries.rewrite import has_older_parser
+
+reads_all = pytest.mark.skipif(has_older_parser(), reason="this sqlglot does not read the query")
