@@ -119,6 +119,7 @@ DICTIONARY = pa.DictionaryArray.from_arrays(pa.array(bytes(30_000), pa.uint8()),
 NESTED = pa.DictionaryArray.from_arrays(pa.array(bytes(30_000), pa.uint8()), pa.array([["x"] * 10_000]))
 ZEROS = pa.table({"a": [bytes(64 << 20)]})
 LIST_VIEWS = pa.array([[1]], pa.list_view(pa.int64()))
+FAR_SCALE = pa.array([None], pa.decimal128(9, -2147483646))
 ODD_NAME = ipc(pa.table({"name": [1]})).replace(b"name", b"n\xffme")
 ODD_ZONE = ipc(pa.table({"t": pa.array([1], pa.timestamp("us", "Zone"))})).replace(b"Zone", b"Z\xffne")
 ODD_INNER_NAME = ipc(pa.table({"s": [{"name": 1}]})).replace(b"name", b"n\xffme")
@@ -148,6 +149,7 @@ def few_bytes(monkeypatch):
         ),
         pytest.param(ipc(pa.table({"a": DICTIONARY}), pa.ipc.new_file), "stand for more", id="dictionary"),
         pytest.param(ipc(pa.table({"a": NESTED})), "a dictionary is of list", id="dictionary of lists"),
+        pytest.param(ipc(pa.table({"a": FAR_SCALE})), "a decimal has the scale -2147483646", id="scale"),
         pytest.param(ODD_NAME, "not UTF-8", id="name"),
         pytest.param(ODD_INNER_NAME, "not UTF-8", id="inner name"),
         pytest.param(ODD_ZONE, "not UTF-8", id="time zone"),
@@ -207,6 +209,14 @@ def test_json_rows_are_bounded(tmp_path, monkeypatch):
     monkeypatch.setattr(foreign_files, "MOST_JSON_BYTES", 5)
     with pytest.raises(RequestError, match="Cannot read the rows: it has more than 5 bytes"):
         read_rows(tmp_path, "rows", is_json=True)
+
+
+@pytest.mark.parametrize("value", ["true", "[]", "{}", '"x"', "1e400", '"\\ud800"', "9" * 5000, "[" * 3000])
+@pytest.mark.parametrize("type_", [pa.uuid(), pa.int32(), pa.binary(4), pa.struct([("x", pa.uuid())])], ids=str)
+def test_json_that_is_no_value_of_its_column_is_an_error_of_the_rows(tmp_path, type_, value):
+    (tmp_path / "rows").write_text(f'{{"a": {value}}}\n', "utf-8")
+    with pytest.raises(RequestError, match="Cannot read the rows"):
+        read_rows(tmp_path, "rows", pa.schema([("a", type_)]), is_json=True)
 
 
 # -- suites and results -----------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from harness.engines.data_files import canonical_wkb
-from harness.errors import HarnessError
+from harness.errors import HarnessError, RequestError
 from harness.metadata.delta.action_lines import parse_actions
 from harness.metadata.delta.actions import DeletionVectorDescriptor
 from harness.metadata.delta.deletion_vectors import decode_inline, decode_stored
@@ -21,6 +21,7 @@ from harness.metadata.iceberg.metadata import parse_metadata
 from harness.metadata.iceberg.position_deletes import decode_deletion_vector, open_puffin
 from harness.storage.stores import Storage
 from harness.testing.oracle import bitmaps as other_roaring
+from harness.tools.contained.arrow_messages import StreamError, read_stream
 
 CORPUS = Path(__file__).parent / "corpus"
 """Small inputs, by name of decoder: some right, some wrong, among them every one that was a finding once."""
@@ -84,6 +85,15 @@ def _wkb(data: bytes) -> object:
     return None
 
 
+def _reader_rows(data: bytes) -> object:
+    """Rows that a reader of another project left, with all names of their schema."""
+    try:
+        rows = read_stream(data, most_bytes=1 << 24, most_rows=1 << 21, foreign=True)
+    except StreamError as error:
+        raise RequestError(f"Cannot read the rows: {error}") from error
+    return str(rows.schema)
+
+
 DECODERS: Mapping[str, Decoder] = {
     "ocf": lambda data: list(open_container(data, file="f").blocks()),
     "manifest_list": lambda data: parse_manifest_list(data, file="f"),
@@ -97,6 +107,7 @@ DECODERS: Mapping[str, Decoder] = {
     "wkb": _wkb,
     "actions": lambda data: parse_actions(data, file="f"),
     "hint": parse_hint,
+    "reader_rows": _reader_rows,
     "metadata": lambda data: parse_metadata(data, file="f.metadata.json"),
 }
 

@@ -7,6 +7,7 @@ from typing import Any
 import fuzz_limits
 from pyroaring import BitMap64
 
+from harness import errors
 from harness.errors import CorruptDeleteError
 from harness.metadata.catalogs import unity_rest
 from harness.metadata.delta import segment
@@ -46,7 +47,9 @@ PLANTS: Mapping[str, tuple[tuple[Any, str, Any], ...]] = {
         (segment, "_commits", _commits),
     ),
     "parts of a catalog's answer are taken to be there": ((unity_rest, "_of", lambda answer, key, _: answer[key]),),
-    "texts of a worker keep their control characters": ((reading, "visible", lambda text: text),),
+    "texts of a worker keep their control characters": tuple(
+        (module, "visible", lambda text: text) for module in (reading, errors)
+    ),
 }
 
 

@@ -114,7 +114,7 @@ def _value(value: Any, type_: pa.DataType) -> Any:
     if value is None:
         return None
     if isinstance(type_, pa.UuidType):
-        return uuid.UUID(value).bytes
+        return uuid.UUID(str(value)).bytes
     if kind.is_struct(type_):
         return {field.name: _value(value[field.name], field.type) for field in type_}
     if kind.is_map(type_):

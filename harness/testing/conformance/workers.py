@@ -83,11 +83,9 @@ class WorkerProcess:
 
     def ending(self) -> str:
         """The end of a child that answers no more: signal or exit code, and the cause, else its last lines."""
-        until = time.monotonic() + _GRACE_S
-        while self._child.is_open() and time.monotonic() < until and self._takes(_LOOK_S):
-            pass
+        self._finish()
         try:
-            code = self._child.process.wait(max(0.0, until - time.monotonic()))
+            code = self._child.process.wait(_GRACE_S)
         except subprocess.TimeoutExpired:
             how = "closed its output"
         else:
@@ -98,7 +96,11 @@ class WorkerProcess:
         return f"{how}: {words}" if words else how
 
     def cause(self) -> str:
-        """The begin of the last crash that standard error tells of, on one line; empty if it tells of none."""
+        """The begin of the last crash that standard error tells of, on one line; empty if it tells of none.
+
+        The child gets no more requests.
+        """
+        self._finish()
         lines = self._written()
         causes = [place for place, line in enumerate(lines) if _CAUSE.search(line)]
         return " | ".join(lines[causes[-1] :][:_TAIL_LINES]) if causes else ""
@@ -110,6 +112,13 @@ class WorkerProcess:
     def kill(self) -> None:
         """End the child, and what it started."""
         self._child.end()
+
+    def _finish(self) -> None:
+        """Let the child read the end of its requests, and take its last words."""
+        self._child.send_end()
+        until = time.monotonic() + _GRACE_S
+        while self._child.is_open() and time.monotonic() < until and self._takes(_LOOK_S):
+            pass
 
     def _takes(self, limit_s: float) -> bool:
         """Take the next bytes that the child writes; False: there are none within the limit."""

@@ -19,11 +19,11 @@ from harness.storage.records import dataclass
 
 _CONTINUATION = 0xFFFFFFFF
 _SCHEMA, _DICTIONARY_BATCH, _RECORD_BATCH = 1, 2, 3
-_TIMESTAMP, _UNION, _RUN_ENDS, _UTF8_VIEW = 10, 14, 22, 24
+_DECIMAL, _TIMESTAMP, _UNION, _RUN_ENDS, _UTF8_VIEW = 7, 10, 14, 22, 24
 """Numbers of types. Rows of types from run ends on share bytes: run ends, views of bytes and texts, views of lists."""
 _FILE, _FILE_START, _FILE_END = b"ARROW1", 8, 10
 """The mark at the start and the end of an IPC file, and the bytes before its stream and after its footer."""
-_MOST_FIELDS, _MOST_LEVELS = 1 << 16, 64
+_MOST_FIELDS, _MOST_LEVELS, _MOST_DIGITS = 1 << 16, 64, 76
 MOST_ARRAYS = 1 << 20
 """The limit of arrays in all batches, parts of nested columns counted too: each takes some hundred bytes."""
 
@@ -231,6 +231,9 @@ class _Schema:
             shares = kind > self._last_type or (kind == _UNION and form is not None and form.number(0, "<h") != 0)
             if shares or level > _MOST_LEVELS:
                 raise StreamError(f"a field is of type {kind}, on level {level}")
+            scale = form.number(1, "<i") if kind == _DECIMAL and form is not None else 0
+            if abs(scale) > _MOST_DIGITS:  # beyond any precision; Python has no such decimals
+                raise StreamError(f"a decimal has the scale {scale}")
             if kind == _TIMESTAMP and form is not None:
                 self._name(form.text(1))
             self._pairs(field, 6)

@@ -74,6 +74,10 @@ class Child:
         """Write to the program's standard input as soon as the program reads. Does not wait."""
         self._unsent.put(data)
 
+    def send_end(self) -> None:
+        """Close the program's standard input once the program has read what was sent. Does not wait."""
+        self._unsent.put(None)
+
     def receive(self, limit_s: float) -> tuple[Stream, bytes] | None:
         """Return the next bytes that the program writes and their stream; None: there are none within the limit.
 
@@ -92,7 +96,7 @@ class Child:
         self._is_ended = True
         self.kill()
         self.process.wait()
-        self._unsent.put(None)
+        self.send_end()
         with contextlib.suppress(queue.Empty):  # so that no thread waits for room
             while True:
                 self._written.get_nowait()
@@ -139,6 +143,8 @@ class Child:
             with contextlib.suppress(OSError, ValueError):  # how the program ends says why
                 while rest:
                     rest = rest[pipe.write(rest) :]
+        with contextlib.suppress(OSError):
+            pipe.close()
 
 
 def _marked(mark: bytes) -> Iterator[int]:
