@@ -183,15 +183,17 @@ _LAZY = {
 
 
 def __getattr__(name: str) -> object:
-    import importlib
-
     if name == "errors":  # a submodule that was imported with the package once
+        import importlib
+
         return importlib.import_module("harness.errors")
     if name not in _LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     # Not kept in globals(): the import system may set names of this package too, and would win only sometimes.
     try:
-        return getattr(importlib.import_module(f"harness.{_LAZY[name]}"), name)
+        from harness.storage.threads import whole_module
+
+        return getattr(whole_module(f"harness.{_LAZY[name]}"), name)
     except ImportError as error:
         if not (error.name or "").startswith("harness."):  # a dependency is not installed
             raise

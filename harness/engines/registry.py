@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
 
 from harness.errors import RequestError
+from harness.storage.threads import whole_module
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -128,7 +129,7 @@ def find_engine(name: str) -> Engine:
         if importlib.util.find_spec(package) is None:
             raise RequestError(f"Cannot use the engine {name}: {package} is not installed, pip install {install}")
         # `harness.engines` says to mypy that its modules keep the protocols.
-        return cast(Engine, importlib.import_module(module))
+        return cast(Engine, whole_module(module))
     registered = registered_engines()
     if name not in registered:
         return cast(Engine, importlib.import_module(_OTHERS).other_engine(name))

@@ -172,9 +172,9 @@ def run_query(
     cache_dir: str | None = None,
 ) -> duckdb.DuckDBPyRelation | DataFrame:
     """Runs `sql` on tables of any names: `sql` takes its own options for no table."""
-    import duckdb
-
     name = find_engine(engine).name
+    import duckdb  # which the engine has imported as a whole
+
     _check_arguments(name, connection, spark)
     query = numbered(query, dialect) if "?" in query else query
     inputs = Inputs.of(query, dialect, tables, storage_options=storage_options, cache_dir=cache_dir)

@@ -139,14 +139,24 @@ def confinement() -> Confinement | None:
     return _confined[0] if _confined else None
 
 
+_DUCKDB_INTERRUPTED = "Query interrupted"
+
+
 @contextmanager
 def contained(*, table: str | None = None, file: str | None = None) -> Iterator[None]:
-    """Turns the end of memory, or of Python's stack, into a LimitError that names what was read."""
+    """Turns the end of memory, or of Python's stack, into a LimitError that names what was read.
+
+    Ctrl-C stays a KeyboardInterrupt: DuckDB drops what the signal's handler raised, and raises a RuntimeError.
+    """
     try:
         yield
     except RecursionError as error:
         reason = "it is nested more deeply than harness reads"
         raise LimitError(f"Cannot read the table: {reason}", cause="NestedTooDeeply", table=table, file=file) from error
+    except RuntimeError as error:
+        if str(error) == _DUCKDB_INTERRUPTED:
+            raise KeyboardInterrupt from error
+        raise
     except MemoryError as error:
         reason = "it asks for more memory than there is"
         raise LimitError(f"Cannot read the table: {reason}", cause="OutOfMemory", table=table, file=file) from error

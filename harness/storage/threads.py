@@ -6,8 +6,10 @@ not. So the child has new locks.
 
 from __future__ import annotations
 
+import importlib
 import itertools
 import os
+import signal
 import sys
 import threading
 import time
@@ -15,12 +17,13 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from weakref import WeakSet
 
 __all__ = [
     "WATCHED", "Lock", "Phase", "cached_property", "clock", "interrupt_all", "interruptions", "one_ahead",
-    "percent", "phase", "phases", "read_ahead", "tracked",
+    "percent", "phase", "phases", "read_ahead", "tracked", "whole_module",
 ]  # fmt: skip
 
 
@@ -134,6 +137,25 @@ def one_ahead(read: Callable[[T], R], item: T, *, waits: bool) -> Iterator[Calla
     finally:
         if not _is_interrupted():
             thread.join()
+
+
+def whole_module(name: str) -> ModuleType:
+    """Import a module to its end, even if Ctrl-C comes meanwhile, and raise KeyboardInterrupt after that.
+
+    Libraries such as NumPy cannot be imported again in a process once their import was broken off.
+    """
+    known = sys.modules.get(name)
+    is_main = threading.current_thread() is threading.main_thread()
+    if known is not None or not is_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        return importlib.import_module(name)
+    heard: list[int] = []
+    signal.signal(signal.SIGINT, lambda number, _: heard.append(number))
+    try:
+        return importlib.import_module(name)
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        if heard:
+            raise KeyboardInterrupt
 
 
 # The connections and sessions on which queries of harness may be running, so that Ctrl-C can end them.
