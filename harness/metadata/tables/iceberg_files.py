@@ -34,7 +34,7 @@ from harness.metadata.iceberg.manifests import (
     open_manifest,
 )
 from harness.metadata.iceberg.position_deletes import open_puffin, read_deletion_vector, read_positions
-from harness.metadata.iceberg.source import ScanSource
+from harness.metadata.iceberg.scan_source import ScanSource
 from harness.metadata.iceberg.values import Partitions, all_partition_fields, decode_bound
 from harness.metadata.model.arrow_values import array_of, from_numpy, to_numpy
 from harness.metadata.model.schema import Field, Schema, StructType, Type, children
