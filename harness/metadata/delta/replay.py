@@ -45,7 +45,7 @@ from harness.storage.stores import Storage
 from harness.storage.threads import phase, read_ahead
 
 if TYPE_CHECKING:
-    from harness.metadata.delta.checkpoint_files import Statistics
+    from harness.metadata.delta.checkpoint_files import StatisticsScope
     from harness.metadata.delta.checkpoint_statistics import CheckpointStatistics
     from harness.metadata.delta.checkpoints import CheckpointContent
 
@@ -107,7 +107,7 @@ def load_state(
     storage: Storage,
     locator: Locator,
     *,
-    statistics: Statistics = "any",
+    statistics: StatisticsScope = "any",
     cache: Cache | None = None,
     before: State | None = None,
 ) -> State:
@@ -154,7 +154,7 @@ def _load(
     *,
     storage: Storage,
     locator: Locator,
-    statistics: Statistics,
+    statistics: StatisticsScope,
     cache: Cache | None,
     before: State | None,
 ) -> State:

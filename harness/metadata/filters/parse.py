@@ -339,11 +339,11 @@ def _starts_with(column: exp.Expr, prefix: exp.Expr) -> Predicate:
 
 _TOO_DEEP = "The filter is nested too deeply. Write it with IN or BETWEEN, or with fewer NOTs."
 
-Path: TypeAlias = tuple[exp.Expr, tuple[exp.Identifier, ...]]
+NamePath: TypeAlias = tuple[exp.Expr, tuple[exp.Identifier, ...]]
 """A column reference: its outermost node, and its identifiers from the left."""
 
 
-def paths_of(condition: exp.Expr) -> Iterator[Path]:
+def paths_of(condition: exp.Expr) -> Iterator[NamePath]:
     """Every reference to a column, without the variables of lambdas and list comprehensions."""
     for node in condition.find_all(exp.Column, exp.Dot):
         inner = node.this
@@ -356,7 +356,7 @@ def paths_of(condition: exp.Expr) -> Iterator[Path]:
             yield _extended(inner, (inner,))
 
 
-def _extended(node: exp.Expr, identifiers: tuple[exp.Identifier, ...]) -> Path:
+def _extended(node: exp.Expr, identifiers: tuple[exp.Identifier, ...]) -> NamePath:
     """The path with the fields after it, up to a method call."""
     parent = node.parent
     while isinstance(parent, exp.Dot) and parent.this is node and isinstance(parent.expression, exp.Identifier):
@@ -487,7 +487,7 @@ def _filter(condition: exp.Expr, text: str | None, schema: Schema, names: Names)
     return Filter(sql=sql, predicate=predicate, columns=columns)
 
 
-def _spliced(text: str, paths: list[Path], resolved: list[Resolved]) -> str:
+def _spliced(text: str, paths: list[NamePath], resolved: list[Resolved]) -> str:
     edits = [
         (identifiers[0].meta["start"], identifiers[-1].meta["end"] + 1, found.sql())
         for (_, identifiers), found in zip(paths, resolved, strict=True)
@@ -497,7 +497,7 @@ def _spliced(text: str, paths: list[Path], resolved: list[Resolved]) -> str:
     return text.strip()
 
 
-def _generated(condition: exp.Expr, paths: list[Path], resolved: list[Resolved]) -> str:
+def _generated(condition: exp.Expr, paths: list[NamePath], resolved: list[Resolved]) -> str:
     root = exp.Paren(this=condition)
     for (named, _), found in zip(paths, resolved, strict=True):
         first, *others = (*(f.name for f in found.fields), *found.rest)
