@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import polars as pl
     from pyspark.sql import DataFrame, SparkSession
 
-    from harness.metadata.plan.file_index import FileIndex
+    from harness.file_index import FileIndex
     from harness.metadata.tables.reading import MetadataTable
 
 
@@ -358,7 +358,7 @@ class Snapshot:
         Raises:
             As `plan`.
         """
-        from harness.metadata.plan.file_index import FileIndex
+        from harness.file_index import FileIndex
 
         return FileIndex(self.plan, self.plan(), (self.source.location,))
 
