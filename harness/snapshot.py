@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import field, replace
 from datetime import datetime
-from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypedDict, Unpack
 
 import pyarrow as pa
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     import polars as pl
     from pyspark.sql import DataFrame, SparkSession
 
-    from harness.metadata.plan.file_index import FileIndex
+    from harness.file_index import FileIndex
     from harness.metadata.tables.reading import MetadataTable
 
 
@@ -151,11 +150,60 @@ _TOLD = "TableMovedOn"
 _LOG = logging.getLogger("harness.plan")
 
 
+class _PlannedRows:
+    """The rows of a plan in the forms of other libraries, for snapshots and changes."""
+
+    __slots__ = ()
+    plan: ScanPlan
+
+    def _reading(self) -> AbstractContextManager[None]:
+        """Return the context of each step of a read, which names in errors what was read."""
+        return contained(table=self.plan.table)
+
+    def to_duckdb(
+        self, connection: duckdb.DuckDBPyConnection | None = None, *, name: str | None = None
+    ) -> duckdb.DuckDBPyRelation:
+        """Return the rows as a lazy DuckDB relation, with the arguments and errors of `Snapshot.to_duckdb`.
+
+        Raises:
+            MissingFileError: A file that was removed has been vacuumed.
+        """
+        with self._reading():
+            return duckdb_engine().relation(self.plan, connection, name=name)
+
+    def to_spark(self, spark: SparkSession | None = None) -> DataFrame:
+        """Return the rows as a lazy Spark DataFrame, as `Snapshot.to_spark` does."""
+        with self._reading():
+            return spark_engine().dataframe(self.plan, spark)
+
+    def to_arrow(self, *, engine: str = "duckdb") -> pa.Table:
+        """Return the rows as an Arrow table in exact types, as `Snapshot.to_arrow` does."""
+        with self._reading():
+            return find_engine(engine).to_arrow(self.plan)
+
+    def to_pandas(self, *, engine: str = "duckdb") -> pd.DataFrame:
+        """Return the rows as a pandas DataFrame, as `Snapshot.to_pandas` does."""
+        return frames.to_pandas(self.to_arrow(engine=engine))
+
+    def to_polars(self, *, engine: str = "duckdb") -> pl.DataFrame:
+        """Return the rows as a Polars DataFrame, as `Snapshot.to_polars` does."""
+        return frames.to_polars(self.to_arrow(engine=engine))
+
+    def to_batches(self, *, batch_rows: int = BATCH_ROWS) -> Batches:
+        """Return the rows as a stream of Arrow batches, as `Snapshot.to_batches` does."""
+        with self._reading():
+            _check_number("batch_rows", batch_rows, 1)
+            return duckdb_engine().batches(self.plan, rows=batch_rows, context=self._reading)
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        return self.to_batches().__arrow_c_stream__(requested_schema)
+
+
 @dataclass(frozen=True, slots=True)
-class Changes:
+class Changes(_PlannedRows):
     """The changes of a range of versions. Anything that takes an Arrow stream takes them.
 
-    plan: the files to read; each once per version that changed rows of it.
+    plan: the files to read. A file is listed once for each version that changed rows of the file.
     """
 
     plan: ScanPlan = field(repr=False)
@@ -164,46 +212,8 @@ class Changes:
         return repr(self.plan).replace("ScanPlan", "Changes", 1)
 
     def _repr_html_(self) -> str:
-        """For notebooks: the plan."""
+        """Return the plan for notebooks."""
         return self.plan._repr_html_()
-
-    def to_duckdb(
-        self, connection: duckdb.DuckDBPyConnection | None = None, *, name: str | None = None
-    ) -> duckdb.DuckDBPyRelation:
-        """The changes as a lazy DuckDB relation; arguments and errors as for `Snapshot.to_duckdb`.
-
-        Raises:
-            MissingFileError: a file that was removed has been vacuumed.
-        """
-        with contained(table=self.plan.table):
-            return duckdb_engine().relation(self.plan, connection, name=name)
-
-    def to_spark(self, spark: SparkSession | None = None) -> DataFrame:
-        """The changes as a lazy Spark DataFrame, as `Snapshot.to_spark`."""
-        return spark_engine().dataframe(self.plan, spark)
-
-    def to_arrow(self, *, engine: str = "duckdb") -> pa.Table:
-        """The changes as an Arrow table in exact types, as `Snapshot.to_arrow`."""
-        with contained(table=self.plan.table):
-            return find_engine(engine).to_arrow(self.plan)
-
-    def to_pandas(self, *, engine: str = "duckdb") -> pd.DataFrame:
-        """The changes as a pandas DataFrame, as `Snapshot.to_pandas`."""
-        return frames.to_pandas(self.to_arrow(engine=engine))
-
-    def to_polars(self, *, engine: str = "duckdb") -> pl.DataFrame:
-        """The changes as a Polars DataFrame, as `Snapshot.to_polars`."""
-        return frames.to_polars(self.to_arrow(engine=engine))
-
-    def to_batches(self, *, batch_rows: int = BATCH_ROWS) -> Batches:
-        """The changes as a stream of Arrow batches, as `Snapshot.to_batches`."""
-        context = partial(contained, table=self.plan.table)
-        _check_number("batch_rows", batch_rows, 1)
-        with context():
-            return duckdb_engine().batches(self.plan, rows=batch_rows, context=context)
-
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        return self.to_batches().__arrow_c_stream__(requested_schema)
 
 
 class _RowArguments(TypedDict, total=False):
@@ -278,7 +288,8 @@ class Snapshot:
         `to_duckdb`.
         """
         with self._reading():
-            return duckdb_engine().relation(self._first(columns, where, "n", n)).limit(n)
+            _check_number("n", n, 0)
+            return self._rows(columns, where, n).to_duckdb().limit(n)
 
     @checked
     def count(self, *, where: str | Filter | None = None) -> int:
@@ -292,7 +303,7 @@ class Snapshot:
             plan = self.plan((), where)
             if (recorded := _recorded_rows(plan)) is not None:
                 return recorded
-            with duckdb_engine().batches(plan, rows=BATCH_ROWS, context=self._reading) as batches:
+            with _SnapshotRows(plan, self).to_batches() as batches:
                 return sum(batch.num_rows for batch in batches)
 
     @checked
@@ -347,7 +358,7 @@ class Snapshot:
         Raises:
             As `plan`.
         """
-        from harness.metadata.plan.file_index import FileIndex
+        from harness.file_index import FileIndex
 
         return FileIndex(self.plan, self.plan(), (self.source.location,))
 
@@ -380,10 +391,9 @@ class Snapshot:
             As `plan`, and EngineError.
         """
         with self._reading():
-            engine = duckdb_engine()
             if where is not None and connection is not None:
-                where = engine.zoned(filter_for(where, self.schema), connection)
-            return engine.relation(self.plan(columns, where), connection, name=name)
+                where = duckdb_engine().zoned(filter_for(where, self.schema), connection)
+            return self._rows(columns, where).to_duckdb(connection, name=name)
 
     @checked
     def to_spark(
@@ -422,8 +432,7 @@ class Snapshot:
             UnsupportedError: a part of `where` has no meaning in Spark that is certain to be the same.
             As `plan`, and EngineError.
         """
-        with self._reading():
-            return spark_engine().dataframe(self.plan(columns, where), spark)
+        return self._rows(columns, where).to_spark(spark)
 
     @checked
     def to_arrow(
@@ -444,9 +453,8 @@ class Snapshot:
         Raises:
             As `plan`, EngineError, and RequestError: there is no such engine, or `limit` is no number of rows.
         """
-        with self._reading():
-            rows = find_engine(engine).to_arrow(self._first(columns, where, "limit", limit))
-            return rows if limit is None else rows.slice(0, limit)  # engines may give more
+        rows = self._rows(columns, where, limit).to_arrow(engine=engine)
+        return rows if limit is None else rows.slice(0, limit)  # engines may return more
 
     def to_pandas(self, **read: Unpack[ReadArguments]) -> pd.DataFrame:
         """The rows as a pandas DataFrame with Arrow dtypes, in which nothing is rounded; UUIDs are text.
@@ -491,24 +499,31 @@ class Snapshot:
         Raises:
             As `to_arrow`, also while the stream is read; and RequestError: `batch_rows` is no number of rows.
         """
-        with self._reading():
-            _check_number("batch_rows", batch_rows, 1)
-            plan = self._first(columns, where, "limit", limit)
-            return duckdb_engine().batches(plan, rows=batch_rows, context=self._reading)
+        return self._rows(columns, where, limit).to_batches(batch_rows=batch_rows)
 
-    def _first(
-        self, columns: Sequence[str] | None, where: str | Filter | None, name: str, limit: int | None
-    ) -> ScanPlan:
-        """The plan of so many rows; `name`: of the argument that says how many."""
-        if limit is not None:
-            _check_number(name, limit, 0)
-        return replace(self.plan(columns, where), enough=limit)
+    def _rows(
+        self, columns: Sequence[str] | None, where: str | Filter | None, limit: int | None = None
+    ) -> _SnapshotRows:
+        """Return the planned rows of the snapshot, of which `limit` are enough."""
+        with self._reading():
+            if limit is not None:
+                _check_number("limit", limit, 0)
+            return _SnapshotRows(replace(self.plan(columns, where), enough=limit), self)
 
     def _reading(self) -> AbstractContextManager[None]:
         return reading(self.source, self.selection.snapshot)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         return self.to_batches().__arrow_c_stream__(requested_schema)
+
+
+@dataclass(frozen=True, slots=True)
+class _SnapshotRows(_PlannedRows):
+    plan: ScanPlan
+    snapshot: Snapshot
+
+    def _reading(self) -> AbstractContextManager[None]:
+        return self.snapshot._reading()
 
 
 def point_shown(table: OpenedTable, point: Point | None, name: str | None) -> str:

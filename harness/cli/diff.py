@@ -12,10 +12,10 @@ from harness.cli import DIFFERENT, FAILED, options, results, terminal, untrusted
 from harness.cli.diff_many import Many, QueryDialect, compare_files, compare_namespaces, finish, namespace
 from harness.cli.diff_request import (
     DiffRequest,
+    DiffSide,
     RareOption,
     Relaxing,
     Report,
-    Side,
     pair,
     pair_of_engines,
     write_reports,
@@ -205,7 +205,7 @@ def diff(
         raise typer.Exit(DIFFERENT)
 
 
-def _at(side: Table | RowSource, moment: dict[str, Any]) -> Side:
+def _at(side: Table | RowSource, moment: dict[str, Any]) -> DiffSide:
     """The side at a moment."""
     if not isinstance(side, RowSource):
         return side.snapshot(**moment)

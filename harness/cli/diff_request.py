@@ -133,7 +133,7 @@ def _split(text: str, option: str) -> tuple[str, str]:
     return first, second
 
 
-Side: TypeAlias = Snapshot | RowSource
+DiffSide: TypeAlias = Snapshot | RowSource
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,14 +150,14 @@ class DiffRequest:
     sample_keys: int | None
     schema_only: bool
 
-    def compare(self, left: Side, right: Side) -> ComparisonResult:
+    def compare(self, left: DiffSide, right: DiffSide) -> ComparisonResult:
         """Compares the rows of two snapshots."""
         return harness.compare(left, right, **self._given())
 
     def _given(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if value is not None}
 
-    def compare_queries(self, queries: tuple[str, str], left: Side, right: Side) -> ComparisonResult:
+    def compare_queries(self, queries: tuple[str, str], left: DiffSide, right: DiffSide) -> ComparisonResult:
         """Compares the results of queries on the left and on the right side. Raises as `harness.compare`."""
         asked = zip(queries, (left, right), strict=True)
         sides = [s.asking(text) if isinstance(s, RowSource) else harness.Query(text, {"t": s}) for text, s in asked]

@@ -168,12 +168,12 @@ def _run_by_names(
     from harness.metadata.catalogs.catalog import written
     from harness.queries.rewrite import parse_statement, references, refuse_writes
     from harness.tools.connections.connection import Connection
-    from harness.tools.connections.tables import Source, Tables
+    from harness.tools.connections.tables import Tables, TableSource
 
     statement = parse_statement(query)
     refuse_writes(statement)
     # Catalogs are configured where no worker can look.
-    source: Source = {} if opening.catalog is None and opening.untrusted else opening.catalog
+    source: TableSource = {} if opening.catalog is None and opening.untrusted else opening.catalog
     connection = Connection(Tables.of(source, opening.arguments()), cursor())
     for name, table in given.items():
         connection.register(name, table)

@@ -31,7 +31,7 @@ from harness.differ.hashing import (
     form,
     hash_of,
 )
-from harness.differ.paths import Path
+from harness.differ.paths import ColumnPath
 from harness.differ.relaxations import Measure, Tolerance
 from harness.differ.schemas import is_ticks, nanos, normal_type, plain
 from harness.errors import RequestError
@@ -138,11 +138,11 @@ _EXAMPLES = {
 }
 
 
-ColumnTolerances: TypeAlias = Mapping[str, Mapping[Path, Tolerance]]
+ColumnTolerances: TypeAlias = Mapping[str, Mapping[ColumnPath, Tolerance]]
 """By column, the tolerances of its parts by their paths inside the column; that of the whole column has no names."""
 
 
-def alike(left: DuckDBValue, right: DuckDBValue, tolerances: Mapping[Path, Tolerance]) -> str:
+def alike(left: DuckDBValue, right: DuckDBValue, tolerances: Mapping[ColumnPath, Tolerance]) -> str:
     """Return the condition that two values are equal but for tolerances of some parts, which the values are within.
 
     Args:
@@ -159,8 +159,8 @@ def alike(left: DuckDBValue, right: DuckDBValue, tolerances: Mapping[Path, Toler
     return f"CASE WHEN {is_null} THEN {left.text} IS NULL AND {right.text} IS NULL ELSE {inside} END"
 
 
-def _alike_parts(left: DuckDBValue, right: DuckDBValue, tolerances: Mapping[Path, Tolerance]) -> str:
-    def below(name: str) -> dict[Path, Tolerance]:
+def _alike_parts(left: DuckDBValue, right: DuckDBValue, tolerances: Mapping[ColumnPath, Tolerance]) -> str:
+    def below(name: str) -> dict[ColumnPath, Tolerance]:
         return {path[1:]: each for path, each in tolerances.items() if path[0] == name}
 
     item = f"p{left.depth}"

@@ -25,7 +25,7 @@ from harness.differ.exact import FINDINGS, Rules
 from harness.differ.hashing import form
 from harness.differ.opening import Query, SideOpening, opened
 from harness.differ.origins import with_origins
-from harness.differ.paths import Path, find, is_inside, narrowed, suggestion
+from harness.differ.paths import ColumnPath, find, is_inside, narrowed, suggestion
 from harness.differ.relaxations import ALL_TYPE_RULES, NOTHING, Relaxations, Tolerance, TypeRule
 from harness.differ.relaxed import MOST_ROWS, paired, reconciled, relaxed
 from harness.differ.result import ComparisonResult, SideInfo
@@ -206,7 +206,7 @@ class _Run:
         """
         relaxations = self.rules.relaxations
         fold, schemas = relaxations.fold, [side.schema for side in sides]
-        chosen: list[list[Path]] = [[], []]
+        chosen: list[list[ColumnPath]] = [[], []]
         for text in self.columns or ():
             for number, schema in enumerate(schemas):
                 path = find(text, schema, fold)
@@ -219,7 +219,7 @@ class _Run:
                         field=text,
                     )
         names = {fold(name) for number in (0, 1) for name in self._names[number]}
-        excluded: list[list[Path]] = [[], []]
+        excluded: list[list[ColumnPath]] = [[], []]
         for text in relaxations.exclude:
             if fold(text) in names:
                 continue

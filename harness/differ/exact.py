@@ -17,7 +17,7 @@ import pyarrow as pa
 from harness.differ.canonical import CanonicalRow, SignedZeros, canonical_rows, order_key
 from harness.differ.closeness import ColumnTolerances, Line, LineKind, close_pairs, line_of
 from harness.differ.parts import differing_parts, is_nested
-from harness.differ.paths import Path, find, float_texts, is_in_key, suggestion, type_at
+from harness.differ.paths import ColumnPath, find, float_texts, is_in_key, suggestion, type_at
 from harness.differ.printing import show, show_pair
 from harness.differ.relaxations import FLOATS, NOTHING, Relaxations, Tolerance
 from harness.differ.result import ColumnDifference, PartDifference, RowDifference, RowKind
@@ -388,7 +388,7 @@ class Rules:
         for name in self.group_by:
             if name not in columns:
                 raise _uncompared("groups by", name, schemas)
-        found: dict[str, dict[Path, Tolerance]] = {}
+        found: dict[str, dict[ColumnPath, Tolerance]] = {}
         given = self.relaxations.tolerances
         if FLOATS not in columns:
             other = float_texts(schemas[1])

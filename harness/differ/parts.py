@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from harness.differ.canonical import SignedZeros, canonical_values, unwrapped
 from harness.differ.closeness import close_pairs
-from harness.differ.paths import ELEMENT, VALUE, Path, child_names
+from harness.differ.paths import ELEMENT, VALUE, ColumnPath, child_names
 from harness.differ.printing import show, show_pair, show_values
 from harness.differ.relaxations import Tolerance
 from harness.differ.result import PartDifference
@@ -32,7 +32,7 @@ class _Part:
     left, right: arrays of one value; None: this side has no such entry.
     """
 
-    path: Path
+    path: ColumnPath
     text: str
     left: pa.Array | None
     right: pa.Array | None
@@ -46,7 +46,12 @@ def is_nested(type_: pa.DataType) -> bool:
 
 
 def differing_parts(
-    column: str, left: pa.Array, right: pa.Array, tolerances: Mapping[Path, Tolerance], *, signed_zeros: SignedZeros
+    column: str,
+    left: pa.Array,
+    right: pa.Array,
+    tolerances: Mapping[ColumnPath, Tolerance],
+    *,
+    signed_zeros: SignedZeros,
 ) -> tuple[tuple[PartDifference, ...], bool]:
     """Return the first parts in which two values of a column differ beyond tolerances, and whether there are more.
 
@@ -60,7 +65,7 @@ def differing_parts(
     return shown, len(kept) > MOST_PARTS or len(found) > _MOST_SEARCHED
 
 
-def _parts(path: Path, text: str, left: pa.Array, right: pa.Array, zeros: SignedZeros) -> Iterator[_Part]:
+def _parts(path: ColumnPath, text: str, left: pa.Array, right: pa.Array, zeros: SignedZeros) -> Iterator[_Part]:
     left, right = unwrapped(left), unwrapped(right)
     if _values(left, zeros) == _values(right, zeros):
         return
@@ -95,7 +100,7 @@ def _entries(map_: pa.Array, zeros: SignedZeros) -> dict[object, tuple[str, pa.A
 
 
 def _entry_parts(
-    path: Path,
+    path: ColumnPath,
     text: str,
     left: dict[object, tuple[str, pa.Array]],
     right: dict[object, tuple[str, pa.Array]],
@@ -113,7 +118,7 @@ def _values(array: pa.Array, zeros: SignedZeros) -> list[object]:
     return list(canonical_values(array, signed_zeros=zeros))
 
 
-def _beyond(parts: Sequence[_Part], tolerances: Mapping[Path, Tolerance], zeros: SignedZeros) -> list[_Part]:
+def _beyond(parts: Sequence[_Part], tolerances: Mapping[ColumnPath, Tolerance], zeros: SignedZeros) -> list[_Part]:
     """Return the parts whose values are not within the tolerance of their path."""
     passed = set()
     for path, tolerance in tolerances.items():

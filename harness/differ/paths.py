@@ -18,7 +18,7 @@ from harness.differ.schemas import normal_type
 from harness.errors import RequestError
 from harness.metadata.model.arrow_values import child_types, children_of, is_list, with_children
 
-Path: TypeAlias = tuple[str, ...]
+ColumnPath: TypeAlias = tuple[str, ...]
 """The name of a column, then the names of its parts, from the outside in."""
 ELEMENT, KEY, VALUE = "element", "key", "value"
 _MOST_NAMES = 20
@@ -40,7 +40,7 @@ def _parts(type_: pa.DataType) -> list[tuple[str, pa.DataType]]:
     return list(zip(names, child_types(type_), strict=True)) if names else []
 
 
-def walk(type_: pa.DataType) -> Iterator[tuple[Path, pa.DataType]]:
+def walk(type_: pa.DataType) -> Iterator[tuple[ColumnPath, pa.DataType]]:
     """Return all parts of a type at every level, each by its path inside the type; the type itself is first."""
     own = normal_type(type_)
     yield (), own
@@ -49,7 +49,7 @@ def walk(type_: pa.DataType) -> Iterator[tuple[Path, pa.DataType]]:
             yield (name, *path), inner
 
 
-def find(text: str, schema: pa.Schema, fold: Callable[[str], str] = str) -> Path | None:
+def find(text: str, schema: pa.Schema, fold: Callable[[str], str] = str) -> ColumnPath | None:
     """Return the path to the column or part that a text names, or None if the schema has none.
 
     Args:
@@ -77,7 +77,7 @@ def is_inside(text: str, column: str, fold: Callable[[str], str] = str) -> bool:
     return text[len(column) : len(column) + 1] == "." and fold(text[: len(column)]) == fold(column)
 
 
-def _inside(text: str, type_: pa.DataType) -> Iterator[Path]:
+def _inside(text: str, type_: pa.DataType) -> Iterator[ColumnPath]:
     for name, part in _parts(type_):
         if text == name:
             yield (name,)
@@ -85,7 +85,7 @@ def _inside(text: str, type_: pa.DataType) -> Iterator[Path]:
             yield from ((name, *inner) for inner in _inside(text[len(name) + 1 :], part))
 
 
-def type_at(path: Path, schema: pa.Schema) -> pa.DataType:
+def type_at(path: ColumnPath, schema: pa.Schema) -> pa.DataType:
     """Return the type of the part at a path that `find` returned for a schema with such a part."""
     type_ = schema.field(path[0]).type
     for name in path[1:]:
@@ -93,7 +93,7 @@ def type_at(path: Path, schema: pa.Schema) -> pa.DataType:
     return type_
 
 
-def is_in_key(path: Path, schema: pa.Schema) -> bool:
+def is_in_key(path: ColumnPath, schema: pa.Schema) -> bool:
     """Return whether a path leads to keys of a map, or into them."""
     above = (path[:end] for end in range(1, len(path)) if path[end] == KEY)
     return any(pa.types.is_map(normal_type(type_at(each, schema))) for each in above)
@@ -136,14 +136,14 @@ def suggestion(text: str, schemas: Iterable[pa.Schema | Sequence[str]]) -> str:
     return f"there are {', '.join(map(repr, islice(columns, _MOST_NAMES))) or 'no columns'}{more}"
 
 
-def _all(schema: pa.Schema) -> Iterator[Path]:
+def _all(schema: pa.Schema) -> Iterator[ColumnPath]:
     return ((field.name, *path) for field in schema for path, _ in walk(field.type))
 
 
 # Columns of which only some parts are compared: fields of structs are left out, wherever the structs are.
 
 
-def narrowed(schema: pa.Schema, chosen: Collection[Path] | None, excluded: Collection[Path]) -> pa.Schema:
+def narrowed(schema: pa.Schema, chosen: Collection[ColumnPath] | None, excluded: Collection[ColumnPath]) -> pa.Schema:
     """Return the schema without the fields of structs that are excluded or, if some of their column are, not chosen.
 
     Args:
@@ -170,7 +170,7 @@ def narrowed(schema: pa.Schema, chosen: Collection[Path] | None, excluded: Colle
     return pa.schema(fields)
 
 
-def _narrowed(type_: pa.DataType, path: str, kept: list[Path] | None, gone: list[Path]) -> pa.DataType:
+def _narrowed(type_: pa.DataType, path: str, kept: list[ColumnPath] | None, gone: list[ColumnPath]) -> pa.DataType:
     """Return the type without fields. kept: of which these alone stay, by their paths inside the type; None: all."""
     if kept is None and not gone:
         return type_

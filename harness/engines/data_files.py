@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import struct
 from collections.abc import Callable, Container, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from types import UnionType
 from typing import IO, TypeVar, cast
 from urllib.parse import quote, unquote
@@ -30,11 +29,10 @@ from harness.storage.limits import contained
 from harness.storage.paths import is_local
 from harness.storage.records import dataclass
 from harness.storage.stores import Storage
-from harness.storage.threads import phase
+from harness.storage.threads import phase, read_ahead
 
 T = TypeVar("T")
 R = TypeVar("R")
-_AT_ONCE = 32
 _MAGIC = 4
 
 
@@ -143,15 +141,21 @@ def damaged(
 
 
 def look_at(look: Callable[[T], R], files: Sequence[T], physical: Iterable[str]) -> list[R]:
-    """Looks at each file, in order; at remote ones together, because each look waits. physical: the files' paths."""
+    """Return the result of `look` for each file, in order; remote files are read at once, because each read waits.
+
+    Args:
+        look: The work for a file.
+        files: The files.
+        physical: The physical paths of the files.
+    """
     if all(map(is_local, physical)):
         return [look(file) for file in files]
-    found = []
-    with phase("looking at files", len(files), "files") as advance, ThreadPoolExecutor(_AT_ONCE) as pool:
-        for result in pool.map(look, files):
-            found.append(result)
+    results = []
+    with phase("looking at files", len(files), "files") as advance, read_ahead(look, files) as read:
+        for file in files:
+            results.append(read(file))
             advance(1)
-    return found
+    return results
 
 
 # A stored file as a stream that libraries can seek in, so that they read the end of a file without the rest.

@@ -88,19 +88,21 @@ _AT_ONCE = 32
 
 
 @contextmanager
-def read_ahead(read: Callable[[T], bytes], items: Sequence[T]) -> Iterator[Callable[[T], bytes]]:
-    """A function that gives what `read` gives of an item, or raises what that does.
+def read_ahead(read: Callable[[T], R], items: Sequence[T]) -> Iterator[Callable[[T], R]]:
+    """Return a function that does what `read` does, but reads the next items in other threads before they are needed.
 
-    items: those that are read ahead, in the order in which they will be asked for; others may be asked for too.
+    Args:
+        read: The work for an item, which mostly waits for a store.
+        items: The items to read ahead, in the order of the calls. The function reads any other item when it is called.
     """
     if len(items) < 2:
         yield read
         return
     rest = iter(items)
-    ahead: deque[tuple[T, Future[bytes]]] = deque()
+    ahead: deque[tuple[T, Future[R]]] = deque()
     pool = ThreadPoolExecutor(min(_AT_ONCE, len(items)))
 
-    def following(item: T) -> bytes:
+    def following(item: T) -> R:
         for coming in itertools.islice(rest, _AT_ONCE - len(ahead)):
             ahead.append((coming, pool.submit(read, coming)))
         return ahead.popleft()[1].result() if ahead and ahead[0][0] is item else read(item)

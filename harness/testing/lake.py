@@ -17,7 +17,7 @@ from harness.testing.scenarios.loading import from_mapping, parse_yaml, read_doc
 from harness.testing.scenarios.model import Built, ResolvedExpectation, Scenario
 from harness.testing.scenarios.verifying import read_with, verify
 
-Source: TypeAlias = "str | Mapping[str, Any] | Path | Scenario"
+LakeSource: TypeAlias = "str | Mapping[str, Any] | Path | Scenario"
 """The text of a scenario, the same as a mapping, its file, or one of `harness.testing.scenarios.loading.find`."""
 
 
@@ -81,7 +81,7 @@ class LakeTable:
         return self.table.snapshot().__arrow_c_stream__(requested_schema)
 
 
-def scenario_of(source: Source, name: str) -> Scenario:
+def scenario_of(source: LakeSource, name: str) -> Scenario:
     """The scenario that a test gives. `title`, `clauses` and `expect` may be left out.
 
     name: its name, where the source does not give one.
@@ -101,7 +101,7 @@ def scenario_of(source: Source, name: str) -> Scenario:
 
 
 def make_table(
-    source: Source,
+    source: LakeSource,
     directory: Path,
     *,
     name: str = "t",

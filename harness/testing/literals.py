@@ -20,10 +20,10 @@ from harness.testing.writing.delta.builder import DeltaTable
 from harness.testing.writing.iceberg.builder import DataFileHandle, IcebergTable
 
 Format: TypeAlias = Literal["iceberg", "delta"]
-Kind: TypeAlias = Literal["none", "position", "equality", "vector"]
-Row: TypeAlias = Mapping[str, Any]
+DeleteKind: TypeAlias = Literal["none", "position", "equality", "vector"]
+LiteralRow: TypeAlias = Mapping[str, Any]
 
-KINDS: Mapping[str, tuple[str, ...]] = {"iceberg": get_args(Kind), "delta": ("none", "vector")}
+KINDS: Mapping[str, tuple[str, ...]] = {"iceberg": get_args(DeleteKind), "delta": ("none", "vector")}
 """The kinds of deletes, by format."""
 _ICEBERG_WORDS = {
     **{"bigint": "long", "integer": "int", "array": "list"},
@@ -42,10 +42,10 @@ class TableLiteral:
     kind: how they are deleted.
     """
 
-    rows: tuple[Row, ...]
+    rows: tuple[LiteralRow, ...]
     schema: Mapping[str, str]
     format: Format = "iceberg"
-    kind: Kind = "position"
+    kind: DeleteKind = "position"
     deletes: tuple[Any, ...] = ()
 
     def make(self, directory: Path) -> str:
@@ -84,10 +84,10 @@ class SameRows:
     after them loses all, and who applies none has all twice.
     """
 
-    rows: tuple[Row, ...]
+    rows: tuple[LiteralRow, ...]
     schema: Mapping[str, str]
     format: Format
-    kind: Kind
+    kind: DeleteKind
 
     def make(self, directory: Path) -> str:
         """Writes the table; gives its location."""
@@ -111,12 +111,12 @@ class SameRows:
 
 
 def literal(
-    rows: Sequence[Row],
+    rows: Sequence[LiteralRow],
     schema: Mapping[str, str] | None = None,
     *,
     format: Format = "iceberg",
     deletes: Sequence[Any] = (),
-    kind: Kind | None = None,
+    kind: DeleteKind | None = None,
 ) -> TableLiteral:
     """A table as rows, for `harness_job.add({"db.orders": literal(…)})`.
 
@@ -133,7 +133,7 @@ def literal(
             row; a kind is given, and no delete.
     """
     by_key = bool(deletes) and isinstance(deletes[0], Mapping)
-    fitting: Kind = "equality" if by_key else "vector" if format == "delta" else "position"
+    fitting: DeleteKind = "equality" if by_key else "vector" if format == "delta" else "position"
     chosen = fitting if kind is None else kind
     if kind is not None and (kind != "none") is not bool(deletes):
         raise RequestError(f"Invalid kind {kind!r}: {'there are' if deletes else 'there are no'} deletes")
@@ -152,7 +152,7 @@ def literal(
     return TableLiteral(rows=tuple(rows), schema=types, format=format, kind=chosen, deletes=tuple(deletes))
 
 
-def _check_key(key: Row, first: Row, rows: Sequence[Row], schema: Mapping[str, str]) -> None:
+def _check_key(key: LiteralRow, first: LiteralRow, rows: Sequence[LiteralRow], schema: Mapping[str, str]) -> None:
     """Raise RequestError unless an equality delete has the columns of the first one, and matches a row."""
     unknown = [name for name in key if name not in schema]
     if unknown:
@@ -173,7 +173,7 @@ def all_forms(formats: str | Sequence[str] = "all", deletes: str | Sequence[str]
         RequestError: there is no such format or kind, or no format has the kind.
     """
     chosen = tuple(KINDS) if formats == "all" else _listed(formats)
-    kinds = get_args(Kind) if deletes == "all" else _listed(deletes)
+    kinds = get_args(DeleteKind) if deletes == "all" else _listed(deletes)
     for name in chosen:
         if name not in KINDS:
             raise RequestError(f"Invalid format {name!r}: expected {' or '.join(KINDS)}")
@@ -183,7 +183,7 @@ def all_forms(formats: str | Sequence[str] = "all", deletes: str | Sequence[str]
     return [(name, kind) for name in chosen for kind in KINDS[name] if kind in kinds]
 
 
-def types_of(rows: Sequence[Row]) -> dict[str, str]:
+def types_of(rows: Sequence[LiteralRow]) -> dict[str, str]:
     """Types by column, from values. Raises RequestError if a column has no value, or values that do not tell."""
     types = {}
     for name in dict.fromkeys(name for row in rows for name in row):

@@ -32,7 +32,7 @@ import pytest
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from harness.testing.lake import LakeTable, Source
+    from harness.testing.lake import LakeSource, LakeTable
     from harness.testing.session import HarnessSession
     from harness.testing.spark_job import SparkJobTest, SparkState
 
@@ -48,7 +48,7 @@ _PROBLEM: pytest.StashKey[str | None] = pytest.StashKey()
 class MakeLakeTable(Protocol):
     """The fixture `lake_table`."""
 
-    def __call__(self, source: Source, name: str = "t") -> LakeTable:
+    def __call__(self, source: LakeSource, name: str = "t") -> LakeTable:
         """Make a table in the test's own directory, as `harness.testing.lake.make_table` does.
 
         Args:
@@ -161,7 +161,7 @@ def lake_table(tmp_path: Path, harness_session: HarnessSession) -> MakeLakeTable
     """Makes tables from scenarios, in the test's own directory: `lake_table(text)`."""
     from harness.testing.lake import make_table
 
-    def make(source: Source, name: str = "t") -> LakeTable:
+    def make(source: LakeSource, name: str = "t") -> LakeTable:
         return make_table(source, tmp_path, name=name, engines=harness_session.engines, prepare=harness_session.prepare)
 
     return make

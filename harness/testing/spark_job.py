@@ -13,7 +13,7 @@ from harness.metadata.catalogs.catalog import parse_name
 from harness.testing.jobs.job import SparkJob, open_job
 from harness.testing.jobs.tables import Write
 from harness.testing.lake import make_table, scenario_of
-from harness.testing.literals import Format, Kind, Row, SameRows, types_of
+from harness.testing.literals import DeleteKind, Format, LiteralRow, SameRows, types_of
 from harness.testing.scenarios.model import Scenario
 
 if TYPE_CHECKING:
@@ -51,9 +51,9 @@ class SparkJobTest:
 
     def add_same_rows(
         self,
-        form: tuple[Format, Kind],
+        form: tuple[Format, DeleteKind],
         name: str,
-        rows: Sequence[Row],
+        rows: Sequence[LiteralRow],
         schema: Mapping[str, str] | None = None,
         **_: object,
     ) -> None:

@@ -12,7 +12,7 @@ from fsspec.implementations.local import LocalFileSystem
 
 import harness
 from harness.metadata.iceberg.manifests import ManifestFile
-from harness.metadata.iceberg.source import ScanSource
+from harness.metadata.iceberg.scan_source import ScanSource
 from harness.storage.decoded import DECODED
 from harness.testing.writing.iceberg import avro as store_of_tables
 from harness.testing.writing.iceberg.builder import IcebergTable

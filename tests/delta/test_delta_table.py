@@ -5,7 +5,7 @@ import pytest
 
 import harness
 from harness import errors
-from harness.metadata.plan.file_index import FileIndex, file_uri
+from harness.file_index import FileIndex, file_uri
 from harness.testing.writing.delta.builder import DeltaTable
 from harness.testing.writing.iceberg.builder import IcebergTable
 

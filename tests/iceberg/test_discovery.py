@@ -12,7 +12,7 @@ import pytest
 
 import harness
 from harness.errors import AmbiguousTableError, CorruptFileError
-from harness.metadata.iceberg.source import physical_paths
+from harness.metadata.iceberg.paths import physical_paths
 from harness.metadata.iceberg.table import FoundMetadata, find_metadata
 from harness.storage.paths import PathMap
 from harness.storage.stores import Storage

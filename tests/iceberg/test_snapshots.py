@@ -6,7 +6,7 @@ import pytest
 from harness.errors import RequestError, SnapshotNotFoundError
 from harness.metadata.iceberg.metadata import parse_metadata_document
 from harness.metadata.iceberg.model import TableMetadata
-from harness.metadata.iceberg.source import select
+from harness.metadata.iceberg.time_travel import select
 from harness.metadata.model.times import timestamp_ms
 
 T0 = 1_700_000_000_000

@@ -133,10 +133,10 @@ class PlainPaths:
         return joined.where(_checked(functions.col(_NUMBER)) >= 0).select(*kept, *checked)
 
 
-Reader: TypeAlias = Gateway | PlannedSource | PlainPaths
+SparkReader: TypeAlias = Gateway | PlannedSource | PlainPaths
 
 
-def reader_of(spark: Any) -> Reader:
+def reader_of(spark: Any) -> SparkReader:
     """The reader of a user's session, whose settings stay as they are.
 
     Raises RequestError: it is no Spark session, or it was stopped.

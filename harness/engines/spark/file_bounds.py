@@ -12,8 +12,8 @@ import pyarrow as pa
 from harness.engines.column_values import StoredColumn
 from harness.engines.footers import is_legacy
 from harness.metadata.model import schema as dt
-from harness.metadata.model.arrow_values import from_numpy, listed
-from harness.metadata.model.column_stats import ColumnBounds, Mask
+from harness.metadata.model.arrow_values import Mask, from_numpy, listed
+from harness.metadata.model.column_stats import ColumnBounds
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.storage.records import dataclass
 

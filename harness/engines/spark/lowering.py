@@ -23,7 +23,7 @@ from harness.engines.column_values import constant
 from harness.engines.file_groups import DirectLooks, Inspector, ScanFile
 from harness.engines.spark.arrow_worker import told
 from harness.engines.spark.columns import ColumnTranslation, FileConstants
-from harness.engines.spark.connect import PlainPaths, Reader, reader_for
+from harness.engines.spark.connect import PlainPaths, SparkReader, reader_for
 from harness.engines.spark.deletes import DeleteJoins, key_columns
 from harness.engines.spark.file_bounds import FileBounds
 from harness.engines.spark.gateway import DiskFile, Gateway, PlannedRead, PlannedReads
@@ -136,7 +136,7 @@ _DEBUGGING = "_enable_debugging_cache"
 _BY_POSITION = frozenset(METADATA[name].id for name in ("_pos", "_row_id"))
 
 
-def lower(plan: ScanPlan, reader: Reader) -> DataFrame:
+def lower(plan: ScanPlan, reader: SparkReader) -> DataFrame:
     """The frame of a plan, in the reader's session: its columns are `c0`, `c1`, … in the order of `plan.columns`.
 
     Raises:
@@ -194,7 +194,7 @@ def without_call_sites() -> Iterator[None]:
 @dataclass(frozen=True, slots=True)
 class _FrameLowering:
     plan: ScanPlan
-    reader: Reader
+    reader: SparkReader
     looks: ExecutorLooks | DirectLooks
     columns: tuple[Field, ...]
     inspector: Inspector

@@ -20,7 +20,7 @@ from harness.engines.file_groups import DirectLooks, FileGroup, ScanFile
 from harness.engines.spark.arrow_scan import arrow_frame, reads_natively
 from harness.engines.spark.arrow_worker import ArrowFile, packed
 from harness.engines.spark.columns import ColumnTranslation, FileConstants
-from harness.engines.spark.connect import PlainPaths, Reader
+from harness.engines.spark.connect import PlainPaths, SparkReader
 from harness.engines.spark.deletes import encode, is_marked, unmarked
 from harness.engines.spark.file_bounds import FileBounds
 from harness.engines.spark.gateway import Gateway, PlannedRead, PlannedReads, hadoop_opens
@@ -44,7 +44,7 @@ class FrameScan:
     bounds: what is known of columns in the files of the plan; None: the files are not those of the plan.
     """
 
-    reader: Reader
+    reader: SparkReader
     looks: ExecutorLooks | DirectLooks
     plan: ScanPlan
     group: FileGroup

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
 
-Rows = npt.NDArray[np.int64]
-
 BATCH_ROWS = 32_768
 
 
@@ -216,7 +214,7 @@ def _unreadable(reason: object, file: str, rule: str = "delta L17") -> CorruptFi
     return CorruptFileError(f"Cannot read the checkpoint: {reason}", cause="LogCorrupt", file=file, rule=rule)
 
 
-Statistics: TypeAlias = Literal["none", "any", "all", "later"]
+StatisticsScope: TypeAlias = Literal["none", "any", "all", "later"]
 """The statistics of files to read: none; JSON, and structs where JSON is missing; both wherever they are; or only those
 that are not in Parquet, where the column `stats_row` leads to the others."""
 
@@ -240,7 +238,7 @@ class FileActions:
     has_adds: bool
 
 
-def read_file(data: bytes, file: str, locator: Locator, statistics: Statistics, limits: Limits) -> FileActions:
+def read_file(data: bytes, file: str, locator: Locator, statistics: StatisticsScope, limits: Limits) -> FileActions:
     """The actions of the file with these bytes.
 
     Raises:
@@ -272,7 +270,7 @@ class _Source:
     parquet: pq.ParquetFile
     file: str
     locator: Locator
-    statistics: Statistics
+    statistics: StatisticsScope
     room: Room
     rows: ActionRows
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness.errors import CorruptFileError, warn
-from harness.metadata.delta.checkpoint_files import BATCH_ROWS, STATS_ROW, STATS_STRUCT, Room, Rows, batches, children
+from harness.metadata.delta.checkpoint_files import BATCH_ROWS, STATS_ROW, STATS_STRUCT, Room, batches, children
 from harness.metadata.delta.statistics import (
     FileStats,
     Leaf,
@@ -27,7 +27,7 @@ from harness.metadata.delta.statistics import (
 )
 from harness.metadata.files.avro_values import DAMAGE
 from harness.metadata.files.parquet import open_parquet
-from harness.metadata.model.arrow_values import field_at, from_numpy, plain, scalar_of, to_numpy
+from harness.metadata.model.arrow_values import Places, field_at, from_numpy, plain, scalar_of, to_numpy
 from harness.metadata.model.column_stats import ColumnBounds
 from harness.storage.decoded import DECODED, Cache, Key
 from harness.storage.limits import Limits, contained
@@ -53,7 +53,7 @@ class CheckpointPart:
     first: int
     limits: Limits
 
-    def tables(self, rows: Rows, structs: Sequence[StructPath]) -> Iterator[tuple[Rows, pa.Table]]:
+    def tables(self, rows: Places, structs: Sequence[StructPath]) -> Iterator[tuple[Places, pa.Table]]:
         """Statistics of some rows, ascending and counted in this file: places in `rows`, and what they have.
 
         structs: what of `stats_parsed` to read where a file has no text.
@@ -74,8 +74,13 @@ class CheckpointPart:
 
 
 def _of_group(
-    parquet: pq.ParquetFile, group: int, rows: Rows, bounds: tuple[int, int], structs: Sequence[StructPath], room: Room
-) -> Iterator[tuple[Rows, pa.Table]]:
+    parquet: pq.ParquetFile,
+    group: int,
+    rows: Places,
+    bounds: tuple[int, int],
+    structs: Sequence[StructPath],
+    room: Room,
+) -> Iterator[tuple[Places, pa.Table]]:
     """Statistics of the rows of a row group. bounds: from where to where in `rows` these are."""
     fields = children(parquet.schema_arrow, "add")
     parsed: pa.StructArray | None = None
@@ -127,7 +132,7 @@ _ROW = pa.field("row", pa.int64())
 class _Known:
     """Known statistics of some rows of a checkpoint. rows: ascending."""
 
-    rows: Rows
+    rows: Places
     table: pa.Table
 
     @property
@@ -142,7 +147,7 @@ class KeptStatistics:
     cache: Cache
     checkpoint: Key
 
-    def get(self, wanted: Sequence[Leaf], rows: Rows) -> FileStats | None:
+    def get(self, wanted: Sequence[Leaf], rows: Places) -> FileStats | None:
         """The statistics of rows of the checkpoint, in their order; None: not all of them are known."""
         columns: dict[int, StatisticsBounds] = {}
         for leaf in wanted:
@@ -154,7 +159,7 @@ class KeptStatistics:
         counts = self._get("counts", _COUNTS, rows)
         return None if counts is None else FileStats(counts.column(0).combine_chunks(), columns)
 
-    def put(self, wanted: Sequence[Leaf], parts: Sequence[tuple[Rows, FileStats]]) -> None:
+    def put(self, wanted: Sequence[Leaf], parts: Sequence[tuple[Places, FileStats]]) -> None:
         """Keeps statistics of rows of the checkpoint, all in arrays, in place of those that were known; but not few."""
         if sum(len(rows) for rows, _ in parts) < FEWEST:
             return
@@ -169,7 +174,7 @@ class KeptStatistics:
                 table = pa.concat_tables(pieces).combine_chunks()
                 self._put(what, rows[order], table if (order[1:] > order[:-1]).all() else table.take(from_numpy(order)))
 
-    def _get(self, what: str, schema: pa.Schema, rows: Rows) -> pa.Table | None:
+    def _get(self, what: str, schema: pa.Schema, rows: Places) -> pa.Table | None:
         key = self._key(what)
         found = DECODED.get(key, _Known)
         if found is None:
@@ -185,7 +190,7 @@ class KeptStatistics:
             return None
         return found.table if len(rows) == len(found.rows) else found.table.take(from_numpy(places))
 
-    def _put(self, what: str, rows: Rows, table: pa.Table) -> None:
+    def _put(self, what: str, rows: Places, table: pa.Table) -> None:
         key = self._key(what)
         if self.cache.folder is not None:
             self.cache.put(key, table.append_column(_ROW, from_numpy(rows)))
@@ -212,7 +217,7 @@ class CheckpointStatistics:
     parts: tuple[CheckpointPart, ...]
     kept: KeptStatistics | None = None
 
-    def tables(self, rows: Rows, structs: Sequence[StructPath]) -> Iterator[tuple[Rows, pa.Table]]:
+    def tables(self, rows: Places, structs: Sequence[StructPath]) -> Iterator[tuple[Places, pa.Table]]:
         """The statistics of rows of all parts, as `CheckpointPart.tables` gives them."""
         order = np.argsort(rows, kind="stable")
         ascending = rows[order]
@@ -245,7 +250,7 @@ class FilesStatistics:
     table: str
     strict: bool = False
 
-    def read(self, wanted: Sequence[Leaf], places: Rows) -> Iterator[tuple[Rows, FileStats]]:
+    def read(self, wanted: Sequence[Leaf], places: Places) -> Iterator[tuple[Places, FileStats]]:
         """Row counts of files and bounds of the columns `wanted`, by the files' places, some at a time.
 
         places: ascending.
@@ -254,7 +259,7 @@ class FilesStatistics:
         """
         yield from self._read(wanted, places, lambda table: read_statistics(table, wanted))
 
-    def bounds(self, wanted: Sequence[Leaf], places: Rows) -> Mapping[int, ColumnBounds]:
+    def bounds(self, wanted: Sequence[Leaf], places: Places) -> Mapping[int, ColumnBounds]:
         """The bounds of the columns `wanted` in some files, by field id; empty where none are. Raises as `read`."""
         parts = list(self.read(wanted, places)) if wanted else []
         if not parts:
@@ -264,7 +269,7 @@ class FilesStatistics:
             leaf.field.id: ColumnBounds.joined([read.of_column(leaf) for _, read in parts], order) for leaf in wanted
         }
 
-    def record_counts(self, places: Rows) -> npt.NDArray[np.int64]:
+    def record_counts(self, places: Places) -> npt.NDArray[np.int64]:
         """Physical rows of some files; -1 is unknown. Raises as `read`."""
         counts = np.full(self.files.num_rows, -1, dtype=np.int64)
         for found, statistics in self._read((), places, _counted):
@@ -272,8 +277,8 @@ class FilesStatistics:
         return counts[places]
 
     def _read(
-        self, wanted: Sequence[Leaf], places: Rows, parse: Callable[[pa.Table], FileStats]
-    ) -> Iterator[tuple[Rows, FileStats]]:
+        self, wanted: Sequence[Leaf], places: Places, parse: Callable[[pa.Table], FileStats]
+    ) -> Iterator[tuple[Places, FileStats]]:
         if self.later is None:
             yield from ((found, parse(table)) for found, table in self._at_hand(places))
             return
@@ -286,7 +291,7 @@ class FilesStatistics:
         if known is not None:
             yield places, known
             return
-        parsed: list[tuple[Rows, FileStats]] = []
+        parsed: list[tuple[Places, FileStats]] = []
         for found, table in self._still_there(self.later, rows, wanted):
             statistics = parse(pa.table({"stats": pa.nulls(len(found), pa.string())}) if table is None else table)
             arrays = None if kept is None or table is None else statistics.as_arrays(wanted)
@@ -298,15 +303,15 @@ class FilesStatistics:
         if kept is not None:
             kept.put(wanted, parsed)
 
-    def _at_hand(self, places: Rows) -> Iterator[tuple[Rows, pa.Table]]:
+    def _at_hand(self, places: Places) -> Iterator[tuple[Places, pa.Table]]:
         known = self.files.select([name for name in ("stats", STATS_STRUCT) if name in self.files.column_names])
         for start in range(0, len(places), _SLICE_ROWS):
             part = places[start : start + _SLICE_ROWS]
             yield part, known.slice(start, len(part)) if len(places) == len(known) else known.take(from_numpy(part))
 
     def _still_there(
-        self, later: CheckpointStatistics, rows: Rows, wanted: Sequence[Leaf]
-    ) -> Iterator[tuple[Rows, pa.Table | None]]:
+        self, later: CheckpointStatistics, rows: Places, wanted: Sequence[Leaf]
+    ) -> Iterator[tuple[Places, pa.Table | None]]:
         """Places in `rows`, and what these have; None: it cannot be read."""
         missing = np.ones(len(rows), dtype=np.bool_)
         kinds = ("minValues", "maxValues", "nullCount")

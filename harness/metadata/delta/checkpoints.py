@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from harness.errors import CorruptFileError, HarnessError, InvalidTableError, MissingFileError
 from harness.metadata.delta.action_lines import ParsedActions, collect, parse_actions
 from harness.metadata.delta.actions import ADDS, DomainMetadata, Metadata, Protocol, Transaction
-from harness.metadata.delta.checkpoint_files import STATS_ROW, Statistics, read_file
+from harness.metadata.delta.checkpoint_files import STATS_ROW, StatisticsScope, read_file
 from harness.metadata.delta.checkpoint_statistics import CheckpointPart, CheckpointStatistics, KeptStatistics
 from harness.metadata.delta.commits import REMOVED, Locator, file_actions, ids_of
 from harness.metadata.delta.log_files import Checkpoint, CheckpointKind, Hint, LogFile
@@ -61,7 +61,7 @@ class CheckpointContent:
 
 
 def read_checkpoint(
-    checkpoint: Checkpoint, storage: Storage, locator: Locator, *, statistics: Statistics = "any"
+    checkpoint: Checkpoint, storage: Storage, locator: Locator, *, statistics: StatisticsScope = "any"
 ) -> CheckpointContent:
     """The actions of `checkpoint`.
 
@@ -84,7 +84,7 @@ class _Reader:
 
     storage: Storage
     locator: Locator
-    statistics: Statistics
+    statistics: StatisticsScope
     few: ParsedActions
     adds: list[pa.Table] = field(default_factory=list)
     remove_ids: list[pa.Array] = field(default_factory=list)
@@ -195,7 +195,7 @@ def _malformed(reason: str, file: str, *, rule: str = "delta L14") -> InvalidTab
 
 
 def read_base(
-    segment: LogSegment, storage: Storage, locator: Locator, statistics: Statistics, cache: Cache | None
+    segment: LogSegment, storage: Storage, locator: Locator, statistics: StatisticsScope, cache: Cache | None
 ) -> tuple[LogSegment, CheckpointContent | None]:
     """The checkpoint of the segment, or of the next one that can be read (delta L9, L15, L19)."""
     first: HarnessError | None = None
@@ -217,7 +217,7 @@ def read_base(
 
 
 def _read(
-    checkpoint: Checkpoint, storage: Storage, locator: Locator, statistics: Statistics, cache: Cache | None
+    checkpoint: Checkpoint, storage: Storage, locator: Locator, statistics: StatisticsScope, cache: Cache | None
 ) -> CheckpointContent:
     """The content of the checkpoint, decoded now or held from before; with sidecars it is read each time."""
     key = None if cache is None or statistics != "later" else _key(checkpoint, storage, locator, cache)

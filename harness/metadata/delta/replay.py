@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -34,7 +33,7 @@ from harness.metadata.delta.actions import (
 from harness.metadata.delta.checkpoint_files import concat_files
 from harness.metadata.delta.commits import REMOVED, Locator, file_actions, ids_of, read_log_file, refuse_repeats
 from harness.metadata.delta.log_files import Compaction, LogFile
-from harness.metadata.delta.paths import TableRoot, require_readable
+from harness.metadata.delta.paths import require_readable
 from harness.metadata.delta.segment import LogSegment
 from harness.metadata.files.documents import check_document
 from harness.metadata.model.arrow_values import array_of, first_repeated, from_numpy, scalar_of, to_numpy
@@ -43,10 +42,10 @@ from harness.storage.gate import IRREGULAR
 from harness.storage.limits import Limits, contained
 from harness.storage.records import dataclass
 from harness.storage.stores import Storage
-from harness.storage.threads import phase
+from harness.storage.threads import phase, read_ahead
 
 if TYPE_CHECKING:
-    from harness.metadata.delta.checkpoint_files import Statistics
+    from harness.metadata.delta.checkpoint_files import StatisticsScope
     from harness.metadata.delta.checkpoint_statistics import CheckpointStatistics
     from harness.metadata.delta.checkpoints import CheckpointContent
 
@@ -101,7 +100,6 @@ def checksum_doubts(state: State, checksum: LogFile | None, storage: Storage) ->
 Ranks: TypeAlias = npt.NDArray[np.int64]
 
 _CHUNK = 16_384  # file actions that are held as parsed JSON at a time
-_PARALLEL_READS = 32
 
 
 def load_state(
@@ -109,7 +107,7 @@ def load_state(
     storage: Storage,
     locator: Locator,
     *,
-    statistics: Statistics = "any",
+    statistics: StatisticsScope = "any",
     cache: Cache | None = None,
     before: State | None = None,
 ) -> State:
@@ -156,7 +154,7 @@ def _load(
     *,
     storage: Storage,
     locator: Locator,
-    statistics: Statistics,
+    statistics: StatisticsScope,
     cache: Cache | None,
     before: State | None,
 ) -> State:
@@ -179,27 +177,19 @@ def _load(
         replay.protocol, replay.metadata = before.protocol, before.metadata
         replay.base, replay.statistics = (before.files.combine_chunks(),), before.statistics
         replay.latest(before.transactions.values(), before.domains.values())
-    with phase("reading commits", len(segment.steps), "commits") as advance:
-        for number, (file, version, data) in enumerate(_read_steps(segment, storage, locator.root)):
-            with contained(file=file):
-                replay.step(data, file=file, version=version, number=number)
+    files = [step.file if isinstance(step, Compaction) else step for step in segment.steps]
+    with (
+        phase("reading commits", len(files), "commits") as advance,
+        read_ahead(lambda file: read_log_file(file, storage), () if locator.root.is_local else files) as read,
+    ):
+        for number, file in enumerate(files):
+            data = read(file)
+            with contained(file=file.path):
+                replay.step(data, file=file.path, number=number)
             advance(1)
     state = replay.state(segment.version, segment.warnings, locator.root.path)
     require_readable(state.files.column("key"), locator.root, storage)
     return state
-
-
-def _read_steps(segment: LogSegment, storage: Storage, root: TableRoot) -> Iterator[tuple[str, int, bytes]]:
-    """Path, (last) version and bytes of what follows the base, ascending."""
-    steps = [(step.file, step.last) if isinstance(step, Compaction) else (step, step.version) for step in segment.steps]
-    if root.is_local or len(steps) < 2:
-        for file, version in steps:
-            yield file.path, version, read_log_file(file, storage)
-        return
-    with ThreadPoolExecutor(_PARALLEL_READS) as pool:
-        read = pool.map(lambda step: read_log_file(step[0], storage), steps)
-        for (file, version), data in zip(steps, read, strict=True):
-            yield file.path, version, data
 
 
 @dataclass(slots=True)
@@ -217,7 +207,7 @@ class _Replay:
     domains: dict[str, DomainMetadata] = field(default_factory=dict)
     files: list[str] = field(default_factory=list)
 
-    def step(self, data: bytes, *, file: str, version: int, number: int) -> None:
+    def step(self, data: bytes, *, file: str, number: int) -> None:
         def drain(parsed: ParsedActions) -> None:
             self.adds.extend(parsed.adds, number, self.files)
             self.removes.extend(parsed.removes, number, self.files)

@@ -27,8 +27,8 @@ from harness.metadata.filters.predicate import (
     evaluate,
     fields_of,
 )
-from harness.metadata.filters.skipping import ColumnFacts, Decoded, FileSkipping, Mask, Numbers, without_contradictions
-from harness.metadata.model.arrow_values import array_of, to_numpy
+from harness.metadata.filters.skipping import ColumnFacts, Decoded, FileSkipping, Numbers, without_contradictions
+from harness.metadata.model.arrow_values import Mask, array_of, to_numpy
 from harness.metadata.model.schema import Field, FloatType, Schema, Type
 from harness.metadata.plan.scan_plan import BY_PARTITION, BY_STATISTICS, KEPT, Verdicts
 

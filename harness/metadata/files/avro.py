@@ -40,7 +40,7 @@ from harness.storage.limits import DEFAULT, Limits
 
 _CAUSE: Cause = "CorruptDataFile"
 
-Shape: TypeAlias = Literal["value", "enum", "decimal", "struct", "list", "map", "pairs"]
+AvroKind: TypeAlias = Literal["value", "enum", "decimal", "struct", "list", "map", "pairs"]
 """The forms of values: `map` as pairs of text and value, `pairs` as records of key and value."""
 
 
@@ -58,7 +58,7 @@ class Node:
     type: dt.Type
     plain: str
     size: int = 0
-    shape: Shape = "value"
+    shape: AvroKind = "value"
     union: Literal["none", "null first", "null last", "single"] = "none"
     children: tuple[Node, ...] = ()
     names: tuple[str, ...] = ()

@@ -292,10 +292,9 @@ class Json:
         """The member `key`, a snapshot id; None if it is absent or null."""
         return self.snapshot_id(key) if self.has(key) else None
 
-    def integers(self, key: str, *, bits: int = 32) -> tuple[int, ...]:
-        """The list of integers `key`; empty if it is absent or null."""
-        limit = 1 << bits - 1
-        return self._list(key, lambda v: type(v) is int and -limit <= v < limit, f"{bits}-bit integers")
+    def integers(self, key: str) -> tuple[int, ...]:
+        """Return the list of 32-bit integers `key`, or an empty tuple if the member is absent or null."""
+        return self._list(key, lambda v: type(v) is int and -(1 << 31) <= v < 1 << 31, "32-bit integers")
 
     def text(self, key: str) -> str:
         """The member `key`, a string that must be there."""

@@ -318,18 +318,18 @@ def row_count(footer: pq.FileMetaData, *, file: str, cause: str = "CorruptDataFi
     return int(footer.num_rows)
 
 
-def whole(read: pa.Table, rows: int, *, file: str, cause: str = "CorruptDataFile") -> pa.Table:
+def whole(read: pa.Table, rows: int, *, file: str) -> pa.Table:
     """The table that Arrow read, if it has all rows: pyarrow 26 silently gives none where no column counts any.
 
     Nor does it look whether the indices of a dictionary are within it: behind it is other memory.
 
     rows: how many `row_count` found.
 
-    Raises CorruptFileError: it has other rows, or indices of no value; with that cause.
+    Raises CorruptFileError: it has other rows, or indices of no value.
     """
     if read.num_rows != rows:
         message = f"Cannot read file: its columns hold {read.num_rows} rows, its footer counts {rows}; restore it"
-        raise CorruptFileError(message, cause=cause, file=file)
+        raise CorruptFileError(message, cause="CorruptDataFile", file=file)
     for field, column in zip(read.schema, read.columns, strict=True):
         if not _has_dictionary(field.type):
             continue
@@ -337,7 +337,7 @@ def whole(read: pa.Table, rows: int, *, file: str, cause: str = "CorruptDataFile
             column.validate(full=True)
         except pa.ArrowInvalid as error:
             message = f"Cannot read file: values of a dictionary are damaged: {error}; restore it"
-            raise CorruptFileError(message, cause=cause, file=file, field=field.name) from error
+            raise CorruptFileError(message, cause="CorruptDataFile", file=file, field=field.name) from error
     return read
 
 

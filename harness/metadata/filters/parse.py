@@ -339,11 +339,11 @@ def _starts_with(column: exp.Expr, prefix: exp.Expr) -> Predicate:
 
 _TOO_DEEP = "The filter is nested too deeply. Write it with IN or BETWEEN, or with fewer NOTs."
 
-Path: TypeAlias = tuple[exp.Expr, tuple[exp.Identifier, ...]]
+NamePath: TypeAlias = tuple[exp.Expr, tuple[exp.Identifier, ...]]
 """A column reference: its outermost node, and its identifiers from the left."""
 
 
-def paths_of(condition: exp.Expr) -> Iterator[Path]:
+def paths_of(condition: exp.Expr) -> Iterator[NamePath]:
     """Every reference to a column, without the variables of lambdas and list comprehensions."""
     for node in condition.find_all(exp.Column, exp.Dot):
         inner = node.this
@@ -356,7 +356,7 @@ def paths_of(condition: exp.Expr) -> Iterator[Path]:
             yield _extended(inner, (inner,))
 
 
-def _extended(node: exp.Expr, identifiers: tuple[exp.Identifier, ...]) -> Path:
+def _extended(node: exp.Expr, identifiers: tuple[exp.Identifier, ...]) -> NamePath:
     """The path with the fields after it, up to a method call."""
     parent = node.parent
     while isinstance(parent, exp.Dot) and parent.this is node and isinstance(parent.expression, exp.Identifier):
@@ -376,29 +376,27 @@ def _is_variable(node: exp.Expr, name: str) -> bool:
     return False
 
 
-def parse_filter(
-    sql: str, schema: Schema, *, dialect: str = "duckdb", case_sensitive: bool = True, table: str | None = None
-) -> Filter:
-    """The filter that `sql` asks for: a boolean expression over the columns of `schema` and the metadata columns.
+def parse_filter(sql: str, schema: Schema, *, table: str | None = None) -> Filter:
+    """Return the filter that DuckDB's SQL states: a condition over the columns of a schema and the metadata columns.
 
-    A name means the column of that very spelling; where there is none, the one column that differs only in case, as
-    DuckDB would have it. With `case_sensitive` false, spelling never decides (iceberg 5.21). A column of the table
-    hides a metadata column of its name (iceberg 5.19). `a.b` is field b of the struct a, else column b of the table a.
+    A name means the column of the same spelling. If there is none, the name means the only column that differs in case
+    alone, as in DuckDB (iceberg 5.21). A column of the table hides a metadata column of its name (iceberg 5.19). `a.b`
+    is the field b of the struct a, or else the column b of the table a.
 
     Args:
-        dialect: the name that sqlglot gives to the dialect of `sql`; the filter's own text is DuckDB's.
-        table: a name that may stand before column names.
+        sql: The text of the condition.
+        schema: The schema of the table.
+        table: A name that may precede column names.
 
     Raises:
-        RequestError: the text is no expression, or more than a condition on one row (subquery, aggregate, window).
-        UnknownColumnError: a name that no column has, or that several have.
+        RequestError: The text is not an expression, or is more than a condition on one row (a subquery, an aggregate,
+            or a window function).
+        UnknownColumnError: No column has a name, or several columns have it.
     """
     refuse_half_characters(sql, "filter")
     try:
-        condition, text = _parse(sql, dialect)
-        return _filter(
-            condition, text, schema, Names(schema=schema, case_sensitive=case_sensitive, table=table, is_condition=True)
-        )
+        condition, text = _parse(sql)
+        return _filter(condition, text, schema, Names(schema=schema, table=table, is_condition=True))
     except RecursionError:
         raise RequestError(_TOO_DEEP) from None
 
@@ -413,9 +411,9 @@ def text_and_names(sql: str) -> tuple[str, list[str]]:
     """
     refuse_half_characters(sql, "filter")
     try:
-        condition, text = _parse(sql, "duckdb")
+        condition, text = _parse(sql)
         _refuse_more_than_rows(condition)
-        return text or sql, list(dict.fromkeys(identifiers[0].name for _, identifiers in paths_of(condition)))
+        return text, list(dict.fromkeys(identifiers[0].name for _, identifiers in paths_of(condition)))
     except RecursionError:
         raise RequestError(_TOO_DEEP) from None
 
@@ -425,13 +423,13 @@ def filter_of(condition: exp.Expr, schema: Schema) -> Filter:
 
     Raises UnknownColumnError: a name that no column has, or that several have.
     """
-    return _filter(condition.copy(), None, schema, Names(schema=schema, case_sensitive=True, table=None))
+    return _filter(condition.copy(), None, schema, Names(schema=schema, table=None))
 
 
-def _parse(sql: str, dialect: str) -> tuple[exp.Expr, str | None]:
-    """The condition, and its text if that is DuckDB's already; both without comments at the end."""
+def _parse(sql: str) -> tuple[exp.Expr, str]:
+    """Return the condition and its text, both without comments at the end."""
     try:
-        read = language(dialect)
+        read = language("duckdb")
         tokens = read.tokenize(sql)
         while tokens and tokens[-1].token_type is TokenType.SEMICOLON:
             tokens.pop()
@@ -440,10 +438,10 @@ def _parse(sql: str, dialect: str) -> tuple[exp.Expr, str | None]:
         text = sql[: tokens[-1].end + 1]
         parsed = read.parse_into(exp.Condition, text)
     except (SqlglotError, ValueError) as error:
-        raise RequestError(f"Cannot parse the filter as {dialect} SQL: {reason(error)}.") from error
+        raise RequestError(f"Cannot parse the filter as duckdb SQL: {reason(error)}.") from error
     if len(parsed) != 1 or parsed[0] is None:
         raise RequestError("The filter must be one boolean expression, such as: id > 5 AND name = 'a'.")
-    return parsed[0], text if dialect == "duckdb" else None
+    return parsed[0], text
 
 
 def reason(error: Exception) -> str:
@@ -487,7 +485,7 @@ def _filter(condition: exp.Expr, text: str | None, schema: Schema, names: Names)
     return Filter(sql=sql, predicate=predicate, columns=columns)
 
 
-def _spliced(text: str, paths: list[Path], resolved: list[Resolved]) -> str:
+def _spliced(text: str, paths: list[NamePath], resolved: list[Resolved]) -> str:
     edits = [
         (identifiers[0].meta["start"], identifiers[-1].meta["end"] + 1, found.sql())
         for (_, identifiers), found in zip(paths, resolved, strict=True)
@@ -497,7 +495,7 @@ def _spliced(text: str, paths: list[Path], resolved: list[Resolved]) -> str:
     return text.strip()
 
 
-def _generated(condition: exp.Expr, paths: list[Path], resolved: list[Resolved]) -> str:
+def _generated(condition: exp.Expr, paths: list[NamePath], resolved: list[Resolved]) -> str:
     root = exp.Paren(this=condition)
     for (named, _), found in zip(paths, resolved, strict=True):
         first, *others = (*(f.name for f in found.fields), *found.rest)

@@ -32,13 +32,10 @@ from harness.metadata.filters.predicate import (
     Undecided,
     may_match,
 )
-from harness.metadata.model.arrow_values import from_numpy, scalar_of, to_numpy
+from harness.metadata.model.arrow_values import Mask, Places, from_numpy, scalar_of, to_numpy
 from harness.metadata.model.column_stats import ColumnStats
 from harness.metadata.model.schema import Field
 from harness.storage.records import dataclass
-
-Mask: TypeAlias = npt.NDArray[np.bool_]
-Places: TypeAlias = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)

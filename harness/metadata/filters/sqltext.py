@@ -142,11 +142,10 @@ class Resolved:
 class Names:
     """The names of one schema.
 
-    table: what may stand before them. case_sensitive: see `parse_filter`. is_condition: literals may be among them.
+    table: a name that may precede them. is_condition: literals may be among them.
     """
 
     schema: dt.Schema
-    case_sensitive: bool
     table: str | None
     is_condition: bool = False
 
@@ -177,7 +176,7 @@ class Names:
     def _find(self, name: str, fields: Iterable[dt.Field]) -> dt.Field | None:
         alike = [f for f in fields if f.name.casefold() == name.casefold()]
         exact = [f for f in alike if f.name == name]
-        found = exact if exact and self.case_sensitive else alike
+        found = exact or alike
         if len(found) > 1:
             listed = ", ".join(f'"{f.name}"' for f in found)
             message = (
@@ -213,7 +212,7 @@ def bind_columns(names: Sequence[str], schema: dt.Schema) -> tuple[dt.Field, ...
         UnknownColumnError: a name that no column has, or that several have.
         RequestError: a column is named twice.
     """
-    bound = tuple(Names(schema=schema, case_sensitive=True, table=None).resolve((name,)).fields[0] for name in names)
+    bound = tuple(Names(schema=schema, table=None).resolve((name,)).fields[0] for name in names)
     twice = next((f.name for i, f in enumerate(bound) if f in bound[:i]), None)
     if twice is not None:
         raise RequestError(f"Invalid columns: {twice!r} is named twice", field=twice)

@@ -29,7 +29,7 @@ from harness.metadata.iceberg.delete_scope import (
     vectors_by_target,
 )
 from harness.metadata.iceberg.manifests import Content, ManifestEntry, Status
-from harness.metadata.iceberg.source import authorities
+from harness.metadata.iceberg.paths import authorities
 from harness.metadata.iceberg.values import Partitions
 from harness.metadata.model.arrow_values import array_of, distinct, to_numpy
 from harness.storage.records import dataclass

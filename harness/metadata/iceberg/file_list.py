@@ -23,7 +23,8 @@ from harness.metadata.iceberg.deletes import (
     with_positions,
 )
 from harness.metadata.iceberg.manifests import ManifestEntry
-from harness.metadata.iceberg.source import ScanSource, Spellings, authorities, physical_paths
+from harness.metadata.iceberg.paths import Spellings, authorities, physical_paths
+from harness.metadata.iceberg.scan_source import ScanSource
 from harness.metadata.iceberg.values import Partitions
 from harness.metadata.model.arrow_values import array_of, distinct, first_repeated, from_numpy, scalar_of, to_numpy
 from harness.metadata.model.schema import Field, Schema

@@ -369,7 +369,7 @@ def _encrypted(what: str, manifest: str) -> EncryptedTableError:
 
 
 ALL: Final = "all"
-Statistics: TypeAlias = Literal["all"] | AbstractSet[int] | None
+StatisticsFields: TypeAlias = Literal["all"] | AbstractSet[int] | None
 """Whose statistics to decode: `ALL` fields with column sizes, the given field ids, or None. Decoding costs time."""
 
 
@@ -425,7 +425,7 @@ class ManifestReader:
         """
         return not self.manifest.is_deletes and self.container.text("content") == "deletes"
 
-    def entries(self, statistics: Statistics = None, *, live_only: bool = True) -> Iterator[ManifestEntry]:
+    def entries(self, statistics: StatisticsFields = None, *, live_only: bool = True) -> Iterator[ManifestEntry]:
         """The entries, in file order, after inheritance; `live_only` leaves out those of status deleted.
 
         Files of one partition share one `partition` mapping.
@@ -478,7 +478,7 @@ _DATA_FILE = Wanted(2, ("data_file",))
 _PARTITION = Wanted(102, ("partition",))
 
 
-def _wanted(convert: Callable[[list[Any]], Mapping[int, Any]], statistics: Statistics) -> tuple[Wanted, ...]:
+def _wanted(convert: Callable[[list[Any]], Mapping[int, Any]], statistics: StatisticsFields) -> tuple[Wanted, ...]:
     """The fields to decode of an entry, in the order in which `_EntryReader` takes it apart.
 
     Statistics cost most of the time, so none or those of some columns; column sizes, which no plan needs, with all.

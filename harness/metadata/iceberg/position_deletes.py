@@ -35,7 +35,7 @@ from harness.metadata.files.parquet import open_parquet, row_count, whole
 from harness.metadata.iceberg.delete_scope import FILE_PATH_ID, check_stray_rows
 from harness.metadata.iceberg.deletes import FileDeletes, FilesWithDeletes
 from harness.metadata.iceberg.manifests import DataFile, ManifestEntry
-from harness.metadata.iceberg.source import Spellings
+from harness.metadata.iceberg.paths import Spellings
 from harness.metadata.model.arrow_values import to_numpy
 from harness.storage.limits import DEFAULT, Limits, contained
 from harness.storage.paths import PathMap

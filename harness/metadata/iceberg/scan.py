@@ -22,8 +22,9 @@ from harness.metadata.iceberg.manifests import ALL, ManifestEntry, ManifestFile,
 from harness.metadata.iceberg.model import Snapshot
 from harness.metadata.iceberg.name_mapping import PROPERTY as NAME_MAPPING
 from harness.metadata.iceberg.name_mapping import parse_name_mapping
+from harness.metadata.iceberg.scan_source import ScanSource
 from harness.metadata.iceberg.skipping import bounds_of, projected
-from harness.metadata.iceberg.source import IcebergSelection, ScanSource
+from harness.metadata.iceberg.time_travel import IcebergSelection
 from harness.metadata.iceberg.values import all_partition_fields
 from harness.metadata.model.arrow_values import distinct, to_numpy
 from harness.metadata.model.column_stats import ColumnBounds

@@ -32,15 +32,7 @@ from harness.metadata.filters.predicate import (
     evaluate,
     fields_of,
 )
-from harness.metadata.filters.skipping import (
-    ColumnFacts,
-    Decoded,
-    FileSkipping,
-    Mask,
-    Numbers,
-    Places,
-    without_contradictions,
-)
+from harness.metadata.filters.skipping import ColumnFacts, Decoded, FileSkipping, Numbers, without_contradictions
 from harness.metadata.iceberg.columns.entries import BOUNDS, COUNTS, DataFiles, statistic
 from harness.metadata.iceberg.model import PartitionField, PartitionSpec
 from harness.metadata.iceberg.transforms import (
@@ -62,7 +54,7 @@ from harness.metadata.iceberg.transforms import (
 )
 from harness.metadata.iceberg.values import PER_DAY, decode_bound
 from harness.metadata.model import schema as dt
-from harness.metadata.model.arrow_values import from_numpy, scalar_of, to_numpy
+from harness.metadata.model.arrow_values import Mask, Places, from_numpy, scalar_of, to_numpy
 from harness.metadata.model.column_stats import ColumnBounds, ColumnStats
 from harness.metadata.plan.scan_plan import BY_PARTITION, BY_STATISTICS, KEPT, Verdicts
 

@@ -19,8 +19,10 @@ from harness.metadata.files.documents import HEAD, check_document, kind_of
 from harness.metadata.filters.predicate import Filter
 from harness.metadata.iceberg.metadata import decompress, parse_metadata
 from harness.metadata.iceberg.model import BlobMetadata, PartitionField, Snapshot, SortField, TableMetadata
+from harness.metadata.iceberg.paths import default_prefixes
 from harness.metadata.iceberg.scan import plan_scan
-from harness.metadata.iceberg.source import IcebergSelection, ScanSource, default_prefixes, select
+from harness.metadata.iceberg.scan_source import ScanSource
+from harness.metadata.iceberg.time_travel import IcebergSelection, select
 from harness.metadata.model.schema import Schema, described
 from harness.metadata.model.times import timestamp_ms
 from harness.metadata.plan.read_options import ReadOptions
@@ -279,7 +281,7 @@ class IcebergTable:
     ) -> IcebergSelection:
         """The asked snapshot and its schema (iceberg 1.32 to 1.37).
 
-        Raises RequestError: a text that is no time. Others as `harness.metadata.iceberg.source.select`.
+        Raises RequestError: a text that is no time. Others as `harness.metadata.iceberg.time_travel.select`.
         """
         try:
             at = None if timestamp is None else timestamp_ms(timestamp)

@@ -14,6 +14,7 @@ import pyarrow as pa
 from harness.errors import UnsupportedError
 from harness.metadata.model import schema as dt
 from harness.metadata.model.arrow_values import to_numpy
+from harness.metadata.model.murmur3 import murmur3, murmur3_of
 from harness.metadata.model.times import year_month_day
 from harness.storage.records import dataclass
 
@@ -182,25 +183,6 @@ def _function(transform: Transform, source: dt.Type) -> Callable[[Any], Any] | N
             assert_never(transform)
 
 
-def murmur3(data: bytes) -> int:
-    """MurmurHash3, x86 variant, 32 bits, seed 0, as a signed int (iceberg 3.11)."""
-    state = 0
-    tail = len(data) & ~3
-    for start in range(0, tail, 4):
-        state ^= _scramble(int.from_bytes(data[start : start + 4], "little"))
-        state = ((state << 13 | state >> 19) & 0xFFFFFFFF) * 5 + 0xE6546B64 & 0xFFFFFFFF
-    state ^= _scramble(int.from_bytes(data[tail:], "little")) ^ len(data)
-    state = (state ^ state >> 16) * 0x85EBCA6B & 0xFFFFFFFF
-    state = (state ^ state >> 13) * 0xC2B2AE35 & 0xFFFFFFFF
-    state ^= state >> 16
-    return state - (state >> 31 << 32)
-
-
-def _scramble(word: int) -> int:
-    word = word * 0xCC9E2D51 & 0xFFFFFFFF
-    return (word << 15 | word >> 17) * 0x1B873593 & 0xFFFFFFFF
-
-
 def _hash_long(value: int) -> int:
     return murmur3(value.to_bytes(8, "little", signed=True))
 
@@ -285,9 +267,6 @@ def _months(days: int) -> int:
 # Buckets of many values at once: 20 steps of NumPy for a batch, in place of as many of Python for each value.
 
 
-_Words: TypeAlias = npt.NDArray[np.uint32]
-
-
 def buckets_of(bucket: Bucket, source: dt.Type) -> Callable[[pa.Array], pa.Array]:
     """The transform as a function on Arrow arrays without nulls: int64 of internal values, decimals, texts or bytes.
 
@@ -310,7 +289,7 @@ def buckets_of(bucket: Bucket, source: dt.Type) -> Callable[[pa.Array], pa.Array
     return run
 
 
-def _of_bytes(values: pa.Array) -> _Words:
+def _of_bytes(values: pa.Array) -> npt.NDArray[np.uint32]:
     """The hashes of byte strings, those of one length together."""
     offsets = np.frombuffer(values.buffers()[1], np.int64)[values.offset : values.offset + len(values) + 1]
     data = np.frombuffer(values.buffers()[2] or b"", np.uint8)
@@ -320,25 +299,3 @@ def _of_bytes(values: pa.Array) -> _Words:
         places = np.flatnonzero(lengths == length)
         found[places] = murmur3_of(data[offsets[places][:, None] + np.arange(length)])
     return found
-
-
-def murmur3_of(rows: npt.NDArray[np.uint8]) -> _Words:
-    """The hash of each row of bytes, as `murmur3`, without a sign."""
-    count, length = rows.shape
-    padded = np.zeros((count, length + -length % 4), np.uint8)
-    padded[:, :length] = rows
-    words = padded.view("<u4")
-    state = np.zeros(count, np.uint32)
-    for place in range(words.shape[1]):
-        word = words[:, place] * np.uint32(0xCC9E2D51)
-        state ^= _rotated(word, 15) * np.uint32(0x1B873593)
-        if place < length // 4:
-            state = _rotated(state, 13) * np.uint32(5) + np.uint32(0xE6546B64)
-    state ^= np.uint32(length)
-    for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35)):
-        state = (state ^ state >> np.uint32(shift)) * np.uint32(factor)
-    return np.asarray(state ^ state >> np.uint32(16), np.uint32)
-
-
-def _rotated(words: _Words, bits: int) -> _Words:
-    return np.asarray(words << np.uint32(bits) | words >> np.uint32(32 - bits), np.uint32)

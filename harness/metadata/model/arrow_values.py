@@ -10,12 +10,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import chain
 from types import NoneType
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+
+Mask: TypeAlias = npt.NDArray[np.bool_]
+Places: TypeAlias = npt.NDArray[np.int64]
+"""Indices of rows or entries, offsets in bytes, or other whole numbers."""
 
 _KINDS: dict[pa.DataType, tuple[type, type[np.generic]]] = {
     pa.bool_(): (bool, np.bool_),

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from decimal import Decimal
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from harness.metadata.model import schema as dt
+from harness.metadata.model.arrow_values import Mask
 from harness.storage.records import dataclass
 
 TRUNCATION_LENGTH = 16
@@ -136,9 +137,6 @@ def _is_bound(type_: dt.Type, value: Any) -> bool:
 
 
 # Bounds of a column in each file of a plan, for an engine that filters later than the plan was made.
-
-
-Mask: TypeAlias = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,7 +31,7 @@ _NARROWEST, _SHORTEST_DIRECTORY, _MOST_NAMES = 8, 8, 30
 
 Style: TypeAlias = Callable[[str, str], str]
 """Gives a text with the codes of a style, such as `dim`."""
-Row: TypeAlias = Sequence[str | None]
+TextRow: TypeAlias = Sequence[str | None]
 
 
 def unstyled(text: str, style: str) -> str:
@@ -118,7 +118,11 @@ def _padded(text: str, width: int, to_right: bool) -> str:
 
 
 def table_lines(
-    columns: Sequence[Column], batches: Iterable[Sequence[Row]], *, width: int | None = None, style: Style = unstyled
+    columns: Sequence[Column],
+    batches: Iterable[Sequence[TextRow]],
+    *,
+    width: int | None = None,
+    style: Style = unstyled,
 ) -> Iterator[str]:
     """Names, types and a rule where there are types, a line per row, then notes on the columns that do not fit.
 
@@ -141,7 +145,7 @@ def table_lines(
 class _Layout:
     """The places of the shown columns, the widths of all, and what stands below the rows."""
 
-    def __init__(self, columns: Sequence[Column], rows: Sequence[Row], width: int | None) -> None:
+    def __init__(self, columns: Sequence[Column], rows: Sequence[TextRow], width: int | None) -> None:
         self.columns, self.shown, self.notes = columns, list(range(len(columns))), list[str]()
         self.directories = [""] * len(columns)
         cells = [[_cell(row[place]) for row in rows] for place in self.shown]
@@ -180,7 +184,7 @@ class _Layout:
     def _total(self, places: Sequence[int]) -> int:
         return sum(self.widths[place] for place in places) + len(_GAP) * (len(places) - 1)
 
-    def line(self, row: Row, style: Style = unstyled) -> str:
+    def line(self, row: TextRow, style: Style = unstyled) -> str:
         parts = []
         for place in self.shown:
             text, directory, column = _cell(row[place]), self.directories[place], self.columns[place]
@@ -207,7 +211,7 @@ def _directory(texts: Sequence[str]) -> str:
     return found if len(found) >= _SHORTEST_DIRECTORY else ""
 
 
-def html_table(columns: Sequence[Column], rows: Iterable[Row]) -> str:
+def html_table(columns: Sequence[Column], rows: Iterable[TextRow]) -> str:
     """The table as HTML, for notebooks."""
     heads = ["<th>{}</th>".format("</th><th>".join(html_text(column.name) for column in columns))]
     if any(column.type for column in columns):

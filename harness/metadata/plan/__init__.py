@@ -1,5 +1,5 @@
 """The plan of a read: the contract between formats, which make it, and engines, which run it.
 
-`scan_plan` is the first file to read of all: it says what an engine owes a plan. `projection` finds a table's columns
-in a file, `containment` holds the files against the roots of the table, `explain` and `file_index` show a plan.
+Read `scan_plan` first: it states what an engine owes a plan. `projection` finds a table's columns in a file,
+`containment` checks that the files are within the roots of the table, and `explain` shows a plan.
 """

@@ -30,11 +30,11 @@ from harness.metadata.iceberg.manifests import (
     ManifestEntry,
     ManifestFile,
     ManifestReader,
-    Statistics,
+    StatisticsFields,
     open_manifest,
 )
 from harness.metadata.iceberg.position_deletes import open_puffin, read_deletion_vector, read_positions
-from harness.metadata.iceberg.source import ScanSource
+from harness.metadata.iceberg.scan_source import ScanSource
 from harness.metadata.iceberg.values import Partitions, all_partition_fields, decode_bound
 from harness.metadata.model.arrow_values import array_of, from_numpy, to_numpy
 from harness.metadata.model.schema import Field, Schema, StructType, Type, children
@@ -374,7 +374,7 @@ class SnapshotFiles:
         return tuple(sorted({field.id for field in fields if not children(field.type)}))
 
     def _entries(
-        self, manifests: Sequence[ManifestFile], *, live_only: bool = True, statistics: Statistics = ALL
+        self, manifests: Sequence[ManifestFile], *, live_only: bool = True, statistics: StatisticsFields = ALL
     ) -> Iterator[ManifestEntry]:
         for manifest in manifests:
             reader = self._opened(manifest)

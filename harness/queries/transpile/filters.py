@@ -96,7 +96,7 @@ def _members(fields: tuple[dt.Field, ...], columns: Mapping[str, str]) -> list[t
 
 
 def _from_text(filter: predicates.Filter, columns: Mapping[str, str]) -> str:
-    names = Names(schema=dt.Schema(fields=filter.columns), case_sensitive=True, table=None)
+    names = Names(schema=dt.Schema(fields=filter.columns), table=None)
     known = dict(_members(filter.columns, columns))
 
     def resolve(path: tuple[str, ...]) -> Typed:

@@ -242,7 +242,7 @@ class _Queries:
         outputs = [o for e in node.expressions for o in clauses.projected(e, scope, expressions)]
         columns = tuple(Output(name, v.type, f"c{i}") for i, (name, v) in enumerate(outputs))
         shown = [f"{v.sql} AS c{i}" for i, (_, v) in enumerate(outputs)]
-        items = self._ordering(node, scope, expressions, outputs, columns)
+        items = self._ordering(node, expressions, outputs, columns)
         chosen = self._chosen(node, scope, expressions, outputs, items)
         source += unnests.clause(source)
         conditions = list(scope.conditions)
@@ -333,7 +333,6 @@ class _Queries:
     def _ordering(
         self,
         node: exp.Select,
-        scope: NameScope,
         expressions: Expressions,
         outputs: list[tuple[str | None, Typed]],
         columns: tuple[Output, ...],

@@ -35,7 +35,7 @@ from harness.storage.paths import is_path
 from harness.storage.threads import tracked
 from harness.table import Table
 from harness.tools.connections.statements import Prepared, absent, prepare, statements
-from harness.tools.connections.tables import Source, Tables
+from harness.tools.connections.tables import Tables, TableSource
 
 if TYPE_CHECKING:
     import polars as pl
@@ -83,7 +83,7 @@ _Result = TypeVar("_Result")
 
 
 @checked
-def connect(source: Source = None, /, **options: Any) -> Connection:
+def connect(source: TableSource = None, /, **options: Any) -> Connection:
     """A connection whose SQL finds tables by their names.
 
         con = harness.connect()  # all catalogs that are configured: prod.sales.orders
@@ -384,7 +384,12 @@ def _statements(query: str) -> list[str]:
 
 
 def attach(
-    connection: duckdb.DuckDBPyConnection, source: Source, /, *, tables: Iterable[str] | None = None, **options: Any
+    connection: duckdb.DuckDBPyConnection,
+    source: TableSource,
+    /,
+    *,
+    tables: Iterable[str] | None = None,
+    **options: Any,
 ) -> tuple[str, ...]:
     """Make tables of a catalog views of a DuckDB connection, in a schema for each namespace.
 
@@ -421,7 +426,7 @@ def attach(
 
 
 def view_plans(
-    source: Source, tables: Iterable[str] | None, options: dict[str, Any]
+    source: TableSource, tables: Iterable[str] | None, options: dict[str, Any]
 ) -> dict[tuple[str | None, str], ScanPlan]:
     """Plans of whole tables, by schema and name of the view for each. Arguments and errors are those of `attach`."""
     known = Tables.of(source, options)

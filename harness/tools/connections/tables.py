@@ -25,7 +25,7 @@ from harness.table import Table, open_table
 
 Given: TypeAlias = Table | Snapshot | str
 """A table at one version; a snapshot; or a location, which is opened at each use."""
-Source: TypeAlias = Catalog | Mapping[str, Given] | str | None
+TableSource: TypeAlias = Catalog | Mapping[str, Given] | str | None
 """A connection's source of tables: a catalog or its name, tables by name, or all configured catalogs."""
 
 
@@ -46,7 +46,7 @@ class Tables:
     options: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def of(cls, source: Source, options: Mapping[str, Any]) -> Tables:
+    def of(cls, source: TableSource, options: Mapping[str, Any]) -> Tables:
         """The tables of a catalog, or those that a mapping names; the arguments and errors are `harness.connect`'s."""
         check_options(open_table, options)
         if source is None:

@@ -133,9 +133,9 @@ def _check_number(value: object, name: str, least: int) -> None:
 # rows along in the measure of the others.
 
 
-Positions: TypeAlias = npt.NDArray[np.int64]
+RowPositions: TypeAlias = npt.NDArray[np.int64]
 """Positions of rows in a file, from 0, ascending."""
-KeptRows: TypeAlias = Mapping[str, Positions]
+KeptRows: TypeAlias = Mapping[str, RowPositions]
 """The kept rows by physical path; a file without any is absent."""
 
 
@@ -148,7 +148,7 @@ def kept_rows(plans: Iterable[ScanPlan], request: SliceRequest) -> KeptRows | No
     """
     if not request.cuts_rows:
         return None
-    found: dict[str, Positions] = {}
+    found: dict[str, RowPositions] = {}
     for plan in plans:
         with phase("choosing rows"):
             kept = _kept(plan, request)
@@ -163,7 +163,7 @@ def kept_rows(plans: Iterable[ScanPlan], request: SliceRequest) -> KeptRows | No
     return found
 
 
-def _kept(plan: ScanPlan, request: SliceRequest) -> dict[str, Positions]:
+def _kept(plan: ScanPlan, request: SliceRequest) -> dict[str, RowPositions]:
     filtered = plan if request.exact or request.sample_rows is not None else replace(plan, filter=None)
     rows = _positions(filtered if request.compact else without_deletes(filtered))
     if request.sample_rows is None:
@@ -178,10 +178,10 @@ def _kept(plan: ScanPlan, request: SliceRequest) -> dict[str, Positions]:
     return {path: of_file for path, of_file in chosen.items() if len(of_file)}
 
 
-def _positions(plan: ScanPlan) -> dict[str, Positions]:
+def _positions(plan: ScanPlan) -> dict[str, RowPositions]:
     """The rows that a read gives, by the physical path of their files."""
     physical = dict(zip(*(plan.files.column(name).to_pylist() for name in ("path", "physical")), strict=True))
-    parts: dict[str, list[Positions]] = {}
+    parts: dict[str, list[RowPositions]] = {}
     asked = replace(plan, columns=(METADATA["_file"], METADATA["_pos"]), kept_whole=None)
     with duckdb_engine().batches(asked, rows=BATCH_ROWS, context=lambda: contained(table=plan.table)) as batches:
         for batch in batches:
@@ -192,7 +192,7 @@ def _positions(plan: ScanPlan) -> dict[str, Positions]:
     return {path: np.sort(np.concatenate(found)) for path, found in parts.items()}
 
 
-def _keys(path: str, rows: Positions, seed: int) -> npt.NDArray[np.uint64]:
+def _keys(path: str, rows: RowPositions, seed: int) -> npt.NDArray[np.uint64]:
     """A pseudorandom number for each row, the same for one seed (splitmix64)."""
     start = int.from_bytes(hashlib.sha256(f"{seed} {path}".encode(errors="surrogatepass")).digest()[:8], "big")
     with np.errstate(over="ignore"):

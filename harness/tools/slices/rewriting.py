@@ -33,7 +33,7 @@ from harness.storage.threads import phase
 from harness.testing.writing.arrow import write_columnless_parquet
 from harness.tools.anonymising.pseudonyms import OLD_INT96, Pseudonyms, check_calendar, check_stored
 from harness.tools.slices.place import SliceNames, SlicePlace, writing
-from harness.tools.slices.request import KeptRows, Positions
+from harness.tools.slices.request import KeptRows, RowPositions
 
 # Parquet files without some of their rows or columns; types, field ids, names and footer texts of them stay.
 
@@ -179,7 +179,7 @@ def _blocks(schema: pq.ParquetSchema) -> list[str]:
     return blocks
 
 
-Statistics: TypeAlias = Callable[[pa.Table, tuple[Field, ...]], Mapping[str, Any]]
+StatisticsFunction: TypeAlias = Callable[[pa.Table, tuple[Field, ...]], Mapping[str, Any]]
 """The statistics of a file, by its columns' values, which are named as in the table."""
 
 
@@ -194,7 +194,7 @@ class Settled:
 
     size: int
     count: int | None = None
-    rows: Positions | None = None
+    rows: RowPositions | None = None
     said: Mapping[str, Any] = field(default_factory=dict)
 
     def moved(self, positions: BitMap64) -> BitMap64:
@@ -219,7 +219,7 @@ class Rewriter:
     rows: KeptRows | None
     row_ids: tuple[str, int | None] | None
     row_versions: tuple[str, int | None] | None
-    statistics: Statistics
+    statistics: StatisticsFunction
     pseudonyms: Pseudonyms | None
 
     def settled(self, plans: Iterable[ScanPlan], keys: str, place: SlicePlace, names: SliceNames) -> dict[str, Settled]:
@@ -263,7 +263,7 @@ class Rewriter:
         return Settled(target.stat().st_size, count, rows, self._said(plan, ordinal, target, count, stored))
 
     def _cut(
-        self, plan: ScanPlan, row: Mapping[str, Any], footer: Footer, rows: Positions | None
+        self, plan: ScanPlan, row: Mapping[str, Any], footer: Footer, rows: RowPositions | None
     ) -> tuple[Cut, tuple[Field, ...]]:
         """The cut of a file, and the columns of the slice that it has."""
         positional = is_positional(footer.schema, name_mapping=plan.name_mapping)

@@ -22,7 +22,6 @@ from harness.metadata.iceberg.columns.walk import (
     MOST_ITEMS,
     NOWHERE,
     PATH,
-    Places,
     Slot,
     Step,
     Unsure,
@@ -32,7 +31,7 @@ from harness.metadata.iceberg.columns.walk import (
     entry_steps,
 )
 from harness.metadata.iceberg.manifests import Content, DataFile, ManifestEntry, ManifestReader, Status, corrupt
-from harness.metadata.model.arrow_values import array_of, distinct, from_numpy, scalar_of, to_numpy
+from harness.metadata.model.arrow_values import Places, array_of, distinct, from_numpy, scalar_of, to_numpy
 from harness.metadata.plan.scan_plan import KEPT, Verdicts
 from harness.storage.limits import contained
 from harness.storage.records import dataclass

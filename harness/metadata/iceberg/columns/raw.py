@@ -18,16 +18,14 @@ import pyarrow.compute as pc
 
 from harness.errors import CorruptFileError
 from harness.metadata.iceberg.columns.entries import BOUNDS, COUNTS, statistic
-from harness.metadata.iceberg.columns.walk import NOWHERE, Places, Unsure, Varints, Walk
+from harness.metadata.iceberg.columns.walk import NOWHERE, Unsure, Varints, Walk
 from harness.metadata.iceberg.manifests import FILE_FORMATS, Content, Status
-from harness.metadata.model.arrow_values import array_of, distinct, from_numpy, text_bytes, to_numpy
+from harness.metadata.model.arrow_values import Mask, Places, array_of, distinct, from_numpy, text_bytes, to_numpy
 from harness.storage.decoded import Cache, Key
 from harness.storage.decoded_folder import KeptEntry, StrangeEntryError
 from harness.storage.paths import is_local
 from harness.storage.records import dataclass
 from harness.storage.stores import FileVersion
-
-Mask = npt.NDArray[np.bool_]
 
 _INLINE = 12
 """Views hold byte strings up to this length in themselves."""

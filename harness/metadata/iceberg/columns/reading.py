@@ -36,7 +36,6 @@ from harness.metadata.iceberg.columns.entries import (
 )
 from harness.metadata.iceberg.columns.raw import (
     KeptManifests,
-    Mask,
     Paths,
     Raw,
     byte_strings,
@@ -47,7 +46,7 @@ from harness.metadata.iceberg.columns.raw import (
     raw_of,
 )
 from harness.metadata.iceberg.columns.raw import joined as joined_raw
-from harness.metadata.iceberg.columns.walk import PATH, Places, Slot, Unsure, Walk
+from harness.metadata.iceberg.columns.walk import PATH, Slot, Unsure, Walk
 from harness.metadata.iceberg.manifests import (
     ALL,
     ManifestFile,
@@ -57,7 +56,7 @@ from harness.metadata.iceberg.manifests import (
     open_manifest,
 )
 from harness.metadata.iceberg.model import PartitionSpec
-from harness.metadata.model.arrow_values import array_of, from_numpy, scalar_of, to_numpy, without_rows
+from harness.metadata.model.arrow_values import Mask, Places, array_of, from_numpy, scalar_of, to_numpy, without_rows
 from harness.metadata.model.schema import Schema
 from harness.metadata.plan.scan_plan import KEPT
 from harness.storage.limits import DEFAULT, Limits, contained

@@ -16,10 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from harness.metadata.files.avro_values import DAMAGE
+from harness.metadata.model.arrow_values import Places
 from harness.storage.records import dataclass
-
-Places: TypeAlias = npt.NDArray[np.int64]
-"""Offsets into a buffer, in bytes, or other whole numbers, one per lane."""
 
 _LONGEST = 10
 _PADDING = 16
@@ -364,7 +362,7 @@ def byte_pairs(slot: str = "", keys: Sequence[int] = ()) -> Step:
     return _array(items)
 
 
-Kind: TypeAlias = Literal["number", "numbers", "text", "bytes", "record", "counts", "bounds"]
+SlotKind: TypeAlias = Literal["number", "numbers", "text", "bytes", "record", "counts", "bounds"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -380,7 +378,7 @@ class Slot:
 
     id: int
     name: str
-    kind: Kind
+    kind: SlotKind
     fields: tuple[Slot, ...] = ()
     pair: tuple[int, int] = (0, 0)
     keys: tuple[int, ...] = ()
@@ -463,7 +461,7 @@ def _value(schema: Any, slot: Slot | None, depth: int) -> Step:
             raise Unsure
 
 
-_SERVES: Mapping[Kind, tuple[str, ...]] = {
+_SERVES: Mapping[SlotKind, tuple[str, ...]] = {
     "number": ("int", "long"),
     "text": ("string",),
     "bytes": ("bytes",),

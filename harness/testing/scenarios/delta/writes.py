@@ -102,7 +102,7 @@ class DeltaWrites:
             schema = schema_of(schema_json(given.of(dict, "file-schema")), mapped=False)
         elif given.has("schema-at"):
             schema = self.schema_at(given.integer("schema-at"))
-        options = self._options(given, schema or self.table.schema)
+        options = self._options(given)
         if kind == "changes":
             options["change_type"] = given.any("change-type")
         if schema is not None:
@@ -119,7 +119,7 @@ class DeltaWrites:
         edit(handle.add, self.filled(changed, given.place), unset, given.place)
         return handle
 
-    def _options(self, given: Arguments, schema: Schema) -> dict[str, Any]:
+    def _options(self, given: Arguments) -> dict[str, Any]:
         options = {name.replace("-", "_"): given.any(name) for name in sorted(_PLAIN_OPTIONS) if given.has(name)}
         if given.has("partition"):
             types = {f.name: f.type for f in self.table.partition_fields}

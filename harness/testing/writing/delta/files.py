@@ -104,7 +104,7 @@ def _bounds(f: Field, array: pa.Array, length: int) -> tuple[Any, Any]:
     return lower, upper
 
 
-Statistics: TypeAlias = Literal["all", "none"] | Collection[str]
+RecordedStatistics: TypeAlias = Literal["all", "none"] | Collection[str]
 
 
 @dataclass(slots=True, eq=False)
@@ -154,7 +154,7 @@ class FileOptions:
     compression: str = field(default_factory=lambda: usual_codec("snappy", "none"))
     field_ids: bool | None = None
     row_group_size: int | None = None
-    statistics: Statistics = "all"
+    statistics: RecordedStatistics = "all"
     bounds_length: int = 32
     element_name: str | None = None
     legacy_forms: Sequence[str] = ()

@@ -307,7 +307,7 @@ class IcebergTable:
         *,
         initial_default: Any = None,
         write_default: Any = None,
-        parent: evolution.Path | None = None,
+        parent: evolution.FieldPath | None = None,
     ) -> int:
         """Add a column at the end, or a field to the struct at `parent`; its field id.
 
@@ -323,23 +323,23 @@ class IcebergTable:
         self.set_schema(evolution.add(self.schema, parent, field))
         return field.id
 
-    def drop_column(self, path: evolution.Path) -> None:
+    def drop_column(self, path: evolution.FieldPath) -> None:
         """Drop a column or a nested field."""
         self.set_schema(evolution.drop(self.schema, path))
 
-    def rename_column(self, path: evolution.Path, name: str) -> None:
+    def rename_column(self, path: evolution.FieldPath, name: str) -> None:
         """Rename a column or a nested field; its id stays."""
         self.set_schema(evolution.change(self.schema, path, lambda f: replace(f, name=name)))
 
-    def widen_column(self, path: evolution.Path, type_text: str) -> None:
+    def widen_column(self, path: evolution.FieldPath, type_text: str) -> None:
         """Give a column another primitive type; whether that is a legal promotion is not checked."""
         self.set_schema(evolution.change(self.schema, path, lambda f: replace(f, type=parse_type(type_text)[0])))
 
-    def make_optional(self, path: evolution.Path) -> None:
+    def make_optional(self, path: evolution.FieldPath) -> None:
         """Let a required column hold nulls."""
         self.set_schema(evolution.change(self.schema, path, lambda f: replace(f, required=False)))
 
-    def move_column(self, path: evolution.Path, index: int) -> None:
+    def move_column(self, path: evolution.FieldPath, index: int) -> None:
         """Move a column or nested field to a 0-based place among its siblings."""
         self.set_schema(evolution.move(self.schema, path, index))
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from harness.errors import RequestError
+from harness.metadata.model.murmur3 import murmur3
 from harness.metadata.model.schema import (
     BinaryType,
     DateType,
@@ -29,7 +30,6 @@ from harness.metadata.model.schema import (
 from harness.testing.writing.iceberg.evolution import find_field
 from harness.testing.writing.iceberg.types import from_unscaled, minimal_bytes, schema_json, unscaled
 
-_MASK = 0xFFFFFFFF
 _DAY_US = 86_400_000_000
 
 
@@ -76,32 +76,9 @@ def transform_value(transform: str, source: Type, value: Any) -> Any:
             raise RequestError(f"Cannot apply {transform} to {source}: name the partition value in `partition`")
 
 
-def murmur3(data: bytes) -> int:
-    """The 32-bit x86 Murmur3 hash with seed 0, as a signed integer."""
-    state = 0
-    whole = len(data) // 4 * 4
-    for start in range(0, whole, 4):
-        state ^= _scramble(int.from_bytes(data[start : start + 4], "little"))
-        state = (_rotate(state, 13) * 5 + 0xE6546B64) & _MASK
-    state ^= _scramble(int.from_bytes(data[whole:], "little"))
-    state ^= len(data)
-    for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35)):
-        state = ((state ^ (state >> shift)) * factor) & _MASK
-    state ^= state >> 16
-    return state - (1 << 32) if state >> 31 else state
-
-
 def _split(transform: str) -> tuple[str, int]:
     matched = re.fullmatch(r"(\w+)\[(\d+)\]", transform)
     return (matched[1], int(matched[2])) if matched is not None else (transform, 0)
-
-
-def _scramble(word: int) -> int:
-    return _rotate(word * 0xCC9E2D51 & _MASK, 15) * 0x1B873593 & _MASK
-
-
-def _rotate(word: int, bits: int) -> int:
-    return ((word << bits) | (word >> (32 - bits))) & _MASK
 
 
 def _hashed(source: Type, value: Any) -> bytes:

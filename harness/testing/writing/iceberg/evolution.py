@@ -13,11 +13,11 @@ from typing import TypeAlias
 from harness.errors import RequestError
 from harness.metadata.model.schema import Field, ListType, MapType, Schema, StructType, Type, children
 
-Path: TypeAlias = str | tuple[str, ...]
+FieldPath: TypeAlias = str | tuple[str, ...]
 _Level: TypeAlias = tuple[Field, ...]
 
 
-def find_field(schema: Schema, path: Path) -> Field:
+def find_field(schema: Schema, path: FieldPath) -> Field:
     """The field at a path; a text that is a whole column name means that column, dots or not.
 
     Raises:
@@ -57,22 +57,22 @@ def renamed(fields: _Level, names: dict[int, str]) -> _Level:
     )
 
 
-def add(schema: Schema, parent: Path | None, field: Field) -> Schema:
+def add(schema: Schema, parent: FieldPath | None, field: Field) -> Schema:
     """The schema with one more field at the end of the top level, or of the struct at `parent`."""
     return _within(schema, None if parent is None else find_field(schema, parent), lambda level: (*level, field))
 
 
-def drop(schema: Schema, path: Path) -> Schema:
+def drop(schema: Schema, path: FieldPath) -> Schema:
     """The schema without a field."""
     return _among(schema, path, lambda level, last: tuple(f for f in level if f.id != last.id))
 
 
-def change(schema: Schema, path: Path, how: Callable[[Field], Field]) -> Schema:
+def change(schema: Schema, path: FieldPath, how: Callable[[Field], Field]) -> Schema:
     """The schema with one field changed by `how`."""
     return _among(schema, path, lambda level, last: tuple(how(f) if f.id == last.id else f for f in level))
 
 
-def move(schema: Schema, path: Path, index: int) -> Schema:
+def move(schema: Schema, path: FieldPath, index: int) -> Schema:
     """The schema with one field at another 0-based place among its siblings."""
 
     def reorder(level: _Level, last: Field) -> _Level:
@@ -82,13 +82,13 @@ def move(schema: Schema, path: Path, index: int) -> Schema:
     return _among(schema, path, reorder)
 
 
-def _among(schema: Schema, path: Path, how: Callable[[_Level, Field], _Level]) -> Schema:
+def _among(schema: Schema, path: FieldPath, how: Callable[[_Level, Field], _Level]) -> Schema:
     """The schema with the field at a path and its siblings replaced by what `how` makes of them."""
     *above, last = _locate(schema, path)
     return _within(schema, above[-1] if above else None, lambda level: how(level, last))
 
 
-def _locate(schema: Schema, path: Path) -> tuple[Field, ...]:
+def _locate(schema: Schema, path: FieldPath) -> tuple[Field, ...]:
     whole = {f.name: f for f in schema.fields}
     if isinstance(path, str) and path in whole:
         return (whole[path],)

@@ -19,8 +19,9 @@ from harness.metadata.iceberg.manifests import ALL, Content, ManifestEntry, Mani
 from harness.metadata.iceberg.metadata import decompress
 from harness.metadata.iceberg.model import PartitionSpec, Snapshot
 from harness.metadata.iceberg.scan import manifests_of, with_specs_of
-from harness.metadata.iceberg.source import IcebergSelection, ScanSource
+from harness.metadata.iceberg.scan_source import ScanSource
 from harness.metadata.iceberg.table import IcebergTable
+from harness.metadata.iceberg.time_travel import IcebergSelection
 from harness.metadata.iceberg.transforms import Void
 from harness.metadata.iceberg.values import partition_types
 from harness.metadata.model import schema as dt

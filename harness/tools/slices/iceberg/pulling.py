@@ -15,8 +15,8 @@ from pyroaring import BitMap64
 from harness.errors import UnsupportedError
 from harness.metadata.iceberg.manifests import Content, ManifestEntry
 from harness.metadata.iceberg.position_deletes import open_puffin, read_deletion_vector, read_positions
-from harness.metadata.iceberg.source import IcebergSelection
 from harness.metadata.iceberg.table import IcebergTable
+from harness.metadata.iceberg.time_travel import IcebergSelection
 from harness.metadata.model.arrow_values import from_numpy
 from harness.metadata.model.schema import METADATA, Field
 from harness.metadata.plan.projection import find_stored

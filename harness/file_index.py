@@ -1,7 +1,7 @@
-"""A snapshot's live files as Spark's `FileIndex` presents files: grouped by partition, and listed under filters.
+"""The file index of a snapshot: live files grouped by partition and listed under filters, as Spark's `FileIndex` does.
 
-A `ScanPlan` answers the five questions that Spark asks an index (delta F14): where the table is, its partition columns,
-its files, their size, and the files that a query needs.
+A `ScanPlan` holds the five answers that Spark wants from an index (delta F14): the place of the table, its partition
+columns, its files, their size, and the files that a query needs.
 """
 
 from __future__ import annotations

@@ -1,0 +1,156 @@
+"""Selection of the snapshot to read, by id, reference or timestamp, and of its schema.
+
+A timestamp selects from the snapshot log, which is the history of `main`. The snapshots' own times include other
+branches. Spec: iceberg 1.24, 1.25, 1.31 to 1.37.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+from harness.errors import EncryptedTableError, InvalidTableError, RequestError, SnapshotNotFoundError
+from harness.metadata.iceberg.model import LogEntry, RefType, Snapshot, TableMetadata
+from harness.metadata.model.schema import Schema
+from harness.metadata.model.times import show_ms
+from harness.storage.records import dataclass
+
+MAIN = "main"
+_SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True)
+class IcebergSelection:
+    """A snapshot, None for a table without any (no rows), and the schema that its rows are shown in."""
+
+    snapshot: Snapshot | None
+    schema: Schema
+
+
+def select(
+    metadata: TableMetadata, *, snapshot_id: int | None = None, timestamp_ms: int | None = None, ref: str | None = None
+) -> IcebergSelection:
+    """The selected snapshot with the schema that belongs to the way of selecting it (iceberg 1.35).
+
+    No selector: the current snapshot under the current schema. A branch, `main` too: its head under the current schema.
+    A snapshot id, time or tag: that snapshot under its own schema.
+
+    Args:
+        snapshot_id: any snapshot in the metadata, staged ones too.
+        timestamp_ms: what `main` was at that time, inclusive; milliseconds since 1970-01-01 UTC.
+        ref: name of a branch or tag, case-sensitive.
+
+    Raises:
+        RequestError: more than one selector (iceberg 1.32).
+        SnapshotNotFoundError: nothing has that id or name, or nothing was there at that time; says what there is.
+        InvalidTableError: the table lost the snapshot of a ref, or the schema of a snapshot.
+        EncryptedTableError: the snapshot is encrypted (iceberg 1.31).
+    """
+    selectors = {"snapshot_id": snapshot_id, "timestamp": timestamp_ms, "ref": ref}
+    given = [name for name, value in selectors.items() if value is not None]
+    if len(given) > 1:
+        message = f"Cannot select a snapshot by {' and '.join(given)} at once: give one of them"
+        raise RequestError(message, cause="ExclusiveSelectors", rule="iceberg 1.32", options=given)
+    if snapshot_id is not None:
+        snapshot = _by_id(metadata, snapshot_id)
+        selection = IcebergSelection(snapshot, _schema_of(metadata, snapshot))
+    elif timestamp_ms is not None:
+        snapshot = _at(metadata, timestamp_ms)
+        selection = IcebergSelection(snapshot, _schema_of(metadata, snapshot))
+    elif ref is not None:
+        selection = _by_ref(metadata, ref)
+    else:
+        selection = IcebergSelection(metadata.current_snapshot, metadata.current_schema)
+    chosen = selection.snapshot
+    if chosen is not None and (chosen.key_id is not None or metadata.encryption_keys):
+        raise EncryptedTableError(
+            f"Cannot read snapshot {chosen.id}: encrypted table not supported, harness holds no keys",
+            snapshot=chosen.id,
+            file=metadata.file,
+            rule="iceberg 1.31",
+        )
+    return selection
+
+
+def _by_id(metadata: TableMetadata, snapshot_id: int) -> Snapshot:
+    snapshot = metadata.snapshots.get(snapshot_id)
+    if snapshot is None:
+        known = [str(known_id) for known_id in metadata.snapshots]
+        near = difflib.get_close_matches(str(snapshot_id), known, n=_SHOWN, cutoff=0.8)
+        newest = sorted(metadata.snapshots.values(), key=lambda s: (s.timestamp_ms, s.sequence_number), reverse=True)
+        hint = "the table has no snapshot"
+        if near or newest:
+            latest = ", ".join(f"{s.id} ({show_ms(s.timestamp_ms)})" for s in newest[:_SHOWN])
+            hint = f"did you mean {', '.join(near)}" if near else f"the newest are {latest}"
+        raise _not_found(metadata, f"Cannot find snapshot {snapshot_id}: {hint}", snapshot_id, rule="iceberg 1.32")
+    return snapshot
+
+
+def _at(metadata: TableMetadata, time_ms: int) -> Snapshot:
+    entry = _last_entry(metadata.snapshot_log, time_ms)
+    if entry is None:
+        oldest = min((e.timestamp_ms for e in metadata.snapshot_log), default=None)
+        hint = "its snapshot log is empty" if oldest is None else f"the oldest available time is {show_ms(oldest)}"
+        message = f"Cannot find a snapshot at {show_ms(time_ms)}: {hint}"
+        raise _not_found(metadata, message, None, cause="NoSnapshotAtTime", rule="iceberg 1.33")
+    snapshot = metadata.snapshots.get(entry.snapshot_id)
+    if snapshot is None:
+        kept = (e.timestamp_ms for e in metadata.snapshot_log if e.snapshot_id in metadata.snapshots)
+        oldest = min(kept, default=None)
+        hint = "" if oldest is None else f"; the oldest available time is {show_ms(oldest)}"
+        message = f"Cannot read at {show_ms(time_ms)}: snapshot {entry.snapshot_id} of that time has expired{hint}"
+        raise _not_found(metadata, message, entry.snapshot_id, rule="iceberg 1.33")
+    return snapshot
+
+
+def _last_entry(log: Iterable[LogEntry], time_ms: int) -> LogEntry | None:
+    """The entry with the latest time up to `time_ms`, whatever the order; the last of equal ones (iceberg 1.34)."""
+    best: LogEntry | None = None
+    for entry in log:
+        if entry.timestamp_ms <= time_ms and (best is None or entry.timestamp_ms >= best.timestamp_ms):
+            best = entry
+    return best
+
+
+def _by_ref(metadata: TableMetadata, name: str) -> IcebergSelection:
+    ref = metadata.refs.get(name)
+    if ref is None:
+        if name == MAIN:
+            return IcebergSelection(None, metadata.current_schema)
+        near = difflib.get_close_matches(name, metadata.refs, n=_SHOWN) or sorted(metadata.refs)[:_SHOWN]
+        hint = f"the table has {', '.join(near) or 'none'}"
+        raise _not_found(metadata, f"Cannot find branch or tag '{name}': {hint}", None, rule="iceberg 1.37")
+    snapshot = metadata.snapshots.get(ref.snapshot_id)
+    if snapshot is None:
+        raise InvalidTableError(
+            f"Cannot read {ref.type.value} '{name}': its snapshot {ref.snapshot_id} is not in the table",
+            cause="MissingSnapshot",
+            snapshot=ref.snapshot_id,
+            file=metadata.file,
+            rule="iceberg 1.25",
+        )
+    is_branch = ref.type is RefType.BRANCH
+    return IcebergSelection(snapshot, metadata.current_schema if is_branch else _schema_of(metadata, snapshot))
+
+
+def _schema_of(metadata: TableMetadata, snapshot: Snapshot) -> Schema:
+    """The schema that was current at the snapshot's commit; the table's where none is recorded (iceberg 1.35)."""
+    if snapshot.schema_id is None:
+        return metadata.current_schema
+    schema = metadata.schemas.get(snapshot.schema_id)
+    if schema is None:
+        known = ", ".join(map(str, metadata.schemas))
+        raise InvalidTableError(
+            f"Cannot read snapshot {snapshot.id}: its schema {snapshot.schema_id} is not in the table, only {known}",
+            cause="MissingSchema",
+            snapshot=snapshot.id,
+            file=metadata.file,
+            rule="iceberg 1.35",
+        )
+    return schema
+
+
+def _not_found(
+    metadata: TableMetadata, message: str, snapshot_id: int | None, rule: str, *, cause: str = "MissingSnapshot"
+) -> SnapshotNotFoundError:
+    return SnapshotNotFoundError(message, cause=cause, snapshot=snapshot_id, file=metadata.file, rule=rule)
