@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 
 import typer
 
-from harness.cli import DONE, FAILED, main, results, terminal
+from harness.cli import DONE, FAILED, formats, main, results, terminal
 from harness.cli.options import OpeningOptions, Settings
 from harness.errors import RequestError
 from harness.storage.paths import expanded
@@ -34,7 +34,7 @@ def is_for_worker(context: typer.Context) -> bool:
     return context.params["untrusted"] and not is_confined()
 
 
-def end_apart(locations: Iterable[str], opening: OpeningOptions, out: results.Placed, **instead: Any) -> None:
+def end_apart(locations: Iterable[str], opening: OpeningOptions, out: formats.Placed, **instead: Any) -> None:
     """Runs the command in a worker, as `run`, and ends it, if it must run there."""
     if is_for_worker(opening.context):
         binary = getattr(out.form, "is_binary", bool)()
