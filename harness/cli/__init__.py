@@ -16,7 +16,7 @@ import atexit
 import os
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import harness
@@ -59,14 +59,13 @@ def main(argv: Sequence[str] | None = None, *, replaced: Any = signal.default_in
         return FAILED
     try:
         from harness.cli import terminal
-        from harness.cli.app import command
         from harness.cli.interruption import listening
 
         if argv is None:  # before all others, so that it is called after them: Python takes its handlers away then
             atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
         with listening(replaced) as interruption:
             try:
-                code = _run(None if argv is None else list(argv), command, interruption)
+                code = _run(None if argv is None else list(argv), interruption)
             except Exception as error:
                 code = FAILED
                 if not interruption:
@@ -113,17 +112,24 @@ def _lacking_memory() -> str | None:
     return None
 
 
-def _run(arguments: list[str] | None, command: Callable[[list[str]], Any], interruption: Interruption) -> int:
+def _run(arguments: list[str] | None, interruption: Interruption) -> int:
     """Runs the command; the exit code."""
-    from harness.cli import terminal
+    from harness.cli import results, terminal
 
     terminal.fill_closed_streams()
     terminal.begin()
-    # Not app(): that would install an excepthook for the whole process. And not in Typer's standalone mode, which
-    # prints what is wrong with arguments as it is.
     with terminal.warnings_as_lines(), terminal.logs_as_lines(interruption):
-        called = command(sys.argv[1:] if arguments is None else arguments)
-        code = called.main(args=arguments, prog_name="harness", standalone_mode=False)
+        try:
+            if (sys.argv[1:] if arguments is None else arguments) == ["--version"]:  # needs no Typer
+                results.print_version()
+                return DONE
+            from harness.cli.app import application
+
+            # Not a call of Typer's application: that would install an excepthook for the whole process. And not in
+            # Typer's standalone mode, which prints what is wrong with arguments as it is.
+            code = application().main(args=arguments, prog_name="harness", standalone_mode=False)
+        except results.ReaderGoneError:
+            return DONE
     return code if isinstance(code, int) else DONE
 
 

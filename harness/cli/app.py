@@ -5,8 +5,7 @@ from __future__ import annotations
 import enum
 import importlib
 import inspect
-import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from types import SimpleNamespace
 from typing import Annotated, Any, Literal, cast, get_args, get_origin
@@ -15,25 +14,22 @@ import typer
 from typer import Context
 from typer.core import TyperCommand, TyperGroup
 
-import harness
-from harness.cli.options import MEANINGS, OPENING, RARE
+from harness.cli import results
 
 
-def take_plain_values(command: TyperCommand | TyperGroup, parent: Context | None = None) -> None:
-    """Lets the parameters of a command and of its subcommands take plain values, such as texts, as they are.
+def take_plain_values(command: TyperCommand | TyperGroup) -> None:
+    """Let the parameters of a command take plain values, such as texts, as they are.
 
     Typer builds an adapter of Pydantic for each parameter, given or not (0.29), whose import takes 0.08 s: a fifth of
-    `harness sql` on a small table. Other versions of Typer convert as they do. parent: the context of the group.
+    `harness sql` on a small table. Other versions of Typer convert as they do.
     """
-    context = Context(command, parent=parent, info_name=command.name, **command.context_settings)
+    context = Context(command, info_name=command.name, **command.context_settings)
     for parameter in command.get_params(context):  # its own, and the one for help
         converter = getattr(parameter, "get_runtime_param", None)
         descriptor = getattr(parameter, "type_descriptor", None)
         if converter is not None and descriptor is not None and descriptor.parameter_info.parser is None:
             first = SimpleNamespace(coerce=partial(_plain, descriptor.annotation, converter))
             vars(parameter)["get_runtime_param"] = lambda first=first: first
-    for subcommand in getattr(command, "commands", {}).values():
-        take_plain_values(subcommand, context)
 
 
 def _plain(annotation: Any, converter: Callable[[], Any], value: Any, param: Any, ctx: Any) -> Any:
@@ -57,86 +53,123 @@ def _plain(annotation: Any, converter: Callable[[], Any], value: Any, param: Any
 
 _SECTIONS = {
     "Look at a table": {
-        "info": "looking:info",
-        "head": "looking:head",
-        "count": "looking:count",
-        "schema": "looking:schema",
-        "history": "looking:history",
-        "list": "listing:list_",
-        "metadata": "looking:metadata",
-        "plan": "looking:plan",
+        "info": ("looking:info", "Show format, rows, files, deletes and last commit."),
+        "head": ("looking:head", "Show the first rows of a table."),
+        "count": ("looking:count", "Count the rows of a table, deletes applied."),
+        "schema": ("looking:schema", "Show the columns of a table, a field a line."),
+        "history": ("looking:history", "Show snapshots or versions, the newest first."),
+        "list": ("listing:list_", "List the tables of a catalog or namespace, or the catalogs."),
+        "metadata": ("looking:metadata", "Show a metadata table, such as snapshots or files."),
+        "plan": ("looking:plan", "Show the files and deletes of a read, without its rows."),
     },
     "Query and compare": {
-        "sql": "query:sql",
-        "shell": "shell.command:shell",
-        "diff": "diff:diff",
+        "sql": ("query:sql", "Run a query on tables."),
+        "shell": ("shell.command:shell", "Run statements as they are typed, or are piped in."),
+        "diff": ("diff:diff", "Compare the rows of two tables, files, snapshots or engines."),
     },
     "Test": {
-        "check": "check:check",
-        "pull": "pull:pull",
-        "scenarios list": "scenarios:list_",
-        "scenarios run": "scenarios:run",
-        "scenarios build": "scenarios:build",
-        "scenarios script": "scenarios:script",
-        "scenarios site": "scenarios:site",
-        "judge": "judge:judge",
-        "demo": "demo:demo",
+        "check": ("check:check", "Check a table's metadata against the specification, its files and its rows."),
+        "pull": ("pull:pull", "Copy a slice of a table, with the files that a filter needs."),
+        "scenarios list": ("scenarios:list_", "List scenarios by name, with their titles."),
+        "scenarios run": ("scenarios:run", "Run scenarios on engines, and report who reads them rightly."),
+        "scenarios build": (
+            "scenarios:build",
+            "Write the tables of scenarios, each beside its expected rows: a suite for programs in any language.",
+        ),
+        "scenarios script": ("scenarios:script", "Write a scenario as one Python file, for maintainers of readers."),
+        "scenarios site": (
+            "scenarios:site",
+            "Write a run as a site: who reads what, and each reader's answer to each scenario as a difference.",
+        ),
+        "judge": ("judge:judge", "Judge the results that a program in any language left in a folder."),
+        "demo": ("demo:demo", "Make tables with deletes, plan and query them."),
     },
     "Find out": {
-        "doctor": "doctor:doctor",
-        "rule": "rule:rule",
-        "cache": "cache:cache",
+        "doctor": ("doctor:doctor", "Show versions, and commands that install missing packages."),
+        "rule": ("rule:rule", "Show the text of a rule that an error or warning cites."),
+        "cache": ("cache:cache", "Show or empty the cache of decoded metadata."),
     },
 }
-"""The module in this package and the function, by section of the help and name of the command."""
-COMMANDS = {name: function for commands in _SECTIONS.values() for name, function in commands.items()}
-"""The module in this package and the function, by name of the command."""
+"""The place of the function (module in this package and name) and the summary, by section of the help and command."""
+COMMANDS = {name: each for commands in _SECTIONS.values() for name, each in commands.items()}
+"""The place and the summary by name of the command."""
 _GROUPS = {"scenarios": "List, run, build and hand on scenarios: tables with expected rows."}
+_SETTINGS = {"help_option_names": ["-h", "--help"]}
 
 
-def command(arguments: Sequence[str]) -> TyperCommand | TyperGroup:
-    """The command that parses these arguments of the command line and runs what they ask for."""
-    called = cast("TyperCommand | TyperGroup", typer.main.get_command(application(arguments)))
-    take_plain_values(called)
-    return called
-
-
-def application(arguments: Sequence[str]) -> typer.Typer:
-    """The application for these arguments of the command line.
-
-    Where they begin with a command, it has no other: each costs its imports and its many options. Without any, those
-    count that a shell wants to be completed.
-    """
-    # Typer's scripts for completion hand over the words in the environment.
-    line = os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS") or ""
-    words = arguments or (line.split()[1:] if "_HARNESS_COMPLETE" in os.environ else [])
+def application() -> TyperGroup:
+    """Return the group of all commands, which imports the module of a command when that is called or completed."""
     app = typer.Typer(
         name="harness",
-        cls=_GroupedCommands,
+        cls=_SectionedCommands,
         help="Read Iceberg and Delta tables exactly: plan, query, compare and inspect them.",
         no_args_is_help=True,
-        add_completion=True,
         rich_markup_mode=None,  # help and usage errors as plain text, the same in a log as on a terminal
-        context_settings={"help_option_names": ["-h", "--help"]},
+        context_settings=_SETTINGS,
     )
     app.callback()(_global_options)
-    groups = {"": app}
-    for name in [name for name in COMMANDS if name.split()[:1] == list(words[:1])] or COMMANDS:
-        module, _, function = COMMANDS[name].partition(":")
+    root = cast("TyperGroup", typer.main.get_command(app))
+    take_plain_values(root)
+    groups = {"": root}
+    for name, (_, summary) in COMMANDS.items():
         group, _, own = name.rpartition(" ")
         if group not in groups:
-            groups[group] = typer.Typer(help=_GROUPS[group], no_args_is_help=True, rich_markup_mode=None)
-            app.add_typer(groups[group], name=group)
-        run = getattr(importlib.import_module(f"harness.cli.{module}"), function)
-        groups[group].command(own, cls=HelpfulCommand)(run)
-    return app
+            groups[group] = _Commands(
+                name=group,
+                help=_GROUPS[group],
+                no_args_is_help=True,
+                rich_markup_mode=None,
+                context_settings=_SETTINGS,
+                prefix=f"{group} ",
+            )
+            take_plain_values(groups[group])
+            root.add_command(groups[group])
+        groups[group].add_command(TyperCommand(own, help=summary, rich_markup_mode=None))
+    return root
+
+
+def imported(name: str) -> TyperCommand:
+    """Return the command with its options, from its module."""
+    module, _, function = COMMANDS[name][0].partition(":")
+    app = typer.Typer(rich_markup_mode=None, add_completion=False)
+    own = name.rpartition(" ")[2]
+    app.command(own, cls=HelpfulCommand)(getattr(importlib.import_module(f"harness.cli.{module}"), function))
+    command = cast("TyperCommand", typer.main.get_command(app))
+    take_plain_values(command)
+    return command
+
+
+class _Commands(TyperGroup):
+    """Commands by name and summary, which are imported when one is called or completed.
+
+    prefix: what stands before their names in `COMMANDS`.
+    """
+
+    def __init__(self, prefix: str = "", **settings: Any) -> None:
+        super().__init__(**settings)
+        self._prefix = prefix
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[Any, Any, list[str]]:
+        """Return the name, the command and the other words of a command line."""
+        name, command, rest = super().resolve_command(ctx, args)
+        if f"{self._prefix}{name}" in COMMANDS:
+            command = imported(f"{self._prefix}{name}")
+        return name, command, rest
+
+
+class _SectionedCommands(_Commands):
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the summaries of the commands and groups, section by section."""
+        for title, commands in _SECTIONS.items():
+            with formatter.section(title):
+                names = dict.fromkeys(name.partition(" ")[0] for name in commands)
+                short = {name: self.commands[name].get_short_help_str(limit=80) for name in names}
+                formatter.write_dl([(f"{name:<9}", text) for name, text in short.items()])
 
 
 def _print_version(wanted: bool) -> None:  # a typer callback gets the option's value, nothing else
     if wanted:
-        from harness.cli import results
-
-        results.print_result(f"harness {harness.__version__}\n")
+        results.print_version()
         raise typer.Exit
 
 
@@ -152,16 +185,6 @@ def _global_options(
 #
 # `-h` folds the options for opening tables, which are the same for every command, into one line, and rare ones to their
 # names. `--help-all` shows them.
-
-
-class _GroupedCommands(TyperGroup):
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write the summaries of the commands and groups, section by section."""
-        for title, commands in _SECTIONS.items():
-            with formatter.section(title):
-                names = dict.fromkeys(name.partition(" ")[0] for name in commands)
-                short = {name: self.commands[name].get_short_help_str(limit=80) for name in names}
-                formatter.write_dl([(f"{name:<9}", text) for name, text in short.items()])
 
 
 FEW = 3
@@ -195,6 +218,8 @@ class HelpfulCommand(TyperCommand):
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Writes arguments and options by group."""
+        from harness.cli.options import MEANINGS, OPENING, RARE  # a command's module has imported it
+
         titled = {
             title: [each for each in self.params if getattr(each, "rich_help_panel", None) == title]
             for title in (RARE, OPENING)

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from harness.cli import DIFFERENT, FAILED, options, results, terminal, untrusted
+from harness.cli import DIFFERENT, FAILED, formats, options, results, terminal, untrusted
 from harness.tools.check.rules import Level, Severity
 
 
@@ -73,7 +73,7 @@ def check(
 
     Exits with 0 (no finding), 1 (findings) or 2 (not checked, or only in part).
     """
-    placed = results.placed(format_, output, Report)
+    placed = formats.placed(format_, output, Report)
     if untrusted.is_for_worker(opening.context):
         if len(placed) > 1:
             raise typer.BadParameter("--untrusted takes one report: give one --output")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import harness
-from harness.cli import DIFFERENT, FAILED, options, results, terminal, untrusted
+from harness.cli import DIFFERENT, FAILED, formats, options, terminal, untrusted
 from harness.cli.diff_many import Many, QueryDialect, compare_files, compare_namespaces, finish, namespace
 from harness.cli.diff_request import (
     DiffRequest,
@@ -115,7 +115,7 @@ def diff(
 
     Exits with 0 (no difference), 1 (a difference) or 2 (nothing compared).
     """
-    context, reports = opening.context, results.placed(format_, output, Report)
+    context, reports = opening.context, formats.placed(format_, output, Report)
     if many.sql_file:
         files = [*many.sql_file, *(each for each in (location, other, *(more or ())) if each is not None)]
         if any(each is not None for each in (sql, columns, where, at)) or opening.untrusted:

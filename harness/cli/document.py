@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from harness.cli import results
+from harness.cli import formats, results
 from harness.errors import json_text
 from harness.metadata.model.text_tables import label, record_lines, value_text
 
@@ -37,7 +37,7 @@ class PicturedForm(enum.Enum):
     HTML = "html"
 
 
-class _Described(results.Placed):
+class _Described(formats.Placed):
     def show(self, kind: str, content: Mapping[str, Any], text: Callable[[], Iterable[str]] | None = None) -> None:
         """Prints a description. text: gives it for people; None: `text_document` does."""
         if is_json := self.form.value == "json":

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from harness.cli import results, terminal
+from harness.cli import formats, terminal
 from harness.cli.scenarios import ExitZero, Formats, Outputs, Report, Strict, WriteXfails, Xfails, report
 
 
@@ -38,7 +38,7 @@ def judge(
     from harness.testing.conformance.results import read_list
     from harness.testing.conformance.written import NOT_RUN, judge_results
 
-    written = results.placed(format_, output, Report)
+    written = formats.placed(format_, output, Report)
     expected = [line for path in xfails or () for line in read_list(path)]
     with terminal.progress("judging"):
         found = judge_results(suite, folder, patterns=case or (), xfails=expected)

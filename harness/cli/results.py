@@ -1,25 +1,26 @@
-"""Places and formats of results: standard output, or a file with all its content or none."""
+"""Places of results: standard output, or a file with all its content or none."""
 
 from __future__ import annotations
 
 import contextlib
-import dataclasses
-import enum
 import os
 import re
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO, ClassVar, TextIO, TypeAlias, TypeVar
+from typing import Any, BinaryIO, TextIO
 
-import typer
-
+import harness
 from harness.cli import interruption
 from harness.errors import RequestError, visible, visible_lines
 from harness.metadata.model.text_tables import Style, folded, unstyled
 from harness.storage import outputs
+
+
+class ReaderGoneError(Exception):
+    """Nobody reads standard output any more: the command ends quietly with 0."""
 
 
 def forget(stream: TextIO) -> None:
@@ -77,7 +78,7 @@ def result_stream() -> Iterator[ByteStream]:
         stream.flush()
     except BrokenPipeError:
         forget(sys.stdout)
-        raise typer.Exit(0) from None
+        raise ReaderGoneError from None
     except RequestError:
         if stream.failed:
             forget(sys.stdout)
@@ -93,6 +94,11 @@ def print_result(*texts: str) -> None:
     """Writes texts for people to stdout as UTF-8."""
     with result_stream() as stream:
         write_lines(texts, stream)
+
+
+def print_version() -> None:
+    """Write the version of harness to stdout."""
+    print_result(f"harness {harness.__version__}\n")
 
 
 def write_texts(texts: Iterable[str], stream: ByteStream) -> None:
@@ -162,85 +168,3 @@ def _replaced(path: Path) -> Iterator[ByteStream]:
         yield stream
         stream.flush()
         interruption.check()
-
-
-# `--format` and `--output`: a suffix says the format, and a format that contradicts a suffix is an error.
-
-_SUFFIXES = {
-    ".txt": "text",
-    ".csv": "csv",
-    ".json": "json",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".parquet": "parquet",
-    ".arrow": "arrow",
-    ".arrows": "arrows",
-    ".xml": "junit",
-    ".sarif": "sarif",
-    ".html": "html",
-    ".htm": "html",
-    ".md": "markdown",
-}
-E = TypeVar("E", bound=enum.Enum)
-
-Output: TypeAlias = Annotated[
-    Path | None,
-    typer.Option("--output", metavar="FILE", help="Write here instead of standard output; the suffix says the format."),
-]
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Placed:
-    """Options for the format and the file of a command's only result. A class for each set of formats."""
-
-    formats: ClassVar[type[enum.Enum]]
-    format_: enum.Enum | None = None
-    output: Output = None
-
-    def __post_init__(self) -> None:
-        _ = self.form  # a contradiction is said before anything is read
-
-    @property
-    def form(self) -> enum.Enum:
-        """The format. Raises as `placed`."""
-        return placed([self.format_] if self.format_ else None, [self.output] if self.output else None, self.formats)[
-            0
-        ][0]
-
-
-def placed(given: Sequence[E] | None, outputs: Sequence[Path] | None, kind: type[E]) -> list[tuple[E, Path | None]]:
-    """Each format and its file; None: standard output.
-
-    A suffix is the format where none is given. A file without a suffix is text.
-
-    Raises:
-        typer.BadParameter: a contradiction, a format that nothing says, a file or standard output named twice.
-    """
-    wanted, files = list(given or ()), list(outputs or ())
-    if len(wanted) > len(files) + 1:
-        raise typer.BadParameter("standard output takes one report: give an --output for all formats but the last")
-    if len(set(files)) < len(files):
-        raise typer.BadParameter("--output names a file twice")
-    found: list[tuple[E, Path | None]] = [
-        (_of_file(file, wanted[place] if place < len(wanted) else None, kind), file) for place, file in enumerate(files)
-    ]
-    if len(wanted) > len(files) or not files:
-        found.append((wanted[-1] if wanted else kind("text"), None))
-    return found
-
-
-def _of_file(file: Path, given: E | None, kind: type[E]) -> E:
-    own = _SUFFIXES.get(file.suffix.lower())
-    known = [each.value for each in kind]
-    if own is None:
-        if given is None and file.suffix:
-            suffixes = ", ".join(suffix for suffix, name in _SUFFIXES.items() if name in known)
-            raise typer.BadParameter(f"--output {file}: the suffix says no format; give --format, or {suffixes}")
-        return given or kind("text")
-    if own not in known:
-        raise typer.BadParameter(f"--output {file}: the suffix says {own}; there are {', '.join(known)}")
-    if given is None:
-        return kind(own)
-    if given.value != own and not {given.value, own} <= {"text", "github"}:
-        raise typer.BadParameter(f"--output {file}: the suffix says {own}, --format says {given.value}")
-    return given

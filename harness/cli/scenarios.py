@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
-from harness.cli import DIFFERENT, options, results, terminal, untrusted
+from harness.cli import DIFFERENT, formats, options, results, terminal, untrusted
 from harness.cli.document import Printed
 from harness.cli.options import Settings, names
 from harness.cli.untrusted import is_for_worker
@@ -343,7 +343,7 @@ def run(
     if shapes is not None and not against_itself:
         raise typer.BadParameter("--shapes goes with --against-itself alone")
     ways = shapes_of(names(shapes, "--shapes")) if against_itself else ()
-    written = results.placed(format_, output, Report)
+    written = formats.placed(format_, output, Report)
     if is_for_worker(context):
         _run_untrusted(context, written)
         return

@@ -19,8 +19,6 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from harness.cli.results import ByteStream, forget
 from harness.errors import HarnessError, HarnessWarning, visible, visible_lines
 from harness.storage import threads
@@ -32,9 +30,6 @@ if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions
     from rich.control import Control
     from rich.text import Text
-
-_USAGE_ERRORS = typer.BadParameter.__bases__
-"""Typer's errors about arguments, whose common class has no exported name."""
 
 
 def _console() -> Console:
@@ -66,7 +61,7 @@ def failure(problem: Exception) -> None:
 
             problem.rule = f"{problem.rule} ({place})" if (place := address(problem.rule)) else problem.rule
         error(str(problem.respelled(options.spelled)), problem.excerpt)
-    elif isinstance(problem, _USAGE_ERRORS):
+    elif _is_usage_error(problem):
         text = io.StringIO()
         problem.show(text)  # type: ignore[attr-defined]
         said = re.sub(r"(?<=: )Value error, ", "", text.getvalue())  # of a check that Typer hands to a library
@@ -80,6 +75,13 @@ def failure(problem: Exception) -> None:
     else:
         _lines("".join(traceback.format_exception(problem)))
         error(f"internal error, please report it: {type(problem).__name__}: {problem}")
+
+
+def _is_usage_error(problem: Exception) -> bool:
+    """Tell whether Typer refuses the arguments. The common class of its errors has no exported name."""
+    import typer  # takes 0.04 s, which a command that succeeds early saves
+
+    return isinstance(problem, typer.BadParameter.__bases__)
 
 
 _MEMORY_SIGNS = ("failed to map segment", "cannot allocate", "can't start new thread")

@@ -14,13 +14,11 @@ from typing import Any, BinaryIO
 
 import typer
 
-from harness.cli import DONE, FAILED, main, results, terminal
+from harness.cli import DONE, FAILED, formats, main, results, terminal
 from harness.cli.options import OpeningOptions, Settings
 from harness.errors import RequestError
 from harness.storage.paths import expanded
 from harness.tools.contained.bounds import Bounds, directories_of
-from harness.tools.contained.launching import LIBRARIES, refused
-from harness.tools.contained.launching import run as run_worker
 from harness.tools.contained.worker import is_confined
 
 ENGINES = ("duckdb", "oracle")
@@ -34,7 +32,7 @@ def is_for_worker(context: typer.Context) -> bool:
     return context.params["untrusted"] and not is_confined()
 
 
-def end_apart(locations: Iterable[str], opening: OpeningOptions, out: results.Placed, **instead: Any) -> None:
+def end_apart(locations: Iterable[str], opening: OpeningOptions, out: formats.Placed, **instead: Any) -> None:
     """Runs the command in a worker, as `run`, and ends it, if it must run there."""
     if is_for_worker(opening.context):
         binary = getattr(out.form, "is_binary", bool)()
@@ -71,6 +69,8 @@ def run(
         instead: the worker's own values of parameters, by name.
         calls: names of system calls that the worker may make besides those of a read.
     """
+    from harness.tools.contained import launching
+
     if context.params.get("catalog"):
         raise RequestError("Cannot take --catalog with --untrusted: no catalog is asked where it reads; give paths")
     if context.params.get("storage_option"):
@@ -82,19 +82,19 @@ def run(
     if "location" in params:
         params["location"] = expanded(params["location"])  # the worker has another home directory
     with terminal.progress("reading in a process apart"):
-        finished = run_worker(
+        finished = launching.run(
             f"{__name__}:serve",
             words(context, {**params, **(instead or {})}),
             bounds=settings.bounds or Bounds(),
             waived=settings.waived,
             directories=directories_of(map(expanded, locations), roots),
-            libraries=("harness.cli.app", *LIBRARIES),
+            libraries=("harness.cli.app", *launching.LIBRARIES),
             calls=calls,
         )
     for line in finished.said.splitlines():
         terminal.message(line)
     if finished.code == FAILED and finished.refused:
-        terminal.message(f"The read failed{refused(finished.refused)}")
+        terminal.message(f"The read failed{launching.refused(finished.refused)}")
     if finished.output or finished.code != FAILED:
         with results.destination(output) as stream:
             if binary:

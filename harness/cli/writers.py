@@ -26,7 +26,7 @@ import numpy as np
 import pyarrow as pa
 import typer
 
-from harness.cli import results
+from harness.cli import formats, results
 from harness.cli.results import ByteStream, write_texts
 from harness.cli.values import cell, csv_quoted, is_nested, json_object, json_value
 from harness.errors import EngineError, HarnessError, RequestError, json_lines, json_text, visible_lines
@@ -379,7 +379,7 @@ def number_of_rows(text: str) -> int | None:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Written(results.Placed):
+class Written(formats.Placed):
     """Options for written rows."""
 
     formats = RowFormat

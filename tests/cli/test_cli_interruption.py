@@ -133,7 +133,7 @@ def signalled(directory: Path, event: str, at: int, *arguments: str) -> subproce
     )
 
 
-@pytest.mark.parametrize("command", ["info", "build"])
+@pytest.mark.parametrize("command", ["info", "scenarios build"])
 @pytest.mark.parametrize(
     ("event", "at"),
     [
@@ -145,7 +145,7 @@ def signalled(directory: Path, event: str, at: int, *arguments: str) -> subproce
 def test_the_start_of_a_command(tmp_path, command, event, at):
     DeltaTable.create(tmp_path / "t", {"id": "long"})
     arguments = [str(tmp_path / "t")] if command == "info" else ["delta/*", str(tmp_path / "out")]
-    done = signalled(tmp_path, event, at, command, *arguments)
+    done = signalled(tmp_path, event, at, *command.split(), *arguments)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "interrupted\n")
 
 

@@ -1,13 +1,16 @@
 """The help of commands, and what the file system gets for a text of `--storage-option`."""
 
+import os
 import re
 import shlex
+import subprocess
+import sys
 
 import pytest
 import typer
 
 from harness.cli import main
-from harness.cli.app import COMMANDS, command
+from harness.cli.app import COMMANDS, application, imported
 from harness.cli.options import named_table, storage_options
 
 
@@ -21,11 +24,11 @@ def test_examples_come_first_and_are_commands_that_parse(name, capfd):
     assert examples
     for example in examples:
         words = shlex.split(example.partition(" < ")[0])
-        found = command(words)
+        found = application()
         context = typer.Context(found, info_name="harness")
         for own in name.split():
-            assert words.pop(0) == own
-            found = found.commands[own]
+            called, found, words = found.resolve_command(context, words)
+            assert called == own
         found.make_context(name, words, parent=context)
 
 
@@ -34,6 +37,59 @@ def test_the_help_has_each_command_in_a_section(capfd):
     sections = capfd.readouterr().out.partition("\nLook at a table:\n")[2]
     shown = re.findall(r"^  (\w+) ", sections, re.MULTILINE)
     assert sorted(shown) == sorted({name.partition(" ")[0] for name in COMMANDS})
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_summary_in_the_list_is_the_one_of_the_command(name):
+    assert imported(name).get_short_help_str(limit=200) == COMMANDS[name][1]
+
+
+_IMPORTS = """
+import sys
+from harness.cli import main
+try:
+    main(sys.argv[1:])
+except SystemExit:  # of Typer, after a completion
+    pass
+print(*sys.modules)
+"""
+COMMAND_MODULES = {f"harness.cli.{place.partition(':')[0]}" for place, _ in COMMANDS.values()}
+
+
+def completion(line: str) -> dict[str, str]:
+    """Return the environment in which bash asks how the line may go on."""
+    return {
+        "_HARNESS_COMPLETE": "complete_bash",
+        "COMP_WORDS": line,
+        "COMP_CWORD": str(line.count(" ")),
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment", "expected"),
+    [
+        (["--version"], {}, set()),
+        (["--help"], {}, {"typer"}),
+        (["scenarios", "--help"], {}, {"typer"}),
+        ([], completion("harness "), {"typer"}),
+        ([], completion("harness sch"), {"typer"}),
+        ([], completion("harness scenarios r"), {"typer"}),
+        ([], completion("harness count --"), {"typer", "numpy", "pyarrow", "harness.cli.looking"}),
+        ([], completion("harness rule --"), {"typer", "harness.cli.rule"}),
+    ],
+    ids=str,
+)
+def test_help_and_completion_import_the_module_of_no_other_command(arguments, environment, expected):
+    run = subprocess.run(
+        [sys.executable, "-c", _IMPORTS, *arguments],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    loaded = {*run.stdout.splitlines()[-1].split()}
+    heavy = {"typer", "pydantic", "numpy", "pyarrow", "duckdb"}
+    assert loaded & (heavy | COMMAND_MODULES) == expected
 
 
 def test_options_for_opening_tables_are_one_line_until_all_are_asked_for(capfd):

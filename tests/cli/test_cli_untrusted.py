@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from harness.cli import main, untrusted
+from harness.cli import main
 from harness.testing.writing.delta.builder import DeltaTable
 from harness.tools.contained.bounds import Bounds
 from harness.tools.contained.launching import Finished
@@ -34,7 +34,7 @@ def worker(monkeypatch):
             return self.answer
 
     found = Worker()
-    monkeypatch.setattr(untrusted, "run_worker", found)
+    monkeypatch.setattr("harness.tools.contained.launching.run", found)
     return found
 
 
@@ -150,6 +150,6 @@ def test_options_are_named_as_the_command_has_them(worker, monkeypatch, capfd):
     def beyond(*_, bounds, **__):
         raise _beyond("output_bytes", bounds, "gave back too many bytes")
 
-    monkeypatch.setattr(untrusted, "run_worker", beyond)
+    monkeypatch.setattr("harness.tools.contained.launching.run", beyond)
     assert main(["sql", "SELECT 1", "--untrusted", "--set", "bounds.output_bytes=7"]) == 2
     assert "7 are allowed; if you expect that, raise the option --set bounds.output_bytes [" in capfd.readouterr().err

@@ -12,9 +12,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pages
-import typer
 
-from harness.cli.app import FEW, application
+from harness.cli.app import COMMANDS, FEW, imported
 from harness.cli.options import MEANINGS, OPENING
 from harness.differ.itself import SHAPES
 from harness.metadata.plan.trust import CLAIMS, LIES, Lie
@@ -50,12 +49,8 @@ _PARAMETERS = {
 
 
 def commands() -> dict[str, Any]:
-    """The commands of `harness` by name, those of a group behind its name."""
-    found = {}
-    for name, command in typer.main.get_command(application([])).commands.items():
-        inner = getattr(command, "commands", None)
-        found |= {name: command} if inner is None else {f"{name} {own}": each for own, each in inner.items()}
-    return found
+    """The commands of `harness` by name, those of a group last."""
+    return {name: imported(name) for name in sorted(COMMANDS, key=lambda name: " " in name)}
 
 
 def options_table(command: Any) -> str:

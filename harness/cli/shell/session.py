@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import duckdb
-import typer
 
 from harness.cli import interruption, results, terminal
 from harness.cli.looking import explained
@@ -83,7 +82,7 @@ class Session:
         for each in [text] if is_command else statements(text):
             try:
                 (self._run_command if is_command else self._run)(each)
-            except typer.Exit:
+            except results.ReaderGoneError:
                 raise
             except Exception as error:
                 interruption.check()

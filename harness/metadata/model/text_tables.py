@@ -20,8 +20,6 @@ from itertools import chain
 from os.path import commonprefix
 from typing import Any, TypeAlias
 
-import numpy as np
-
 from harness.errors import html_text, json_text, size_text, visible
 from harness.storage.records import dataclass
 
@@ -236,6 +234,8 @@ def value_text(key: str, value: Any) -> str:
     """A value on one line; times as ISO 8601."""
     match value:
         case int() if key.endswith(_TIMES):
+            import numpy as np  # takes longer than the start of a command that prints no time
+
             return f"{np.datetime64(value, 'ms')}Z"
         case int() if not {"bytes", "size", "most"}.isdisjoint(key.split("_")):
             return size_text(value)
