@@ -122,3 +122,15 @@ def test_refused(make: Make, delete: Callable[[IcebergTable], DataFileHandle], c
         rows(t)
     assert (caught.value.cause, caught.value.rule) == (cause, rule)
     assert str(caught.value.file).startswith(handle.path)
+
+
+def test_files_that_bounds_tell_apart_are_joined_once(tmp_path: Path) -> None:
+    """iceberg 4.6: deletes of one commit hit all older files; which of them their bounds reach costs no join."""
+    t = IcebergTable.create(tmp_path / "t", {"id": "long"})
+    t.append(*[t.write_data(ids(*range(first, first + 4))) for first in (0, 10, 20, 30)])
+    t.commit(add=[t.write_equality_deletes(["id"], ids(number)) for number in (1, 12, 23)])
+    t.append(t.write_data(ids(1, 12)))
+    relation = open_table(t.location).snapshot().to_duckdb()
+    assert relation.explain().count("ANTI") == 1
+    alive = [0, 1, 2, 3, 10, 11, 12, 13, 20, 21, 22, 30, 31, 32, 33]
+    assert sorted(row[0] for row in relation.fetchall()) == alive

@@ -11,7 +11,7 @@ pytest.importorskip("pyspark")
 from pyspark.sql import DataFrame
 
 from harness.engines.spark import engine
-from harness.engines.spark.lowering import with_merged_scopes
+from harness.engines.union_arms import with_merged_scopes
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.table import open_table
 from harness.testing.writing.iceberg.builder import IcebergTable

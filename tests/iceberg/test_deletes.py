@@ -5,7 +5,7 @@ import struct
 import pytest
 
 from harness.errors import CorruptDeleteError, CorruptFileError, InvalidTableError, UnsupportedError
-from harness.metadata.iceberg.delete_scope import DeleteScope, may_hit
+from harness.metadata.iceberg.delete_scope import DeleteScope, known_keys, may_hit
 from harness.metadata.iceberg.deletes import DeleteIndex
 from harness.metadata.iceberg.manifests import Content, DataFile, ManifestEntry, Status
 from harness.metadata.iceberg.model import PartitionField, PartitionSpec
@@ -145,4 +145,5 @@ def stats(low, high, *, nulls=0, values=10, nans=None):
 )  # fmt: skip
 def test_may_hit(type_, delete, file, expected):
     key = Field(id=1, name="k", type=type_)
-    assert may_hit(equality(2, **delete), data(1, **file), [key]) is expected
+    entries = (equality(2, **delete), data(1, **file))
+    assert may_hit(*(known_keys(entry.file, [key]) for entry in entries), [key]) is expected

@@ -31,7 +31,15 @@ import pyarrow as pa
 
 from harness.engines.duckdb.columns import FileTable, SqlTranslation
 from harness.engines.duckdb.scans import AntiJoins, RelationScan, Scanner
-from harness.engines.union_arms import DELETED, UnionArm, columns_to_read, delete_files, union_arms, with_enough
+from harness.engines.union_arms import (
+    DELETED,
+    UnionArm,
+    columns_to_read,
+    delete_files,
+    union_arms,
+    with_enough,
+    with_merged_scopes,
+)
 from harness.metadata.files.roaring import deleted_bits, deleted_mask
 from harness.metadata.filters import sqltext
 from harness.metadata.model.arrow_values import array_of, from_numpy
@@ -133,7 +141,7 @@ def lower(
         empty = ", ".join(f"{sqltext.literal(None, f.type)} AS c{i}" for i, f in enumerate(columns))
         return LoweredQuery(f"SELECT {empty or 'NULL AS c0'} WHERE false", columns)
     scanner = Scanner.over(plan, connection, register)
-    plan = with_enough(plan, scanner.looks)
+    plan = with_merged_scopes(with_enough(plan, scanner.looks))
     lowering = _QueryLowering(plan, connection, scanner.of(plan), use, columns)
     return LoweredQuery("\nUNION ALL\n".join(lowering.arms()), columns)
 

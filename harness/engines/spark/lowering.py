@@ -8,12 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import reduce
-from typing import Any, TypeAlias
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyspark.errors.utils
 from pyspark.sql import Column, DataFrame, functions
@@ -40,63 +37,12 @@ from harness.engines.union_arms import (
     deleted_keys,
     key_roots,
     union_arms,
+    with_merged_scopes,
 )
 from harness.metadata.model.schema import METADATA, Field
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.queries.transpile.filters import condition
 from harness.storage.threads import Lock
-
-# Fewer delete sets: data files that the rules give the same equality deletes share one join.
-#
-# A plan leaves out deletes by bounds, so that each file may have a set of its own; on Spark each costs two broadcasts.
-
-
-Numbers: TypeAlias = npt.NDArray[np.integer[Any]]
-
-_MOST_ROWS = 1_000_000
-"""Most rows of the deletes of a merged set: a hash table of more costs what its bounds spare."""
-_MOST_WORK = 1_000_000
-"""Deletes over all sets of a plan that is looked at."""
-
-
-def with_merged_scopes(plan: ScanPlan) -> ScanPlan:
-    """The plan with the delete sets of a class made one, where that has a known and moderate number of rows.
-
-    By the rules of sequence numbers and partitions a delete hits all files of a class or none (iceberg 4.6, 4.29): they
-    are older than the same deletes, and in one partition, or in partitions that no delete is for alone.
-    """
-    sets, place = plan.delete_sets, plan.files.schema.get_field_index("delete_set")
-    own: Numbers = plan.files.column(place).to_numpy()
-    if len(sets) < 2 or plan.files.column("sequence_number").null_count or sum(map(len, sets)) > _MOST_WORK:
-        return plan
-    merged, shared = own.copy(), list(sets)
-    hit = np.flatnonzero(np.isin(own, [number for number, members in enumerate(sets) if members]))
-    classes = _classes(plan)[hit]
-    by_class: dict[int, list[int]] = {}
-    for class_, number in np.unique(np.stack([classes, own[hit]]), axis=1).T.tolist():
-        by_class.setdefault(class_, []).append(number)
-    shares = np.full(len(own), -1)
-    for class_, numbers in by_class.items():
-        members = sorted({member for number in numbers for member in sets[number]})
-        counts = [plan.equality_deletes[member].record_count for member in members]
-        rows = sum(float("inf") if count is None else count for count in counts)
-        if len(numbers) > 1 and rows <= _MOST_ROWS:
-            shares[class_] = len(shared)
-            shared.append(tuple(members))
-    merged[hit] = np.where(shares[classes] < 0, own[hit], shares[classes])
-    used, numbered = np.unique(merged, return_inverse=True)
-    files = plan.files.set_column(place, plan.files.schema.field(place), pa.array(numbered.ravel(), pa.int32()))
-    return replace(plan, files=files, delete_sets=tuple(shared[number] for number in used.tolist()))
-
-
-def _classes(plan: ScanPlan) -> Numbers:
-    """The class of each file, as a number below that of the files."""
-    deletes = plan.equality_deletes
-    numbers, partitions = (plan.files.column(name).to_numpy() for name in ("sequence_number", "partition"))
-    age = np.searchsorted(np.unique([d.sequence_number for d in deletes]), numbers, side="right")
-    alone = np.isin(partitions, [d.partition for d in deletes if d.partition is not None])
-    return np.unique(np.stack([age, np.where(alone, partitions, -1)]), axis=1, return_inverse=True)[1].ravel()
-
 
 # Files that cannot be read, as a frame: who reads one of them fails, and who leaves it out does not.
 #

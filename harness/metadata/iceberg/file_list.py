@@ -14,7 +14,14 @@ import pyarrow.compute as pc
 from harness.errors import CorruptFileError, InvalidTableError
 from harness.metadata.iceberg.columns.entries import DataFiles, FilteredFiles
 from harness.metadata.iceberg.columns.raw import KeptManifests
-from harness.metadata.iceberg.delete_scope import DeleteScope, key_columns, may_hit, read_schema_first, single_targets
+from harness.metadata.iceberg.delete_scope import (
+    DeleteScope,
+    key_columns,
+    known_keys,
+    may_hit,
+    read_schema_first,
+    single_targets,
+)
 from harness.metadata.iceberg.deletes import (
     DeleteIndex,
     FileDeletes,
@@ -264,12 +271,15 @@ class _Scopes:
             return
         checks = np.cumsum([len(deletes) for deletes in hits])
         places = [i for i in np.flatnonzero(checks <= _BOUND_CHECKS).tolist() if hits[i]]
-        used = set().union(*(hits[i] for i in places))
-        pairs = {delete: zip(*self.keys[delete], strict=True) for delete in used}
-        keys = {delete: tuple(c for c, path in pairs[delete] if len(path) == 1) for delete in used}  # top-level ones
+        keys, known = {}, {}
+        for delete in set().union(*(hits[i] for i in places)):
+            columns = zip(*self.keys[delete], strict=True)
+            keys[delete] = tuple(column for column, path in columns if len(path) == 1)  # top-level ones
+            known[delete] = known_keys(self.deletes[delete].file, keys[delete])
+        compared = {key.id: key for columns in keys.values() for key in columns}.values()
         for place, entry in zip(places, files.entries(places), strict=True):
-            deletes = hits[place]
-            yield place, tuple(i for i in deletes if may_hit(self.deletes[i], entry, keys[i]))
+            data = known_keys(entry.file, compared)
+            yield place, tuple(i for i in hits[place] if may_hit(known[i], data, keys[i]))
 
     def _delete(self, place: int) -> EqualityDelete:
         entry, (columns, paths) = self.deletes[place], self.keys[place]
