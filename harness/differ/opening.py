@@ -250,7 +250,11 @@ class SideOpening:
         return self.query.allowances(list(self.data.columns))
 
     def places(self, names: Sequence[str]) -> list[int]:
-        """The places of the wanted columns among `names`. Raises RequestError: a column is missing, or there twice."""
+        """Return the places of the wanted columns among `names`.
+
+        Raises:
+            RequestError: a column is missing or there twice, or no column is left to compare.
+        """
         folded = list(map(self.fold, names))
         wanted: Iterable[int] = range(len(names))
         if self.columns is not None:
@@ -258,7 +262,14 @@ class SideOpening:
             for place, name in enumerate(folded):
                 by_name.setdefault(name, []).append(place)
             wanted = dict.fromkeys(place for column in self.columns for place in self._places(column, names, by_name))
-        return [place for place in wanted if folded[place] not in self.exclude]
+        kept = [place for place in wanted if folded[place] not in self.exclude]
+        if names and not kept:
+            raise RequestError(
+                f"Cannot compare: all columns of the {self.label} side are left out; "
+                f"it has {', '.join(map(repr, names))}",
+                options=("exclude",) if self.exclude else ("columns",),
+            )
+        return kept
 
     def _places(self, column: str, names: Sequence[str], by_name: Mapping[str, list[int]]) -> list[int]:
         """Return the place of the column of that name or, if there is none, of those that may have a part of it."""

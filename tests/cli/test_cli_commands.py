@@ -217,7 +217,7 @@ ODD = MissingFileError(f"Cannot read [red]file[/red]:\n {'y' * 300}", table="t",
 @pytest.mark.parametrize(
     ("raised", "code", "start", "end"),
     [
-        (ODD, 2, f"error: Cannot read [red]file[/red]: {'y' * 300} [Miss", "ingFile; table t, file m 0.avro]\n"),
+        (ODD, 2, f"error: Cannot read [red]file[/red]: {'y' * 300} [Miss", "ingFile; table t, file m\\n0.avro]\n"),
         (ZeroDivisionError("oops"), 2, "Traceback", INTERNAL),
         (KeyboardInterrupt(), 130, "", "interrupted\n"),
     ],

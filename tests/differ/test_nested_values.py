@@ -205,6 +205,7 @@ WRONG = {
     "excluded-field": ({"exclude": ["s.z"]}, r"Cannot leave out 's\.z'.*did you mean 's\.[xy]'"),
     "excluded-element": ({"exclude": ["f.element"]}, "'f.element' alone"),
     "excluded-key": ({"exclude": ["m.key"]}, "'m.key' alone"),
+    "everything-excluded": ({"exclude": list(rows().column_names)}, "all columns of the left side are left out"),
     "all-fields": ({"exclude": ["s.in.a", "s.in.b"]}, r"leave out 's\.in'"),
     "column": ({"columns": ["sx"]}, "Cannot compare 'sx'.*did you mean 's'"),
     "column-field": ({"columns": ["s.in.c"]}, r"Cannot compare 's\.in\.c'.*did you mean 's\.in\."),

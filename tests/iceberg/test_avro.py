@@ -3,7 +3,6 @@
 import contextlib
 import io
 
-import fastavro
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,11 +10,12 @@ from hypothesis import strategies as st
 from harness.errors import CorruptFileError, LimitError, UnsupportedError
 from harness.metadata.files.avro_container import open_container
 from harness.metadata.files.avro_decoding import IntMap, Plain, Struct, Wanted
+from harness.testing.writing.iceberg.avro import write_avro
 
 
 def container(schema, rows, *, codec="null", sync_interval=16000, **options):
     stream = io.BytesIO()
-    fastavro.writer(stream, schema, rows, codec=codec, sync_interval=sync_interval, **options)
+    write_avro(stream, schema, rows, codec=codec, sync_interval=sync_interval, **options)
     return stream.getvalue()
 
 

@@ -331,9 +331,7 @@ def pytest_unconfigure(config):
         for arguments in ((), ("-p", "harness.testing.plugin"))
     )
     ours.assert_outcomes(passed=1)
-    ours.stdout.fnmatch_lines(
-        ["imported: [[]'harness', 'harness.testing', 'harness.testing.plugin'[]]"]
-    )
+    ours.stdout.fnmatch_lines(["imported: [[]'harness', 'harness.testing', 'harness.testing.plugin'[]]"])
     shown = [[line for line in each.outlines if not line.startswith(("=", "imported"))] for each in (plain, ours)]
     assert shown[0] == shown[1]
 

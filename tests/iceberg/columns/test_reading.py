@@ -5,7 +5,6 @@ import json
 import random
 from functools import partial
 
-import fastavro
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -25,6 +24,7 @@ from harness.metadata.iceberg.transforms import Identity
 from harness.metadata.model.schema import Field, IntegerType, Schema, StringType
 from harness.storage.decoded import DECODED, Cache
 from harness.storage.stores import FileVersion
+from harness.testing.writing.iceberg.avro import write_avro
 
 SPEC = PartitionSpec(
     3,
@@ -148,7 +148,7 @@ def schema_of(order):
 def write(schema, entries, *, codec="deflate", interval=1, version="2"):
     stream = io.BytesIO()
     metadata = {"format-version": version, "content": "data", "partition-spec-id": "3"}
-    fastavro.writer(stream, schema, entries, codec=codec, metadata=metadata, sync_interval=interval)
+    write_avro(stream, schema, entries, codec=codec, metadata=metadata, sync_interval=interval)
     return stream.getvalue()
 
 

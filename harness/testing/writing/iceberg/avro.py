@@ -6,14 +6,17 @@ Spec: Iceberg, "Appendix A: Avro", "Manifests", "Manifest Lists".
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import re
+import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import IO, Any, Literal, TypeAlias
 
 import fastavro
+import pyarrow as pa
 
 from harness.errors import RequestError
 from harness.metadata.model.schema import (
@@ -35,6 +38,7 @@ from harness.metadata.model.schema import (
 from harness.testing.writing.places import FIRST_TIMESTAMP_MS, counted_uuid, inside, usual_codec
 
 _SYNC = b"harness sync mark"[:16]
+_SYNC_BYTES = len(_SYNC)
 
 
 @dataclass(slots=True)
@@ -56,16 +60,45 @@ class AvroDocument:
             RequestError: The codec is `zstandard`, and the package that fastavro needs for it is not installed.
         """
         path.parent.mkdir(parents=True, exist_ok=True)
-        how: dict[str, Any] = {"codec": self.codec, "metadata": self.header, "sync_marker": _SYNC}
-        try:
-            with path.open("wb") as out:
-                fastavro.writer(out, self.schema, self.records, **how)
-        except ValueError as error:
-            if "you need to install" not in str(error):
-                raise
-            message = f"Cannot write Avro codec {self.codec!r}: pip install 'lakeharness[suite]'"
-            raise RequestError(message) from error
+        with path.open("wb") as out:
+            write_avro(out, self.schema, self.records, codec=self.codec, metadata=self.header, sync_marker=_SYNC)
         return path.stat().st_size
+
+
+def write_avro(out: IO[bytes], schema: Any, records: Iterable[Any], *, codec: str, **how: Any) -> None:
+    """Write an Avro file. how: arguments of `fastavro.writer`, which compresses snappy only with another package.
+
+    Raises:
+        RequestError: The codec is `zstandard`, and the package that fastavro needs for it is not installed.
+    """
+    if codec == "snappy":
+        _write_snappy(out, schema, records, **how)
+        return
+    try:
+        fastavro.writer(out, schema, records, codec=codec, **how)
+    except ValueError as error:
+        if "you need to install" not in str(error):
+            raise
+        raise RequestError(f"Cannot write Avro codec {codec!r}: pip install 'lakeharness[suite]'") from error
+
+
+def _write_snappy(out: IO[bytes], schema: Any, records: Iterable[Any], **how: Any) -> None:
+    plain = io.BytesIO()
+    fastavro.writer(plain, schema, records, **how)
+    plain.seek(0)
+    blocks: Any = fastavro.block_reader(plain)  # its types lack the bytes of a block
+    header = {name: text.encode() for name, text in (blocks.metadata | {"avro.codec": "snappy"}).items()}
+    sync = plain.getvalue()[-_SYNC_BYTES:]
+    out.write(b"Obj\x01")
+    fastavro.schemaless_writer(out, {"type": "map", "values": "bytes"}, header)
+    out.write(sync)
+    for block in blocks:
+        data = block.bytes_.read()
+        packed = pa.Codec("snappy").compress(data, asbytes=True)
+        fastavro.schemaless_writer(out, "long", block.num_records)
+        # Avro puts a big-endian CRC-32 of the plain bytes behind the snappy data.
+        fastavro.schemaless_writer(out, "bytes", packed + zlib.crc32(data).to_bytes(4, "big"))
+        out.write(sync)
 
 
 def avro_schema(name: str, fields: Iterable[Field], *, ids: bool = True) -> dict[str, Any]:
