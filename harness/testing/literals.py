@@ -132,6 +132,8 @@ def literal(
         RequestError: no schema is given, and the values do not tell; the format has no such delete; a delete matches no
             row; a kind is given, and no delete.
     """
+    if isinstance(deletes, str | bytes) or not isinstance(deletes, Sequence):
+        raise RequestError(f"Invalid deletes: expected a list, got {deletes!r}")
     by_key = bool(deletes) and isinstance(deletes[0], Mapping)
     fitting: DeleteKind = "equality" if by_key else "vector" if format == "delta" else "position"
     chosen = fitting if kind is None else kind
@@ -143,7 +145,7 @@ def literal(
     types = schema or types_of(rows)
     form, words = (Mapping, "mappings") if chosen == "equality" else (int, "places")
     for delete in deletes:
-        if not isinstance(delete, form):
+        if not isinstance(delete, form) or isinstance(delete, bool):
             raise RequestError(f"Invalid deletes for {chosen}: expected {words}, got {delete!r}")
         if isinstance(delete, Mapping):
             _check_key(delete, deletes[0], rows, types)
