@@ -77,7 +77,7 @@ def completion(line: str) -> dict[str, str]:
         ([], completion("harness count --"), {"typer", "numpy", "pyarrow", "harness.cli.looking"}),
         ([], completion("harness rule --"), {"typer", "harness.cli.rule"}),
     ],
-    ids=str,
+    ids=["version", "help", "help of a group", "Tab", "Tab sch", "Tab scenarios r", "Tab count --", "Tab rule --"],
 )
 def test_help_and_completion_import_the_module_of_no_other_command(arguments, environment, expected):
     run = subprocess.run(
