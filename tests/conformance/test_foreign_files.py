@@ -97,6 +97,17 @@ def test_a_reader_answers_with_a_file_of_its_folder_or_that_is_its_error(reader,
     assert table.read_bytes() == b"rows of the table"
 
 
+def test_a_folder_that_became_a_link_is_not_followed(reader, tmp_path):
+    table = tmp_path / "part-0.parquet"
+    table.write_bytes(b"rows of the table")
+    become = f"os.rename(folder, folder + '-kept'); os.symlink({str(tmp_path)!r}, folder)"
+    with pytest.raises(EngineError, match="links are not followed"):
+        reader(f"{become}; rows = folder + '/part-0.parquet'")
+    assert table.read_bytes() == b"rows of the table"
+    with pytest.raises(EngineError, match="it does not exist"):
+        reader("os.remove(folder); os.rename(folder + '-kept', folder); rows = folder + '/none'")
+
+
 def test_a_file_of_the_folder_is_read_and_removed(reader):
     stream = ipc(pa.table({"id": [1]}))
     code = f"rows = folder + '/mine'; open(rows, 'wb').write({stream!r})"
