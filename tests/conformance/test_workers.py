@@ -138,6 +138,7 @@ def test_an_engine_that_is_not_there_is_not_installed(script, text, message):
         ("duckdb", "called duckdb: that is an engine"),
         ("spark", "called spark: that is an engine"),
         ("oracle", "called oracle: that is an engine"),
+        ("DuckDB", "called DuckDB: that is an engine"),
         ("\x1b[2J", "printable characters"),
         ("x" * 1001, "up to 1000 printable"),
     ],

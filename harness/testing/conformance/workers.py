@@ -151,7 +151,7 @@ START_LIMIT_S = 60.0
 
 def _own_name(name: str) -> str:
     """Return the name of a reader. Raises RequestError: it would be taken for an engine, or cannot be shown."""
-    if name in engine_names():
+    if name.casefold() in engine_names():
         raise RequestError(
             f"Cannot use a reader that is called {name}: that is an engine that runs harness's plans, and results are "
             "told apart by name; give the reader another name in its answer to hello, or by NAME=exec:COMMAND"
