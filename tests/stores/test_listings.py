@@ -90,9 +90,12 @@ def test_ctrl_c_does_not_wait_for_a_store(location):
         return 404, b""
 
     with answering_server.server(stall) as asked:
+        # A process that a shell starts in the background ignores SIGINT.
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
         try:
             with pytest.raises(KeyboardInterrupt):
                 harness.open_table(location, storage_options=options(asked))
             assert not answered.is_set()
         finally:
+            signal.signal(signal.SIGINT, before)
             released.set()
