@@ -285,10 +285,16 @@ class Storage:
         return {}
 
     def read_whole(self, path: str, size: int | None) -> bytes:
-        """The bytes of a file. Raises as `read`.
+        """Return the bytes of a file, and refuse a file that is cut: a log that ends with a line looks whole.
 
-        size: bytes that the file has, as listed or recorded; None: unknown. Fewer are a CorruptFileError, since a file
-        that is cut at the end of a line or a block looks whole. More are fine: it may have been written meanwhile.
+        Args:
+            path: The file's physical path.
+            size: Bytes that the file has, as listed or recorded, or None if unknown. A file may have more, since it
+                may have been written meanwhile.
+
+        Raises:
+            CorruptFileError: The file has fewer bytes. Cause `CutShort`.
+            MissingFileError, OutsideTableError, StorageError, LimitError: As for `read`.
         """
         data = self.read(path)
         if size is not None and len(data) < size:
