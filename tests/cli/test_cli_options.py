@@ -74,10 +74,21 @@ def completion(line: str) -> dict[str, str]:
         ([], completion("harness "), {"typer"}),
         ([], completion("harness sch"), {"typer"}),
         ([], completion("harness scenarios r"), {"typer"}),
-        ([], completion("harness count --"), {"typer", "numpy", "pyarrow", "harness.cli.looking"}),
+        ([], completion("harness count --"), {"typer", "harness.cli.looking"}),
+        ([], completion("harness sql --"), {"typer", "harness.cli.query"}),
         ([], completion("harness rule --"), {"typer", "harness.cli.rule"}),
     ],
-    ids=["version", "help", "help of a group", "Tab", "Tab sch", "Tab scenarios r", "Tab count --", "Tab rule --"],
+    ids=[
+        "version",
+        "help",
+        "help of a group",
+        "Tab",
+        "Tab sch",
+        "Tab scenarios r",
+        "Tab count --",
+        "Tab sql --",
+        "Tab rule --",
+    ],
 )
 def test_help_and_completion_import_the_module_of_no_other_command(arguments, environment, expected):
     run = subprocess.run(

@@ -16,8 +16,8 @@ import typer
 
 import harness
 from harness.cli import FAILED, interruption, options, terminal
+from harness.cli.formats import MAX_ROWS, RowFormat, number_of_rows
 from harness.cli.shell.session import COMMANDS, InputLines, Session
-from harness.cli.writers import MAX_ROWS, RowFormat, number_of_rows
 from harness.errors import HarnessError, HarnessWarning
 from harness.metadata.catalogs.catalog import Name
 from harness.tools.connections.connection import Connection
