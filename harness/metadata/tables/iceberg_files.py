@@ -21,16 +21,21 @@ from pyroaring import BitMap64
 from harness.errors import HarnessError
 from harness.metadata.files.roaring import to_positions
 from harness.metadata.iceberg.columns.entries import DataFiles, statistic
-from harness.metadata.iceberg.columns.reading import SIZES, live, read_data_files, recorded, recorded_schema
+from harness.metadata.iceberg.columns.reading import (
+    SIZES,
+    live,
+    read_data_files,
+    read_entries,
+    recorded,
+    recorded_schema,
+)
 from harness.metadata.iceberg.delete_scope import read_schema_first
 from harness.metadata.iceberg.manifests import (
-    ALL,
     Content,
     DataFile,
     ManifestEntry,
     ManifestFile,
     ManifestReader,
-    StatisticsFields,
     open_manifest,
 )
 from harness.metadata.iceberg.position_deletes import open_puffin, read_deletion_vector, read_positions
@@ -235,9 +240,7 @@ class SnapshotFiles:
         whole = [place for place, table in enumerate(recorded_) if len(live(table)) == len(table)]
         found = self._read([data[place] for place in whole], wanted)
         rest = [data[place] for place in range(len(data)) if place not in set(whole)]
-        others = list(
-            self._entries([*rest, *self._of(deletes=True)], live_only=False, statistics=ALL if wants_files else None)
-        )
+        others = list(self._entries([*rest, *self._of(deletes=True)], live_only=False))
         plain = pa.concat_tables([recorded_schema(wanted).empty_table(), *(recorded_[place] for place in whole)])
         columns_of = {name: plain.column(name) for name in plain.column_names}
         columns_of["sequence_number"] = found.table.column("sequence_number")
@@ -373,13 +376,9 @@ class SnapshotFiles:
         fields = (field for schema in self._schemas for _, field in schema.walk())
         return tuple(sorted({field.id for field in fields if not children(field.type)}))
 
-    def _entries(
-        self, manifests: Sequence[ManifestFile], *, live_only: bool = True, statistics: StatisticsFields = ALL
-    ) -> Iterator[ManifestEntry]:
+    def _entries(self, manifests: Sequence[ManifestFile], *, live_only: bool = True) -> Iterator[ManifestEntry]:
         for manifest in manifests:
-            reader = self._opened(manifest)
-            with contained(file=manifest.path):
-                yield from reader.entries(statistics, live_only=live_only)
+            yield from read_entries(self._opened(manifest), live_only=live_only)
 
     def _of_entries(self, files: Sequence[DataFile]) -> pa.Table:
         schema = self.plain_schema

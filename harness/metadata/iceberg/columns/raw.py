@@ -16,11 +16,23 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from harness.errors import CorruptFileError
+from harness.errors import CorruptFileError, UnsupportedError
+from harness.metadata.files.avro_container import decode_error
+from harness.metadata.files.avro_values import FieldError
 from harness.metadata.iceberg.columns.entries import BOUNDS, COUNTS, statistic
 from harness.metadata.iceberg.columns.walk import NOWHERE, Unsure, Varints, Walk
-from harness.metadata.iceberg.manifests import FILE_FORMATS, Content, Status
-from harness.metadata.model.arrow_values import Mask, Places, array_of, distinct, from_numpy, text_bytes, to_numpy
+from harness.metadata.iceberg.manifests import FILE_FORMATS, Content, ManifestReader, Status, corrupt, encrypted
+from harness.metadata.model.arrow_values import (
+    Mask,
+    Places,
+    array_of,
+    distinct,
+    from_numpy,
+    scalar_of,
+    text_bytes,
+    to_numpy,
+    without_rows,
+)
 from harness.storage.decoded import Cache, Key
 from harness.storage.decoded_folder import KeptEntry, StrangeEntryError
 from harness.storage.paths import is_local
@@ -193,29 +205,41 @@ def bounds_schema(fields: Sequence[int]) -> pa.Schema:
     return pa.schema([pa.field(statistic(name, i), pa.binary()) for i in fields for name in BOUNDS])
 
 
-def raw_of(found: Walk, live: Places, fields: tuple[int, ...]) -> Raw:
-    """The entries `live` of a walk, which are not deleted. Raises Unsure: one is damaged, encrypted or not allowed."""
-    _check(found, live)
+def raw_of(found: Walk, places: Places, fields: tuple[int, ...], reader: ManifestReader) -> Raw:
+    """Some entries of a walk. reader: of the manifest, or of one that is alike.
+
+    Raises CorruptFileError, EncryptedTableError, UnsupportedError: an entry breaks a rule of the format.
+    """
     status, _ = numbers(found, "status")
-    record_count, counted = _taken(numbers(found, "record_count"), live)
+    paths = texts(found, "file_path", places)
+    if paths.null_count:
+        raise corrupt("file_path", "an entry has no file path", "2.7")
+    _check(found, places, paths, reader)
+    record_count, counted = _taken(numbers(found, "record_count"), places)
     columns = {
-        "status": from_numpy(status[live].astype(np.int8)),
-        "sequence_number": _optional(found, "sequence_number", live),
-        "format": _formats(found, live),
-        "partition": byte_strings(found, "partition", live).dictionary_encode(),
+        "status": from_numpy(status[places].astype(np.int8)),
+        "sequence_number": optional(found, "sequence_number", places),
+        "format": _formats(found, places, paths),
+        "partition": byte_strings(found, "partition", places).dictionary_encode(),
         "record_count": from_numpy(record_count, missing=~(counted & (record_count >= 0))),
-        "size": _optional(found, "file_size_in_bytes", live),
-        "first_row_id": _optional(found, "first_row_id", live),
-        **{statistic(name, key): bounds(found, name, key, live) for name in BOUNDS for key in fields},
+        "size": optional(found, "file_size_in_bytes", places),
+        "first_row_id": optional(found, "first_row_id", places),
+        **{statistic(name, key): bounds(found, name, key, places) for name in BOUNDS for key in fields},
     }
-    path = pa.chunked_array([_texts(found, "file_path", live)])
+    path = pa.chunked_array([paths])
     schema = pa.schema([*FACTS, *bounds_schema(fields)])
     return Raw(
         pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema),
         fields,
         lambda: path,
-        lambda name, keys, places: counts(found, name, keys, live[places]),
+        lambda name, keys, some: counts(found, name, keys, places[some]),
     )
+
+
+def nothing_of(fields: tuple[int, ...]) -> Raw:
+    """No files."""
+    table = without_rows(pa.schema([*FACTS, *bounds_schema(fields)]))
+    return Raw(table, fields, lambda: pa.chunked_array([], pa.string()), lambda name, keys, places: {})
 
 
 def joined(raws: Sequence[Raw]) -> Raw:
@@ -254,52 +278,88 @@ def _counts_in(encoded: pa.Array, keys: Sequence[int]) -> Mapping[int, tuple[Pla
     return counts(maps, "", keys, np.arange(len(encoded)))
 
 
-def _check(found: Walk, live: Places) -> None:
-    """Only data files (iceberg 2.20), and none that is encrypted (2.19)."""
-    content, stated = _taken(numbers(found, "content"), live)
-    if (content[stated] != Content.DATA).any():
-        raise Unsure
+def _check(found: Walk, places: Places, paths: pa.Array, reader: ManifestReader) -> None:
+    """Only files of the manifest's kind (iceberg 2.20), and none that is encrypted (2.19)."""
+    content, stated = _taken(numbers(found, "content"), places)
+    is_deletes = reader.manifest.is_deletes
+
+    def first(wrong: Mask) -> tuple[Any, Any]:
+        place = int(np.argmax(wrong))
+        return paths[place].as_py(), int(content[place]) if stated[place] else None
+
+    wrong = stated & ~np.isin(content, _CONTENTS)
+    if wrong.any():
+        path, number = first(wrong)
+        raise corrupt("content", f"{path} has content {number}, expected 0, 1 or 2", "2.7")
+    if reader.is_disputed and not stated.all():
+        path, _ = first(~stated)
+        message = f"it says that it holds deletes, the list says data, and the entry of {path} says neither"
+        raise corrupt("content", message, "2.4")
+    wrong = (content == Content.DATA) == is_deletes  # where none is stated it is 0
+    if wrong.any():
+        path, number = first(wrong)
+        kind = "delete" if is_deletes else "data"
+        raise corrupt("content", f"{path} has content {number} in a {kind} manifest", "2.20")
     starts, ends = found.starts.get("key_metadata"), found.ends.get("key_metadata")
-    if starts is not None and ends is not None and (ends[live] > starts[live]).any():
-        raise Unsure
+    if starts is not None and ends is not None and (wrong := ends[places] > starts[places]).any():
+        raise encrypted(first(wrong)[0])
 
 
 def live_entries(found: Walk) -> Places:
-    """The entries that are not deleted. Raises Unsure for a status that there is not."""
+    """The entries that are not deleted. Raises CorruptFileError for a status that there is not."""
     status, stated = numbers(found, "status")
-    if not stated.all() or not np.isin(status, _STATUSES).all():
-        raise Unsure
+    wrong = ~stated | ~np.isin(status, _STATUSES)
+    if wrong.any():
+        place = int(np.argmax(wrong))
+        raise corrupt("status", f"got {int(status[place]) if stated[place] else None}, expected 0, 1 or 2", "2.6")
     return np.flatnonzero(status != Status.DELETED)
 
 
-_STATUSES = tuple(int(status) for status in Status)
+_CONTENTS, _STATUSES = (tuple(int(member) for member in members) for members in (Content, Status))
 
 
 def _taken(values: tuple[Places, Mask], places: Places) -> tuple[Places, Mask]:
     return values[0][places], values[1][places]
 
 
-def _optional(found: Walk, slot: str, live: Places) -> pa.Array:
-    values, stated = _taken(numbers(found, slot), live)
+def optional(found: Walk, slot: str, places: Places) -> pa.Array:
+    """The numbers of a slot of some entries; null where it has none."""
+    values, stated = _taken(numbers(found, slot), places)
     return from_numpy(values, missing=~stated)
 
 
-def _texts(found: Walk, slot: str, live: Places) -> pa.Array:
-    array = byte_strings(found, slot, live)
-    if array.null_count:
-        raise Unsure
+def texts(found: Walk, slot: str, places: Places) -> pa.Array:
+    """The texts of a slot of some entries; null where it has none. Raises CorruptFileError: one is no text."""
     try:
-        return array.cast(pa.string())
+        return byte_strings(found, slot, places).cast(pa.string())
     except pa.ArrowInvalid as error:
-        raise Unsure from error
+        raise decode_error(FieldError(("data_file", slot), "text is not UTF-8")) from error
 
 
-def _formats(found: Walk, live: Places) -> pa.Array:
-    encoded = _texts(found, "file_format", live).dictionary_encode()
+def _formats(found: Walk, places: Places, paths: pa.Array) -> pa.Array:
+    stated = texts(found, "file_format", places)
+    if stated.null_count:
+        path = paths[int(np.argmax(to_numpy(stated.is_null())))].as_py()
+        raise corrupt("file_format", f"{path} has no file format", "2.7")
+    encoded = stated.dictionary_encode()
     lower = [text.lower() for text in encoded.dictionary.to_pylist()]
-    if not FILE_FORMATS.issuperset(lower) or "puffin" in lower:
-        raise Unsure
-    return pc.take(array_of(lower, pa.string()), encoded.indices)
+    formats = pc.take(array_of(lower, pa.string()), encoded.indices)
+    content, _ = _taken(numbers(found, "content"), places)
+    allowed = np.array([text in FILE_FORMATS for text in lower], dtype=np.bool_)[to_numpy(encoded.indices)]
+    if "puffin" in lower:
+        allowed &= (content == Content.POSITION_DELETES) | ~to_numpy(
+            pc.equal(formats, scalar_of("puffin", pa.string()))
+        )
+    if not allowed.all():
+        place = int(np.argmin(allowed))
+        kind = Content(content[place]).name.lower().replace("_", " ")
+        raise UnsupportedError(
+            f"Cannot read {paths[place]}: format {formats[place].as_py()!r} is not supported for {kind}",
+            cause="UnsupportedFormat",
+            field="file_format",
+            rule="iceberg 2.20",
+        )
+    return formats
 
 
 # The cache has an entry with the manifest's header and what all plans need; encoded bounds of each column have entries
