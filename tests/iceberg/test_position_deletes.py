@@ -22,7 +22,7 @@ from harness.errors import (
     UnsupportedError,
 )
 from harness.metadata.iceberg import position_deletes
-from harness.metadata.iceberg.columns.entries import DataFiles, schema_of
+from harness.metadata.iceberg.columns.entries import DataFiles, Extent
 from harness.metadata.iceberg.deletes import FileDeletes, FilesWithDeletes
 from harness.metadata.iceberg.manifests import Content, DataFile, ManifestEntry, Status
 from harness.metadata.iceberg.position_deletes import make_loader
@@ -60,7 +60,7 @@ def load(tmp_path, content, file_format="parquet"):
     (tmp_path / "d").write_bytes(content)
     data, delete = entry(Content.DATA, A), entry(Content.POSITION_DELETES, "s3://t/d", file_format)
     row = {"manifest": 0, "status": 1, "sequence_number": 1, "path": A, "format": "parquet", "spec_id": 0, "tuple": 0}
-    files = DataFiles(pa.Table.from_pylist([row], schema_of(())), ("m.avro",), ({},), ())
+    files = DataFiles(pa.Table.from_pylist([row], Extent().schema), ("m.avro",), ({},), ())
     planned = FilesWithDeletes(files, {0: FileDeletes(data=data, position_files=(delete,))})
     make_loader(planned, storage=Storage(), path_map=PathMap((("s3://t", str(tmp_path)),)), table="s3://t")([0])
 

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from harness.errors import CorruptFileError, HarnessError, InvalidTableError
 from harness.metadata.filters.predicate import Comparison, Filter, IsNull, Op
 from harness.metadata.iceberg.columns import entries, reading
-from harness.metadata.iceberg.columns.entries import BOUNDS, COUNTS, DataFiles, FilteredFiles, statistic
-from harness.metadata.iceberg.columns.entries import schema_of as table_schema
+from harness.metadata.iceberg.columns.entries import BOUNDS, COUNTS, DataFiles, Extent, FilteredFiles, statistic
 from harness.metadata.iceberg.columns.raw import KeptManifests, Raw, joined
 from harness.metadata.iceberg.columns.reading import read_data_files, read_entries
 from harness.metadata.iceberg.manifests import ManifestFile, open_manifest
@@ -226,7 +225,7 @@ def expected(manifests, drawn, skip=None):
                 row |= {statistic(name, id_): values.get(id_) for id_ in FIELDS}
             rows.append(row)
             tuples.append({1000: file["partition"]["p"], 1001: file["partition"]["q"]})
-    table = pa.Table.from_pylist(rows, table_schema(FIELDS))
+    table = pa.Table.from_pylist(rows, Extent(FIELDS).schema)
     files = DataFiles(table, [m.path for m in manifests], tuples, FIELDS)
     return plain(FilteredFiles.of(files, None if skip is None else skip(files)))
 
@@ -485,7 +484,7 @@ def test_counts_of_files_of_several_manifests_are_asked_of_the_manifest_that_has
             return {key: (100 * manifest + 10 * places, np.ones(len(places), np.bool_)) for key in keys}
 
         paths = pa.chunked_array([[f"{manifest}-{i}" for i in range(files)]])
-        return Raw(pa.table({"status": [1] * files}), (), lambda: paths, counts)
+        return Raw(pa.table({"status": [1] * files}), Extent(), lambda: paths, counts)
 
     found = joined([of(1, 2), of(2, 3), of(3, 1)])
     values, _ = found.counts("value_counts", (7,), np.array([1, 2, 4, 5]))[7]

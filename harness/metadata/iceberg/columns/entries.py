@@ -273,20 +273,75 @@ COLUMNS = pa.schema(
 )
 """Columns of `DataFiles.table`, before those of statistics."""
 
+SIZES = "column_sizes"
 COUNTS = ("value_counts", "null_value_counts", "nan_value_counts")
 BOUNDS = ("lower_bounds", "upper_bounds")
+_LONGS = pa.list_(pa.int64())
+MORE = pa.schema(
+    [
+        pa.field("snapshot_id", pa.int64()),
+        pa.field("file_sequence_number", pa.int64()),
+        pa.field("content", pa.int32()),
+        pa.field("sort_order_id", pa.int32()),
+        pa.field("split_offsets", _LONGS),  # null: none, or an empty list; as the next
+        pa.field("equality_ids", _LONGS),
+        pa.field("referenced_data_file", pa.string()),
+        pa.field("content_offset", pa.int64()),
+        pa.field("content_size_in_bytes", pa.int64()),
+    ]
+)
+"""Columns that no plan of data files needs."""
 
 
 def statistic(name: str, field_id: int) -> str:
-    """The column that holds a statistic, one of `COUNTS` or `BOUNDS`, of a field."""
+    """The column that holds a statistic, one of `COUNTS` or `BOUNDS` or `SIZES`, of a field."""
     return f"{name}.{field_id}"
 
 
 @dataclass(frozen=True, slots=True)
-class DataFiles:
-    """Data files that are live, in the order of their manifests.
+class Extent:
+    """The entries of manifests that are read, and how much of each.
 
-    table: `COLUMNS`, then for each of `fields` its statistics: int64 counts and encoded bounds, null where unknown.
+    fields: Ids of the fields whose statistics are columns, in order.
+    has_more: Also the columns of `MORE`, and column sizes with the statistics.
+    has_maps: Also all statistics, as encoded maps; then without `fields`.
+    live_only: Without entries of status deleted.
+    """
+
+    fields: tuple[int, ...] = ()
+    has_more: bool = False
+    has_maps: bool = False
+    live_only: bool = True
+
+    @property
+    def counts(self) -> tuple[str, ...]:
+        """The names of the counts of fields."""
+        return (*COUNTS, SIZES) if self.has_more else COUNTS
+
+    @property
+    def maps(self) -> tuple[str, ...]:
+        """The names of the encoded maps."""
+        return (*COUNTS, *BOUNDS, SIZES) if self.has_maps else ()
+
+    @property
+    def encoded(self) -> list[pa.Field]:
+        """The columns of bytes as the manifest has them."""
+        names = [*(statistic(name, i) for i in self.fields for name in BOUNDS), *self.maps]
+        return [pa.field(name, pa.binary()) for name in names]
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of `DataFiles.table`."""
+        counts = [pa.field(statistic(name, i), pa.int64()) for i in self.fields for name in self.counts]
+        return pa.schema([*COLUMNS, *counts, *self.encoded, *(MORE if self.has_more else ())])
+
+
+@dataclass(frozen=True, slots=True)
+class DataFiles:
+    """Files in the order of their manifests: as a rule those of data, and live ones.
+
+    table: `COLUMNS`, then for each of `fields` its statistics, int64 counts and encoded bounds, null where unknown, and
+        whatever else the `Extent` of the read has.
     tuples: partition tuples, as internal values by partition field id; equal ones may be there twice.
     """
 
@@ -317,18 +372,13 @@ class DataFiles:
                 name: {i: row[statistic(name, i)] for i in self.fields if row[statistic(name, i)] is not None}
                 for name in (*COUNTS, *BOUNDS)
             }
-            file = self.file(row, Content.DATA, statistics, {})
-            yield ManifestEntry(
-                Status(row["status"]), None, row["sequence_number"], None, file, self.manifests[row["manifest"]]
-            )
+            yield self.entry(row, statistics)
 
-    def file(
-        self, row: Mapping[str, Any], content: Content, statistics: Mapping[str, Any], more: Mapping[str, Any]
-    ) -> DataFile:
-        """A row of `table` as an object. more: what else is known of it, by name."""
-        split_offsets, equality_ids = (more.get(name) for name in ("split_offsets", "equality_ids"))
-        return DataFile(
-            content=content,
+    def entry(self, row: Mapping[str, Any], statistics: Mapping[str, Any]) -> ManifestEntry:
+        """A row of `table` as an object. statistics: its maps by name."""
+        split_offsets, equality_ids = (row.get(name) for name in ("split_offsets", "equality_ids"))
+        file = DataFile(
+            content=Content(row.get("content", Content.DATA)),
             path=row["path"],
             format=row["format"],
             spec_id=row["spec_id"],
@@ -338,19 +388,20 @@ class DataFiles:
             first_row_id=row["first_row_id"],
             split_offsets=None if split_offsets is None else tuple(split_offsets),
             equality_ids=None if equality_ids is None else tuple(equality_ids),
-            sort_order_id=more.get("sort_order_id"),
-            referenced_data_file=more.get("referenced_data_file"),
-            content_offset=more.get("content_offset"),
-            content_size=more.get("content_size_in_bytes"),
+            sort_order_id=row.get("sort_order_id"),
+            referenced_data_file=row.get("referenced_data_file"),
+            content_offset=row.get("content_offset"),
+            content_size=row.get("content_size_in_bytes"),
             **statistics,
         )
-
-
-def schema_of(fields: Sequence[int]) -> pa.Schema:
-    """The schema of `DataFiles.table` with the statistics of some fields."""
-    counts = [pa.field(statistic(name, i), pa.int64()) for i in fields for name in COUNTS]
-    bounds = [pa.field(statistic(name, i), pa.binary()) for i in fields for name in BOUNDS]
-    return pa.schema([*COLUMNS, *counts, *bounds])
+        return ManifestEntry(
+            Status(row["status"]),
+            row.get("snapshot_id"),
+            row["sequence_number"],
+            row.get("file_sequence_number"),
+            file,
+            self.manifests[row["manifest"]],
+        )
 
 
 # Data files that a filter skips go at once, batch by batch: few facts of them stay.

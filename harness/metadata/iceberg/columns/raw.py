@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from harness.errors import CorruptFileError, UnsupportedError
 from harness.metadata.files.avro_container import decode_error
 from harness.metadata.files.avro_values import FieldError
-from harness.metadata.iceberg.columns.entries import BOUNDS, COUNTS, statistic
+from harness.metadata.iceberg.columns.entries import BOUNDS, COUNTS, MORE, Extent, statistic
 from harness.metadata.iceberg.columns.walk import NOWHERE, Unsure, Varints, Walk
 from harness.metadata.iceberg.manifests import FILE_FORMATS, Content, ManifestReader, Status, corrupt, encrypted
 from harness.metadata.model.arrow_values import (
@@ -177,13 +177,14 @@ Paths: TypeAlias = Callable[[], pa.ChunkedArray]
 
 @dataclass(frozen=True, slots=True)
 class Raw:
-    """Live data files of one or more manifests, in order.
+    """Entries of one or more manifests, in order.
 
-    table: `FACTS`, then the encoded bounds of `fields`. paths, counts: most plans need them of few files only.
+    table: `FACTS`, the encoded bounds or maps of `extent`, and `MORE`. paths, counts: most plans need them of few
+        files only.
     """
 
     table: pa.Table
-    fields: tuple[int, ...]
+    extent: Extent
     paths: Paths
     counts: Counts
 
@@ -191,59 +192,77 @@ class Raw:
         return int(self.table.num_rows)
 
     def slice(self, start: int, size: int) -> Raw:
-        """The files of one manifest."""
+        """The entries of one manifest."""
         return Raw(
             self.table.slice(start, size),
-            self.fields,
+            self.extent,
             lambda: self.paths().slice(start, size),
             lambda name, keys, places: self.counts(name, keys, places + start),
         )
 
 
-def bounds_schema(fields: Sequence[int]) -> pa.Schema:
-    """The columns of encoded bounds."""
-    return pa.schema([pa.field(statistic(name, i), pa.binary()) for i in fields for name in BOUNDS])
+def _schema_of(extent: Extent) -> pa.Schema:
+    """The columns of `Raw.table`."""
+    return pa.schema([*FACTS, *extent.encoded, *(MORE if extent.has_more else ())])
 
 
-def raw_of(found: Walk, places: Places, fields: tuple[int, ...], reader: ManifestReader) -> Raw:
+def raw_of(found: Walk, places: Places, extent: Extent, reader: ManifestReader) -> Raw:
     """Some entries of a walk. reader: of the manifest, or of one that is alike.
 
     Raises CorruptFileError, EncryptedTableError, UnsupportedError: an entry breaks a rule of the format.
     """
     status, _ = numbers(found, "status")
-    paths = texts(found, "file_path", places)
+    paths = _texts(found, "file_path", places)
     if paths.null_count:
         raise corrupt("file_path", "an entry has no file path", "2.7")
     _check(found, places, paths, reader)
     record_count, counted = _taken(numbers(found, "record_count"), places)
     columns = {
         "status": from_numpy(status[places].astype(np.int8)),
-        "sequence_number": optional(found, "sequence_number", places),
+        "sequence_number": _optional(found, "sequence_number", places),
         "format": _formats(found, places, paths),
         "partition": byte_strings(found, "partition", places).dictionary_encode(),
         "record_count": from_numpy(record_count, missing=~(counted & (record_count >= 0))),
-        "size": optional(found, "file_size_in_bytes", places),
-        "first_row_id": optional(found, "first_row_id", places),
-        **{statistic(name, key): bounds(found, name, key, places) for name in BOUNDS for key in fields},
+        "size": _optional(found, "file_size_in_bytes", places),
+        "first_row_id": _optional(found, "first_row_id", places),
+        **{statistic(name, key): bounds(found, name, key, places) for name in BOUNDS for key in extent.fields},
+        **{name: byte_strings(found, name, places) for name in extent.maps},
+        **(_more(found, places) if extent.has_more else {}),
     }
     path = pa.chunked_array([paths])
-    schema = pa.schema([*FACTS, *bounds_schema(fields)])
+    schema = _schema_of(extent)
     return Raw(
         pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema),
-        fields,
+        extent,
         lambda: path,
         lambda name, keys, some: counts(found, name, keys, places[some]),
     )
 
 
-def nothing_of(fields: tuple[int, ...]) -> Raw:
-    """No files."""
-    table = without_rows(pa.schema([*FACTS, *bounds_schema(fields)]))
-    return Raw(table, fields, lambda: pa.chunked_array([], pa.string()), lambda name, keys, places: {})
+def _more(found: Walk, places: Places) -> dict[str, pa.Array]:
+    """The columns of `MORE`."""
+    columns = {}
+    for field in MORE:
+        if pa.types.is_list(field.type):
+            columns[field.name] = lists(found, field.name, places)
+        elif pa.types.is_string(field.type):
+            columns[field.name] = _texts(found, field.name, places)
+        else:
+            values, stated = _taken(numbers(found, field.name), places)
+            fits = values.astype(field.type.to_pandas_dtype()) == values
+            columns[field.name] = from_numpy(values, missing=~(stated & fits)).cast(field.type)
+    columns["content"] = pc.fill_null(columns["content"], scalar_of(int(Content.DATA), pa.int32()))
+    return columns
+
+
+def nothing_of(extent: Extent) -> Raw:
+    """No entries."""
+    table = without_rows(_schema_of(extent))
+    return Raw(table, extent, lambda: pa.chunked_array([], pa.string()), lambda name, keys, places: {})
 
 
 def joined(raws: Sequence[Raw]) -> Raw:
-    """The files of all of them, one after the other; all have the same fields."""
+    """The entries of all of them, one after the other; all are of the same extent."""
     if len(raws) == 1:
         return raws[0]
     table = pa.concat_tables([raw.table for raw in raws]).unify_dictionaries().combine_chunks()
@@ -260,7 +279,7 @@ def joined(raws: Sequence[Raw]) -> Raw:
 
     return Raw(
         table,
-        raws[0].fields,
+        raws[0].extent,
         lambda: pa.chunked_array([chunk for each in paths for chunk in each().chunks], pa.string()),
         found_counts,
     )
@@ -322,13 +341,13 @@ def _taken(values: tuple[Places, Mask], places: Places) -> tuple[Places, Mask]:
     return values[0][places], values[1][places]
 
 
-def optional(found: Walk, slot: str, places: Places) -> pa.Array:
+def _optional(found: Walk, slot: str, places: Places) -> pa.Array:
     """The numbers of a slot of some entries; null where it has none."""
     values, stated = _taken(numbers(found, slot), places)
     return from_numpy(values, missing=~stated)
 
 
-def texts(found: Walk, slot: str, places: Places) -> pa.Array:
+def _texts(found: Walk, slot: str, places: Places) -> pa.Array:
     """The texts of a slot of some entries; null where it has none. Raises CorruptFileError: one is no text."""
     try:
         return byte_strings(found, slot, places).cast(pa.string())
@@ -337,7 +356,7 @@ def texts(found: Walk, slot: str, places: Places) -> pa.Array:
 
 
 def _formats(found: Walk, places: Places, paths: pa.Array) -> pa.Array:
-    stated = texts(found, "file_format", places)
+    stated = _texts(found, "file_format", places)
     if stated.null_count:
         path = paths[int(np.argmax(to_numpy(stated.is_null())))].as_py()
         raise corrupt("file_format", f"{path} has no file format", "2.7")
@@ -395,13 +414,13 @@ class KeptManifests:
         if key is None or entry is None or facts is None:
             return None
         for field in fields:
-            bounds = self.cache.columns(_bounds_key(key, field), bounds_schema((field,)))
+            bounds = self.cache.columns(_bounds_key(key, field), pa.schema(Extent((field,)).encoded))
             if bounds is None or len(bounds) != len(facts):
                 return None
             for name in bounds.schema.names:
                 facts = facts.append_column(bounds.schema.field(name), bounds.column(name))
         header = entry.about.get(_HEADER)
-        return None if header is None else (header, _raw(entry, facts, tuple(fields), recorded))
+        return None if header is None else (header, _raw(entry, facts, Extent(tuple(fields)), recorded))
 
     def put(self, recorded: str, header: bytes, raw: Raw, counts: Mapping[str, pa.Array]) -> None:
         """Keeps the live entries of one manifest. counts: the encoded maps.
@@ -420,8 +439,10 @@ class KeptManifests:
         for name, values in columns.items():
             facts = facts.append_column(name, values)
         self.cache.put(key, facts, {_HEADER: header})
-        for field in raw.fields:
-            self.cache.put(_bounds_key(key, field), raw.table.select(bounds_schema((field,)).names))
+        for field in raw.extent.fields:
+            self.cache.put(
+                _bounds_key(key, field), raw.table.select([column.name for column in Extent((field,)).encoded])
+            )
 
     def has_distinct_paths(self, manifests: Sequence[str]) -> bool:
         """True if no data file was found live twice in these manifests, recorded paths in order."""
@@ -454,7 +475,7 @@ def _bounds_key(key: Key, field: int) -> Key:
     return Key(f"manifest bounds {field}", key.path, key.size, key.token)
 
 
-def _raw(entry: KeptEntry, facts: pa.Table, fields: tuple[int, ...], recorded: str) -> Raw:
+def _raw(entry: KeptEntry, facts: pa.Table, extent: Extent, recorded: str) -> Raw:
     def paths() -> pa.ChunkedArray:
         with _sound(recorded):
             return entry.columns(pa.schema([pa.field("path", pa.string(), nullable=False)])).column(0)
@@ -463,7 +484,7 @@ def _raw(entry: KeptEntry, facts: pa.Table, fields: tuple[int, ...], recorded: s
         with _sound(recorded):
             return _counts_in(entry.columns(_COUNTS[name]).column(0).take(from_numpy(places)).combine_chunks(), keys)
 
-    return Raw(facts, fields, paths, counts)
+    return Raw(facts, extent, paths, counts)
 
 
 @contextmanager

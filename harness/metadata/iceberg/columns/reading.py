@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import field, replace
 from functools import cache
 from itertools import pairwise
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -27,14 +27,15 @@ from harness.metadata.iceberg.columns.alone import is_long, map_decoder, walks_a
 from harness.metadata.iceberg.columns.entries import (
     COLUMNS,
     COUNTS,
+    SIZES,
     Blocks,
     DataFiles,
+    Extent,
     FilteredFiles,
     Skip,
     SkippedDataFiles,
     batches,
     joined,
-    schema_of,
     statistic,
     walked,
 )
@@ -43,18 +44,13 @@ from harness.metadata.iceberg.columns.raw import (
     Paths,
     Raw,
     byte_strings,
-    counts,
-    lists,
     live_entries,
     nothing_of,
-    optional,
     raw_of,
-    texts,
 )
 from harness.metadata.iceberg.columns.raw import joined as joined_raw
 from harness.metadata.iceberg.columns.walk import PATH, Slot, Unsure, Walk
 from harness.metadata.iceberg.manifests import (
-    Content,
     ManifestEntry,
     ManifestFile,
     ManifestReader,
@@ -69,8 +65,6 @@ from harness.metadata.model.schema import Schema
 from harness.metadata.plan.scan_plan import KEPT
 from harness.storage.limits import DEFAULT, Limits, contained, refusal
 from harness.storage.records import dataclass
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,26 +81,23 @@ def assembled(raw: Raw, parts: Sequence[Part], skip: Skip | None) -> FilteredFil
 
     Raises CorruptFileError, InvalidTableError: what an entry inherits is wrong or missing.
     """
+    extent = raw.extent
     owner = np.repeat(np.arange(len(parts)), [part.size for part in parts])
     codes, tuples = _partitions(raw, owner, parts)
     columns: dict[str, Any] = {
         "manifest": from_numpy(np.array([part.number for part in parts], dtype=np.int32)[owner]),
-        "status": raw.table.column("status"),
         "sequence_number": from_numpy(_sequence_numbers(raw, owner, parts)),
-        "format": raw.table.column("format"),
         "spec_id": from_numpy(
             _of_parts([part.reader.spec.id for part in parts], owner, "partition_spec_id", bits=32).astype(np.int32)
         ),
         "tuple": from_numpy(codes),
-        "record_count": raw.table.column("record_count"),
-        "size": raw.table.column("size"),
         "first_row_id": _row_ids(raw, owner, parts),
-        **{statistic(name, key): pa.nulls(len(raw), pa.int64()) for name in COUNTS for key in raw.fields},
+        **{statistic(name, key): pa.nulls(len(raw), pa.int64()) for name in extent.counts for key in extent.fields},
+        **(_inherited_ids(raw, owner, parts) if extent.has_more else {}),
     }
-    schema = pa.schema([field for field in schema_of(raw.fields) if field.name != "path"])
+    schema = pa.schema([field for field in extent.schema if field.name != "path"])
     arrays = [columns[name] if name in columns else raw.table.column(name) for name in schema.names]
-    facts = DataFiles(pa.Table.from_arrays(arrays, schema=schema), (), tuples, raw.fields)
-    return _filtered(facts, raw, skip)
+    return _filtered(DataFiles(pa.Table.from_arrays(arrays, schema=schema), (), tuples, extent.fields), raw, skip)
 
 
 def _filtered(files: DataFiles, raw: Raw, skip: Skip | None) -> FilteredFiles:
@@ -118,7 +109,7 @@ def _filtered(files: DataFiles, raw: Raw, skip: Skip | None) -> FilteredFiles:
     kept = np.flatnonzero(verdicts == KEPT)
     counted = files.take(kept)
     table = counted.table
-    for name in COUNTS if files.fields and len(kept) else ():
+    for name in raw.extent.counts if files.fields and len(kept) else ():
         for key, (values, known) in raw.counts(name, files.fields, kept).items():
             at = table.schema.get_field_index(statistic(name, key))
             table = table.set_column(at, table.schema.field(at), from_numpy(values, missing=~known))
@@ -177,6 +168,26 @@ def _sequence_numbers(raw: Raw, owner: Places, parts: Sequence[Part]) -> Places:
             rule="iceberg 2.9",
         )
     return np.where(stated, values, inherited)
+
+
+def _inherited_ids(raw: Raw, owner: Places, parts: Sequence[Part]) -> dict[str, pa.Array]:
+    """The snapshot, and the file's own sequence number, inherited where an entry has none (iceberg 2.9).
+
+    One in the list that is beyond a long is unknown.
+    """
+    manifests = [part.reader.manifest for part in parts]
+    added = [m.added_snapshot_id if is_long(m.added_snapshot_id) else None for m in manifests]
+    listed = [m.sequence_number if is_long(m.sequence_number) else None for m in manifests]
+    status = to_numpy(raw.table.column("status"))
+    of_manifest = np.array([number or 0 for number in listed], dtype=np.int64)[owner]
+    is_v1 = np.array([part.reader.is_v1 for part in parts], dtype=np.bool_)[owner]
+    numbers, known = inherited_sequence_number(status, of_manifest, is_v1)
+    known = known & np.array([number is not None for number in listed], dtype=np.bool_)[owner]
+    inherited = {
+        "snapshot_id": array_of(added, pa.int64()).take(from_numpy(owner)),
+        "file_sequence_number": from_numpy(numbers, missing=~known),
+    }
+    return {name: pc.coalesce(raw.table.column(name), values) for name, values in inherited.items()}
 
 
 def _row_ids(raw: Raw, owner: Places, parts: Sequence[Part]) -> pa.Array:
@@ -265,14 +276,13 @@ def read_data_files(
         skip: the verdicts on files; None: all are kept.
         kept: the cache of manifests, which are then not read; None: nothing is kept.
 
-    Raises:
+    Raises as `open_manifest`, and:
         CorruptFileError: damage, or a value that the format does not have; cause `CorruptManifest`.
         InvalidTableError: no sequence number; cause `MissingSequenceNumber`.
         UnsupportedError: an unknown file format. EncryptedTableError: a file is encrypted.
         LimitError: a manifest asks for more than its limits allow.
-        Others as `open_manifest`.
     """
-    fields = tuple(sorted(statistics))
+    extent = Extent(tuple(sorted(statistics)))
 
     def opened(data: bytes, manifest: ManifestFile) -> ManifestReader:
         with contained(file=manifest.path):
@@ -285,27 +295,52 @@ def read_data_files(
             kept.note_size(manifest.path, len(data))
         return opened(data, manifest)
 
-    known = _Known(fields, skip, asked)
+    known = _Known(skip, asked)
 
     def unknown() -> Iterator[tuple[int, ManifestReader]]:
         for number, manifest in enumerate(manifests):
-            entry = None if kept is None else kept.get(manifest.path, fields)
+            entry = None if kept is None else kept.get(manifest.path, extent.fields)
             if entry is None:
                 yield number, asked(number)
             else:
                 header, raw = entry
                 known.add(Part(number, opened(header, manifest), len(raw)), raw)
 
-    found = [files for batch in batches(unknown()) for files in decoded(batch, fields, skip, kept)]
+    found = [files for batch in batches(unknown()) for files in _decoded(batch, extent, skip, kept)]
     known.flush()
-    return _named([*found, *known.found], manifests, fields)
+    return _named([*found, *known.found], manifests, extent)
 
 
-def _named(found: Sequence[FilteredFiles], manifests: Sequence[ManifestFile], fields: tuple[int, ...]) -> FilteredFiles:
-    schema = schema_of(fields)
-    nothing = FilteredFiles.of(DataFiles(without_rows(schema), (), (), fields), None)
+def read_files(readers: Sequence[ManifestReader], extent: Extent) -> DataFiles:
+    """The entries of manifests of any kind, in order. Raises as `read_data_files`."""
+    found = [files for batch in batches(enumerate(readers)) for files in _decoded(batch, extent, None, None)]
+    return _named(found, [reader.manifest for reader in readers], extent).files
+
+
+def read_entries(reader: ManifestReader, *, live_only: bool = True) -> list[ManifestEntry]:
+    """The entries of a manifest as objects, in file order, after inheritance, with all their statistics.
+
+    Files of one partition share one `partition` mapping. Raises as `read_data_files`.
+
+    Args:
+        reader: The manifest.
+        live_only: Leave out entries of status deleted.
+    """
+    extent = Extent(has_more=True, has_maps=True, live_only=live_only)
+    files = read_files([reader], extent)
+    with _naming(reader.manifest):
+        try:
+            decoders = {slot.name: map_decoder(reader, slot) for slot in (*_STATISTICS, _SIZES)}
+            rows = files.table.to_pylist()
+            return [files.entry(row, {name: decode(row[name]) for name, decode in decoders.items()}) for row in rows]
+        except DAMAGE as error:
+            raise decode_error(error) from error
+
+
+def _named(found: Sequence[FilteredFiles], manifests: Sequence[ManifestFile], extent: Extent) -> FilteredFiles:
+    nothing = FilteredFiles.of(DataFiles(without_rows(extent.schema), (), (), extent.fields), None)
     all_ = joined([nothing, *found])
-    files = replace(all_.files, table=all_.files.table.cast(schema), manifests=[m.path for m in manifests])
+    files = replace(all_.files, table=all_.files.table.cast(extent.schema), manifests=[m.path for m in manifests])
     return replace(all_, files=files)
 
 
@@ -313,7 +348,6 @@ def _named(found: Sequence[FilteredFiles], manifests: Sequence[ManifestFile], fi
 class _Known:
     """Manifests of the cache, put together by schema. open: reads one, by its number. rows: of `parts`."""
 
-    fields: tuple[int, ...]
     skip: Skip | None
     open: Callable[[int], ManifestReader]
     found: list[FilteredFiles] = field(default_factory=list)
@@ -335,7 +369,8 @@ class _Known:
         try:
             self.found.append(assembled(joined_raw([raw for _, raw in self.parts]), parts, self.skip))
         except HarnessError:
-            self.found += [_by_entry(Blocks.of(self.open(p.number), p.number), self.fields, self.skip) for p in parts]
+            extent = self.parts[0][1].extent
+            self.found += [_by_entry(Blocks.of(self.open(p.number), p.number), extent, self.skip) for p in parts]
         self.parts.clear()
         self.rows = 0
 
@@ -359,46 +394,51 @@ def _naming(manifest: ManifestFile) -> Iterator[None]:
         raise error.within(file=manifest.path) from error.__cause__
 
 
-def _by_entry(blocks: Blocks, fields: tuple[int, ...], skip: Skip | None) -> FilteredFiles:
+def _by_entry(blocks: Blocks, extent: Extent, skip: Skip | None) -> FilteredFiles:
     reader = blocks.reader
     with _naming(reader.manifest):
-        walks = _alone(blocks, entry_slots(fields))
-        raws = [raw_of(found, live_entries(found), fields, reader) for found in walks]
-        raw = joined_raw(raws or [nothing_of(fields)])
+        walks = _alone(blocks, entry_slots(extent))
+        raws = [raw_of(found, _wanted(found, extent), extent, reader) for found in walks]
+        raw = joined_raw(raws or [nothing_of(extent)])
         return assembled(raw, [Part(blocks.number, reader, len(raw))], skip)
 
 
-def decoded(
-    batch: Sequence[Blocks], fields: tuple[int, ...], skip: Skip | None, kept: KeptManifests | None
+def _wanted(found: Walk, extent: Extent) -> Places:
+    live = live_entries(found)  # also checks that there are no other statuses
+    return live if extent.live_only else np.arange(found.size)
+
+
+def _decoded(
+    batch: Sequence[Blocks], extent: Extent, skip: Skip | None, kept: KeptManifests | None
 ) -> list[FilteredFiles]:
-    """The files of a batch of manifests with the same schema."""
+    """The files of a batch of manifests that are alike."""
     in_step: Sequence[Blocks] = ()
     found: list[FilteredFiles] = []
     try:
-        together = walked(batch, entry_slots(fields))
+        together = walked(batch, entry_slots(extent))
         if together is not None:
-            found, in_step = [_in_step(*together, fields, skip, kept)], together[1]
+            found, in_step = [_in_step(*together, extent, skip, kept)], together[1]
     except (Unsure, HarnessError):
         pass
     done = {blocks_.number for blocks_ in in_step}
     rest = (blocks_ for blocks_ in batch if blocks_.number not in done)
-    return [*found, *(_by_entry(blocks_, fields, skip) for blocks_ in rest)]
+    return [*found, *(_by_entry(blocks_, extent, skip) for blocks_ in rest)]
 
 
 def _in_step(
-    found: Walk, batch: Sequence[Blocks], fields: tuple[int, ...], skip: Skip | None, kept: KeptManifests | None
+    found: Walk, batch: Sequence[Blocks], extent: Extent, skip: Skip | None, kept: KeptManifests | None
 ) -> FilteredFiles:
-    live = live_entries(found)
-    raw = raw_of(found, live, fields, batch[0].reader)
+    places = _wanted(found, extent)
+    raw = raw_of(found, places, extent, batch[0].reader)
     entries = np.cumsum([0, *(sum(blocks_.counts) for blocks_ in batch)])
-    starts = np.searchsorted(live, entries).tolist()
+    starts = np.searchsorted(places, entries).tolist()
     parts = [
         Part(blocks_.number, blocks_.reader, end - start)
         for blocks_, (start, end) in zip(batch, pairwise(starts), strict=True)
     ]
     filtered = assembled(raw, parts, skip)
     if kept is not None:
-        maps = {name: byte_strings(found, name, live) for name in COUNTS}  # without how many items they have
+        maps = {name: byte_strings(found, name, places) for name in COUNTS}  # without how many items they have
         for part, start in zip(parts, starts, strict=False):
             container = part.reader.container
             kept.put(
@@ -410,6 +450,16 @@ def _in_step(
     return filtered
 
 
+_FILE = (
+    Slot(134, "content", "number", is_strict=True),
+    PATH,
+    Slot(101, "file_format", "text"),
+    Slot(102, "partition", "encoded"),
+    Slot(103, "record_count", "number"),
+    Slot(104, "file_size_in_bytes", "number"),
+    Slot(131, "key_metadata", "bytes"),
+    Slot(142, "first_row_id", "number"),
+)
 _STATISTICS = (
     Slot(109, "value_counts", "counts", pair=(119, 120)),
     Slot(110, "null_value_counts", "counts", pair=(121, 122)),
@@ -417,48 +467,9 @@ _STATISTICS = (
     Slot(125, "lower_bounds", "bounds", pair=(126, 127)),
     Slot(128, "upper_bounds", "bounds", pair=(129, 130)),
 )
-
-
-def entry_slots(fields: tuple[int, ...]) -> tuple[Slot, ...]:
-    """The slots of an entry that a plan needs, with the statistics of some fields."""
-    file = (
-        Slot(134, "content", "number", is_strict=True),
-        PATH,
-        Slot(101, "file_format", "text"),
-        Slot(102, "partition", "encoded"),
-        Slot(103, "record_count", "number"),
-        Slot(104, "file_size_in_bytes", "number"),
-        Slot(131, "key_metadata", "bytes"),
-        Slot(142, "first_row_id", "number"),
-    )
-    maps = [replace(slot, keys=fields if slot.kind == "bounds" else ()) for slot in _STATISTICS]
-    return (
-        Slot(0, "status", "number", is_strict=True),
-        Slot(3, "sequence_number", "number", is_strict=True),
-        Slot(2, "data_file", "encoded", fields=(*file, *(maps if fields else ()))),
-    )
-
-
-# What no plan needs: the other facts of entries, for metadata tables, and entries as objects. They are not kept.
-
-
-SIZES = "column_sizes"
-_NUMBERS = pa.list_(pa.int64())
-_MORE = pa.schema(
-    [
-        pa.field("status", pa.int32()),
-        pa.field("snapshot_id", pa.int64()),  # inherited where the entry has none
-        pa.field("file_sequence_number", pa.int64()),  # likewise
-        pa.field("content", pa.int32()),
-        pa.field("sort_order_id", pa.int32()),
-        pa.field("split_offsets", _NUMBERS),  # null: none, or an empty list; as the next
-        pa.field("equality_ids", _NUMBERS),
-        pa.field("referenced_data_file", pa.string()),
-        pa.field("content_offset", pa.int64()),
-        pa.field("content_size_in_bytes", pa.int64()),
-    ]
-)
-_MORE_SLOTS = (
+_SIZES = Slot(108, SIZES, "counts", pair=(117, 118))
+_MORE_OF_ENTRY = (Slot(1, "snapshot_id", "number"), Slot(4, "file_sequence_number", "number"))
+_MORE_OF_FILE = (
     Slot(140, "sort_order_id", "number"),
     Slot(132, "split_offsets", "numbers"),
     Slot(135, "equality_ids", "numbers"),
@@ -466,126 +477,21 @@ _MORE_SLOTS = (
     Slot(144, "content_offset", "number"),
     Slot(145, "content_size_in_bytes", "number"),
 )
-_SIZES_SLOT = Slot(108, SIZES, "counts", pair=(117, 118))
 
 
-def _all_slots(*maps: Slot) -> tuple[Slot, ...]:
-    status, sequence_number, file = entry_slots(())
-    more = (Slot(1, "snapshot_id", "number"), Slot(4, "file_sequence_number", "number"))
-    return (status, sequence_number, *more, replace(file, fields=(*file.fields, *_MORE_SLOTS, *maps)))
-
-
-def _each(blocks: Blocks, slots: tuple[Slot, ...], columns: Callable[[Walk], T]) -> list[T]:
-    """The columns of one manifest, from one walk or several. Raises as `read_data_files`."""
-    with _naming(blocks.reader.manifest):
-        try:
-            together = walked([blocks], slots)
-            if together is not None:
-                return [columns(together[0])]
-        except Unsure:
-            pass
-        return list(map(columns, _alone(blocks, slots)))
-
-
-def _more(found: Walk, places: Places, reader: ManifestReader) -> pa.Table:
-    manifest = reader.manifest
-    status, snapshots, files = (
-        optional(found, name, places) for name in ("status", "snapshot_id", "file_sequence_number")
+def entry_slots(extent: Extent) -> tuple[Slot, ...]:
+    """The slots of an entry that an extent needs."""
+    maps: tuple[Slot, ...] = (*_STATISTICS, _SIZES) if extent.has_more else _STATISTICS
+    if extent.has_maps:
+        maps = tuple(replace(slot, kind="encoded") for slot in maps)
+    elif extent.fields:
+        maps = tuple(replace(slot, keys=extent.fields) if slot.kind == "bounds" else slot for slot in maps)
+    else:
+        maps = ()
+    of_entry, of_file = (_MORE_OF_ENTRY, _MORE_OF_FILE) if extent.has_more else ((), ())
+    return (
+        Slot(0, "status", "number", is_strict=True),
+        Slot(3, "sequence_number", "number", is_strict=True),
+        *of_entry,
+        Slot(2, "data_file", "encoded", fields=(*_FILE, *of_file, *maps)),
     )
-    of_manifest = manifest.sequence_number if is_long(manifest.sequence_number) else None
-    inherited, known = inherited_sequence_number(to_numpy(status), of_manifest or 0, reader.is_v1)
-    known &= of_manifest is not None
-    added = manifest.added_snapshot_id if is_long(manifest.added_snapshot_id) else None
-    arrays = [
-        status.cast(pa.int32()),
-        snapshots if added is None else pc.fill_null(snapshots, scalar_of(added, pa.int64())),
-        pc.coalesce(files, from_numpy(inherited, missing=~known)),
-        pc.fill_null(optional(found, "content", places), scalar_of(0, pa.int64())).cast(pa.int32()),
-        optional(found, "sort_order_id", places).cast(pa.int32(), safe=False),
-        lists(found, "split_offsets", places),
-        lists(found, "equality_ids", places),
-        texts(found, "referenced_data_file", places),
-        optional(found, "content_offset", places),
-        optional(found, "content_size_in_bytes", places),
-    ]
-    return pa.Table.from_arrays(arrays, schema=_MORE)
-
-
-def recorded_schema(keys: Sequence[int]) -> pa.Schema:
-    """The columns of `recorded`: after the facts, the sizes of some columns of the table, by field id."""
-    return pa.schema([*_MORE, *(pa.field(f"{SIZES}.{key}", pa.int64()) for key in keys)])
-
-
-def recorded(readers: Iterable[tuple[int, ManifestReader]], keys: Sequence[int]) -> list[pa.Table]:
-    """Per manifest all its entries, in order, deleted ones too. Raises as `read_data_files`.
-
-    Args:
-        readers: manifests that are open, numbered.
-        keys: ids of the fields whose sizes are wanted.
-    """
-    schema = recorded_schema(keys)
-    found = []
-    for number, reader in readers:
-
-        def columns(walk: Walk, reader: ManifestReader = reader) -> pa.Table:
-            live_entries(walk)  # statuses are those that there are
-            places = np.arange(walk.size)
-            sizes = counts(walk, SIZES, keys, places)
-            known = [from_numpy(values, missing=~stated) for values, stated in (sizes[key] for key in keys)]
-            return pa.Table.from_arrays([*_more(walk, places, reader).columns, *known], schema=schema)
-
-        blocks = Blocks.of(reader, number)
-        found.append(pa.concat_tables([without_rows(schema), *_each(blocks, _all_slots(_SIZES_SLOT), columns)]))
-    return found
-
-
-def live(table: pa.Table) -> pa.Table:
-    """The entries of `recorded` that are not deleted."""
-    status = to_numpy(table.column("status"))
-    return table if (status != Status.DELETED).all() else table.filter(from_numpy(status != Status.DELETED))
-
-
-_MAP_SLOTS = tuple(replace(slot, kind="encoded") for slot in (*_STATISTICS, _SIZES_SLOT))
-
-
-def read_entries(reader: ManifestReader, *, live_only: bool = True) -> list[ManifestEntry]:
-    """The entries of a manifest as objects, in file order, after inheritance, with all their statistics.
-
-    Files of one partition share one `partition` mapping. Raises as `read_data_files`.
-
-    Args:
-        reader: The manifest.
-        live_only: Leave out entries of status deleted.
-    """
-    names = [slot.name for slot in _MAP_SLOTS]
-
-    def columns(found: Walk) -> tuple[Raw, pa.Table, list[pa.Array]]:
-        live = live_entries(found)
-        places = live if live_only else np.arange(found.size)
-        maps = [byte_strings(found, name, places) for name in names]
-        return raw_of(found, places, (), reader), _more(found, places, reader), maps
-
-    with _naming(reader.manifest):
-        blocks = Blocks.of(reader, 0)
-        parts = _each(blocks, _all_slots(*_MAP_SLOTS), columns)
-        raw = joined_raw([raw for raw, _, _ in parts] or [nothing_of(())])
-        files = assembled(raw, [Part(0, reader, len(raw))], None).files
-        decoders = [map_decoder(reader, slot) for slot in _MAP_SLOTS]
-        facts = files.table.to_pylist()
-        more = [row for _, table, _ in parts for row in table.to_pylist()]
-        maps = [row for _, _, part in parts for row in zip(*(column.to_pylist() for column in part), strict=True)]
-        entries = []
-        for fact, other, encoded in zip(facts, more, maps, strict=True):
-            statistics = [decode(data) for decode, data in zip(decoders, encoded, strict=True)]
-            file = files.file(fact, Content(other["content"]), dict(zip(names, statistics, strict=True)), other)
-            entries.append(
-                ManifestEntry(
-                    Status(fact["status"]),
-                    other["snapshot_id"],
-                    fact["sequence_number"],
-                    other["file_sequence_number"],
-                    file,
-                    reader.manifest.path,
-                )
-            )
-    return entries
