@@ -8,7 +8,7 @@ import pytest
 from parsers import reads_all
 
 import harness
-from harness.engines.registry import duckdb_engine
+from harness.engines.duckdb.relations import columns_of, syntax_trees
 from harness.errors import RequestError, UnsupportedError
 from harness.metadata.filters.parse import parse_filter
 from harness.metadata.model.schema import Field, IntegerType, Schema, StringType, StructType
@@ -51,7 +51,7 @@ DIFFERENT = [
 
 
 def misreading(one: str, other: str) -> agreement.Misreading | None:
-    return agreement.misreading(*duckdb_engine().syntax_trees(one, other))
+    return agreement.misreading(*syntax_trees(one, other))
 
 
 @pytest.mark.parametrize(("one", "other"), ALIKE)
@@ -131,7 +131,7 @@ def test_columns_without_a_name_are_called_as_duckdb_calls_them(tables, shown):
         assert [name for name, *_ in connection.execute(query).description] == names
     rewritten = rewrite(query, {name: table.snapshot().schema for name, table in tables.items()})
     plans = {reference.view: planned(reference, tables["t"].snapshot()) for reference in rewritten.references}
-    told = duckdb_engine().columns_of(rewritten.sql, plans, rewritten.originals)  # what Spark's columns are called
+    told = columns_of(rewritten.sql, plans, rewritten.originals)  # what Spark's columns are called
     assert [name for name, _ in told] == names
 
 
