@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     import duckdb
     from pyspark.sql import DataFrame, SparkSession
 
+    from harness.engines.spark.transpile.queries import SparkQuery
     from harness.metadata.model.schema import Field
     from harness.metadata.plan.scan_plan import ScanPlan
-    from harness.queries.transpile.queries import SparkQuery
 
 _calls = itertools.count()
 _token = secrets.token_hex(8)
@@ -338,7 +338,7 @@ def _transpiled(
         version: The version of Spark.
     """
     from harness.engines.duckdb.relations import columns_of, syntax_trees
-    from harness.queries.transpile import agreement, queries
+    from harness.engines.spark.transpile import agreement, queries
 
     described = columns_of(rewritten.sql, plans, rewritten.originals, parameters=values or None)
     try:

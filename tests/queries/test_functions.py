@@ -15,13 +15,13 @@ from test_sql_engines import both
 
 import harness
 from harness.engines.duckdb.relations import syntax_trees
+from harness.engines.spark.transpile import queries as transpile
+from harness.engines.spark.transpile.aggregates import AGGREGATES
+from harness.engines.spark.transpile.agreement import misreading
+from harness.engines.spark.transpile.functions.table import NAMES
 from harness.errors import UnsupportedError
 from harness.queries.allowances import allowances
 from harness.queries.rewrite import has_older_parser
-from harness.queries.transpile import queries as transpile
-from harness.queries.transpile.aggregates import AGGREGATES
-from harness.queries.transpile.agreement import misreading
-from harness.queries.transpile.functions.table import NAMES
 from harness.testing.writing.iceberg.builder import IcebergTable
 
 ULPS = 2

@@ -9,14 +9,14 @@ from parsers import reads_all
 
 import harness
 from harness.engines.duckdb.relations import columns_of, syntax_trees
+from harness.engines.spark.transpile import agreement, queries
+from harness.engines.spark.transpile.parser import parse
 from harness.errors import RequestError, UnsupportedError
 from harness.metadata.filters.parse import parse_filter
 from harness.metadata.model.schema import Field, IntegerType, Schema, StringType, StructType
 from harness.queries.inputs import planned
 from harness.queries.plain import KEYWORDS, Rewritten, rewrite_plain
 from harness.queries.rewrite import parse_statement, rewrite, rewrite_statement
-from harness.queries.transpile import agreement, queries
-from harness.queries.transpile.parser import parse
 from harness.testing.writing.iceberg.builder import IcebergTable
 
 ALIKE = [
@@ -87,7 +87,9 @@ def tables(tmp_path_factory) -> dict[str, harness.Table]:
 
 def test_a_query_that_is_misread_is_refused_on_spark_at_its_place(tables, monkeypatch):
     pytest.importorskip("pyspark")
-    monkeypatch.setattr("harness.queries.transpile.queries.parse", lambda text: parse(text.replace("min(", "max(")))
+    monkeypatch.setattr(
+        "harness.engines.spark.transpile.queries.parse", lambda text: parse(text.replace("min(", "max("))
+    )
     with pytest.raises(UnsupportedError) as error:
         harness.sql("SELECT s, min(i) FROM t GROUP BY s", engine="spark", **tables)
     assert error.value.message.startswith("Cannot run it on Spark: what begins with 'min(i) FROM t GROUP BY s' is not")
