@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -31,7 +32,6 @@ from harness.metadata.iceberg.deletes import (
 )
 from harness.metadata.iceberg.manifests import ManifestEntry
 from harness.metadata.iceberg.paths import Spellings, authorities, physical_paths
-from harness.metadata.iceberg.scan_source import ScanSource
 from harness.metadata.iceberg.values import Partitions
 from harness.metadata.model.arrow_values import array_of, distinct, first_repeated, from_numpy, scalar_of, to_numpy
 from harness.metadata.model.schema import Field, Schema
@@ -45,6 +45,9 @@ from harness.metadata.plan.scan_plan import (
 )
 from harness.storage.records import dataclass
 from harness.storage.threads import phase
+
+if TYPE_CHECKING:
+    from harness.metadata.iceberg.table import IcebergTable
 
 _MANY = 20_000
 _BOUND_CHECKS = 200_000
@@ -68,7 +71,7 @@ def list_files(
     data: FilteredFiles,
     deletes: tuple[ManifestEntry, ...],
     *,
-    source: ScanSource,
+    source: IcebergTable,
     schema: Schema,
     kept: KeptManifests | None = None,
 ) -> FileList:
@@ -192,7 +195,7 @@ def _tell_of_targets(
         spellings.tell(index.of_path(path).file.path, path, data)
 
 
-def _loader(planned: FilesWithDeletes, source: ScanSource, spellings: Spellings) -> PositionLoader:
+def _loader(planned: FilesWithDeletes, source: IcebergTable, spellings: Spellings) -> PositionLoader:
     if not planned.with_positions:
         return lambda ordinals: {}
     from harness.metadata.iceberg.position_deletes import make_loader
@@ -231,7 +234,7 @@ class _Scopes:
 
     deletes: Sequence[ManifestEntry]
     keys: Sequence[tuple[tuple[Field, ...], tuple[tuple[int, ...], ...]]]
-    source: ScanSource
+    source: IcebergTable
     partitions: Partitions
     _numbers: dict[tuple[int, ...], int] = field(default_factory=dict)
     _used: dict[int, int] = field(default_factory=dict)
@@ -301,7 +304,7 @@ def _table(
     partitions: npt.NDArray[np.int32],
     delete_sets: pa.Array,
     positions: Mapping[int, FileDeletes],
-    source: ScanSource,
+    source: IcebergTable,
 ) -> pa.Table:
     has_positions = np.zeros(len(kept), dtype=np.bool_)
     has_positions[list(positions)] = True
@@ -319,7 +322,7 @@ def _table(
         raise CorruptFileError(message, cause="CorruptManifest", rule="iceberg 2.7") from error
 
 
-def _position_deletes(positions: Mapping[int, FileDeletes], source: ScanSource) -> tuple[PositionDelete, ...]:
+def _position_deletes(positions: Mapping[int, FileDeletes], source: IcebergTable) -> tuple[PositionDelete, ...]:
     """The sources of deleted positions with the data files that each may hit, in the order of those."""
     hits: dict[int, tuple[ManifestEntry, list[int]]] = {}
     for ordinal, deletes in positions.items():

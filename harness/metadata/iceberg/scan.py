@@ -22,7 +22,6 @@ from harness.metadata.iceberg.manifests import ALL, ManifestEntry, ManifestFile,
 from harness.metadata.iceberg.model import Snapshot
 from harness.metadata.iceberg.name_mapping import PROPERTY as NAME_MAPPING
 from harness.metadata.iceberg.name_mapping import parse_name_mapping
-from harness.metadata.iceberg.scan_source import ScanSource
 from harness.metadata.iceberg.skipping import bounds_of, projected
 from harness.metadata.iceberg.time_travel import IcebergSelection
 from harness.metadata.iceberg.values import all_partition_fields
@@ -36,10 +35,11 @@ from harness.storage.records import dataclass
 
 if TYPE_CHECKING:
     from harness.metadata.iceberg.summaries import ManifestFilter
+    from harness.metadata.iceberg.table import IcebergTable
 
 
 def plan_scan(
-    source: ScanSource, selection: IcebergSelection, *, columns: tuple[str, ...] | None, where: str | Filter | None
+    source: IcebergTable, selection: IcebergSelection, *, columns: tuple[str, ...] | None, where: str | Filter | None
 ) -> ScanPlan:
     """The plan of a read.
 
@@ -64,7 +64,7 @@ def plan_scan(
         raise
 
 
-def manifests_of(source: ScanSource, snapshot: Snapshot) -> list[ManifestFile]:
+def manifests_of(source: IcebergTable, snapshot: Snapshot) -> list[ManifestFile]:
     """The snapshot's manifests in order; v1 snapshots may list their paths inline (iceberg 1.26, 1.27)."""
     if snapshot.manifest_list is not None:
         data = source.read(snapshot.manifest_list, "manifest list")
@@ -73,7 +73,7 @@ def manifests_of(source: ScanSource, snapshot: Snapshot) -> list[ManifestFile]:
     return [ManifestFile(path=path, added_snapshot_id=snapshot.id) for path in snapshot.manifests or ()]
 
 
-def with_specs_of(manifests: Iterable[ManifestFile], source: ScanSource) -> ScanSource:
+def with_specs_of(manifests: Iterable[ManifestFile], source: IcebergTable) -> IcebergTable:
     """The source with the specs that the metadata lacks, from the headers of manifests (iceberg 2.22).
 
     Partition values are constants and scopes of deletes; without their spec they would be lost.
@@ -91,7 +91,7 @@ def with_specs_of(manifests: Iterable[ManifestFile], source: ScanSource) -> Scan
 
 @dataclass(frozen=True, slots=True)
 class _Scan:
-    source: ScanSource
+    source: IcebergTable
     schema: Schema
     kept: KeptManifests | None
 
