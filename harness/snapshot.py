@@ -330,10 +330,13 @@ class Snapshot:
             InvalidTableError, MissingFileError, UnsupportedError: the table cannot be read; the message names the file.
         """
         with self._reading():
-            plan = self.source.plan(self.selection, None if columns is None else tuple(columns), where)
-            _refuse_foreign_columns(plan)
-            _LOG.info("%r: %d files are read, %d are skipped", self, plan.files.num_rows, len(plan.skipped))
-            return plan
+            return self._planned(columns, where)
+
+    def _planned(self, columns: Sequence[str] | None, where: str | Filter | None) -> ScanPlan:
+        plan = self.source.plan(self.selection, None if columns is None else tuple(columns), where)
+        _refuse_foreign_columns(plan)
+        _LOG.info("%r: %d files are read, %d are skipped", self, plan.files.num_rows, len(plan.skipped))
+        return plan
 
     def metadata(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
         """A metadata table, as `Table.metadata` says: its files, manifests and partitions are those of this snapshot.
@@ -515,9 +518,10 @@ class Snapshot:
     ) -> _SnapshotRows:
         """Return the planned rows of the snapshot, of which `limit` are enough."""
         with self._reading():
-            if limit is not None:
-                _check_number("limit", limit, 0)
-            return _SnapshotRows(replace(self.plan(columns, where), enough=limit), self)
+            if limit is None:
+                return _SnapshotRows(self._planned(columns, where), self)
+            _check_number("limit", limit, 0)
+            return _SnapshotRows(replace(self._planned(columns, where), enough=limit), self)
 
     def _reading(self) -> AbstractContextManager[None]:
         return reading(self.source, self.selection.snapshot)
