@@ -198,11 +198,11 @@ def _map(node: Node, slot: Slot, notes: _Notes, tally: Tally) -> Read:
     def note(items: list[list[Any]]) -> None:
         known = _known_pairs(items, places)
         if slot.kind == "counts":
-            numbers = [number for pair in known.items() if all(map(is_long, pair)) for number in pair]
+            numbers = [number for pair in known.items() if is_long(pair[1]) for number in pair]
             _note_numbers(notes, slot.name, len(numbers) // 2, numbers)
             return
         for id_ in noted.keys() & known.keys():
-            if isinstance(known[id_], bytes):
+            if type(known[id_]) is bytes:
                 noted[id_][-1], _ = notes.write(encode_long(len(known[id_])) + known[id_])
 
     return _rewritten(node, tally, note)
@@ -227,11 +227,12 @@ def map_decoder(reader: ManifestReader, slot: Slot) -> Callable[[bytes | None], 
 
 
 def _known_pairs(items: Sequence[Sequence[Any]], places: tuple[int, int]) -> dict[int, Any]:
-    """The values of a map by key; one that is null, or given twice, is unknown (iceberg 2.8)."""
+    """The values of a map by key; one that is null, beyond a long or given twice is unknown (iceberg 2.8)."""
     key, value = places
     times = Counter(item[key] for item in items)
-    pairs = ((item[key], item[value]) for item in items if times[item[key]] == 1 and item[value] is not None)
-    return {id_: found.encode() if isinstance(found, str) else found for id_, found in pairs}
+    pairs = ((item[key], item[value]) for item in items if times[item[key]] == 1)
+    texts_as_bytes = ((id_, found.encode() if isinstance(found, str) else found) for id_, found in pairs)
+    return {id_: found for id_, found in texts_as_bytes if is_long(id_) and (is_long(found) or type(found) is bytes)}
 
 
 def is_long(number: object) -> bool:

@@ -404,6 +404,28 @@ class DataFiles:
         )
 
 
+def from_entries(entries: Iterable[ManifestEntry], fields: tuple[int, ...], *, manifest: int) -> DataFiles:
+    """Return delete files, which are objects first, as columns, so that their statistics compare with those of data.
+
+    Args:
+        entries: The files.
+        fields: Ids of the fields whose statistics are wanted.
+        manifest: The number that stands for the manifests of all.
+    """
+    rows, schema = [], Extent(fields).schema
+    for place, entry in enumerate(entries):
+        file = entry.file
+        row: dict[str, Any] = {"manifest": manifest, "status": int(entry.status)}
+        row["sequence_number"] = entry.sequence_number
+        row |= {"path": file.path, "format": file.format, "spec_id": file.spec_id, "tuple": place}
+        row |= {"record_count": file.record_count, "size": file.size, "first_row_id": file.first_row_id}
+        for name in (*COUNTS, *BOUNDS):
+            row |= {statistic(name, i): (getattr(file, name) or {}).get(i) for i in fields}
+        rows.append((row, file.partition))
+    arrays = [array_of([row[field.name] for row, _ in rows], field.type) for field in schema]
+    return DataFiles(pa.Table.from_arrays(arrays, schema=schema), (), [tuple_ for _, tuple_ in rows], fields)
+
+
 # Data files that a filter skips go at once, batch by batch: few facts of them stay.
 
 
