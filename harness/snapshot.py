@@ -150,11 +150,20 @@ _TOLD = "TableMovedOn"
 _LOG = logging.getLogger("harness.plan")
 
 
-class _PlannedRows:
-    """The rows of a plan in the forms of other libraries, for snapshots and changes."""
+class PlannedRows:
+    """The rows of a plan in the forms of other libraries. Anything that takes an Arrow stream takes them."""
 
-    __slots__ = ()
-    plan: ScanPlan
+    __slots__ = ("plan",)
+
+    def __init__(self, plan: ScanPlan) -> None:
+        self.plan = plan
+
+    def __repr__(self) -> str:
+        return repr(self.plan).replace("ScanPlan", type(self).__name__, 1)
+
+    def _repr_html_(self) -> str:
+        """Return the plan for notebooks."""
+        return self.plan._repr_html_()
 
     def _reading(self) -> AbstractContextManager[None]:
         """Return the context of each step of a read, which names in errors what was read."""
@@ -199,21 +208,13 @@ class _PlannedRows:
         return self.to_batches().__arrow_c_stream__(requested_schema)
 
 
-@dataclass(frozen=True, slots=True)
-class Changes(_PlannedRows):
+class Changes(PlannedRows):
     """The changes of a range of versions. Anything that takes an Arrow stream takes them.
 
     plan: the files to read. A file is listed once for each version that changed rows of the file.
     """
 
-    plan: ScanPlan = field(repr=False)
-
-    def __repr__(self) -> str:
-        return repr(self.plan).replace("ScanPlan", "Changes", 1)
-
-    def _repr_html_(self) -> str:
-        """Return the plan for notebooks."""
-        return self.plan._repr_html_()
+    __slots__ = ()
 
 
 class _RowArguments(TypedDict, total=False):
@@ -518,7 +519,7 @@ class Snapshot:
 
 
 @dataclass(frozen=True, slots=True)
-class _SnapshotRows(_PlannedRows):
+class _SnapshotRows(PlannedRows):
     plan: ScanPlan
     snapshot: Snapshot
 
@@ -552,7 +553,7 @@ def _recorded_rows(plan: ScanPlan) -> int | None:
     if plan.storage.untrusted or plan.filter is not None or plan.equality_deletes:
         return None
     is_bound = pc.or_(pc.not_equal(files.column("format"), "parquet"), pc.is_valid(files.column("first_row_id")))
-    is_exact = pc.and_not(pc.and_(is_bound, pc.is_valid(rows)), files.column("has_positions"))
+    is_exact = pc.and_not(pc.and_(is_bound, pc.is_valid(rows)), pc.is_valid(files.column("positions")))
     return (pc.sum(rows).as_py() or 0) if pc.all(is_exact, min_count=0).as_py() else None
 
 

@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from harness.engines.registry import CountingEngine, Engine, OptionsEngine
 from harness.errors import EngineError, HarnessError, HarnessWarning, UnsupportedError, visible
+from harness.metadata.deletes.loading import load_positions
 from harness.metadata.filters.sqltext import quoted
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.queries.sql import run_query
@@ -263,7 +264,7 @@ def _planned(snapshot: Snapshot, *, counts: bool) -> Counter[tuple[Any, ...]]:
     Without bounds more equality deletes apply, to no row.
     """
     plan = snapshot.plan()
-    dead = plan.load_positions(range(plan.files.num_rows))
+    dead = load_positions(plan, plan.storage, range(plan.files.num_rows))
     names = ("format", "record_count", "delete_set")
     files = zip(*(plan.files.column(name).to_pylist() for name in names), strict=True)
     return Counter(

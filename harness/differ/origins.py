@@ -27,6 +27,7 @@ from harness.engines.duckdb.instance import cursor
 from harness.engines.duckdb.lowering import Use, lower, numbered
 from harness.engines.duckdb.relations import registrar
 from harness.errors import HarnessWarning
+from harness.metadata.deletes.loading import load_positions
 from harness.metadata.model.schema import (
     METADATA,
     BinaryType,
@@ -40,7 +41,8 @@ from harness.metadata.model.schema import (
     TimestampType,
     arrow_field,
 )
-from harness.metadata.plan.scan_plan import ScanPlan
+from harness.metadata.plan.deletes import PositionDeletes
+from harness.metadata.plan.scan_plan import ScanPlan, files_without_deletes
 
 RowPlace: TypeAlias = tuple[str, int]
 """A data file, as recorded, and a physical position in it."""
@@ -94,11 +96,11 @@ def hidden_places(plan: ScanPlan, places: Iterable[RowPlace]) -> dict[RowPlace, 
     for path, position in places:
         if path in ordinals:
             wanted.setdefault(ordinals[path], []).append(position)
-    flagged = plan.files.column("has_positions").to_pylist()
-    deleted = plan.load_positions([ordinal for ordinal in wanted if flagged[ordinal]])
+    deleted = load_positions(plan, plan.storage, wanted)
+    positional = plan.position_hits()
     found = {}
     for ordinal, positions in wanted.items():
-        sources = [source.path for source in plan.position_deletes if ordinal in source.files]
+        sources = [source.path for source, files in positional if ordinal in files]
         for position in positions:
             found[ordinal, position] = sources[:] if position in deleted.get(ordinal, ()) else []
     by_scope: dict[int, list[int]] = {}
@@ -134,12 +136,7 @@ class _Probe:
         return self.hits(files, deletes[:half]) + self.hits(files, deletes[half:])
 
     def _struck(self, ordinals: Sequence[int], deletes: Sequence[int]) -> list[tuple[int, int]]:
-        files = self.plan.files.take(pa.array(ordinals, pa.int64()))
-        for name, values in (
-            ("delete_set", pa.array([0] * len(ordinals), pa.int32())),
-            ("has_positions", pa.array([False] * len(ordinals))),
-        ):
-            files = files.set_column(files.schema.get_field_index(name), files.schema.field(name), values)
+        files = files_without_deletes(self.plan.files.take(pa.array(ordinals, pa.int64())))
         plan = replace(
             self.plan,
             columns=tuple(METADATA[name] for name in _PLACE),
@@ -147,9 +144,7 @@ class _Probe:
             files=files,
             equality_deletes=tuple(self.plan.equality_deletes[d] for d in deletes),
             delete_sets=(tuple(range(len(deletes))),),
-            position_deletes=(),
-            load_positions=lambda _: {},
-            row_commit_versions=None,
+            position_deletes=PositionDeletes(),
         )
         numbers = dict(zip(files.column("path").to_pylist(), ordinals, strict=True))
         rows = pa.table(
@@ -210,10 +205,8 @@ class _Lookup:
         if other is not None:
             held = {each.place for number, found in by_number.items() if number < self.shown for each in found}
             elsewhere = hidden_places(other, sorted(held))
-            files = zip(
-                *(other.files.column(n).to_pylist() for n in ("path", "has_positions", "delete_set")), strict=True
-            )
-            whole = {path for path, positions, scope in files if not positions and not other.delete_sets[scope]}
+            files = zip(*(other.files.column(n).to_pylist() for n in ("path", "positions", "delete_set")), strict=True)
+            whole = {path for path, positions, scope in files if positions is None and not other.delete_sets[scope]}
 
         def rank(candidate: _Candidate) -> tuple[bool, bool, bool, RowPlace]:
             """Best first: the very row, a row that is read, one that the other side does not read, then by place."""

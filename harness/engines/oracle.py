@@ -17,10 +17,12 @@ import numpy as np
 import pyarrow as pa
 
 from harness.errors import EngineError, HarnessError, RequestError, warn
+from harness.metadata.deletes.loading import load_positions
 from harness.metadata.filters.parse import text_and_names
 from harness.metadata.model.arrow_values import from_numpy
+from harness.metadata.plan.deletes import EqualityDelete, key_fields
 from harness.metadata.plan.read_options import Ratified, catalog_answer
-from harness.metadata.plan.scan_plan import EqualityDelete, ScanPlan
+from harness.metadata.plan.scan_plan import ScanPlan
 from harness.storage.gate import Outside, Roots
 from harness.storage.paths import is_local, shown
 from harness.storage.stores import Storage
@@ -154,8 +156,7 @@ class _Stored(Files):
 def _scan(plan: ScanPlan) -> oracle.Scan:
     """A plan in the oracle's own words."""
     rows = plan.files.to_pylist()
-    loaded = plan.load_positions([ordinal for ordinal, row in enumerate(rows) if row["has_positions"]])
-    versions = [None] * len(rows) if plan.row_commit_versions is None else plan.row_commit_versions.to_pylist()
+    loaded = load_positions(plan, plan.storage, range(len(rows)))
     equality = [_equality_delete(delete, plan) for delete in plan.equality_deletes]
     data = []
     for ordinal, row in enumerate(rows):
@@ -167,7 +168,7 @@ def _scan(plan: ScanPlan) -> oracle.Scan:
                 constants=partition.constants,
                 sequence_number=row["sequence_number"],
                 first_row_id=row["first_row_id"],
-                commit_version=versions[ordinal],
+                commit_version=row["commit_version"],
                 equality=tuple(
                     equality[index] for index in plan.delete_sets[row["delete_set"]] if _hits(plan, index, row)
                 ),
@@ -208,7 +209,9 @@ def _equality_delete(delete: EqualityDelete, plan: ScanPlan) -> oracle.EqualityD
         sequence_number=delete.sequence_number,
         first_row_id=None,
     )
-    return oracle.EqualityDelete(file, _own(delete.keys), delete.key_paths)
+    return oracle.EqualityDelete(
+        file, _own(delete.keys), tuple(tuple(f.id for f in key_fields(key)) for key in delete.keys)
+    )
 
 
 def _filter(plan: ScanPlan) -> oracle.Filter | None:

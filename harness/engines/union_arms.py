@@ -27,8 +27,10 @@ from harness.engines.column_values import (
 from harness.engines.data_files import FileName
 from harness.engines.file_groups import FileGroup, Inspector, Looks, Pooled, ScanFile, Scope, Split
 from harness.errors import CorruptDeleteError, SchemaMismatchError, UnsupportedError, in_format
+from harness.metadata.deletes.loading import load_positions
 from harness.metadata.model import schema as dt
 from harness.metadata.model.arrow_values import from_numpy, to_numpy
+from harness.metadata.plan.deletes import EqualityDelete, key_fields
 from harness.metadata.plan.projection import (
     ColumnSource,
     PartitionValue,
@@ -38,7 +40,7 @@ from harness.metadata.plan.projection import (
     find_named,
     find_stored,
 )
-from harness.metadata.plan.scan_plan import EqualityDelete, Partition, ScanPlan
+from harness.metadata.plan.scan_plan import Partition, ScanPlan
 from harness.storage.records import dataclass
 
 DELETED = dt.METADATA["_deleted"].id
@@ -60,7 +62,8 @@ class FilesByOrdinal:
     sequence_number: list[int | None]
     first_row_id: list[int | None]
     delete_set: list[int]
-    has_positions: list[bool]
+    commit_version: list[int | None]
+    positions: list[int | None]
     partitions: tuple[Partition, ...]
 
     @staticmethod
@@ -176,9 +179,7 @@ class UnionArm:
                 first = self._constant(self.planned.first_row_id, _LONG)
                 return Lineage(first, self._stored_or(column, self._sequence_number()))
             case "_row_commit_version":
-                versions = self.plan.row_commit_versions
-                own = [None if versions is None else versions[o].as_py() for o in self.group.members]
-                return self._stored_or(column, constant(own, _LONG))
+                return self._stored_or(column, self._constant(self.planned.commit_version, _LONG))
             case other:
                 raise AssertionError(f"no metadata column is called {other}")
 
@@ -210,7 +211,7 @@ def union_arms(
     columns: what each arm yields. deletes: the plan's equality delete files, whose footers are read with the others.
     """
     planned = FilesByOrdinal.of(plan)
-    loaded = plan.load_positions([i for i in planned if planned.has_positions[i]])
+    loaded = load_positions(plan, plan.storage, [i for i in planned if planned.positions[i] is not None])
     deleted = {ordinal: positions for ordinal, positions in loaded.items() if len(positions)}
     shows_ids, by_set = any(f.id == dt.METADATA["_row_id"].id for f in columns), scopes(plan)
     files = [
@@ -252,9 +253,7 @@ def with_enough(plan: ScanPlan, looks: Looks) -> ScanPlan:
     while start < total:
         rows += _rows(plan, start, min(end, total), looks)
         if rows >= enough:
-            count, versions = min(end, total), plan.row_commit_versions  # ordinals stay, and all that goes by them
-            versions = None if versions is None else versions.slice(0, count)
-            return replace(plan, files=plan.files.slice(0, count), row_commit_versions=versions)
+            return replace(plan, files=plan.files.slice(0, min(end, total)))  # ordinals stay, and all that goes by them
         start, end = end, 2 * end + 1  # looks wait for each other, so there are more with each
     return plan
 
@@ -266,7 +265,7 @@ def _rows(plan: ScanPlan, start: int, end: int, looks: Looks) -> int:
     counted = [i for i in planned if planned.format[i] == "parquet" and not plan.delete_sets[planned.delete_set[i]]]
     files = [planned.scan_file(i, (None, False), exact=False) for i in counted]
     looks.prefetch(files)
-    deleted = plan.load_positions([start + i for i in counted if planned.has_positions[i]])
+    deleted = load_positions(plan, plan.storage, [start + i for i in counted])
     found = [looks.opened(file).rows or 0 for file in files]
     return sum(max(rows - len(deleted.get(start + i, ())), 0) for i, rows in zip(counted, found, strict=True))
 
@@ -342,15 +341,9 @@ class KeySet:
     @staticmethod
     def of(delete: EqualityDelete) -> KeySet:
         """The key set of a delete file."""
-        names, types = [], []
-        for root, ids in zip(delete.keys, delete.key_paths, strict=True):
-            below, current = [], root
-            for field_id in ids[1:]:
-                current = next(f for f in dt.children(current.type) if f.id == field_id)
-                below.append(current.name)
-            names.append(tuple(below))
-            types.append(current.type)
-        return KeySet(delete.keys, tuple(names), tuple(types))
+        paths = [key_fields(root) for root in delete.keys]
+        names = tuple(tuple(f.name for f in path[1:]) for path in paths)
+        return KeySet(delete.keys, names, tuple(path[-1].type for path in paths))
 
 
 def key_roots(plan: ScanPlan) -> tuple[dt.Field, ...]:
@@ -417,15 +410,16 @@ def deleted_keys(plan: ScanPlan, key_set: KeySet, group: FileGroup, members: Seq
     Raises CorruptDeleteError: they have no value for a key; null could delete or keep any row (iceberg 4.25).
     """
     deletes = [plan.equality_deletes[members[i]] for i in group.members]
-    for root, path, source in zip(key_set.keys, deletes[0].key_paths, group.sources, strict=True):
+    for root, source in zip(key_set.keys, group.sources, strict=True):
         if not _has_value(root, source):
+            key_id = key_fields(root)[-1].id
             raise CorruptDeleteError(
                 f"Cannot apply an equality delete: its file has no column for its key {root.name!r}"
-                f" (field id {path[-1]}). Rewrite the delete",
+                f" (field id {key_id}). Rewrite the delete",
                 cause="UnknownEqualityField",
                 table=plan.table,
                 file=deletes[0].path,
-                field=str(path[-1]),
+                field=str(key_id),
                 rule="iceberg 4.25",
             )
     return DeletedKeys(

@@ -108,7 +108,7 @@ def test_delta_plans_name_the_faults_that_they_meet(tmp_path, where, prune, sour
     table = DeltaTable.create(tmp_path / "t", PRICES)
     table.append(table.write_data([{"id": 1, "price": 1.0, "cost": 1}]))
     plan = harness.open_table(str(tmp_path / "t"), prune=prune).snapshot().plan(where=where)
-    assert [sentence.rpartition("(")[2].rstrip(")") for sentence in plan.guarded()] == sources
+    assert [sentence.rpartition("(")[2].rstrip(")") for sentence in plan.guarded] == sources
     assert [
         line.rpartition("(")[2].rstrip(")") for line in plan.explain().splitlines() if line.startswith("guarded")
     ] == sources
@@ -126,6 +126,6 @@ def test_iceberg_plans_name_those_of_partition_summaries(tmp_path):
     table = IcebergTable.create(tmp_path / "t", {"id": "long", "p": "string"}, partition_spec=[("p", "identity")])
     table.append(table.write_data([{"id": 1, "p": "a"}], partition={"p": "a"}))
     opened = harness.open_table(str(table.location)).snapshot()
-    (sentence,) = opened.plan(where="p = 'b'").guarded()
+    (sentence,) = opened.plan(where="p = 'b'").guarded
     assert sentence.endswith("rounded up (https://github.com/duckdb/duckdb-iceberg/issues/1047)")
-    assert opened.plan(where="id = 1").guarded() == ()
+    assert opened.plan(where="id = 1").guarded == ()

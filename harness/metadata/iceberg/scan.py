@@ -30,7 +30,7 @@ from harness.metadata.model.arrow_values import distinct, to_numpy
 from harness.metadata.model.column_stats import ColumnBounds
 from harness.metadata.model.schema import METADATA, Field, Schema, StructType, UnknownType
 from harness.metadata.plan.read_options import Prune
-from harness.metadata.plan.scan_plan import KEPT, Counts, ScanPlan, trusted_of_files, within_roots
+from harness.metadata.plan.scan_plan import KEPT, Counts, IcebergRules, ScanPlan, trusted_of_files, within_roots
 from harness.storage.limits import contained
 from harness.storage.records import dataclass
 
@@ -117,18 +117,20 @@ class _Scan:
         mapping = metadata.properties.get(NAME_MAPPING)
         return ScanPlan(
             table=self.source.location,
-            format="iceberg",
             snapshot=None if snapshot is None else snapshot.id,
             schema=self.schema,
             columns=tuple(self._typed(f) for f in chosen),
             filter=condition,
+            rules=IcebergRules(
+                location=metadata.location,
+                path_map=self.source.path_map,
+                name_mapping=None if mapping is None else parse_name_mapping(mapping, file=metadata.file),
+            ),
             files=files.files,
             partitions=files.partitions,
             equality_deletes=files.equality_deletes,
             delete_sets=files.delete_sets,
             position_deletes=files.position_deletes,
-            load_positions=files.load_positions,
-            name_mapping=None if mapping is None else parse_name_mapping(mapping, file=metadata.file),
             skipped=files.skipped,
             counts=Counts(
                 manifests=len(data),
@@ -166,10 +168,7 @@ class _Scan:
         filters = self._manifest_filters(manifests, condition)
         chosen = [m for m in manifests if m.spec_id not in filters or filters[m.spec_id].may_hold(m)]
         files = self._data_files(chosen, statistics, condition)
-
-        def guarded() -> tuple[str, ...]:
-            return tuple(dict.fromkeys(sentence for each in filters.values() for sentence in each.guarded()))
-
+        guarded = tuple(dict.fromkeys(sentence for each in filters.values() for sentence in each.guarded()))
         if len(chosen) == len(manifests):
             return _Opened(files, len(manifests), guarded=guarded)
         wrong = _contradicted(chosen, files, filters)
@@ -274,7 +273,7 @@ class _Opened:
     manifests: int
     warnings: tuple[str, ...] = ()
     trusted: tuple[str, ...] = ()
-    guarded: Callable[[], tuple[str, ...]] = tuple
+    guarded: tuple[str, ...] = ()
 
 
 def _contradicted(

@@ -20,11 +20,13 @@ from harness.engines.footers import Footer, read_footers
 from harness.engines.registry import duckdb_engine
 from harness.engines.row_groups import ColumnChunk, column_chunks
 from harness.errors import HarnessError, UnsupportedError, counted
+from harness.metadata.deletes.loading import PositionLoader
 from harness.metadata.iceberg.manifests import DataFile
 from harness.metadata.iceberg.model import PartitionSpec, SortOrder
 from harness.metadata.model.arrow_values import to_numpy
+from harness.metadata.plan.deletes import PositionDeleteFile
 from harness.metadata.plan.projection import is_positional, resolver
-from harness.metadata.plan.scan_plan import PositionDelete, ScanPlan
+from harness.metadata.plan.scan_plan import ScanPlan
 from harness.storage.paths import join
 from harness.storage.records import dataclass
 from harness.storage.stores import UNREADABLE, Storage
@@ -61,7 +63,7 @@ class FileRows:
     plan: ScanPlan
     statements: Statements
     paths: Sequence[str] = ()
-    deletes: Sequence[PositionDelete] = ()
+    deletes: Sequence[PositionDeleteFile] = ()
 
     def found(self, path: str, field: str, recorded: str, actual: str, column: str | None = None) -> Found:
         """The breach by a statement about a file."""
@@ -153,9 +155,7 @@ def _stated(plan: ScanPlan, statements: Statements) -> Iterator[CheckedFile]:
     data = [(path, at, format_, size, count, ids[partition]) for path, at, format_, size, count, partition in rows]
     deletes = [(d.path, d.physical, d.format, None, d.record_count, frozenset[int]()) for d in plan.equality_deletes]
     deletes += [
-        (d.path, d.physical, d.format or "puffin", None, d.record_count, frozenset[int]())
-        for d in plan.position_deletes
-        if d.physical is not None and d.kind == "position delete file"
+        (d.path, d.physical, d.format, None, d.record_count, frozenset[int]()) for d in plan.position_deletes.files
     ]
     for number, (path, at, format_, size, count, own) in enumerate([*data, *dict.fromkeys(deletes)]):
         entry = statements.entries.get(path)
@@ -312,11 +312,12 @@ def positions(rows: FileRows) -> Iterator[Found]:
     Mends: the delete file or deletion vector: rewrite it
     """
     plan = rows.plan
-    for ordinal in np.flatnonzero(to_numpy(plan.files.column("has_positions"))).tolist():
+    loader = PositionLoader(plan, plan.storage)
+    for ordinal in np.flatnonzero(to_numpy(plan.files.column("positions").is_valid())).tolist():
         path, count = (plan.files.column(name)[ordinal].as_py() for name in ("path", "record_count"))
         place = Place(file=rows.statements.says.get(path, plan.table), entry=path)
         try:
-            deleted = plan.load_positions([ordinal]).get(ordinal)
+            deleted = loader.load([ordinal]).get(ordinal)
         except HarnessError as error:
             yield refused(place, error)
             continue

@@ -317,7 +317,6 @@ class Rewriter:
             without_deletes(replace(plan, files=files, filter=None, partitions=partitions)),
             columns=stored,
             storage=Storage(),
-            row_commit_versions=None,
             kept_whole=None,
             bounds=None,
         )

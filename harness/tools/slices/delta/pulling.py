@@ -17,12 +17,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness.errors import RequestError, UnsupportedError
+from harness.metadata.deletes.loading import load_positions
 from harness.metadata.delta.actions import DELETION_VECTOR, Commit, DeletionVectorDescriptor, Metadata, State
-from harness.metadata.delta.deletion_vectors import vector_path
 from harness.metadata.delta.replay import load_state
 from harness.metadata.delta.segment import choose_segment
 from harness.metadata.delta.table import DeltaSelection, DeltaTable
 from harness.metadata.delta.types import materialized_columns
+from harness.metadata.delta.vectors import vector_path
 from harness.metadata.filters.predicate import Filter
 from harness.metadata.model.schema import Field
 from harness.metadata.plan.scan_plan import ScanPlan
@@ -92,7 +93,7 @@ class DeltaContents:
 
     def vector_file(self, vector: DeletionVectorDescriptor) -> str | None:
         """The physical path of the file that holds a vector; None: it is in the log."""
-        path = vector_path(vector, self.table.source.root)
+        path = vector_path(vector.storage_type, vector.path_or_inline, self.table.source.root)
         return None if path is None else self.table.source.path_map.physical(path)
 
 
@@ -221,7 +222,7 @@ def _moved_vectors(
     for version, plan in contents.plans.items():
         places = {path: ordinal for ordinal, path in enumerate(plan.files.column("physical").to_pylist())}
         here = {key[0]: key for key in contents.live_vectors(version) if key in kept and key[0] in places}
-        loaded = plan.load_positions([places[path] for path in here])
+        loaded = load_positions(plan, plan.storage, [places[path] for path in here])
         for path, key in here.items():
             positions = loaded.get(places[path])
             if positions and path in settled and (moved := settled[path].moved(positions)):

@@ -98,7 +98,7 @@ def contents_of(
     for plan in plans.values():
         kept.update((path, None) for path in plan.files.column("path").to_pylist())
         kept.update((delete.path, None) for delete in plan.equality_deletes)
-        kept.update((delete.path, delete.offset) for delete in plan.position_deletes)
+        kept.update((delete.path, getattr(delete, "offset", None)) for delete, _ in plan.position_hits())
     listed = {snapshot.id: manifests_of(table.source, snapshot) for snapshot in snapshots}
     every = {m.path: m for manifests in listed.values() for m in manifests}
     source = with_specs_of(every.values(), replace(table.source, storage=table.source.storage.for_read()))
