@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,12 +14,11 @@ import pyarrow.compute as pc
 
 from harness.errors import CorruptFileError, InvalidTableError
 from harness.metadata.deletes.matching import Spellings, authorities
-from harness.metadata.iceberg.columns.entries import DataFiles, FilteredFiles
+from harness.metadata.iceberg.columns.entries import DataFiles, FilteredFiles, from_entries
 from harness.metadata.iceberg.columns.raw import KeptManifests
 from harness.metadata.iceberg.delete_scope import (
     DeleteScope,
     key_columns,
-    known_keys,
     may_hit,
     read_schema_first,
     single_targets,
@@ -27,7 +26,6 @@ from harness.metadata.iceberg.delete_scope import (
 from harness.metadata.iceberg.deletes import DeleteIndex, equality_deletes, position_deletes
 from harness.metadata.iceberg.manifests import ManifestEntry
 from harness.metadata.iceberg.paths import physical_paths
-from harness.metadata.iceberg.scan_source import ScanSource
 from harness.metadata.iceberg.values import Partitions
 from harness.metadata.model.arrow_values import array_of, distinct, first_repeated, from_numpy, scalar_of, to_numpy
 from harness.metadata.model.schema import Field, Schema
@@ -35,6 +33,9 @@ from harness.metadata.plan.deletes import EqualityDelete, PositionDeletes, key_f
 from harness.metadata.plan.scan_plan import FILES, Partition, SkippedFiles
 from harness.storage.records import dataclass
 from harness.storage.threads import phase
+
+if TYPE_CHECKING:
+    from harness.metadata.iceberg.table import IcebergTable
 
 _MANY = 20_000
 _BOUND_CHECKS = 200_000
@@ -57,7 +58,7 @@ def list_files(
     data: FilteredFiles,
     deletes: tuple[ManifestEntry, ...],
     *,
-    source: ScanSource,
+    source: IcebergTable,
     schema: Schema,
     kept: KeptManifests | None = None,
 ) -> FileList:
@@ -207,7 +208,7 @@ class _Scopes:
 
     deletes: Sequence[ManifestEntry]
     keys: Sequence[tuple[Field, ...]]
-    source: ScanSource
+    source: IcebergTable
     partitions: Partitions
     _numbers: dict[tuple[int, ...], int] = field(default_factory=dict)
     _used: dict[int, int] = field(default_factory=dict)
@@ -247,14 +248,19 @@ class _Scopes:
             return
         checks = np.cumsum([len(deletes) for deletes in hits])
         places = [i for i in np.flatnonzero(checks <= _BOUND_CHECKS).tolist() if hits[i]]
-        keys, known = {}, {}
-        for delete in set().union(*(hits[i] for i in places)):
-            keys[delete] = tuple(key for key in self.keys[delete] if len(key_fields(key)) == 1)  # top-level ones
-            known[delete] = known_keys(self.deletes[delete].file, keys[delete])
-        compared = {key.id: key for columns in keys.values() for key in columns}.values()
-        for place, entry in zip(places, files.entries(places), strict=True):
-            data = known_keys(entry.file, compared)
-            yield place, tuple(i for i in hits[place] if may_hit(known[i], data, keys[i]))
+        if not places:
+            return
+        some = list(set().union(*(hits[i] for i in places)))
+        number = {delete: place for place, delete in enumerate(some)}
+        keys = [[key for key in self.keys[i] if len(key_fields(key)) == 1] for i in some]  # top-level ones
+        ids = tuple({column.id: None for columns in keys for column in columns})
+        pairs = (
+            np.array([number[delete] for i in places for delete in hits[i]], dtype=np.int64),
+            np.repeat(np.array(places, dtype=np.int64), [len(hits[i]) for i in places]),
+        )
+        hit = iter(may_hit(from_entries((self.deletes[i] for i in some), ids, manifest=0), files, keys, pairs).tolist())
+        for place in places:
+            yield place, tuple(delete for delete in hits[place] if next(hit))
 
     def _delete(self, place: int) -> EqualityDelete:
         entry = self.deletes[place]
@@ -275,7 +281,7 @@ def _table(
     partitions: npt.NDArray[np.int32],
     delete_sets: pa.Array,
     positions: pa.Array,
-    source: ScanSource,
+    source: IcebergTable,
 ) -> pa.Table:
     columns = {name: kept.table.column(name) for name in FILES.names if name in kept.table.column_names}
     columns |= {
