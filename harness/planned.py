@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from harness.metadata.model.arguments import checked
-from harness.metadata.plan.scan_plan import ScanPlan, within_roots
+from harness.metadata.plan.scan_plan import ScanPlan
+from harness.metadata.planned_scan import with_storage, within_roots
 from harness.snapshot import PlannedRows
 from harness.storage.limits import DEFAULT, Limits
 from harness.table import open_storage
@@ -55,4 +55,4 @@ def open_plan(
     )
     if place.endswith(".metadata.json"):
         storage = storage.around(place, place)
-    return PlannedRows(within_roots(replace(plan, storage=storage.for_read())))
+    return PlannedRows(within_roots(with_storage(plan, storage.for_read())))

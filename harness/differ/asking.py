@@ -21,9 +21,8 @@ import pyarrow as pa
 
 from harness.engines.registry import Engine
 from harness.errors import EngineError, HarnessError, HarnessWarning, UnsupportedError, visible
-from harness.metadata.deletes.loading import load_positions
 from harness.metadata.filters.sqltext import quoted
-from harness.metadata.plan.scan_plan import ScanPlan
+from harness.metadata.planned_scan import PlannedScan
 from harness.queries.sql import run_query
 from harness.snapshot import Snapshot, reading
 from harness.storage.gate import Outside
@@ -137,7 +136,7 @@ class Reads:
             return self.snapshot
         return replace(self.snapshot, selection=self.snapshot.source.select(point, None, None))
 
-    def _plan(self, ask: Ask) -> ScanPlan:
+    def _plan(self, ask: Ask) -> PlannedScan:
         return self._at(ask.at).plan(ask.columns, ask.where)
 
     def _queried(self, ask: Ask) -> pa.Table:
@@ -264,7 +263,7 @@ def _planned(snapshot: Snapshot, *, counts: bool) -> Counter[tuple[Any, ...]]:
     Without bounds more equality deletes apply, to no row.
     """
     plan = snapshot.plan()
-    dead = load_positions(plan, plan.storage, range(plan.files.num_rows))
+    dead = plan.load_positions(range(plan.files.num_rows))
     names = ("format", "record_count", "delete_set")
     files = zip(*(plan.files.column(name).to_pylist() for name in names), strict=True)
     return Counter(

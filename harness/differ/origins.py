@@ -27,7 +27,6 @@ from harness.engines.duckdb.instance import cursor
 from harness.engines.duckdb.lowering import Use, lower, numbered
 from harness.engines.duckdb.relations import registrar
 from harness.errors import HarnessWarning
-from harness.metadata.deletes.loading import load_positions
 from harness.metadata.model.schema import (
     METADATA,
     BinaryType,
@@ -42,7 +41,8 @@ from harness.metadata.model.schema import (
     arrow_field,
 )
 from harness.metadata.plan.deletes import PositionDeletes
-from harness.metadata.plan.scan_plan import ScanPlan, files_without_deletes
+from harness.metadata.plan.scan_plan import files_without_deletes
+from harness.metadata.planned_scan import PlannedScan
 
 RowPlace: TypeAlias = tuple[str, int]
 """A data file, as recorded, and a physical position in it."""
@@ -62,7 +62,7 @@ def with_origins(
     difference: Difference,
     rows: tuple[pa.Table, pa.Table],
     columns: Sequence[str],
-    plans: tuple[ScanPlan | None, ScanPlan | None],
+    plans: tuple[PlannedScan | None, PlannedScan | None],
     *,
     keys: Sequence[str] = (),
     signed_zeros: SignedZeros = "distinct",
@@ -89,14 +89,14 @@ def with_origins(
     return found, by_file({i: located[i] for i in counted}, lefts, rights)
 
 
-def hidden_places(plan: ScanPlan, places: Iterable[RowPlace]) -> dict[RowPlace, tuple[str, ...]]:
+def hidden_places(plan: PlannedScan, places: Iterable[RowPlace]) -> dict[RowPlace, tuple[str, ...]]:
     """The delete files that hide each place whose file is in a plan, as recorded; empty: the row is read."""
     ordinals = {path: i for i, path in reversed(list(enumerate(plan.files.column("path").to_pylist())))}
     wanted: dict[int, list[int]] = {}
     for path, position in places:
         if path in ordinals:
             wanted.setdefault(ordinals[path], []).append(position)
-    deleted = load_positions(plan, plan.storage, wanted)
+    deleted = plan.load_positions(wanted)
     positional = plan.position_hits()
     found = {}
     for ordinal, positions in wanted.items():
@@ -119,7 +119,7 @@ def hidden_places(plan: ScanPlan, places: Iterable[RowPlace]) -> dict[RowPlace, 
 class _Probe:
     """Finds which equality deletes hit rows, by reading the rows' files with fewer and fewer of the deletes."""
 
-    plan: ScanPlan
+    plan: PlannedScan
     wanted: Mapping[int, Sequence[int]]
     made: int = 0
 
@@ -185,7 +185,7 @@ class _Lookup:
         differing: Mapping[int, DifferingRow],
         rows: pa.Table,
         places: Mapping[int, int | None],
-        plans: tuple[ScanPlan | None, ScanPlan | None],
+        plans: tuple[PlannedScan | None, PlannedScan | None],
     ) -> dict[int, tuple[Origin, ...]]:
         """The origins of differing rows of a side, by number of the row. plans: of the side, and of the other one.
 
@@ -222,7 +222,7 @@ class _Lookup:
             for number, found in by_number.items()
         }
 
-    def _candidates(self, plan: ScanPlan, wanted: pa.Table) -> list[list[_Candidate]] | None:
+    def _candidates(self, plan: PlannedScan, wanted: pa.Table) -> list[list[_Candidate]] | None:
         """The physical rows that may be each row of `wanted`; None: too many to look at."""
         known = METADATA | {f.name: f for f in (*plan.schema.fields, *plan.columns)}
         plan = replace(plan, columns=tuple(known[name] for name in dict.fromkeys([*self.columns, *_PLACE])))
@@ -246,7 +246,7 @@ class _Lookup:
         return canonical_rows(table, columns, signed_zeros=self.signed_zeros)
 
 
-def _matching(plan: ScanPlan, wanted: pa.Table, columns: Sequence[str]) -> pa.Table:
+def _matching(plan: PlannedScan, wanted: pa.Table, columns: Sequence[str]) -> pa.Table:
     """Rows of a plan that may equal one of `wanted` in `columns`: all that do, and some more."""
     connection = cursor()
     add = registrar(connection)
@@ -263,7 +263,7 @@ def _matching(plan: ScanPlan, wanted: pa.Table, columns: Sequence[str]) -> pa.Ta
         raise engine_error(error, plan).within(format=plan.format) from error
 
 
-def _searchable(plan: ScanPlan, wanted: pa.Table, columns: Sequence[str]) -> dict[int, tuple[str, Field]]:
+def _searchable(plan: PlannedScan, wanted: pa.Table, columns: Sequence[str]) -> dict[int, tuple[str, Field]]:
     """The columns whose values DuckDB finds as they are, by place in the plan: plain types, floats only if need be."""
     plain, floats = {}, {}
     for i, f in enumerate(plan.columns):

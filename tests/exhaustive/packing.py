@@ -15,20 +15,20 @@ from pathlib import Path
 import pyarrow as pa
 from pyroaring import BitMap64
 
-from harness.metadata.deletes.loading import load_positions
 from harness.metadata.model.schema import METADATA
 from harness.metadata.plan.deletes import EqualityDelete, InlineVector, PositionDeletes, Vector, vectors_table
-from harness.metadata.plan.scan_plan import FILES, Counts, Partition, ScanPlan, no_skipped_files
+from harness.metadata.plan.scan_plan import FILES, Counts, Partition, no_skipped_files
+from harness.metadata.planned_scan import PlannedScan
 from harness.storage.stores import Storage
 from harness.testing.writing.delta.files import bitmap_bytes, z85
 
 
-def fingerprint(plan: ScanPlan) -> bytes:
+def fingerprint(plan: PlannedScan) -> bytes:
     """Equal for plans that read the same bytes in the same way, whatever the directory is called."""
     files = plan.files.drop_columns(["physical", "size", "positions"]).to_pydict()
     contents = [_digest(path) for path in plan.files.column("physical").to_pylist()]
     deletes = [replace(d, path="", physical=_digest(d.physical)) for d in plan.equality_deletes]
-    positions = [(i, *bits) for i, bits in load_positions(plan, plan.storage, range(len(contents))).items()]
+    positions = [(i, *bits) for i, bits in plan.load_positions(range(len(contents))).items()]
     read = (plan.columns, _where(plan), files, contents, plan.partitions, deletes, plan.delete_sets, positions)
     return hashlib.sha256(repr(read).encode()).digest()
 
@@ -37,16 +37,16 @@ def _digest(path: str) -> str:
     return hashlib.sha256(Path(path).read_bytes()).hexdigest()
 
 
-def _where(plan: ScanPlan) -> str | None:
+def _where(plan: PlannedScan) -> str | None:
     return None if plan.filter is None else plan.filter.sql
 
 
-def likeness(plan: ScanPlan) -> object:
+def likeness(plan: PlannedScan) -> object:
     """Equal for plans that can be packed together."""
     return repr((plan.format, plan.columns, _where(plan)))
 
 
-def packed(plans: Sequence[ScanPlan]) -> ScanPlan:
+def packed(plans: Sequence[PlannedScan]) -> PlannedScan:
     """The rows of all plans, which are alike, with the number of the plan as text in `_file`."""
     tables: list[pa.Table] = []
     partitions: list[Partition] = []
@@ -58,7 +58,7 @@ def packed(plans: Sequence[ScanPlan]) -> ScanPlan:
         partitions += plan.partitions
         numbers = _Numbers(plan, start, deletes)
         rows = plan.files.to_pylist()
-        deleted = load_positions(plan, plan.storage, range(len(rows)))
+        deleted = plan.load_positions(range(len(rows)))
         for i, row in enumerate(rows):
             members = numbers.members(row["delete_set"], row["partition"])
             row |= {
@@ -83,7 +83,7 @@ def packed(plans: Sequence[ScanPlan]) -> ScanPlan:
         skipped=no_skipped_files(),
         counts=Counts(),
         storage=Storage(),
-        kept_whole=None,
+        statistics=None,
     )
 
 
@@ -97,7 +97,7 @@ def _vector(deleted: BitMap64, record_count: int | None) -> InlineVector:
 class _Numbers:
     """The numbers of one plan's deletes among those of all."""
 
-    def __init__(self, plan: ScanPlan, start: int, deletes: list[EqualityDelete]) -> None:
+    def __init__(self, plan: PlannedScan, start: int, deletes: list[EqualityDelete]) -> None:
         self.plan, self.start, self.deletes = plan, start, deletes
         self.known: dict[tuple[int, int], int] = {}
 

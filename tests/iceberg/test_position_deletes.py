@@ -23,8 +23,8 @@ from harness.errors import (
     UnsupportedError,
 )
 from harness.metadata.deletes import puffin
-from harness.metadata.deletes.loading import load_positions
 from harness.metadata.plan.deletes import StoredVector
+from harness.metadata.planned_scan import with_storage
 from harness.storage.stores import Storage
 from harness.testing.writing.iceberg.builder import IcebergTable
 
@@ -59,7 +59,7 @@ def load(tmp_path, content, file_format="parquet"):
     (delete,) = plan.position_deletes.files
     delete = replace(delete, path="s3://t/d", physical=f"{tmp_path}/d", format=file_format)
     plan = replace(plan, table="s3://t", position_deletes=replace(plan.position_deletes, files=(delete,)))
-    load_positions(plan, Storage(), [0])
+    with_storage(plan, Storage()).load_positions([0])
 
 
 ODD, UNREAD = "Position delete file has ", "Cannot read position delete file: "

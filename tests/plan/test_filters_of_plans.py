@@ -65,9 +65,9 @@ def test_files_that_a_filter_keeps_whole(tmp_path: Path, make: Callable[[Path], 
     found = {}
     for where in CASES:
         plan = table.snapshot().plan(["id"], where=where)
-        assert plan.kept_whole is not None
+        assert plan.statistics is not None
         paths = plan.files.column("path").to_pylist()
-        flags = plan.kept_whole().tolist()
+        flags = plan.statistics.kept_whole().tolist()
         found[where] = sorted(firsts[path] for path, flag in zip(paths, flags, strict=True) if flag)
     assert found == CASES
 
@@ -75,10 +75,11 @@ def test_files_that_a_filter_keeps_whole(tmp_path: Path, make: Callable[[Path], 
 @pytest.mark.parametrize("make", [iceberg, delta])
 def test_without_a_filter_or_statistics_nobody_says_so(tmp_path: Path, make: Callable[[Path], str]) -> None:
     location = make(tmp_path / "t")
-    assert open_table(location).snapshot().plan().kept_whole is None
-    unpruned = open_table(location, prune="off").snapshot().plan(where="id >= 10").kept_whole
-    assert unpruned is not None
-    assert unpruned().tolist() == [False, False, False]
+    unfiltered = open_table(location).snapshot().plan()
+    unpruned = open_table(location, prune="off").snapshot().plan(where="id >= 10")
+    for plan in (unfiltered, unpruned):
+        assert plan.statistics is not None
+        assert plan.statistics.kept_whole().tolist() == [False, False, False]
 
 
 @pytest.mark.parametrize("make", [iceberg, delta])

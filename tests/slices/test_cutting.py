@@ -8,7 +8,6 @@ import pytest
 
 import harness
 from harness.cli import main
-from harness.metadata.deletes.loading import load_positions
 from harness.testing.writing.delta.builder import DeltaTable
 from harness.testing.writing.iceberg.builder import IcebergTable
 
@@ -30,7 +29,7 @@ def test_positions_of_deletes_follow_their_rows(tmp_path):
     assert values(tmp_path / "slice", "id") == [(3,), (5,)]
     assert values(tmp_path / "slice", "id", "_row_id") == [(3, 3), (5, 5)]
     plan = harness.open_table(tmp_path / "slice").snapshot().plan()
-    assert {k: list(v) for k, v in load_positions(plan, plan.storage, [0]).items()} == {0: [1]}
+    assert {k: list(v) for k, v in plan.load_positions([0]).items()} == {0: [1]}
     (entry,) = harness.open_table(tmp_path / "slice").metadata("data_files").to_pylist()
     assert (entry["record_count"], entry["file_format"]) == (3, "PARQUET")
 
@@ -128,7 +127,7 @@ def test_the_slices_join_as_their_sources_do(warehouse, tmp_path, capsys):
     ids = harness.open_table(tmp_path / "slices/customers").snapshot().to_arrow(columns=["id"])
     assert ids.to_pylist() == [{"id": 3}]
     plan = harness.open_table(tmp_path / "slices/customers").snapshot().plan()
-    assert [len(v) for v in load_positions(plan, plan.storage, [0]).values()] == [1]
+    assert [len(v) for v in plan.load_positions([0]).values()] == [1]
     (region,) = harness.open_table(tmp_path / "slices/regions").snapshot().to_arrow().to_pylist()
     assert region == {"code": "it's", "label": "IT'S"}
     assert main(["pull", str(warehouse / "customers"), str(tmp_path / "slices/customers"), "--refresh"]) == 2

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from functools import partial
 from typing import Any, TypeAlias
@@ -26,22 +26,6 @@ _Row: TypeAlias = dict[str, Any]
 """A data file as a row of `FILES`."""
 
 
-def load_positions(plan: ScanPlan, storage: Storage, ordinals: Iterable[int]) -> Mapping[int, BitMap64]:
-    """Return the deleted row positions, from 0, of data files by ordinal; files without any are absent.
-
-    Args:
-        plan: The plan.
-        storage: Where its delete files are.
-        ordinals: The data files.
-
-    Raises:
-        MissingFileError: A delete file does not exist.
-        CorruptFileError, CorruptDeleteError: A delete file is damaged, or contradicts the plan.
-        UnsupportedError: harness does not read a delete file's format or encryption.
-    """
-    return PositionLoader(plan, storage).load(list(ordinals))
-
-
 @dataclass(slots=True)
 class PositionLoader:
     """Loads the deleted positions of one plan, and reads each delete file once. Not thread-safe."""
@@ -52,10 +36,21 @@ class PositionLoader:
     _counts: dict[str, int] = field(default_factory=dict)
     _files: _DeleteFiles | None = None
 
+    def serves(self, plan: ScanPlan) -> bool:
+        """Return whether a plan has the same deletes, and the first of the same files."""
+        own = self.plan.files
+        return self.plan.position_deletes is plan.position_deletes and (
+            own is plan.files or own.slice(0, plan.files.num_rows).equals(plan.files)
+        )
+
     def load(self, ordinals: Sequence[int]) -> Mapping[int, BitMap64]:
-        """Return the positions as `load_positions` does."""
-        if not self.plan.position_deletes:
-            return {}
+        """Return the deleted row positions, from 0, of data files by ordinal; files without any are absent.
+
+        Raises:
+            MissingFileError: A delete file does not exist.
+            CorruptFileError, CorruptDeleteError: A delete file is damaged, or contradicts the plan.
+            UnsupportedError: harness does not read a delete file's format or encryption.
+        """
         missing = [ordinal for ordinal in ordinals if ordinal not in self._loaded]
         try:
             self._load(missing)

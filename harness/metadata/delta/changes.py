@@ -31,7 +31,8 @@ from harness.metadata.filters.sqltext import bind_columns
 from harness.metadata.model.arrow_values import array_of
 from harness.metadata.model.schema import CHANGES, METADATA, Field, Schema
 from harness.metadata.plan.deletes import ChangedRows, PositionDeletes, Vector, vectors_table
-from harness.metadata.plan.scan_plan import FILES, Counts, DeltaRules, Partition, ScanPlan, within_roots
+from harness.metadata.plan.scan_plan import FILES, Counts, DeltaRules, Partition
+from harness.metadata.planned_scan import PlannedScan, within_roots
 from harness.storage.threads import cached_property
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ _OFFERED = ("_file", "_pos")
 
 def plan_changes(
     source: DeltaTable, history: CommitHistory, request: ChangeRequest, *, columns: tuple[str, ...] | None
-) -> ScanPlan:
+) -> PlannedScan:
     """The plan of a read of changes.
 
     columns: names of columns of the table, `_change_type`, `_commit_version`, `_commit_timestamp`, `_file` and `_pos`,
@@ -67,7 +68,7 @@ class _Feed:
     versions: range
     earlier: dict[int, State] = field(default_factory=dict)
 
-    def plan(self, columns: tuple[str, ...] | None) -> ScanPlan:
+    def plan(self, columns: tuple[str, ...] | None) -> PlannedScan:
         shown = self._columns()
         fields = (*shown.schema.fields, *CHANGES.values())
         schema = replace(shown.schema, fields=fields)
@@ -77,7 +78,7 @@ class _Feed:
         files = [file for of_commit in changes for file in of_commit]
         partitions, indexes = self._partitions(files, shown.partition_columns)
         deletes, positions = _position_deletes(files, locator)
-        return ScanPlan(
+        return PlannedScan(
             table=self.source.location,
             snapshot=self.versions[-1] if self.versions else self.history.listing.latest,
             schema=schema,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,12 +32,11 @@ from harness.metadata.plan.scan_plan import (
     Counts,
     DeltaRules,
     Partition,
-    ScanPlan,
     SkippedFiles,
     Verdicts,
     trusted_of_files,
-    within_roots,
 )
+from harness.metadata.planned_scan import PlannedScan, within_roots
 from harness.storage.records import dataclass
 from harness.storage.threads import cached_property
 
@@ -134,7 +132,7 @@ _ROW_TRACKING = {_ROW_ID: ("base_row_id", "baseRowId"), _ROW_COMMIT_VERSION: ("d
 
 def plan_scan(
     source: DeltaTable, snapshot: DeltaSnapshot, *, columns: tuple[str, ...] | None, where: str | Filter | None
-) -> ScanPlan:
+) -> PlannedScan:
     """The plan of a read.
 
     columns: names in the order wanted; None: all columns of the schema.
@@ -158,7 +156,7 @@ class _Scan:
     source: DeltaTable
     snapshot: DeltaSnapshot
 
-    def plan(self, columns: tuple[str, ...] | None, where: str | Filter | None) -> ScanPlan:
+    def plan(self, columns: tuple[str, ...] | None, where: str | Filter | None) -> PlannedScan:
         schema, state = self.snapshot.columns.schema, self.snapshot.state
         chosen = schema.fields if columns is None else bind_columns(columns, schema)
         condition = None if where is None else filter_for(where, schema)
@@ -170,7 +168,7 @@ class _Scan:
         statistics = FilesStatistics(
             state.files, state.statistics, self.source.location, strict=self.source.storage.untrusted
         )
-        verdicts = self._verdicts(condition, statistics, self.snapshot.partitions)
+        verdicts = self.verdicts(condition, statistics, self.snapshot.partitions)
         kept = np.flatnonzero(verdicts == KEPT)
         counts = statistics.record_counts(kept)
         files = state.files.drop_columns([name for name in COLUMNS if name in state.files.column_names])
@@ -186,7 +184,7 @@ class _Scan:
         )
         skipped = skipped_files(statistics, verdicts, numbers, partitions)
         materialized = materialized_columns(state.metadata.configuration)
-        return ScanPlan(
+        return PlannedScan(
             table=self.source.location,
             snapshot=self.snapshot.id,
             schema=schema,
@@ -205,8 +203,7 @@ class _Scan:
             warnings=self.snapshot.feature_warnings,
             trusted=trusted_of_files(skipped, condition),
             guarded=self._guarded(condition),
-            kept_whole=None if condition is None else partial(self._kept_whole, condition, statistics, kept),
-            bounds=partial(self._bounds, replace(statistics, strict=True), kept),
+            statistics=_Statistics(self, statistics, kept, condition),
         )
 
     def _guarded(self, condition: Filter | None) -> tuple[str, ...]:
@@ -217,27 +214,7 @@ class _Scan:
 
         return guards("delta", Statement.COLUMN_BOUNDS, condition.columns)
 
-    def _kept_whole(
-        self, condition: Filter, statistics: FilesStatistics, kept: npt.NDArray[np.int64]
-    ) -> npt.NDArray[np.bool_]:
-        partitions = replace(self.snapshot.partitions, indexes=self.snapshot.partitions.indexes[kept])
-        planned = replace(statistics, files=statistics.files.take(from_numpy(kept)))
-        verdicts = self._verdicts(opposite(condition), planned, partitions)
-        return np.not_equal(verdicts, KEPT)
-
-    def _bounds(
-        self, statistics: FilesStatistics, kept: npt.NDArray[np.int64], columns: Sequence[Field]
-    ) -> Mapping[int, ColumnBounds]:
-        """The log's bounds of columns in the kept files; none where a part of the log cannot be read."""
-        if not self.source.options.prune.by_statistics:
-            return {}
-        wanted = leaves(self.snapshot.columns.schema, (f.id for f in columns))
-        try:
-            return statistics.bounds(wanted, kept)
-        except HarnessError:
-            return {}
-
-    def _verdicts(self, condition: Filter | None, statistics: FilesStatistics, partitions: PartitionTuples) -> Verdicts:
+    def verdicts(self, condition: Filter | None, statistics: FilesStatistics, partitions: PartitionTuples) -> Verdicts:
         """The verdict of the filter on each file.
 
         Counts alone say nothing: a file is read where its numRecords is 0, or as large as its vector's cardinality,
@@ -291,3 +268,30 @@ class _Scan:
         from harness.metadata.delta.vectors import vectors_of
 
         return PositionDeletes(vectors=vectors_of(files.filter(with_vector), self.source.locator))
+
+
+@dataclass(frozen=True, slots=True)
+class _Statistics:
+    """The statistics of the planned files. kept: their places among the files of the snapshot."""
+
+    scan: _Scan
+    statistics: FilesStatistics
+    kept: npt.NDArray[np.int64]
+    condition: Filter | None
+
+    def kept_whole(self) -> npt.NDArray[np.bool_]:
+        of_snapshot = self.scan.snapshot.partitions
+        partitions = replace(of_snapshot, indexes=of_snapshot.indexes[self.kept])
+        planned = replace(self.statistics, files=self.statistics.files.take(from_numpy(self.kept)))
+        condition = None if self.condition is None else opposite(self.condition)
+        return np.not_equal(self.scan.verdicts(condition, planned, partitions), KEPT)
+
+    def bounds(self, columns: Sequence[Field]) -> Mapping[int, ColumnBounds]:
+        """Return the log's bounds of columns; none where a part of the log cannot be read."""
+        if not self.scan.source.options.prune.by_statistics:
+            return {}
+        wanted = leaves(self.scan.snapshot.columns.schema, (f.id for f in columns))
+        try:
+            return replace(self.statistics, strict=True).bounds(wanted, self.kept)
+        except HarnessError:
+            return {}

@@ -204,7 +204,7 @@ def _plan_hints() -> Mapping[str, Any]:
     """The members of the document and their types."""
     hints, deletes = dict(_hints(ScanPlan)), _hints(PositionDeletes)
     hints |= {"deletes": deletes["files"], "sets": deletes["sets"], "skipped": hints["partitions"]}
-    for name in ("files", "position_deletes", "storage", "kept_whole", "bounds"):
+    for name in ("files", "position_deletes"):
         del hints[name]
     return hints
 

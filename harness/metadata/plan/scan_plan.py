@@ -19,25 +19,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cache
-from typing import Any, Final, Literal, TypeAlias, overload
+from typing import Any, Final, Literal, TypeAlias, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from harness.errors import OutsideTableWarning, warn
 from harness.metadata.filters.predicate import Filter
-from harness.metadata.model.arrow_values import array_of, from_numpy, scalar_of, to_numpy, without_rows
-from harness.metadata.model.column_stats import ColumnBounds
+from harness.metadata.model.arrow_values import from_numpy, to_numpy, without_rows
 from harness.metadata.model.file_schema import NameMapping
 from harness.metadata.model.schema import Field, Schema, Type, value_text
 from harness.metadata.plan.deletes import EqualityDelete, PositionDelete, PositionDeletes
 from harness.metadata.plan.projection import ColumnLookup
-from harness.storage.gate import Outside, Roots, Verdict
 from harness.storage.paths import PathMap, shown
 from harness.storage.records import dataclass
-from harness.storage.stores import Storage
+
+P = TypeVar("P", bound="ScanPlan")
 
 FILES = pa.schema(
     [
@@ -216,11 +213,6 @@ def no_skipped_files() -> SkippedFiles:
 # The plan.
 
 
-def unopened() -> Storage:
-    """Return the storage of a plan that was read back, which refuses every file."""
-    return Storage(roots=Roots(table="a plan that is not opened", home="", outside=Outside.REFUSE))
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IcebergRules:
     """What only plans of Iceberg tables need.
@@ -250,7 +242,7 @@ class DeltaRules:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ScanPlan:
-    """The contract between a format and an engine.
+    """The contract between a format and an engine: a value, which holds nothing open.
 
     table: the location that the user gave. snapshot: its id or version; None for a table without one.
     schema: the table's schema as of this read.
@@ -267,10 +259,6 @@ class ScanPlan:
     guarded: the known faults of writers that `filter` meets and that lose no row, a phrase each.
     enough: so many of the rows will do, whichever they are, so that an engine may leave files unread and give no more
         rows; None: all are wanted.
-    kept_whole: per file, whether the metadata says that `filter` keeps all of its rows; None: nobody knows. It may be
-        wrong, and leaves nulls out, so it tells an engine what is quicker and never what is right.
-    bounds: of columns of `schema`, what the metadata says of each in each file, by field id, as far as it says
-        anything; for an engine that skips files by filters that come after the plan. None: nothing is known.
     """
 
     table: str
@@ -286,13 +274,10 @@ class ScanPlan:
     position_deletes: PositionDeletes = field(default_factory=PositionDeletes)
     skipped: SkippedFiles = field(default_factory=no_skipped_files)
     counts: Counts = field(default_factory=Counts)
-    storage: Storage = field(default_factory=unopened)
     warnings: tuple[str, ...] = ()
     trusted: tuple[str, ...] = ()
     guarded: tuple[str, ...] = ()
     enough: int | None = None
-    kept_whole: Callable[[], npt.NDArray[np.bool_]] | None = None
-    bounds: Callable[[Sequence[Field]], Mapping[int, ColumnBounds]] | None = None
 
     @property
     def format(self) -> Literal["iceberg", "delta"]:
@@ -382,7 +367,7 @@ class ScanPlan:
         return plan_report.as_dict(self)
 
 
-def without_deletes(plan: ScanPlan) -> ScanPlan:
+def without_deletes(plan: P) -> P:
     """The plan of a read that sees deleted rows too."""
     files = files_without_deletes(plan.files)
     return replace(plan, files=files, equality_deletes=(), delete_sets=((),), position_deletes=PositionDeletes())
@@ -406,61 +391,3 @@ def trusted_of_files(skipped: SkippedFiles, condition: Filter | None) -> tuple[s
         columns = ", ".join(f.name for f in condition.columns)
         found.append(f"bounds and counts of {columns} in {reasons['statistics']:,} files")
     return tuple(found)
-
-
-# Holds a plan's files against the roots of its table (`harness.storage.gate`), by their distinct directories.
-
-
-_SLICE_OF_PATHS = 1 << 16
-"""Paths are taken apart so many at a time: as lists they take twice the memory of the texts."""
-_MAY_CLIMB = r"(\.|%(25)*2[eE]){2}"
-"""Two dots, encoded or not: what `harness.storage.paths.climbs` is then asked about."""
-
-
-def within_roots(plan: ScanPlan) -> ScanPlan:
-    """The plan, once every file in it may be read; files outside of the table are named in one warning.
-
-    Links between the files themselves show when these are opened, see `harness.storage.gate`.
-
-    Raises OutsideTableError: a data or delete file may not be read; names it.
-    """
-    roots = plan.storage.roots
-    if roots is None:
-        return plan
-    vectors = plan.position_deletes.vectors.select(["path", "physical"])
-    stored = vectors.filter(pc.is_valid(vectors.column("physical")))
-    deletes = [(d.path, d.physical) for d in plan.equality_deletes]
-    deletes += [(d.path, d.physical) for d in plan.position_deletes.files]
-    for path, physical in (*_doubtful(plan.files, roots), *deletes, *_doubtful(stored, roots)):
-        roots.check(physical, path)
-    sentence = roots.told()
-    if sentence is None:
-        return plan
-    warn(f"Table {shown(plan.table)}: {sentence}", OutsideTableWarning)
-    return replace(plan, warnings=(*plan.warnings, sentence))
-
-
-def _doubtful(files: pa.Table, roots: Roots) -> Iterator[tuple[str, str]]:
-    """Data files outside of the roots, recorded and physical: one of each directory, and all that may climb."""
-    physical = files.column("physical")
-    slices = (physical.slice(start, _SLICE_OF_PATHS) for start in range(0, len(physical), _SLICE_OF_PATHS))
-    distinct = dict.fromkeys(folder for part in slices for folder in pc.unique(_folders(part)).to_pylist())
-    outside = [f for f in distinct if f.endswith(":/") or roots.verdict(f) is not Verdict.INSIDE]
-    if not outside:
-        return
-    folders = _folders(physical)
-    is_outside = pc.is_in(folders, array_of(outside, pa.string()))
-    found = files.select(["path", "physical"]).filter(is_outside)
-    places = to_numpy(folders.filter(is_outside).combine_chunks().dictionary_encode().indices)
-    _, first = np.unique(places, return_index=True)
-    path = found.column("path")
-    dotted = found.filter(pc.or_(pc.match_substring(path, ".."), pc.match_substring(path, "%")))
-    for rows in (
-        found.take(from_numpy(first)),
-        dotted.filter(pc.match_substring_regex(dotted.column("path"), _MAY_CLIMB)),
-    ):
-        yield from zip(rows.column("path").to_pylist(), rows.column("physical").to_pylist(), strict=True)
-
-
-def _folders(paths: pa.ChunkedArray) -> pa.ChunkedArray:
-    return pc.list_element(pc.split_pattern(paths, "/", max_splits=1, reverse=True), scalar_of(0, pa.int32()))

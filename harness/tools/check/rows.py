@@ -29,13 +29,14 @@ from harness.metadata.iceberg.transforms import Bucket, Identity, Transform, Tru
 from harness.metadata.model import schema as dt
 from harness.metadata.model.schema import value_text
 from harness.metadata.plan.projection import stored_name
-from harness.metadata.plan.scan_plan import DeltaRules, ScanPlan
+from harness.metadata.plan.scan_plan import DeltaRules
+from harness.metadata.planned_scan import PlannedScan
 from harness.storage.threads import phase
 from harness.tools.check.files import FileRows
 from harness.tools.check.rules import Found, Place, Reads, Severity, rule
 
 
-def _asked(plan: ScanPlan, relation: duckdb.DuckDBPyRelation, text: str) -> list[tuple[Any, ...]]:
+def _asked(plan: PlannedScan, relation: duckdb.DuckDBPyRelation, text: str) -> list[tuple[Any, ...]]:
     """The answer to a query about a relation of a plan that is called `rows` in the text."""
     with about(plan):
         found = relation.query("rows", text)
@@ -59,7 +60,7 @@ def sorted_rows(rows: FileRows) -> Iterator[Found]:
             yield rows.found(path, "sort_order_id", str(order_id), f"not from row {at} on")
 
 
-def unsorted(plan: ScanPlan, relation: duckdb.DuckDBPyRelation, keys: str) -> list[tuple[str, int]]:
+def unsorted(plan: PlannedScan, relation: duckdb.DuckDBPyRelation, keys: str) -> list[tuple[str, int]]:
     """The files whose rows are not in the order of keys of `create_sort_key`, with the first row that is not.
 
     relation: with `_file` and `_pos`. Rows are held against the row before, as they stream by. Files of which DuckDB

@@ -17,7 +17,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness.errors import RequestError, UnsupportedError
-from harness.metadata.deletes.loading import load_positions
 from harness.metadata.delta.actions import DELETION_VECTOR, Commit, DeletionVectorDescriptor, Metadata, State
 from harness.metadata.delta.replay import load_state
 from harness.metadata.delta.segment import choose_segment
@@ -26,7 +25,7 @@ from harness.metadata.delta.types import materialized_columns
 from harness.metadata.delta.vectors import vector_path
 from harness.metadata.filters.predicate import Filter
 from harness.metadata.model.schema import Field
-from harness.metadata.plan.scan_plan import ScanPlan
+from harness.metadata.planned_scan import PlannedScan
 from harness.testing.writing.delta.checkpoint import CheckpointOptions, hint_text, write_checkpoint
 from harness.testing.writing.delta.files import write_vectors
 from harness.testing.writing.delta.log import LogState
@@ -59,7 +58,7 @@ class DeltaContents:
     info: Mapping[str, Any] | None
     times_ms: Mapping[int, int]
     kept: frozenset[str]
-    plans: Mapping[int, ScanPlan]
+    plans: Mapping[int, PlannedScan]
     states: Mapping[int, State] = field(repr=False)
 
     def adds(self) -> Iterator[dict[str, Any]]:
@@ -221,7 +220,7 @@ def _moved_vectors(
     for version, plan in contents.plans.items():
         places = {path: ordinal for ordinal, path in enumerate(plan.files.column("physical").to_pylist())}
         here = {key[0]: key for key in contents.live_vectors(version) if key in kept and key[0] in places}
-        loaded = load_positions(plan, plan.storage, [places[path] for path in here])
+        loaded = plan.load_positions([places[path] for path in here])
         for path, key in here.items():
             positions = loaded.get(places[path])
             if positions and path in settled and (moved := settled[path].moved(positions)):
