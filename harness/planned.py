@@ -1,4 +1,4 @@
-"""Plans that were made elsewhere: a storage of their own, and their rows."""
+"""Plans that another process made, with their rows"""
 
 from __future__ import annotations
 
