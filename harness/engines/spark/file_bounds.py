@@ -12,7 +12,7 @@ import pyarrow as pa
 from harness.engines.column_values import StoredColumn
 from harness.engines.footers import is_legacy
 from harness.metadata.model import schema as dt
-from harness.metadata.model.arrow_values import Mask, from_numpy, listed
+from harness.metadata.model.arrow_values import Mask, Places, from_numpy, listed
 from harness.metadata.model.column_stats import ColumnBounds
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.storage.records import dataclass
@@ -46,26 +46,28 @@ class FileBounds:
         return FileBounds({(f.id, f.type): found[f.id] for f in single if f.id in found})
 
     def table(
-        self, stored: Sequence[StoredColumn], places: Sequence[int], members: Sequence[int], legacy: frozenset[str]
+        self, stored: Sequence[StoredColumn], places: Sequence[int], members: Places, legacy: frozenset[str]
     ) -> pa.Table | None:
         """The bounds as `java/FileBounds.java` takes them; None: nothing is known.
 
         stored: what is read of the files. places: of the columns in the files, in the order in which Spark reads them.
-        members: ordinals of the files. legacy: as in `file_groups.FileGroup`.
+        members: ordinals of the files. legacy: as in `file_groups.FileForm`.
         """
         found: dict[str, pa.Array] = {}
         for column in stored:
             bounds, source = self.columns.get((column.field.id, column.field.type)), column.source
             if bounds is None or source.place not in places or is_legacy(source.physical, legacy):
                 continue
-            number, rows = places.index(source.place), np.array(members, dtype=np.int64)
+            number, rows = places.index(source.place), members
             found[f"nulls {number}"] = from_numpy(bounds.has_nulls[rows])
             found[f"values {number}"] = from_numpy(bounds.has_values[rows])
             shown = _shown(column.field.type, source.physical.type)
             if shown is None:
                 continue
             lower, upper = (
-                side.take(from_numpy(rows)) if isinstance(side, pa.Array) else [side[member] for member in members]
+                side.take(from_numpy(rows))
+                if isinstance(side, pa.Array)
+                else [side[member] for member in members.tolist()]
                 for side in (bounds.lower, bounds.upper)
             )
             if isinstance(column.field.type, dt.FloatType):  # to Spark, NaN is above all other numbers
