@@ -13,12 +13,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness.errors import CorruptFileError, InvalidTableError
-from harness.metadata.iceberg.columns.entries import DataFiles, FilteredFiles
+from harness.metadata.iceberg.columns.entries import DataFiles, FilteredFiles, from_entries
 from harness.metadata.iceberg.columns.raw import KeptManifests
 from harness.metadata.iceberg.delete_scope import (
     DeleteScope,
     key_columns,
-    known_keys,
     may_hit,
     read_schema_first,
     single_targets,
@@ -274,15 +273,20 @@ class _Scopes:
             return
         checks = np.cumsum([len(deletes) for deletes in hits])
         places = [i for i in np.flatnonzero(checks <= _BOUND_CHECKS).tolist() if hits[i]]
-        keys, known = {}, {}
-        for delete in set().union(*(hits[i] for i in places)):
-            columns = zip(*self.keys[delete], strict=True)
-            keys[delete] = tuple(column for column, path in columns if len(path) == 1)  # top-level ones
-            known[delete] = known_keys(self.deletes[delete].file, keys[delete])
-        compared = {key.id: key for columns in keys.values() for key in columns}.values()
-        for place, entry in zip(places, files.entries(places), strict=True):
-            data = known_keys(entry.file, compared)
-            yield place, tuple(i for i in hits[place] if may_hit(known[i], data, keys[i]))
+        if not places:
+            return
+        some = list(set().union(*(hits[i] for i in places)))
+        number = {delete: place for place, delete in enumerate(some)}
+        # Top-level keys.
+        keys = [[column for column, path in zip(*self.keys[i], strict=True) if len(path) == 1] for i in some]
+        ids = tuple({column.id: None for columns in keys for column in columns})
+        pairs = (
+            np.array([number[delete] for i in places for delete in hits[i]], dtype=np.int64),
+            np.repeat(np.array(places, dtype=np.int64), [len(hits[i]) for i in places]),
+        )
+        hit = iter(may_hit(from_entries((self.deletes[i] for i in some), ids, manifest=0), files, keys, pairs).tolist())
+        for place in places:
+            yield place, tuple(delete for delete in hits[place] if next(hit))
 
     def _delete(self, place: int) -> EqualityDelete:
         entry, (columns, paths) = self.deletes[place], self.keys[place]
