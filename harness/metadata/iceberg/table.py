@@ -30,9 +30,8 @@ from harness.metadata.files.documents import HEAD, check_document, kind_of
 from harness.metadata.filters.predicate import Filter
 from harness.metadata.iceberg.columns.raw import KeptManifests
 from harness.metadata.iceberg.manifests import ManifestFile
-from harness.metadata.iceberg.metadata import decompress, parse_metadata
+from harness.metadata.iceberg.metadata import decompress, default_prefixes, parse_metadata
 from harness.metadata.iceberg.model import BlobMetadata, PartitionField, Snapshot, SortField, TableMetadata
-from harness.metadata.iceberg.paths import default_prefixes
 from harness.metadata.iceberg.scan import plan_scan
 from harness.metadata.iceberg.time_travel import IcebergSelection, select
 from harness.metadata.model.arrow_values import array_of
