@@ -326,7 +326,7 @@ class SnapshotFiles:
             schemas=self._schemas,
             statistics=statistics,
             limits=self.source.storage.limits,
-            kept=self.source.kept_manifests(manifests),
+            kept=self.source.kept_manifests,
         ).files
 
     def _recorded(self, manifests: Sequence[ManifestFile], keys: Sequence[int]) -> list[pa.Table]:
