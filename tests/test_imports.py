@@ -114,6 +114,7 @@ def test_no_kind_of_read_imports_pandas(tmp_path: Path) -> None:
         *("iceberg/deletes/shared-position-delete-files", "iceberg/deletes/positions-over-row-groups"),
         *("iceberg/pruning/summary-cut-short", "iceberg/types/variants", "delta/catalog/deletes-in-staged-commits"),
         *("delta/deletion-vectors/shared-file", "delta/partitions/only-partition-columns", "delta/log/empty-table"),
+        *("delta/partitions/every-type", "iceberg/partitions/identity-of-every-type"),
     }
     tables: list[Any] = []
     for scenario in find():

@@ -76,7 +76,7 @@ def calls(monkeypatch) -> list:
 OWN_TEXT = Path(__file__).read_bytes()
 DEFAULT_OPEN = {
     **{"catalog": None, "path_map": None, "storage_options": None, "prune": "all", "allowed_roots": ()},
-    **{"outside": "warn", "untrusted": False, "cache_dir": None},
+    **{"outside": "warn", "untrusted": False},
 }
 
 
@@ -187,7 +187,7 @@ def test_a_table_may_be_called_as_an_option_of_sql(tmp_path, capfd):
     table = DeltaTable.create(tmp_path / "t", {"id": "long"})
     table.append(table.write_data([{"id": 1}]))
     names = [name for name in inspect.signature(harness.sql).parameters if name != "tables"]
-    assert {"cache_dir", "engine", "connection"} < {*names}
+    assert {"engine", "connection"} < {*names}
     query = " UNION ALL ".join(f'FROM "{name}"' for name in names)
     assert main(["sql", query, "--format", "csv", *(f"--table={name}={tmp_path / 't'}" for name in names)]) == 0
     assert capfd.readouterr() == ("id\n" + "1\n" * len(names), "")
@@ -279,7 +279,7 @@ def test_what_ends_a_command_is_told(capfd, monkeypatch, raised, code, start, en
         (["diff", "t", *["--sql", "SELECT 1"] * 3], "--sql is given 3 times"),
         (["diff", "rows.csv"], "'rows.csv' is compared with nothing"),
         (["diff", "rows.csv", "t", "--at", "1", "--at", "2"], "--at is for tables: rows.csv has no snapshots"),
-        (["cache"], "Missing argument"),
+        (["rule"], "Missing argument"),
         (["nothing"], "nothing"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",

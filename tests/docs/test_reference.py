@@ -116,7 +116,6 @@ def documents(demo) -> list[dict[str, object]]:
             "check demo-tables/orders",
             "scenarios list iceberg/deletes/null-keys",
             "scenarios run iceberg/deletes/null-keys --engines duckdb",
-            "cache info --cache-dir kept",
             "pull demo-tables/clicks document-slice --dry-run",
             "pull demo-tables/orders document-slices --follow orders.id=clicks.id",
             "doctor",

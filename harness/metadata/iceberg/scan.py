@@ -58,7 +58,7 @@ def plan_scan(
     source = replace(source, storage=source.storage.for_read())
     try:
         manifests = [] if snapshot is None else manifests_of(source, snapshot)
-        scan = _Scan(with_specs_of(manifests, source), selection.schema, source.kept_manifests(manifests))
+        scan = _Scan(with_specs_of(manifests, source), selection.schema, source.kept_manifests)
         return within_roots(scan.plan(snapshot, manifests, columns, where))
     except HarnessError as error:
         error.within(table=source.location, snapshot=None if snapshot is None else snapshot.id)
