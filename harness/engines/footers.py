@@ -35,7 +35,6 @@ from harness.metadata.files.parquet_footer import (
     Tail,
     check_counts,
     claims_too_much,
-    is_usual,
     parse_tail,
     tail_length,
 )
@@ -251,18 +250,17 @@ def _check_counts(files: DuckDBFiles, path: str, end: bytes, tail: Tail | None) 
         return  # no footer, which DuckDB says
     footer = end[-length:-FRAME]
     trusted = not files.storage.untrusted
-    known = hash(footer)
-    if trusted and known in _usual:
+    key = hash(footer)
+    if trusted and key in _checked:
         return
     try:
-        if trusted and tail is not None and is_usual(footer, tail.schema):
-            if len(_usual) >= _MOST_USUAL:
-                _usual.clear()
-            _usual.add(known)
-            return
-        check_counts(footer, files.storage.size(path))
+        # Places outside of a trusted file are DuckDB's to see.
+        check_counts(footer, None if trusted else files.storage.size(path), b"" if tail is None else tail.schema)
     except Contradiction as error:
         raise damaged(f"{error}; restore the file", path) from error
+    if len(_checked) >= _MOST_CHECKED:
+        _checked.clear()
+    _checked.add(key)
 
 
 def _check_others(files: DuckDBFiles, physical: Sequence[str]) -> None:
@@ -279,9 +277,9 @@ def _check_others(files: DuckDBFiles, physical: Sequence[str]) -> None:
         _check_counts(files, path, end, parse_tail(end))
 
 
-_usual: set[int] = set()
-"""Hashes of footers that were looked at, in any file of this process."""
-_MOST_USUAL = 1 << 17
+_checked: set[int] = set()
+"""Hashes of footers that were checked, in any file of this process."""
+_MOST_CHECKED = 1 << 17
 
 
 def _ends(files: DuckDBFiles, physical: Sequence[str]) -> Iterator[tuple[str, bytes]]:
