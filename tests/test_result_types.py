@@ -16,8 +16,9 @@ import pyarrow as pa
 import pytest
 
 import harness
+from harness.cli.formats import RowFormat
 from harness.cli.query import run
-from harness.cli.writers import QueryRows, RowFormat, write_rows
+from harness.cli.writers import QueryRows, write_rows
 from harness.engines.duckdb.instance import connect
 from harness.errors import RequestError, UnsupportedError
 from harness.testing.writing.iceberg.builder import IcebergTable

@@ -10,6 +10,8 @@ from typing import Annotated, ClassVar, TypeAlias, TypeVar
 
 import typer
 
+from harness.cli import results
+
 _SUFFIXES = {
     ".txt": "text",
     ".csv": "csv",
@@ -88,3 +90,57 @@ def _of_file(file: Path, given: E | None, kind: type[E]) -> E:
     if given.value != own and not {given.value, own} <= {"text", "github"}:
         raise typer.BadParameter(f"--output {file}: the suffix says {own}, --format says {given.value}")
     return given
+
+
+# Rows, which six formats of files and one for people hold.
+
+
+MAX_ROWS = 40
+"""Rows of a query that are shown as text by default."""
+
+
+class RowFormat(enum.Enum):
+    """Forms of written rows."""
+
+    TEXT = "text"
+    CSV = "csv"
+    JSON = "json"
+    JSONL = "jsonl"
+    PARQUET = "parquet"
+    ARROW = "arrow"
+    ARROWS = "arrows"
+
+    def is_binary(self) -> bool:
+        """Tells whether the format is unfit for a terminal."""
+        return self in (RowFormat.PARQUET, RowFormat.ARROW, RowFormat.ARROWS)
+
+
+MaxRows: TypeAlias = Annotated[
+    str,
+    typer.Option("--max-rows", metavar="N", help="Show so many rows as text, and count the others; all: all of them."),
+]
+
+
+def number_of_rows(text: str) -> int | None:
+    """The value of --max-rows; None: all, for which 0 stands too."""
+    if text != "all" and not text.isdecimal():
+        raise typer.BadParameter(f"--max-rows {text!r}: expected a number of rows, or all")
+    return None if text == "all" else int(text) or None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Written(Placed):
+    """Options for written rows."""
+
+    formats = RowFormat
+    format_: Annotated[
+        RowFormat | None, typer.Option("--format", help="Write rows in this format; as text by default.")
+    ] = None
+
+    @property
+    def form(self) -> RowFormat:
+        """The format. Refuses to write a binary one to a terminal."""
+        found = RowFormat(super().form)
+        if found.is_binary() and self.output is None and results.is_terminal_output():
+            raise typer.BadParameter(f"--format {found.value} is binary: use --output, or redirect standard output")
+        return found

@@ -9,16 +9,12 @@ import typer
 
 from harness.cli import results, terminal, untrusted
 from harness.cli.document import Pictured, PicturedForm, Printed, plain, text_document
+from harness.cli.formats import MAX_ROWS, MaxRows, RowFormat, Written, number_of_rows
 from harness.cli.options import At, Columns, Location, OpeningOptions, Where, grouped, names
-from harness.cli.writers import MAX_ROWS, MaxRows, QueryRows, RowFormat, Written, number_of_rows, write_rows
 from harness.errors import HarnessError, html_text, size_text, visible_lines
 from harness.metadata.model.drawing import Drawing, Kind, as_html, legend_text, section, strip
-from harness.metadata.model.frames import preformatted
-from harness.metadata.model.schema import described
 from harness.metadata.model.text_tables import record_lines
 from harness.metadata.model.times import show_ms
-from harness.metadata.plan.explain import as_text, totals
-from harness.metadata.plan.layout import layout
 from harness.storage.paths import shown
 
 if TYPE_CHECKING:
@@ -50,6 +46,8 @@ def info(
         table = opening.open(location)
         is_whole = full or out.form is PicturedForm.JSON
         content, plan = (table.describe(), None) if is_whole else _brief(table)
+    from harness.metadata.plan.layout import layout
+
     picture, width = None if plan is None else layout(plan), results.width_for(out.output)
     if out.form is PicturedForm.HTML:
         _write_page(out, "info", location, picture, text_document(content))
@@ -62,6 +60,7 @@ def info(
 def _write_page(out: Pictured, kind: str, location: str, picture: Drawing | None, text: Iterable[str]) -> None:
     """Writes a page with the picture above the text."""
     from harness.differ.reports.html import asset, document
+    from harness.metadata.model.frames import preformatted
 
     drawn = "" if picture is None else as_html(picture)
     told = f'<div class="scroll">{preformatted("".join(text))}</div>'
@@ -102,10 +101,13 @@ def _brief(table: Table) -> tuple[dict[str, Any], ScanPlan | None]:
 
 def _counted(plan: ScanPlan) -> dict[str, str]:
     """Rows, files, bytes and deletes, as the metadata records them."""
+    from harness.metadata.plan.explain import totals
+
     known = totals(plan)
-    counted = (d.record_count for d in plan.position_deletes if d.kind == "deletion vector")
+    positional = [delete for delete, _ in plan.position_hits()]
+    counted = (d.record_count for d in positional if d.kind == "deletion vector")
     vectors = [count for count in counted if count is not None]
-    rows, size, is_exact = known["records_before_deletes"], known["bytes"], len(vectors) == len(plan.position_deletes)
+    rows, size, is_exact = known["records_before_deletes"], known["bytes"], len(vectors) == len(positional)
     deletes = [
         f"{known[name]:,} of {what} in {known[files]:,} of the files"
         for name, what, files in (
@@ -149,13 +151,14 @@ def head(
         raise typer.BadParameter("the number of rows is given twice: as the argument N, and with --limit")
     most = next((given for given in (number, limit) if given is not None), 10)
     untrusted.end_apart([location], opening, out)
+    from harness.cli.writers import QueryRows, write_rows
+    from harness.engines.duckdb.failures import engine_error
     from harness.engines.duckdb.instance import cursor
-    from harness.engines.registry import duckdb_engine
+    from harness.engines.duckdb.relations import relation
 
     with terminal.progress("planning"):
-        engine = duckdb_engine()
         plan = replace(opening.snapshot(location, at).plan(names(columns, "--columns"), where), enough=most)
-        rows = QueryRows(engine.relation(plan, cursor()).limit(most), lambda error: engine.engine_error(error, plan))
+        rows = QueryRows(relation(plan, cursor()).limit(most), lambda error: engine_error(error, plan))
     with results.destination(out.output) as stream, terminal.progress_until_written("reading", stream):
         write_rows(rows, out.form, stream, max_rows=None)
     terminal.finished("read the rows")
@@ -187,6 +190,8 @@ def schema(location: Location, at: At = None, *, out: Printed, opening: OpeningO
     untrusted.end_apart([location], opening, out)
     with terminal.progress("reading metadata"):
         found = opening.snapshot(location, at).schema
+    from harness.metadata.model.schema import described
+
     content = {"fields": [described(field) for field in found.fields]}
     out.show("schema", content, lambda: [f"{found}\n"] if found.fields else [])
 
@@ -250,6 +255,9 @@ def plan(
         scan = opening.snapshot(location, at).plan(columns=names(columns, "--columns"), where=where)
         content = scan.to_dict() if out.form is PicturedForm.JSON else {}
     if out.form is PicturedForm.HTML:
+        from harness.metadata.plan.explain import as_text
+        from harness.metadata.plan.layout import layout
+
         _write_page(out, "plan", location, layout(scan), [as_text(scan)])
     else:
         out.show("plan", content, lambda: [explained(scan, out.output)])
@@ -290,6 +298,7 @@ def metadata(
     """
     most = number_of_rows(max_rows)
     untrusted.end_apart([location], opening, out)
+    from harness.cli.writers import QueryRows, write_rows
     from harness.metadata.tables.reading import in_words
 
     with terminal.progress("reading metadata"):

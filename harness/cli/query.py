@@ -10,18 +10,16 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-import harness.queries.sql
-import harness.table
-from harness.cli import options, results, terminal, untrusted, writers
-from harness.cli.writers import MAX_ROWS, QueryRows, engine_error, write_rows
-from harness.engines.registry import find_engine
+from harness.cli import formats, options, results, terminal, untrusted
+from harness.cli.formats import MAX_ROWS
 from harness.errors import HarnessError, RequestError, TableNotFoundError
 from harness.metadata.model.times import parse_moment
-from harness.queries.inputs import locations
-from harness.queries.parameters import Params
 
 if TYPE_CHECKING:
     import duckdb
+
+    from harness.cli.writers import QueryRows
+    from harness.queries.parameters import Params
 
 
 @options.grouped
@@ -44,8 +42,8 @@ def sql(
     ] = None,
     at: options.At = None,
     *,
-    out: writers.Written,
-    max_rows: writers.MaxRows = str(MAX_ROWS),
+    out: formats.Written,
+    max_rows: formats.MaxRows = str(MAX_ROWS),
     dialect: Annotated[str, typer.Option(metavar="NAME", help="The SQL dialect of the query.")] = "duckdb",
     engine: Annotated[
         str, typer.Option(metavar="NAME", help="The engine that runs the query: duckdb, spark, …")
@@ -61,7 +59,11 @@ def sql(
 
     --at holds for every table.
     """
-    shown = writers.number_of_rows(max_rows)
+    from harness.cli.writers import write_rows
+    from harness.engines.registry import find_engine
+    from harness.queries.inputs import locations
+
+    shown = formats.number_of_rows(max_rows)
     moment = parse_moment(at)
     given = options.named_tables(table)
     text = sys.stdin.read() if query == "-" else query
@@ -101,6 +103,8 @@ def run(
     """The rows of the query, which is planned now; on DuckDB it runs when rows are read. Raises as `harness.sql`."""
     import pyarrow as pa
 
+    import harness.queries.sql
+    from harness.cli.writers import QueryRows, engine_error
     from harness.engines.duckdb.instance import cursor
 
     def failure(error: Exception) -> HarnessError:
@@ -135,6 +139,8 @@ def _run_on_spark(query: str, tables: Mapping[str, Any], dialect: str, params: P
     from pyspark.errors import PySparkException
     from pyspark.sql import DataFrame
 
+    import harness.queries.sql
+    from harness.cli.writers import QueryRows
     from harness.differ.spark_side import logical
     from harness.engines.spark.engine import conform
     from harness.engines.spark.executor_python import engine_error as spark_error
@@ -164,9 +170,11 @@ def _run_by_names(
             options=("dialect",),
         )
 
+    from harness.cli.writers import QueryRows
     from harness.engines.duckdb.instance import cursor
     from harness.metadata.catalogs.catalog import written
     from harness.queries.rewrite import parse_statement, references, refuse_writes
+    from harness.table import Table
     from harness.tools.connections.connection import Connection
     from harness.tools.connections.tables import Tables, TableSource
 
@@ -181,7 +189,7 @@ def _run_by_names(
     for name in named:
         with contextlib.suppress(TableNotFoundError):  # names of no table are DuckDB's to judge
             found = connection.table(name)
-            connection.register(name, found.snapshot(**moment) if isinstance(found, harness.table.Table) else found)
+            connection.register(name, found.snapshot(**moment) if isinstance(found, Table) else found)
     relation = connection.sql(query, params)
     assert relation is not None, "a query has a result"
     return QueryRows(relation)

@@ -15,18 +15,17 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import enum
 import io
 import shutil
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import typer
 
-from harness.cli import formats, results
+from harness.cli import results
+from harness.cli.formats import MAX_ROWS, RowFormat
 from harness.cli.results import ByteStream, write_texts
 from harness.cli.values import cell, csv_quoted, is_nested, json_object, json_value
 from harness.errors import EngineError, HarnessError, RequestError, json_lines, json_text, visible_lines
@@ -36,8 +35,6 @@ from harness.storage.records import dataclass
 if TYPE_CHECKING:
     import duckdb
 
-MAX_ROWS = 40
-"""Rows of a query that are shown as text by default."""
 FORMAT = 1
 """The number of the JSON document. It changes when a key changes its meaning or goes."""
 _BATCH_ROWS = 8_192
@@ -265,22 +262,6 @@ _DICTIONARY_BYTES = 128 * 1024
 _EXPLAINED = ["explain_key", "explain_value"]
 
 
-class RowFormat(enum.Enum):
-    """Forms of written rows."""
-
-    TEXT = "text"
-    CSV = "csv"
-    JSON = "json"
-    JSONL = "jsonl"
-    PARQUET = "parquet"
-    ARROW = "arrow"
-    ARROWS = "arrows"
-
-    def is_binary(self) -> bool:
-        """Tells whether the format is unfit for a terminal."""
-        return self in (RowFormat.PARQUET, RowFormat.ARROW, RowFormat.ARROWS)
-
-
 def write_rows(
     rows: QueryRows,
     row_format: RowFormat,
@@ -363,34 +344,3 @@ class _Sink(io.RawIOBase):
 
     def writable(self) -> bool:
         return True
-
-
-MaxRows: TypeAlias = Annotated[
-    str,
-    typer.Option("--max-rows", metavar="N", help="Show so many rows as text, and count the others; all: all of them."),
-]
-
-
-def number_of_rows(text: str) -> int | None:
-    """The value of --max-rows; None: all, for which 0 stands too."""
-    if text != "all" and not text.isdecimal():
-        raise typer.BadParameter(f"--max-rows {text!r}: expected a number of rows, or all")
-    return None if text == "all" else int(text) or None
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Written(formats.Placed):
-    """Options for written rows."""
-
-    formats = RowFormat
-    format_: Annotated[
-        RowFormat | None, typer.Option("--format", help="Write rows in this format; as text by default.")
-    ] = None
-
-    @property
-    def form(self) -> RowFormat:
-        """The format. Refuses to write a binary one to a terminal."""
-        found = RowFormat(super().form)
-        if found.is_binary() and self.output is None and results.is_terminal_output():
-            raise typer.BadParameter(f"--format {found.value} is binary: use --output, or redirect standard output")
-        return found

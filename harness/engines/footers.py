@@ -326,7 +326,7 @@ def legacy_kinds(schema: PhysicalSchema, metadata: Mapping[bytes, bytes]) -> fro
 
 
 def is_legacy(stored: PhysicalField, legacy: frozenset[str]) -> bool:
-    """Tells whether old values of a column are in the old calendar. `legacy`: of its file, from `legacy_files`."""
+    """Tells whether old values of a column are in the old calendar. `legacy`: of its file, from `legacy_kinds`."""
     match stored.type:
         case dt.DateType() | dt.TimestampType(utc=True):
             return _DATES in legacy

@@ -15,8 +15,9 @@ import pytest
 
 from harness.cli import main
 from harness.cli.document import plain
+from harness.cli.formats import RowFormat
 from harness.cli.query import run
-from harness.cli.writers import QueryRows, RowFormat, csv_quotes, text_lines, write_rows
+from harness.cli.writers import QueryRows, csv_quotes, text_lines, write_rows
 from harness.errors import EngineError, RequestError
 from harness.metadata.filters import sqltext
 

@@ -10,8 +10,9 @@ from pathlib import Path
 import duckdb
 
 from harness.cli import interruption, results, terminal
+from harness.cli.formats import RowFormat, number_of_rows
 from harness.cli.looking import explained
-from harness.cli.writers import QueryRows, RowFormat, engine_error, number_of_rows, write_rows
+from harness.cli.writers import QueryRows, engine_error, write_rows
 from harness.errors import RequestError, visible
 from harness.metadata.catalogs.catalog import nearest
 from harness.metadata.model.text_tables import aligned

@@ -13,55 +13,16 @@ import pyarrow as pa
 
 from harness.engines.column_values import conform_batch, conformed
 from harness.engines.duckdb import relations
-from harness.engines.duckdb.failures import engine_error
 from harness.engines.duckdb.instance import cursor
 from harness.engines.duckdb.lowering import Use, lower, numbered
-from harness.engines.duckdb.relations import (
-    Registrations,
-    about,
-    columns_of,
-    filled,
-    limited,
-    lowered,
-    misparsed,
-    moment,
-    own_tables,
-    query,
-    query_text,
-    registrar,
-    relation,
-    syntax_trees,
-    to_arrow,
-    zoned,
-)
-from harness.engines.registry import Batches, Context
+from harness.engines.duckdb.relations import Registrations, about, limited, lowered, query, registrar, to_arrow
+from harness.engines.registry import Batches, Context, Engine
 from harness.errors import RequestError
 from harness.metadata.filters import sqltext
 from harness.metadata.model.schema import arrow_field
-from harness.metadata.plan.scan_plan import ScanPlan
+from harness.metadata.planned_scan import PlannedScan
 from harness.storage.records import dataclass
 from harness.storage.threads import interruptions
-
-__all__ = [
-    "attach",
-    "batches",
-    "columns_of",
-    "engine_error",
-    "filled",
-    "misparsed",
-    "moment",
-    "name",
-    "own_tables",
-    "query",
-    "query_text",
-    "relation",
-    "release",
-    "syntax_trees",
-    "to_arrow",
-    "version",
-    "zoned",
-]
-
 
 # Plans as views of a user's DuckDB, by qualified name, for tools that know nothing of plans.
 #
@@ -86,7 +47,7 @@ class Attached:
             connection.register(name, table)
 
 
-def attach(plans: Mapping[tuple[str | None, str], ScanPlan], connection: duckdb.DuckDBPyConnection) -> Attached:
+def attach(plans: Mapping[tuple[str | None, str], PlannedScan], connection: duckdb.DuckDBPyConnection) -> Attached:
     """Makes plans views of a connection's current database.
 
     plans: by schema and name of the view; no schema is `main`. Schemas are made where they are missing; views that
@@ -220,7 +181,7 @@ class Streamed:
             self._relation.to_arrow_table()
 
 
-def batches(plan: ScanPlan, *, rows: int, context: Context) -> Batches:
+def batches(plan: PlannedScan, *, rows: int, context: Context) -> Batches:
     """The rows of a plan as a stream, in the types that `to_arrow` gives; raises as that, also while it is read.
 
     Footers and deletes are read now, rows as they are asked for: DuckDB runs ahead by no more than its streaming buffer
@@ -250,9 +211,4 @@ def batches(plan: ScanPlan, *, rows: int, context: Context) -> Batches:
     return Batches(schema, read, close, context)
 
 
-name = "duckdb"
-
-
-def version() -> str:
-    """The version of DuckDB."""
-    return duckdb.__version__
+ENGINE = Engine(name="duckdb", version=lambda: duckdb.__version__, to_arrow=to_arrow, dialect="duckdb", query=query)

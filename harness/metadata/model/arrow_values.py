@@ -8,6 +8,7 @@ Types that are not named go to `pa.array`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from decimal import Decimal
 from itertools import chain
 from types import NoneType
 from typing import Any, TypeAlias
@@ -16,6 +17,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from harness.metadata.model.schema import unscaled
 
 Mask: TypeAlias = npt.NDArray[np.bool_]
 Places: TypeAlias = npt.NDArray[np.int64]
@@ -43,7 +46,8 @@ def array_of(values: Sequence[Any], type_: pa.DataType) -> pa.Array:
     """Return values as an array of a type, without importing pandas.
 
     Args:
-        values: Python values, or None for null: str, bytes, bool, int, float, or lists of pairs of strings for maps.
+        values: Python values, or None for null: str, bytes, bool, int, float, Decimal, or lists of pairs of strings for
+            maps.
         type_: Any Arrow type. pyarrow, which imports pandas, converts the types that are not built from buffers here.
 
     Raises:
@@ -54,10 +58,27 @@ def array_of(values: Sequence[Any], type_: pa.DataType) -> pa.Array:
     if type_ in _KINDS:
         python, kind = _KINDS[type_]
         missing = _missing(values, python)
-        return from_numpy(
-            np.fromiter((0 if value is None else value for value in values), kind, len(values)), missing=missing
-        )
+        present = values if missing is None else [0 if value is None else value for value in values]
+        return from_numpy(np.fromiter(present, kind, len(values)), missing=missing)
+    if pa.types.is_decimal128(type_) or pa.types.is_decimal256(type_):
+        return _decimals(values, type_)
     return _maps(values) if type_ == _TEXTS else pa.array(values, type_)
+
+
+CONVERSION_ERRORS = (OverflowError, UnicodeError, TypeError, ValueError, pa.ArrowException)
+"""The errors of `array_of` for a value that does not fit the type."""
+
+
+def _decimals(values: Sequence[Any], type_: pa.DataType) -> pa.Array:
+    missing = _missing(values, Decimal)
+    # The power of ten of an exponent of nine digits does not fit memory.
+    if any(abs(value.adjusted()) > type_.precision for value in values if value):
+        raise OverflowError(f"a value has more digits than {type_}")
+    numbers = [unscaled(value, type_.scale) if value else 0 for value in values]
+    if any(abs(number) >= 10**type_.precision for number in numbers):
+        raise OverflowError(f"a value has more digits than {type_}")
+    data = b"".join(number.to_bytes(type_.byte_width, "little", signed=True) for number in numbers)
+    return pa.Array.from_buffers(type_, len(values), [_validity(missing), pa.py_buffer(data)])
 
 
 def _texts(values: Sequence[Any], type_: pa.DataType) -> pa.Array:
@@ -98,12 +119,13 @@ def _maps(values: Sequence[Sequence[tuple[str, str | None]] | None]) -> pa.Array
     return pa.Array.from_buffers(_TEXTS, len(values), [_validity(missing), pa.py_buffer(offsets)], children=[entries])
 
 
-def _missing(values: Sequence[Any], python: type) -> npt.NDArray[np.bool_]:
+def _missing(values: Sequence[Any], python: type) -> npt.NDArray[np.bool_] | None:
+    """Return which values are None, or None if no value is."""
     kinds = set(map(type, values))
     if not kinds <= {python, NoneType}:
         raise TypeError(f"expected {python.__name__}, got {', '.join(sorted(kind.__name__ for kind in kinds))}")
     if NoneType not in kinds:
-        return np.zeros(len(values), np.bool_)
+        return None
     return np.fromiter((value is None for value in values), np.bool_, len(values))
 
 
@@ -120,7 +142,7 @@ def scalar_of(value: Any, type_: pa.DataType) -> pa.Scalar:
 
 def from_numpy(values: npt.NDArray[Any], *, missing: npt.NDArray[np.bool_] | None = None) -> pa.Array:
     """Return numbers or Booleans as an array, null where `missing` is true."""
-    validity = None if missing is None else _validity(missing)
+    validity = _validity(missing)
     if values.dtype == np.bool_:
         data, type_ = np.packbits(values, bitorder="little"), pa.bool_()
     else:
@@ -141,6 +163,17 @@ def to_numpy(values: pa.Array | pa.ChunkedArray) -> npt.NDArray[Any]:
         return bits[start:].astype(np.bool_)
     kind = np.dtype(array.type.to_pandas_dtype())
     return np.frombuffer(data, kind, count=len(array), offset=start * kind.itemsize)
+
+
+def true_mask(values: pa.Array) -> Mask:
+    """Return where Booleans are true: neither false nor null."""
+    found: Mask = to_numpy(pc.fill_null(values, scalar_of(False, pa.bool_())) if values.null_count else values)
+    return found
+
+
+def nulled(values: pa.Array, where: Mask) -> pa.Array:
+    """Return the values, and null where the mask is true."""
+    return pc.if_else(from_numpy(where), pa.nulls(1, values.type)[0], values) if where.any() else values
 
 
 def combined(values: pa.ChunkedArray) -> pa.Array:
@@ -175,8 +208,10 @@ def without_rows(schema: pa.Schema) -> pa.Table:
     return pa.Table.from_arrays([pa.nulls(0, f.type) for f in schema], schema=schema)
 
 
-def _validity(missing: npt.NDArray[np.bool_]) -> pa.Buffer | None:
-    return pa.py_buffer(np.packbits(~missing, bitorder="little")) if missing.any() else None
+def _validity(missing: npt.NDArray[np.bool_] | None) -> pa.Buffer | None:
+    if missing is None or not missing.any():
+        return None
+    return pa.py_buffer(np.packbits(~missing, bitorder="little"))
 
 
 # Nested Arrow arrays taken apart and put together again with other children.
@@ -209,11 +244,13 @@ def nested_type(type_: pa.DataType, types: Sequence[pa.DataType]) -> pa.DataType
     return pa.large_list(*types) if pa.types.is_large_list(type_) else pa.list_(*types)
 
 
+_LISTS = (pa.ListType, pa.LargeListType, pa.FixedSizeListType, pa.ListViewType, pa.LargeListViewType)
+_WITHOUT_VIEW = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
+
+
 def is_list(type_: pa.DataType) -> bool:
     """True for lists in any layout."""
-    kind = pa.types
-    tests = (kind.is_list, kind.is_large_list, kind.is_fixed_size_list, kind.is_list_view, kind.is_large_list_view)
-    return any(test(type_) for test in tests)
+    return isinstance(type_, _LISTS)
 
 
 def plain_type(type_: pa.DataType) -> pa.DataType:
@@ -221,21 +258,18 @@ def plain_type(type_: pa.DataType) -> pa.DataType:
 
     A Parquet file stores no layout, but may name the one that its writer had, and pyarrow gives that one.
     """
-    kind = pa.types
-    if kind.is_string_view(type_):
-        return pa.string()
-    if kind.is_binary_view(type_):
-        return pa.binary()
-    if kind.is_dictionary(type_):
-        return plain_type(type_.value_type)
-    if is_list(type_):
-        return pa.list_(type_.value_field.with_type(plain_type(type_.value_type)))
-    if kind.is_map(type_):
-        key, item = (field.with_type(plain_type(field.type)) for field in (type_.key_field, type_.item_field))
-        return pa.map_(key, item, type_.keys_sorted)
-    if kind.is_struct(type_):
-        return pa.struct([field.with_type(plain_type(field.type)) for field in type_])
-    return type_
+    match type_:
+        case pa.DictionaryType():
+            return plain_type(type_.value_type)
+        case pa.MapType():
+            key, item = (field.with_type(plain_type(field.type)) for field in (type_.key_field, type_.item_field))
+            return pa.map_(key, item, type_.keys_sorted)
+        case pa.StructType():
+            return pa.struct([field.with_type(plain_type(field.type)) for field in type_])
+        case _ if is_list(type_):
+            return pa.list_(type_.value_field.with_type(plain_type(type_.value_type)))
+        case _:
+            return _WITHOUT_VIEW.get(type_, type_)
 
 
 def plain(array: pa.Array) -> pa.Array:

@@ -1,0 +1,289 @@
+"""Holds a query for Spark against DuckDB's word: the tree of its text, and the columns of its result.
+
+sqlglot reads `a JOIN b EXACT NEAREST 1 BY DISTANCE …` as `b` under the alias EXACT, and `a ~ 'b'` as a search, which it
+is not on DuckDB 1.5. So the text that it writes back must give the tree that DuckDB makes of the user's text. Trees are
+those of `json_serialize_sql`. Differences that mean the same are listed here, with the reason.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from harness.engines.spark.transpile.aggregates import AGGREGATES
+from harness.engines.spark.transpile.queries import SparkQuery
+from harness.engines.spark.transpile.values import HUGE
+from harness.errors import UnsupportedError
+from harness.metadata.model import schema as dt
+from harness.storage.records import dataclass
+
+_PLACE = "query_location"
+
+_UNSAID: Mapping[str, str] = {
+    _PLACE: "where a part stands in its text",
+    "query_location_length": "how long it is there",
+    "is_operator": "whether a call is written between its operands",
+    "is_implicit": "whether a cross join is a comma",
+    "syntax_type": "whether a lambda has the word LAMBDA",
+}
+"""Parts of trees that do not bear on the meaning, by their names."""
+
+_FUNCTIONS: Mapping[str, str] = {
+    **{alias: each.names[0] for each in AGGREGATES for alias in each.names[1:]},
+    "power": "**",
+    "pow": "**",
+    "^": "**",
+    "position": "instr",
+    "strpos": "instr",
+    "starts_with": "^@",
+    "abs": "@",
+}
+"""Functions that DuckDB's catalog has under several names: for a name, the one that `alias_of` says there."""
+
+_TYPES: Mapping[str, str] = {
+    **dict.fromkeys(("int", "int4", "int32", "signed", "integral"), "integer"),
+    **dict.fromkeys(("int8", "int64", "long", "oid"), "bigint"),
+    **dict.fromkeys(("int2", "int16", "short"), "smallint"),
+    "int1": "tinyint",
+    "int128": "hugeint",
+    **dict.fromkeys(("text", "string", "char", "bpchar", "nvarchar"), "varchar"),
+    **dict.fromkeys(("float4", "real"), "float"),
+    "float8": "double",
+    **dict.fromkeys(("dec", "numeric"), "decimal"),
+    **dict.fromkeys(("bool", "logical"), "boolean"),
+    **dict.fromkeys(("bytea", "binary", "varbinary"), "blob"),
+    **dict.fromkeys(("datetime", "timestamp_us"), "timestamp"),
+    "timestamptz": "timestamp with time zone",
+    "timetz": "time with time zone",
+    "guid": "uuid",
+}
+"""Types that DuckDB's catalog has under several names: for a name, the one that `duckdb_types()` says."""
+
+_DATE_PARTS: Mapping[str, str] = {"dayofweek": "dow", "dayofyear": "doy"}
+"""Names of one part of a date: for a name, another one."""
+
+_OPPOSITES: Mapping[str, str] = {
+    "OPERATOR_IS_NULL": "OPERATOR_IS_NOT_NULL",
+    "COMPARE_NOT_DISTINCT_FROM": "COMPARE_DISTINCT_FROM",
+}
+"""Comparisons and those that NOT makes: `NOT a IS NULL` is `a IS NOT NULL`, and `NOT a IS TRUE` is `a IS NOT TRUE`."""
+
+_UNITS = "year|quarter|month|week|day|hour|minute|second|millisecond|microsecond"
+
+
+@dataclass(frozen=True, slots=True)
+class Misreading:
+    """The first difference of two trees. place: in the text of the first one, in bytes; None if it is not told."""
+
+    place: int | None
+
+    def part(self, text: str) -> str:
+        """The text from there on."""
+        return text.encode()[self.place or 0 :].decode(errors="ignore")
+
+
+def misreading(tree: str, written_back: str) -> Misreading | None:
+    """The first place where DuckDB's trees of two texts, of `json_serialize_sql`, differ in meaning; None: nowhere."""
+    one, other = json.loads(tree), json.loads(written_back)
+    if one["error"] or other["error"]:  # such as for a statement that is no SELECT
+        return Misreading(None)
+    return _difference(_plain(one), _plain(other), None)
+
+
+def _difference(one: Any, other: Any, place: int | None) -> Misreading | None:
+    match one, other:
+        case dict(), dict():
+            place = one.get(_PLACE, place)
+            parts = [(one.get(key), other.get(key)) for key in dict.fromkeys((*one, *other)) if key != _PLACE]
+        case list(), list() if len(one) == len(other):
+            parts = list(zip(one, other, strict=True))
+        case _:
+            return None if one == other and type(one) is type(other) else Misreading(place)
+    return next((found for pair in parts if (found := _difference(*pair, place)) is not None), None)
+
+
+def _plain(value: Any) -> Any:
+    """A tree in which alike is written alike."""
+    match value:
+        case list():
+            return [_plain(item) for item in value]
+        case dict():
+            node = {key: _plain(item) for key, item in value.items() if key == _PLACE or key not in _UNSAID}
+            for rule in _RULES:
+                node = rule(node)
+            return node
+        case _:
+            return value
+
+
+def _function(node: dict[str, Any]) -> dict[str, Any]:
+    if node.get("null_order") == "ORDER_DEFAULT":  # whatever the direction
+        node["null_order"] = "NULLS LAST"
+    if node.get("type") == "ARRAY_CONSTRUCTOR":  # `ARRAY[1, 2]` is `[1, 2]`, a call
+        node |= {"class": "FUNCTION", "type": "FUNCTION", "function_name": "list_value"}
+    if "function_name" not in node:
+        return node
+    name = node["function_name"]
+    node["function_name"] = _FUNCTIONS.get(name, name)
+    if node.get("qualified_name") == {"path": [name]}:  # DuckDB 2.0 says it twice
+        del node["qualified_name"]
+    if node.get("order_bys") == {"type": "ORDER_MODIFIER"}:
+        del node["order_bys"]
+    if node.get("schema") == "main":  # of functions that DuckDB 1.5 puts in place of words
+        del node["schema"]
+    if "arguments" in node:  # DuckDB 1.5 calls them children; each may have a name
+        arguments = node.pop("arguments")
+        node["children"] = [a if a.get("name") else a["expression"] for a in arguments]
+    if name == "date_part":
+        part, *others = node["children"]
+        known = (_constant(part) or "").lower()
+        node["children"] = [_DATE_PARTS.get(known, known) or part, *others]
+    return node
+
+
+def _type(node: dict[str, Any]) -> dict[str, Any]:
+    if node.get("class") == "TYPE":
+        name = node["type_name"].lower()
+        node["type_name"] = name = _TYPES.get(name, name)
+        node.pop("qualified_name", None)
+        parameters = [_constant(child) for child in node.get("children", ())]
+        if name == "varchar" or parameters == ["18", "3"]:  # a length is overlooked; DECIMAL is DECIMAL(18, 3)
+            node.pop("children", None)
+    return node
+
+
+def _negation(node: dict[str, Any]) -> dict[str, Any]:
+    if node.get("type") != "OPERATOR_NOT":
+        return node
+    (operand,) = node["children"]
+    opposite = _OPPOSITES.get(operand.get("type"))
+    return node if opposite is None else {**operand, "type": opposite, "alias": node.get("alias")}
+
+
+def _interval(node: dict[str, Any]) -> dict[str, Any]:
+    """`INTERVAL '1 day'`, a cast of a text, and `INTERVAL 1 DAY`, a call of `to_days`, are one; not so of fractions."""
+    function = re.fullmatch(f"to_({_UNITS})s", node.get("function_name", ""))
+    to = node.get("type_expr") or node.get("cast_type") or {}
+    if function is not None:
+        said, number = f"{_constant(node['children'][0])} {function[1]}", r"-?\d+"
+    elif node.get("class") == "CAST" and str(to.get("type_name") or to.get("id")).lower() == "interval":
+        said, number = str(_constant(node["child"])).lower().removesuffix("s"), r"-?[\d.]+"
+    else:
+        return node
+    is_plain = re.fullmatch(rf"{number} ({_UNITS})", said) is not None
+    return {_PLACE: node.get(_PLACE), "interval": said} if is_plain else node
+
+
+def _constant(node: dict[str, Any]) -> str | None:
+    """A text, or a whole number, as text, whatever it is cast to; None: it is neither."""
+    while node.get("class") == "CAST" or node.get("function_name") == "trunc":
+        node = node["child"] if "child" in node else node["children"][0]
+    if "literal" in node:
+        return str(node["literal"].get("text", "")) if node["literal"]["kind"] in ("STRING", "INTEGER") else None
+    if "value" in node:  # of DuckDB 1.5
+        return str(node["value"].get("value")) if node["value"]["type"]["id"] in ("VARCHAR", "INTEGER") else None
+    return None
+
+
+_RULES: tuple[Callable[[dict[str, Any]], dict[str, Any]], ...] = (_function, _type, _negation, _interval)
+
+
+_SHOWN_TYPES: dict[str, dt.Type] = {
+    "BOOLEAN": dt.BooleanType(),
+    "TINYINT": dt.IntegerType(8),
+    "SMALLINT": dt.IntegerType(16),
+    "INTEGER": dt.IntegerType(32),
+    "BIGINT": dt.IntegerType(64),
+    "HUGEINT": HUGE,
+    "FLOAT": dt.FloatType(32),
+    "DOUBLE": dt.FloatType(64),
+    "VARCHAR": dt.StringType(),
+    "BLOB": dt.BinaryType(),
+    "UUID": dt.UuidType(),
+    "DATE": dt.DateType(),
+    "TIME": dt.TimeType(),
+    "TIMESTAMP": dt.TimestampType(),
+    "TIMESTAMP_NS": dt.TimestampType("ns"),
+    "TIMESTAMP WITH TIME ZONE": dt.TimestampType(utc=True),
+}
+
+
+def result_columns(query: SparkQuery, described: Sequence[tuple[str, str]]) -> tuple[dt.Field, ...]:
+    """The columns that the query must have on Spark: DuckDB's names, and its types where Spark has them.
+
+    described: name and type of each column on DuckDB. Raises UnsupportedError: the query was not understood.
+    """
+    names = [name for name, _ in described]
+    # DuckDB puts a number behind a name that another column has.
+    alike = (
+        own is None or re.fullmatch(re.escape(own) + r"([_:]\d+)?", name, re.IGNORECASE) is not None
+        for own, name in zip(query.names, names, strict=False)
+    )
+    if len(names) != len(query.names) or not all(alike):
+        raise UnsupportedError(
+            f"Cannot run the query on Spark: DuckDB gives the columns {', '.join(names)}, "
+            f"not {', '.join(name or '?' for name in query.names)}"
+        )
+    return tuple(
+        dt.Field(id=place, name=name, type=_agreed(name, _given_out(type_), shown))
+        for place, ((name, shown), type_) in enumerate(zip(described, query.types, strict=True), 1)
+    )
+
+
+def _given_out(type_: dt.Type) -> dt.Type:
+    """A type as results of DuckDB have it, which know neither the length of bytes nor the zone of nanos."""
+    match type_:
+        case dt.FixedType():
+            return dt.BinaryType()
+        case dt.TimestampType(unit="ns"):
+            return dt.TimestampType("ns")
+        case dt.StructType(fields=fields):
+            return dt.StructType(tuple(replace(f, type=_given_out(f.type)) for f in fields))
+        case dt.ListType(element=element):
+            return dt.ListType(replace(element, type=_given_out(element.type)))
+        case dt.MapType(key=key, value=value):
+            parts = (replace(part, type=_given_out(part.type)) for part in (key, value))
+            return dt.MapType(*parts)
+        case _:
+            return type_
+
+
+_SHOWN_KINDS = {type(shown) for shown in _SHOWN_TYPES.values()}
+_ALIKE = (dt.IntegerType, dt.FloatType, dt.DecimalType, dt.StringType, dt.BooleanType)
+"""Types with one name on both engines."""
+
+
+def _agreed(name: str, type_: dt.Type, shown: str) -> dt.Type:
+    found = re.fullmatch(r"DECIMAL\((\d+),(\d+)\)", shown)
+    expected = dt.DecimalType(int(found[1]), int(found[2])) if found is not None else _SHOWN_TYPES.get(shown)
+    match type_, expected:
+        case dt.OpaqueType(), None:
+            raise UnsupportedError(f"Cannot give out column {name} of type {shown} on Spark: use epoch() or a cast")
+        case own, None if isinstance(own, _ALIKE) and shown != '"NULL"':
+            raise UnsupportedError(f"Cannot run the query on Spark: column {name} is {shown} on DuckDB, not {type_}")
+        case (_, None) | (dt.UnknownType(), _):
+            return type_
+        case own, (dt.IntegerType() | dt.DecimalType()) as other if own != HUGE and _scale(own) == _scale(other):
+            return other
+        case own, other if HUGE in (own, other) and _scale(own) == _scale(other) == 0:
+            return dt.DecimalType(38, 0) if other == HUGE else other
+        case own, other if type(own) is type(other) and str(own) == str(other):
+            return own
+        case own, (dt.StringType() | dt.BinaryType() | dt.TimestampType()) if type(own) not in _SHOWN_KINDS:
+            # Variants and geometries: DuckDB shows the types that they travel in.
+            return own
+        case _:
+            raise UnsupportedError(f"Cannot run the query on Spark: column {name} is {shown} on DuckDB, not {type_}")
+
+
+def _scale(type_: dt.Type) -> int | None:
+    match type_:
+        case dt.DecimalType(scale=scale):
+            return scale
+        case dt.IntegerType():
+            return 0
+        case _:
+            return 0 if type_ == HUGE else None

@@ -1,0 +1,375 @@
+"""The clauses of SELECT: its items, with stars and UNNEST, then GROUP BY, ORDER BY, LIMIT and OFFSET."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from sqlglot import exp
+
+from harness.engines.spark.transpile import spark_text
+from harness.engines.spark.transpile.expressions import Expressions
+from harness.engines.spark.transpile.joins import NameScope, Output
+from harness.engines.spark.transpile.ordered_aggregates import check_ordered, direction
+from harness.engines.spark.transpile.spark_text import refused
+from harness.engines.spark.transpile.values import Typed, type_name
+from harness.metadata.filters.sqltext import whole_number
+from harness.metadata.model import schema as dt
+
+Columns = list[tuple[str | None, Typed]]
+"""Columns with their names, None where there is none."""
+
+
+def place_of(node: exp.Expr) -> int | None:
+    """The number that an item of GROUP BY or ORDER BY is."""
+    return whole_number(node.name) if isinstance(node, exp.Literal) and not node.is_string else None
+
+
+def items_of(order: exp.Expr | None, columns: tuple[Output, ...]) -> list[exp.Expr]:
+    """The items of a query's ORDER BY; ALL is every column of the result, by its number."""
+    items: list[exp.Expr] = [] if order is None else order.expressions
+    if len(items) != 1 or not isinstance(items[0].this, exp.Var) or items[0].name.upper() != "ALL":
+        return items
+    found = [items[0].copy() for _ in columns]
+    for place, item in enumerate(found, 1):
+        item.set("this", exp.Literal.number(place))
+    return found
+
+
+def output_of(item: exp.Expr, columns: tuple[Output, ...]) -> Output | None:
+    """The column of the result that an item of ORDER BY is, by its number or its name."""
+    subject = item.this if isinstance(item, exp.Ordered) else item
+    place = place_of(subject)
+    if place is not None:
+        if not 1 <= place <= len(columns):
+            raise refused(item, "a number in ORDER BY")
+        return columns[place - 1]
+    if not isinstance(subject, exp.Column) or len(subject.parts) > 1:
+        return None
+    named = [c for c in columns if c.name is not None and c.name.casefold() == subject.name.casefold()]
+    if len(named) > 1:
+        raise refused(item, "an order by one of several columns of a name")
+    return named[0] if named else None
+
+
+def by_output(item: exp.Expr, columns: tuple[Output, ...]) -> str:
+    """An item of ORDER BY that is a column of the result. Raises UnsupportedError."""
+    output = output_of(item, columns)
+    if output is None:
+        raise refused(item, "an order by what is no column of the result")
+    check_ordered(item, output.type)
+    return f"{output.sql}{direction(item)}"
+
+
+def ends(items: list[str], node: exp.Expr) -> str:
+    """ORDER BY of the items, LIMIT and OFFSET of a query. Raises UnsupportedError."""
+    return (f" ORDER BY {', '.join(items)}" if items else "") + limits(node)
+
+
+def limits(node: exp.Expr) -> str:
+    """LIMIT and OFFSET of a query. Raises UnsupportedError."""
+    text = ""
+    for key, word in (("limit", "LIMIT"), ("offset", "OFFSET")):
+        clause = node.args.get(key)
+        if clause is None:
+            continue
+        if isinstance(clause, exp.Fetch):
+            options, rows = clause.args.get("limit_options"), clause.args.get("count")
+            more = options is not None and (options.args.get("percent") or options.args.get("with_ties"))
+        else:
+            rows, more = clause.args.get("expression"), any(v for k, v in clause.args.items() if k != "expression")
+        count = None if more or rows is None else place_of(rows)
+        if count is None:
+            raise refused(clause, f"this {word}")
+        text += f" {word} {count}"
+    return text
+
+
+# UNNEST in the projection: rows for the elements of lists, columns for the fields of structs. Several lists of one row
+# go side by side, padded with nulls; a row whose lists are all empty or null gives none. WHERE leaves rows out later.
+
+
+def unnested_in(select: exp.Select) -> Iterator[exp.Explode]:
+    """The calls of UNNEST in the projection of a SELECT, without those of queries inside."""
+    for item in select.expressions:
+        for call in item.find_all(exp.Explode):
+            if call.find_ancestor(exp.Select) is select:
+                yield call
+
+
+def in_two_steps(select: exp.Select) -> tuple[exp.Select, exp.Select] | None:
+    """A SELECT with UNNEST of results as a query over one with columns `h0`, `h1`, …; None: Spark needs no second."""
+    if not _works_on_results(select):
+        return None
+    if select.args.get("distinct") is not None and select.args["distinct"].args.get("on") is not None:
+        raise refused(select, "DISTINCT ON of this", "choose the rows in a query around it")
+    inside, around = [], []
+    for place, item in enumerate(select.expressions):
+        value, column = item.unalias(), exp.column(f"h{place}")
+        is_call = isinstance(value, exp.Explode)
+        is_several = _is_star(value.this if isinstance(value, exp.Like) else value) or item.find(exp.Columns)
+        if is_several or (not is_call and value.find(exp.Explode) is not None):
+            raise refused(item, "this beside UNNEST of results", "name the columns, and compute in a query around")
+        call = value.copy() if is_call else exp.Paren(this=column)
+        call.set("this", column)
+        inside.append((value.this if is_call else item).copy())
+        name = item.alias_or_name if isinstance(item, exp.Alias | exp.Column) else ""
+        around.append(exp.alias_(call, name, quoted=True) if name else call)
+    names = {item.alias_or_name.casefold() for item in around}
+    for item in [] if select.args.get("order") is None else select.args["order"].expressions:
+        if place_of(item.this) is None and item.this.name.casefold() not in {*names, "all"}:
+            raise refused(item, "this order beside UNNEST of results", "order by a column of the result")
+    parts = {key: select.args.get(key) for key in ("from_", "joins", "where", "group", "having", "qualify")}
+    ends = {key: select.args.get(key) for key in ("distinct", "order", "limit", "offset")}
+    return exp.Select(expressions=inside, **parts), exp.Select(expressions=around, **ends)
+
+
+def _works_on_results(select: exp.Select) -> bool:
+    """Tells whether UNNEST works on groups or windows, not on rows of FROM. Raises UnsupportedError: on both."""
+    if not any(True for _ in unnested_in(select)):
+        return False
+    windows = (w for item in select.expressions for w in item.find_all(exp.Window))
+    with_windows = select.args.get("qualify") is not None or next(windows, None) is not None
+    group = select.args.get("group")
+    aggregated = any(isinstance(n, exp.AggFunc) for item in select.expressions for n in item.walk())
+    if group is None and not aggregated:
+        return with_windows
+    keys = [] if group is None else [key.sql("duckdb").casefold() for key in group.expressions]
+    are_keys = {
+        bool({item.alias.casefold(), item.unalias().sql("duckdb").casefold(), str(place)} & set(keys))
+        for place, item in enumerate(select.expressions, 1)
+        if item.find(exp.Explode) is not None
+    }
+    if True not in are_keys:
+        return True
+    if with_windows or False in are_keys:
+        raise refused(select, "UNNEST as a key and of what is grouped", "unnest in a query around it")
+    return False
+
+
+@dataclass(slots=True)
+class Unnests:
+    """The elements that one SELECT unnests. alias: Spark's name of their relation. several: maybe several lists."""
+
+    alias: str
+    several: bool
+    lists: list[str] = field(default_factory=list)
+
+    def element(self, expressions: Expressions, node: exp.Explode) -> Typed:
+        """The expression of a call. Raises UnsupportedError."""
+        _is_recursive(node)
+        listed = expressions.translate(node.this)
+        if not isinstance(listed.type, dt.ListType):
+            raise refused(node, f"unnest of {listed.type} inside of an expression")
+        if listed.sql not in self.lists:
+            self.lists.append(listed.sql)
+        sql = f"TRY_ELEMENT_AT({listed.sql}, {self.alias}.e)" if self.several else f"{self.alias}.e"
+        return Typed(sql, listed.type.element.type)
+
+    def clause(self, source: str) -> str:
+        """The clause behind FROM and its joins, which are `source`; empty where nothing is unnested."""
+        if not self.lists:
+            return ""
+        call = self.lists[0]
+        if self.several:
+            sizes = ", ".join(f"COALESCE(SIZE({listed}), 0)" for listed in self.lists)
+            most = sizes if len(self.lists) == 1 else f"GREATEST({sizes})"
+            call = f"CASE WHEN {most} > 0 THEN SEQUENCE(1, {most}) END"
+        return f"{' CROSS JOIN LATERAL' if source else ' FROM'} EXPLODE({call}) AS {self.alias}(e)"
+
+
+def _unnested(expressions: Expressions, node: exp.Explode) -> Columns:
+    """The columns for a call that is an item of the projection. Raises UnsupportedError."""
+    value, recursive = expressions.translate(node.this), _is_recursive(node)
+    is_list = isinstance(value.type, dt.ListType)
+    if is_list:
+        value = expressions.translate(exp.Explode(this=node.this))
+    elif not isinstance(value.type, dt.StructType):
+        raise refused(node, f"unnest of {value.type}")
+    if recursive and _holds_list(value.type):
+        raise refused(node, f"a recursive unnest of {value.type}")
+    if not isinstance(value.type, dt.StructType) or (is_list and not recursive):
+        return [(None, value)]
+    return _fields(value, value.type, recursive=recursive)
+
+
+def _fields(value: Typed, type_: dt.StructType, *, recursive: bool) -> Columns:
+    found: Columns = []
+    for item in type_.fields:
+        inner = Typed(f"({value.sql}).{spark_text.name(item.name)}", item.type)
+        if recursive and isinstance(item.type, dt.StructType):
+            found += _fields(inner, item.type, recursive=True)
+        else:
+            found.append((item.name, inner))
+    return found
+
+
+def _holds_list(type_: dt.Type) -> bool:
+    match type_:
+        case dt.ListType():
+            return True
+        case dt.StructType(fields=fields):
+            return any(_holds_list(f.type) for f in fields)
+        case _:
+            return False
+
+
+def _is_recursive(node: exp.Explode) -> bool:
+    """Tells whether the call says `recursive := true`; it may say nothing else."""
+    for item in node.expressions:
+        is_known = isinstance(item, exp.PropertyEQ) and item.this.name.lower() == "recursive"
+        if not is_known or not isinstance(item.expression, exp.Boolean):
+            raise refused(node, "this unnest")
+    return bool(node.expressions) and bool(node.expressions[0].expression.this)
+
+
+def projected(node: exp.Expr, scope: NameScope, expressions: Expressions) -> Columns:
+    """The columns that an item gives. Raises UnsupportedError."""
+    if _is_star(node):
+        return _expanded(node, scope, expressions)
+    if isinstance(node, exp.Like) and _is_star(node.this):
+        return [c for c in _expanded(node.this, scope, expressions) if _is_like(node, c[0] or "")]
+    if isinstance(node, exp.Explode):
+        return _unnested(expressions, node)
+    if node.find(exp.Columns) is not None:
+        return _of_columns(node, scope, expressions)
+    if isinstance(node, exp.Alias):
+        return [(node.alias, expressions.translate(node.this))]
+    name = node.name if isinstance(node, exp.Column) else None
+    return [(name, expressions.translate(node))]
+
+
+def _is_star(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star))
+
+
+def _expanded(node: exp.Expr, scope: NameScope, expressions: Expressions) -> Columns:
+    """The columns that a star stands for, in DuckDB's order: a column of USING once, where it is first."""
+    star = node.this if isinstance(node, exp.Column) else node
+    if any(value for key, value in star.args.items() if key not in ("except_", "replace", "rename")):
+        raise refused(node, "this star")
+    if any(isinstance(e, exp.Column) and e.table for e in star.args.get("except_") or ()):
+        raise refused(node, "a star without a column of one table", "write t.* EXCLUDE (…)")
+    left_out = {e.name.casefold() for e in star.args.get("except_") or ()}
+    replaced = {e.alias.casefold(): e.this for e in star.args.get("replace") or ()}
+    renamed = {e.this.name.casefold(): e.alias for e in star.args.get("rename") or ()}
+    found = _all(scope)
+    if isinstance(node, exp.Column):
+        named = [s for s in scope.sources if s.name.casefold() == node.table.casefold()]
+        found = [(c.name, s.column(c)) for s in named for c in s.columns]
+    columns: Columns = []
+    for name, value in found:
+        key = (name or "").casefold()
+        if key not in left_out:
+            value = expressions.translate(replaced[key]) if key in replaced else value
+            columns.append((renamed.get(key, name), value))
+    return columns
+
+
+_EACH = "a column of columns"
+
+
+def _of_columns(node: exp.Expr, scope: NameScope, expressions: Expressions) -> Columns:
+    """An expression with COLUMNS(…) in it, once for each of them."""
+    calls = list(node.find_all(exp.Columns))
+    if any(call.this != calls[0].this for call in calls):
+        raise refused(node, "several different COLUMNS in one expression")
+    found: Columns = []
+    alias = node.alias if isinstance(node, exp.Alias) else None
+    for name, value in _chosen(calls[0], scope, expressions):
+        item = node.unalias().copy()
+        each = exp.column(_EACH, quoted=True)
+        if isinstance(item, exp.Columns):
+            item = each
+        for call in list(item.find_all(exp.Columns)):
+            call.replace(each.copy())
+        inner = replace(expressions, variables={**expressions.variables, _EACH: value})
+        own = name if alias is None else None if "\\" in alias else alias
+        found.append((own, inner.translate(item)))
+    return found
+
+
+def _chosen(call: exp.Columns, scope: NameScope, expressions: Expressions) -> Columns:
+    """The columns that COLUMNS(…) names: a star, a list, a regular expression, a lambda with LIKE."""
+    what = call.this
+    if _is_star(what):
+        return _expanded(what, scope, expressions)
+    every = _all(scope)
+    match what:
+        case exp.Literal() if what.is_string and re.fullmatch(r"[\w .*+?|()^$]*", what.name, re.ASCII):
+            return [c for c in every if re.search(what.name, c[0] or "") is not None]
+        case exp.Array() if all(isinstance(e, exp.Literal) and e.is_string for e in what.expressions):
+            names = [e.name.casefold() for e in what.expressions]
+            return [c for name in names for c in every if (c[0] or "").casefold() == name]
+        case exp.Lambda(this=exp.Like(this=exp.Identifier()) as like):
+            return [c for c in every if _is_like(like, c[0] or "")]
+        case _:
+            raise refused(call, "this choice of columns", "name them in a list, or by a plain regular expression")
+
+
+def _is_like(node: exp.Like, name: str) -> bool:
+    pattern = node.expression
+    if not isinstance(pattern, exp.Literal) or not pattern.is_string or "\\" in pattern.name:
+        raise refused(node)
+    parts = {"%": ".*", "_": "."}
+    fits = re.fullmatch("".join(parts.get(c, re.escape(c)) for c in pattern.name), name, re.DOTALL) is not None
+    return fits is not bool(node.args.get("negate"))
+
+
+def _all(scope: NameScope) -> Columns:
+    found: Columns = []
+    seen: set[str] = set()
+    for source in scope.sources:
+        for column in source.columns:
+            key = (column.name or "").casefold()
+            if key not in scope.merged:
+                found.append((column.name, source.column(column)))
+            elif key not in seen:
+                found.append((column.name, scope.merged[key]))
+                seen.add(key)
+    return found
+
+
+_SETS: dict[type[exp.Expr], str] = {exp.Rollup: "ROLLUP", exp.Cube: "CUBE", exp.GroupingSets: "GROUPING SETS"}
+
+
+def group_by(node: exp.Select, scope: NameScope, expressions: Expressions, outputs: Sequence[Typed]) -> str:
+    """The clause as text, empty without. outputs: the projection, for its numbers. Raises UnsupportedError."""
+    group = node.args.get("group")
+    if group is None:
+        return ""
+    if any(value for key, value in group.args.items() if key not in ("all", "expressions")):
+        raise refused(group)
+    texts = [_item(item, expressions, outputs) for item in group.expressions]
+    for item in node.expressions if group.args.get("all") else ():  # all without an aggregate
+        if item.find(exp.Window, exp.Query) is not None:
+            raise refused(item, "GROUP BY ALL with a window function or a subquery")
+        counts = any(call.name.lower() == "count_star" for call in item.find_all(exp.Anonymous))
+        if not counts and item.find(exp.AggFunc) is None:
+            texts += [_no_ordinal(v) for _, v in projected(item, scope, expressions)]
+    return f" GROUP BY {', '.join(dict.fromkeys(texts))}" if texts else ""
+
+
+def _item(node: exp.Expr, expressions: Expressions, outputs: Sequence[Typed]) -> str:
+    """A key, which a number may stand for, or several sets of keys."""
+    word = _SETS.get(type(node))
+    if word is None:
+        place = place_of(node)
+        if place is None:
+            return _no_ordinal(expressions.translate(node))
+        if not 1 <= place <= len(outputs):
+            raise refused(node, "a number in GROUP BY")
+        return _no_ordinal(outputs[place - 1])
+    items = []
+    for inner in node.expressions:
+        if isinstance(inner, exp.Tuple):
+            items.append(f"({', '.join(_item(key, expressions, outputs) for key in inner.expressions)})")
+        else:
+            items.append(_item(inner, expressions, outputs))
+    return f"{word} ({', '.join(items)})"
+
+
+def _no_ordinal(value: Typed) -> str:
+    """A constant that Spark cannot take for the number of a column."""
+    return value.sql if value.literal is None else f"CAST({value.sql} AS {type_name(value.type)})"

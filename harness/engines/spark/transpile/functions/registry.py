@@ -1,0 +1,227 @@
+"""The shape of the table of functions: an entry has DuckDB's names of a function, and how a call is written for Spark.
+
+Calls of each entry, for tests, are in tests/drawn/functions.py.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from harness.engines.spark.transpile import spark_text
+from harness.engines.spark.transpile.spark_text import refused
+from harness.engines.spark.transpile.values import (
+    BLOB_TYPE,
+    DOUBLE,
+    INT,
+    LONG,
+    TEXT,
+    Typed,
+    is_moment,
+    is_number,
+    type_name,
+)
+from harness.errors import UnsupportedError
+from harness.metadata.model import schema as dt
+
+if TYPE_CHECKING:
+    from harness.engines.spark.transpile.expressions import Expressions
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A function with its arguments in DuckDB's order, as it stands in a query."""
+
+    expressions: Expressions
+    node: exp.Expr
+    name: str
+    arguments: tuple[exp.Expr, ...]
+    _lowered: dict[int, Typed] = field(init=False, default_factory=dict)
+
+    def value(self, place: int) -> Typed:
+        """An argument, lowered once. Raises UnsupportedError."""
+        if place not in self._lowered:
+            self._lowered[place] = self.expressions.translate(self.arguments[place])
+        return self._lowered[place]
+
+    def values(self) -> list[Typed]:
+        """All arguments, lowered. Raises UnsupportedError."""
+        return [self.value(place) for place in range(len(self.arguments))]
+
+    def refused(self, why: str | None = None, instead: str | None = None) -> UnsupportedError:
+        """The error for this call. why: the part that is not certain; instead: words to write."""
+        name = f"{self.name}()" if self.name.isidentifier() else self.name
+        return refused(self.node, why or name, instead)
+
+
+Parameter = Callable[[Typed], str | None]
+"""A parameter: gives the argument in Spark's SQL, in the type of the parameter; None: it is of another type."""
+
+Lowering = Callable[[Call], Typed | None]
+"""Lowers a call; None: its arguments are of other types. Raises UnsupportedError: another part is not certain."""
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """A signature.
+
+    parameters: by place; where `repeats`, the last may be repeated. result: the type on DuckDB, or its function of the
+    type of the first argument. spark: the call, with `{0}` for the first argument, `{all}` for all, and `{type}`.
+    """
+
+    parameters: tuple[Parameter, ...]
+    result: dt.Type | Callable[..., dt.Type]
+    spark: str
+    repeats: bool = False
+
+    def lowered(self, values: Sequence[Typed]) -> Typed | None:
+        """The call; None if its arguments are others."""
+        more = len(values) - len(self.parameters)
+        if more < 0 or (more > 0 and not self.repeats):
+            return None
+        taken = []
+        for place, value in enumerate(values):
+            text = self.parameters[min(place, len(self.parameters) - 1)](value)
+            if text is None:
+                return None
+            taken.append(text)
+        result = self.result(values[0].type) if callable(self.result) else self.result
+        shown = type_name(result) if "{type}" in self.spark else ""
+        return Typed(self.spark.format(*taken, all=", ".join(taken), type=shown), result)
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """An entry of the table.
+
+    names: DuckDB's names, first the usual one; an operator by its sign.
+    lowering: how a call becomes Spark's SQL; None, or a result of None: by the forms.
+    count: of the arguments that the lowering takes; None: of several counts.
+    forms: its signatures, tried in their order. instead: words to write where none fits.
+    refused: words to write instead of a function that is always refused; empty: it is not.
+    """
+
+    names: tuple[str, ...]
+    lowering: Lowering | None = None
+    count: int | None = None
+    forms: tuple[Signature, ...] = ()
+    instead: str = ""
+    refused: str = ""
+
+    def lower(self, call: Call) -> Typed:
+        """A call of it in Spark's SQL. Raises UnsupportedError."""
+        if self.refused:
+            raise call.refused(instead=self.refused)
+        lowering = self.lowering if self.count in (None, len(call.arguments)) else None
+        found = None if lowering is None else lowering(call)
+        if found is not None:
+            return found
+        values = call.values() if lowering is not None or self.forms else []
+        for form in self.forms:
+            found = form.lowered(values)
+            if found is not None:
+                return found
+        types = ", ".join(str(v.type) for v in values)
+        raise call.refused(f"{call.name} of {types}" if types else None, self.instead or None)
+
+
+def formed(names: tuple[str, ...], *forms: Signature, instead: str = "") -> Function:
+    """An entry with signatures alone."""
+    return Function(names, forms=forms, instead=instead)
+
+
+def guarded(subject: str, condition: str, value: str, message: str) -> str:
+    """A value where a condition holds, and null where the subject is; elsewhere an error when the row comes along."""
+    done = f"CASE WHEN {condition} THEN {value} ELSE RAISE_ERROR({spark_text.text(message)}) END"
+    return f"CASE WHEN {subject} IS NULL THEN NULL ELSE {done} END"
+
+
+def where(accepts: Callable[[dt.Type], bool]) -> Parameter:
+    """Values of some types, as they are."""
+    return lambda value: value.sql if accepts(value.type) else None
+
+
+def of_kind(kind: type) -> Parameter:
+    """Values of a kind of types, as they are."""
+    return where(lambda type_: isinstance(type_, kind))
+
+
+def _of(type_: dt.Type, accepts: Callable[[dt.Type], bool]) -> Parameter:
+    """Values of types that DuckDB casts to `type_` by itself; nulls too."""
+
+    def taken(value: Typed) -> str | None:
+        if isinstance(value.type, dt.UnknownType):
+            return f"CAST(NULL AS {type_name(type_)})"
+        if not accepts(value.type):
+            return None
+        return value.sql if str(value.type) == str(type_) else f"CAST({value.sql} AS {type_name(type_)})"
+
+    return taken
+
+
+def clipped(value: Typed) -> str | None:
+    """A whole number as an INT of Spark: beyond 32 bits the nearest, which is as far from any text or list."""
+    number = value.number
+    if number is not None:
+        return spark_text.integer(max(-(2**31), min(2**31 - 1, number)), 32)
+    if not isinstance(value.type, dt.IntegerType):
+        return "CAST(NULL AS INT)" if isinstance(value.type, dt.UnknownType) else None
+    if value.type.bits <= 32:
+        return value.sql
+    # GREATEST and LEAST would make numbers of nulls.
+    sql = value.sql
+    nearest = (
+        f"CASE WHEN {sql} > 2147483647L THEN 2147483647L WHEN {sql} < -2147483647L THEN -2147483647L ELSE {sql} END"
+    )
+    return f"CAST({nearest} AS INT)"
+
+
+def _any_text(value: Typed) -> str | None:
+    """A value as the text that both engines make of it."""
+    match value.type:
+        case dt.UnknownType() | dt.StringType():
+            return VARCHAR(value)
+        case dt.IntegerType() | dt.BooleanType() | dt.DecimalType() | dt.DateType():
+            return f"CAST({value.sql} AS STRING)"
+        case _:
+            return None
+
+
+def _literal_text(value: Typed) -> str | None:
+    return spark_text.text(value.text) if value.text else None
+
+
+def _literal_pattern(value: Typed) -> str | None:
+    text = value.text
+    return spark_text.text(re.sub(r"([^\w\s]|_)", r"\\\1", text, flags=re.ASCII)) if text else None
+
+
+VARCHAR = _of(TEXT, lambda t: t == TEXT)
+INTEGER = _of(INT, lambda t: isinstance(t, dt.IntegerType) and t.bits <= 32)
+BIGINT = _of(LONG, lambda t: isinstance(t, dt.IntegerType))
+NUMBER = _of(DOUBLE, is_number)
+CLOCK = _of(dt.TimestampType(), lambda t: t == dt.TimestampType() or isinstance(t, dt.DateType))
+BLOB = _of(BLOB_TYPE, lambda t: isinstance(t, dt.BinaryType | dt.FixedType))
+WHOLE, FLOATING, DECIMAL = of_kind(dt.IntegerType), of_kind(dt.FloatType), of_kind(dt.DecimalType)
+LIST, MAP = of_kind(dt.ListType), of_kind(dt.MapType)
+NUMERIC, MOMENT = where(is_number), where(is_moment)
+PLACE: Parameter = clipped
+"""A place or a count, in an INT of Spark."""
+ANY_TEXT: Parameter = _any_text
+LITERAL_TEXT: Parameter = _literal_text
+LITERAL_PATTERN: Parameter = _literal_pattern
+"""A text as the regular expression that matches it."""
+
+
+def same(type_: dt.Type) -> dt.Type:
+    """The type of the first argument, for a result."""
+    return type_
+
+
+def element(type_: dt.ListType) -> dt.Type:
+    """The type of the elements of the first argument, for a result."""
+    return type_.element.type

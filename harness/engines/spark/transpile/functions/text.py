@@ -1,0 +1,223 @@
+"""Functions of text."""
+
+from __future__ import annotations
+
+from harness.engines.spark.transpile import spark_text
+from harness.engines.spark.transpile.functions import nested
+from harness.engines.spark.transpile.functions.registry import (
+    ANY_TEXT,
+    BIGINT,
+    BLOB,
+    INTEGER,
+    LITERAL_PATTERN,
+    LITERAL_TEXT,
+    PLACE,
+    VARCHAR,
+    Call,
+    Function,
+    Lowering,
+    Parameter,
+    Signature,
+    formed,
+    guarded,
+)
+from harness.engines.spark.transpile.values import BLOB_TYPE, BOOLEAN, INT, LONG, TEXT, Typed, list_of
+from harness.metadata.model import schema as dt
+
+# The letters whose other case DuckDB (utf8proc) and Java agree on, whatever their version of Unicode and the locale.
+# Letters whose other case is several letters or depends on their neighbours (ß, İ, ŉ, ΐ, ΰ, Σ), and scripts whose cases
+# came late to Unicode, are not among them. Scripts without case are, so that text in them goes through.
+
+
+_RANGES = (
+    (0x00, 0xDE),
+    (0xE0, 0x12F),
+    (0x131, 0x148),
+    (0x14A, 0x17F),
+    (0x300, 0x344),  # combining marks
+    (0x346, 0x36F),
+    (0x386, 0x386),  # Greek
+    (0x388, 0x38A),
+    (0x38C, 0x38C),
+    (0x38E, 0x38F),
+    (0x391, 0x3A1),
+    (0x3A4, 0x3AF),
+    (0x3B1, 0x3CE),
+    (0x400, 0x52F),  # Cyrillic
+    (0x5D0, 0x5EA),  # Hebrew
+    (0x600, 0x6FF),  # Arabic
+    (0x900, 0x97F),  # Devanagari
+    (0xE00, 0xE7F),  # Thai
+    (0x2000, 0x206F),  # punctuation
+    (0x20A0, 0x20BF),  # currencies
+    (0x2190, 0x22FF),  # arrows, mathematics
+    (0x2500, 0x27BF),  # boxes, symbols
+    (0x3000, 0x30FF),  # kana
+    (0x4E00, 0x9FFF),  # Han
+    (0xAC00, 0xD7A3),  # Hangul
+    (0xFE00, 0xFE0F),  # variation selectors
+    (0x1F300, 0x1FAFF),  # emoji
+)
+
+CASED = "".join(f"\\x{{{first:x}}}-\\x{{{last:x}}}" for first, last in _RANGES)
+"""These letters as Java's regular expressions have them in brackets."""
+
+
+_TEXTS = list_of(TEXT)
+_SPACES = spark_text.text("".join(map(chr, (0x20, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x202F, 0x205F, 0x3000))))
+"""The characters that DuckDB's trim() takes away: Unicode's spaces (Zs)."""
+
+
+def _cased(name: str) -> Lowering:
+    """`upper` and `lower`: beyond some letters the engines follow other rules ('ß', 'İ')."""
+
+    def lower(call: Call) -> Typed | None:
+        text = VARCHAR(call.value(0))
+        if text is None:
+            return None
+        message = f"{name.lower()}() of some letters beyond ASCII differs between Spark and DuckDB"
+        known = f"NOT {text} RLIKE {spark_text.text(f'[^{CASED}]')}"
+        # Java's rules for I are those of the JVM's locale: İ and ı in a Turkish one.
+        letters = "'i', 'I'" if name == "UPPER" else "'I', 'i'"
+        return Typed(guarded(text, known, f"{name}(TRANSLATE({text}, {letters}))", message), TEXT)
+
+    return lower
+
+
+def _substring(call: Call) -> Typed | None:
+    if len(call.arguments) not in (2, 3):
+        return None
+    text, start = VARCHAR(call.value(0)), call.value(1)
+    count = call.value(2).number if len(call.arguments) > 2 else 2**31 - 1
+    if count is None or count < 0:
+        raise call.refused("a substring whose length is no literal from 0 on", "use left() and right()")
+    if text is None or not isinstance(start.type, dt.IntegerType):
+        return None
+    first = start.number
+    if first is None or first < 0:
+        raise call.refused("a substring that does not start at a literal from 0 on", "use left() and right()")
+    if len(call.arguments) < 3:
+        return Typed(f"SUBSTRING({text}, {max(first, 1)})", TEXT)
+    length = str(min(count, 2**31 - 1))
+    # The place before the first one counts.
+    length = f"({length} - 1)" if first == 0 else length
+    return Typed(f"SUBSTRING({text}, {max(first, 1)}, {length})", TEXT)
+
+
+def _or_empty(value: Typed) -> str | None:
+    text = ANY_TEXT(value)
+    return None if text is None else f"COALESCE({text}, '')"
+
+
+OR_EMPTY: Parameter = _or_empty
+"""A text as both engines write it; an empty one for null, which CONCAT of DuckDB leaves out."""
+
+
+def _joined(call: Call) -> Typed | None:
+    values = call.values()
+    if not all(isinstance(v.type, dt.ListType) for v in values) or len({str(v.type) for v in values}) != 1:
+        return None
+    return Typed(f"CONCAT({', '.join(v.sql for v in values)})", values[0].type)
+
+
+def _of_text(type_: dt.Type, spark: str, count: int = 1) -> Signature:
+    """A signature of so many texts."""
+    return Signature((VARCHAR,) * count, type_, spark)
+
+
+def _padded(name: str) -> Function:
+    form = Signature((VARCHAR, INTEGER, LITERAL_TEXT), TEXT, f"{name}({{0}}, IF({{1}} < 0, 0, {{1}}), {{2}})")
+    return formed((name.lower(),), form, instead="write the padding as a literal that is not empty")
+
+
+def _end(name: str) -> Function:
+    """`left` and `right`."""
+    from_the_other = f"{name}({{0}}, GREATEST(CHAR_LENGTH({{0}}) + {{1}}, 0))"
+    case = f"CASE WHEN {{1}} < 0 THEN {from_the_other} ELSE {name}({{0}}, {{1}}) END"
+    return formed((name.lower(),), Signature((VARCHAR, PLACE), TEXT, case))
+
+
+_REVERSED = guarded(
+    "{0}",
+    "CHAR_LENGTH({0}) = OCTET_LENGTH({0}) AND NOT CONTAINS({0}, '\\r')",
+    "REVERSE({0})",
+    "reverse() of text beyond ASCII goes by graphemes on DuckDB and by code points on Spark",
+)
+_ALIKE = "cast to VARCHAR where both engines write the same text"
+_SPLIT = "write the separator as a literal that is not empty"
+
+FUNCTIONS = (
+    Function(
+        ("length", "len", "char_length", "character_length"),
+        nested.size,
+        1,
+        (_of_text(LONG, "CAST(CHAR_LENGTH({0}) AS BIGINT)"),),
+    ),
+    Function(("contains",), nested.contains, 2, (_of_text(BOOLEAN, "CONTAINS({0}, {1})", 2),)),
+    formed(("strlen",), _of_text(LONG, "CAST(OCTET_LENGTH({0}) AS BIGINT)")),
+    formed(("bit_length",), _of_text(LONG, "CAST(BIT_LENGTH({0}) AS BIGINT)")),
+    formed(("octet_length",), Signature((BLOB,), LONG, "CAST(OCTET_LENGTH({0}) AS BIGINT)")),
+    Function(("upper", "ucase"), _cased("UPPER"), 1),
+    Function(("lower", "lcase"), _cased("LOWER"), 1),
+    *(
+        formed(
+            (name,),
+            _of_text(TEXT, f"TRIM({side} {_SPACES} FROM {{0}})"),
+            _of_text(TEXT, f"TRIM({side} {{1}} FROM {{0}})", 2),
+        )
+        for name, side in (("trim", "BOTH"), ("ltrim", "LEADING"), ("rtrim", "TRAILING"))
+    ),
+    Function(("substring", "substr"), _substring),
+    _end("LEFT"),
+    _end("RIGHT"),
+    _padded("LPAD"),
+    _padded("RPAD"),
+    formed(("repeat",), Signature((VARCHAR, PLACE), TEXT, "REPEAT({0}, {1})")),
+    formed(("replace",), _of_text(TEXT, "REPLACE({0}, {1}, {2})", 3)),
+    formed(("translate",), _of_text(TEXT, "TRANSLATE({0}, {1}, {2})", 3)),
+    formed(("reverse",), _of_text(TEXT, _REVERSED)),
+    formed(("strpos", "instr", "position"), _of_text(LONG, "CAST(INSTR({0}, {1}) AS BIGINT)", 2)),
+    formed(("starts_with", "prefix"), _of_text(BOOLEAN, "STARTSWITH({0}, {1})", 2)),
+    formed(("ends_with", "suffix"), _of_text(BOOLEAN, "ENDSWITH({0}, {1})", 2)),
+    formed(
+        ("split", "string_split", "str_split", "string_to_array"),
+        # A separator of null splits by nothing on DuckDB.
+        Signature((VARCHAR, LITERAL_PATTERN), _TEXTS, "SPLIT({0}, {1})"),
+        instead=_SPLIT,
+    ),
+    formed(
+        ("split_part",),
+        Signature(
+            (VARCHAR, LITERAL_TEXT, PLACE),
+            TEXT,
+            "CASE WHEN {2} = 0 THEN IF({0} IS NULL, NULL, '') ELSE SPLIT_PART({0}, {1}, {2}) END",
+        ),
+        instead=_SPLIT,
+    ),
+    formed(("concat",), Signature((OR_EMPTY,), TEXT, "CONCAT({all})", repeats=True), instead=_ALIKE),
+    # On both engines nulls are left out, empty texts are not, and a separator of null makes a null.
+    formed(
+        ("concat_ws",),
+        Signature((VARCHAR, ANY_TEXT), TEXT, "CONCAT_WS({all})", repeats=True),
+        instead="cast to VARCHAR",
+    ),
+    Function(("||",), _joined, 2, (Signature((ANY_TEXT, ANY_TEXT), TEXT, "({0} || {1})"),), instead=_ALIKE),
+    formed(("ascii",), _of_text(INT, "ASCII({0})")),
+    formed(("unicode", "ord"), _of_text(INT, "CASE WHEN {0} = '' THEN -1 ELSE ASCII({0}) END")),
+    formed(("chr",), Signature((INTEGER,), TEXT, "DECODE(UNHEX(LPAD(HEX({0}), 8, '0')), 'UTF-32')")),
+    formed(("md5",), _of_text(TEXT, "MD5(CAST({0} AS BINARY))"), Signature((BLOB,), TEXT, "MD5({0})")),
+    formed(("sha1",), _of_text(TEXT, "SHA1(CAST({0} AS BINARY))"), Signature((BLOB,), TEXT, "SHA1({0})")),
+    formed(("sha256",), _of_text(TEXT, "SHA2(CAST({0} AS BINARY), 256)"), Signature((BLOB,), TEXT, "SHA2({0}, 256)")),
+    formed(("hex", "to_hex"), *(Signature((parameter,), TEXT, "HEX({0})") for parameter in (VARCHAR, BLOB, BIGINT))),
+    formed(("base64", "to_base64"), Signature((BLOB,), TEXT, "BASE64({0})")),
+    formed(("encode",), _of_text(BLOB_TYPE, "CAST({0} AS BINARY)")),
+    Function(
+        (
+            *("levenshtein", "editdist3", "damerau_levenshtein", "jaccard", "hamming", "mismatches"),
+            *("jaro_similarity", "jaro_winkler_similarity"),
+        ),
+        refused="compare texts with = or LIKE",
+    ),
+    Function(("format", "printf"), refused="join the parts with ||"),
+    Function(("strip_accents", "nfc_normalize"), refused="replace the letters with translate()"),
+)

@@ -1,0 +1,197 @@
+"""Functions of dates and times. The session's zone is UTC on both engines."""
+
+from __future__ import annotations
+
+import re
+
+from sqlglot import exp
+
+from harness.engines.spark.transpile import spark_text
+from harness.engines.spark.transpile.functions.moments import amount, micros
+from harness.engines.spark.transpile.functions.registry import (
+    MOMENT,
+    NUMBER,
+    PLACE,
+    VARCHAR,
+    WHOLE,
+    Call,
+    Function,
+    Lowering,
+    Parameter,
+    Signature,
+    formed,
+    guarded,
+)
+from harness.engines.spark.transpile.values import DATE, LONG, TEXT, Typed, is_moment, is_timestamp
+from harness.metadata.model import schema as dt
+
+_JAVA = {
+    "%Y": "yyyy",
+    "%y": "yy",
+    "%m": "MM",
+    "%d": "dd",
+    "%H": "HH",
+    "%I": "hh",
+    "%M": "mm",
+    "%S": "ss",
+    "%f": "SSSSSS",
+    "%j": "DDD",
+    "%b": "MMM",
+    "%B": "MMMM",
+    "%a": "EEE",
+    "%A": "EEEE",
+    "%p": "a",
+    "%-m": "M",
+    "%-d": "d",
+    "%-H": "H",
+    "%-I": "h",
+    "%-M": "m",
+    "%-S": "s",
+    "%-j": "D",
+}
+_DIGITS = {"%Y": 4, "%m": 2, "%d": 2, "%H": 2, "%M": 2, "%S": 2}
+_TOKEN = re.compile(r"%-?.|[^%]+|%", re.DOTALL)
+
+
+def java_format(pattern: str) -> str | None:
+    """The format by which Java writes the same text; None where that is not known."""
+    parts, between = [""], ""
+    for token in _TOKEN.findall(pattern):
+        if token == "%%" or not token.startswith("%"):
+            between += "%" if token == "%%" else token
+        elif token not in _JAVA or (not between and parts[-1].endswith(_JAVA[token][0])):
+            return None  # beside each other, the same letters would be one specifier
+        else:
+            parts += [_quoted(between), _JAVA[token]]
+            between = ""
+    return "".join([*parts, _quoted(between)])
+
+
+def parsing_format(pattern: str) -> tuple[str, str] | None:
+    """The format by which Java reads texts with all digits, and an expression for these texts.
+
+    None: a part of the date is missing or comes twice.
+    """
+    tokens = _TOKEN.findall(pattern)
+    named = [token for token in tokens if token.startswith("%")]
+    if len(set(named)) < len(named) or not {"%Y", "%m", "%d"} <= set(named) <= set(_DIGITS):
+        return None
+    java = java_format(pattern)
+    regex = "".join(
+        f"[0-9]{{{_DIGITS[token]}}}" if token in _DIGITS else re.sub(r"([^\w\s]|_)", r"\\\1", token) for token in tokens
+    )
+    return None if java is None else (java, rf"\A{regex}\z")
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'" if text else ""
+
+
+_CLOCK = dt.TimestampType()
+_INSTANT = dt.TimestampType(utc=True)
+
+
+def _micros(value: Typed) -> str | None:
+    return micros(value) if is_moment(value.type) else None
+
+
+MICROS: Parameter = _micros
+"""A date or timestamp in microseconds since 1970."""
+_MILLIS = guarded(
+    "{0}",
+    "{0} % 1000L = 0",
+    "({0} DIV 1000L)",
+    "epoch_ms() of a fraction of a millisecond, which DuckDB 2.0 rounds and 1.5 cuts off; use epoch_us()",
+)
+
+
+def _made(call: Call) -> Typed | None:
+    """`make_timestamp`."""
+    if len(call.arguments) == 1 and isinstance(call.value(0).type, dt.IntegerType):
+        return Typed(f"CAST(TIMESTAMP_MICROS({call.value(0).sql}) AS TIMESTAMP_NTZ)", _CLOCK)
+    if len(call.arguments) != 6:
+        return None
+    values = call.values()
+    seconds = values[5]
+    exact = isinstance(seconds.type, dt.DecimalType) and seconds.type.scale <= 6
+    if not all(isinstance(v.type, dt.IntegerType) for v in values[:5]):
+        return None
+    if not exact and not isinstance(seconds.type, dt.IntegerType):
+        raise call.refused(f"make_timestamp with seconds of {seconds.type}", "cast them to DECIMAL(8, 6)")
+    first = ", ".join(str(PLACE(v)) for v in values[:5])
+    return Typed(f"MAKE_TIMESTAMP_NTZ({first}, CAST({seconds.sql} AS DECIMAL(8, 6)))", _CLOCK)
+
+
+def _formatted(call: Call) -> Typed | None:
+    """`strftime`."""
+    value, pattern = call.value(0), call.value(1).text
+    if pattern is None or not is_moment(value.type) or value.type == _INSTANT:
+        raise call.refused(f"strftime of {value.type} with a format that is no literal")
+    java = java_format(pattern)
+    if java is None:
+        raise call.refused(f"strftime with {pattern!r}", "use the specifiers that docs/reference/functions.md lists")
+    known, shown = f"YEAR({value.sql}) BETWEEN 1 AND 9999", f"DATE_FORMAT({value.sql}, {spark_text.text(java)})"
+    return Typed(guarded(value.sql, known, shown, "strftime() outside the years 1 to 9999"), TEXT)
+
+
+def _parsed(call: Call) -> Typed | None:
+    """`strptime`: DuckDB reads digits that are left out, too; those are an error."""
+    text, pattern = VARCHAR(call.value(0)), call.value(1).text
+    formats = parsing_format(pattern) if pattern is not None else None
+    if text is None or formats is None:
+        raise call.refused("strptime with this format", "use %Y, %m, %d, %H, %M, %S and what stands between them")
+    java, regex = formats
+    known, read = f"{text} RLIKE {spark_text.text(regex)}", f"TO_TIMESTAMP_NTZ({text}, {spark_text.text(java)})"
+    return Typed(guarded(text, known, read, "strptime() of a text that has not all digits of its format"), _CLOCK)
+
+
+def _at_zone(call: Call) -> Typed | None:
+    """AT TIME ZONE, for UTC alone: rules of other zones change with the releases of either engine."""
+    zone, value = call.value(1).text, call.value(0)
+    if zone is None or zone.upper() != "UTC" or not is_timestamp(value.type):
+        raise call.refused(f"AT TIME ZONE {zone or ''}".strip(), "use UTC")
+    type_ = _CLOCK if value.type == _INSTANT else _INSTANT
+    return Typed(f"CAST({value.sql} AS {spark_text.type_name(type_)})", type_)
+
+
+def _moved(call: Call) -> Typed | None:
+    """`date_add`: as the operator."""
+    return call.expressions.translate(exp.Add(this=call.arguments[0].copy(), expression=call.arguments[1].copy()))
+
+
+def _interval(unit: str) -> Lowering:
+    """`to_days(n)`."""
+    return lambda call: amount(call.value(0), unit)
+
+
+FUNCTIONS = (
+    Function(("date_add",), _moved, 2),
+    *(Function((f"to_{unit}s",), _interval(unit), 1) for unit in ("year", "month", "week", "day", "hour", "minute")),
+    formed(
+        ("epoch_ms",),
+        Signature((WHOLE,), _CLOCK, "CAST(TIMESTAMP_MILLIS({0}) AS TIMESTAMP_NTZ)"),
+        Signature((MICROS,), LONG, _MILLIS),
+    ),
+    formed(("epoch_us",), Signature((MICROS,), LONG, "{0}")),
+    formed(("epoch_ns",), Signature((MICROS,), LONG, "({0} * 1000L)")),
+    formed(
+        ("to_timestamp",),
+        Signature((WHOLE,), _INSTANT, "TIMESTAMP_SECONDS({0})"),
+        Signature((NUMBER,), _INSTANT, "TIMESTAMP_MICROS(CAST(RINT({0} * 1000000D) AS BIGINT))"),
+    ),
+    formed(("make_date",), Signature((PLACE, PLACE, PLACE), DATE, "MAKE_DATE({0}, {1}, {2})")),
+    Function(("make_timestamp",), _made),
+    formed(("last_day",), Signature((MOMENT,), DATE, "LAST_DAY(CAST({0} AS DATE))")),
+    formed(("dayname",), Signature((MOMENT,), TEXT, "DATE_FORMAT({0}, 'EEEE')")),
+    formed(("monthname",), Signature((MOMENT,), TEXT, "DATE_FORMAT({0}, 'MMMM')")),
+    Function(("strftime",), _formatted, 2),
+    Function(("strptime",), _parsed, 2),
+    Function(("timezone", "AT TIME ZONE"), _at_zone, 2),
+    Function(("age",), refused="use date_diff()"),
+    Function(("time_bucket",), refused="use date_trunc()"),
+    Function(("try_strptime",), refused="use strptime() on texts of the format"),
+    Function(
+        ("now", "current_date", "current_timestamp", "today", "get_current_timestamp"),
+        refused="write the moment as a literal",
+    ),
+)

@@ -1,0 +1,464 @@
+"""The clause FROM with its joins, and the names of one SELECT: of its sources, its aliases, and the queries around it.
+
+A query or a list that names columns to its left becomes LATERAL. DuckDB needs no word for that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from harness.engines.spark.transpile import spark_text
+from harness.engines.spark.transpile.expressions import Expressions
+from harness.engines.spark.transpile.functions.nested import members
+from harness.engines.spark.transpile.spark_text import refused
+from harness.engines.spark.transpile.values import LONG, Typed, alike
+from harness.errors import UnsupportedError
+from harness.metadata.model import schema as dt
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """A column of a relation. name: in queries; None: there is none. sql: Spark's name."""
+
+    name: str | None
+    type: dt.Type
+    sql: str
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """A relation in FROM. name: in the query. alias: Spark's name, unique in the query."""
+
+    name: str
+    alias: str
+    columns: tuple[Output, ...]
+
+    def column(self, column: Output) -> Typed:
+        """A column of the source."""
+        return Typed(f"{self.alias}.{column.sql}", column.type)
+
+    def named(self, name: str) -> list[Output]:
+        """Its columns of a name; spelling of case means nothing."""
+        return [c for c in self.columns if c.name is not None and c.name.casefold() == name.casefold()]
+
+
+@dataclass(slots=True, kw_only=True)
+class NameScope:
+    """The names of one SELECT.
+
+    sources: the relations in FROM so far. merged: columns that USING made one, by name in lower case.
+    aliases: expressions of the projection, and ctes: relations of WITH, by name in lower case.
+    outer: the query around; None: none that may be used. reached: a query inside has named a column of this one.
+    conditions: of joins that go to WHERE.
+    """
+
+    sources: list[Relation] = field(default_factory=list)
+    merged: dict[str, Typed] = field(default_factory=dict)
+    aliases: dict[str, exp.Expr] = field(default_factory=dict)
+    ctes: dict[str, tuple[str, tuple[Output, ...]]] = field(default_factory=dict)
+    outer: NameScope | None = None
+    reached: bool = False
+    conditions: list[str] = field(default_factory=list)
+
+    @property
+    def is_within(self) -> bool:
+        """Tells whether there are names of a query around it."""
+        return self.outer is not None and (bool(self.outer.sources) or self.outer.is_within)
+
+    def mentions_outer(self, sql: str) -> bool:
+        """Tells whether an expression names columns of a query around."""
+        around = self.outer
+        return around is not None and (
+            any(f"{source.alias}." in sql for source in around.sources) or around.mentions_outer(sql)
+        )
+
+    def resolve(self, path: tuple[str, ...], lower: Callable[[exp.Expr], Typed]) -> Typed:
+        """The expression that a path of names stands for. Raises UnsupportedError: for nothing known, or for several.
+
+        lower: lowers an expression of the projection, for an alias.
+        """
+        found = self._column(path)
+        if found is None and path[0].casefold() in self.aliases:
+            found = members(lower(self.aliases[path[0].casefold()]), path[1:], exp.column(path[-1]))
+        around = self.outer
+        while found is None and around is not None:
+            found = around._column(path)
+            around.reached |= found is not None
+            around = around.outer
+        if found is not None:
+            return found
+        raise UnsupportedError(f"Cannot run the query on Spark: {'.'.join(path)} names no column of a bound table")
+
+    def unqualified(self, name: str) -> Typed | None:
+        """The column that a name alone stands for in FROM; None if there is none."""
+        if name.casefold() in self.merged:
+            return self.merged[name.casefold()]
+        found = [source.column(c) for source in self.sources for c in source.named(name)]
+        if len(found) > 1:
+            raise UnsupportedError(f"Cannot run the query on Spark: {name} may be a column of several of its tables")
+        return found[0] if found else None
+
+    def shadowed(self, name: str) -> bool:
+        """Tells whether a name is a column of FROM and of the projection, and not the same one."""
+        alias = self.aliases.get(name.casefold())
+        if alias is None or not (name.casefold() in self.merged or any(source.named(name) for source in self.sources)):
+            return False
+        return not isinstance(alias, exp.Column) or alias.name.casefold() != name.casefold()
+
+    def _column(self, path: tuple[str, ...]) -> Typed | None:
+        """The column that a path stands for in FROM, by its table or alone."""
+        tables = [source for source in self.sources if source.name.casefold() == path[0].casefold()]
+        found = [source.column(c) for source in tables for c in source.named(path[1])] if len(path) > 1 else []
+        if len(found) > 1:
+            raise UnsupportedError(f"Cannot run the query on Spark: {'.'.join(path)} may be one of several columns")
+        if not found:
+            base = self.unqualified(path[0])
+            return None if base is None else members(base, path[1:], exp.column(path[-1]))
+        structs = [c.type for source in self.sources for c in source.named(path[0])]
+        fields = [f for type_ in structs if isinstance(type_, dt.StructType) for f in type_.fields]
+        if any(f.name.casefold() == path[1].casefold() for f in fields):
+            raise UnsupportedError(f"Cannot run the query on Spark: {path[0]} is both a table and a struct in one")
+        return members(found[0], path[2:], exp.column(path[-1]))
+
+
+@dataclass(frozen=True, slots=True)
+class LoweredSparkQuery:
+    """A query, and its columns; these are called `c0`, `c1`, ... on Spark."""
+
+    sql: str
+    columns: tuple[Output, ...]
+
+
+def renamed(columns: tuple[Output, ...], node: exp.Expr) -> tuple[Output, ...]:
+    """The columns of a source under the names that its alias gives them."""
+    alias = node.args.get("alias")
+    names = [c.name for c in alias.columns] if isinstance(alias, exp.TableAlias) else []
+    changed = [Output(name, c.type, c.sql) for name, c in zip(names, columns, strict=False)]
+    return (*changed, *columns[len(changed) :])
+
+
+@dataclass(frozen=True, slots=True)
+class Turned:
+    """A PIVOT or UNPIVOT of the relation `base`, whichever way it was written.
+
+    fields: of PIVOT, columns with their values; of UNPIVOT, columns that become rows. outputs: aggregates or a name.
+    """
+
+    base: exp.Expr
+    node: exp.Pivot
+    fields: Sequence[exp.Expr]
+    outputs: Sequence[exp.Expr]
+
+    @classmethod
+    def of_statement(cls, node: exp.Pivot) -> Turned:
+        """`PIVOT t ON …`"""
+        if not node.args.get("unpivot"):
+            return cls(node.this, node, node.expressions, node.args.get("using") or ())
+        into = node.args.get("into")
+        if into is None or len(into.expressions) != 1:
+            raise refused(node, "an UNPIVOT of several columns of values")
+        field = exp.In(this=into.this, expressions=node.expressions)
+        return cls(node.this, node, [field], into.expressions)
+
+    @classmethod
+    def of_source(cls, source: exp.Expr) -> Turned:
+        """`t PIVOT (…)` in FROM."""
+        clauses = source.args["pivots"]
+        if len(clauses) != 1:
+            raise refused(source, "several PIVOTs of one table")
+        base = source.copy()
+        base.set("pivots", None)
+        return cls(base, clauses[0], clauses[0].args.get("fields") or (), clauses[0].expressions)
+
+    def select(self, columns: Sequence[str | None]) -> exp.Query:
+        """The query for it over a relation of these columns. Raises UnsupportedError."""
+        if len(self.fields) != 1 or not isinstance(self.fields[0], exp.In) or not self.outputs:
+            raise refused(self.node, "a PIVOT by what it does not name", "name one column and its values: k IN (1, 2)")
+        if self.fields[0].args.get("query") is not None or None in columns or len(set(columns)) != len(columns):
+            raise refused(self.node)
+        names = [str(name) for name in columns]
+        field = self.fields[0]
+        return self._unpivoted(field, names) if self.node.args.get("unpivot") else self._pivoted(field, names)
+
+    def _pivoted(self, field: exp.In, columns: list[str]) -> exp.Query:
+        """A group for each value of the columns that are named nowhere, or in GROUP BY."""
+        group = self.node.args.get("group")
+        used = {c.name.casefold() for part in (field.this, *self.outputs) for c in part.find_all(exp.Column)}
+        keys = [exp.column(name, quoted=True) for name in columns if name.casefold() not in used]
+        if group is not None:
+            keys = [key.copy() for key in group.expressions]
+        if not keys:
+            raise refused(self.node, "a PIVOT without keys", "use aggregates with FILTER")
+        shown: list[exp.Expr] = list(keys)
+        for value in field.expressions:
+            if not isinstance(value, exp.Literal | exp.Boolean):
+                raise refused(self.node, "a PIVOT by a value that is no literal")
+            label = value.name if isinstance(value, exp.Literal) else str(value.this).lower()
+            for output in self.outputs:
+                call, name = output.unalias(), None
+                if isinstance(output, exp.Alias):
+                    name = f"{label}_{output.alias}"
+                elif len(self.outputs) == 1:
+                    name = label
+                same = exp.EQ(this=field.this.copy(), expression=value.copy())
+                only = exp.Filter(this=call.copy(), expression=exp.Where(this=same))
+                shown.append(only if name is None else exp.alias_(only, name, quoted=True))
+        return exp.Select(
+            expressions=shown,
+            from_=exp.From(this=self.base.copy()),
+            group=exp.Group(expressions=[key.copy() for key in keys]),
+        )
+
+    def _unpivoted(self, field: exp.In, columns: list[str]) -> exp.Query:
+        """The rows once for each column; those without a value are left out unless it says otherwise."""
+        parts = [
+            (part.this, part.args["alias"]) if isinstance(part, exp.PivotAlias) else (part, part)
+            for part in field.expressions
+        ]
+        if any(not isinstance(column, exp.Column) or isinstance(column.this, exp.Star) for column, _ in parts):
+            raise refused(self.node, "an UNPIVOT of what is no column")
+        turned = {column.name.casefold() for column, _ in parts}
+        others = [exp.column(n, quoted=True) for n in columns if n.casefold() not in turned]
+        result: exp.Query | None = None
+        for column, label in parts:
+            select = exp.Select(
+                expressions=[
+                    *(other.copy() for other in others),
+                    exp.alias_(exp.Literal.string(label.name), field.this.name, quoted=True),
+                    exp.alias_(column.copy(), self.outputs[0].name, quoted=True),
+                ],
+                from_=exp.From(this=self.base.copy()),
+            )
+            if not self.node.args.get("include_nulls"):
+                some = exp.Not(this=exp.Is(this=column.copy(), expression=exp.Null()))
+                select.set("where", exp.Where(this=some))
+            result = select if result is None else exp.Union(this=result, expression=select, distinct=False)
+        assert result is not None
+        return result
+
+
+# The columns of USING are spelled out: Spark does not choose the side that a key comes from.
+
+
+_SIDES = {"": "INNER", "LEFT": "LEFT OUTER", "RIGHT": "RIGHT OUTER", "FULL": "FULL OUTER"}
+
+
+def join(node: exp.Join, sql: str, source: Relation, scope: NameScope, expressions: Expressions) -> str:
+    """A join as text; `scope` gains the names that it adds. Raises UnsupportedError."""
+    if node.method == "NATURAL":
+        names = [c.name for c in source.columns if c.name is not None and scope.unqualified(c.name) is not None]
+        if not names:
+            raise refused(node, "a NATURAL JOIN without common columns")
+        node = node.copy()
+        node.set("method", None)
+        node.set("using", [exp.to_identifier(name, quoted=True) for name in names])
+    side, kind = node.side, node.kind
+    if scope.conditions and side in ("RIGHT", "FULL"):
+        raise refused(node, f"a {side} JOIN behind one whose condition names a query around")
+    if node.method or kind not in ("", "INNER", "CROSS", "OUTER", "SEMI", "ANTI") or side not in _SIDES:
+        raise refused(node, f"a {' '.join(filter(None, (node.method, side, kind)))} JOIN")
+    if kind in ("SEMI", "ANTI"):
+        return _filtering(node, kind, sql, source, scope, expressions)
+    using = node.args.get("using")
+    merged = _keys(node, source, scope) if using else {}
+    left = dict(scope.merged)
+    scope.sources.append(source)
+    if merged:
+        condition = " AND ".join(f"{a.sql} = {b.sql}" for a, b in merged.values())
+        for name, (a, b) in merged.items():
+            left[name] = Typed(f"COALESCE({a.sql}, {b.sql})", a.type) if side == "FULL" else b if side == "RIGHT" else a
+        scope.merged = left
+        return f" {_SIDES[side]} JOIN {sql} ON {condition}"
+    on = node.args.get("on")
+    if on is None:
+        if side:
+            raise refused(node, "an outer join without a condition")
+        return f" CROSS JOIN {sql}"
+    condition = _condition(on, source, scope, expressions)
+    # Spark 4.3 fails on some queries whose names of the query around stand in a JOIN.
+    if not side and scope.mentions_outer(condition):
+        scope.conditions.append(condition)
+        return f" CROSS JOIN {sql}"
+    return f" {_SIDES[side]} JOIN {sql} ON {condition}"
+
+
+def _filtering(
+    node: exp.Join, kind: str, sql: str, source: Relation, scope: NameScope, expressions: Expressions
+) -> str:
+    """A semi or anti join: its table cannot be named after it."""
+    if node.args.get("using"):
+        keys = _keys(node, source, scope)
+        condition = " AND ".join(f"{a.sql} = {b.sql}" for a, b in keys.values())
+    elif node.args.get("on") is not None:
+        scope.sources.append(source)
+        condition = _condition(node.args["on"], source, scope, expressions)
+        scope.sources.remove(source)
+    else:
+        raise refused(node, f"a {kind} JOIN without a condition")
+    return f" LEFT {kind} JOIN {sql} ON {condition}"
+
+
+def _condition(on: exp.Expr, source: Relation, scope: NameScope, expressions: Expressions) -> str:
+    """The condition after ON, where Spark takes no query that names columns of both sides."""
+    for node in on.walk(prune=lambda part: isinstance(part, exp.Query)):
+        if isinstance(node, exp.Exists) or (isinstance(node, exp.In) and node.args.get("query") is not None):
+            text = expressions.translate(node).sql
+            sides = {other is source for other in scope.sources if f"{other.alias}." in text}
+            if len(sides) > 1:
+                raise refused(node, "a query in the condition of a JOIN that is about both of its sides")
+    return expressions.boolean(on)
+
+
+def _keys(node: exp.Join, source: Relation, scope: NameScope) -> dict[str, tuple[Typed, Typed]]:
+    """The columns that USING compares, left and right, by name in lower case."""
+    found = {}
+    for identifier in node.args["using"]:
+        left, right = scope.unqualified(identifier.name), source.named(identifier.name)
+        if left is None or len(right) != 1 or str(left.type) != str(right[0].type):
+            raise refused(node, f"USING ({identifier.name}) of columns of different types")
+        found[identifier.name.casefold()] = (left, source.column(right[0]))
+    return found
+
+
+_DESCENDING: dict[type[exp.Expr], bool] = {exp.GTE: True, exp.GT: True, exp.LTE: False, exp.LT: False}
+
+
+def lateral(node: exp.Join) -> exp.Join:
+    """The ASOF join as a lateral one of the nearest row. Raises UnsupportedError."""
+    on, right = node.args.get("on"), node.this
+    name = right.alias_or_name.casefold()
+    if on is None or not name:
+        raise refused(node, "an ASOF JOIN with USING", "write its conditions after ON")
+    bounds = [part for part in on.flatten() if type(part) in _DESCENDING] if isinstance(on, exp.And) else [on]
+    if len(bounds) != 1 or type(bounds[0]) not in _DESCENDING:
+        raise refused(node, "an ASOF JOIN without one inequality")
+    bound = bounds[0]
+    sides = [{c.table.casefold() == name for c in side.find_all(exp.Column)} for side in (bound.this, bound.expression)]
+    if sides not in ([{False}, {True}], [{True}, {False}]) or any(not c.table for c in bound.find_all(exp.Column)):
+        raise refused(node, "this ASOF JOIN", "write the table before each column of its inequality, one on each side")
+    on_the_right = sides[1] == {True}
+    nearest = bound.expression if on_the_right else bound.this
+    descending = _DESCENDING[type(bound)] is on_the_right
+    found = exp.Select(
+        expressions=[exp.Star()],
+        from_=exp.From(this=right.copy()),
+        where=exp.Where(this=on.copy()),
+        order=exp.Order(expressions=[exp.Ordered(this=nearest.copy(), desc=descending)]),
+        limit=exp.Limit(expression=exp.Literal.number(1)),
+    )
+    alias = exp.TableAlias(this=exp.to_identifier(right.alias_or_name, quoted=True))
+    return exp.Join(
+        this=exp.Subquery(this=found, alias=alias), side=node.side or None, kind=node.kind or None, on=exp.true()
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class FromClause:
+    """Lowers the clause FROM.
+
+    tables: by name in lower case. numbers: for made-up names. query: lowers one in a scope. expressions: of a scope.
+    """
+
+    tables: Mapping[str, tuple[str, Mapping[str, dt.Type]]]
+    numbers: Iterator[int]
+    query: Callable[[exp.Expr, NameScope], LoweredSparkQuery]
+    expressions: Callable[[NameScope], Expressions]
+
+    def clause(self, node: exp.Select, scope: NameScope) -> str:
+        """The FROM clause, empty if there is none; `scope` gains its relations. Raises UnsupportedError."""
+        clause = node.args.get("from_")
+        if clause is None:
+            return ""
+        first = clause.this
+        # `FROM a JOIN b SELECT ...` is parsed with the joins inside the first table.
+        joins = [*(first.args.get("joins") or ()), *(node.args.get("joins") or ())]
+        sql, source = self._source(first, scope)
+        scope.sources.append(source)
+        expressions = self.expressions(scope)
+        text = f" FROM {sql}"
+        for item in joins:
+            if item.method == "ASOF":
+                item = lateral(item)
+            if item.this.args.get("joins"):
+                raise refused(item, "a join inside a join")
+            sql, source = self._source(item.this, scope)
+            if sql.startswith("LATERAL ") and (item.side in ("RIGHT", "FULL") or item.kind in ("SEMI", "ANTI")):
+                raise refused(item, f"a {item.side or item.kind} JOIN of what names columns to its left")
+            text += join(item, sql, source, scope, expressions)
+        return text
+
+    def values(self, node: exp.Values, around: NameScope) -> LoweredSparkQuery:
+        """Rows that the query spells out; each column has one type for all of them. Raises UnsupportedError."""
+        expressions = self.expressions(NameScope(ctes=around.ctes, outer=around))
+        rows = [[expressions.translate(value) for value in row.expressions] for row in node.expressions]
+        columns = [alike(values, "VALUES") for values in zip(*rows, strict=True)]
+        listed = ", ".join(f"({', '.join(row)})" for row in zip(*(texts for texts, _ in columns), strict=True))
+        outputs = tuple(Output(f"col{i}", type_, f"c{i}") for i, (_, type_) in enumerate(columns))
+        names = ", ".join(c.sql for c in outputs)
+        return LoweredSparkQuery(f"SELECT * FROM VALUES {listed} AS v({names})", outputs)
+
+    def turned(self, turned: Turned, around: NameScope) -> LoweredSparkQuery:
+        """A PIVOT or UNPIVOT. Raises UnsupportedError."""
+        _, base = self._source(turned.base, NameScope(ctes=around.ctes, outer=around))
+        return self.query(turned.select([c.name for c in base.columns]), around)
+
+    def _source(self, node: exp.Expr, scope: NameScope) -> tuple[str, Relation]:
+        """The relation as text, which begins with LATERAL where it names columns to its left."""
+        alias = f"t{next(self.numbers)}"
+        if node.args.get("pivots"):
+            turned = Turned.of_source(node)
+            lowered = self.turned(turned, NameScope(ctes=scope.ctes, outer=scope.outer))
+            name = str(turned.node.alias) or str(node.alias_or_name)
+            return f"({lowered.sql}) AS {alias}", Relation(name, alias, renamed(lowered.columns, turned.node))
+        inner = node.this if isinstance(node, exp.Lateral) else node
+        name = str(node.alias_or_name)
+        match inner:
+            case exp.Table() if isinstance(inner.this, exp.Identifier) and not inner.args.get("db"):
+                sql, columns = self._relation(inner.name, scope)
+            case exp.Subquery() if isinstance(inner.this, exp.Query | exp.Values | exp.Pivot):
+                beside = NameScope(sources=scope.sources, merged=scope.merged, ctes=scope.ctes, outer=scope.outer)
+                lowered = self.query(inner, beside)
+                sql, columns = f"{'LATERAL ' if beside.reached else ''}({lowered.sql})", lowered.columns
+            case exp.Values():
+                lowered = self.values(inner, scope.outer or NameScope())
+                sql, columns = f"({lowered.sql})", lowered.columns
+            case exp.Unnest() if len(inner.expressions) == 1:
+                return self._unnested(inner.expressions[0], node, alias, scope, "unnest")
+            case exp.Table() if isinstance(inner.this, exp.Anonymous) and not inner.args.get("db"):
+                return self._unnested(inner.this, node, alias, scope, str(inner.this.this).lower())
+            case _:
+                raise refused(node)
+        return f"{sql} AS {alias}", Relation(name, alias, renamed(columns, node))
+
+    def _unnested(
+        self, listed: exp.Expr, node: exp.Expr, alias: str, scope: NameScope, function: str
+    ) -> tuple[str, Relation]:
+        """A row for each element of a list. The column is called as the relation is, if it has no name of its own."""
+        value = self.expressions(scope).translate(listed)
+        if not isinstance(value.type, dt.ListType):
+            raise refused(node, f"{function} of {value.type} in FROM")
+        offset = (node.this if isinstance(node, exp.Lateral) else node).args.get("offset")
+        name = str(node.alias) or function
+        columns = [Output(function if offset else name, value.type.element.type, "c0")]
+        call = f"EXPLODE({value.sql}) AS {alias}(c0)"
+        if offset:
+            named = offset.name if isinstance(offset, exp.Identifier) else "ordinality"
+            columns.append(Output(named, LONG, "c1"))
+            places = f"SELECT col AS c0, CAST(pos + 1 AS BIGINT) AS c1 FROM POSEXPLODE({value.sql})"
+            call = f"({places}) AS {alias}"
+        prefix = "LATERAL " if scope.sources else ""
+        return f"{prefix}{call}", Relation(name, alias, renamed(tuple(columns), node))
+
+    def _relation(self, name: str, scope: NameScope) -> tuple[str, tuple[Output, ...]]:
+        found = scope.ctes.get(name.casefold())
+        if found is not None:
+            return found
+        if name.casefold() not in self.tables:
+            raise UnsupportedError(
+                f"Cannot read {name} on Spark: it is none of the given tables, and views of a session are not seen"
+            )
+        bound, fields = self.tables[name.casefold()]
+        return spark_text.name(bound), tuple(Output(c, type_, spark_text.name(c)) for c, type_ in fields.items())

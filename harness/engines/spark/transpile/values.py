@@ -1,0 +1,479 @@
+"""Expressions with their types, casts, and how values of two types become values of one, as DuckDB would have it.
+
+Every change of type is written out as a CAST or done on the literal: Spark's own coercion decides nothing.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from functools import partial
+from typing import Any
+
+from sqlglot import exp
+
+from harness.engines.spark.transpile import spark_text
+from harness.engines.spark.transpile.spark_text import refused
+from harness.errors import UnsupportedError
+from harness.metadata.filters import sqltext
+from harness.metadata.filters.literal_comparison import as_nanoseconds
+from harness.metadata.filters.literals import Kind, Literal, double, nearest_float32
+from harness.metadata.model import schema as dt
+
+HUGE = dt.OpaqueType("hugeint")
+"""DuckDB's 128-bit integer; on Spark a DECIMAL(38, 0)."""
+INT, LONG, DOUBLE, BOOLEAN, TEXT, DATE, BLOB_TYPE = (
+    dt.IntegerType(32),
+    dt.IntegerType(64),
+    dt.FloatType(64),
+    dt.BooleanType(),
+    dt.StringType(),
+    dt.DateType(),
+    dt.BinaryType(),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """An expression in Spark's SQL, with its type on DuckDB.
+
+    literal: of a number or text, which among others takes the type of its neighbour; None: it is no literal.
+    """
+
+    sql: str
+    type: dt.Type
+    literal: Literal | None = None
+
+    @property
+    def number(self) -> int | None:
+        """The whole number that the expression is, if it is a literal."""
+        return int(self.literal.value) if self.literal is not None and self.literal.kind is Kind.INTEGER else None
+
+    @property
+    def text(self) -> str | None:
+        """The text that the expression is, if it is a literal."""
+        return str(self.literal.value) if self.literal is not None and self.literal.kind is Kind.STRING else None
+
+
+BOUND = "harness_bound"
+"""The key of a parameter's meaning among what sqlglot keeps of a node."""
+
+
+def bind(node: exp.Placeholder, value: Any) -> str | None:
+    """Notes at a parameter how Spark gets it; gives its text, None for null. Raises UnsupportedError: it has none."""
+    type_, text = _of_value(node, value)
+    name = f":p_{node.name}"
+    sql = f"UNHEX({name})" if type_ == BLOB_TYPE else f"CAST({name} AS {type_name(type_)})"
+    node.meta[BOUND] = Typed("CAST(NULL AS INT)" if text is None else sql, type_)
+    return text
+
+
+def _of_value(node: exp.Placeholder, value: Any) -> tuple[dt.Type, str | None]:
+    """The type that DuckDB gives to a value of Python's, and its text."""
+    match value:
+        case None:
+            return dt.UnknownType(), None
+        case bool():
+            return BOOLEAN, str(value).lower()
+        case int() if _fits(value, 64):
+            return INT if _fits(value, 32) else LONG, str(value)
+        case float():
+            return DOUBLE, {"inf": "Infinity", "-inf": "-Infinity", "nan": "NaN"}.get(repr(value), repr(value))
+        case str():
+            return TEXT, value
+        case Decimal() if value.is_finite():
+            _, digits, exponent = value.as_tuple()
+            scale = max(-int(exponent), 0)
+            return dt.DecimalType(max(len(digits) + int(exponent) + scale, scale + 1), scale), f"{value:f}"
+        case datetime.datetime():
+            instant = value.tzinfo is not None
+            moment = value.astimezone(datetime.UTC) if instant else value
+            return dt.TimestampType(utc=instant), moment.isoformat(" ")
+        case datetime.date():
+            return DATE, value.isoformat()
+        case bytes():
+            return dt.BinaryType(), value.hex()
+        case _:
+            raise spark_text.refused(node, f"a value of type {type(value).__name__}", "write it as a literal")
+
+
+def type_name(type_: dt.Type) -> str:
+    """The Spark type for values of a type."""
+    return "DECIMAL(38, 0)" if type_ == HUGE else spark_text.type_name(type_)
+
+
+def of_literal(literal: Literal) -> Typed:
+    """A literal as it is when nothing beside it gives it a type."""
+    type_ = _own_type(literal)
+    if type_ == HUGE:
+        return Typed(f"CAST({literal.value} AS DECIMAL(38, 0))", HUGE, literal)
+    found = Typed("", type_, literal)
+    return Typed(coerced(found, type_, "a literal"), type_, literal)
+
+
+def _own_type(literal: Literal) -> dt.Type:
+    value = literal.value
+    match literal.kind:
+        case Kind.NULL:
+            return dt.UnknownType()
+        case Kind.INTEGER:
+            return next((t for t in (INT, LONG) if _fits(value, t.bits)), HUGE)
+        case Kind.DECIMAL:
+            _, digits, exponent = value.as_tuple()
+            scale = -exponent
+            return dt.DecimalType(min(38, max(len(digits), scale + 1)), scale)
+        case Kind.FLOAT:
+            return dt.FloatType(32)
+        case Kind.TIMESTAMP:
+            return dt.TimestampType("us" if value % 1000 == 0 else "ns")
+        case Kind.INSTANT:
+            return dt.TimestampType("us", utc=True)
+        case kind:
+            return _TYPES[kind]
+
+
+_TYPES: dict[Kind, dt.Type] = {
+    Kind.BOOLEAN: BOOLEAN,
+    Kind.DOUBLE: DOUBLE,
+    Kind.STRING: TEXT,
+    Kind.DATE: DATE,
+    Kind.TIME: dt.TimeType(),
+    Kind.UUID: dt.UuidType(),
+    Kind.BYTES: dt.BinaryType(),
+}
+
+
+def _fits(value: int, bits: int) -> bool:
+    return -(1 << (bits - 1)) <= value < 1 << (bits - 1)
+
+
+def common_type(values: Sequence[Typed], what: str) -> dt.Type:
+    """The type that DuckDB gives to values that must share one. what: the construct. Raises UnsupportedError."""
+    firm = [v.type for v in values if not _is_pliant(v)]
+    # A number among literals still widens, a text takes any type, a null too.
+    numbers = [v.type for v in values if _is_pliant(v) and is_number(v.type)]
+    result: dt.Type | None = firm[0] if firm else None
+    for type_ in (*firm[1:], *numbers):
+        if result is None or (type_ in numbers and isinstance(result, dt.FloatType)):
+            result = result or type_
+            continue
+        result = _merged(result, type_)
+        if result is None:
+            listed = ", ".join(dict.fromkeys(str(v.type) for v in values))
+            raise UnsupportedError(f"Cannot run {what} of types {listed} on Spark as DuckDB does: cast to one type")
+    if result is not None:
+        return result
+    return TEXT if any(v.type == TEXT for v in values) else values[0].type
+
+
+def _is_pliant(value: Typed) -> bool:
+    kinds = (Kind.NULL, Kind.STRING, Kind.INTEGER, Kind.DECIMAL)
+    return isinstance(value.type, dt.UnknownType) or (value.literal is not None and value.literal.kind in kinds)
+
+
+def list_of(type_: dt.Type) -> dt.ListType:
+    """The type of lists of values of a type."""
+    return dt.ListType(dt.Field(id=0, name="element", type=type_))
+
+
+def is_number(type_: dt.Type) -> bool:
+    """Tells whether a type is one of numbers."""
+    return isinstance(type_, dt.IntegerType | dt.DecimalType | dt.FloatType) or str(type_) == str(HUGE)
+
+
+def is_timestamp(type_: dt.Type) -> bool:
+    """Tells whether values of a type are moments with microseconds."""
+    return isinstance(type_, dt.TimestampType) and type_.unit == "us"
+
+
+def is_moment(type_: dt.Type) -> bool:
+    """Tells whether a type is one of dates or timestamps."""
+    return isinstance(type_, dt.DateType) or is_timestamp(type_)
+
+
+def _merged(left: dt.Type, right: dt.Type) -> dt.Type | None:
+    if str(left) == str(right):
+        return left
+    for one, other in ((left, right), (right, left)):
+        match one, other:
+            case dt.IntegerType(bits=a), dt.IntegerType(bits=b):
+                return dt.IntegerType(max(a, b))
+            case huge, (dt.IntegerType() | dt.DecimalType()) if huge == HUGE:
+                return dt.DecimalType(38, other.scale) if isinstance(other, dt.DecimalType) else HUGE
+            case ((dt.DecimalType() | dt.IntegerType()), (dt.DecimalType() | dt.IntegerType())):
+                first, second = as_decimal(left), as_decimal(right)
+                scale = max(first.scale, second.scale)
+                # A value that has too many digits for 38 is an error on either engine.
+                before = max(first.precision - first.scale, second.precision - second.scale)
+                return dt.DecimalType(min(38, before + scale), scale)
+            case dt.FloatType(), dt.FloatType():
+                return DOUBLE
+            case dt.FloatType(bits=64), number if is_number(number):
+                return DOUBLE
+            case dt.DateType(), dt.TimestampType(unit="us"):
+                return other
+            case dt.TimestampType(unit="us"), dt.TimestampType(unit="us"):
+                return dt.TimestampType("us", utc=True)
+            case ((dt.BinaryType() | dt.FixedType()), (dt.BinaryType() | dt.FixedType())):
+                return BLOB_TYPE
+            case _:
+                pass
+    return None
+
+
+def as_decimal(type_: dt.Type) -> dt.DecimalType:
+    """The DECIMAL that holds a decimal's or an integer's values."""
+    match type_:
+        case dt.IntegerType(bits=bits):
+            return dt.DecimalType({8: 3, 16: 5, 32: 10, 64: 19}[bits], 0)
+        case dt.DecimalType():
+            return type_
+        case _:
+            raise AssertionError(type_)
+
+
+def coerced(value: Typed, to: dt.Type, what: str) -> str:
+    """The value in type `to` of `common_type`. Raises UnsupportedError: a literal that engines may read differently."""
+    if value.literal is not None and to != HUGE:
+        if value.literal.kind is Kind.NULL:
+            return f"CAST(NULL AS {type_name(to)})"
+        stored = _stored(value.literal, to)
+        if stored is None:
+            raise UnsupportedError(
+                f"Cannot run {what} on Spark: engines may read {value.literal.value!r} as {to} differently; "
+                "write it with all its digits, in a CAST to its type"
+            )
+        return spark_text.literal(stored, to)
+    if isinstance(value.type, dt.UnknownType):
+        return f"CAST(NULL AS {type_name(to)})"
+    if str(value.type) == str(to):
+        return value.sql
+    if all(isinstance(type_, dt.BinaryType | dt.FixedType) for type_ in (value.type, to)):
+        return value.sql
+    return f"CAST({value.sql} AS {type_name(to)})"
+
+
+def alike(values: Iterable[Typed], what: str) -> tuple[list[str], dt.Type]:
+    """All values as ones of their common type, and that type. Raises UnsupportedError."""
+    listed = list(values)
+    type_ = common_type(listed, what)
+    return [coerced(v, type_, what) for v in listed], type_
+
+
+def _stored(literal: Literal, type_: dt.Type) -> Any:
+    """The internal value of a literal as a value of a type; None where that is not certain, or not possible."""
+
+    def read(kind: Kind, parse: Callable[[str], Any]) -> Any:
+        return parse(literal.value) if literal.kind is Kind.STRING else literal.value if literal.kind is kind else None
+
+    match type_:
+        case dt.BooleanType():
+            return read(Kind.BOOLEAN, lambda _: None)
+        case dt.StringType():
+            return read(Kind.STRING, str)
+        case dt.IntegerType(bits=bits):
+            number = read(Kind.INTEGER, sqltext.parse_integer)
+            return number if number is not None and _fits(number, bits) else None
+        case dt.DecimalType(precision=precision, scale=scale):
+            exact = literal.value if literal.kind is Kind.INTEGER else read(Kind.DECIMAL, sqltext.parse_decimal)
+            unscaled = None if exact is None else Fraction(exact) * 10**scale
+            fits = unscaled is not None and unscaled.denominator == 1 and abs(unscaled) < 10**precision
+            return Decimal(exact) if fits else None
+        case dt.FloatType(bits=bits):
+            return _stored_float(literal, bits)
+        case dt.DateType():
+            return read(Kind.DATE, sqltext.parse_date)
+        case dt.TimestampType(unit=unit, utc=utc):
+            parse = partial(sqltext.parse_instant if utc else sqltext.parse_timestamp, digits=9 if unit == "ns" else 6)
+            nanos = as_nanoseconds(literal, parse)
+            is_whole = nanos is not None and unit == "us" and nanos % 1000 == 0
+            return nanos if nanos is None or unit == "ns" else nanos // 1000 if is_whole else None
+        case dt.TimeType(unit="us"):
+            nanos = read(Kind.TIME, sqltext.parse_time)
+            return None if nanos is None else nanos // 1000
+        case dt.UuidType():
+            return read(Kind.UUID, sqltext.parse_uuid)
+        case dt.BinaryType() | dt.FixedType():
+            return read(Kind.BYTES, sqltext.parse_bytes)
+        case _:
+            return None
+
+
+def _stored_float(literal: Literal, bits: int) -> float | None:
+    value = literal.value
+    match literal.kind:
+        case Kind.STRING:
+            number = sqltext.parse_float(value)
+            return number if number is None or bits == 64 or number != number else nearest_float32(number)
+        case Kind.FLOAT | Kind.DOUBLE:
+            return float(value)
+        case Kind.INTEGER | Kind.DECIMAL if bits == 64:
+            return double(value)
+        case Kind.INTEGER | Kind.DECIMAL:
+            digits = len(Decimal(value).as_tuple().digits)
+            return nearest_float32(value) if digits <= 7 and double(value) is not None else None
+        case _:
+            return None
+
+
+# CAST: only where both engines give the same value for every value that neither refuses.
+
+
+# Casts of texts that both engines read alike, by a regular expression; other texts are an error. DuckDB reads `1e3`,
+# `0x10`, `1_000` and `1.5` as an INTEGER, `2024/1/5` as a DATE; Spark reads `1.5d` as a DOUBLE.
+
+
+_DIGITS = r"([0-9]+\.?[0-9]*|\.[0-9]+)"
+_DAY = r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}"
+_CLOCK = r"([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,6})?"
+
+
+# For a type, texts that both engines read alike, and texts that neither reads, as regular expressions of Java.
+_NO_NUMBER = r"\A\s*\z|[^0-9A-Za-z_.+\-\s]|\A\s*[^0-9+.\-\siInN]|\A[0-9]+-"
+_INTEGER = (r"\A *[+-]?[0-9]+ *\z", _NO_NUMBER)
+_DECIMAL = (rf"\A *[+-]?{_DIGITS} *\z", _NO_NUMBER)
+_NO_DAY = r"\A(?!.*(?i:epoch|inf))([^0-9]*|[^-/\\ ]*)\z"
+_READINGS: dict[dt.Type, tuple[str, str]] = {
+    **{dt.IntegerType(bits): _INTEGER for bits in (8, 16, 32, 64)},
+    DOUBLE: (rf"\A *[+-]?{_DIGITS}([eE][+-]?[0-9]+)? *\z", _NO_NUMBER),
+    dt.DateType(): (rf"\A{_DAY}\z", _NO_DAY),
+    dt.TimestampType(): (rf"\A{_DAY}([ T]{_CLOCK})?\z", _NO_DAY),
+    dt.BooleanType(): (r"\A(?i:t|true|y|yes|1|f|false|n|no|0)\z", r"\A(?!(?i:t|true|y|yes|1|f|false|n|no|0)\z)"),
+}
+
+
+def _read(text: str, to: dt.Type, cast: str = "CAST") -> str | None:
+    """`CAST(text AS to)`, or `TRY_CAST`; None for types of which nothing is certain."""
+    reading = _DECIMAL if isinstance(to, dt.DecimalType) else _READINGS.get(to)
+    if reading is None:
+        return None
+    known, unknown = map(spark_text.text, reading)
+    none = f"WHEN {text} RLIKE {unknown} THEN NULL " if cast == "TRY_CAST" else ""
+    message = spark_text.text(f"a text that DuckDB and Spark may read differently as {to}")
+    return (
+        f"CASE WHEN {text} IS NULL THEN NULL WHEN {text} RLIKE {known} "
+        f"THEN {cast}({text} AS {spark_text.type_name(to)}) {none}ELSE RAISE_ERROR({message}) END"
+    )
+
+
+def cast(value: Typed, node: exp.Cast) -> Typed:
+    """`CAST(value AS type)`. Raises UnsupportedError."""
+    to = _type_of(node)
+    if value.literal is not None and value.literal.kind is not Kind.STRING:
+        # A literal that `literal_of` does not see through the cast: one that is rounded or does not fit.
+        value = Typed(value.sql, value.type)
+    if value.literal is not None:
+        try:
+            return Typed(coerced(value, to, "CAST"), to)
+        except UnsupportedError:
+            value = Typed(value.sql, value.type)
+    sql = _converted(value, to)
+    if sql is None:
+        raise refused(node, f"a cast from {value.type} to {to}")
+    return Typed(sql, to)
+
+
+def try_cast(value: Typed, node: exp.TryCast) -> Typed:
+    """`TRY_CAST(value AS type)`: null where DuckDB has null. Raises UnsupportedError."""
+    to = _type_of(node)
+    if isinstance(value.type, dt.UnknownType):
+        return Typed(f"CAST(NULL AS {type_name(to)})", to)
+    if isinstance(value.type, dt.StringType) and not isinstance(to, dt.StringType):
+        sql = _read(value.sql, to, "TRY_CAST")
+    else:
+        sql = _converted(Typed(value.sql, value.type), to)
+        # The outermost cast is the one that may fail.
+        sql = f"TRY_{sql}" if sql is not None and sql.startswith("CAST(") and sql != value.sql else sql
+    inexact = isinstance(value.type, dt.FloatType) and isinstance(to, dt.DecimalType | dt.FloatType)
+    if sql is None or isinstance(to, dt.ListType) or (inexact and to not in (DOUBLE, value.type)):
+        raise refused(node, f"a cast from {value.type} to {to}")
+    return Typed(sql, to)
+
+
+def _type_of(node: exp.Cast) -> dt.Type:
+    if node.args.get("format") is not None or node.args.get("default") is not None:
+        raise refused(node, "a cast with a format")
+    return _named(node, node.to)
+
+
+def _named(node: exp.Cast, to: exp.DataType) -> dt.Type:
+    if to.this in (exp.DType.ARRAY, exp.DType.LIST) and len(to.expressions) == 1 and not to.args.get("values"):
+        return list_of(_named(node, to.expressions[0]))
+    if to.this == exp.DType.DECIMAL:
+        sizes = [p.this.name for p in to.expressions] or ["18", "3"]
+        if not all(re.fullmatch("[0-9]{1,2}", size) for size in sizes):
+            raise refused(node, f"a cast to {to.sql('duckdb')}")
+        return dt.DecimalType(int(sizes[0]), int(sizes[1]) if len(sizes) > 1 else 0)
+    type_ = _NAMED_TYPES.get(to.this)
+    if type_ is None or (to.expressions and not isinstance(type_, dt.StringType)):
+        raise refused(node, f"a cast to {to.sql('duckdb')}")
+    return type_
+
+
+_NAMED_TYPES: dict[exp.DType, dt.Type] = {
+    exp.DType.BOOLEAN: dt.BooleanType(),
+    exp.DType.TINYINT: dt.IntegerType(8),
+    exp.DType.SMALLINT: dt.IntegerType(16),
+    exp.DType.INT: dt.IntegerType(32),
+    exp.DType.BIGINT: dt.IntegerType(64),
+    exp.DType.INT128: HUGE,
+    exp.DType.FLOAT: dt.FloatType(32),
+    exp.DType.DOUBLE: dt.FloatType(64),
+    exp.DType.VARCHAR: dt.StringType(),
+    exp.DType.TEXT: dt.StringType(),
+    exp.DType.DATE: dt.DateType(),
+    exp.DType.TIMESTAMP: dt.TimestampType(),
+    exp.DType.TIMESTAMPNTZ: dt.TimestampType(),
+    exp.DType.TIMESTAMPTZ: dt.TimestampType(utc=True),
+    exp.DType.VARBINARY: dt.BinaryType(),
+}
+
+
+_OF_WHOLE_NUMBERS = (dt.BooleanType, dt.IntegerType, dt.FloatType, dt.DecimalType, dt.StringType)
+
+
+def _converted(value: Typed, to: dt.Type) -> str | None:
+    plain = f"CAST({value.sql} AS {type_name(to)})"
+    match value.type, to:
+        case left, right if str(left) == str(right):
+            return value.sql
+        case dt.ListType(element=left), dt.ListType(element=right):
+            element = _converted(Typed("v", left.type), right.type)
+            return None if element is None else f"TRANSFORM({value.sql}, v -> {element})"
+        case dt.StringType(), _:
+            return _read(value.sql, to)
+        case dt.FloatType(bits=64), dt.DecimalType(precision=precision, scale=scale) if precision <= 18 and scale <= 16:
+            # A double rounded as on DuckDB: times a power of ten, to the nearest whole number. Spark goes by its text.
+            shifted = f"({value.sql} * {10.0**scale!r}D)"
+            whole = f"CAST(CAST(ROUND(ABS({shifted}), 0) * SIGNUM({shifted}) AS BIGINT) AS DECIMAL(19, 0))"
+            return f"CAST({whole} * CAST('1E-{scale}' AS DECIMAL({scale + 1}, {scale})) AS {type_name(to)})"
+        case ((dt.DateType() | dt.TimestampType(unit="us")), dt.StringType()):
+            zone = " || '+00'" if value.type == dt.TimestampType(utc=True) else ""
+            text = f"CAST({value.sql} AS STRING){zone}"
+            message = spark_text.text("the text of a date outside the years 1 to 9999")
+            known = f"YEAR({value.sql}) BETWEEN 1 AND 9999"
+            return f"CASE WHEN {value.sql} IS NULL THEN NULL WHEN {known} THEN {text} ELSE RAISE_ERROR({message}) END"
+        case ((dt.BinaryType() | dt.FixedType()), dt.BinaryType()):
+            return value.sql
+        case ((dt.IntegerType() | dt.BooleanType()), _) if to == HUGE or isinstance(to, _OF_WHOLE_NUMBERS):
+            return plain
+        case dt.DecimalType(), _ if to == HUGE or isinstance(to, dt.IntegerType):
+            # DuckDB rounds half away from zero; Spark would cut.
+            return f"CAST(ROUND({value.sql}, 0) AS {type_name(to)})"
+        case dt.DecimalType(), (dt.DecimalType() | dt.FloatType(bits=64) | dt.StringType()):
+            return plain
+        case dt.FloatType(), dt.IntegerType():
+            # DuckDB rounds half to even; Spark would cut.
+            return f"CAST(RINT({value.sql}) AS {type_name(to)})"
+        case dt.FloatType(), dt.FloatType():
+            return plain
+        case huge, (dt.FloatType(bits=64) | dt.StringType() | dt.IntegerType() | dt.DecimalType()) if huge == HUGE:
+            return plain
+        case ((dt.DateType() | dt.TimestampType(unit="us")), (dt.DateType() | dt.TimestampType(unit="us"))):
+            return plain
+        case _:
+            return None
