@@ -45,7 +45,7 @@ def plans(table: Path) -> list[object]:
     found = []
     for where in FILTERS:
         plan = opened.snapshot().plan(where=where)
-        found.append((plan.files.to_pylist(), [*plan.skipped], [p.named() for p in plan.partitions]))
+        found.append((plan.files.to_pylist(), plan.skipped.to_pylist(), [p.named() for p in plan.partitions]))
     return found
 
 

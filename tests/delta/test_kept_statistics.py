@@ -52,7 +52,7 @@ def plans(folder: Path, filters: tuple[str | None, ...] = FILTERS) -> list[objec
     for where in filters:
         plan = harness.open_table(str(folder / "t")).snapshot().plan(where=where)
         counts = plan.files.column("record_count").to_pylist()
-        found.append((plan.files.column("path").to_pylist(), counts, [*plan.skipped]))
+        found.append((plan.files.column("path").to_pylist(), counts, plan.skipped.to_pylist()))
     return found
 
 
