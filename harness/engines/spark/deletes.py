@@ -29,8 +29,7 @@ from pyroaring import BitMap64
 from pyspark.sql import Column, DataFrame, SparkSession, functions
 from pyspark.sql.functions import col, lit, when
 
-from harness.engines.file_groups import Pooled
-from harness.engines.union_arms import KeySet, key_sets
+from harness.engines.union_arms import KeySet, Pooled, key_sets
 from harness.metadata.files.roaring import Positions, to_positions
 from harness.metadata.model.schema import Field, StringType
 from harness.metadata.planned_scan import PlannedScan

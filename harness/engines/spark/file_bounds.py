@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from harness.engines.column_values import StoredColumn
 from harness.engines.footers import is_legacy
 from harness.metadata.model import schema as dt
-from harness.metadata.model.arrow_values import from_numpy, scalar_of, to_numpy
+from harness.metadata.model.arrow_values import Places, from_numpy, scalar_of, to_numpy
 from harness.metadata.model.column_stats import ColumnBounds, bound_array
 from harness.metadata.planned_scan import PlannedScan
 from harness.storage.records import dataclass
@@ -46,28 +46,28 @@ class FileBounds:
         return FileBounds({(f.id, f.type): found[f.id] for f in single if f.id in found})
 
     def table(
-        self, stored: Sequence[StoredColumn], places: Sequence[int], members: Sequence[int], legacy: frozenset[str]
+        self, stored: Sequence[StoredColumn], places: Sequence[int], members: Places, legacy: frozenset[str]
     ) -> pa.Table | None:
         """The bounds as `java/FileBounds.java` takes them; None: nothing is known.
 
         stored: what is read of the files. places: of the columns in the files, in the order in which Spark reads them.
-        members: ordinals of the files. legacy: as in `file_groups.FileGroup`.
+        members: ordinals of the files. legacy: as in `file_groups.FileForm`.
         """
         found: dict[str, pa.Array] = {}
         for column in stored:
             bounds, source = self.columns.get((column.field.id, column.field.type)), column.source
             if bounds is None or source.place not in places or is_legacy(source.physical, legacy):
                 continue
-            number, rows = places.index(source.place), np.array(members, dtype=np.int64)
-            found[f"nulls {number}"] = from_numpy(bounds.has_nulls[rows])
-            found[f"values {number}"] = from_numpy(bounds.has_values[rows])
+            number = places.index(source.place)
+            found[f"nulls {number}"] = from_numpy(bounds.has_nulls[members])
+            found[f"values {number}"] = from_numpy(bounds.has_values[members])
             shown = _shown(column.field.type, source.physical.type)
             if shown is None:
                 continue
-            lower, upper = (side.take(from_numpy(rows)) for side in (bounds.lower, bounds.upper))
+            lower, upper = (side.take(from_numpy(members)) for side in (bounds.lower, bounds.upper))
             if isinstance(column.field.type, dt.FloatType):  # to Spark, NaN is above all other numbers
                 nan = scalar_of(math.nan, pa.float64())
-                upper = pc.if_else(from_numpy(bounds.has_nans[rows]), nan, upper)
+                upper = pc.if_else(from_numpy(bounds.has_nans[members]), nan, upper)
             found[f"lower {number}"], found[f"upper {number}"] = shown(lower), shown(upper)
         return pa.table(found) if found else None
 
