@@ -113,12 +113,6 @@ def _starts_spark(file: Path) -> bool:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    for report in (*terminalreporter.getreports("passed"), *terminalreporter.getreports("failed")):
-        if isinstance(report, pytest.TestReport) and "account" in _properties(report):
-            from drawn.account import Account
-
-            terminalreporter.section("drawn tables")
-            terminalreporter.write_line(Account.of_json(str(_properties(report)["account"])).shown())
     kinds = ("passed", "xfailed", "failed")
     reports = {kind: [r for r in terminalreporter.getreports(kind) if _is_case(r)] for kind in kinds}
     groups = sorted({_group(report) for kind in kinds for report in reports[kind]}, reverse=True)

@@ -135,11 +135,6 @@ def literals(predicate: Predicate) -> Iterator[tuple[Type, Any]]:
             yield from ((leaf.type, value) for value in (leaf.values if isinstance(leaf, In) else [leaf.value]))
 
 
-def columns_of(predicate: Predicate) -> set[str]:
-    """The columns that a condition is about."""
-    return {leaf.column for leaf in leaves(predicate)}
-
-
 def holds(predicate: Predicate, row: Mapping[str, Any]) -> bool | None:
     """Tells whether a row meets the condition; None: unknown. row: stored values by name of column."""
     match predicate:

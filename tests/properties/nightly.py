@@ -4,8 +4,8 @@
 
 Every round runs all properties in the profile `harness-round`, from a seed of its own that follows from the given one:
 the same seed draws the same rounds. A property that fails is left out of later rounds, so that the others go on; its
-output is printed, and the command that shows it again. A test that draws nothing stays: it may hold the account. Ends
-with the examples of each property, with the account of the tables that both engines read, and with 1 if one failed.
+output is printed, and the command that shows it again. A test that
+draws nothing stays. Ends with the examples of each property, and with 1 if one failed.
 """
 
 import argparse
@@ -20,10 +20,6 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "tests"))  # as pytest has it
-
-from drawn.account import Account  # noqa: E402
-
 ROUNDS = 1_000_000
 
 
@@ -38,12 +34,11 @@ class Tally:
 
 @dataclass(slots=True)
 class Loop:
-    """The rounds of one seed. arguments: more for pytest; tallies: by test id; account: of drawn tables."""
+    """The rounds of one seed. arguments: more for pytest; tallies: by test id."""
 
     seed: int
     arguments: list[str]
     tallies: dict[str, Tally] = field(default_factory=dict)
-    account: Account = field(default_factory=Account)
 
     def run(self, minutes: float) -> None:
         """Rounds until the time is over; the last one is not cut."""
@@ -86,7 +81,6 @@ class Loop:
             tally.rounds += 1
             told = {p.get("name"): p.get("value", "") for p in case.iter("property")}
             tally.examples += int(told.get("examples", 0))
-            self.account.add(Account.of_json(told.get("account", "{}")))
             if tally.failed is None and (case.find("failure") is not None or case.find("error") is not None):
                 tally.failed = seed
                 failed.append(test)
@@ -114,7 +108,6 @@ def main() -> int:
     for test, tally in sorted(loop.tallies.items()):
         outcome = "passed" if tally.failed is None else f"FAILED with seed {tally.failed}"
         print(f"{tally.examples:8} examples in {tally.rounds} rounds, {outcome}: {test}")
-    print(loop.account.shown())
     whole = sum(tally.examples for tally in loop.tallies.values())
     minutes = (time.monotonic() - began) / 60
     state = "red" if loop.failures() else "green"
