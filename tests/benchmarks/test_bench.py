@@ -28,7 +28,6 @@ RECORD = Record(run=RUN, group="Scans", figure="scan/a", title="a", outcomes={"p
 TINY = replace(SMALL, rows=6_000, data_files=2, many_files=3, planned_files=(200,), small_tables=5, rounds=1)
 
 
-@pytest.mark.usefixtures("one_duckdb")
 def test_harness_answers_every_figure_rightly_on_tiny_tables(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(bench.ROOT / "tests/benchmarks/peers")
     tables = {name: made(maker, TINY, tmp_path) for name, maker in bench.MAKERS.items()}

@@ -18,7 +18,6 @@ from harness.differ.result import ComparisonResult, RowKind
 from harness.differ.sides import Sums
 from harness.errors import RequestError
 
-pytestmark = pytest.mark.usefixtures("one_duckdb")
 LEFT, RIGHT, CHANGED = RowKind.ONLY_LEFT, RowKind.ONLY_RIGHT, RowKind.CHANGED
 
 

@@ -13,8 +13,6 @@ from harness.differ.relaxations import ALL_TYPE_RULES, Measure, Relaxations, Tol
 from harness.differ.result import ColumnDifference, ComparisonResult, SchemaKind
 from harness.errors import RequestError
 
-pytestmark = pytest.mark.usefixtures("one_duckdb")
-
 
 def both_ways(left: object, right: object, **how: object) -> ComparisonResult:
     """The comparison, which is the same in memory and by hashes."""

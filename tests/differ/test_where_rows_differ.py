@@ -22,7 +22,6 @@ from harness.metadata.model.text_tables import cell_width
 from harness.testing.writing.delta.builder import DeltaTable
 from harness.testing.writing.iceberg.builder import IcebergTable
 
-pytestmark = pytest.mark.usefixtures("one_duckdb")
 LEFT = RowKind.ONLY_LEFT
 EVIL = "</text><script>alert(1)</script>\x1b[31m\u202e&\"'"
 

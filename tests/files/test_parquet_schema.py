@@ -14,9 +14,6 @@ from harness.metadata.files.parquet_footer import claims_too_much, parse_tail
 from harness.metadata.model import schema as dt
 from harness.metadata.model.file_schema import STORED_LIST, STORED_STRUCT, PhysicalField
 
-pytestmark = pytest.mark.usefixtures("one_duckdb")
-
-
 OPTIONAL, REQUIRED, REPEATED = "OPTIONAL", "REQUIRED", "REPEATED"
 
 

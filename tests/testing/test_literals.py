@@ -23,7 +23,7 @@ def read(location: str) -> list[tuple]:
 
 
 @pytest.mark.parametrize("form", ALL, ids="-".join)
-def test_every_form_leaves_the_same_rows(form, tmp_path, one_duckdb):
+def test_every_form_leaves_the_same_rows(form, tmp_path):
     table = SameRows(rows=tuple(ROWS), schema=SCHEMA, format=form[0], kind=form[1]).make(tmp_path / "t")
     assert read(table) == [(1, "a"), (2, None), (2, None)]
     plan = harness.open_table(table).snapshot().plan()
@@ -47,7 +47,7 @@ def test_every_form_leaves_the_same_rows(form, tmp_path, one_duckdb):
     ],
     ids=["position", "vector", "key", "key with null", "delta vector", "none"],
 )
-def test_a_literal_says_what_is_deleted(given, expected, tmp_path, one_duckdb):
+def test_a_literal_says_what_is_deleted(given, expected, tmp_path):
     assert read(literal(ROWS, SCHEMA, **given).make(tmp_path / "t")) == expected
 
 
