@@ -217,7 +217,7 @@ def lint(session: nox.Session) -> None:
 def way(session: nox.Session) -> None:
     """The files that a read enters, and the size of the package; `-- --list` names them, `-- --write` notes them."""
     _install(session)
-    session.run("python", "tests/house/way.py", *session.posargs)
+    session.run("python", "programs/way.py", *session.posargs)
 
 
 @nox.session
@@ -337,7 +337,7 @@ def write_failing(found: str, known: Path) -> list[str]:
 def check_writers(session: nox.Session) -> None:
     """Unusual tables by other writers, in build/written, and the findings on them; `-- NAME ...`: some writers."""
     _install(session)
-    script = "tests/check/unusual_tables.py"
+    script = "programs/unusual_tables.py"
     for writer in session.posargs or _WRITERS:
         reader = _WRITERS[writer]
         make = ("python", "-m", "harness.testing.conformance.readers", ".nox/readers", reader)
@@ -397,14 +397,14 @@ def write_archive(place: Path, archive: Path) -> None:
 def mutations(session: nox.Session) -> None:
     """Seeded faults in planning, lowering and queries, which scenarios, properties or a test must catch. Slow."""
     _install(session)
-    _pytest(session, *_ONE, "-m", "mutation", "tests/mutations")
+    _pytest(session, *_ONE, "-m", "mutation", "programs/mutations")
 
 
 @nox.session
 def nightly(session: nox.Session) -> None:
     """The property tests on new examples for `-- --minutes 60 --seed 3`; failures are left in build/repro."""
     _install(session)
-    session.run("python", "tests/properties/nightly.py", *session.posargs)
+    session.run("python", "programs/nightly.py", *session.posargs)
 
 
 @nox.session
@@ -416,15 +416,15 @@ def fuzz(session: nox.Session) -> None:
     differently. New seeds are for the night. The tests of the fuzzer itself run first.
     """
     _install(session)
-    session.run("python", "-m", "pytest", "-q", *_ONE, "tests/fuzzing")
-    session.run("python", "tests/fuzzing/fuzz.py", *session.posargs)
+    session.run("python", "-m", "pytest", "-q", *_ONE, "programs/fuzzing")
+    session.run("python", "programs/fuzzing/fuzz.py", *session.posargs)
 
 
 @nox.session(name="fuzz-decoders")
 def fuzz_decoders(session: nox.Session) -> None:
     """Atheris on the decoders that take bytes, `-- --seconds 60 --decoder avro`; findings in build/fuzz-decoders."""
     _install(session, "atheris")
-    session.run("python", "tests/fuzzing/fuzz_decoders.py", *session.posargs)
+    session.run("python", "programs/fuzzing/fuzz_decoders.py", *session.posargs)
 
 
 @nox.session(name="tests-small")
@@ -504,10 +504,10 @@ def tpc(session: nox.Session) -> None:
     place = f"build/tpc/sf{scale}"
     extensions = [f"duckdb-extension-{suite}==1.5.5" for suite in ("tpch", "tpcds")]
     making = _beside(session, "duckdb==1.5.5", *extensions, "--no-deps")
-    session.run("python", "tests/tpc/tpc_data.py", place, "--scale", scale, env={"PYTHONPATH": making})
+    session.run("python", "programs/tpc/tpc_data.py", place, "--scale", scale, env={"PYTHONPATH": making})
     writers = _beside(session, "deltalake", "pyiceberg[sql-sqlite]")
-    session.run("python", "tests/tpc/tpc_tables.py", place, env={"PYTHONPATH": writers})
-    script = "tests/tpc/tpc_costs.py" if "--costs" in arguments else "tests/tpc/tpc.py"
+    session.run("python", "programs/tpc/tpc_tables.py", place, env={"PYTHONPATH": writers})
+    script = "programs/tpc/tpc_costs.py" if "--costs" in arguments else "programs/tpc/tpc.py"
     session.run("python", script, place, *(a for a in arguments if a != "--costs"))
 
 
@@ -519,7 +519,7 @@ def duckdb_suite(session: nox.Session) -> None:
     """
     session.install("-e", ".[dev]")
     writer = _beside(session, "deltalake")
-    session.run("python", "tests/tpc/duckdb_suite.py", *session.posargs, env={"PYTHONPATH": writer})
+    session.run("python", "programs/tpc/duckdb_suite.py", *session.posargs, env={"PYTHONPATH": writer})
 
 
 def _scale(arguments: list[str]) -> tuple[str, list[str]]:
@@ -566,11 +566,11 @@ def bench(session: nox.Session) -> None:
     Wants an idle machine.
     """
     _install(session)
-    session.run("python", "tests/benchmarks/bench.py", *session.posargs)
+    session.run("python", "programs/benchmarks/bench.py", *session.posargs)
 
 
 @nox.session
 def backtest(session: nox.Session) -> None:
     """Wrong-row bugs of released readers, each looked for in the release that has it; `-- ID ...`: some of them."""
     _install(session)
-    session.run("python", "tests/backtest/backtest.py", *session.posargs)
+    session.run("python", "programs/backtest/backtest.py", *session.posargs)

@@ -1,7 +1,7 @@
 """Tables that are made to take memory or time: each is an error that names the limit, and costs less than 1 GiB.
 
-`tests/bombs.py` makes them. They are read under small limits, so that they are small themselves; `tests/fuzzing` reads
-those that need the default limits, in processes of their own.
+`tests/bombs.py` makes them. They are read under small limits, so that they are small themselves;
+`programs/fuzzing` reads those that need the default limits, in processes of their own.
 """
 
 import bz2

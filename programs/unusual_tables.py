@@ -19,7 +19,7 @@ import pyarrow as pa
 
 _Write = Callable[[str, pa.Table, "str | None"], None]
 """Writes a table by name, partitioned by a column or by none."""
-_CONFORMANCE = Path(__file__).parents[2] / "harness" / "testing" / "conformance"
+_CONFORMANCE = Path(__file__).parents[1] / "harness" / "testing" / "conformance"
 _US = pa.timestamp("us", "UTC")
 
 

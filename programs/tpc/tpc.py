@@ -1,6 +1,6 @@
 """The 22 queries of TPC-H and the 99 of TPC-DS on both engines, over tables of both formats, against plain DuckDB.
 
-    python tests/tpc/tpc.py build/tpc/sf0.1 [--engine spark] [--suite tpcds] [--query 64] [--format delta]
+    python programs/tpc/tpc.py build/tpc/sf0.1 [--engine spark] [--suite tpcds] [--query 64] [--format delta]
 
 What is right is what the project's own DuckDB gives over the rows themselves, in Parquet files. Prints for each engine
 and format how many results are equal, types too, how many within the allowances of the query (`allowances`), how many

@@ -19,7 +19,7 @@ from catching import build_all
 from faults import FAULTS, Fault
 
 ROOT = Path(__file__).parents[2]
-COPIED = ("harness", "tests", "docs", "conftest.py", "pyproject.toml")
+COPIED = ("harness", "tests", "programs", "docs", "conftest.py", "pyproject.toml")
 PROPERTIES = "tests/properties"
 WITHOUT_SPARK = ("-m", "not harness_spark")
 PASSED, TESTS_FAILED = 0, 1
@@ -45,7 +45,7 @@ def scenario_that_catches(copy: Path, tmp_path_factory: pytest.TempPathFactory) 
     """Asks for the first scenario that is not read as expected by the copy's code; nothing is, without a fault."""
     tables = tmp_path_factory.mktemp("tables")
     assert build_all(tables) > 0
-    command = [sys.executable, str(copy / "tests/mutations/catching.py"), str(copy), str(tables)]
+    command = [sys.executable, str(copy / "programs/mutations/catching.py"), str(copy), str(tables)]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     with subprocess.Popen(command, cwd=tables, **pipes) as server:
 

@@ -1,6 +1,6 @@
 """How cost grows with columns, versions and findings: processor seconds at n and at 4n, and their ratio.
 
-    python tests/benchmarks/bench_growth.py
+    python programs/benchmarks/bench_growth.py
 
 Linear cost has a ratio of at most 4, and less where a fixed part counts; the square has 16. Each measurement runs in a
 process of its own.

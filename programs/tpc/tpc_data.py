@@ -1,6 +1,6 @@
 """Data and texts of TPC-H and TPC-DS, made once by the extensions of DuckDB that PyPI ships.
 
-    python tests/tpc/tpc_data.py build/tpc/sf0.1 --scale 0.1
+    python programs/tpc/tpc_data.py build/tpc/sf0.1 --scale 0.1
 
 Runs in an environment with `duckdb` and `duckdb-extension-tpch`, `duckdb-extension-tpcds` of one version, and imports
 nothing of harness. Leaves `<suite>/<table>.parquet` and `<suite>.json`, the texts by number.

@@ -29,7 +29,7 @@ TINY = replace(SMALL, rows=6_000, data_files=2, many_files=3, planned_files=(200
 
 
 def test_harness_answers_every_figure_rightly_on_tiny_tables(tmp_path, monkeypatch):
-    monkeypatch.syspath_prepend(bench.ROOT / "tests/benchmarks/peers")
+    monkeypatch.syspath_prepend(bench.ROOT / "programs/benchmarks/peers")
     tables = {name: made(maker, TINY, tmp_path) for name, maker in bench.MAKERS.items()}
     asked, wrong = list(figures(tables, TINY)), []
     for figure in asked:

@@ -1,6 +1,6 @@
 """The properties again and again with new examples until a time is over: `green for an hour with seed 3: N examples`.
 
-    python tests/properties/nightly.py --minutes 60 --seed 3 [argument of pytest ...]
+    python programs/nightly.py --minutes 60 --seed 3 [argument of pytest ...]
 
 Every round runs all properties in the profile `harness-round`, from a seed of its own that follows from the given one:
 the same seed draws the same rounds. A property that fails is left out of later rounds, so that the others go on; its
@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from xml.etree import ElementTree
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 ROUNDS = 1_000_000
 
 
@@ -99,7 +99,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=random.randrange(1000), help="what the rounds are drawn from (any)")
     chosen, arguments = parser.parse_known_args()
     loop = Loop(chosen.seed, arguments)
-    print(f"again: python tests/properties/nightly.py --minutes {chosen.minutes:g} --seed {chosen.seed}", flush=True)
+    print(f"again: python programs/nightly.py --minutes {chosen.minutes:g} --seed {chosen.seed}", flush=True)
     began = time.monotonic()
     try:
         loop.run(chosen.minutes)

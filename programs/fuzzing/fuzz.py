@@ -1,6 +1,6 @@
 """Mutates tables, reads and checks them: rows must stay right, or a HarnessError must come.
 
-    python tests/fuzzing/fuzz.py --mutants 200000 --seed 7 --target avro --jobs 2
+    python programs/fuzzing/fuzz.py --mutants 200000 --seed 7 --target avro --jobs 2
 
 Ends with the counts of each target, and with 1 if there is a finding. What was found is left in build/fuzz, made small.
 Targets are kinds of files, and three of answers about a table: listings of its store, a catalog's, a worker's messages.
@@ -150,7 +150,7 @@ def leave(found: Sequence[Judged], options: argparse.Namespace) -> None:
     with Worker(options.plant) as worker:
         for judged in found:
             place = fuzz_findings.write(made_small(judged, worker, options.subject), options.output)
-            print(f"{judged.verdict.kind.value}: python tests/fuzzing/fuzz.py --again {place}", flush=True)
+            print(f"{judged.verdict.kind.value}: python programs/fuzzing/fuzz.py --again {place}", flush=True)
 
 
 def again(place: Path, plant: str | None) -> int:
@@ -180,7 +180,9 @@ def main(arguments: list[str] | None = None) -> int:
     if options.mutant is not None:
         return one(options.mutant, options)
     chosen = "".join(f" --target {target}" for target in options.target or ())
-    print(f"again: python tests/fuzzing/fuzz.py --seed {options.seed}{chosen}, with --mutants or --minutes", flush=True)
+    print(
+        f"again: python programs/fuzzing/fuzz.py --seed {options.seed}{chosen}, with --mutants or --minutes", flush=True
+    )
     run = Run(options)
     run.run()
     told = run.told()

@@ -1,8 +1,8 @@
 """Atheris on the decoders that take bytes: inputs grow where they reach new code, and only a HarnessError may come out.
 
-    python tests/fuzzing/fuzz_decoders.py --seconds 60 --decoder avro --decoder roaring
+    python programs/fuzzing/fuzz_decoders.py --seconds 60 --decoder avro --decoder roaring
 
-Begins with the inputs of tests/fuzzing/corpus. What it finds, and what it learnt, is left in build/fuzz-decoders.
+Begins with the inputs of programs/fuzzing/corpus. What it finds, and what it learnt, is left in build/fuzz-decoders.
 """
 
 import argparse
@@ -59,7 +59,7 @@ def every(names: list[str], seconds: int, seed: int, place: Path) -> int:
             failed.append(name)
             print(ran.stdout[-3000:] + ran.stderr[-3000:])
             for file in sorted(place.glob(f"{name}-*")):
-                print(f"again: python tests/fuzzing/fuzz_decoders.py --only {name} --again {file}")
+                print(f"again: python programs/fuzzing/fuzz_decoders.py --only {name} --again {file}")
     return int(bool(failed))
 
 

@@ -1,6 +1,6 @@
 """Recall by backtest: real wrong-row bugs of released readers, each looked for in the release that has it.
 
-`python tests/backtest/backtest.py [ID ...]` makes an environment for each release that `bugs.toml` names,
+`python programs/backtest/backtest.py [ID ...]` makes an environment for each release that `bugs.toml` names,
 runs the scenarios and shapes that the bug names on the broken and on the mended release, and writes `results.json` and
 the table of `docs/reference/backtest.md`. A bug is found where the broken release gives wrong rows, silently, and the
 mended one passes the same read. Environments lie in the folder that HARNESS_BACKTEST names,

@@ -1,6 +1,6 @@
 """DuckDB's own SQL tests as queries that nobody of this project wrote: SELECTs over tables that Delta can hold.
 
-    python tests/tpc/duckdb_suite.py DIRECTORY [--place build/duckdb-suite] [--engine spark] [--only 'window/*']
+    python programs/tpc/duckdb_suite.py DIRECTORY [--place build/duckdb-suite] [--engine spark] [--only 'window/*']
 
 DIRECTORY is `test/sql` of DuckDB's sources, or a part of it. Each `.test` file runs in a process of its own: in plain
 DuckDB, until a query reads tables, which become Delta tables. What is right is what plain DuckDB gives over those, in

@@ -1,6 +1,6 @@
 """The data of TPC-H and TPC-DS as tables that deltalake and PyIceberg wrote and deleted rows of.
 
-    python tests/tpc/tpc_tables.py build/tpc/sf0.1
+    python programs/tpc/tpc_tables.py build/tpc/sf0.1
 
 Runs in an environment with `deltalake`, `pyiceberg[sql-sqlite]` and pyarrow. Leaves `<format>/<suite>/<table>`, and in
 `deleted.json` which values of the first column no row has any more.

@@ -1,10 +1,10 @@
 """`nox -s bench -- …`: measures harness beside a floor and its peers, and keeps a history of it.
 
-    python tests/benchmarks/bench.py                      all figures; a line each into docs/bench/history.jsonl
-    python tests/benchmarks/bench.py --compare            measures, and says what became slower than the run before
-    python tests/benchmarks/bench.py --compare 8dd31722   the same, against the run of a commit
-    python tests/benchmarks/bench.py --compare --newest   the same of the newest run in the history; measures nothing
-    python tests/benchmarks/bench.py --small              to see that everything works, in two minutes
+    python programs/benchmarks/bench.py                      all figures; a line each into docs/bench/history.jsonl
+    python programs/benchmarks/bench.py --compare            measures, and says what became slower than the run before
+    python programs/benchmarks/bench.py --compare 8dd31722   the same, against the run of a commit
+    python programs/benchmarks/bench.py --compare --newest   the same of the newest run in the history; measures nothing
+    python programs/benchmarks/bench.py --small              to see that everything works, in two minutes
 
 A run that is not whole, of small tables, without peers, or of some figures, goes to build/bench/others.jsonl instead.
 Wants an idle machine. Tables are made under build/bench, once; peers are installed in .nox/bench, once.

@@ -1,6 +1,6 @@
 """What harness costs beside plain views, and its text for Spark beside sqlglot's: CPU, summed over a suite's queries.
 
-    python tests/tpc/tpc_costs.py build/tpc/sf1 --engine duckdb --suite tpch [--rounds 5] [--format delta]
+    python programs/tpc/tpc_costs.py build/tpc/sf1 --engine duckdb --suite tpch [--rounds 5] [--format delta]
 
 On DuckDB: `harness.sql` over snapshots that are held, and over locations that are opened for each query, beside the
 same query on views of `read_parquet` of the same data files. deltalake and PyIceberg delete by writing files anew, so

@@ -22,7 +22,7 @@ from fuzz_subjects import Changes, Image, Read, placed
 from harness.testing.scenarios.loading import fixtures_directory, load
 from harness.testing.scenarios.model import Expectation, ExpectedError, Scenario, Selector
 
-sys.path.append(str(Path(__file__).parents[1]))
+sys.path.append(str(Path(__file__).parents[2] / "tests"))
 
 from scenario_text import dump
 
@@ -100,8 +100,8 @@ def _readme(finding: Finding, place: Path) -> str:
         f"# {finding.verdict.kind.value}: {mutant.name}\n\n{finding.verdict.detail}\n\n"
         f"Read: {mutant.read}, of the table of `{mutant.subject}`.\n"
         f"Mutations: {mutant.words()}. Of them this is left:\n\n{changed}\n\n"
-        f"    python tests/fuzzing/fuzz.py --again {place}\n\n"
+        f"    python programs/fuzzing/fuzz.py --again {place}\n\n"
         f"reads it again under limits, and this draws the mutant anew:\n\n"
-        f"    python tests/fuzzing/fuzz.py --mutant {mutant.name}\n\n"
+        f"    python programs/fuzzing/fuzz.py --mutant {mutant.name}\n\n"
         f"- Python {platform.python_version()}\n{versions}\n"
     )
