@@ -1,4 +1,4 @@
-"""The files that one read enters, and the size of the package: `nox -s way [-- --list] [-- --write]`.
+"""The files that one read enters, and the size of the package: `python programs/way.py [--list] [--write]`.
 
 The demo's tables are read on DuckDB, each with and without a filter, in a process of its own, from `open_table` to the
 rows. A file is entered when one of its functions is called; bodies of modules that are imported do not count. A room is

@@ -33,7 +33,7 @@ HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
 BUGS, RESULTS = HERE / "bugs.toml", HERE / "results.json"
 PAGE = ROOT / "docs" / "reference" / "backtest.md"
-_BEGIN, _END = "<!-- backtest: written by `nox -s backtest` -->", "<!-- backtest: end -->"
+_BEGIN, _END = "<!-- backtest: written by `nox -s readers -- backtest` -->", "<!-- backtest: end -->"
 _TIME_LIMIT_S = 120
 
 

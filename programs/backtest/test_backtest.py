@@ -1,4 +1,4 @@
-"""The bugs that `nox -s backtest` looks for, and what is recorded of them."""
+"""The bugs that `nox -s readers -- backtest` looks for, and what is recorded of them."""
 
 import backtest as recall
 import pytest

@@ -25,7 +25,7 @@ WITHOUT_SPARK = ("-m", "not harness_spark")
 PASSED, TESTS_FAILED = 0, 1
 SECONDS = itertools.count(1)
 
-pytestmark = pytest.mark.mutation
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="session")

@@ -224,10 +224,10 @@ def run(capsys, program, *scenarios):
 
 
 def built(name, program="reader"):
-    """The program in the folder of a reader that `nox -s readers-native` built."""
+    """The program in the folder of a reader that `nox -s readers -- native` built."""
     path = Path(os.environ.get("HARNESS_READERS", PROGRAMS.parents[2] / ".nox/readers"), name, program)
     if not path.is_file():
-        pytest.skip(f"{path} is not built: nox -s readers-native")
+        pytest.skip(f"{path} is not built: nox -s readers -- native")
     return path
 
 

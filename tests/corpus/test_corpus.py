@@ -22,7 +22,7 @@ from harness.engines.oracle import read_apart
 from harness.metadata.files.variant import variant_to_json
 from harness.tools.slices.pulling import pull
 
-pytestmark = pytest.mark.corpus
+pytestmark = pytest.mark.interop
 
 CORPUS = Path(os.environ.get("HARNESS_CORPUS") or Path(__file__).parents[3] / "shared" / "corpus")
 ORACLE_ROWS = 20_000

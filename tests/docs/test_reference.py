@@ -280,13 +280,13 @@ def test_the_examples_of_a_page_are_true(page, demo, tmp_path, monkeypatch):
     check(page)
 
 
-@pytest.mark.catalog
+@pytest.mark.external
 @pytest.mark.filterwarnings(
     "ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
 )  # SQLAlchemy's
 @pytest.mark.parametrize("page", [page for page in _MARKED if pages.wants_pyiceberg(page)], ids=_name)
 def test_the_examples_with_pyiceberg_are_true(page, demo, tmp_path, monkeypatch):
-    pytest.importorskip("pyiceberg", reason="PyIceberg is not installed: nox -s tests-catalogs")
+    pytest.importorskip("pyiceberg", reason="PyIceberg is not installed: nox -s tests-external -- catalogs")
     (tmp_path / "demo-tables").symlink_to(demo / "demo-tables")
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)

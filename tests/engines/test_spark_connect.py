@@ -281,7 +281,7 @@ def needs_connect() -> None:
             pytest.skip(f"Spark Connect wants {package}: pip install 'pyspark[connect]'")
 
 
-@pytest.mark.cluster
+@pytest.mark.external
 def test_a_real_session_of_spark_connect(tmp_path):
     needs_connect()
     demo = build_demo_tables(tmp_path / "demo")

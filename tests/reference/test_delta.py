@@ -15,7 +15,7 @@ from written_tables import DeltaWritten
 
 from harness.testing.scenarios.loading import find
 
-pytestmark = pytest.mark.reference
+pytestmark = pytest.mark.interop
 BEFORE_A_MERGE = ("deletion-vectors", "change-data-feed", "log-compaction", "mapped-by-name", "partitions", "types")
 """Deletes, changes, logs, mapped columns, partitions, values. Row ids, checkpoints of v2 and widened columns wait."""
 DIFFERENCES = differences("delta")

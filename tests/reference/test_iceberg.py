@@ -17,7 +17,7 @@ from written_tables import IcebergWritten
 
 from harness.testing.scenarios.loading import find
 
-pytestmark = pytest.mark.reference
+pytestmark = pytest.mark.interop
 BEFORE_A_MERGE = (
     *("merge-on-read-v2", "merge-on-read-v3", "partitioned-deletes", "upgrade-lineage", "equality-deletes-v2"),
     *("nested-columns", "partition-evolution-v2", "types", "avro-files-v3", "variants"),
