@@ -36,29 +36,41 @@ _STORES = ("moto[server]", "obstore", "deltalake")
 
 
 _ASKS_DUCKDB = (
-    *(
-        "tests/differ",
-        "tests/engines",
-        "tests/files",
-        "tests/filters",
-        "tests/properties",
-        "tests/queries",
-    ),
-    *("tests/testing", "tests/test_bad_input.py", "tests/test_messages.py", "tests/test_result_types.py"),
-    *("tests/delta/test_changes.py", "tests/delta/test_delta_scan.py"),
+    "tests/differ",
+    "tests/engines",
+    "tests/files",
+    "tests/filters",
+    "tests/properties",
+    "tests/queries",
+    "tests/testing",
+    "tests/test_bad_input.py",
+    "tests/test_messages.py",
+    "tests/test_result_types.py",
+    "tests/delta/test_changes.py",
+    "tests/delta/test_delta_scan.py",
 )
 """Tests whose outcome depends on DuckDB; the others plan, build tables, read by the oracle, or make reports. The
 command's own are in the smoke of other versions."""
 
 
 _SMOKE = (
-    *("tests/cli/test_cli_diff.py", "tests/cli/test_cli_other_commands.py", "tests/cli/test_cli_printable.py"),
-    *("tests/delta/test_checkpoints.py", "tests/differ/test_compare_on_spark.py"),
-    *("tests/engines/test_duckdb_files.py", "tests/engines/test_duckdb_instance.py"),
+    "tests/cli/test_cli_diff.py",
+    "tests/cli/test_cli_other_commands.py",
+    "tests/cli/test_cli_printable.py",
+    "tests/delta/test_checkpoints.py",
+    "tests/differ/test_compare_on_spark.py",
+    "tests/engines/test_duckdb_files.py",
+    "tests/engines/test_duckdb_instance.py",
     "tests/engines/test_duckdb_positional_join.py",
-    *("tests/filters", "tests/queries/test_functions.py", "tests/queries/test_sql_pushdown.py"),
-    *("tests/engines/test_spark_tables.py", "tests/files/test_avro_files.py", "tests/files/test_roaring.py"),
-    *("tests/model/test_repeated.py", "tests/properties/test_both_engines.py", "tests/properties/test_metamorphic.py"),
+    "tests/filters",
+    "tests/queries/test_functions.py",
+    "tests/queries/test_sql_pushdown.py",
+    "tests/engines/test_spark_tables.py",
+    "tests/files/test_avro_files.py",
+    "tests/files/test_roaring.py",
+    "tests/model/test_repeated.py",
+    "tests/properties/test_both_engines.py",
+    "tests/properties/test_metamorphic.py",
 )
 """Tests for other versions of dependencies: each asks for much of one, or of several together."""
 
@@ -170,7 +182,7 @@ def tests_versions(session: nox.Session) -> None:
 def tests_newest(session: nox.Session) -> None:
     """The default tests with the newest versions, named if constraints.txt has others. Run it every night."""
     session.install("--upgrade", "--upgrade-strategy", "eager", "-e", ".[dev]")
-    listed = ("pip", "list", "--format=freeze", "--exclude-editable", *("--exclude", "pip", "--exclude", "setuptools"))
+    listed = ("pip", "list", "--format=freeze", "--exclude-editable", "--exclude", "pip", "--exclude", "setuptools")
     pinned = {line.split(";")[0].strip() for line in Path("constraints.txt").read_text("utf-8").splitlines()}
     installed = [line.partition("==") for line in str(session.run(*listed, silent=True)).splitlines()]
     others = sorted({f"{canonicalize_name(name)}=={version}" for name, _, version in installed} - pinned)

@@ -27,8 +27,12 @@ VERSION = int(duckdb.__version__.partition(".")[0])
 PAGE = Path(__file__).parents[1] / "docs/reference/result-types.md"
 REFUSED = "refused"
 ON_SPARK = {
-    **{"UUID": "u", "TIME": "tm", "TIMESTAMP_NS": "tn"},
-    **{"[1, NULL]": "l", "{'a': 1, 'b': 'x'}": "s", "MAP {'k': 1}": "m"},
+    "UUID": "u",
+    "TIME": "tm",
+    "TIMESTAMP_NS": "tn",
+    "[1, NULL]": "l",
+    "{'a': 1, 'b': 'x'}": "s",
+    "MAP {'k': 1}": "m",
 }
 """Columns of the table that hold the value on Spark, by its type or by itself."""
 
@@ -67,10 +71,18 @@ def cases() -> Iterator[Case]:
 
 HERE = [*cases()]
 COLUMNS = {
-    "id": "long", "u": "uuid", "tm": "time", "tn": "timestamp_ns", "tz": "timestamptz_ns", "f": "fixed[2]",
-    "un": "unknown", "l": "list<int>", "lf": "list<fixed[2]>", "s": "struct<a: int, b: string>",
+    "id": "long",
+    "u": "uuid",
+    "tm": "time",
+    "tn": "timestamp_ns",
+    "tz": "timestamptz_ns",
+    "f": "fixed[2]",
+    "un": "unknown",
+    "l": "list<int>",
+    "lf": "list<fixed[2]>",
+    "s": "struct<a: int, b: string>",
     "m": "map<string, int>",
-}  # fmt: skip
+}
 ROW = {"id": 2**62, "tn": 1, "tz": 1, "f": b"ab", "l": [1, None], "lf": [b"cd"], "m": {"k": 1}}
 LONGEST = "9" * 38
 LONG = "1" + "0" * 38

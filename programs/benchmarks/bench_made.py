@@ -45,15 +45,29 @@ class Scale:
 
 FULL = Scale(
     name="full",
-    **{"rows": 20_000_000, "data_files": 10, "shares": (0.0001, 0.001, 0.01, 0.1), "many_files": 10_000},
-    **{"planned_files": (1_000, 10_000, 100_000), "large_files": 1_000_000, "small_tables": 40},
-    **{"rounds": 5, "figure_s": 15, "turn_s": 180},
+    rows=20_000_000,
+    data_files=10,
+    shares=(0.0001, 0.001, 0.01, 0.1),
+    many_files=10_000,
+    planned_files=(1_000, 10_000, 100_000),
+    large_files=1_000_000,
+    small_tables=40,
+    rounds=5,
+    figure_s=15,
+    turn_s=180,
 )
 SMALL = Scale(
     name="small",
-    **{"rows": 200_000, "data_files": 4, "shares": (0.01,), "many_files": 200},
-    **{"planned_files": (1_000,), "large_files": 3_000, "small_tables": 8},
-    **{"rounds": 2, "figure_s": 5, "turn_s": 180},
+    rows=200_000,
+    data_files=4,
+    shares=(0.01,),
+    many_files=200,
+    planned_files=(1_000,),
+    large_files=3_000,
+    small_tables=8,
+    rounds=2,
+    figure_s=5,
+    turn_s=180,
 )
 """To see that everything works: the figures of it mean nothing."""
 
@@ -108,7 +122,9 @@ def linked_delta(table: DeltaTable, handle: DataFileHandle, first: int) -> Delta
     rows = handle.record_count
     bounds = {"minValues": {"id": first}, "maxValues": {"id": first + rows - 1}, "nullCount": {"id": 0}}
     add = {
-        **{"path": file.name, "partitionValues": {}, "size": file.stat().st_size},
+        "path": file.name,
+        "partitionValues": {},
+        "size": file.stat().st_size,
         "modificationTime": 1_700_000_000_000,
         "dataChange": True,
         "stats": json.dumps({"numRecords": rows, **bounds, "tightBounds": True}, separators=(",", ":")),

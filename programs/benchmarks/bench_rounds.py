@@ -28,12 +28,16 @@ _EXTENSIONS = replace(READERS["duckdb-iceberg"], name="duckdb-extensions", insta
 _ON_SPARK = ("spark-iceberg", "spark-delta")
 _ENVIRONMENTS = {
     **dict.fromkeys(("polars", "deltalake", "pyiceberg"), "readers"),
-    **{"duckdb_extension": "duckdb-extensions", "chdb": "chdb"},
-    **{"spark_iceberg": "spark-iceberg", "spark_delta": "spark-delta"},
+    "duckdb_extension": "duckdb-extensions",
+    "chdb": "chdb",
+    "spark_iceberg": "spark-iceberg",
+    "spark_delta": "spark-delta",
 }
 """By peer; the other peers run in harness's own interpreter."""
 SCRIPTS: Mapping[str, OtherReader] = {
-    **{"readers": _READERS, "duckdb-extensions": _EXTENSIONS, "chdb": READERS["chdb"]},
+    "readers": _READERS,
+    "duckdb-extensions": _EXTENSIONS,
+    "chdb": READERS["chdb"],
     # harness and its dependencies too: harness and the jar run on one version of Spark.
     **{name: replace(READERS[name], install=f"{READERS[name].install} -e {_ROOT}") for name in _ON_SPARK},
 }

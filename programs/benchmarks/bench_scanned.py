@@ -30,7 +30,12 @@ Shape: TypeAlias = Literal["scattered", "clustered"]
 Positions: TypeAlias = "np.ndarray[tuple[int], np.dtype[np.int64]]"
 
 SCHEMA = {
-    **{"id": "long", "k": "long", "v": "double", "s": "string", "d": "date", "flag": "boolean"},
+    "id": "long",
+    "k": "long",
+    "v": "double",
+    "s": "string",
+    "d": "date",
+    "flag": "boolean",
     "amt": "decimal(18,2)",
     "place": "struct<lat: double, zone: string>",
 }
@@ -123,7 +128,10 @@ def _rows(first: int, last: int) -> pa.Table:
     lat = pa.array(values * 180 - 90)
     return pa.table(
         {
-            **{"id": ids, "k": _k(ids), "v": values, "s": names.cast(pa.string())},
+            "id": ids,
+            "k": _k(ids),
+            "v": values,
+            "s": names.cast(pa.string()),
             "d": pa.array((_FIRST_DAY + ids % 1000).astype(np.int32)).cast(pa.date32()),
             "flag": pa.array(ids % 3 == 0),
             "amt": amounts,

@@ -117,12 +117,18 @@ def _checkpoint(table: DeltaTable) -> Filled:
 
 _KINDS: Mapping[str, tuple[Any, ...]] = {
     "iceberg": (
-        *((_commits, _SCHEMA, {}), (_partitions, _SCHEMA, {"partition_spec": [("region", "identity")]})),
-        *((_deletes, _SCHEMA, {}), (_nested, _NESTED, {}), (_evolved, _WIDE, {})),
+        (_commits, _SCHEMA, {}),
+        (_partitions, _SCHEMA, {"partition_spec": [("region", "identity")]}),
+        (_deletes, _SCHEMA, {}),
+        (_nested, _NESTED, {}),
+        (_evolved, _WIDE, {}),
     ),
     "delta": (
-        *((_commits, _SCHEMA, {}), (_partitions, _SCHEMA, {"partition_columns": ["region"]})),
-        *((_vector, _SCHEMA, {}), (_nested, _DELTA_NESTED, {}), (_checkpoint, _WIDE, {})),
+        (_commits, _SCHEMA, {}),
+        (_partitions, _SCHEMA, {"partition_columns": ["region"]}),
+        (_vector, _SCHEMA, {}),
+        (_nested, _DELTA_NESTED, {}),
+        (_checkpoint, _WIDE, {}),
     ),
 }
 """By format: what fills a table, its columns, and other options of it."""

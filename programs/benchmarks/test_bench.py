@@ -17,8 +17,14 @@ from bench_rounds import Contender, ContenderFailed, fresh_processes, one_proces
 
 RUN = Run(date="2026-11-22T20:00:00+00:00", commit="abc", scale="full", cores=2, system="Linux x86_64", python="3.11.7")
 FIGURE = Measured(
-    **{"versions": "x 1", "rounds": 3, "wall_s": 2.0, "cpu_s": 4.0, "peak_mib": 100},
-    **{"ratio_low": 1.0, "ratio": 1.0, "ratio_high": 1.0},
+    versions="x 1",
+    rounds=3,
+    wall_s=2.0,
+    cpu_s=4.0,
+    peak_mib=100,
+    ratio_low=1.0,
+    ratio=1.0,
+    ratio_high=1.0,
 )
 GONE = Failed(versions="y 2", reason="no such file")
 RECORD = Record(run=RUN, group="Scans", figure="scan/a", title="a", outcomes={"plain": FIGURE, "harness": GONE})

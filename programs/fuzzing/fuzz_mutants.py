@@ -23,20 +23,33 @@ ByFiles = Callable[[Image, str, Random], Changes]
 
 _FILES: tuple[ByFiles, ...] = (mutate_files.swap, mutate_files.copy, mutate_files.remove)
 _AVRO: tuple[ByBytes, ...] = (
-    mutate_avro.values, mutate_avro.values, mutate_avro.values, mutate_avro.frame, mutate_avro.header,
-    mutate_avro.recoded
-)  # fmt: skip
-_PARQUET: tuple[ByBytes, ...] = (
-    mutate_parquet.footer, mutate_parquet.footer, mutate_parquet.page, mutate_parquet.body
-)  # fmt: skip
+    mutate_avro.values,
+    mutate_avro.values,
+    mutate_avro.values,
+    mutate_avro.frame,
+    mutate_avro.header,
+    mutate_avro.recoded,
+)
+_PARQUET: tuple[ByBytes, ...] = (mutate_parquet.footer, mutate_parquet.footer, mutate_parquet.page, mutate_parquet.body)
 _BYTES: tuple[ByBytes, ...] = (mutate_messages.bits, mutate_messages.first_line)
 _MESSAGES: tuple[ByBytes, ...] = (
-    mutate_messages.numbers, mutate_messages.numbers, mutate_messages.messages, mutate_messages.rewritten, *_BYTES
-)  # fmt: skip
+    mutate_messages.numbers,
+    mutate_messages.numbers,
+    mutate_messages.messages,
+    mutate_messages.rewritten,
+    *_BYTES,
+)
 _HTTP: tuple[ByBytes, ...] = (
-    mutate_http.body, mutate_http.body, mutate_http.body, mutate_http.versions, mutate_http.places, mutate_http.status,
-    mutate_http.headers, mutate_http.chunks, mutate_bytes.damaged
-)  # fmt: skip
+    mutate_http.body,
+    mutate_http.body,
+    mutate_http.body,
+    mutate_http.versions,
+    mutate_http.places,
+    mutate_http.status,
+    mutate_http.headers,
+    mutate_http.chunks,
+    mutate_bytes.damaged,
+)
 
 TARGETS: dict[str, dict[str, tuple[ByBytes, ...]]] = {
     "json": {"document": (mutate_json.document,), "lines": (mutate_json.lines,)},
@@ -64,9 +77,23 @@ TARGETS: dict[str, dict[str, tuple[ByBytes, ...]]] = {
 all but what `fuzz_answers` says of a table."""
 
 ROTATION = (
-    "json", "avro", "bytes", "checkpoint", "json", "avro", "parquet", "roaring", "json", "avro", "files", "puffin",
-    "data", "listings", "catalog", "worker"
-)  # fmt: skip
+    "json",
+    "avro",
+    "bytes",
+    "checkpoint",
+    "json",
+    "avro",
+    "parquet",
+    "roaring",
+    "json",
+    "avro",
+    "files",
+    "puffin",
+    "data",
+    "listings",
+    "catalog",
+    "worker",
+)
 """The targets in the order in which groups of mutants go over them."""
 
 _LOTS = 20

@@ -74,9 +74,22 @@ def _scalar(value: Any, type_: pa.DataType, rng: Random) -> Any:
 
 
 _TYPES = (
-    *(pa.int8(), pa.int32(), pa.int64(), pa.uint64(), pa.float64(), pa.string(), pa.large_string(), pa.binary()),
-    *(pa.bool_(), pa.date32(), pa.timestamp("us"), pa.timestamp("ns", "UTC"), pa.decimal128(38, 18)),
-    *(pa.list_(pa.string()), pa.map_(pa.string(), pa.string()), pa.struct([("a", pa.int32())])),
+    pa.int8(),
+    pa.int32(),
+    pa.int64(),
+    pa.uint64(),
+    pa.float64(),
+    pa.string(),
+    pa.large_string(),
+    pa.binary(),
+    pa.bool_(),
+    pa.date32(),
+    pa.timestamp("us"),
+    pa.timestamp("ns", "UTC"),
+    pa.decimal128(38, 18),
+    pa.list_(pa.string()),
+    pa.map_(pa.string(), pa.string()),
+    pa.struct([("a", pa.int32())]),
     pa.struct([("key", pa.int64()), ("value", pa.string())]),
 )
 
@@ -145,5 +158,12 @@ def _column(table: pa.Table, rng: Random) -> pa.Table:
 
 
 _CHANGES: tuple[Callable[[pa.Table, Random], pa.Table], ...] = (
-    _value, _value, _value, _value, _retyped, _renamed, _rows, _column
-)  # fmt: skip
+    _value,
+    _value,
+    _value,
+    _value,
+    _retyped,
+    _renamed,
+    _rows,
+    _column,
+)

@@ -12,26 +12,84 @@ TOKEN = "a-secret-that-nobody-prints"
 """The secret by which servers know who asks them. They may say it again."""
 
 _STATUS = (
-    "HTTP/1.1 204 No Content", "HTTP/1.1 206 Partial Content", "HTTP/1.1 301 Moved", "HTTP/1.1 304 Not Modified",
-    "HTTP/1.1 307 Temporary", "HTTP/1.1 400 Bad Request", "HTTP/1.1 401 No", "HTTP/1.1 403 No", "HTTP/1.1 404 No",
-    "HTTP/1.1 409 No", "HTTP/1.1 419 No", "HTTP/1.1 429 Busy", "HTTP/1.1 500 No", "HTTP/1.1 501 No",
-    "HTTP/1.1 503 Busy", "HTTP/1.1 599 No", "HTTP/1.1 999 No", "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK",
-    "HTTP/1.1 -1 No", "HTTP/1.1 2000 No", "HTTP/1.1 abc", "HTTP/0.9 200 OK", "HTTP/2 200", "ICY 200 OK", "", "\x00",
-    "HTTP/1.1 200 " + "a" * 70_000
-)  # fmt: skip
+    "HTTP/1.1 204 No Content",
+    "HTTP/1.1 206 Partial Content",
+    "HTTP/1.1 301 Moved",
+    "HTTP/1.1 304 Not Modified",
+    "HTTP/1.1 307 Temporary",
+    "HTTP/1.1 400 Bad Request",
+    "HTTP/1.1 401 No",
+    "HTTP/1.1 403 No",
+    "HTTP/1.1 404 No",
+    "HTTP/1.1 409 No",
+    "HTTP/1.1 419 No",
+    "HTTP/1.1 429 Busy",
+    "HTTP/1.1 500 No",
+    "HTTP/1.1 501 No",
+    "HTTP/1.1 503 Busy",
+    "HTTP/1.1 599 No",
+    "HTTP/1.1 999 No",
+    "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK",
+    "HTTP/1.1 -1 No",
+    "HTTP/1.1 2000 No",
+    "HTTP/1.1 abc",
+    "HTTP/0.9 200 OK",
+    "HTTP/2 200",
+    "ICY 200 OK",
+    "",
+    "\x00",
+    "HTTP/1.1 200 " + "a" * 70_000,
+)
 _HEADERS = (
-    "Content-Length: 0", "Content-Length: -1", "Content-Length: 99999999999999999999", "Content-Length: 7, 7",
-    "Content-Length: abc", "Content-Encoding: gzip", "Content-Type: text/html; charset=utf-16", "Retry-After: 1e9",
-    "Retry-After: 99999999999", "Retry-After: ²", "Retry-After: " + "9" * 400, "Transfer-Encoding: chunked",
-    "Transfer-Encoding: gzip, chunked", "Location: http://127.0.0.1:9/elsewhere", "Location: file:///etc/passwd",
-    "Set-Cookie: a=b", "X: \x1b[31m\x00", "no colon", ": empty", "X: " + "a" * 70_000, *(f"X{i}: a" for i in range(3))
-)  # fmt: skip
+    "Content-Length: 0",
+    "Content-Length: -1",
+    "Content-Length: 99999999999999999999",
+    "Content-Length: 7, 7",
+    "Content-Length: abc",
+    "Content-Encoding: gzip",
+    "Content-Type: text/html; charset=utf-16",
+    "Retry-After: 1e9",
+    "Retry-After: 99999999999",
+    "Retry-After: ²",
+    "Retry-After: " + "9" * 400,
+    "Transfer-Encoding: chunked",
+    "Transfer-Encoding: gzip, chunked",
+    "Location: http://127.0.0.1:9/elsewhere",
+    "Location: file:///etc/passwd",
+    "Set-Cookie: a=b",
+    "X: \x1b[31m\x00",
+    "no colon",
+    ": empty",
+    "X: " + "a" * 70_000,
+    *(f"X{i}: a" for i in range(3)),
+)
 _PLACES = (
-    "file:///", "file:///etc", "file:///proc/self/environ", "/etc", "..", "", "s3://bucket/t", "s3a://bucket",
-    "gs://bucket/t", "abfss://c@a.dfs.core.windows.net/t", "http://169.254.169.254/latest", "https://evil/t",
-    "memory://evil/t", "ftp://evil/t", "hdfs://evil/t", "file://evil/share/t", "\\\\evil\\share", "//evil/share", "s3://",
-    "://", "a:b", "file:///\x00", "file:///%2e%2e/t", "jar:file:///t!/a", "simplecache::s3://bucket/t"
-)  # fmt: skip
+    "file:///",
+    "file:///etc",
+    "file:///proc/self/environ",
+    "/etc",
+    "..",
+    "",
+    "s3://bucket/t",
+    "s3a://bucket",
+    "gs://bucket/t",
+    "abfss://c@a.dfs.core.windows.net/t",
+    "http://169.254.169.254/latest",
+    "https://evil/t",
+    "memory://evil/t",
+    "ftp://evil/t",
+    "hdfs://evil/t",
+    "file://evil/share/t",
+    "\\\\evil\\share",
+    "//evil/share",
+    "s3://",
+    "://",
+    "a:b",
+    "file:///\x00",
+    "file:///%2e%2e/t",
+    "jar:file:///t!/a",
+    "simplecache::s3://bucket/t",
+)
 
 
 def body(data: bytes, rng: Random) -> bytes:
@@ -50,9 +108,22 @@ def places(data: bytes, rng: Random) -> bytes:
     inside, key = rng.choice(found)
     own = inside[key]
     inside[key] = rng.choice(
-        (*_PLACES, f"{own}/..", f"{own}/../..", f"{own}/", f"{own}//", own.replace("table", "table2"), f"{own}?a=b#c",
-         own.partition("://")[2], own.upper(), f"{own}\x00", own.rpartition("/")[0], f"{own}%00", own * 300)
-    )  # fmt: skip
+        (
+            *_PLACES,
+            f"{own}/..",
+            f"{own}/../..",
+            f"{own}/",
+            f"{own}//",
+            own.replace("table", "table2"),
+            f"{own}?a=b#c",
+            own.partition("://")[2],
+            own.upper(),
+            f"{own}\x00",
+            own.rpartition("/")[0],
+            f"{own}%00",
+            own * 300,
+        )
+    )
     return _framed(head, json.dumps(said).encode())
 
 

@@ -73,9 +73,18 @@ def _outside(path: str, rng: Random) -> str:
     """A name in another folder."""
     folder, _, name = path.rpartition("/")
     return rng.choice(
-        (f"{folder}/../{name}", f"/etc/{name}", name, f"{folder}/{name}/{name}", f"{folder}/deep/{name}",
-         f"{folder}//{name}", f"{folder}x/{name}", f"s3://bucket/{name}", drawn_values.text(rng, path))
-    )  # fmt: skip
+        (
+            f"{folder}/../{name}",
+            f"/etc/{name}",
+            name,
+            f"{folder}/{name}/{name}",
+            f"{folder}/deep/{name}",
+            f"{folder}//{name}",
+            f"{folder}x/{name}",
+            f"s3://bucket/{name}",
+            drawn_values.text(rng, path),
+        )
+    )
 
 
 def _changed(entry: Entry, rng: Random) -> Entry:
@@ -97,12 +106,24 @@ def _near(path: str, rng: Random) -> str:
     step = number + rng.choice((-1, 1, 1, 2, 100, 2**31, 10**19))
     near = rng.choice(
         (
-            name.replace(digits, f"{max(step, 0):0{len(digits)}d}", 1), name.replace(digits, f"0{digits}", 1),
-            name.replace(digits, digits[1:], 1), name.replace(digits, f"+{digits[1:]}", 1), f".{name}", f"{name}.tmp",
-            f"{name}.crc", f"_{name}", name.upper(), f"{name} ", f"{name}\n", f"{name}\0", name.replace(".", "", 1),
+            name.replace(digits, f"{max(step, 0):0{len(digits)}d}", 1),
+            name.replace(digits, f"0{digits}", 1),
+            name.replace(digits, digits[1:], 1),
+            name.replace(digits, f"+{digits[1:]}", 1),
+            f".{name}",
+            f"{name}.tmp",
+            f"{name}.crc",
+            f"_{name}",
+            name.upper(),
+            f"{name} ",
+            f"{name}\n",
+            f"{name}\0",
+            name.replace(".", "", 1),
             name.replace(digits, "".join(chr(0x660 + int(digit)) for digit in digits), 1),
-            name.replace(".json", ".checkpoint.parquet"), name.replace(".json", f".{step:020d}.compacted.json"),
-            name.replace(".json", ".checkpoint.0000000001.0000000001.parquet"), name.replace(".metadata", "")
+            name.replace(".json", ".checkpoint.parquet"),
+            name.replace(".json", f".{step:020d}.compacted.json"),
+            name.replace(".json", ".checkpoint.0000000001.0000000001.parquet"),
+            name.replace(".metadata", ""),
         )
-    )  # fmt: skip
+    )
     return f"{folder}/{near}"

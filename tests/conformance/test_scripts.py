@@ -26,9 +26,14 @@ from harness.testing.scenarios.verifying import read_with, verify
 PROGRAM = Path(__file__).parent / "programs/commands.py"
 REPORTS = Path(__file__).parents[2] / "docs/reports"
 ENVIRONMENTS = {
-    "DuckDB": "duckdb-{format}", "Spark": "spark-{format}", "ClickHouse": "chdb", "PyIceberg": "pyiceberg",
-    "deltalake": "deltalake", "Polars": "polars", "Daft": "daft",
-}  # fmt: skip
+    "DuckDB": "duckdb-{format}",
+    "Spark": "spark-{format}",
+    "ClickHouse": "chdb",
+    "PyIceberg": "pyiceberg",
+    "deltalake": "deltalake",
+    "Polars": "polars",
+    "Daft": "daft",
+}
 
 
 def unpacked(name, folder, script=None):
@@ -56,9 +61,13 @@ def unpacked(name, folder, script=None):
     [
         "iceberg/deletes/null-keys",
         "iceberg/deletes/position-delete-of-own-commit",  # paths in Parquet and in bounds
-        *("iceberg/deletes/positions-in-avro-and-orc-data", "iceberg/deletes/deletion-vector-beats-position-deletes"),
-        *("iceberg/metadata/gzip", "iceberg/deletes/vector-of-wrong-checksum"),
-        *("delta/deletion-vectors/absolute-path", "delta/checkpoints/multi-part", "delta/time-travel/by-file-time"),
+        "iceberg/deletes/positions-in-avro-and-orc-data",
+        "iceberg/deletes/deletion-vector-beats-position-deletes",
+        "iceberg/metadata/gzip",
+        "iceberg/deletes/vector-of-wrong-checksum",
+        "delta/deletion-vectors/absolute-path",
+        "delta/checkpoints/multi-part",
+        "delta/time-travel/by-file-time",
     ],
 )
 def test_a_script_writes_the_table_where_it_is_run(name, tmp_path, capsys):

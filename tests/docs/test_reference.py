@@ -107,8 +107,13 @@ def documents(demo) -> list[dict[str, object]]:
     """A document of each kind; of a description one for each table format."""
     with contextlib.chdir(demo):
         printed = [
-            *("info demo-tables/orders", "info demo-tables/clicks", "count demo-tables/clicks"),
-            *("schema demo-tables/clicks", "history demo-tables/clicks", "list", "list demo-tables"),
+            "info demo-tables/orders",
+            "info demo-tables/clicks",
+            "count demo-tables/clicks",
+            "schema demo-tables/clicks",
+            "history demo-tables/clicks",
+            "list",
+            "list demo-tables",
             "plan demo-tables/orders --where \"region = 'eu'\"",
             "sql 'SELECT 1 AS x'",
             "diff demo-tables/orders --engines duckdb",

@@ -19,8 +19,18 @@ import pytest
 pytestmark = pytest.mark.browser
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 PAGES = (
-    *("index", "install", "concepts", "tour", "matrix", "rules/iceberg", "reference/cli", "reference/functions"),
-    *("how-to/time-travel", "how-to/object-stores", "bench/index", "architecture/index"),
+    "index",
+    "install",
+    "concepts",
+    "tour",
+    "matrix",
+    "rules/iceberg",
+    "reference/cli",
+    "reference/functions",
+    "how-to/time-travel",
+    "how-to/object-stores",
+    "bench/index",
+    "architecture/index",
 )
 FOUND = {
     "time travel": "how-to/time-travel.html",
@@ -60,9 +70,18 @@ def answers(site, tmp_path):
             f"<pre></pre><script>addEventListener('message', {told})</script>{''.join(frames)}", "utf-8"
         )
         command = (
-            *(program, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"),
-            *("--host-resolver-rules=MAP * ~NOTFOUND", f"--user-data-dir={tmp_path / 'profile'}"),
-            *("--virtual-time-budget=12000", "--window-size=1500,1000", "--dump-dom", (site / "frames.html").as_uri()),
+            program,
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-dev-shm-usage",
+            "--no-first-run",
+            "--host-resolver-rules=MAP * ~NOTFOUND",
+            f"--user-data-dir={tmp_path / 'profile'}",
+            "--virtual-time-budget=12000",
+            "--window-size=1500,1000",
+            "--dump-dom",
+            (site / "frames.html").as_uri(),
         )
         environment = {**os.environ, "HOME": str(tmp_path)}
         shown = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True, env=environment).stdout

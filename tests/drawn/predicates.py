@@ -23,8 +23,12 @@ from harness.metadata.model.schema import BooleanType, DateType, DecimalType, St
 Operator: TypeAlias = Literal["=", "<>", "<", "<=", ">", ">="]
 OPERATORS: tuple[Operator, ...] = ("=", "<", ">=", "<>", "<=", ">")
 _MEANT: Mapping[Operator, Callable[[Any, Any], bool]] = {
-    **{"=": operator.eq, "<>": operator.ne, "<": operator.lt},
-    **{"<=": operator.le, ">": operator.gt, ">=": operator.ge},
+    "=": operator.eq,
+    "<>": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
 }
 _EPOCH = dt.datetime(1970, 1, 1)
 

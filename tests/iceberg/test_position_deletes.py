@@ -183,10 +183,17 @@ def framed(*blobs):
 
 def vector_entry(offset=4, size=None):
     file = DataFile(
-        content=Content.POSITION_DELETES, path="s3://t/dv.puffin", format="puffin", spec_id=0, partition={},
-        record_count=3, size=1, referenced_data_file="a.parquet", content_offset=offset,
+        content=Content.POSITION_DELETES,
+        path="s3://t/dv.puffin",
+        format="puffin",
+        spec_id=0,
+        partition={},
+        record_count=3,
+        size=1,
+        referenced_data_file="a.parquet",
+        content_offset=offset,
         content_size=len(VECTOR) if size is None else size,
-    )  # fmt: skip
+    )
     return ManifestEntry(Status.ADDED, 1, 1, 1, file, "m.avro")
 
 

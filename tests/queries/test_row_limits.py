@@ -92,15 +92,16 @@ def test_the_rows_are_rows_of_the_table(kind: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("kind", "limit", "opened"),
     [
-        *(
-            ("none", 3, 1),
-            ("none", 4, 3),
-            ("positions", 2, 1),
-            ("positions", 3, 3),
-            ("vectors", 2, 1),
-            ("vectors", 3, 3),
-        ),
-        *(("keys", 1, 5), ("delta", 3, 1), ("delta vectors", 2, 1), ("delta vectors", 3, 3)),
+        ("none", 3, 1),
+        ("none", 4, 3),
+        ("positions", 2, 1),
+        ("positions", 3, 3),
+        ("vectors", 2, 1),
+        ("vectors", 3, 3),
+        ("keys", 1, 5),
+        ("delta", 3, 1),
+        ("delta vectors", 2, 1),
+        ("delta vectors", 3, 3),
     ],
 )
 def test_files_are_opened_until_there_are_enough(kind: str, limit: int, opened: int, tmp_path: Path) -> None:

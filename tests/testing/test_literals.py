@@ -29,7 +29,9 @@ def test_every_form_leaves_the_same_rows(form, tmp_path):
     plan = harness.open_table(table).snapshot().plan()
     found = {each.kind for each in plan.position_deletes} | ({"equality"} if plan.equality_deletes else set())
     kinds = {
-        **{"none": set(), "position": {"position delete file"}, "vector": {"deletion vector"}},
+        "none": set(),
+        "position": {"position delete file"},
+        "vector": {"deletion vector"},
         "equality": {"equality"},
     }
     assert found == kinds[form[1]]
@@ -55,8 +57,13 @@ def test_types_are_told_by_values():
     noon = dt.datetime(2024, 1, 1, 12)
     row = {"b": True, "i": 1, "f": 1.5, "s": "x", "t": noon, "z": noon.replace(tzinfo=dt.UTC), "d": Decimal("1.50")}
     assert types_of([row]) == {
-        **{"b": "boolean", "i": "bigint", "f": "double", "s": "string"},
-        **{"t": "timestamp_ntz", "z": "timestamp", "d": "decimal(38,2)"},
+        "b": "boolean",
+        "i": "bigint",
+        "f": "double",
+        "s": "string",
+        "t": "timestamp_ntz",
+        "z": "timestamp",
+        "d": "decimal(38,2)",
     }
 
 
