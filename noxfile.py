@@ -352,7 +352,8 @@ def lint(session: nox.Session) -> None:
 @nox.session
 def docs(session: nox.Session) -> None:
     """The documentation in build/site. Run it if a page changes; `-- serve` shows the site."""
-    session.install("-e", ".", "--group", "docs")
+    session.install("-e", ".[suite]", "--group", "docs")
+    session.run("python", "programs/documentation/build.py", silent=True)
     known = os.environ.get("GITHUB_REPOSITORY")
     server = os.environ.get("GITHUB_SERVER_URL", "https://github.com")
     env = {"HARNESS_REPOSITORY": f"{server}/{known}"} if known else {}
@@ -435,7 +436,7 @@ def _matrix(session: nox.Session, rest: Sequence[str]) -> None:
     session.run("harness", "scenarios", "site", str(files["json"]), *before, str(place / "site"))
     print(files["text"].read_text("utf-8"))
     write_matrix(files["markdown"].read_text("utf-8"))
-    session.run("python", "tests/docs/tables.py")  # the scores in the README and on the first page
+    session.run("python", "programs/documentation/tables.py")  # the scores in the README
     if changed := write_failing(failing.read_text("utf-8"), Path("tests", "conformance", "readers-fail.txt")):
         session.error("\n".join(["Readers fail, or no longer fail:", *changed]))
 

@@ -118,14 +118,10 @@ def test_a_script_that_cannot_be_is_refused(name, message, tmp_path, capsys):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("script", sorted(REPORTS.glob("*.py")), ids=lambda path: path.stem)
-def test_the_script_of_a_report_writes_the_table_of_its_scenario(script, tmp_path):
-    built, printed = unpacked(str(script.with_suffix(".yaml")), tmp_path, script)
+@pytest.mark.parametrize("scenario", sorted(REPORTS.glob("*.yaml")), ids=lambda path: path.stem)
+def test_the_script_of_a_report_writes_the_table_of_its_scenario(scenario, tmp_path, capsys):
+    built, _ = unpacked(str(scenario), tmp_path)
     assert [verify(each, read_with(built, "duckdb")) for each in built.expectations] == [None]
-    assert built.scenario.title in printed
-    page = script.with_suffix(".md").read_text("utf-8")
-    assert f"({script.name})" in page
-    assert f"({script.with_suffix('.md').name})" in (REPORTS / "index.md").read_text("utf-8")
 
 
 def is_for_others(read):

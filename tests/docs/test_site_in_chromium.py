@@ -49,8 +49,8 @@ def site(tmp_path_factory) -> Path:
     """The site, built from the pages, in a directory that tests may add to."""
     if importlib.util.find_spec("zensical") is None:
         pytest.skip("Zensical is not installed: pip install --group docs")
-    command = [sys.executable, "-m", "zensical", "build", "--clean", "--strict"]
-    subprocess.run(command, cwd=pages.ROOT, check=True, capture_output=True, timeout=300)
+    for program in (["programs/documentation/build.py"], ["-m", "zensical", "build", "--clean", "--strict"]):
+        subprocess.run([sys.executable, *program], cwd=pages.ROOT, check=True, capture_output=True, timeout=300)
     return Path(shutil.copytree(pages.ROOT / "build/site", tmp_path_factory.mktemp("built") / "site"))
 
 

@@ -1,7 +1,7 @@
 """Everyday expressions of DuckDB's SQL, and what becomes of each on Spark: equal, allowed or refused.
 
 Over a table of orders, `COLUMNS` and `ROWS`; `everyday.txt` lists them, and two blanks part them. The reference counts
-them (`tests/docs/tables.py`).
+them (`programs/documentation/tables.py`).
 """
 
 import re

@@ -1,4 +1,9 @@
-"""The parts of the reference that are written from the code: the options of each command, and what is trusted."""
+"""The tables of the documentation that the code knows, such as the options of each command.
+
+    python programs/documentation/tables.py
+
+writes the scores of readers into the README, from docs/matrix.md. `build.py` writes all other tables.
+"""
 
 import ast
 import dataclasses
@@ -9,9 +14,8 @@ import runpy
 import tomllib
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
-
-import pages
 
 from harness.cli.app import COMMANDS, FEW, imported
 from harness.cli.options import MEANINGS, OPENING
@@ -27,7 +31,8 @@ from harness.testing.scenarios.model import WAYS, Expectation
 from harness.testing.writing.delta import builder as delta
 from harness.testing.writing.iceberg import builder as iceberg
 
-_TABLE = runpy.run_path(str(pages.ROOT / "tests/drawn/functions.py"))
+ROOT = Path(__file__).parents[2]
+_TABLE = runpy.run_path(str(ROOT / "tests/drawn/functions.py"))
 SUPPORTED, KINDS = _TABLE["SUPPORTED"], _TABLE["FunctionKind"]
 _PARAMETERS = {
     registry.ANY_TEXT: "VARCHAR or what becomes text alike",
@@ -73,6 +78,9 @@ def options_table(command: Any) -> str:
 def with_tables(page: str) -> str:
     """The page of commands with the tables as they must be now, between `<!-- options of … -->` and `<!-- end -->`."""
     opening = [each for each in commands()["plan"].params if getattr(each, "rich_help_panel", None) == OPENING]
+    marks = re.findall("<!-- options of ([a-z ]+) -->", page)
+    if marks != list(commands()):
+        raise ValueError(f"docs/reference/cli.md must have a section for each of these commands: {list(commands())}")
     page = _written(page, "options for opening tables", "Option", map(_row, opening))
     settings = (f"| `{name}` | {_plain(meaning)} |" for name, meaning in MEANINGS.items())
     page = _written(page, "names for --set", "Name", settings)
@@ -96,9 +104,16 @@ def with_shapes(page: str) -> str:
 
 
 def _between(page: str, mark: str, text: str) -> str:
-    return re.sub(
-        rf"(<!-- {mark} -->\n).*?(<!-- end -->)", lambda m: f"{m[1]}\n{text}\n\n{m[2]}", page, flags=re.DOTALL
-    )
+    """Return a page with a text between `<!-- mark -->` and `<!-- end -->`.
+
+    Raises:
+        ValueError: the page has no such mark.
+    """
+    before, start, rest = page.partition(f"<!-- {mark} -->\n")
+    _, end, after = rest.partition("<!-- end -->")
+    if not end:
+        raise ValueError(f"a page has no place for a table: <!-- {mark} --> and <!-- end -->")
+    return f"{before}{start}\n{text}\n\n{end}{after}"
 
 
 def _row(parameter: Any) -> str:
@@ -214,7 +229,7 @@ SCORES = {"Silently wrong": "silently wrong", "Right": "right of all"}
 
 def with_scores(page: str) -> str:
     """A page with a table of scores for each format, from the page of the matrix; fewest silently wrong reads first."""
-    _, _, matrix = (pages.ROOT / "docs/matrix.md").read_text("utf-8").partition("<!-- matrix: ")
+    _, _, matrix = (ROOT / "docs/matrix.md").read_text("utf-8").partition("<!-- matrix: ")
     lines = matrix.splitlines()
     rows = [[cell.strip() for cell in line.strip("| ").split(" | ")] for line in lines if line.startswith("| ")]
     cells = {row[0].strip("*"): row[1:] for row in rows}
@@ -282,7 +297,7 @@ def with_functions(page: str) -> str:
 
 
 def _everyday() -> str:
-    lists = runpy.run_path(str(pages.ROOT / "tests/queries/everyday.py"))
+    lists = runpy.run_path(str(ROOT / "tests/queries/everyday.py"))
     equal, allowed, refused = (len(lists["listed"](lists[name])) for name in ("EQUAL", "ALLOWED", "REFUSED"))
     return (
         f"Of {equal + allowed + refused} everyday expressions that the tests try, {equal} are equal on both engines, "
@@ -330,7 +345,7 @@ def _code_of_cell(text: str) -> str:
 
 def with_layers(page: str) -> str:
     """The page of the architecture with the layers that pyproject.toml lists, each as its own docstring says it."""
-    settings = tomllib.loads((pages.ROOT / "pyproject.toml").read_text("utf-8"))
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     (layers,) = (each["layers"] for each in settings["tool"]["importlinter"]["contracts"] if each["type"] == "layers")
     text = "\n".join(["| Layer | Its subject |", "|---|---|", *map(_layer_row, layers)])
     return _between(page, "layers", text)
@@ -348,7 +363,7 @@ def _layer_row(layer: str) -> str:
 
 def _subject(name: str) -> str:
     """The first sentence of a module's docstring."""
-    place = pages.ROOT / "harness" / name.replace(".", "/")
+    place = ROOT / "harness" / name.replace(".", "/")
     file = place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
     docstring = ast.get_docstring(ast.parse(file.read_text("utf-8"))) or ""
     return re.split(r"(?<=[.])\s", docstring)[0].rstrip(".").replace("\n", " ")
@@ -365,17 +380,15 @@ WRITTEN = {
     "docs/how-to/object-stores.md": with_stores,
     "fixtures/README.md": with_keywords,
     "docs/index.md": with_scores,
-    "README.md": with_scores,
 }
-"""The pages that are written in part, and the function that writes each anew."""
+"""The pages that have tables, and the function that returns a page with its tables."""
 
 
-def write() -> None:
-    """Write these parts of the pages anew."""
-    for name, written in WRITTEN.items():
-        page = pages.ROOT / name
-        page.write_text(written(page.read_text("utf-8")), "utf-8")
+def main() -> None:
+    """Write the scores into the README, which is not built."""
+    readme = ROOT / "README.md"
+    readme.write_text(with_scores(readme.read_text("utf-8")), "utf-8")
 
 
 if __name__ == "__main__":
-    write()
+    main()
