@@ -22,7 +22,7 @@ from harness.metadata.filters import sqltext
 from harness.metadata.model import schema as dt
 from harness.metadata.model.file_schema import PhysicalSchema
 from harness.metadata.plan.projection import ColumnSource, Stored, is_positional, resolve, shares_columns
-from harness.metadata.plan.scan_plan import ScanPlan
+from harness.metadata.planned_scan import PlannedScan
 from harness.storage.records import dataclass
 
 
@@ -132,7 +132,7 @@ class Inspector:
     """Groups the files of a plan by what a look at them tells."""
 
     looks: Looks
-    plan: ScanPlan
+    plan: PlannedScan
     _schemas: dict[PhysicalSchema, PhysicalSchema] = field(default_factory=dict)
     _met: dict[int, tuple[PhysicalSchema, PhysicalSchema]] = field(default_factory=dict)
 
@@ -368,7 +368,7 @@ class DirectLooks:
     """
 
     access: DuckDBFiles
-    plan: ScanPlan
+    plan: PlannedScan
     open_other: Callable[[ScanFile], KnownFile] | None = None
     _loaded: dict[str, pa.Table] = field(default_factory=dict)
     _footers: dict[str, Footer] = field(default_factory=dict)
@@ -433,6 +433,6 @@ class DirectLooks:
             check_partition_values(self.access, file.name, fields, sources, file.constants, table=table)
 
 
-def looks_here(plan: ScanPlan) -> DirectLooks:
+def looks_here(plan: PlannedScan) -> DirectLooks:
     """Looks at the files of a plan from this process, for an engine that reads them here."""
     return DirectLooks(DuckDBFiles(cursor(), plan.storage), plan)

@@ -29,6 +29,7 @@ from harness.engines.file_groups import FileGroup, Inspector, Looks, Pooled, Sca
 from harness.errors import CorruptDeleteError, SchemaMismatchError, UnsupportedError, in_format
 from harness.metadata.model import schema as dt
 from harness.metadata.model.arrow_values import from_numpy, to_numpy
+from harness.metadata.plan.deletes import EqualityDelete, key_fields
 from harness.metadata.plan.projection import (
     ColumnSource,
     PartitionValue,
@@ -38,7 +39,8 @@ from harness.metadata.plan.projection import (
     find_named,
     find_stored,
 )
-from harness.metadata.plan.scan_plan import EqualityDelete, Partition, ScanPlan
+from harness.metadata.plan.scan_plan import Partition
+from harness.metadata.planned_scan import PlannedScan
 from harness.storage.records import dataclass
 
 DELETED = dt.METADATA["_deleted"].id
@@ -60,11 +62,12 @@ class FilesByOrdinal:
     sequence_number: list[int | None]
     first_row_id: list[int | None]
     delete_set: list[int]
-    has_positions: list[bool]
+    commit_version: list[int | None]
+    positions: list[int | None]
     partitions: tuple[Partition, ...]
 
     @staticmethod
-    def of(plan: ScanPlan) -> FilesByOrdinal:
+    def of(plan: PlannedScan) -> FilesByOrdinal:
         """The files of a plan."""
         columns = {label: plan.files.column(label).to_pylist() for label in plan.files.column_names if label != "size"}
         return FilesByOrdinal(partition_index=columns.pop("partition"), partitions=plan.partitions, **columns)
@@ -104,7 +107,7 @@ class UnionArm:
     deleted: deleted positions of each file; None: no file has any.
     """
 
-    plan: ScanPlan
+    plan: PlannedScan
     planned: FilesByOrdinal
     columns: tuple[dt.Field, ...]
     roots: tuple[dt.Field, ...]
@@ -176,9 +179,7 @@ class UnionArm:
                 first = self._constant(self.planned.first_row_id, _LONG)
                 return Lineage(first, self._stored_or(column, self._sequence_number()))
             case "_row_commit_version":
-                versions = self.plan.row_commit_versions
-                own = [None if versions is None else versions[o].as_py() for o in self.group.members]
-                return self._stored_or(column, constant(own, _LONG))
+                return self._stored_or(column, self._constant(self.planned.commit_version, _LONG))
             case other:
                 raise AssertionError(f"no metadata column is called {other}")
 
@@ -203,14 +204,14 @@ class UnionArm:
 
 
 def union_arms(
-    plan: ScanPlan, columns: tuple[dt.Field, ...], inspector: Inspector, deletes: Sequence[ScanFile]
+    plan: PlannedScan, columns: tuple[dt.Field, ...], inspector: Inspector, deletes: Sequence[ScanFile]
 ) -> list[UnionArm]:
     """The arms that together have the rows of a plan, which has files; raises HarnessError about the file at fault.
 
     columns: what each arm yields. deletes: the plan's equality delete files, whose footers are read with the others.
     """
     planned = FilesByOrdinal.of(plan)
-    loaded = plan.load_positions([i for i in planned if planned.has_positions[i]])
+    loaded = plan.load_positions([i for i in planned if planned.positions[i] is not None])
     deleted = {ordinal: positions for ordinal, positions in loaded.items() if len(positions)}
     shows_ids, by_set = any(f.id == dt.METADATA["_row_id"].id for f in columns), scopes(plan)
     files = [
@@ -243,7 +244,7 @@ def union_arms(
 # positions: recorded counts may be wrong (iceberg 7.2). A file that an equality delete may hit counts for nothing.
 
 
-def with_enough(plan: ScanPlan, looks: Looks) -> ScanPlan:
+def with_enough(plan: PlannedScan, looks: Looks) -> PlannedScan:
     """The plan of as many of its first files as have `plan.enough` rows, or of all; files are looked at until then."""
     total, enough = plan.files.num_rows, plan.enough
     if enough is None or plan.filter is not None:
@@ -252,21 +253,19 @@ def with_enough(plan: ScanPlan, looks: Looks) -> ScanPlan:
     while start < total:
         rows += _rows(plan, start, min(end, total), looks)
         if rows >= enough:
-            count, versions = min(end, total), plan.row_commit_versions  # ordinals stay, and all that goes by them
-            versions = None if versions is None else versions.slice(0, count)
-            return replace(plan, files=plan.files.slice(0, count), row_commit_versions=versions)
+            return replace(plan, files=plan.files.slice(0, min(end, total)))  # ordinals stay, and all that goes by them
         start, end = end, 2 * end + 1  # looks wait for each other, so there are more with each
     return plan
 
 
-def _rows(plan: ScanPlan, start: int, end: int, looks: Looks) -> int:
+def _rows(plan: PlannedScan, start: int, end: int, looks: Looks) -> int:
     """The rows that certainly are in the files of these ordinals."""
     part = plan.files.slice(start, end - start)
     planned = FilesByOrdinal.of(replace(plan, files=part))
     counted = [i for i in planned if planned.format[i] == "parquet" and not plan.delete_sets[planned.delete_set[i]]]
     files = [planned.scan_file(i, (None, False), exact=False) for i in counted]
     looks.prefetch(files)
-    deleted = plan.load_positions([start + i for i in counted if planned.has_positions[i]])
+    deleted = plan.load_positions([start + i for i in counted])
     found = [looks.opened(file).rows or 0 for file in files]
     return sum(max(rows - len(deleted.get(start + i, ())), 0) for i, rows in zip(counted, found, strict=True))
 
@@ -285,7 +284,7 @@ _MOST_WORK = 1_000_000
 """Deletes over all sets of a plan that is looked at."""
 
 
-def with_merged_scopes(plan: ScanPlan) -> ScanPlan:
+def with_merged_scopes(plan: PlannedScan) -> PlannedScan:
     """The plan with the delete sets of a class made one, where that has a known and moderate number of rows.
 
     By the rules of sequence numbers and partitions a delete hits all files of a class or none (iceberg 4.6, 4.29): they
@@ -315,7 +314,7 @@ def with_merged_scopes(plan: ScanPlan) -> ScanPlan:
     return replace(plan, files=files, delete_sets=tuple(shared[number] for number in used.tolist()))
 
 
-def _classes(plan: ScanPlan) -> Numbers:
+def _classes(plan: PlannedScan) -> Numbers:
     """The class of each file, as a number below that of the files."""
     deletes = plan.equality_deletes
     numbers, partitions = (to_numpy(plan.files.column(name)) for name in ("sequence_number", "partition"))
@@ -342,23 +341,17 @@ class KeySet:
     @staticmethod
     def of(delete: EqualityDelete) -> KeySet:
         """The key set of a delete file."""
-        names, types = [], []
-        for root, ids in zip(delete.keys, delete.key_paths, strict=True):
-            below, current = [], root
-            for field_id in ids[1:]:
-                current = next(f for f in dt.children(current.type) if f.id == field_id)
-                below.append(current.name)
-            names.append(tuple(below))
-            types.append(current.type)
-        return KeySet(delete.keys, tuple(names), tuple(types))
+        paths = [key_fields(root) for root in delete.keys]
+        names = tuple(tuple(f.name for f in path[1:]) for path in paths)
+        return KeySet(delete.keys, names, tuple(path[-1].type for path in paths))
 
 
-def key_roots(plan: ScanPlan) -> tuple[dt.Field, ...]:
+def key_roots(plan: PlannedScan) -> tuple[dt.Field, ...]:
     """Every column that holds a key of the plan's deletes, in the type in which keys are compared."""
     return tuple(dict.fromkeys(key for delete in plan.equality_deletes for key in delete.keys))
 
 
-def key_sets(plan: ScanPlan, members: Sequence[int]) -> dict[KeySet, list[int]]:
+def key_sets(plan: PlannedScan, members: Sequence[int]) -> dict[KeySet, list[int]]:
     """The delete files `members` (indexes into `plan.equality_deletes`) by what they compare."""
     sets: dict[KeySet, list[int]] = {}
     for member in members:
@@ -366,7 +359,7 @@ def key_sets(plan: ScanPlan, members: Sequence[int]) -> dict[KeySet, list[int]]:
     return sets
 
 
-def delete_files(plan: ScanPlan) -> tuple[ScanFile, ...]:
+def delete_files(plan: PlannedScan) -> tuple[ScanFile, ...]:
     """The plan's equality delete files, to be read."""
     return tuple(
         ScanFile(
@@ -381,13 +374,13 @@ def delete_files(plan: ScanPlan) -> tuple[ScanFile, ...]:
     )
 
 
-def scopes(plan: ScanPlan) -> list[Scope]:
+def scopes(plan: PlannedScan) -> list[Scope]:
     """The equality deletes that data files are joined with, by delete set."""
     by_set = joins_by_set(plan)
     return [None if not members else i if by_set else Pooled.ALL for i, members in enumerate(plan.delete_sets)]
 
 
-def joins_by_set(plan: ScanPlan) -> bool:
+def joins_by_set(plan: PlannedScan) -> bool:
     """Tells whether each delete set gets a join of its own, or all data files share one that compares sequence numbers.
 
     With many sets (a stream that commits deletes every minute) a join per set would read each delete file once per set.
@@ -409,7 +402,7 @@ class DeletedKeys:
     partition: Constant
 
 
-def deleted_keys(plan: ScanPlan, key_set: KeySet, group: FileGroup, members: Sequence[int]) -> DeletedKeys:
+def deleted_keys(plan: PlannedScan, key_set: KeySet, group: FileGroup, members: Sequence[int]) -> DeletedKeys:
     """The keys that delete files hold.
 
     group: the files, with the key set's roots resolved. members: the indexes of what was grouped, as of `key_sets`.
@@ -417,15 +410,16 @@ def deleted_keys(plan: ScanPlan, key_set: KeySet, group: FileGroup, members: Seq
     Raises CorruptDeleteError: they have no value for a key; null could delete or keep any row (iceberg 4.25).
     """
     deletes = [plan.equality_deletes[members[i]] for i in group.members]
-    for root, path, source in zip(key_set.keys, deletes[0].key_paths, group.sources, strict=True):
+    for root, source in zip(key_set.keys, group.sources, strict=True):
         if not _has_value(root, source):
+            key_id = key_fields(root)[-1].id
             raise CorruptDeleteError(
                 f"Cannot apply an equality delete: its file has no column for its key {root.name!r}"
-                f" (field id {path[-1]}). Rewrite the delete",
+                f" (field id {key_id}). Rewrite the delete",
                 cause="UnknownEqualityField",
                 table=plan.table,
                 file=deletes[0].path,
-                field=str(path[-1]),
+                field=str(key_id),
                 rule="iceberg 4.25",
             )
     return DeletedKeys(
@@ -435,7 +429,7 @@ def deleted_keys(plan: ScanPlan, key_set: KeySet, group: FileGroup, members: Seq
     )
 
 
-def _constants(plan: ScanPlan, delete: EqualityDelete) -> Mapping[int, Any]:
+def _constants(plan: PlannedScan, delete: EqualityDelete) -> Mapping[int, Any]:
     """The values of columns that the delete file lacks, by its partition tuple (iceberg 4.25, 5.2)."""
     return {} if delete.partition is None else plan.partitions[delete.partition].constants
 
@@ -457,7 +451,7 @@ def _has_value(wanted: dt.Field, source: ColumnSource) -> bool:
 # Names that an engine could confuse (iceberg 5.21): no engine may answer where another one cannot.
 
 
-def columns_to_read(plan: ScanPlan) -> tuple[dt.Field, ...]:
+def columns_to_read(plan: PlannedScan) -> tuple[dt.Field, ...]:
     """The plan's columns, each once, and after them those that only its filter needs.
 
     Raises:

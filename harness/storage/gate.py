@@ -256,6 +256,10 @@ class _Met:
     told: bool = False
 
 
+_LEVELS = 3
+"""Directories of partitions as most tables nest them."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Roots:
     """The directories and stores that one table may read.
@@ -370,16 +374,27 @@ class Roots:
             return Verdict.INSIDE  # a root; or no file is there, as the gate says of the path
         if not is_local(folder):
             return self._placed(places(folder))
-        parent, slash, name = folder.rpartition("/")
-        if slash and name not in ("", ".", "..") and os.name != "nt":
-            # Of directories side by side, the one above them is resolved once.
-            if parent not in self._above:
-                real = os.path.realpath(parent or "/")
-                self._above[parent] = real, self._placed(_local_forms(parent, real)) is Verdict.INSIDE
-            real, is_inside = self._above[parent]
-            if is_inside and not os.path.islink(f"{real}/{name}"):
-                return Verdict.INSIDE
-        return self._placed(_local_forms(folder, os.path.realpath(folder or "/")))
+        real, is_inside = self._resolved(folder, _LEVELS)
+        return Verdict.INSIDE if is_inside else self._placed(_local_forms(folder, real))
+
+    def _resolved(self, folder: str, levels: int) -> tuple[str, bool]:
+        """A local directory with links resolved, and whether it is inside.
+
+        Of directories side by side, those above them are resolved once, so many levels up.
+        """
+        known = self._above.get(folder)
+        if known is None:
+            parent, slash, name = folder.rpartition("/")
+            if levels and slash and name not in ("", ".", "..") and os.name != "nt":
+                above, is_inside = self._resolved(parent, levels - 1)
+                if is_inside and not os.path.islink(f"{above}/{name}"):
+                    known = f"{above}/{name}", True
+            if known is None:
+                real = os.path.realpath(folder or "/")
+                known = real, self._placed(_local_forms(folder, real)) is Verdict.INSIDE
+            if levels < _LEVELS:
+                self._above[folder] = known
+        return known
 
     def _placed(self, found: tuple[Place, ...]) -> Verdict:
         if all(any(form.is_within(root) for root in self.allowed) for form in found):

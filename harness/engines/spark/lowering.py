@@ -41,7 +41,7 @@ from harness.engines.union_arms import (
     with_merged_scopes,
 )
 from harness.metadata.model.schema import METADATA, Field
-from harness.metadata.plan.scan_plan import ScanPlan
+from harness.metadata.planned_scan import PlannedScan
 from harness.storage.threads import Lock
 
 # Files that cannot be read, as a frame: who reads one of them fails, and who leaves it out does not.
@@ -82,7 +82,7 @@ _DEBUGGING = "_enable_debugging_cache"
 _BY_POSITION = frozenset(METADATA[name].id for name in ("_pos", "_row_id"))
 
 
-def lower(plan: ScanPlan, reader: SparkReader) -> DataFrame:
+def lower(plan: PlannedScan, reader: SparkReader) -> DataFrame:
     """The frame of a plan, in the reader's session: its columns are `c0`, `c1`, … in the order of `plan.columns`.
 
     Raises:
@@ -139,7 +139,7 @@ def without_call_sites() -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class _FrameLowering:
-    plan: ScanPlan
+    plan: PlannedScan
     reader: SparkReader
     looks: ExecutorLooks | DirectLooks
     columns: tuple[Field, ...]
