@@ -470,7 +470,7 @@ def _writers(session: nox.Session, rest: Sequence[str]) -> None:
 
 def write_matrix(matrix: str) -> None:
     """Puts the matrix into its page, between two marks."""
-    page = Path("docs/matrix.md")
+    page = Path("docs/suite/matrix.md")
     before, start, rest = page.read_text("utf-8").partition("<!-- matrix: written by `nox -s readers -- matrix` -->\n")
     _, end, after = rest.partition("<!-- end of matrix -->\n")
     if not end:
@@ -520,7 +520,7 @@ def readers(session: nox.Session) -> None:
     """Other readers and writers: native, matrix, suite, backtest or writers. Run the one that you need.
 
     native DIR: build the readers in Go, Java and Rust whose tools are here, in .nox/readers or DIR.
-    matrix: every scenario on every reader that can be installed, in build/matrix (a site too) and docs/matrix.md.
+    matrix: every scenario on every reader that can be installed, in build/matrix (a site too) and docs/suite/matrix.md.
     suite: all scenarios as data in /tmp/reader-suite, and their archive in build/suite.
     backtest ID ...: real wrong-row bugs, each looked for in the release that has it; all bugs without an ID.
     writers NAME ...: unusual tables by other writers, in build/written, and the findings of `harness check` on them.

@@ -2,7 +2,7 @@
 
 `python programs/backtest/backtest.py [ID ...]` makes an environment for each release that `bugs.toml` names,
 runs the scenarios and shapes that the bug names on the broken and on the mended release, and writes `results.json` and
-the table of `docs/reference/backtest.md`. A bug is found where the broken release gives wrong rows, silently, and the
+the table of `docs/suite/backtest.md`. A bug is found where the broken release gives wrong rows, silently, and the
 mended one passes the same read. Environments lie in the folder that HARNESS_BACKTEST names,
 by default `.nox/backtest-environments`.
 """
@@ -32,7 +32,7 @@ from harness.testing.scenarios.loading import find
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
 BUGS, RESULTS = HERE / "bugs.toml", HERE / "results.json"
-PAGE = ROOT / "docs" / "reference" / "backtest.md"
+PAGE = ROOT / "docs" / "suite" / "backtest.md"
 _BEGIN, _END = "<!-- backtest: written by `nox -s readers -- backtest` -->", "<!-- backtest: end -->"
 _TIME_LIMIT_S = 120
 

@@ -35,4 +35,4 @@ def write_scripts(folder: Path) -> None:
 
 if __name__ == "__main__":
     write_pages()
-    write_scripts(BUILD / "docs/reports")
+    write_scripts(BUILD / "docs/suite/reports")

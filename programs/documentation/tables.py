@@ -2,7 +2,7 @@
 
     python programs/documentation/tables.py
 
-writes the scores of readers into the README, from docs/matrix.md. `build.py` writes all other tables.
+writes the scores of readers into the README, from docs/suite/matrix.md. `build.py` writes all other tables.
 """
 
 import ast
@@ -229,7 +229,7 @@ SCORES = {"Silently wrong": "silently wrong", "Right": "right of all"}
 
 def with_scores(page: str) -> str:
     """A page with a table of scores for each format, from the page of the matrix; fewest silently wrong reads first."""
-    _, _, matrix = (ROOT / "docs/matrix.md").read_text("utf-8").partition("<!-- matrix: ")
+    _, _, matrix = (ROOT / "docs/suite/matrix.md").read_text("utf-8").partition("<!-- matrix: ")
     lines = matrix.splitlines()
     rows = [[cell.strip() for cell in line.strip("| ").split(" | ")] for line in lines if line.startswith("| ")]
     cells = {row[0].strip("*"): row[1:] for row in rows}

@@ -24,7 +24,7 @@ from harness.testing.scenarios.loading import find, load
 from harness.testing.scenarios.verifying import read_with, verify
 
 PROGRAM = Path(__file__).parent / "programs/commands.py"
-REPORTS = Path(__file__).parents[2] / "docs/reports"
+REPORTS = Path(__file__).parents[2] / "docs/suite/reports"
 ENVIRONMENTS = {
     "DuckDB": "duckdb-{format}",
     "Spark": "spark-{format}",
