@@ -1,4 +1,5 @@
-"""Every type of DuckDB in every output of a query: each row of the table in `docs/reference/result-types.md`."""
+"""Every type of DuckDB in every output of a query: each row of the table in `result_types.md`,
+which the page of the reference on results includes."""
 
 import functools
 import importlib.util
@@ -24,7 +25,7 @@ from harness.errors import RequestError, UnsupportedError
 from harness.testing.writing.iceberg.builder import IcebergTable
 
 VERSION = int(duckdb.__version__.partition(".")[0])
-PAGE = Path(__file__).parents[1] / "docs/reference/result-types.md"
+TABLE = Path(__file__).with_name("result_types.md")
 REFUSED = "refused"
 ON_SPARK = {
     "UUID": "u",
@@ -39,7 +40,7 @@ ON_SPARK = {
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A row of the page: a value of a type, and what it is in each output; on Spark `on_spark` stands for it."""
+    """A row of the table: a value of a type, and what it is in each output; on Spark `on_spark` stands for it."""
 
     type: str
     sql: str
@@ -57,8 +58,7 @@ class Case:
 
 def cases() -> Iterator[Case]:
     """The rows that are about this version of DuckDB."""
-    table = PAGE.read_text("utf-8").partition("## All types")[2]
-    for line in table.strip().splitlines()[2:]:
+    for line in TABLE.read_text("utf-8").strip().splitlines()[2:]:
         type_, sql, *outputs = line.strip("| ").split(" | ")
         name, _, only = type_.partition(" (DuckDB ")
         if only in ("", f"{VERSION})"):

@@ -24,6 +24,7 @@ from harness.engines.spark.transpile.functions import nested, numbers, registry,
 from harness.engines.spark.transpile.functions import text as texts
 from harness.engines.spark.transpile.functions.registry import Signature
 from harness.metadata.plan.trust import CLAIMS, LIES, Lie
+from harness.storage.limits import Limits
 from harness.storage.option_names import CONNECTION, NAMES, StoreKind
 from harness.testing.scenarios.delta.history import OPERATIONS as DELTA_OPERATIONS
 from harness.testing.scenarios.iceberg.history import OPERATIONS as ICEBERG_OPERATIONS
@@ -167,6 +168,20 @@ def _types(types: tuple[type, ...]) -> str:
 
 def _releases(lie: Lie) -> str:
     return lie.writer if lie.until is None else f"{lie.writer} before {lie.until[0]}.{lie.until[1]}"
+
+
+def with_limits(page: str) -> str:
+    """Return the page of limits with their defaults.
+
+    Raises:
+        ValueError: the page lacks a limit.
+    """
+    for name in Limits.__slots__:
+        row = f"| `{name}` | <!-- default --> |"
+        if row not in page:
+            raise ValueError(f"docs/reference/limits.md has no row of the limit {name}")
+        page = page.replace(row, f"| `{name}` | {getattr(Limits(), name):,} |")
+    return page
 
 
 def with_topics(page: str) -> str:
@@ -374,6 +389,7 @@ WRITTEN = {
     "docs/reference/trust.md": with_trust,
     "docs/how-to/compare-readers.md": with_shapes,
     "docs/reference/check.md": with_checks,
+    "docs/reference/limits.md": with_limits,
     "docs/architecture/index.md": with_layers,
     "docs/reference/functions.md": with_functions,
     **{f"docs/rules/{name}.md": with_topics for name in ("iceberg", "delta", "frontier")},
