@@ -42,7 +42,9 @@ class StandIn:
 
     def describe(self) -> dict:
         return {
-            **{"format_version": 2, "current_snapshot_id": 2**60, "last_updated_ms": 1_700_000_000_123},
+            "format_version": 2,
+            "current_snapshot_id": 2**60,
+            "last_updated_ms": 1_700_000_000_123,
             "schemas": [{"schema_id": 0, "fields": [{"id": 1, "name": "a"}, {"id": 2, "name": None}]}],
             "schema": [
                 {"id": 1, "name": "a", "type": "int", "doc": None},
@@ -75,8 +77,13 @@ def calls(monkeypatch) -> list:
 
 OWN_TEXT = Path(__file__).read_bytes()
 DEFAULT_OPEN = {
-    **{"catalog": None, "path_map": None, "storage_options": None, "prune": "all", "allowed_roots": ()},
-    **{"outside": "warn", "untrusted": False},
+    "catalog": None,
+    "path_map": None,
+    "storage_options": None,
+    "prune": "all",
+    "allowed_roots": (),
+    "outside": "warn",
+    "untrusted": False,
 }
 
 
@@ -179,7 +186,9 @@ def test_sql(calls, capfd):
     assert main(["sql", "SELECT 1", "--table", "t=dir=x", "--table", "u=v", "--format", "csv"]) == 0
     assert capfd.readouterr() == ("n,d\n1,1.50\n,\n", "")
     assert calls == [
-        *(("open", "dir=x", DEFAULT_OPEN), ("open", "v", DEFAULT_OPEN), ("sql", "SELECT 1", "duckdb", ["t", "u"]))
+        ("open", "dir=x", DEFAULT_OPEN),
+        ("open", "v", DEFAULT_OPEN),
+        ("sql", "SELECT 1", "duckdb", ["t", "u"]),
     ]
 
 

@@ -118,8 +118,15 @@ def test_options_for_opening_tables_are_one_line_until_all_are_asked_for(capfd):
     whole = capfd.readouterr().out
     opening = whole.partition("\nOpening tables:\n")[2]
     assert re.findall(r"^  --([\w-]+)", opening, re.MULTILINE) == [
-        *("catalog", "storage-option", "path-map", "allow-root", "outside", "prune", "verbose"),
-        *("untrusted", "set"),
+        "catalog",
+        "storage-option",
+        "path-map",
+        "allow-root",
+        "outside",
+        "prune",
+        "verbose",
+        "untrusted",
+        "set",
     ]
     assert "\n  allow_version_guess " in opening
     for name in ("info", "metadata", "sql", "diff", "pull", "shell"):

@@ -7,8 +7,6 @@ import harness
 from harness.errors import UnknownColumnError
 from harness.testing.writing.delta.builder import DeltaTable
 
-pytestmark = pytest.mark.usefixtures("one_duckdb")
-
 
 def snapshot(table: DeltaTable, **how: Any) -> harness.Snapshot:
     return harness.open_table(str(table.directory), **how).snapshot()

@@ -38,10 +38,16 @@ def looks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> st
 Rows = list[tuple[Any, ...]]
 ROWS = [{"a": i, "b": f"b{i}"} for i in range(4)]
 KINDS = {
-    *("iceberg/schema/rename-and-reorder", "iceberg/deletes/position-delete-of-own-commit"),
-    *("iceberg/deletes/deletion-vector-of-own-commit", "iceberg/deletes/global-equality-delete"),
-    *("iceberg/files/name-mapping", "iceberg/files/three-formats", "delta/column-mapping/rename-and-drop"),
-    *("delta/deletion-vectors/relative", "delta/paths/glob-characters", "delta/schema/legacy-timestamps"),
+    "iceberg/schema/rename-and-reorder",
+    "iceberg/deletes/position-delete-of-own-commit",
+    "iceberg/deletes/deletion-vector-of-own-commit",
+    "iceberg/deletes/global-equality-delete",
+    "iceberg/files/name-mapping",
+    "iceberg/files/three-formats",
+    "delta/column-mapping/rename-and-drop",
+    "delta/deletion-vectors/relative",
+    "delta/paths/glob-characters",
+    "delta/schema/legacy-timestamps",
 }
 """Scenarios of tables whose files are looked at for different reasons."""
 

@@ -3,7 +3,7 @@
 from bisect import bisect_left
 
 import pytest
-from drawn.agreement import Disagreement, assert_agrees, made
+from drawn.agreement import Disagreement, DrawnRead, made
 from drawn.reads import Read
 from drawn.repro import reproducing
 from drawn.strategies import histories
@@ -41,7 +41,8 @@ def test_a_planted_fault_leaves_a_small_scenario_that_shows_it(tmp_path, monkeyp
     @given(histories("iceberg-2", max_size=3, only=("append", "upsert"), table=TABLE))
     def faulty(drawn) -> None:
         with made(drawn) as history:
-            assert_agrees(history, drawn, Read(), "duckdb")
+            read = DrawnRead(history, drawn, Read())
+            read.assert_same(model=read.by_model(), duckdb=read.by("duckdb"))
 
     with monkeypatch.context() as fault:
         plant(fault)
