@@ -20,7 +20,7 @@ from harness.engines.footers import FOOTER, Footer, converted_files, failing_on,
 from harness.errors import CorruptFileError, HarnessError, SchemaMismatchError, distrusted, in_format, warn
 from harness.metadata.filters import sqltext
 from harness.metadata.model import schema as dt
-from harness.metadata.model.arrow_values import Mask, Places, to_numpy
+from harness.metadata.model.arrow_values import Mask, Places, scalar_of, to_numpy
 from harness.metadata.model.file_schema import PhysicalSchema
 from harness.metadata.plan.projection import ColumnSource, Stored, is_positional, resolve, shares_columns
 from harness.metadata.planned_scan import PlannedScan
@@ -227,7 +227,11 @@ class Inspector:
         """
         recorded = files.recorded_rows
         stated = to_numpy(recorded.is_valid())[numbers] if recorded.null_count else True
-        expected = to_numpy(recorded.fill_null(UNKNOWN) if recorded.null_count else recorded)[numbers]
+        if recorded.null_count:
+            recorded = recorded.fill_null(
+                scalar_of(UNKNOWN, recorded.type)
+            )  # of a Python number, pyarrow imports pandas
+        expected = to_numpy(recorded)[numbers]
         wrong = np.flatnonzero(stated & (opened.rows != UNKNOWN) & (opened.rows != expected)).tolist()
         if not wrong:
             return
