@@ -20,7 +20,7 @@ from harness.metadata.model import frames
 from harness.metadata.model.arguments import checked
 from harness.metadata.model.schema import METADATA, Schema
 from harness.metadata.model.times import show_ms
-from harness.metadata.plan.scan_plan import ScanPlan
+from harness.metadata.planned_scan import PlannedScan
 from harness.storage.gate import metadata_root
 from harness.storage.limits import contained
 from harness.storage.paths import is_local, local_path, shown, slashed
@@ -94,7 +94,7 @@ class OpenedTable(Protocol):
         same version, has others. Reads one metadata file. Raises as `plan`.
         """
 
-    def plan(self, selection: Any, columns: tuple[str, ...] | None, where: str | Filter | None) -> ScanPlan:
+    def plan(self, selection: Any, columns: tuple[str, ...] | None, where: str | Filter | None) -> PlannedScan:
         """The plan of a read of what `select` gave."""
 
     def snapshots(self) -> list[dict[str, Any]]:
@@ -150,11 +150,20 @@ _TOLD = "TableMovedOn"
 _LOG = logging.getLogger("harness.plan")
 
 
-class _PlannedRows:
-    """The rows of a plan in the forms of other libraries, for snapshots and changes."""
+class PlannedRows:
+    """The rows of a plan in the forms of other libraries. Anything that takes an Arrow stream takes them."""
 
-    __slots__ = ()
-    plan: ScanPlan
+    __slots__ = ("plan",)
+
+    def __init__(self, plan: PlannedScan) -> None:
+        self.plan = plan
+
+    def __repr__(self) -> str:
+        return repr(self.plan).replace("PlannedScan", type(self).__name__, 1)
+
+    def _repr_html_(self) -> str:
+        """Return the plan for notebooks."""
+        return self.plan._repr_html_()
 
     def _reading(self) -> AbstractContextManager[None]:
         """Return the context of each step of a read, which names in errors what was read."""
@@ -206,21 +215,13 @@ class _PlannedRows:
         return self.to_batches().__arrow_c_stream__(requested_schema)
 
 
-@dataclass(frozen=True, slots=True)
-class Changes(_PlannedRows):
+class Changes(PlannedRows):
     """The changes of a range of versions. Anything that takes an Arrow stream takes them.
 
     plan: the files to read. A file is listed once for each version that changed rows of the file.
     """
 
-    plan: ScanPlan = field(repr=False)
-
-    def __repr__(self) -> str:
-        return repr(self.plan).replace("ScanPlan", "Changes", 1)
-
-    def _repr_html_(self) -> str:
-        """Return the plan for notebooks."""
-        return self.plan._repr_html_()
+    __slots__ = ()
 
 
 class _RowArguments(TypedDict, total=False):
@@ -314,7 +315,7 @@ class Snapshot:
                 return sum(batch.num_rows for batch in batches)
 
     @checked
-    def plan(self, columns: Sequence[str] | None = None, where: str | Filter | None = None) -> ScanPlan:
+    def plan(self, columns: Sequence[str] | None = None, where: str | Filter | None = None) -> PlannedScan:
         """Plans a read: the files that may hold matching rows, and the deletes that hit them.
 
         Args:
@@ -332,7 +333,7 @@ class Snapshot:
         with self._reading():
             return self._planned(columns, where)
 
-    def _planned(self, columns: Sequence[str] | None, where: str | Filter | None) -> ScanPlan:
+    def _planned(self, columns: Sequence[str] | None, where: str | Filter | None) -> PlannedScan:
         plan = self.source.plan(self.selection, None if columns is None else tuple(columns), where)
         _refuse_foreign_columns(plan)
         _LOG.info("%r: %d files are read, %d are skipped", self, plan.files.num_rows, len(plan.skipped))
@@ -531,8 +532,8 @@ class Snapshot:
 
 
 @dataclass(frozen=True, slots=True)
-class _SnapshotRows(_PlannedRows):
-    plan: ScanPlan
+class _SnapshotRows(PlannedRows):
+    plan: PlannedScan
     snapshot: Snapshot
 
     def _reading(self) -> AbstractContextManager[None]:
@@ -559,17 +560,17 @@ def _check_number(name: str, value: int, least: int) -> None:
         raise RequestError(f"Invalid {name}={value!r}: expected a number of rows, {least} or more", options=(name,))
 
 
-def _recorded_rows(plan: ScanPlan) -> int | None:
+def _recorded_rows(plan: PlannedScan) -> int | None:
     """The rows by the metadata alone; None: it may be wrong, or says nothing."""
     files, rows = plan.files, plan.files.column("record_count")
     if plan.storage.untrusted or plan.filter is not None or plan.equality_deletes:
         return None
     is_bound = pc.or_(pc.not_equal(files.column("format"), "parquet"), pc.is_valid(files.column("first_row_id")))
-    is_exact = pc.and_not(pc.and_(is_bound, pc.is_valid(rows)), files.column("has_positions"))
+    is_exact = pc.and_not(pc.and_(is_bound, pc.is_valid(rows)), pc.is_valid(files.column("positions")))
     return (pc.sum(rows).as_py() or 0) if pc.all(is_exact, min_count=0).as_py() else None
 
 
-def _refuse_foreign_columns(plan: ScanPlan) -> None:
+def _refuse_foreign_columns(plan: PlannedScan) -> None:
     """Metadata columns that only the other format has."""
     used = (*plan.columns, *(plan.filter.columns if plan.filter is not None else ()))
     if plan.format == "iceberg" and METADATA["_row_commit_version"] in used:

@@ -23,7 +23,7 @@ from harness.metadata.model import schema as dt
 from harness.metadata.model.arrow_values import Mask, Places, to_numpy
 from harness.metadata.model.file_schema import PhysicalSchema
 from harness.metadata.plan.projection import ColumnSource, Stored, is_positional, resolve, shares_columns
-from harness.metadata.plan.scan_plan import ScanPlan
+from harness.metadata.planned_scan import PlannedScan
 from harness.storage.records import dataclass
 
 UNKNOWN = -1
@@ -170,7 +170,7 @@ class Inspector:
     """Groups the files of a plan by what a look at them tells."""
 
     looks: Looks
-    plan: ScanPlan
+    plan: PlannedScan
 
     def groups(self, files: ScanFiles, fields: tuple[dt.Field, ...], numbers: Places | None = None) -> list[FileGroup]:
         """Return the file groups, in the order of their first files, with `fields` resolved.
@@ -389,7 +389,7 @@ class DirectLooks:
     """
 
     access: DuckDBFiles
-    plan: ScanPlan
+    plan: PlannedScan
     open_other: Callable[[FileName, str], tuple[PhysicalSchema, int | None]] | None = None
     _loaded: dict[str, tuple[PhysicalSchema, pa.Table]] = field(default_factory=dict)
     _footers: dict[str, Footer] = field(default_factory=dict)
@@ -485,6 +485,6 @@ class DirectLooks:
             check_partition_values(self.access, name, fields, sources, constants, table=table)
 
 
-def looks_here(plan: ScanPlan) -> DirectLooks:
+def looks_here(plan: PlannedScan) -> DirectLooks:
     """Looks at the files of a plan from this process, for an engine that reads them here."""
     return DirectLooks(DuckDBFiles(cursor(), plan.storage), plan)

@@ -30,6 +30,7 @@ from harness.engines.file_groups import FileGroup, Inspector, Looks, ScanFiles
 from harness.errors import CorruptDeleteError, HarnessError, SchemaMismatchError, UnsupportedError, in_format
 from harness.metadata.model import schema as dt
 from harness.metadata.model.arrow_values import Places, array_of, from_numpy, to_numpy
+from harness.metadata.plan.deletes import EqualityDelete, key_fields
 from harness.metadata.plan.projection import (
     ColumnSource,
     PartitionValue,
@@ -39,7 +40,7 @@ from harness.metadata.plan.projection import (
     find_named,
     find_stored,
 )
-from harness.metadata.plan.scan_plan import EqualityDelete, ScanPlan
+from harness.metadata.planned_scan import PlannedScan
 from harness.storage.records import dataclass
 
 DELETED = dt.METADATA["_deleted"].id
@@ -58,7 +59,7 @@ Scope: TypeAlias = int | Pooled | None
 """The equality deletes of a file: an index into `ScanPlan.delete_sets`, or all of the plan; None: no delete hits it."""
 
 
-def data_files(plan: ScanPlan, deleted: Collection[int], *, exact: bool) -> ScanFiles:
+def data_files(plan: PlannedScan, deleted: Collection[int], *, exact: bool) -> ScanFiles:
     """Return the data files of a plan, whose numbers are their ordinals.
 
     Args:
@@ -99,7 +100,7 @@ class UnionArm:
     deleted: deleted positions by ordinal, of each file of the arm; None: no file has any.
     """
 
-    plan: ScanPlan
+    plan: PlannedScan
     columns: tuple[dt.Field, ...]
     roots: tuple[dt.Field, ...]
     fields: tuple[dt.Field, ...]
@@ -165,9 +166,7 @@ class UnionArm:
                 first = self._constant("first_row_id", _LONG)
                 return Lineage(first, self._stored_or(column, self._sequence_number()))
             case "_row_commit_version":
-                versions = self.plan.row_commit_versions
-                own = constant([None], _LONG) if versions is None else self._of_members(versions, _LONG)
-                return self._stored_or(column, own)
+                return self._stored_or(column, self._constant("commit_version", _LONG))
             case other:
                 raise AssertionError(f"no metadata column is called {other}")
 
@@ -196,7 +195,7 @@ class UnionArm:
 
 
 def union_arms(
-    plan: ScanPlan, columns: tuple[dt.Field, ...], inspector: Inspector, deletes: ScanFiles
+    plan: PlannedScan, columns: tuple[dt.Field, ...], inspector: Inspector, deletes: ScanFiles
 ) -> list[UnionArm]:
     """The arms that together have the rows of a plan, which has files; raises HarnessError about the file at fault.
 
@@ -217,11 +216,10 @@ class RefusedFiles:
 
 
 def readable_arms(
-    plan: ScanPlan, columns: tuple[dt.Field, ...], inspector: Inspector, deletes: ScanFiles
+    plan: PlannedScan, columns: tuple[dt.Field, ...], inspector: Inspector, deletes: ScanFiles
 ) -> tuple[list[UnionArm], RefusedFiles]:
     """The arms of the files that can be read, and the other files; all else is as for `union_arms`."""
-    has_positions = np.flatnonzero(to_numpy(plan.files.column("has_positions"))).tolist()
-    deleted = deleted_positions(plan, has_positions)
+    deleted = deleted_positions(plan, marked_files(plan.files))
     files = data_files(plan, deleted, exact=any(f.id == dt.METADATA["_row_id"].id for f in columns))
     inspector.looks.prefetch(files, deletes)
     faults = inspector.looks.faults(files)
@@ -248,7 +246,13 @@ def readable_arms(
     return arms, RefusedFiles(files, faults)
 
 
-def deleted_positions(plan: ScanPlan, ordinals: Sequence[int]) -> Mapping[int, BitMap64]:
+def marked_files(files: pa.Table) -> list[int]:
+    """Return the places of those of some files that may have deleted positions."""
+    column = files.column("positions")
+    return [] if column.null_count == len(column) else np.flatnonzero(to_numpy(column.is_valid())).tolist()
+
+
+def deleted_positions(plan: PlannedScan, ordinals: Sequence[int]) -> Mapping[int, BitMap64]:
     """Return the deleted positions of files by ordinal; files without any are absent. Reads delete files."""
     return {ordinal: found for ordinal, found in plan.load_positions(ordinals).items() if len(found)}
 
@@ -257,7 +261,7 @@ def deleted_positions(plan: ScanPlan, ordinals: Sequence[int]) -> Mapping[int, B
 # positions: recorded counts may be wrong (iceberg 7.2). A file that an equality delete may hit counts for nothing.
 
 
-def with_enough(plan: ScanPlan, looks: Looks) -> ScanPlan:
+def with_enough(plan: PlannedScan, looks: Looks) -> PlannedScan:
     """The plan of as many of its first files as have `plan.enough` rows, or of all; files are looked at until then."""
     total, enough = plan.files.num_rows, plan.enough
     if enough is None or plan.filter is not None:
@@ -266,14 +270,12 @@ def with_enough(plan: ScanPlan, looks: Looks) -> ScanPlan:
     while start < total:
         rows += _rows(plan, start, min(end, total), looks)
         if rows >= enough:
-            count, versions = min(end, total), plan.row_commit_versions  # ordinals stay, and all that goes by them
-            versions = None if versions is None else versions.slice(0, count)
-            return replace(plan, files=plan.files.slice(0, count), row_commit_versions=versions)
+            return replace(plan, files=plan.files.slice(0, min(end, total)))  # ordinals stay, and all that goes by them
         start, end = end, 2 * end + 1  # looks wait for each other, so there are more with each
     return plan
 
 
-def _rows(plan: ScanPlan, start: int, end: int, looks: Looks) -> int:
+def _rows(plan: PlannedScan, start: int, end: int, looks: Looks) -> int:
     """The rows that certainly are in the files of these ordinals."""
     part = plan.files.slice(start, end - start)
     is_spared = np.array([not members for members in plan.delete_sets])[to_numpy(part.column("delete_set"))]
@@ -282,7 +284,7 @@ def _rows(plan: ScanPlan, start: int, end: int, looks: Looks) -> int:
     files = data_files(replace(plan, files=part), (), exact=False)
     looks.prefetch(files)
     rows = np.maximum(looks.opened(files, np.arange(len(files))).rows, 0)
-    marked = np.flatnonzero(to_numpy(part.column("has_positions"))).tolist()
+    marked = marked_files(part)
     deleted = deleted_positions(plan, [start + int(counted[number]) for number in marked])
     for number in marked:
         rows[number] = max(rows[number] - len(deleted.get(start + int(counted[number]), ())), 0)
@@ -301,7 +303,7 @@ _MOST_WORK = 1_000_000
 """Deletes over all sets of a plan that is looked at."""
 
 
-def with_merged_scopes(plan: ScanPlan) -> ScanPlan:
+def with_merged_scopes(plan: PlannedScan) -> PlannedScan:
     """The plan with the delete sets of a class made one, where that has a known and moderate number of rows.
 
     By the rules of sequence numbers and partitions a delete hits all files of a class or none (iceberg 4.6, 4.29): they
@@ -331,7 +333,7 @@ def with_merged_scopes(plan: ScanPlan) -> ScanPlan:
     return replace(plan, files=files, delete_sets=tuple(shared[number] for number in used.tolist()))
 
 
-def _classes(plan: ScanPlan) -> Places:
+def _classes(plan: PlannedScan) -> Places:
     """The class of each file, as a number below that of the files."""
     deletes = plan.equality_deletes
     numbers, partitions = (to_numpy(plan.files.column(name)) for name in ("sequence_number", "partition"))
@@ -358,23 +360,17 @@ class KeySet:
     @staticmethod
     def of(delete: EqualityDelete) -> KeySet:
         """The key set of a delete file."""
-        names, types = [], []
-        for root, ids in zip(delete.keys, delete.key_paths, strict=True):
-            below, current = [], root
-            for field_id in ids[1:]:
-                current = next(f for f in dt.children(current.type) if f.id == field_id)
-                below.append(current.name)
-            names.append(tuple(below))
-            types.append(current.type)
-        return KeySet(delete.keys, tuple(names), tuple(types))
+        paths = [key_fields(root) for root in delete.keys]
+        names = tuple(tuple(f.name for f in path[1:]) for path in paths)
+        return KeySet(delete.keys, names, tuple(path[-1].type for path in paths))
 
 
-def key_roots(plan: ScanPlan) -> tuple[dt.Field, ...]:
+def key_roots(plan: PlannedScan) -> tuple[dt.Field, ...]:
     """Every column that holds a key of the plan's deletes, in the type in which keys are compared."""
     return tuple(dict.fromkeys(key for delete in plan.equality_deletes for key in delete.keys))
 
 
-def key_sets(plan: ScanPlan, members: Sequence[int]) -> dict[KeySet, list[int]]:
+def key_sets(plan: PlannedScan, members: Sequence[int]) -> dict[KeySet, list[int]]:
     """The delete files `members` (indexes into `plan.equality_deletes`) by what they compare."""
     sets: dict[KeySet, list[int]] = {}
     for member in members:
@@ -382,7 +378,7 @@ def key_sets(plan: ScanPlan, members: Sequence[int]) -> dict[KeySet, list[int]]:
     return sets
 
 
-def delete_files(plan: ScanPlan) -> ScanFiles:
+def delete_files(plan: PlannedScan) -> ScanFiles:
     """The plan's equality delete files, to be read; their numbers are indexes into `plan.equality_deletes`."""
     deletes = plan.equality_deletes
     count = len(deletes)
@@ -401,13 +397,13 @@ def delete_files(plan: ScanPlan) -> ScanFiles:
     )
 
 
-def scopes(plan: ScanPlan) -> list[Scope]:
+def scopes(plan: PlannedScan) -> list[Scope]:
     """The equality deletes that data files are joined with, by delete set."""
     by_set = joins_by_set(plan)
     return [None if not members else i if by_set else Pooled.ALL for i, members in enumerate(plan.delete_sets)]
 
 
-def joins_by_set(plan: ScanPlan) -> bool:
+def joins_by_set(plan: PlannedScan) -> bool:
     """Tells whether each delete set gets a join of its own, or all data files share one that compares sequence numbers.
 
     With many sets (a stream that commits deletes every minute) a join per set would read each delete file once per set.
@@ -429,7 +425,7 @@ class DeletedKeys:
     partition: Constant
 
 
-def deleted_keys(plan: ScanPlan, key_set: KeySet, files: ScanFiles, group: FileGroup) -> DeletedKeys:
+def deleted_keys(plan: PlannedScan, key_set: KeySet, files: ScanFiles, group: FileGroup) -> DeletedKeys:
     """The keys that delete files hold.
 
     files: from `delete_files`. group: some of these, with the key set's roots resolved.
@@ -437,15 +433,16 @@ def deleted_keys(plan: ScanPlan, key_set: KeySet, files: ScanFiles, group: FileG
     Raises CorruptDeleteError: they have no value for a key; null could delete or keep any row (iceberg 4.25).
     """
     deletes = [plan.equality_deletes[number] for number in group.members.tolist()]
-    for root, path, source in zip(key_set.keys, deletes[0].key_paths, group.sources, strict=True):
+    for root, source in zip(key_set.keys, group.sources, strict=True):
         if not _has_value(root, source):
+            key_id = key_fields(root)[-1].id
             raise CorruptDeleteError(
                 f"Cannot apply an equality delete: its file has no column for its key {root.name!r}"
-                f" (field id {path[-1]}). Rewrite the delete",
+                f" (field id {key_id}). Rewrite the delete",
                 cause="UnknownEqualityField",
                 table=plan.table,
                 file=deletes[0].path,
-                field=str(path[-1]),
+                field=str(key_id),
                 rule="iceberg 4.25",
             )
     return DeletedKeys(
@@ -472,7 +469,7 @@ def _has_value(wanted: dt.Field, source: ColumnSource) -> bool:
 # Names that an engine could confuse (iceberg 5.21): no engine may answer where another one cannot.
 
 
-def columns_to_read(plan: ScanPlan) -> tuple[dt.Field, ...]:
+def columns_to_read(plan: PlannedScan) -> tuple[dt.Field, ...]:
     """The plan's columns, each once, and after them those that only its filter needs.
 
     Raises:

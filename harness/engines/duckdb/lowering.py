@@ -45,7 +45,7 @@ from harness.metadata.files.roaring import deleted_bits, deleted_mask
 from harness.metadata.filters import sqltext
 from harness.metadata.model.arrow_values import Places, array_of, from_numpy
 from harness.metadata.model.schema import Field
-from harness.metadata.plan.scan_plan import ScanPlan
+from harness.metadata.planned_scan import PlannedScan
 from harness.storage.records import dataclass
 
 # A positional join reads all that it joins on one thread, in order. So files are dealt out to runs, each with a join of
@@ -130,7 +130,7 @@ class LoweredQuery:
 
 
 def lower(
-    plan: ScanPlan, connection: duckdb.DuckDBPyConnection, register: Callable[[pa.Table], str], use: Use
+    plan: PlannedScan, connection: duckdb.DuckDBPyConnection, register: Callable[[pa.Table], str], use: Use
 ) -> LoweredQuery:
     """The query of a plan; raises HarnessError about the file at fault.
 
@@ -147,12 +147,12 @@ def lower(
     return LoweredQuery("\nUNION ALL\n".join(lowering.arms()), columns)
 
 
-def numbered(lowered: LoweredQuery, plan: ScanPlan) -> str:
+def numbered(lowered: LoweredQuery, plan: PlannedScan) -> str:
     """`lowered` with the filter applied, and the plan's columns in order under the names `r0`, `r1`, …"""
     return labelled(lowered, plan, [f"r{i}" for i in range(len(plan.columns))])
 
 
-def labelled(lowered: LoweredQuery, plan: ScanPlan, labels: Sequence[str]) -> str:
+def labelled(lowered: LoweredQuery, plan: PlannedScan, labels: Sequence[str]) -> str:
     """`lowered` with the filter applied, and the plan's columns in order under these names, as they stand in SQL."""
     places = {f.id: i for i, f in enumerate(lowered.columns)}
     if plan.filter is None:
@@ -171,7 +171,7 @@ def labelled(lowered: LoweredQuery, plan: ScanPlan, labels: Sequence[str]) -> st
 
 @dataclass(frozen=True, slots=True)
 class _QueryLowering:
-    plan: ScanPlan
+    plan: PlannedScan
     connection: duckdb.DuckDBPyConnection
     scanner: Scanner
     use: Use
@@ -212,9 +212,9 @@ class _QueryLowering:
 
     def _apart(self, arms: Sequence[_ArmQuery]) -> tuple[list[_ArmQuery], list[_ArmQuery]]:
         """The arms of those files that the filter keeps whole, where nothing could be skipped, and of the others."""
-        if self.plan.kept_whole is None:
+        if self.plan.statistics is None:
             return [], list(arms)
-        whole = self.plan.kept_whole()
+        whole = self.plan.statistics.kept_whole()
         kept: list[_ArmQuery] = []
         others: list[_ArmQuery] = []
         for lowered in arms:

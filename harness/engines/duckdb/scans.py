@@ -28,7 +28,7 @@ from harness.metadata.model.arrow_values import Places, array_of, from_numpy
 from harness.metadata.model.file_schema import PhysicalField, PhysicalSchema, is_variant_group
 from harness.metadata.model.schema import BinaryType, Field, StringType, TimestampType
 from harness.metadata.plan.projection import ColumnSource, Stored
-from harness.metadata.plan.scan_plan import ScanPlan
+from harness.metadata.planned_scan import PlannedScan
 from harness.storage.records import dataclass
 
 SCAN_OPTIONS = "hive_partitioning=false, can_have_nan=true, binary_as_string=false"
@@ -66,18 +66,18 @@ class Scanner:
     """
 
     looks: DirectLooks
-    plan: ScanPlan
+    plan: PlannedScan
     register: Callable[[pa.Table], str]
     inspector: Inspector
     columns: dict[int, tuple[PhysicalSchema, Sequence[Exposed]]] = field(repr=False)
 
     @staticmethod
-    def over(plan: ScanPlan, connection: duckdb.DuckDBPyConnection, register: Callable[[pa.Table], str]) -> Scanner:
+    def over(plan: PlannedScan, connection: duckdb.DuckDBPyConnection, register: Callable[[pa.Table], str]) -> Scanner:
         """A scanner of the plan's files; opens none yet."""
         looks = DirectLooks(DuckDBFiles(connection, plan.storage), plan)
         return Scanner(looks, plan, register, Inspector(looks, plan), _columns if is_own(connection) else {})
 
-    def of(self, plan: ScanPlan) -> Scanner:
+    def of(self, plan: PlannedScan) -> Scanner:
         """The same for a plan of some of the files; what was looked at stays known."""
         return replace(self, plan=plan, inspector=replace(self.inspector, plan=plan))
 
@@ -330,7 +330,7 @@ def padded(relation: str, keys: int, probes: int) -> str:
 class AntiJoins:
     """The equality deletes of one plan, on one connection. files: every delete file."""
 
-    plan: ScanPlan
+    plan: PlannedScan
     scanner: Scanner
     files: ScanFiles
 

@@ -32,7 +32,7 @@ from pyspark.sql.functions import col, lit, when
 from harness.engines.union_arms import KeySet, Pooled, key_sets
 from harness.metadata.files.roaring import Positions, to_positions
 from harness.metadata.model.schema import Field, StringType
-from harness.metadata.plan.scan_plan import ScanPlan
+from harness.metadata.planned_scan import PlannedScan
 
 Words: TypeAlias = npt.NDArray[np.int64]
 
@@ -157,7 +157,7 @@ class DeleteJoins:
     read_keys: reads delete files; called when a arm needs them, once per set of files.
     """
 
-    plan: ScanPlan
+    plan: PlannedScan
     read_keys: KeyReader
     _read: dict[tuple[KeySet, tuple[int, ...]], DataFrame] = field(default_factory=dict)
 

@@ -14,7 +14,7 @@ from harness.engines.footers import is_legacy
 from harness.metadata.model import schema as dt
 from harness.metadata.model.arrow_values import Places, from_numpy, scalar_of, to_numpy
 from harness.metadata.model.column_stats import ColumnBounds, bound_array
-from harness.metadata.plan.scan_plan import ScanPlan
+from harness.metadata.planned_scan import PlannedScan
 from harness.storage.records import dataclass
 
 _MOST_CELLS = 2_000_000
@@ -32,14 +32,14 @@ class FileBounds:
     columns: Mapping[tuple[int, dt.Type], ColumnBounds]
 
     @staticmethod
-    def of(plan: ScanPlan, fields: Sequence[dt.Field]) -> FileBounds:
+    def of(plan: PlannedScan, fields: Sequence[dt.Field]) -> FileBounds:
         """The bounds of the first single values among `fields`; none of a single file, whose row groups tell more."""
         files = plan.files.num_rows
-        if plan.bounds is None or files < 2:
+        if plan.statistics is None or files < 2:
             return FileBounds({})
         known = {f.id for f in plan.schema.fields}
         single = [f for f in fields if f.id in known and not dt.children(f.type)][: _MOST_CELLS // files]
-        found = dict(plan.bounds(single)) if single else {}
+        found = dict(plan.statistics.bounds(single)) if single else {}
         for f in single:
             if any(f.id in partition.constants for partition in plan.partitions):
                 found[f.id] = _with_tuples(plan, f, found.get(f.id))
@@ -72,7 +72,7 @@ class FileBounds:
         return pa.table(found) if found else None
 
 
-def _with_tuples(plan: ScanPlan, column: dt.Field, bounds: ColumnBounds | None) -> ColumnBounds:
+def _with_tuples(plan: PlannedScan, column: dt.Field, bounds: ColumnBounds | None) -> ColumnBounds:
     """The bounds of a column where the files' partition tuples have its value; that is exact."""
     numbers = to_numpy(plan.files.column("partition")).astype(np.int64)
     has_value = np.array([column.id in partition.constants for partition in plan.partitions], dtype=np.bool_)

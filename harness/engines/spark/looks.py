@@ -38,7 +38,7 @@ from harness.metadata.model.arrow_values import Places
 from harness.metadata.model.file_schema import PhysicalSchema
 from harness.metadata.model.schema import Field
 from harness.metadata.plan.projection import ColumnSource
-from harness.metadata.plan.scan_plan import ScanPlan
+from harness.metadata.planned_scan import PlannedScan
 from harness.storage.stores import Storage
 
 _MAGIC = b"PAR1"
@@ -70,7 +70,7 @@ class _Scratch:
 class FooterImages:
     """Images of footers, for as long as this is held."""
 
-    plan: ScanPlan
+    plan: PlannedScan
     _scratch: _Scratch = field(default_factory=_Scratch)
     _numbers: count[int] = field(default_factory=count)
     _access: DuckDBFiles = field(default_factory=lambda: DuckDBFiles(cursor(), Storage()))
@@ -217,7 +217,7 @@ class ExecutorLooks:
     """Looks at the files of a plan on executors; see `harness.engines.file_groups.Looks`."""
 
     gateway: PlannedReads
-    plan: ScanPlan
+    plan: PlannedScan
     images: FooterImages
     _opened: dict[str, _Known | HarnessError] = field(default_factory=dict)
     _disk: dict[str, DiskFile] = field(default_factory=dict)
@@ -406,7 +406,7 @@ def _is_inaccessible(look: Look) -> bool:
     return look.found is Seen.FAULTY and (look.text or b"").startswith(_FAILED.encode())
 
 
-def _fault(file: FileName, text: bytes | None, plan: ScanPlan) -> HarnessError:
+def _fault(file: FileName, text: bytes | None, plan: PlannedScan) -> HarnessError:
     """The error for a file that the JVM could not look at."""
     told = (text or b"").decode(errors="replace")
     if told.startswith(_FAILED):
@@ -420,7 +420,7 @@ def _fault(file: FileName, text: bytes | None, plan: ScanPlan) -> HarnessError:
 _MOST_FOOTERS = 64
 
 
-def client_looks(plan: ScanPlan) -> DirectLooks:
+def client_looks(plan: PlannedScan) -> DirectLooks:
     """Looks at the files of a plan."""
 
     def open_other(name: FileName, file_format: str) -> tuple[PhysicalSchema, int | None]:

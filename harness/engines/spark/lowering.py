@@ -44,7 +44,7 @@ from harness.engines.union_arms import (
 )
 from harness.metadata.model.arrow_values import Places
 from harness.metadata.model.schema import METADATA, Field
-from harness.metadata.plan.scan_plan import ScanPlan
+from harness.metadata.planned_scan import PlannedScan
 from harness.storage.threads import Lock
 
 # Files that cannot be read, as a frame: who reads one of them fails, and who leaves it out does not.
@@ -52,7 +52,7 @@ from harness.storage.threads import Lock
 
 
 def refused_arms(
-    gateway: PlannedReads, plan: ScanPlan, columns: Sequence[Field], refused: RefusedFiles
+    gateway: PlannedReads, plan: PlannedScan, columns: Sequence[Field], refused: RefusedFiles
 ) -> list[DataFrame]:
     """The columns of files that cannot be read, as `c0`, `c1`, …, in a frame for each set of partition constants.
 
@@ -66,7 +66,7 @@ def refused_arms(
 
 
 def _refused_arm(
-    gateway: PlannedReads, plan: ScanPlan, columns: Sequence[Field], refused: RefusedFiles, numbers: Places
+    gateway: PlannedReads, plan: PlannedScan, columns: Sequence[Field], refused: RefusedFiles, numbers: Places
 ) -> DataFrame:
     partitions = refused.files.partition_values(numbers)
     constants = FileConstants(len(numbers))
@@ -97,7 +97,7 @@ _DEBUGGING = "_enable_debugging_cache"
 _BY_POSITION = frozenset(METADATA[name].id for name in ("_pos", "_row_id"))
 
 
-def lower(plan: ScanPlan, reader: SparkReader) -> DataFrame:
+def lower(plan: PlannedScan, reader: SparkReader) -> DataFrame:
     """The frame of a plan, in the reader's session: its columns are `c0`, `c1`, … in the order of `plan.columns`.
 
     Raises:
@@ -154,7 +154,7 @@ def without_call_sites() -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class _FrameLowering:
-    plan: ScanPlan
+    plan: PlannedScan
     reader: SparkReader
     looks: ExecutorLooks | DirectLooks
     columns: tuple[Field, ...]

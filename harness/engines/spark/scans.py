@@ -31,7 +31,7 @@ from harness.engines.spark.session import tells_apart
 from harness.engines.spark.types import natural
 from harness.metadata.files.roaring import to_positions
 from harness.metadata.model.file_schema import PhysicalField
-from harness.metadata.plan.scan_plan import ScanPlan
+from harness.metadata.planned_scan import PlannedScan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +46,7 @@ class FrameScan:
 
     reader: SparkReader
     looks: ExecutorLooks | DirectLooks
-    plan: ScanPlan
+    plan: PlannedScan
     group: FileGroup
     files: ScanFiles
     values: Mapping[str, ColumnValue]

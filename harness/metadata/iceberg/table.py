@@ -39,7 +39,7 @@ from harness.metadata.model.arrow_values import array_of
 from harness.metadata.model.schema import Schema, described
 from harness.metadata.model.times import timestamp_ms
 from harness.metadata.plan.read_options import ReadOptions
-from harness.metadata.plan.scan_plan import ScanPlan
+from harness.metadata.planned_scan import PlannedScan
 from harness.storage.decoded import Key
 from harness.storage.limits import contained
 from harness.storage.paths import PathMap, is_local, join, shown
@@ -327,7 +327,7 @@ class IcebergTable:
 
     def plan(
         self, selection: IcebergSelection, columns: tuple[str, ...] | None, where: str | Filter | None
-    ) -> ScanPlan:
+    ) -> PlannedScan:
         """The plan of a read, see `harness.metadata.iceberg.scan.plan_scan`."""
         return plan_scan(self, selection, columns=columns, where=where)
 

@@ -19,10 +19,13 @@ import pyarrow.compute as pc
 from pyroaring import BitMap64
 
 from harness.errors import HarnessError
+from harness.metadata.deletes.position_files import read_positions
+from harness.metadata.deletes.puffin import open_puffin, read_deletion_vector
 from harness.metadata.files.roaring import to_positions
 from harness.metadata.iceberg.columns.entries import DataFiles, statistic
 from harness.metadata.iceberg.columns.reading import SIZES, live, read_data_files, recorded, recorded_schema
 from harness.metadata.iceberg.delete_scope import read_schema_first
+from harness.metadata.iceberg.deletes import vector_of
 from harness.metadata.iceberg.manifests import (
     ALL,
     Content,
@@ -33,7 +36,6 @@ from harness.metadata.iceberg.manifests import (
     StatisticsFields,
     open_manifest,
 )
-from harness.metadata.iceberg.position_deletes import open_puffin, read_deletion_vector, read_positions
 from harness.metadata.iceberg.table import IcebergTable
 from harness.metadata.iceberg.values import Partitions, all_partition_fields, decode_bound
 from harness.metadata.model.arrow_values import array_of, from_numpy, to_numpy
@@ -407,10 +409,19 @@ def _deleted(entry: ManifestEntry, source: IcebergTable) -> list[tuple[str, BitM
     file = entry.file
     physical = source.path_map.physical(file.path)
     if file.format != "puffin":
-        return list(read_positions(source.storage, physical, file, wanted=_EveryPath()).items())
+        found = read_positions(
+            source.storage,
+            path=file.path,
+            physical=physical,
+            format=file.format,
+            record_count=file.record_count,
+            wanted=_EveryPath(),
+        )
+        return list(found.items())
     name = file.path if file.path == physical else f"{file.path} ({physical})"
     puffin = open_puffin(source.storage, physical, file=name)
-    return [(str(file.referenced_data_file), read_deletion_vector(puffin, entry, data_record_count=None))]
+    vector, target = vector_of(entry, physical), file.referenced_data_file
+    return [(str(target), read_deletion_vector(puffin, vector, target=target, data_record_count=None))]
 
 
 def _row(file: DataFile) -> tuple[Any, ...]:

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from harness.errors import HarnessError
+from harness.metadata.deletes.puffin import PuffinFile, open_puffin, read_deletion_vector
 from harness.metadata.iceberg.delete_scope import DeleteScope, key_columns, path_bounds
-from harness.metadata.iceberg.deletes import check_entry
+from harness.metadata.iceberg.deletes import check_entry, vector_of
 from harness.metadata.iceberg.manifests import Content, ManifestEntry
-from harness.metadata.iceberg.position_deletes import PuffinFile, open_puffin, read_deletion_vector
 from harness.tools.check.iceberg import SnapshotFiles
 from harness.tools.check.rules import Found, Reads, Severity, refused, rule
 
@@ -90,7 +90,8 @@ def vectors(files: SnapshotFiles) -> Iterator[Found]:
                 if entry.file.size not in (None, puffin.size):
                     recorded, actual = f"{entry.file.size:,} bytes", f"{puffin.size:,} bytes"
                     yield files.found(entry, "file_size_in_bytes", recorded, actual)
-            read_deletion_vector(puffin, entry, data_record_count=rows.get(str(entry.file.referenced_data_file)))
+            vector, target = vector_of(entry, puffin.physical), str(entry.file.referenced_data_file)
+            read_deletion_vector(puffin, vector, target=target, data_record_count=rows.get(target))
         except HarnessError as error:
             yield _refused(files, entry, error)
 

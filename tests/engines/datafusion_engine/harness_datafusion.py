@@ -52,7 +52,7 @@ from harness.metadata.filters.predicate import And, Comparison, In, IsNan, IsNul
 from harness.metadata.filters.predicate import Constant as Always
 from harness.metadata.model.arrow_values import children_of, nullable, with_children
 from harness.metadata.model.schema import Field, TimestampType, Type, arrow_field, arrow_type, children
-from harness.metadata.plan.scan_plan import ScanPlan
+from harness.metadata.planned_scan import PlannedScan
 
 name = "datafusion"
 dialect = "postgres"
@@ -63,7 +63,7 @@ def version() -> str:
     return datafusion.__version__
 
 
-def to_arrow(plan: ScanPlan) -> pa.Table:
+def to_arrow(plan: PlannedScan) -> pa.Table:
     """All rows of a plan, in the exact types of its columns; row order is open.
 
     Raises:
@@ -77,7 +77,7 @@ def to_arrow(plan: ScanPlan) -> pa.Table:
         return conform(rows, pa.schema([arrow_field(f) for f in plan.columns]))
 
 
-def query(text: str, plans: Mapping[str, ScanPlan]) -> datafusion.DataFrame:
+def query(text: str, plans: Mapping[str, PlannedScan]) -> datafusion.DataFrame:
     """The result of a query that reads plans by name."""
     context = SessionContext()
     for view, plan in plans.items():
@@ -89,7 +89,7 @@ def query(text: str, plans: Mapping[str, ScanPlan]) -> datafusion.DataFrame:
 
 
 @contextmanager
-def _about(plan: ScanPlan) -> Iterator[None]:
+def _about(plan: PlannedScan) -> Iterator[None]:
     try:
         yield
     except HarnessError as error:
@@ -110,7 +110,7 @@ def _no_rows(schema: pa.Schema) -> pa.RecordBatch:
 # Rows of the files, less the deleted ones.
 
 
-def _rows(plan: ScanPlan, columns: Sequence[Field]) -> pa.Table:
+def _rows(plan: PlannedScan, columns: Sequence[Field]) -> pa.Table:
     """The live rows as `c0`, `c1`, …"""
     types = [nullable(arrow_type(f.type)) for f in columns]
     schema = pa.schema([pa.field(f"c{i}", type_) for i, type_ in enumerate(types)] + [pa.field("one", pa.int8())])
@@ -204,13 +204,13 @@ def _comparable(array: pa.Array) -> pa.Array:
 class _Files:
     """The files of a plan."""
 
-    plan: ScanPlan
+    plan: PlannedScan
     looks: DirectLooks
     inspector: Inspector
     deletes: ScanFiles
 
     @staticmethod
-    def of(plan: ScanPlan) -> _Files:
+    def of(plan: PlannedScan) -> _Files:
         """Opens none yet."""
         looks = looks_here(plan)
         return _Files(plan, looks, Inspector(looks, plan), delete_files(plan))
@@ -302,7 +302,7 @@ def _single(array: pa.Array, stored: Type, wanted: Type) -> pa.Array:
 # The filter.
 
 
-def _filtered(plan: ScanPlan, columns: Sequence[Field], rows: pa.Table) -> pa.Table:
+def _filtered(plan: PlannedScan, columns: Sequence[Field], rows: pa.Table) -> pa.Table:
     """The rows that the filter keeps, with the plan's columns."""
     places = {f.id: i for i, f in enumerate(columns)}
     chosen = [f"c{places[f.id]}" for f in plan.columns]

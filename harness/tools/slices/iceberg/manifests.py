@@ -24,7 +24,7 @@ from harness.metadata.iceberg.time_travel import IcebergSelection
 from harness.metadata.iceberg.transforms import Void
 from harness.metadata.iceberg.values import partition_types
 from harness.metadata.model import schema as dt
-from harness.metadata.plan.scan_plan import ScanPlan
+from harness.metadata.planned_scan import PlannedScan
 from harness.storage.limits import contained
 from harness.testing.writing.iceberg.avro import AvroDocument, avro_name, avro_value, int_map, manifest_list_schema
 from harness.testing.writing.iceberg.commit import CommitContext, write_manifest
@@ -50,7 +50,7 @@ class IcebergContents:
     snapshots: tuple[Snapshot, ...]
     lists: Mapping[int, tuple[ManifestFile, ...]]
     entries: Mapping[str, tuple[ManifestEntry, ...]]
-    plans: Mapping[int, ScanPlan]
+    plans: Mapping[int, PlannedScan]
 
     def reversed(self) -> IcebergContents:
         """The same contents, with manifests and their entries in the reverse order."""
@@ -97,7 +97,7 @@ def contents_of(
     for plan in plans.values():
         kept.update((path, None) for path in plan.files.column("path").to_pylist())
         kept.update((delete.path, None) for delete in plan.equality_deletes)
-        kept.update((delete.path, delete.offset) for delete in plan.position_deletes)
+        kept.update((delete.path, getattr(delete, "offset", None)) for delete, _ in plan.position_hits())
     listed = {snapshot.id: manifests_of(table, snapshot) for snapshot in snapshots}
     every = {m.path: m for manifests in listed.values() for m in manifests}
     source = with_specs_of(every.values(), replace(table, storage=table.storage.for_read()))
