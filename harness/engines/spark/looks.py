@@ -26,7 +26,7 @@ import numpy as np
 
 from harness.engines.data_files import FileName, check_magic, missing_file
 from harness.engines.duckdb.instance import DuckDBFiles, cursor
-from harness.engines.file_groups import DirectLooks, FileForm, Opened, ScanFiles, check_partition_values
+from harness.engines.file_groups import DirectLooks, Faults, FileForm, Opened, ScanFiles, check_partition_values
 from harness.engines.footers import FOOTER, Footer, codecs, failing_on, legacy_files, read_footers
 from harness.engines.spark.arrow_worker import Ends, Head, HeadReader, read_head, read_orc_traits
 from harness.engines.spark.executor_python import run_in_python, unwrap
@@ -250,7 +250,7 @@ class ExecutorLooks:
             others += look([file for file in by_jvm if file.format == file_format])
         self._look_at_heads(others)
 
-    def faults(self, files: ScanFiles) -> Mapping[int, HarnessError]:
+    def faults(self, files: ScanFiles) -> Faults:
         """Return why files that were prefetched cannot be read, by number."""
         found = ((number, self._opened[physical]) for number, physical in enumerate(files.physical))
         return {number: known for number, known in found if isinstance(known, HarnessError)}
