@@ -7,8 +7,7 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import field, replace
-from datetime import datetime
-from typing import TYPE_CHECKING, Any, Protocol, TypedDict, Unpack
+from typing import TYPE_CHECKING, TypeAlias, TypedDict, Unpack
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -33,91 +32,24 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from harness.file_index import FileIndex
+    from harness.metadata.delta.scan import DeltaSnapshot
+    from harness.metadata.delta.table import DeltaSelection, DeltaTable
+    from harness.metadata.iceberg.model import Snapshot as IcebergSnapshot
+    from harness.metadata.iceberg.table import IcebergTable
+    from harness.metadata.iceberg.time_travel import IcebergSelection
     from harness.metadata.tables.reading import MetadataTable
 
-
-class Point(Protocol):
-    """A snapshot of an Iceberg table, or a version of a Delta table."""
-
-    @property
-    def id(self) -> int:
-        """The snapshot's id, or the version."""
-
-    @property
-    def timestamp_ms(self) -> int | None:
-        """When it was committed, milliseconds since 1970-01-01 UTC; None: nothing tells."""
-
-
-class Selection(Protocol):
-    """A point of a table's history with the schema that its rows are shown in."""
-
-    @property
-    def snapshot(self) -> Point | None:
-        """None: the table has no snapshot, and so no rows."""
-
-    @property
-    def schema(self) -> Schema:
-        """The schema of the rows."""
-
-
-class OpenedTable(Protocol):
-    """A table of any format, at the metadata that it had when it was opened."""
-
-    @property
-    def location(self) -> str:
-        """The location that the user gave."""
-
-    @property
-    def format(self) -> str:
-        """`iceberg` or `delta`."""
-
-    @property
-    def schema(self) -> Schema:
-        """The current schema."""
-
-    @property
-    def current(self) -> Point | None:
-        """The current snapshot, or the latest version; None: the table has none."""
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """Oddities of the table that are harmless to a reader, one sentence each."""
-
-    def select(self, point: int | None, timestamp: int | str | datetime | None, ref: str | None) -> Selection:
-        """The asked point of the history; the current one without a selector."""
-
-    def newest(self) -> int | None:
-        """The id of the newest snapshot, or version, that storage has now; None: there is none."""
-
-    def fingerprint(self, selection: Any) -> tuple[str, ...]:
-        """Return texts that identify the content of what `select` returned: another table at the same place, with the
-        same version, has others. Reads one metadata file. Raises as `plan`.
-        """
-
-    def plan(self, selection: Any, columns: tuple[str, ...] | None, where: str | Filter | None) -> PlannedScan:
-        """The plan of a read of what `select` gave."""
-
-    def snapshots(self) -> list[dict[str, Any]]:
-        """The points of the history, as plain values."""
-
-    def refs(self) -> dict[str, dict[str, Any]]:
-        """Branches and tags by name, as plain values."""
-
-    def partitioning(self) -> list[str]:
-        """The partition columns or fields of the current schema, in words."""
-
-    def recorded(self) -> dict[str, int]:
-        """The current size, as far as the metadata that was read says it: files, bytes, rows before deletes."""
-
-    def describe(self) -> dict[str, Any]:
-        """All that the metadata says, as plain values."""
+    FormatTable: TypeAlias = IcebergTable | DeltaTable
+    """A table of either format, at the metadata that it had when it was opened."""
+    Point: TypeAlias = IcebergSnapshot | DeltaSnapshot
+    """A point of a table's history: a snapshot of an Iceberg table, or a version of a Delta table."""
 
 
 # Errors that no decoder raises: no memory left, and files that went.
 
 
 @contextmanager
-def reading(table: OpenedTable, point: Point | None) -> Iterator[None]:
+def reading(table: FormatTable, point: Point | None) -> Iterator[None]:
     """Surrounds a read of `table` at `point`; None: the table has no snapshot.
 
     Raises:
@@ -251,8 +183,8 @@ class Snapshot:
     name: what a catalog calls the table, the catalog's name first; None: it was opened by its location.
     """
 
-    source: OpenedTable = field(repr=False)
-    selection: Selection = field(repr=False)
+    source: FormatTable = field(repr=False)
+    selection: IcebergSelection | DeltaSelection = field(repr=False)
     name: str | None = None
 
     def __repr__(self) -> str:
@@ -334,7 +266,8 @@ class Snapshot:
             return self._planned(columns, where)
 
     def _planned(self, columns: Sequence[str] | None, where: str | Filter | None) -> PlannedScan:
-        plan = self.source.plan(self.selection, None if columns is None else tuple(columns), where)
+        names = None if columns is None else tuple(columns)
+        plan = self.source.plan(self.selection, names, where)  # type: ignore[arg-type]  # both are of one format
         _refuse_foreign_columns(plan)
         _LOG.info("%r: %d files are read, %d are skipped", self, plan.files.num_rows, len(plan.skipped))
         return plan
@@ -540,7 +473,7 @@ class _SnapshotRows(PlannedRows):
         return self.snapshot._reading()
 
 
-def point_shown(table: OpenedTable, point: Point | None, name: str | None) -> str:
+def point_shown(table: FormatTable, point: Point | None, name: str | None) -> str:
     """A table's name or location, with the point of its history, for people."""
     kind = "version" if table.format == "delta" else "snapshot"
     title = shown(table.location) if name is None else name

@@ -207,7 +207,7 @@ def readable_arms(
     plan: PlannedScan, columns: tuple[dt.Field, ...], inspector: Inspector, deletes: ScanFiles
 ) -> tuple[list[UnionArm], ScanFiles, Faults]:
     """The arms of the files that can be read, all files, and why others cannot; all else is as for `union_arms`."""
-    deleted = deleted_positions(plan, marked_files(plan.files))
+    deleted = deleted_positions(plan, with_positions(plan.files))
     files = data_files(plan, deleted, exact=any(f.id == dt.METADATA["_row_id"].id for f in columns))
     inspector.looks.prefetch(files, deletes)
     faults = inspector.looks.faults(files)
@@ -233,8 +233,8 @@ def readable_arms(
     return arms, files, faults
 
 
-def marked_files(files: pa.Table) -> list[int]:
-    """Return the places of those of some files that may have deleted positions."""
+def with_positions(files: pa.Table) -> list[int]:
+    """Return the numbers of the files that may have deleted positions. files: `FILES`, or some of them."""
     column = files.column("positions")
     return [] if column.null_count == len(column) else np.flatnonzero(to_numpy(column.is_valid())).tolist()
 
@@ -271,7 +271,7 @@ def _rows(plan: PlannedScan, start: int, end: int, looks: Looks) -> int:
     files = data_files(replace(plan, files=part), (), exact=False)
     looks.prefetch(files)
     rows = np.maximum(looks.opened(files, np.arange(len(files))).rows, 0)
-    marked = marked_files(part)
+    marked = with_positions(part)
     deleted = deleted_positions(plan, [start + int(counted[number]) for number in marked])
     for number in marked:
         rows[number] = max(rows[number] - len(deleted.get(start + int(counted[number]), ())), 0)

@@ -25,12 +25,13 @@ from harness.metadata.iceberg.delete_scope import (
 )
 from harness.metadata.iceberg.deletes import DeleteIndex, equality_deletes, position_deletes
 from harness.metadata.iceberg.manifests import ManifestEntry
-from harness.metadata.iceberg.paths import physical_paths
 from harness.metadata.iceberg.values import Partitions
 from harness.metadata.model.arrow_values import array_of, distinct, first_repeated, from_numpy, scalar_of, to_numpy
 from harness.metadata.model.schema import Field, Schema
 from harness.metadata.plan.deletes import EqualityDelete, PositionDeletes, key_fields
 from harness.metadata.plan.scan_plan import FILES, Partition, SkippedFiles
+from harness.storage.gate import is_name
+from harness.storage.paths import PathMap, absolute, local_path
 from harness.storage.records import dataclass
 from harness.storage.threads import phase
 
@@ -296,3 +297,28 @@ def _table(
     except (pa.ArrowException, OverflowError, UnicodeError) as error:
         message = f"Invalid manifest: a number or a text in it is beyond what its type holds: {error}"
         raise CorruptFileError(message, cause="CorruptManifest", rule="iceberg 2.7") from error
+
+
+_URI = "^[A-Za-z][A-Za-z0-9+.-]*://"
+
+
+def physical_paths(path_map: PathMap, recorded: pa.ChunkedArray) -> pa.ChunkedArray:
+    """`PathMap.physical` of many paths at once."""
+    plain = pc.or_(pc.starts_with(recorded, "/"), pc.match_substring_regex(recorded, _URI))
+    plain = pc.and_not(plain, pc.match_substring_regex(recorded, "^[fF][iI][lL][eE]:"))
+    if pc.all(plain).as_py() is False or any(not new.rstrip("/") for _, new in path_map.prefixes):
+        return pa.chunked_array([array_of([path_map.physical(p) for p in recorded.to_pylist()], pa.string())])
+    found, open_ = recorded, None
+    for old, new in path_map.prefixes:
+        prefix = local_path(old).rstrip("/")
+        if not prefix or not is_name(prefix):  # no recorded path begins with what is not UTF-8
+            continue
+        hit = pc.or_(pc.equal(recorded, scalar_of(prefix, pa.string())), pc.starts_with(recorded, prefix + "/"))
+        hit = hit if open_ is None else pc.and_(hit, open_)
+        open_ = pc.invert(hit) if open_ is None else pc.and_not(open_, hit)
+        if pc.any(hit).as_py():
+            head = absolute(new.rstrip("/"), path_map.base)
+            rest = pc.utf8_slice_codeunits(recorded, len(prefix))
+            moved = pc.binary_join_element_wise(scalar_of(head, pa.string()), rest, scalar_of("", pa.string()))
+            found = pc.if_else(hit, moved, found)
+    return found

@@ -15,10 +15,10 @@ from harness.metadata.filters.predicate import Filter, fields_of, filter_for, op
 from harness.metadata.filters.sqltext import bind_columns
 from harness.metadata.iceberg.columns.entries import DataFiles, FilteredFiles, Skip
 from harness.metadata.iceberg.columns.raw import KeptManifests
-from harness.metadata.iceberg.columns.reading import read_data_files
+from harness.metadata.iceberg.columns.reading import read_data_files, read_entries
 from harness.metadata.iceberg.delete_scope import read_schema_first
 from harness.metadata.iceberg.file_list import list_files
-from harness.metadata.iceberg.manifests import ALL, ManifestEntry, ManifestFile, open_manifest, parse_manifest_list
+from harness.metadata.iceberg.manifests import ManifestEntry, ManifestFile, open_manifest, parse_manifest_list
 from harness.metadata.iceberg.model import Snapshot
 from harness.metadata.iceberg.name_mapping import PROPERTY as NAME_MAPPING
 from harness.metadata.iceberg.name_mapping import parse_name_mapping
@@ -154,7 +154,7 @@ class _Scan:
                 data = read(manifest)
                 with contained(file=manifest.path):
                     specs, limits = self.source.metadata.specs, self.source.storage.limits
-                    found += open_manifest(data, manifest, specs=specs, schemas=schemas, limits=limits).entries(ALL)
+                    found += read_entries(open_manifest(data, manifest, specs=specs, schemas=schemas, limits=limits))
         return tuple(found)
 
     def open(self, manifests: list[ManifestFile], condition: Filter | None, statistics: frozenset[int]) -> _Opened:

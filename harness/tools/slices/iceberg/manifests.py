@@ -15,7 +15,8 @@ from typing import Any, TypeAlias
 
 from harness.errors import RequestError
 from harness.metadata.filters.predicate import Filter
-from harness.metadata.iceberg.manifests import ALL, Content, ManifestEntry, ManifestFile, open_manifest
+from harness.metadata.iceberg.columns.reading import read_entries
+from harness.metadata.iceberg.manifests import Content, ManifestEntry, ManifestFile, open_manifest
 from harness.metadata.iceberg.metadata import decompress
 from harness.metadata.iceberg.model import PartitionSpec, Snapshot
 from harness.metadata.iceberg.scan import manifests_of, with_specs_of
@@ -125,7 +126,7 @@ def _entries(
                 reader = open_manifest(
                     read(manifest), manifest, specs=metadata.specs, schemas=schemas, limits=storage.limits
                 )
-                chosen = tuple(entry for entry in reader.entries(ALL) if key_of(entry) in kept)
+                chosen = tuple(entry for entry in read_entries(reader) if key_of(entry) in kept)
             if chosen:
                 found[manifest.path] = chosen
     return found
