@@ -42,7 +42,7 @@ def bench(tmp_path):
 @pytest.mark.parametrize(
     ("fault", "target", "subject", "kinds", "signature"),
     [
-        ("a KeyError comes out", "roaring", SUBJECT, {Kind.LEAK}, "leak KeyError metadata/iceberg/position_deletes.py"),
+        ("a KeyError comes out", "roaring", SUBJECT, {Kind.LEAK}, "leak KeyError metadata/deletes/puffin.py"),
         ("deletes are left out", "roaring", SUBJECT, {Kind.DISPUTED}, "disputed"),
         (
             "a commit that the listing lacks is passed over",
@@ -112,8 +112,8 @@ def test_what_kills_a_process_ends_no_more_than_its_mutant():
         found = list(worker.group("roaring", 1, 0, 8, SUBJECT))
         assert [judged.mutant.name for judged in found] == [f"roaring-1-{number}" for number in range(8)]
         by_kind = {judged.verdict.kind: judged for judged in found}
-        assert by_kind[Kind.TIME].verdict.signature.startswith("SIGXCPU metadata/iceberg/position_deletes.py")
-        assert by_kind[Kind.CRASH].verdict.signature.startswith("SIGABRT metadata/iceberg/position_deletes.py")
+        assert by_kind[Kind.TIME].verdict.signature.startswith("SIGXCPU metadata/deletes/puffin.py")
+        assert by_kind[Kind.CRASH].verdict.signature.startswith("SIGABRT metadata/deletes/puffin.py")
         finding = fuzz.made_small(by_kind[Kind.CRASH], worker, SUBJECT, tries=60)
     assert all(name.endswith(".puffin") for name, data in finding.changes.items() if data is not None)
     assert None in finding.changes.values()  # files were taken away that it does not need
