@@ -9,7 +9,7 @@ import hashlib
 import json
 import os
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -45,9 +45,9 @@ class QueryDialect(enum.Enum):
     SPARK = "spark"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Many:
-    """Options of comparisons of many queries or tables."""
+    """Options of comparisons of many queries or tables. Typer fills lists."""
 
     sql_file: Annotated[
         list[str] | None,
@@ -84,7 +84,7 @@ class _Namespace:
 
     label: str
     catalog: Catalog
-    tables: dict[str, Name]
+    tables: Mapping[str, Name]
 
 
 def namespace(text: str) -> _Namespace | None:

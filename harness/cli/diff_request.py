@@ -43,9 +43,9 @@ class _Strict(enum.Enum):
     UNITS = "units"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Relaxing:
-    """Options for differences that pass, and for how much is compared."""
+    """Options for differences that pass, and for how much is compared. Typer fills lists."""
 
     tolerance: Annotated[
         list[str] | None,
@@ -141,12 +141,12 @@ class DiffRequest:
     """Arguments of `harness.compare` besides the sides and their names. None: not given."""
 
     engines: tuple[str, str]
-    keys: list[str] | None
-    columns: list[str] | None
+    keys: Sequence[str] | None
+    columns: Sequence[str] | None
     where: str | None
     max_rows: int
     relaxations: Relaxations
-    group_by: list[str] | None
+    group_by: Sequence[str] | None
     sample_keys: int | None
     schema_only: bool
 

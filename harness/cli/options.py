@@ -8,7 +8,7 @@ import functools
 import inspect
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeAlias, get_type_hints
 
@@ -138,7 +138,7 @@ OPTIONS = {
 class Settings:
     """The values of `--set`. opening: arguments of `open_table`. bounds, waived: of a worker."""
 
-    opening: dict[str, Any]
+    opening: Mapping[str, Any]
     bounds: Bounds | None
     waived: frozenset[str]
 
@@ -211,9 +211,9 @@ def _hint(name: str) -> str:
     return f"there are {', '.join(group or MEANINGS)}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class OpeningOptions:
-    """Options for opening tables. context: of the command."""
+    """Options for opening tables. context: of the command. Typer fills lists."""
 
     context: typer.Context
     catalog: CatalogName = None

@@ -137,9 +137,9 @@ def compare(
         return _Run(openings, rules, resources, columns, allowances or {}).comparison()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Run:
-    """A comparison."""
+    """A comparison, which keeps what it learns when the sides are opened."""
 
     openings: tuple[SideOpening, SideOpening]
     rules: Rules

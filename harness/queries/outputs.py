@@ -166,9 +166,9 @@ _WHOLE_NUMBERS = dict(zip(("byte", "short", "int", "long"), _TYPES, strict=True)
 _INEXACT = ("half", "float", "double")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class SourceColumns:
-    """The sources of a SELECT and their columns.
+    """The sources of a SELECT and their columns. The object keeps the places of names.
 
     columns: of each source, the names in lower case with the types of tables' columns; None where they are not known.
     hiding: aliases of tables, which a name without a table means before a column.

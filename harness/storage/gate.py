@@ -257,9 +257,9 @@ class _Met:
     told: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Roots:
-    """The directories and stores that one table may read.
+    """The directories and stores that one table may read. The object keeps its verdicts on directories.
 
     table: its location, for messages.
     home: the store that it is in.

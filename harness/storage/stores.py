@@ -181,9 +181,11 @@ class FileEnds:
         return data
 
 
-@dataclass(frozen=True)
+@dataclass()
 class Storage:
     """Reads local files, object stores, and everything else that fsspec has a file system for.
+
+    The object keeps the clients that it opened and the last bytes of files that it read.
 
     options: for locations that are not local: of object stores under any names of `harness.storage.option_names`, else
         those of fsspec. Under a key that is a URI, such as `s3://bucket`, are those of that store.

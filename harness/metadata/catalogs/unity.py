@@ -125,11 +125,12 @@ def open_unity(
     return Unity(name=name, server=server, prefix=inside, storage_options=dict(storage_options or {}))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Unity:
     """A Unity Catalog server, see `harness.metadata.catalogs.catalog.Catalog`.
 
-    prefix: the first parts of all names. versions: by catalog, whether the server has specification 1.0.
+    prefix: the first parts of all names.
+    versions: by catalog, whether the server has specification 1.0. The object keeps each answer.
     """
 
     name: str

@@ -169,7 +169,7 @@ def source_type(partition_field: PartitionField, schemas: Sequence[dt.Schema]) -
     return next((f.type for schema in schemas for _, f in schema.walk() if f.id == source), None)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Partitions:
     """The distinct partition tuples of the files of one scan, numbered as they come.
 

@@ -11,7 +11,7 @@ import math
 import re
 import struct
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date
 from decimal import Context, Decimal, Inexact, InvalidOperation
@@ -44,7 +44,7 @@ class Grammar:
     time: str
     between: str
     zone: str
-    booleans: dict[str, bool]
+    booleans: Mapping[str, bool]
     most: int
 
 

@@ -198,7 +198,7 @@ class _CheckpointFile:
     path: Path
     part: int
     parts: int
-    rows: tuple[dict[str, Any], ...]
+    rows: tuple[Mapping[str, Any], ...]
 
     @property
     def kind(self) -> str:

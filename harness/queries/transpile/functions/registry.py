@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from harness.queries.transpile.expressions import Expressions
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Call:
-    """A function with its arguments in DuckDB's order, as it stands in a query."""
+    """A function with its arguments in DuckDB's order, as it stands in a query. It keeps the lowered arguments."""
 
     expressions: Expressions
     node: exp.Expr

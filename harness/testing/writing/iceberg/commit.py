@@ -41,9 +41,9 @@ class CommitContext:
     parent_id: int | None
     sequence_number: int
     next_row_id: int | None
-    schema_json: dict[str, Any]
+    schema_json: Mapping[str, Any]
     partition_fields: Mapping[int, Sequence[Field]]
-    spec_json: Mapping[int, list[dict[str, Any]]]
+    spec_json: Mapping[int, Sequence[Mapping[str, Any]]]
     store: Callable[[AvroDocument], tuple[str, int]]
     load: Callable[[str], AvroDocument]
 

@@ -155,7 +155,7 @@ def _cut_upward(value: Any, length: int) -> Any:
 FileFormat: TypeAlias = Literal["parquet", "avro", "orc"]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class DataFileHandle:
     """A data or delete file on disk, committed or not. Handles are compared by identity.
 
@@ -356,7 +356,7 @@ class Blob:
     """A blob to be written: its bytes as stored, and the footer's words beside its place."""
 
     data: bytes
-    footer: dict[str, Any]
+    footer: Mapping[str, Any]
 
 
 def deletion_vector(data_file: str, positions: Iterable[int]) -> Blob:

@@ -1,0 +1,49 @@
+"""Laws of the types in the package: a frozen class has no mutable state, and a type alias has one meaning."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import harness
+
+SOURCES = sorted(Path(harness.__file__).parent.rglob("*.py"))
+MUTABLE = frozenset({"list", "dict", "set", "bytearray", "defaultdict", "deque", "Counter", "OrderedDict"})
+
+# Classes that are frozen although they keep state, from before this law.
+STATEFUL = frozenset(
+    {
+        "FileTable", "SqlTranslation", "DuckDBFiles", "Scanner", "Inspector", "DirectLooks", "FileConstants",
+        "ColumnTranslation", "DeleteJoins", "ExecutorLooks", "FrameScan", "FilesByOrdinal", "_Feed", "_Loader",
+        "AvroColumn", "FileSkipping", "KeptManifests", "Walk", "EqualityDeletes", "_Scopes",
+    }
+)  # fmt: skip
+
+
+def _is_frozen(node: ast.ClassDef) -> bool:
+    keywords = [k for call in node.decorator_list if isinstance(call, ast.Call) for k in call.keywords]
+    return any(k.arg == "frozen" and isinstance(k.value, ast.Constant) and k.value.value for k in keywords)
+
+
+def _type_names(annotation: ast.expr) -> Iterator[str]:
+    """The names of types in an annotation, but those of a callable's arguments."""
+    if isinstance(annotation, ast.Subscript) and ast.unparse(annotation.value).endswith("Callable"):
+        return
+    if isinstance(annotation, ast.Name):
+        yield annotation.id
+    for part in ast.iter_child_nodes(annotation):
+        if isinstance(part, ast.expr):
+            yield from _type_names(part)
+
+
+def test_a_frozen_class_has_no_mutable_field():
+    mutable = {
+        f"{node.name}.{ast.unparse(statement.target)}"
+        for file in SOURCES
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ClassDef) and _is_frozen(node) and node.name not in STATEFUL
+        for statement in node.body
+        if isinstance(statement, ast.AnnAssign) and MUTABLE.intersection(_type_names(statement.annotation))
+    }
+    assert mutable == set()
