@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import harness
 
-SOURCES = sorted(Path(harness.__file__).parent.rglob("*.py"))
+MODULES = [ast.parse(file.read_text(encoding="utf-8")) for file in Path(harness.__file__).parent.rglob("*.py")]
 MUTABLE = frozenset({"list", "dict", "set", "bytearray", "defaultdict", "deque", "Counter", "OrderedDict"})
 
 # Classes that are frozen although they keep state, from before this law.
@@ -40,10 +41,32 @@ def _type_names(annotation: ast.expr) -> Iterator[str]:
 def test_a_frozen_class_has_no_mutable_field():
     mutable = {
         f"{node.name}.{ast.unparse(statement.target)}"
-        for file in SOURCES
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        for module in MODULES
+        for node in ast.walk(module)
         if isinstance(node, ast.ClassDef) and _is_frozen(node) and node.name not in STATEFUL
         for statement in node.body
         if isinstance(statement, ast.AnnAssign) and MUTABLE.intersection(_type_names(statement.annotation))
     }
     assert mutable == set()
+
+
+# Aliases that share a name, from before this law.
+SHARED = frozenset("Batches Constant Counts Leaf Numbers Place Raw Run Step Use Writer".split())  # noqa: SIM905
+
+
+def _aliases(module: ast.Module) -> Iterator[str]:
+    """The type aliases of a module: annotated as such, or names with a subscripted type as the value."""
+    for statement in module.body:
+        match statement:
+            case ast.AnnAssign(target=ast.Name(id=name), annotation=ast.Name(id="TypeAlias")):
+                yield name
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Subscript()) if name.strip("_")[:1].isupper():
+                if not name.isupper():
+                    yield name
+
+
+def test_the_name_of_a_type_alias_has_one_meaning():
+    aliases = Counter(name.strip("_") for module in MODULES for name in _aliases(module))
+    classes = {node.name for module in MODULES for node in ast.walk(module) if isinstance(node, ast.ClassDef)}
+    shared = {name for name, times in aliases.items() if times > 1 or name in classes}
+    assert shared <= SHARED

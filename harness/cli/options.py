@@ -66,7 +66,7 @@ CacheDir: TypeAlias = Annotated[
 Verbose: TypeAlias = Annotated[
     bool, _opening("--verbose", help="Tell on standard error each request of a store, and each skipped file.")
 ]
-Columns: TypeAlias = Annotated[
+ColumnsOption: TypeAlias = Annotated[
     str | None, typer.Option(metavar="A,B", help="Read these columns only, with commas between.")
 ]
 Where: TypeAlias = Annotated[
@@ -280,7 +280,7 @@ class OpeningOptions:
         return [*pairs(self.path_map, "--path-map").values(), *(self.allowed_roots or ())]
 
 
-At: TypeAlias = Annotated[
+AtOption: TypeAlias = Annotated[
     str | None,
     typer.Option(
         metavar="WHEN",

@@ -30,9 +30,9 @@ def pull(
     location: options.Location,
     directory: Annotated[str, typer.Argument(metavar="DIR", help="A new or empty directory, for the slice.")],
     where: options.Where = None,
-    at: options.At = None,
+    at: options.AtOption = None,
     last: Annotated[int, typer.Option(metavar="N", help="Take so many of the newest snapshots, for time travel.")] = 1,
-    columns: options.Columns = None,
+    columns: options.ColumnsOption = None,
     exact: Annotated[
         bool,
         typer.Option("--exact", help="Leave out rows that the condition drops: files that lose rows are rewritten."),

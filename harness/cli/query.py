@@ -40,7 +40,7 @@ def sql(
             "such, all else is text; in double quotes it is always text.",
         ),
     ] = None,
-    at: options.At = None,
+    at: options.AtOption = None,
     *,
     out: formats.Written,
     max_rows: formats.MaxRows = str(MAX_ROWS),

@@ -12,7 +12,7 @@ import logging
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from importlib import metadata
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlglot import TokenType, exp
 from sqlglot.errors import ErrorLevel, SqlglotError
@@ -28,6 +28,9 @@ from harness.queries.outputs import select_of
 from harness.queries.plain import Rewritten, TableReference
 from harness.queries.pushdown import Pushdown, names_now
 from harness.storage.records import dataclass
+
+if TYPE_CHECKING:
+    from harness.metadata.catalogs.catalog import Name
 
 # A statement as sqlglot reads it, and the tables that it names.
 
@@ -281,9 +284,6 @@ def _number(clause: exp.Expr | None, none: int | None = None) -> int | None:
     if not isinstance(clause, exp.Limit | exp.Offset) or _said(clause) != {"expression"}:
         return None
     return whole_number(said.this) if isinstance(said, exp.Literal) and not said.is_string else None
-
-
-Name = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

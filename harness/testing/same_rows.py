@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from decimal import Decimal
-from typing import Any, TypeAlias, cast
+from typing import Any, cast
 
 import duckdb
 import pyarrow as pa
@@ -84,10 +84,6 @@ def _check_nested(type_: pa.DataType, value: Any) -> None:
     elif isinstance(value, list | tuple):
         for item in value:
             _check(type_.value_type, item)
-
-
-Rows: TypeAlias = Sequence[Mapping[str, Any] | Sequence[Any]]
-"""Rows written down in Python: mappings by column name, or tuples or lists in the order of the columns."""
 
 
 def assert_same_rows(

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any
 
 from harness.errors import (
     HarnessError,
@@ -67,12 +67,14 @@ _CREDENTIAL = re.compile(
     r"|(adls)\.(?:connection-string|account-key|sas-token(?:\..+)?|tenant-id|client-id|client-secret|token)"
 )
 
-Properties: TypeAlias = "Callable[[str], Mapping[str, Any]]"
-"""The properties of the catalog and of its answer for a path, the answer's first, for every kind of store."""
 
+def store_options(
+    properties: Callable[[str], Mapping[str, Any]], location: str, places: Iterable[str] = ()
+) -> dict[str, Any]:
+    """The options for the store of a table and, under their names, for the stores of its other places.
 
-def store_options(properties: Properties, location: str, places: Iterable[str] = ()) -> dict[str, Any]:
-    """The options for the store of a table and, under their names, for the stores of its other places."""
+    properties: those of the catalog and of its answer for a path, the answer's first, for every kind of store.
+    """
     options = options_of(properties(location), location)
     home = place(location).store
     others = {place(path).store: path for path in places if not is_local(local_path(path))}

@@ -19,6 +19,7 @@ from harness.storage.limits import DEFAULT, Limits, refusal
 from harness.storage.records import dataclass
 
 Body: TypeAlias = Mapping[str, Any]
+"""The fields of an action as JSON has them, unchecked."""
 T = TypeVar("T")
 
 _KNOWN = frozenset(

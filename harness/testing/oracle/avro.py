@@ -176,7 +176,7 @@ def _text(stream: Source) -> bytes:
     return text
 
 
-_PRIMITIVES: dict[str, tuple[dt.Type, Decode]] = {
+_PRIMITIVES: dict[str, tuple[dt.ColumnType, Decode]] = {
     "null": (dt.UNKNOWN, lambda _: None),
     "boolean": (dt.BOOLEAN, lambda stream: _one_of((False, True), stream.take(1)[0], "boolean")),
     "int": (dt.IntegerType(32), lambda stream: within_bits(_long(stream), 32)),
@@ -187,7 +187,7 @@ _PRIMITIVES: dict[str, tuple[dt.Type, Decode]] = {
     "string": (dt.STRING, _text),
 }
 
-_LOGICAL: dict[tuple[str, str], dt.Type] = {
+_LOGICAL: dict[tuple[str, str], dt.ColumnType] = {
     **{("date", "int"): dt.DATE, ("time-millis", "int"): dt.TimeType("ms"), ("time-micros", "long"): dt.TimeType("us")},
     ("local-timestamp-millis", "long"): dt.TimestampType("ms"),
     ("local-timestamp-micros", "long"): dt.TimestampType("us"),
@@ -303,7 +303,7 @@ class _Parser:
             decode = _long
         return self.decimal(_LOGICAL.get((annotation, name), type_), decode, schema)
 
-    def decimal(self, type_: dt.Type, decode: Decode, schema: Mapping[str, Any]) -> _AvroType:
+    def decimal(self, type_: dt.ColumnType, decode: Decode, schema: Mapping[str, Any]) -> _AvroType:
         """The type, or the annotated decimal: big-endian two's complement of any length."""
         precision, scale = schema.get("precision"), schema.get("scale", 0)
         is_annotated = schema.get("logicalType") == "decimal" and (
@@ -322,7 +322,7 @@ class _Parser:
         return _AvroType(_unnamed(dt.DecimalType(precision, scale)), number)
 
 
-def _unnamed(type_: dt.Type | Literal["struct", "list", "map"], parts: tuple[RawColumn, ...] = ()) -> RawColumn:
+def _unnamed(type_: dt.ColumnType | Literal["struct", "list", "map"], parts: tuple[RawColumn, ...] = ()) -> RawColumn:
     return RawColumn(name="", id=None, type=type_, parts=parts)
 
 

@@ -27,7 +27,7 @@ _READ = re.compile(
 """The reader features that are read (delta P2)."""
 _REFUSED = re.compile("adaptivemetadata-preview|intervaltype|redirectreaderwriter-preview|timestampnanos")
 """Writer features without which a table is not read."""
-_PLAIN: dict[str, dt.Type] = {
+_PLAIN: dict[str, dt.ColumnType] = {
     **{name: dt.SimpleType(name) for name in ("boolean", "string", "binary", "date", "variant")},
     **{
         "byte": dt.IntegerType(8),
@@ -166,7 +166,7 @@ class _Parser:
         self.seen.add(id_)
         return id_, physical
 
-    def type(self, document: Any) -> dt.Type:
+    def type(self, document: Any) -> dt.ColumnType:
         if isinstance(document, str):
             return self.named(document)
         match needed(document, "type", str):
@@ -184,7 +184,7 @@ class _Parser:
         id_ = next(self.numbers)
         return Field(id=id_, name=name, type=self.type(document), required=name == "key")
 
-    def named(self, text: str) -> dt.Type:
+    def named(self, text: str) -> dt.ColumnType:
         if text in _PLAIN:
             return _PLAIN[text]
         match = re.fullmatch(r"decimal\(\s*([0-9]{1,3})\s*,\s*([0-9]{1,3})\s*\)", text)
@@ -208,7 +208,7 @@ class _Parser:
         return InvalidTableError(f"Invalid schema: {reason}", cause="SchemaError", rule="delta T1")
 
 
-def _widens(old: dt.Type, new: dt.Type) -> bool:
+def _widens(old: dt.ColumnType, new: dt.ColumnType) -> bool:
     """delta T22."""
     match old, new:
         case dt.IntegerType(bits=a), dt.IntegerType(bits=b):
@@ -254,7 +254,7 @@ def _partition_columns(fields: tuple[Field, ...], names: list[str]) -> tuple[Fie
     return columns
 
 
-def partition_value(text: str | None, type_: dt.Type, *, column: str) -> Any:
+def partition_value(text: str | None, type_: dt.ColumnType, *, column: str) -> Any:
     """The value of a partition column (delta V2 to V7). The empty text is null but for strings and binaries."""
     if text is None or type_ == dt.UNKNOWN:
         return None

@@ -246,7 +246,7 @@ def partition_key(file: LiveFile) -> Hashable:
     return (file.spec.id, *map(repr, values))  # the text of a float says its bits, and all NaNs are one
 
 
-def _stored(value: Any, type_: dt.Type, written: object) -> Any:
+def _stored(value: Any, type_: dt.ColumnType, written: object) -> Any:
     """A partition value of a written type (iceberg 2.18). Raises ValueError."""
     match type_:
         case dt.BOOLEAN:

@@ -70,11 +70,11 @@ def write_columnless_orc(path: Path, rows: int) -> None:
 
 
 # Thrift's compact protocol: a value with the number of its type.
-_Value = tuple[int, bytes]
+_ThriftValue = tuple[int, bytes]
 _I32, _I64, _BINARY, _LIST, _STRUCT = 5, 6, 8, 9, 12
 
 
-def _struct(fields: Mapping[int, _Value]) -> _Value:
+def _struct(fields: Mapping[int, _ThriftValue]) -> _ThriftValue:
     content, last = b"", 0
     for number, (kind, value) in fields.items():
         content += bytes([(number - last) << 4 | kind]) + value
@@ -82,21 +82,21 @@ def _struct(fields: Mapping[int, _Value]) -> _Value:
     return _STRUCT, content + b"\0"
 
 
-def _list(structs: Sequence[_Value]) -> _Value:
+def _list(structs: Sequence[_ThriftValue]) -> _ThriftValue:
     short = len(structs) < 15
     head = bytes([len(structs) << 4 | _STRUCT]) if short else bytes([0xF0 | _STRUCT]) + varint(len(structs))
     return _LIST, head + b"".join(content for _, content in structs)
 
 
-def _int(number: int) -> _Value:
+def _int(number: int) -> _ThriftValue:
     return _I32, varint(2 * number)
 
 
-def _long(number: int) -> _Value:
+def _long(number: int) -> _ThriftValue:
     return _I64, varint(2 * number)
 
 
-def _text(text: str) -> _Value:
+def _text(text: str) -> _ThriftValue:
     return _BINARY, varint(len(text.encode())) + text.encode()
 
 

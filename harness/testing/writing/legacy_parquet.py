@@ -169,10 +169,9 @@ def _convert(node: _Node, forms: Sequence[str], leaves: Iterator[pa.DataType]) -
 
 
 _I32, _BINARY, _LIST, _STRUCT = 5, 8, 9, 12
-_Value = tuple[int, Any]
 
 
-def _decoded(kind: int, data: bytes, at: int) -> tuple[_Value, int]:
+def _decoded(kind: int, data: bytes, at: int) -> tuple[tuple[int, Any], int]:
     value: Any
     match kind:
         case 1 | 2:

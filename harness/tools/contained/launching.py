@@ -263,7 +263,8 @@ def run(
     """The result of work that is done in a worker.
 
     Args:
-        work: `module:function`, as `harness.tools.contained.worker.Work`. request: its argument, as JSON has it.
+        work: `module:function`, which takes a JSON value, writes its result to a stream, and returns 0, 1 or 2.
+        request: its argument, as JSON has it.
         bounds: of the process.
         waived: limits that need not hold, see `harness.tools.contained.bounds.WAIVABLE`.
         directories: whose files it may read besides Python's and the system's own, absolute, links resolved.

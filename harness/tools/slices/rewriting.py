@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -179,10 +179,6 @@ def _blocks(schema: pq.ParquetSchema) -> list[str]:
     return blocks
 
 
-StatisticsFunction: TypeAlias = Callable[[pa.Table, tuple[Field, ...]], Mapping[str, Any]]
-"""The statistics of a file, by its columns' values, which are named as in the table."""
-
-
 @dataclass(frozen=True, slots=True)
 class Settled:
     """A data file that is in its place.
@@ -219,7 +215,7 @@ class Rewriter:
     rows: KeptRows | None
     row_ids: tuple[str, int | None] | None
     row_versions: tuple[str, int | None] | None
-    statistics: StatisticsFunction
+    statistics: Callable[[pa.Table, tuple[Field, ...]], Mapping[str, Any]]
     pseudonyms: Pseudonyms | None
 
     def settled(self, plans: Iterable[ScanPlan], keys: str, place: SlicePlace, names: SliceNames) -> dict[str, Settled]:

@@ -26,7 +26,7 @@ from harness.testing.scenarios.edits import damage, edit, edit_lines
 from harness.testing.scenarios.model import COLUMN_OPERATIONS, History, Operation, ResolvedSelector, on_table
 from harness.testing.writing.delta.builder import DataFileHandle, DeltaTable
 from harness.testing.writing.delta.checkpoint import CheckpointOptions, hint_text
-from harness.testing.writing.delta.types import Json
+from harness.testing.writing.delta.types import JsonObject
 from harness.testing.writing.places import inside, set_time
 
 
@@ -149,7 +149,7 @@ class DeltaHistory(History):
         self.table.commit(self.writes.filled(actions, place), add=added, remove=removed, cdc=changes, **options)
         return label
 
-    def _marked(self, value: Any, place: str) -> tuple[list[DataFileHandle], list[DataFileHandle], list[Json]]:
+    def _marked(self, value: Any, place: str) -> tuple[list[DataFileHandle], list[DataFileHandle], list[JsonObject]]:
         """The files before and after the deletion of rows, and the new protocol if one is needed."""
         own = value if isinstance(value, Mapping) and "rows" in value else {"rows": value}
         given = Arguments(own, f"{place}, delete-rows")
@@ -259,7 +259,7 @@ class DeltaHistory(History):
 
     def time_of(self, version: int) -> int:
         """The time by which a version is found: its in-commit timestamp, else its time on disk (delta L33, L35)."""
-        info: Json = next((a["commitInfo"] for a in self.table.actions(version) if "commitInfo" in a), {})
+        info: JsonObject = next((a["commitInfo"] for a in self.table.actions(version) if "commitInfo" in a), {})
         moment: int = info.get("inCommitTimestamp", self.table.log.time_of(version))
         return moment
 

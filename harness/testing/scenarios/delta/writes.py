@@ -29,7 +29,7 @@ from harness.testing.scenarios.arguments import Arguments, label_of
 from harness.testing.scenarios.edits import edit
 from harness.testing.scenarios.values import expanded, natural_rows, replaced, stored_value
 from harness.testing.writing.delta.builder import DataFileHandle, DeltaTable, FileOptions
-from harness.testing.writing.delta.types import Json, schema_json, schema_of
+from harness.testing.writing.delta.types import JsonObject, schema_json, schema_of
 from harness.testing.writing.delta.values import encoded_path
 
 _TRANSLATED = {"self", "rows", "partition", "schema", "extra", "path", "recorded", "more"}
@@ -63,7 +63,7 @@ class DeltaWrites:
         given.finish()
         return handle
 
-    def removed(self, spec: Any, place: str) -> DataFileHandle | Json:
+    def removed(self, spec: Any, place: str) -> DataFileHandle | JsonObject:
         """The file to remove as it stands now, or the content of an edited `remove` action."""
         if isinstance(spec, str):
             return replace(label_of(self.files, spec, "file", place))
@@ -136,7 +136,7 @@ class DeltaWrites:
             options["extra"] = {name: pa.array(values) for name, values in extra.items()}
         return options
 
-    def _edited(self, action: Json, given: Arguments) -> Json:
+    def _edited(self, action: JsonObject, given: Arguments) -> JsonObject:
         action = json.loads(json.dumps(action))
         edit(action, self.filled(given.of(dict, "set", {}), given.place), given.texts("unset", []), given.place)
         return action

@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 import pyarrow as pa
 
@@ -50,11 +50,10 @@ from harness.testing.writing.iceberg.types import (
     stored,
     with_fresh_ids,
 )
-from harness.testing.writing.places import corrupt, counted_uuid, truncate
+from harness.testing.writing.places import FieldPath, corrupt, counted_uuid, truncate
 
 __all__ = ["DataFileHandle", "FileOptions", "IcebergTable", "corrupt", "truncate"]
 
-Rows: TypeAlias = Sequence[Mapping[str, Any]] | pa.Table
 # Exact as doubles: a reader that takes ids through doubles is found out by the scenario of larger ids alone.
 FIRST_SNAPSHOT_ID = 7_000_000_000_000_001
 
@@ -136,7 +135,7 @@ class IcebergTable:
 
     def write_data(
         self,
-        rows: Rows,
+        rows: Sequence[Mapping[str, Any]] | pa.Table,
         *,
         partition: Mapping[str, Any] | None = None,
         spec_id: int | None = None,
@@ -307,7 +306,7 @@ class IcebergTable:
         *,
         initial_default: Any = None,
         write_default: Any = None,
-        parent: evolution.FieldPath | None = None,
+        parent: FieldPath | None = None,
     ) -> int:
         """Add a column at the end, or a field to the struct at `parent`; its field id.
 
@@ -323,23 +322,23 @@ class IcebergTable:
         self.set_schema(evolution.add(self.schema, parent, field))
         return field.id
 
-    def drop_column(self, path: evolution.FieldPath) -> None:
+    def drop_column(self, path: FieldPath) -> None:
         """Drop a column or a nested field."""
         self.set_schema(evolution.drop(self.schema, path))
 
-    def rename_column(self, path: evolution.FieldPath, name: str) -> None:
+    def rename_column(self, path: FieldPath, name: str) -> None:
         """Rename a column or a nested field; its id stays."""
         self.set_schema(evolution.change(self.schema, path, lambda f: replace(f, name=name)))
 
-    def widen_column(self, path: evolution.FieldPath, type_text: str) -> None:
+    def widen_column(self, path: FieldPath, type_text: str) -> None:
         """Give a column another primitive type; whether that is a legal promotion is not checked."""
         self.set_schema(evolution.change(self.schema, path, lambda f: replace(f, type=parse_type(type_text)[0])))
 
-    def make_optional(self, path: evolution.FieldPath) -> None:
+    def make_optional(self, path: FieldPath) -> None:
         """Let a required column hold nulls."""
         self.set_schema(evolution.change(self.schema, path, lambda f: replace(f, required=False)))
 
-    def move_column(self, path: evolution.FieldPath, index: int) -> None:
+    def move_column(self, path: FieldPath, index: int) -> None:
         """Move a column or nested field to a 0-based place among its siblings."""
         self.set_schema(evolution.move(self.schema, path, index))
 
