@@ -20,18 +20,17 @@ import harness
 from harness.cli import DIFFERENT, FAILED, options, terminal
 from harness.cli.diff_request import DiffRequest, PlacedReport, RareOption, Relaxing, pair_of_engines, write_reports
 from harness.cli.options import named_table, names
-from harness.differ.opening import engine_version
 from harness.differ.result import Batch, BatchEntry, BatchOutcome, QueryFile, entry_of
 from harness.engines.registry import start_engines
 from harness.errors import HarnessError, RequestError
 from harness.metadata.catalogs.catalog import Catalog, Name, parse_name, walk, written
 from harness.metadata.catalogs.resolving import configured, open_catalog
-from harness.snapshot import Snapshot
 from harness.storage.outputs import append_to_file, write_file
 from harness.storage.paths import expanded, is_path, local_path
 from harness.storage.threads import phase
 
 if TYPE_CHECKING:
+    from harness.snapshot import Snapshot
     from harness.table import Table
 
 
@@ -187,6 +186,8 @@ def _state(tables: Sequence[Snapshot], request: DiffRequest, arguments: dict[str
     Raises:
         HarnessError: a metadata file cannot be read.
     """
+    from harness.differ.opening import engine_version
+
     depends_on = {
         "harness": harness.__version__,
         "tables": [(each.source.location, *each.source.fingerprint(each.selection)) for each in tables],

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
 
 import typer
 
@@ -24,7 +24,9 @@ from harness.differ.relaxations import Relaxations, Tolerance, TypeRule
 from harness.differ.result import Batch, ComparisonResult, Made
 from harness.differ.sources import RowSource, usual_engines
 from harness.errors import RequestError, without_secrets
-from harness.snapshot import Snapshot, called
+
+if TYPE_CHECKING:
+    from harness.snapshot import Snapshot
 
 _T = TypeVar("_T")
 RareOption = functools.partial(typer.Option, rich_help_panel=RARE)
@@ -133,7 +135,7 @@ def _split(text: str, option: str) -> tuple[str, str]:
     return first, second
 
 
-DiffSide: TypeAlias = Snapshot | RowSource
+DiffSide: TypeAlias = "Snapshot | RowSource"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,6 +161,8 @@ class DiffRequest:
 
     def compare_queries(self, queries: tuple[str, str], left: DiffSide, right: DiffSide) -> ComparisonResult:
         """Compares the results of queries on the left and on the right side. Raises as `harness.compare`."""
+        from harness.snapshot import called
+
         asked = zip(queries, (left, right), strict=True)
         sides = [s.asking(text) if isinstance(s, RowSource) else harness.Query(text, {"t": s}) for text, s in asked]
         names = [

@@ -15,7 +15,6 @@ from harness.cli.document import Printed, text_document
 from harness.cli.options import names
 from harness.errors import RequestError, size_text
 from harness.metadata.catalogs.catalog import parse_name, written
-from harness.snapshot import reading as reading_of
 from harness.storage.paths import expanded, is_local, local_path, may_be_name, slashed
 
 if TYPE_CHECKING:
@@ -140,6 +139,8 @@ def pull(
         elif refresh:
             pulled = {"": refresh_slice(snapshot, directory)}
         else:
+            from harness.snapshot import reading as reading_of
+
             with reading_of(snapshot.source, snapshot.selection.snapshot):
                 pulled = {"": make(snapshot, Path(directory), request, dry_run=dry_run)}
     found, told = list(map(asdict, pulled.values())), [_in_words(each, refresh=refresh) for each in pulled.values()]

@@ -76,6 +76,9 @@ def completion(line: str) -> dict[str, str]:
         ([], completion("harness scenarios r"), {"typer"}),
         ([], completion("harness count --"), {"typer", "harness.cli.looking"}),
         ([], completion("harness sql --"), {"typer", "harness.cli.query"}),
+        ([], completion("harness diff --"), {"typer", "pydantic", "harness.cli.diff"}),
+        ([], completion("harness pull --"), {"typer", "pydantic", "harness.cli.pull"}),
+        ([], completion("harness shell --"), {"typer", "harness.cli.shell.command"}),
         ([], completion("harness rule --"), {"typer", "harness.cli.rule"}),
     ],
     ids=[
@@ -87,6 +90,9 @@ def completion(line: str) -> dict[str, str]:
         "Tab scenarios r",
         "Tab count --",
         "Tab sql --",
+        "Tab diff --",
+        "Tab pull --",
+        "Tab shell --",
         "Tab rule --",
     ],
 )

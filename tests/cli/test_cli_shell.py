@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.cli import interruption, main
-from harness.cli.shell.command import completions
+from harness.cli.shell.lines import completions
 from harness.testing.writing.delta.builder import DeltaTable
 
 

@@ -1,0 +1,184 @@
+"""Lines of the shell that a person types: their prompt, history and completion."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from pathlib import Path
+
+import harness
+from harness.cli import interruption, terminal
+from harness.cli.formats import RowFormat
+from harness.cli.shell.session import COMMANDS, InputLines, Session
+from harness.errors import HarnessError, HarnessWarning
+from harness.metadata.catalogs.catalog import Name
+from harness.tools.connections.connection import Connection
+from harness.tools.connections.tables import in_sql
+
+
+def converse(session: Session) -> None:
+    """Runs inputs until the person ends. Ctrl-C ends the running input, or gives up the typed one."""
+    terminal.message(f"harness {harness.__version__}: help lists the commands, quit or Ctrl-D ends")
+    inputs = InputLines()
+    with interruption.set_aside(), TerminalLines(session.connection) as lines:
+        while not session.is_over:
+            try:
+                with interruption.anew():
+                    line = lines.ask(inputs.unfinished)
+                    if line is None:
+                        return
+                    if (text := inputs.add(line)) is not None:
+                        lines.remember(text)
+                        session.run(text)
+            except KeyboardInterrupt:
+                inputs.give_up()
+                terminal.message("interrupted")
+
+
+# How a line of the shell may go on: commands, names of tables, columns of those that are named; else SQL's words.
+
+
+_SQL = """
+all and as asc between by case cast copy count create cross delete desc describe distinct else end except exists explain
+false from full group having in inner insert intersect into is join left like limit not null offset on or order outer
+over partition pivot qualify right select semi summarize table temp then to true union unnest using values view when
+where window with
+"""
+WORDS = tuple(_SQL.split())
+"""Words of SQL that people type."""
+_NAMED = re.compile(r'(?:"(?:[^"]|"")*"|[\w$]+)(?:\.(?:"(?:[^"]|"")*"|[\w$]+))*')
+
+
+def completions(
+    word: str, text: str, names: Callable[[], Iterable[Name]], columns: Callable[[str], Sequence[str]]
+) -> list[str]:
+    """The completions of a word, in order.
+
+    word: up to the cursor; a qualified name is one. text: the input before it. names: of tables. columns: of a table.
+    """
+    if not text.strip() and word.startswith("."):
+        return _starting(word, COMMANDS)
+    command = text.split(maxsplit=1)[0] if text.lstrip().startswith(".") else ""
+    if command == ".mode":
+        return _starting(word, [each.value for each in RowFormat if not each.is_binary()])
+    tables = [in_sql(name) for name in names()]
+    if command in (".schema", ".tables"):
+        return _starting(word, tables)
+    mentioned = [table for table in tables if table.casefold() in {found.casefold() for found in _NAMED.findall(text)}]
+    own = [in_sql((column,)) for table in mentioned for column in columns(table)]
+    front, dot, _ = word.rpartition(".")
+    qualified = [
+        f"{front}.{in_sql((column,))}"
+        for table in tables
+        if dot and front.casefold() in (table.casefold(), table.rpartition(".")[2].casefold())
+        for column in columns(table)
+    ]
+    as_typed = str.upper if word.isupper() else str.lower
+    return _starting(word, [*own, *tables, *qualified]) or _starting(word, map(as_typed, WORDS if word else ()))
+
+
+def _starting(word: str, choices: Iterable[str]) -> list[str]:
+    found = (each for each in choices if each.casefold().startswith(word.casefold()))
+    return list(dict.fromkeys(found))
+
+
+# A person's lines are read by Python's own `readline`, and not by a library such as prompt_toolkit: it has
+# editing, a history and completion with Tab, with the keys of the user's `.inputrc`, and nothing has to be installed.
+# Where Python has none (on Windows), lines are read plainly.
+
+
+try:
+    import readline as _editor
+except ImportError:
+    _editor = None  # type: ignore[assignment]  # by its import it is a module
+
+PROMPT, MORE = "harness> ", "    ...> "
+_HISTORY_LINES = 10_000
+_BETWEEN_WORDS = " \t\n,;()=<>+-*/%'"
+
+
+class TerminalLines:
+    """Asks for lines while it is entered. connection: knows the names that lines may have."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._before = ""
+        self._found: list[str] = []
+        self._names = cache(self._asked_names)
+        self._columns = cache(self._asked_columns)
+
+    def __enter__(self) -> TerminalLines:
+        if _editor is not None:
+            _editor.set_completer(self._complete)
+            _editor.set_completer_delims(_BETWEEN_WORDS)
+            is_libedit = "libedit" in (_editor.__doc__ or "")
+            _editor.parse_and_bind("bind ^I rl_complete" if is_libedit else "tab: complete")
+            _editor.set_auto_history(False)
+            _editor.set_history_length(_HISTORY_LINES)
+            with contextlib.suppress(OSError):  # there is none yet, or it cannot be read
+                _editor.read_history_file(_history())
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if _editor is not None:
+            _editor.set_completer(None)
+            with contextlib.suppress(OSError):
+                place = _history()
+                place.parent.mkdir(parents=True, exist_ok=True)
+                place.touch(mode=0o600)  # statements may have secrets in them
+                _editor.write_history_file(place)
+
+    def ask(self, unfinished: str) -> str | None:
+        """The next line of the unfinished statement; None: the person ended the input."""
+        self._before = unfinished
+        try:
+            return input(MORE if unfinished.strip() else PROMPT)
+        except EOFError:
+            print()
+            return None
+        except KeyboardInterrupt:
+            print()
+            raise
+
+    def remember(self, text: str) -> None:
+        """Put an input into the history, as one line where that means the same."""
+        lines = [line.strip() for line in text.strip().splitlines()]
+        if _editor is None or not lines:
+            return
+        for line in lines if "--" in text or "'" in text else [" ".join(lines)]:
+            _editor.add_history(line)
+
+    def _complete(self, word: str, number: int) -> str | None:
+        """The completion of that number, as `readline` asks for them, from 0 on; None: there are no more."""
+        if number == 0 and _editor is not None:
+            typed = _editor.get_line_buffer()[: _editor.get_begidx()]
+            self._found = completions(word, self._before + typed, self._all_names, self._columns)
+        return self._found[number] if number < len(self._found) else None
+
+    def _all_names(self) -> Sequence[Name]:
+        """The names of tables, first of the chosen namespace. A catalog is asked once for each."""
+        chosen = self._names(self._connection.within)
+        return (*chosen, *self._names(())) if self._connection.within else chosen
+
+    def _asked_names(self, within: Name) -> Sequence[Name]:
+        try:
+            with warnings.catch_warnings():  # a key that was pressed is no place to say so
+                warnings.simplefilter("ignore", HarnessWarning)
+                return tuple(self._connection.names(everywhere=not within))
+        except HarnessError:
+            return ()
+
+    def _asked_columns(self, table: str) -> Sequence[str]:
+        try:
+            return tuple(self._connection.table(table).schema.names())
+        except HarnessError:
+            return ()
+
+
+def _history() -> Path:
+    state = os.environ.get("XDG_STATE_HOME") or Path("~/.local/state").expanduser()
+    return Path(state) / "harness" / "history"
