@@ -213,7 +213,7 @@ def finish(batch: Batch, reports: Sequence[PlacedReport], context: typer.Context
         raise typer.Exit(FAILED)
 
 
-def _bound_tables(pairs: Sequence[str], open_: Callable[[str], Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+def _bound_tables(pairs: Sequence[str], open_: Callable[[str], object]) -> tuple[dict[str, Any], dict[str, Any]]:
     """The tables of names in queries, on the left and on the right side. A name given twice is one of each."""
     found: dict[str, list[str]] = {}
     for pair in pairs:

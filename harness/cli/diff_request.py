@@ -237,7 +237,7 @@ def write_reports(found: ComparisonResult | Batch, reports: Sequence[PlacedRepor
     from harness.differ.reports.text import to_text
 
     found = replace(found, made=_made(context))
-    made: Any = batch if isinstance(found, Batch) else ComparisonResult
+    made: object = batch if isinstance(found, Batch) else ComparisonResult
     for report, path in reports:
         width = results.width_for(path)
         with terminal.progress(f"making the {report.value} report"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -70,7 +70,7 @@ def _write_page(out: Pictured, kind: str, location: str, picture: Drawing | None
         results.write_texts([document(title, body, style=asset("harness.differ.reports", "report.css"))], stream)
 
 
-def _brief(table: Table) -> tuple[dict[str, Any], ScanPlan | None]:
+def _brief(table: Table) -> tuple[dict[str, object], ScanPlan | None]:
     """The facts that people ask for first, in the order in which they are printed, and the plan that some are from."""
     from harness.metadata.tables.history import newest
 

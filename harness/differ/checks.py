@@ -255,7 +255,7 @@ def _conditions(name: str, column: pa.ChunkedArray, *, is_short: bool) -> Iterat
         yield ColumnCondition(column=name, shape="{} <> {}", values=(middle,))
 
 
-def _values(column: pa.ChunkedArray) -> Sequence[tuple[Any, str]]:
+def _values(column: pa.ChunkedArray) -> Sequence[tuple[object, str]]:
     """The distinct values of a column with SQL literals, in ascending order; none where no reader compares the type."""
     kind = column.type
     simple = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_boolean, pa.types.is_date)
@@ -269,7 +269,7 @@ def _values(column: pa.ChunkedArray) -> Sequence[tuple[Any, str]]:
     return [(value, literals[value]) for value in sorted(literals)]
 
 
-def _literal(value: Any) -> str | None:
+def _literal(value: object) -> str | None:
     match value:
         case bool():
             return "true" if value else "false"

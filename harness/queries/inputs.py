@@ -56,7 +56,7 @@ def _opaque(names: Iterable[str]) -> Schema:
 
 
 def snapshot_of(
-    value: Table | Snapshot | str, *, storage_options: Mapping[str, Any] | None = None, cache_dir: str | None = None
+    value: Table | Snapshot | str, *, storage_options: Mapping[str, object] | None = None, cache_dir: str | None = None
 ) -> Snapshot:
     """The snapshot that stands for a table; a location is opened."""
     match value:

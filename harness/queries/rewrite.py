@@ -12,7 +12,7 @@ import logging
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from importlib import metadata
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sqlglot import TokenType, exp
 from sqlglot.errors import ErrorLevel, SqlglotError
@@ -304,7 +304,7 @@ def rewrite(
     prefix: str = "_harness",
     metadata: Callable[[str, str], Schema | None] | None = None,
     now: Callable[[], datetime.datetime] | None = None,
-    values: Mapping[str, Any] | None = None,
+    values: Mapping[str, object] | None = None,
 ) -> Rewritten:
     """The query with a view of its own in every place where it reads one of `tables`.
 
@@ -344,7 +344,7 @@ def rewrite_statement(
     prefix: str = "_harness",
     metadata: Mapping[Name, MetadataReference] | None = None,
     now: Callable[[], datetime.datetime] | None = None,
-    values: Mapping[str, Any] | None = None,
+    values: Mapping[str, object] | None = None,
 ) -> Rewritten:
     """A statement with views in place of tables, as `rewrite` says; its tree is changed.
 

@@ -39,7 +39,7 @@ def sql(
     dialect: str = "duckdb",
     connection: duckdb.DuckDBPyConnection | None = None,
     spark: None = None,
-    storage_options: Mapping[str, Any] | None = None,
+    storage_options: Mapping[str, object] | None = None,
     cache_dir: str | None = None,
     tables: Mapping[str, object] | None = None,
     **named: object,
@@ -56,7 +56,7 @@ def sql(
     dialect: str = "duckdb",
     connection: None = None,
     spark: SparkSession | None = None,
-    storage_options: Mapping[str, Any] | None = None,
+    storage_options: Mapping[str, object] | None = None,
     cache_dir: str | None = None,
     tables: Mapping[str, object] | None = None,
     **named: object,
@@ -73,7 +73,7 @@ def sql(
     dialect: str = "duckdb",
     connection: duckdb.DuckDBPyConnection | None = None,
     spark: SparkSession | None = None,
-    storage_options: Mapping[str, Any] | None = None,
+    storage_options: Mapping[str, object] | None = None,
     cache_dir: str | None = None,
     tables: Mapping[str, object] | None = None,
     **named: object,
@@ -90,7 +90,7 @@ def sql(
     dialect: str = "duckdb",
     connection: duckdb.DuckDBPyConnection | None = None,
     spark: SparkSession | None = None,
-    storage_options: Mapping[str, Any] | None = None,
+    storage_options: Mapping[str, object] | None = None,
     cache_dir: str | None = None,
     tables: Mapping[str, object] | None = None,
     **named: object,
@@ -168,7 +168,7 @@ def run_query(
     dialect: str = "duckdb",
     connection: duckdb.DuckDBPyConnection | None = None,
     spark: SparkSession | None = None,
-    storage_options: Mapping[str, Any] | None = None,
+    storage_options: Mapping[str, object] | None = None,
     cache_dir: str | None = None,
 ) -> duckdb.DuckDBPyRelation | DataFrame:
     """Runs `sql` on tables of any names: `sql` takes its own options for no table."""
@@ -195,7 +195,7 @@ def run_query(
 
 def _result(
     inputs: Inputs,
-    values: Mapping[str, Any],
+    values: Mapping[str, object],
     dialect: str,
     name: str,
     connection: duckdb.DuckDBPyConnection | None,
@@ -309,7 +309,7 @@ def _check_arguments(engine: str, connection: duckdb.DuckDBPyConnection | None, 
 
 
 def _transpiled(
-    rewritten: Rewritten, values: Mapping[str, Any], inputs: Inputs, spark: SparkSession | None
+    rewritten: Rewritten, values: Mapping[str, object], inputs: Inputs, spark: SparkSession | None
 ) -> DataFrame:
     """A query in DuckDB's dialect, on Spark. DuckDB describes its result first, and so refuses what it would refuse."""
     from harness.queries.transpile import agreement, queries

@@ -12,7 +12,6 @@ import posixpath
 import re
 from collections.abc import Mapping
 from dataclasses import field
-from typing import Any
 from urllib.parse import unquote
 
 from harness.errors import PASSWORD
@@ -63,7 +62,7 @@ def is_path(text: str) -> bool:
 _SECRET_NAME = re.compile(r"key|secret|token|password|credential|signature|connection.string", re.IGNORECASE)
 
 
-def secret_texts(options: Mapping[str, Any]) -> tuple[str, ...]:
+def secret_texts(options: Mapping[str, object]) -> tuple[str, ...]:
     """Return the texts of options, nested ones too, whose names are those of credentials."""
     found: list[str] = []
     for name, value in options.items():

@@ -205,7 +205,7 @@ class Storage:
     _clients: dict[tuple[str, int], Client] = field(default_factory=dict, repr=False, compare=False)
     _ends: FileEnds = field(default_factory=FileEnds, repr=False, compare=False)
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         """Without what another process finds out by itself: it makes its own clients."""
         roots = None if self.roots is None else self.roots.forgetting()
         state = {**self.__dict__, "roots": roots, "_clients": {}, "_ends": FileEnds()}
@@ -277,7 +277,7 @@ class Storage:
         options = self.options if self.renewal is None else self.renewal.current()
         return object_client.options_of(path, self._own(options, place(path).store))
 
-    def _own(self, options: Mapping[str, Any], store: str) -> dict[str, Any]:
+    def _own(self, options: Mapping[str, Any], store: str) -> dict[str, object]:
         """The options that were given for one store, and no others."""
         owner = next((key for key in options if "://" in key and place(key).store == store), None)
         if owner is not None:
@@ -497,7 +497,7 @@ class Storage:
 
 
 @contextmanager
-def _failing(path: str, options: Mapping[str, Any] | None = None) -> Iterator[None]:
+def _failing(path: str, options: Mapping[str, object] | None = None) -> Iterator[None]:
     """Whatever the operating system or a client library raises becomes an error that names the file.
 
     options: of the file's store, whose secrets do not appear in the error.

@@ -172,7 +172,7 @@ def _handler(server: UnityServer) -> type[BaseHTTPRequestHandler]:
         def do_POST(self) -> None:
             self._reply("POST")
 
-        def log_message(self, *_: Any) -> None:
+        def log_message(self, *_: object) -> None:
             return None
 
         def _reply(self, method: str) -> None:

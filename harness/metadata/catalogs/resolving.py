@@ -297,7 +297,7 @@ def no_catalogs() -> str:
 
 
 @checked
-def open_catalog(catalog: Catalog | str, *, storage_options: Mapping[str, Any] | None = None) -> Catalog:
+def open_catalog(catalog: Catalog | str, *, storage_options: Mapping[str, object] | None = None) -> Catalog:
     """The catalog that a user names.
 
     Args:

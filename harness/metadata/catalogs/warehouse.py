@@ -13,7 +13,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from harness.errors import AmbiguousTableError, HarnessError, TableNotFoundError
 from harness.metadata.catalogs.catalog import Located, Name, absent, nearest, written
@@ -36,7 +35,7 @@ _SHOWN = 3
 
 @checked
 def open_warehouse(
-    location: str | os.PathLike[str], *, name: str | None = None, storage_options: Mapping[str, Any] | None = None
+    location: str | os.PathLike[str], *, name: str | None = None, storage_options: Mapping[str, object] | None = None
 ) -> Warehouse:
     """The tables below a directory, by name.
 

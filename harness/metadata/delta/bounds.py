@@ -45,7 +45,7 @@ def has_bounds(type_: dt.Type) -> bool:
     )
 
 
-def from_json(values: pa.Array | Sequence[Any], type_: dt.Type) -> list[Any]:
+def from_json(values: pa.Array | Sequence[object], type_: dt.Type) -> list[dt.CellValue]:
     """JSON values as stored-form values of `type_`; None where a value is not of the type.
 
     values: an Arrow array of texts or numbers, or any Python values as `json` gives them (decimals for fractions).
@@ -57,7 +57,7 @@ def from_json(values: pa.Array | Sequence[Any], type_: dt.Type) -> list[Any]:
                 return list(values.cast(dt.arrow_type(type_)).cast(numbers).to_pylist())
             except pa.ArrowInvalid:  # a text is not of the usual form
                 pass
-        listed: list[Any] = values.to_pylist()
+        listed: list[object] = values.to_pylist()
         if type_ == dt.IntegerType(64) and pa.types.is_int64(values.type):
             return listed
         values = listed
@@ -65,7 +65,7 @@ def from_json(values: pa.Array | Sequence[Any], type_: dt.Type) -> list[Any]:
     return [None if value is None else convert(value) for value in values]
 
 
-def from_struct(values: pa.Array, type_: dt.Type) -> list[Any]:
+def from_struct(values: pa.Array, type_: dt.Type) -> list[dt.CellValue]:
     """Values of a checkpoint's statistics struct as stored-form values of `type_`; None where they cannot become one.
 
     A struct may still have the type that the column had before it was widened (delta F10, T24).
@@ -94,7 +94,7 @@ def from_struct(values: pa.Array, type_: dt.Type) -> list[Any]:
     return [None] * len(values)
 
 
-def lower_bounds(values: Sequence[Any], type_: dt.Type) -> Sequence[Any]:
+def lower_bounds(values: Sequence[dt.CellValue], type_: dt.Type) -> Sequence[dt.CellValue]:
     """Values that no value of the column is below, for its recorded minima; None stays None."""
     match type_:
         case dt.DateType():
@@ -113,7 +113,7 @@ def lower_bounds(values: Sequence[Any], type_: dt.Type) -> Sequence[Any]:
             return values
 
 
-def upper_bounds(values: Sequence[Any], type_: dt.Type) -> Sequence[Any]:
+def upper_bounds(values: Sequence[dt.CellValue], type_: dt.Type) -> Sequence[dt.CellValue]:
     """Values that no value of the column but NaN is above, for its recorded maxima; None: there is none."""
     match type_:
         case dt.DateType():
@@ -172,7 +172,7 @@ def _after_prefix(prefix: str) -> str | None:
     return None
 
 
-def _json_reader(type_: dt.Type) -> Callable[[Any], Any]:
+def _json_reader(type_: dt.Type) -> Callable[[Any], dt.CellValue]:
     match type_:
         case dt.IntegerType(bits=bits):
             return lambda value: _integer(value, 1 << bits - 1)
@@ -195,7 +195,7 @@ def _integer(value: Any, limit: int) -> int | None:
     return value if is_integer and -limit <= value < limit else None
 
 
-def _float64(value: Any) -> float | None:
+def _float64(value: object) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
         return None
     try:
@@ -205,7 +205,7 @@ def _float64(value: Any) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _float32(value: Any) -> float | None:
+def _float32(value: object) -> float | None:
     """The text of a 32-bit float is the shortest that rounds to it: 3.4 is 3.4000000953674316."""
     number = _float64(value)
     if number is None or abs(number) > float(np.finfo(np.float32).max):
@@ -213,13 +213,13 @@ def _float32(value: Any) -> float | None:
     return float(np.float32(number))
 
 
-def _decimal(value: Any) -> Decimal | None:
+def _decimal(value: object) -> Decimal | None:
     if isinstance(value, bool) or not isinstance(value, int | Decimal):
         return None
     return Decimal(value)
 
 
-def _micros(value: Any, *, utc: bool) -> int | None:
+def _micros(value: object, *, utc: bool) -> int | None:
     """An instant without an offset is unknown: nobody knows the zone of the writer (delta F10)."""
     if not isinstance(value, str) or (utc and _ZONED.fullmatch(value) is None):
         return None

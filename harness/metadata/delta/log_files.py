@@ -266,7 +266,7 @@ def parse_hint(data: bytes, *, limits: Limits = DEFAULT) -> Hint | None:
         return None
 
 
-def _count(value: Any) -> int | None:
+def _count(value: object) -> int | None:
     return int(value.text) if isinstance(value, _Number) and value.text.isdigit() else None
 
 
@@ -277,7 +277,7 @@ class _Number:
     text: str
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, object]:
     found = dict(pairs)
     if len(found) < len(pairs):
         raise ValueError("a key stands twice in one object")
@@ -291,7 +291,7 @@ def _digest(document: dict[str, Any]) -> str:
     return hashlib.md5(canonical.encode(), usedforsecurity=False).hexdigest()
 
 
-def _leaves(value: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
+def _leaves(value: object, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
     match value:
         case dict():
             for key, member in value.items():

@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import pyarrow as pa
 
@@ -148,7 +148,7 @@ def parse_metadata(data: bytes, *, file: str, limits: Limits = DEFAULT) -> Table
         raise _corrupt(f"it is not JSON ({error})", file) from error
 
 
-def parse_metadata_document(value: Any, *, file: str, limits: Limits = DEFAULT) -> TableMetadata:
+def parse_metadata_document(value: object, *, file: str, limits: Limits = DEFAULT) -> TableMetadata:
     """The table metadata in an already decoded JSON value, such as a catalog's response; `file` is for messages.
 
     Raises as for `parse_metadata`, without CorruptFileError.
@@ -213,7 +213,7 @@ def parse_metadata_document(value: Any, *, file: str, limits: Limits = DEFAULT) 
     return replace(metadata, warnings=tuple(_warnings(metadata)))
 
 
-def _refuse_constant(name: str) -> Any:
+def _refuse_constant(name: str) -> object:
     raise ValueError(f"it holds {name}")
 
 

@@ -10,12 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import chain
 from types import NoneType
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+
+if TYPE_CHECKING:
+    from harness.metadata.model.schema import CellValue
 
 Mask: TypeAlias = npt.NDArray[np.bool_]
 Places: TypeAlias = npt.NDArray[np.int64]
@@ -39,7 +42,7 @@ _OFFSETS: dict[pa.DataType, type[np.integer[Any]]] = {
 """The types of texts and bytes, and of their offsets."""
 
 
-def array_of(values: Sequence[Any], type_: pa.DataType) -> pa.Array:
+def array_of(values: Sequence[CellValue], type_: pa.DataType) -> pa.Array:
     """Return values as an array of a type, without importing pandas.
 
     Args:
@@ -60,7 +63,7 @@ def array_of(values: Sequence[Any], type_: pa.DataType) -> pa.Array:
     return _maps(values) if type_ == _TEXTS else pa.array(values, type_)
 
 
-def _texts(values: Sequence[Any], type_: pa.DataType) -> pa.Array:
+def _texts(values: Sequence[CellValue], type_: pa.DataType) -> pa.Array:
     """Strings or bytes."""
     sizes: Iterable[int]
     if pa.types.is_fixed_size_binary(type_):
@@ -98,7 +101,7 @@ def _maps(values: Sequence[Sequence[tuple[str, str | None]] | None]) -> pa.Array
     return pa.Array.from_buffers(_TEXTS, len(values), [_validity(missing), pa.py_buffer(offsets)], children=[entries])
 
 
-def _missing(values: Sequence[Any], python: type) -> npt.NDArray[np.bool_]:
+def _missing(values: Sequence[object], python: type) -> npt.NDArray[np.bool_]:
     kinds = set(map(type, values))
     if not kinds <= {python, NoneType}:
         raise TypeError(f"expected {python.__name__}, got {', '.join(sorted(kind.__name__ for kind in kinds))}")
@@ -113,7 +116,7 @@ def _offsets(sizes: Iterable[int], count: int, kind: type[np.integer[Any]] = np.
     return offsets
 
 
-def scalar_of(value: Any, type_: pa.DataType) -> pa.Scalar:
+def scalar_of(value: object, type_: pa.DataType) -> pa.Scalar:
     """The scalar of that type; types and errors as for `array_of`."""
     return array_of([value], type_)[0]
 
@@ -148,7 +151,7 @@ def combined(values: pa.ChunkedArray) -> pa.Array:
     return values.combine_chunks() if values.num_chunks else pa.nulls(0, values.type)
 
 
-def listed(values: Sequence[Any] | pa.Array) -> Sequence[Any]:
+def listed(values: Sequence[object] | pa.Array) -> Sequence[CellValue]:
     """Values as Python's own, of an Arrow array or given so."""
     return values.to_pylist() if isinstance(values, pa.Array) else values
 

@@ -55,7 +55,7 @@ def newest(table: Any) -> dict[str, Any] | None:
     return None if table.current is None else _snapshot(table, table.current)
 
 
-def _snapshot(table: IcebergTable, snapshot: Snapshot) -> dict[str, Any]:
+def _snapshot(table: IcebergTable, snapshot: Snapshot) -> dict[str, object]:
     parent = table.metadata.snapshots.get(snapshot.parent_id) if snapshot.parent_id is not None else None
     summary = snapshot.summary
     release = " ".join(filter(None, (summary.get("engine-name"), summary.get("engine-version"))))
@@ -122,7 +122,7 @@ def _moved(kind: str, snapshot: Snapshot, parent: Snapshot | None) -> tuple[int 
 
 def _version(
     table: DeltaTable, reader: CommitReader, version: int, live: _Sizes, columns: _ColumnTypes
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """A version. live, columns: of the version before, as far as they are known; afterwards, of this version."""
     file = table.log.commits.get(version)
     actions = None if file is None else reader.read_actions(file)
@@ -152,7 +152,7 @@ def _declared(actions: ParsedActions) -> _ColumnTypes:
         return {}
 
 
-def _changed(actions: ParsedActions, live: _Sizes, metrics: Any) -> Iterator[int | None]:
+def _changed(actions: ParsedActions, live: _Sizes, metrics: object) -> Iterator[int | None]:
     """The counts of a commit. live: the files known to be live before it; afterwards, those behind it."""
     after = {body["path"]: _sizes(body) for body in actions.adds}
     removed = {body["path"]: _sizes(body) for body in actions.removes}

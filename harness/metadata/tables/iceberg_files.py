@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -413,7 +412,7 @@ def _deleted(entry: ManifestEntry, source: ScanSource) -> list[tuple[str, BitMap
     return [(str(file.referenced_data_file), read_deletion_vector(puffin, entry, data_record_count=None))]
 
 
-def _row(file: DataFile) -> tuple[Any, ...]:
+def _row(file: DataFile) -> tuple[object, ...]:
     statistics = (getattr(file, name) for name in _STATISTICS)
     return (
         *(int(file.content), file.path, file.format.upper(), file.spec_id, file.record_count, file.size),

@@ -111,7 +111,7 @@ def manifests(
     return table_of(ALL_MANIFESTS, rows)
 
 
-def _summaries(summaries: Sequence[FieldSummary] | None, types: Sequence[Type]) -> list[tuple[Any, ...]] | None:
+def _summaries(summaries: Sequence[FieldSummary] | None, types: Sequence[Type]) -> list[tuple[object, ...]] | None:
     if summaries is None:
         return None
     known = [*types, *[BinaryType()] * (len(summaries) - len(types))]

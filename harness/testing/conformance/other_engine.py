@@ -89,7 +89,7 @@ class OtherEngine:
         )
         return recoded(rows, wanted)[0]
 
-    def _part(self, plan: ScanPlan) -> dict[str, Any]:
+    def _part(self, plan: ScanPlan) -> dict[str, object]:
         at, where = self._table(plan).at, _plain(plan.filter)
         return {"at": None if at is None else asdict(at), "where": where, "predicate": predicate(where)}
 

@@ -176,7 +176,7 @@ def _daft() -> _ReaderCalls:
     """Daft: files that PyIceberg or deltalake plan, read by Daft."""
     import daft
 
-    def of_ref(table: SimpleNamespace) -> dict[str, Any]:
+    def of_ref(table: SimpleNamespace) -> dict[str, object]:
         """Arguments of Daft's reader for a branch or a tag."""
         from pyiceberg.table import StaticTable
 
@@ -222,14 +222,14 @@ def _moment(milliseconds: int) -> datetime:
     return datetime.fromtimestamp(milliseconds / 1000, UTC)
 
 
-_ARGUMENTS: Mapping[str, Mapping[str, tuple[str, Callable[[Any], Any]]]] = {
+_ARGUMENTS: Mapping[str, Mapping[str, tuple[str, Callable[[Any], object]]]] = {
     "delta": {"version": ("version", int), "timestamp_ms": ("version", _moment)},
     "iceberg": {"snapshot_id": ("snapshot_id", int)},
 }
 """Arguments of readers in Python for a point of history, by format and kind of point."""
 
 
-def _at(engine: str, table: SimpleNamespace) -> dict[str, Any]:
+def _at(engine: str, table: SimpleNamespace) -> dict[str, object]:
     """Arguments of a reader in Python for the table's point of history."""
     if table.at is None:
         return {}
@@ -267,7 +267,7 @@ def _duckdb(format: str, extensions: tuple[str, ...], settings: Mapping[str, str
         place = table.metadata_path if format == "iceberg" else table.location
         return f"{format}_scan({_literal(place)}{_scan_at(format, table.at)})"
 
-    def query(tables: list[SimpleNamespace], select: _Select, options: dict[str, int]) -> Any:
+    def query(tables: list[SimpleNamespace], select: _Select, options: dict[str, int]) -> object:
         try:
             connection = loaded(options.get("threads"))
             return connection.sql(select([named(table) for table in tables])).to_arrow_table()
@@ -307,7 +307,7 @@ def _check_format(table: SimpleNamespace, format: str, engine: str) -> None:
         raise Unsupported(f"{engine} reads {format.capitalize()} tables only")
 
 
-def _by_sql(query: Callable[[list[SimpleNamespace], _Select, dict[str, int]], Any]) -> tuple[_ReadRows, _Count]:
+def _by_sql(query: Callable[[list[SimpleNamespace], _Select, dict[str, int]], object]) -> tuple[_ReadRows, _Count]:
     """The functions of an engine that runs SQL.
 
     query: the rows of a statement over tables, under settings of the protocol's names.
@@ -368,7 +368,7 @@ def _chdb(settings: Mapping[str, str]) -> _ReaderCalls:
 
     chosen = {name: _text(value) for name, value in settings.items()}
 
-    def asked_with(text: str, values: Mapping[str, object]) -> Any:
+    def asked_with(text: str, values: Mapping[str, object]) -> object:
         written = ", ".join(f"{name} = {value}" for name, value in values.items())
         return chdb.query(f"{text} SETTINGS {written}" if written else text, "ArrowTable")
 
@@ -380,7 +380,7 @@ def _chdb(settings: Mapping[str, str]) -> _ReaderCalls:
             inside = f", SETTINGS iceberg_metadata_file_path = {_text(f'metadata/{Path(table.metadata_path).name}')}"
         return f"{_CLICKHOUSE[table.format][0]}({_text(table.location)}{inside})"
 
-    def query(tables: list[SimpleNamespace], select: _Select, options: dict[str, int]) -> Any:
+    def query(tables: list[SimpleNamespace], select: _Select, options: dict[str, int]) -> object:
         set_: dict[str, object] = {**chosen, **{_CLICKHOUSE_SETTINGS[name]: n for name, n in options.items()}}
         asked = select(["t"] * len(tables))
         for table in tables:
@@ -536,7 +536,7 @@ class SparkReference:
         return self._given or _started(self._format, tuple(self._settings.items()))
 
 
-def _told(action: Callable[[], Any]) -> Any:
+def _told(action: Callable[[], object]) -> Any:
     """The result of an action of Spark, or the exception of Java that began its failure."""
     from py4j.protocol import Py4JJavaError
 

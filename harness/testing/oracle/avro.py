@@ -155,12 +155,12 @@ class _AvroType:
     decode: Decode
     is_optional: bool = False
 
-    def named(self, name: str, field_id: Any) -> RawColumn:
+    def named(self, name: str, field_id: object) -> RawColumn:
         """The column under a field's name and id; an id that is no int is none."""
         return replace(self.column, name=name, id=field_id if type(field_id) is int else None)
 
 
-def _one_of(values: Sequence[Any], index: int, what: str) -> Any:
+def _one_of(values: Sequence[object], index: int, what: str) -> Any:
     if not 0 <= index < len(values):
         raise ValueError(f"{what} {index} of {len(values)}")
     return values[index]
@@ -200,7 +200,7 @@ class _Parser:
 
     def __init__(self, is_manifest: bool) -> None:
         self.is_manifest = is_manifest
-        self.known: dict[str, Mapping[str, Any]] = {}  # named types so far
+        self.known: dict[str, Mapping[str, object]] = {}  # named types so far
         self.inside: list[str] = []  # the records around the current place
         self.types = 0
 
@@ -277,7 +277,7 @@ class _Parser:
         parts = tuple(t.named(name, f.get("field-id")) for t, name, f in zip(types, names, fields, strict=True))
         return _AvroType(_unnamed("struct", parts), lambda stream: tuple(t.decode(stream) for t in types))
 
-    def array(self, schema: Mapping[str, Any], item: _AvroType) -> _AvroType:
+    def array(self, schema: Mapping[str, object], item: _AvroType) -> _AvroType:
         if schema.get("logicalType") != "map":
             part = item.named("element", schema.get("element-id"))
             return _AvroType(_unnamed("list", (part,)), lambda stream: list(_items(stream, item.decode)))
@@ -292,7 +292,7 @@ class _Parser:
 
         return _AvroType(_unnamed("map", item.column.parts), decode)
 
-    def primitive(self, name: str, schema: Mapping[str, Any]) -> _AvroType:
+    def primitive(self, name: str, schema: Mapping[str, object]) -> _AvroType:
         """A primitive type under its logical type. Unknown and misplaced logical types are ignored, as Avro says."""
         type_, decode = _PRIMITIVES[name]
         annotation = str(schema.get("logicalType"))

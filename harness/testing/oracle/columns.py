@@ -233,7 +233,7 @@ class FileColumns:
         raise SchemaMismatchError(message, cause=cause, field=path, rule=rule)
 
 
-def _always(value: Any) -> Callable[[Any], Any]:
+def _always(value: object) -> Callable[[Any], object]:
     return lambda _: value
 
 

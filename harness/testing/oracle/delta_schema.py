@@ -132,13 +132,13 @@ def _check_redirect(properties: Mapping[str, Any], table: str) -> None:
 class _Parser:
     """Turns a schema's JSON into fields. Ids are those of column mapping, else numbers in the order of the schema."""
 
-    def __init__(self, is_mapped: bool, checks_changes: bool, document: Any) -> None:
+    def __init__(self, is_mapped: bool, checks_changes: bool, document: object) -> None:
         self.is_mapped, self.checks_changes = is_mapped, checks_changes
         annotated = list(_annotated(document)) if is_mapped else []
         self.numbers = itertools.count(max(annotated, default=0) + 1)
         self.seen: set[int] = set()
 
-    def fields(self, document: Any, *, top: bool = False) -> tuple[Field, ...]:
+    def fields(self, document: object, *, top: bool = False) -> tuple[Field, ...]:
         if needed(document, "type", str) != "struct":
             raise self.invalid("the schema is no struct")
         fields = tuple(self.field(item, top=top) for item in needed(document, "fields", list))
@@ -180,7 +180,7 @@ class _Parser:
             case other:
                 return self.named(other)
 
-    def part(self, name: str, document: Any) -> Field:
+    def part(self, name: str, document: object) -> Field:
         id_ = next(self.numbers)
         return Field(id=id_, name=name, type=self.type(document), required=name == "key")
 
@@ -196,7 +196,7 @@ class _Parser:
             return dt.OpaqueType(text)
         raise UnsupportedError(f"A column has the unknown type {text!r}", cause="UnsupportedType", rule="delta T1")
 
-    def check_changes(self, changes: Any) -> None:
+    def check_changes(self, changes: object) -> None:
         """delta T23."""
         for change in changes if isinstance(changes, list) else [] if changes is None else [changes]:
             old, new = (needed(change, key, str) for key in ("fromType", "toType"))
@@ -227,7 +227,7 @@ def _widens(old: dt.ColumnType, new: dt.ColumnType) -> bool:
             return old == new
 
 
-def _annotated(document: Any) -> Iterator[int]:
+def _annotated(document: object) -> Iterator[int]:
     for value in document.values() if isinstance(document, dict) else document if isinstance(document, list) else ():
         yield from _annotated(value)
     if isinstance(document, dict) and isinstance(document.get(_ID), int):
@@ -254,7 +254,7 @@ def _partition_columns(fields: tuple[Field, ...], names: list[str]) -> tuple[Fie
     return columns
 
 
-def partition_value(text: str | None, type_: dt.ColumnType, *, column: str) -> Any:
+def partition_value(text: str | None, type_: dt.ColumnType, *, column: str) -> object:
     """The value of a partition column (delta V2 to V7). The empty text is null but for strings and binaries."""
     if text is None or type_ == dt.UNKNOWN:
         return None

@@ -119,7 +119,7 @@ def _rows(batches: Iterable[pa.RecordBatch]) -> Iterator[Row]:
         yield from zip(*columns, strict=True) if columns else repeat((), batch.num_rows)
 
 
-def values_of(array: pa.Array) -> list[Any]:
+def values_of(array: pa.Array) -> list[object]:
     """The values of an Arrow array, see `types.Row`."""
     type_ = array.type
     if isinstance(type_, pa.BaseExtensionType):
@@ -144,7 +144,7 @@ def values_of(array: pa.Array) -> list[Any]:
     return list(array.to_pylist())
 
 
-def _lists(array: pa.Array, items: Sequence[Any]) -> list[Any]:
+def _lists(array: pa.Array, items: Sequence[object]) -> list[object]:
     offsets, present = array.offsets.to_pylist(), array.is_valid().to_pylist()
     return [list(items[offsets[i] : offsets[i + 1]]) if there else None for i, there in enumerate(present)]
 
@@ -188,7 +188,7 @@ def _parquet_rows(file: pq.ParquetFile) -> Iterator[Row]:
         raise ValueError(f"its footer counts {recorded} rows, its {where} {found}")
 
 
-def _parquet_column(field: pa.Field, leaves: Iterator[Any]) -> RawColumn:
+def _parquet_column(field: pa.Field, leaves: Iterator[object]) -> RawColumn:
     """A column with the columns below. Leaves come from `leaves`, which go through the file depth first."""
     text = (field.metadata or {}).get(b"PARQUET:field_id")
     field_id = None if text is None or int(text) < 0 else int(text)

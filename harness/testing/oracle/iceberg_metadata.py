@@ -312,7 +312,7 @@ def _named(name: str) -> dt.ColumnType:
     return dt.OpaqueType(name)
 
 
-def _default_of(value: Any, type_: dt.ColumnType) -> Any:
+def _default_of(value: object, type_: dt.ColumnType) -> object:
     """The internal value of a default; None for null."""
     try:
         return _stored(value, type_)

@@ -209,7 +209,7 @@ def walk(fields: Sequence[Field], above: str = "") -> Iterator[tuple[str, Field]
         yield from walk(children(f.type), f"{above}{f.name}.")
 
 
-def inside(value: Any, path: Sequence[int]) -> Any:
+def inside(value: Any, path: Sequence[int]) -> object:
     """The value below structs, by field ids; null if a struct on the way is (iceberg 4.23)."""
     for field_id in path:
         value = None if value is None else value.get(field_id)
@@ -339,7 +339,7 @@ def arrow_array(values: Sequence[Any], type_: ColumnType) -> pa.Array:
 def _flat(values: Sequence[Any]) -> tuple[pa.Array, list[Any]]:
     """The offsets of lists, null for a null list, and the items of all."""
     offsets: list[int | None] = []
-    items: list[Any] = []
+    items: list[object] = []
     for value in values:
         offsets.append(None if value is None else len(items))
         items.extend(value or ())

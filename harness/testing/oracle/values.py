@@ -61,7 +61,7 @@ DELTA = Grammar(
 )
 
 
-def parsed(text: str, type_: dt.ColumnType, grammar: Grammar) -> Any:
+def parsed(text: str, type_: dt.ColumnType, grammar: Grammar) -> object:
     """The value of a type that a text says."""
     match type_:
         case dt.STRING:
@@ -242,7 +242,7 @@ def delta_conversion(stored: dt.ColumnType, wanted: dt.ColumnType) -> Conversion
             return None
 
 
-def same(value: Any) -> Any:
+def same(value: object) -> object:
     """The value as it is."""
     return value
 

@@ -37,7 +37,7 @@ def is_variant(column: RawColumn) -> bool:
     return "metadata" in names and len(names) > 1 and names <= {"metadata", "value", "typed_value"}
 
 
-def variant_json(column: RawColumn, group: Any) -> str:
+def variant_json(column: RawColumn, group: object) -> str:
     """The text of a stored variant that is not SQL's null; shredded parts are put together."""
     parts = _parts(column, group)
     if parts["metadata"][1] is None:
@@ -87,7 +87,7 @@ def _shredded(parts: _ShreddedParts, metadata: bytes) -> str | None:
     return _typed(column.type, typed)
 
 
-def _typed(type_: Any, value: Any) -> str:
+def _typed(type_: object, value: Any) -> str:
     match type_:
         case dt.BOOLEAN:
             return "true" if value else "false"

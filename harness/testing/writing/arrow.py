@@ -17,6 +17,7 @@ import pyarrow as pa
 from harness.errors import RequestError
 from harness.metadata.model.schema import (
     BinaryType,
+    CellValue,
     DecimalType,
     Field,
     FixedType,
@@ -125,7 +126,7 @@ Marks: TypeAlias = Literal["parquet", "orc", "none"]
 _VARIANT = pa.struct([pa.field("metadata", pa.binary(), False), pa.field("value", pa.binary(), False)])
 
 
-def arrow_table(fields: Sequence[Field], rows: Sequence[dict[int, Any]], marks: Marks) -> pa.Table:
+def arrow_table(fields: Sequence[Field], rows: Sequence[dict[int, CellValue]], marks: Marks) -> pa.Table:
     """A table with a column for each field of a known type, and ids in the style of `marks`.
 
     Raises:
@@ -284,7 +285,7 @@ def _child(field: Field, parents: list[Any], marks: Marks) -> pa.Array:
     return _array(field, [absent if p is None else p.get(field.id) for p in parents], marks)
 
 
-def _filler(type_: Type) -> Any:
+def _filler(type_: Type) -> object:
     match type_:
         case StructType(fields=fields):
             return {f.id: _filler(f.type) for f in fields if f.required}

@@ -78,7 +78,7 @@ def _legacy_field(given: pa.Field, forms: Sequence[str]) -> pa.Field:
     return given.with_type(pa.binary()) if is_bytes else given
 
 
-def _stored(value: Any, type_: pa.DataType, forms: Sequence[str]) -> Any:
+def _stored(value: Any, type_: pa.DataType, forms: Sequence[str]) -> object:
     """Return a value of Python as one of the legacy type; a decimal as the fewest bytes, big-endian."""
     if value is None:
         return None

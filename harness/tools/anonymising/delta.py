@@ -96,14 +96,14 @@ class DeltaMasking:
         return found
 
 
-def commit_info(info: Mapping[str, Any]) -> JsonObject:
+def commit_info(info: Mapping[str, object]) -> JsonObject:
     """The time and operation of a commit, without its user, place and condition."""
     kept = {name: value for name, value in info.items() if name in _INFO and isinstance(value, bool | int)}
     operation = info.get("operation")
     return {**kept, "operation": operation} if operation in _OPERATIONS else kept
 
 
-def _plain(type_: Any) -> Any:
+def _plain(type_: object) -> Any:
     """A type of a schema without comments, defaults and expressions."""
     if not isinstance(type_, dict):
         return type_

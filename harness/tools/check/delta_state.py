@@ -245,7 +245,7 @@ def kept_statistics(checkpoint: CheckedCheckpoint) -> Iterator[Found]:
                 yield Found(where, words[0], f"the commit says {words[1]}")
 
 
-def _is_kept(name: str, recorded: Any, known: Any) -> bool:
+def _is_kept(name: str, recorded: Any, known: object) -> bool:
     """True where a statistic is that of the commit, or wider, or one of them is unknown."""
     if name == "numRecords":
         return recorded == known or -1 in (recorded, known)
@@ -306,7 +306,7 @@ def _of_checksum(version: Version, said: Mapping[str, Any], file: str) -> _Conte
     return replace(content, actions={name: unsaid.get(name, words) for name, words in content.actions.items()})
 
 
-def _histogram(version: Version, said: Mapping[str, Any], place: Place) -> Iterator[Found]:
+def _histogram(version: Version, said: Mapping[str, object], place: Place) -> Iterator[Found]:
     """The bins of file sizes that are not those of the live files."""
     for key in ("fileSizeHistogram", "histogramOpt"):
         stated = said.get(key)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from harness.errors import HarnessError
 from harness.metadata.iceberg.delete_scope import DeleteScope, key_columns, path_bounds
@@ -133,7 +132,7 @@ def _vectors(files: SnapshotFiles) -> Iterator[ManifestEntry]:
     return (e for e in _deletes(files) if e.file.format == "puffin" and e.file.referenced_data_file is not None)
 
 
-def _tuple(partition: Mapping[int, Any]) -> tuple[object, ...]:
+def _tuple(partition: Mapping[int, object]) -> tuple[object, ...]:
     return tuple(sorted(partition.items()))
 
 

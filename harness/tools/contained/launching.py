@@ -22,7 +22,6 @@ import time
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import harness
 from harness.errors import EngineError, LimitError, RequestError, visible
@@ -252,7 +251,7 @@ class Finished:
 
 def run(
     work: str,
-    request: Any,
+    request: object,
     *,
     bounds: Bounds,
     waived: Collection[str] = (),

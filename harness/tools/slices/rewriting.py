@@ -157,7 +157,7 @@ def _schema(file: pq.ParquetFile, stored: pa.Schema, places: Sequence[int], cut:
     return pa.schema(fields, metadata=stored.metadata)
 
 
-def _settings(file: pq.ParquetFile) -> dict[str, Any]:
+def _settings(file: pq.ParquetFile) -> dict[str, object]:
     """Compression, and how decimals are stored, as in the file."""
     columns = [file.schema.column(i) for i in range(len(file.schema.names))]
     decimals = [c.physical_type for c in columns if c.logical_type.type == "DECIMAL"]
@@ -215,7 +215,7 @@ class Rewriter:
     rows: KeptRows | None
     row_ids: tuple[str, int | None] | None
     row_versions: tuple[str, int | None] | None
-    statistics: Callable[[pa.Table, tuple[Field, ...]], Mapping[str, Any]]
+    statistics: Callable[[pa.Table, tuple[Field, ...]], Mapping[str, object]]
     pseudonyms: Pseudonyms | None
 
     def settled(self, plans: Iterable[ScanPlan], keys: str, place: SlicePlace, names: SliceNames) -> dict[str, Settled]:
@@ -297,7 +297,7 @@ class Rewriter:
 
     def _said(
         self, plan: ScanPlan, ordinal: int, target: Path, count: int, stored: tuple[Field, ...]
-    ) -> Mapping[str, Any]:
+    ) -> Mapping[str, object]:
         """The statistics of the new file, by the values that a reader finds in it."""
         if not stored:
             return self.statistics(pa.table({"_": pa.nulls(count)}).drop_columns(["_"]), ())

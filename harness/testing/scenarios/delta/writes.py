@@ -49,7 +49,7 @@ class DeltaWrites:
         self.table = table
         self.files: dict[str, DataFileHandle] = {}
 
-    def added(self, spec: Any, place: str) -> DataFileHandle:
+    def added(self, spec: object, place: str) -> DataFileHandle:
         """The file to add: a new file, or a known file, perhaps with another action from now on."""
         if isinstance(spec, str):
             return label_of(self.files, spec, "file", place)
@@ -63,7 +63,7 @@ class DeltaWrites:
         given.finish()
         return handle
 
-    def removed(self, spec: Any, place: str) -> DataFileHandle | JsonObject:
+    def removed(self, spec: object, place: str) -> DataFileHandle | JsonObject:
         """The file to remove as it stands now, or the content of an edited `remove` action."""
         if isinstance(spec, str):
             return replace(label_of(self.files, spec, "file", place))
@@ -75,10 +75,10 @@ class DeltaWrites:
         given.finish()
         return edited
 
-    def filled(self, value: Any, place: str) -> Any:
+    def filled(self, value: object, place: str) -> Any:
         """The value with its placeholders replaced, at every depth."""
 
-        def change(part: Any) -> Any:
+        def change(part: object) -> Any:
             return _PLACEHOLDER.sub(lambda m: self._placeholder(m, place), part) if isinstance(part, str) else part
 
         return replaced(value, change)
@@ -119,7 +119,7 @@ class DeltaWrites:
         edit(handle.add, self.filled(changed, given.place), unset, given.place)
         return handle
 
-    def _options(self, given: Arguments) -> dict[str, Any]:
+    def _options(self, given: Arguments) -> dict[str, object]:
         options = {name.replace("-", "_"): given.any(name) for name in sorted(_PLAIN_OPTIONS) if given.has(name)}
         if given.has("partition"):
             types = {f.name: f.type for f in self.table.partition_fields}

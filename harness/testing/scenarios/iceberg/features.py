@@ -116,11 +116,11 @@ def _all_metadata(schema: pa.Schema) -> bytes:
     return b" ".join(key for f in schema for key in visit(f))
 
 
-def _fields(schema: Any) -> frozenset[tuple[str, int | None]]:
+def _fields(schema: object) -> frozenset[tuple[str, int | None]]:
     """Names and ids of all fields but those of the partition tuple, whose names are the table's."""
     found: set[tuple[str, int | None]] = set()
 
-    def visit(node: Any) -> None:
+    def visit(node: object) -> None:
         match node:
             case {"fields": fields, "name": name} if not str(name).endswith("r102"):
                 for f in fields:
@@ -233,7 +233,7 @@ def _places(fields: list[dict[str, Any]], parents: tuple[int, ...] = ()) -> dict
     return found
 
 
-def _members(type_: Any) -> list[dict[str, Any]]:
+def _members(type_: object) -> list[dict[str, object]]:
     match type_:
         case {"type": "struct", "fields": fields}:
             return list(fields)

@@ -26,7 +26,7 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 
-from harness.metadata.model.schema import Field, Schema
+from harness.metadata.model.schema import CellValue, Field, Schema
 from harness.testing.writing.delta.checkpoint import (
     CheckpointForm,
     CheckpointOptions,
@@ -79,7 +79,7 @@ class _DataFileWriter:
 
     def content(
         self,
-        rows: Sequence[dict[int, Any]] | pa.Table,
+        rows: Sequence[dict[int, CellValue]] | pa.Table,
         columns: Sequence[str] | None,
         hidden: Collection[str],
         names: Mapping[str, str],
@@ -150,7 +150,7 @@ class DeltaTable:
         column_mapping: MappingModeName = "none",
         features: Collection[str] = (),
         protocol: JsonObject | None = None,
-        field_metadata: Mapping[FieldPath, Mapping[str, Any]] | None = None,
+        field_metadata: Mapping[FieldPath, Mapping[str, object]] | None = None,
         timestamp: int | None = None,
         in_commit_timestamp: int | None = None,
     ) -> DeltaTable:
@@ -197,9 +197,9 @@ class DeltaTable:
 
     def write_data(
         self,
-        rows: Sequence[Mapping[str, Any]] | pa.Table,
+        rows: Sequence[Mapping[str, object]] | pa.Table,
         *,
-        partition: Mapping[str, Any] | None = None,
+        partition: Mapping[str, object] | None = None,
         partition_text: Mapping[str, str | None] | None = None,
         schema: Schema | None = None,
         columns: Sequence[str] | None = None,
@@ -250,13 +250,13 @@ class DeltaTable:
         self.handles.append(handle)
         return handle
 
-    def write_partitioned(self, rows: Sequence[Mapping[str, Any]], **more: Any) -> tuple[DataFileHandle, ...]:
+    def write_partitioned(self, rows: Sequence[Mapping[str, object]], **more: Any) -> tuple[DataFileHandle, ...]:
         """Write one data file per partition of the rows, in the order in which the partitions first occur."""
         groups = grouped(self.partition_fields, rows, stored_rows(self.schema, rows))
         return tuple(self.write_data(group, **more) for group in groups)
 
     def write_changes(
-        self, rows: Sequence[Mapping[str, Any]], change_type: str | Sequence[str], **more: Any
+        self, rows: Sequence[Mapping[str, object]], change_type: str | Sequence[str], **more: Any
     ) -> DataFileHandle:
         """Write a change data file, for `commit(cdc=...)`; one change type for all rows, or one for each."""
         types = [change_type] * len(rows) if isinstance(change_type, str) else list(change_type)
@@ -363,7 +363,7 @@ class DeltaTable:
         type_text: str | JsonObject,
         *,
         parent: FieldPath | None = None,
-        metadata: Mapping[str, Any] | None = None,
+        metadata: Mapping[str, object] | None = None,
     ) -> int:
         """Add a column at the end, or a field to the struct at `parent`; the version."""
         return self.change("ADD COLUMNS", lambda doc: doc.add(name, type_text, parent, metadata or {}))
@@ -380,7 +380,7 @@ class DeltaTable:
         """Move a column or nested field to a 0-based place among its siblings; the version."""
         return self.change("CHANGE COLUMN", lambda doc: doc.move(path, index))
 
-    def widen_column(self, path: FieldPath, type_text: str, *, annotation: Mapping[str, Any] | None = None) -> int:
+    def widen_column(self, path: FieldPath, type_text: str, *, annotation: Mapping[str, object] | None = None) -> int:
         """Give a column (or `a.element`, `m.value`) a wider type, with its note in `delta.typeChanges`; the version.
 
         annotation: replaces the note; `{}` leaves none. Whether the change is a legal one is not checked.
@@ -409,7 +409,7 @@ class DeltaTable:
         self.document.protocol = dict(protocol)
         return self.commit([{"protocol": self.document.protocol}], operation="UPGRADE PROTOCOL")
 
-    def change(self, operation: str, how: Callable[[DeltaDocument], Any], **more: Any) -> int:
+    def change(self, operation: str, how: Callable[[DeltaDocument], object], **more: Any) -> int:
         """Change the table's document and commit its metaData, and its protocol if features are new; the version."""
         how(self.document)
         upgraded = self.document.require(self.document.needed_features())
@@ -440,7 +440,7 @@ class DeltaTable:
         """Write the log compaction file of the versions `first` to `last`, both included."""
         return self.log.write_compaction(first, last)
 
-    def write_checksum(self, version: int | None = None, **extra: Any) -> Path:
+    def write_checksum(self, version: int | None = None, **extra: object) -> Path:
         """Write the version checksum file (None: of the newest version), with fields of `extra` added or replaced."""
         return self.log.write_checksum(self.version if version is None else version, extra)
 
@@ -469,11 +469,11 @@ class DeltaTable:
         """The actions of a commit as it was written; None: the newest."""
         return self.log.commits[self.version if version is None else version]
 
-    def edit_commit(self, version: int, change: Callable[[list[JsonObject]], Any]) -> None:
+    def edit_commit(self, version: int, change: Callable[[list[JsonObject]], object]) -> None:
         """Change the actions of a commit in place and write its file again, with the same time."""
         self.log.edit(version, change)
 
-    def edit_last_checkpoint(self, change: Callable[[JsonObject], Any]) -> None:
+    def edit_last_checkpoint(self, change: Callable[[JsonObject], object]) -> None:
         """Change the hint in place and write it again; its checksum stays as it was unless `change` touches it."""
         change(hint := self.log.hint())
         self.write_last_checkpoint(json_text(hint))

@@ -123,7 +123,7 @@ def fitted(schema: pa.Schema, action: JsonObject) -> JsonObject:
     return {f.name: _fitted(f.type, action.get(f.name)) for f in schema}
 
 
-def _fitted(type_: pa.DataType, value: Any) -> Any:
+def _fitted(type_: pa.DataType, value: Any) -> object:
     if value is None:
         return None
     if pa.types.is_struct(type_):
@@ -364,7 +364,7 @@ class _Writer:
         return {**hint, "sizeInBytes": total, "numOfAddFiles": adds}
 
 
-def _leaves(value: Any, path: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+def _leaves(value: object, path: tuple[str, ...]) -> Iterator[tuple[str, str]]:
     match value:
         case dict():
             for key, item in value.items():

@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from harness.errors import RequestError
 from harness.metadata.model.schema import Schema
@@ -143,7 +143,7 @@ class DeltaDocument:
         return True
 
     def begin(
-        self, mode: MappingModeName, field_metadata: Mapping[FieldPath, Mapping[str, Any]], features: Collection[str]
+        self, mode: MappingModeName, field_metadata: Mapping[FieldPath, Mapping[str, object]], features: Collection[str]
     ) -> None:
         """Complete a new table's document: column mapping, more field metadata, and the protocol for all of it."""
         if mode != "none":
@@ -191,7 +191,7 @@ class DeltaDocument:
         return _locate(self.schema_doc, path)[1]
 
     def add(
-        self, name: str, type_text: str | JsonObject, parent: FieldPath | None, metadata: Mapping[str, Any]
+        self, name: str, type_text: str | JsonObject, parent: FieldPath | None, metadata: Mapping[str, object]
     ) -> None:
         """Add a field at the end of the top level, or of the struct at `parent`, which may be below arrays and maps."""
         level = self.schema_doc["fields"]
@@ -229,7 +229,7 @@ class DeltaDocument:
             columns[columns.index(f["name"])] = name
         f["name"] = name
 
-    def widen(self, path: FieldPath, type_text: str, annotation: Mapping[str, Any] | None) -> None:
+    def widen(self, path: FieldPath, type_text: str, annotation: Mapping[str, object] | None) -> None:
         """Change a primitive type, below arrays and maps too, and note the change in `delta.typeChanges` (delta T23).
 
         annotation: replaces the note; `{}` leaves none.
@@ -247,7 +247,7 @@ class DeltaDocument:
         self.configuration[MAPPING_MODE] = mode
         self.annotate(self.schema_doc, names)
 
-    def annotate(self, json_type: Any, names: Literal["fresh", "same"]) -> None:
+    def annotate(self, json_type: object, names: Literal["fresh", "same"]) -> None:
         """Give ids and physical names to the struct fields of a type that have none."""
         for f in struct_fields(json_type):
             if COLUMN_ID in f["metadata"]:
@@ -266,7 +266,7 @@ def named_protocol(reader: Collection[str], writer: Collection[str]) -> JsonObje
     return {"minReaderVersion": 3, "minWriterVersion": 7, **features}
 
 
-def edited_schema(metadata: JsonObject, change: Callable[[JsonObject], Any]) -> None:
+def edited_schema(metadata: JsonObject, change: Callable[[JsonObject], object]) -> None:
     """Change the schema inside a metaData action in place."""
     document = json.loads(metadata["schemaString"])
     change(document)
@@ -288,7 +288,7 @@ def _split(document: JsonObject, path: FieldPath) -> tuple[JsonObject, tuple[str
     names = [f["name"] for f in document["fields"]]
     parts = (path,) if isinstance(path, str) and path in names else path
     parts = tuple(parts.split(".")) if isinstance(parts, str) else tuple(parts)
-    here: Any = document
+    here: object = document
     found: JsonObject | None = None
     rest: tuple[str, ...] = ()
     for part in parts:
@@ -314,7 +314,7 @@ def _slot(f: JsonObject, parts: tuple[str, ...]) -> tuple[JsonObject, str]:
     return holder, key
 
 
-def _levels(json_type: Any) -> Iterator[list[JsonObject]]:
+def _levels(json_type: object) -> Iterator[list[JsonObject]]:
     """The field lists of all structs in a type."""
     if isinstance(json_type, dict):
         if json_type["type"] == "struct":

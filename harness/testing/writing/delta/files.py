@@ -20,6 +20,7 @@ from pyroaring import BitMap, BitMap64
 
 from harness.errors import RequestError
 from harness.metadata.model.schema import (
+    CellValue,
     Field,
     FloatType,
     StructType,
@@ -90,7 +91,7 @@ def _collect(f: Field, array: pa.Array, into: tuple[JsonObject, JsonObject, Json
                     level[f.name] = bound
 
 
-def _bounds(f: Field, array: pa.Array, length: int) -> tuple[Any, Any]:
+def _bounds(f: Field, array: pa.Array, length: int) -> tuple[object, object]:
     kind = array.type
     if isinstance(f.type, FloatType):
         array = array.filter(pc.invert(pc.is_nan(array)))
@@ -156,7 +157,7 @@ class FileOptions:
     element_name: str | None = None
     legacy_forms: Sequence[str] = ()
     footer: Mapping[str, str] = field(default_factory=dict)
-    writer_options: Mapping[str, Any] = field(default_factory=dict)
+    writer_options: Mapping[str, object] = field(default_factory=dict)
 
 
 def physical_fields(fields: Sequence[Field], names: Mapping[int, str]) -> tuple[Field, ...]:
@@ -172,7 +173,9 @@ def physical_fields(fields: Sequence[Field], names: Mapping[int, str]) -> tuple[
     )
 
 
-def file_table(fields: Sequence[Field], rows: Sequence[dict[int, Any]], *, ids: Literal["ids", "none"]) -> pa.Table:
+def file_table(
+    fields: Sequence[Field], rows: Sequence[dict[int, CellValue]], *, ids: Literal["ids", "none"]
+) -> pa.Table:
     """Stored rows as the columns of a file; ids only on struct fields, as Delta writers put them."""
     table = arrow_table(fields, rows, "none")
     return table if ids == "none" else with_field_ids(table, fields, elements=False)

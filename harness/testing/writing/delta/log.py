@@ -145,7 +145,7 @@ class DeltaLog:
         path.write_text(text, encoding="utf-8", newline="\n")
         set_time(path, time_ms)
 
-    def edit(self, version: int, change: Callable[[list[JsonObject]], Any]) -> None:
+    def edit(self, version: int, change: Callable[[list[JsonObject]], object]) -> None:
         """Change the actions of a commit in place and write its file again, with the same time."""
         change(self.commits[version])
         self.rewrite(version)
@@ -223,7 +223,7 @@ class Change:
     remove: Sequence[DataFileHandle | JsonObject] = ()
     cdc: Sequence[DataFileHandle | JsonObject] = ()
     operation: str = "WRITE"
-    parameters: Mapping[str, Any] = field(default_factory=dict)
+    parameters: Mapping[str, object] = field(default_factory=dict)
     info: Mapping[str, Any] | None = field(default_factory=dict)
     in_commit_timestamp: int | None = None
     data_change: bool = True

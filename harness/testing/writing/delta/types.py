@@ -108,7 +108,7 @@ def schema_of(document: JsonObject, *, mapped: bool) -> Schema:
     return schema if mapped else Schema(fields=_unmapped(schema.fields))
 
 
-def struct_fields(json_type: Any) -> Iterator[JsonObject]:
+def struct_fields(json_type: object) -> Iterator[JsonObject]:
     """Every struct field at every level of a JSON type, parents first."""
     if not isinstance(json_type, dict):
         return
@@ -119,7 +119,7 @@ def struct_fields(json_type: Any) -> Iterator[JsonObject]:
         yield from struct_fields(json_type.get(part))
 
 
-def type_names(json_type: Any) -> Iterator[str]:
+def type_names(json_type: object) -> Iterator[str]:
     """The names of all primitive types in a JSON type."""
     match json_type:
         case str():
@@ -153,7 +153,7 @@ def _unmapped(fields: tuple[Field, ...]) -> tuple[Field, ...]:
     )
 
 
-def _type(json_type: Any, ids: Iterator[int]) -> Type:
+def _type(json_type: object, ids: Iterator[int]) -> Type:
     match json_type:
         case {"type": "struct", "fields": fields}:
             return StructType(_fields(fields, ids))
@@ -176,7 +176,7 @@ def _field_of(f: Field) -> JsonObject:
     return {"name": f.name, "type": _json_of(f.type), "nullable": not f.required, "metadata": mapped}
 
 
-def _json_of(type_: Type) -> Any:
+def _json_of(type_: Type) -> object:
     match type_:
         case StructType(fields=fields):
             return {"type": "struct", "fields": [_field_of(f) for f in fields]}
@@ -191,7 +191,7 @@ def _json_of(type_: Type) -> Any:
             return next((name for name, known in _SIMPLE.items() if known == type_), str(type_))
 
 
-def _parse_bare(word: str, text: TypeText[Any]) -> Any:
+def _parse_bare(word: str, text: TypeText[Any]) -> object:
     name = _ALIASES.get(word.lower(), word)
     match name:
         case "struct" if text.tokens[:2] == ["<", ">"]:

@@ -135,9 +135,9 @@ class IcebergTable:
 
     def write_data(
         self,
-        rows: Sequence[Mapping[str, Any]] | pa.Table,
+        rows: Sequence[Mapping[str, object]] | pa.Table,
         *,
-        partition: Mapping[str, Any] | None = None,
+        partition: Mapping[str, object] | None = None,
         spec_id: int | None = None,
         schema: Schema | None = None,
         columns: Sequence[str] | None = None,
@@ -164,7 +164,7 @@ class IcebergTable:
             fields = evolution.renamed(fields, {evolution.find_field(schema, k).id: v for k, v in names.items()})
         return self._write(fields, content, spec_id, values, FileOptions(format=format, **more), path, 0)
 
-    def write_partitioned(self, rows: Sequence[Mapping[str, Any]], **more: Any) -> tuple[DataFileHandle, ...]:
+    def write_partitioned(self, rows: Sequence[Mapping[str, object]], **more: Any) -> tuple[DataFileHandle, ...]:
         """Write one data file per partition of the rows, in the order in which the partitions first occur."""
         groups = grouped(self.document, self.spec_id, self.schema, rows)
         return tuple(self.write_data(group, **more) for group in groups)
@@ -174,9 +174,9 @@ class IcebergTable:
         positions: Iterable[tuple[DataFileHandle | str, int]],
         *,
         referenced: DataFileHandle | str | None = None,
-        partition: Mapping[str, Any] | None = None,
+        partition: Mapping[str, object] | None = None,
         spec_id: int | None = None,
-        rows: Sequence[Mapping[str, Any]] | None = None,
+        rows: Sequence[Mapping[str, object]] | None = None,
         ordered: Literal["sorted", "as given"] = "sorted",
         format: FileFormat = "parquet",
         path: str | None = None,
@@ -205,9 +205,9 @@ class IcebergTable:
     def write_equality_deletes(
         self,
         columns: Sequence[str | int],
-        rows: Sequence[Mapping[str, Any]],
+        rows: Sequence[Mapping[str, object]],
         *,
-        partition: Mapping[str, Any] | None = None,
+        partition: Mapping[str, object] | None = None,
         spec_id: int | None = None,
         schema: Schema | None = None,
         extra_columns: Sequence[str | int] = (),
@@ -304,8 +304,8 @@ class IcebergTable:
         name: str,
         type_text: str,
         *,
-        initial_default: Any = None,
-        write_default: Any = None,
+        initial_default: object = None,
+        write_default: object = None,
         parent: FieldPath | None = None,
     ) -> int:
         """Add a column at the end, or a field to the struct at `parent`; its field id.
@@ -386,7 +386,7 @@ class IcebergTable:
 
     # -- unusual and broken tables ------------------------------------------------------------------------------------
 
-    def edit_metadata(self, change: Callable[[dict[str, Any]], Any]) -> None:
+    def edit_metadata(self, change: Callable[[dict[str, Any]], object]) -> None:
         """Change the current metadata document in place and write its file again, under the same name."""
         change(self.document.doc)
         self.store.rewrite_version(self.document.doc)
@@ -400,11 +400,11 @@ class IcebergTable:
         paths = [m["manifest_path"] for m in self.manifest_list(snapshot_id).records]
         return {path: self.store.load(path) for path in paths}
 
-    def edit_manifest_list(self, change: Callable[[AvroDocument], Any], snapshot_id: int | None = None) -> None:
+    def edit_manifest_list(self, change: Callable[[AvroDocument], object], snapshot_id: int | None = None) -> None:
         """Change the manifest list of a snapshot (records, schema, header, codec) and write its file again."""
         self.store.edit(self._manifest_list_path(snapshot_id), change)
 
-    def edit_manifest(self, target: DataFileHandle | str, change: Callable[[AvroDocument], Any]) -> None:
+    def edit_manifest(self, target: DataFileHandle | str, change: Callable[[AvroDocument], object]) -> None:
         """Change the manifests of the current snapshot that list a file, or the one with this recorded path.
 
         Lists that record the manifest's length record the new one, as its writer would have done.
@@ -428,7 +428,7 @@ class IcebergTable:
     def _write(
         self,
         fields: tuple[Field, ...],
-        rows: Any,
+        rows: object,
         spec_id: int,
         partition: dict[str, Any],
         options: FileOptions,

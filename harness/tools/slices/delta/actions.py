@@ -106,13 +106,13 @@ _REMOVED = {"deletionTimestamp": "deletion_time", "extendedFileMetadata": "exten
 _TRACKED = {"baseRowId": "base_row_id", "defaultRowCommitVersion": "default_row_commit_version"}
 
 
-def _known(row: Mapping[str, Any], names: Mapping[str, str], vector: JsonObject | None) -> JsonObject:
+def _known(row: Mapping[str, object], names: Mapping[str, str], vector: JsonObject | None) -> JsonObject:
     """The columns that are not null, by the names of the log, and the deletion vector."""
     found: JsonObject = {} if vector is None else {"deletionVector": vector}
     return found | {name: row[column] for name, column in names.items() if row[column] is not None}
 
 
-def _plain(struct: Mapping[str, Any]) -> JsonObject:
+def _plain(struct: Mapping[str, object]) -> JsonObject:
     """The statistics of a checkpoint's struct, without nulls and values that JSON statistics have no form for."""
     found: JsonObject = {}
     for name, value in struct.items():
