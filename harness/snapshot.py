@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypedDict, Unpack
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from harness.engines.registry import BATCH_ROWS, Batches, duckdb_engine, find_engine, spark_engine
+from harness.engines.registry import BATCH_ROWS, Batches, find_engine
 from harness.errors import HarnessError, MissingFileError, RequestError, UnknownColumnError
 from harness.metadata.filters.predicate import Filter, filter_for
 from harness.metadata.model import frames
@@ -168,13 +168,18 @@ class _PlannedRows:
         Raises:
             MissingFileError: A file that was removed has been vacuumed.
         """
+        from harness.engines.duckdb.relations import relation
+
         with self._reading():
-            return duckdb_engine().relation(self.plan, connection, name=name)
+            return relation(self.plan, connection, name=name)
 
     def to_spark(self, spark: SparkSession | None = None) -> DataFrame:
         """Return the rows as a lazy Spark DataFrame, as `Snapshot.to_spark` does."""
         with self._reading():
-            return spark_engine().dataframe(self.plan, spark)
+            find_engine("spark")  # says what to install if pyspark is missing
+            from harness.engines.spark.engine import dataframe
+
+            return dataframe(self.plan, spark)
 
     def to_arrow(self, *, engine: str = "duckdb") -> pa.Table:
         """Return the rows as an Arrow table in exact types, as `Snapshot.to_arrow` does."""
@@ -191,9 +196,11 @@ class _PlannedRows:
 
     def to_batches(self, *, batch_rows: int = BATCH_ROWS) -> Batches:
         """Return the rows as a stream of Arrow batches, as `Snapshot.to_batches` does."""
+        from harness.engines.duckdb.engine import batches
+
         with self._reading():
             _check_number("batch_rows", batch_rows, 1)
-            return duckdb_engine().batches(self.plan, rows=batch_rows, context=self._reading)
+            return batches(self.plan, rows=batch_rows, context=self._reading)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         return self.to_batches().__arrow_c_stream__(requested_schema)
@@ -323,10 +330,13 @@ class Snapshot:
             InvalidTableError, MissingFileError, UnsupportedError: the table cannot be read; the message names the file.
         """
         with self._reading():
-            plan = self.source.plan(self.selection, None if columns is None else tuple(columns), where)
-            _refuse_foreign_columns(plan)
-            _LOG.info("%r: %d files are read, %d are skipped", self, plan.files.num_rows, len(plan.skipped))
-            return plan
+            return self._planned(columns, where)
+
+    def _planned(self, columns: Sequence[str] | None, where: str | Filter | None) -> ScanPlan:
+        plan = self.source.plan(self.selection, None if columns is None else tuple(columns), where)
+        _refuse_foreign_columns(plan)
+        _LOG.info("%r: %d files are read, %d are skipped", self, plan.files.num_rows, len(plan.skipped))
+        return plan
 
     def metadata(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
         """A metadata table, as `Table.metadata` says: its files, manifests and partitions are those of this snapshot.
@@ -392,7 +402,9 @@ class Snapshot:
         """
         with self._reading():
             if where is not None and connection is not None:
-                where = duckdb_engine().zoned(filter_for(where, self.schema), connection)
+                from harness.engines.duckdb.relations import zoned
+
+                where = zoned(filter_for(where, self.schema), connection)
             return self._rows(columns, where).to_duckdb(connection, name=name)
 
     @checked
@@ -506,9 +518,10 @@ class Snapshot:
     ) -> _SnapshotRows:
         """Return the planned rows of the snapshot, of which `limit` are enough."""
         with self._reading():
-            if limit is not None:
-                _check_number("limit", limit, 0)
-            return _SnapshotRows(replace(self.plan(columns, where), enough=limit), self)
+            if limit is None:
+                return _SnapshotRows(self._planned(columns, where), self)
+            _check_number("limit", limit, 0)
+            return _SnapshotRows(replace(self._planned(columns, where), enough=limit), self)
 
     def _reading(self) -> AbstractContextManager[None]:
         return reading(self.source, self.selection.snapshot)

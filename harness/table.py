@@ -35,7 +35,6 @@ from harness.metadata.model.frames import described
 from harness.metadata.model.schema import Schema
 from harness.metadata.model.times import When, parse_moment, show_ms
 from harness.metadata.plan.read_options import Prune, Ratified, ReadOptions, catalog_answer, parse_prune
-from harness.metadata.plan.scan_plan import ScanPlan
 from harness.snapshot import BatchArguments, Changes, OpenedTable, ReadArguments, Snapshot, point_shown, reading
 from harness.storage.decoded import open_cache
 from harness.storage.gate import Outside, Roots
@@ -53,7 +52,6 @@ if TYPE_CHECKING:
 
     from harness.engines.registry import Batches
     from harness.metadata.catalogs.catalog import Catalog, Located
-    from harness.metadata.delta.change_range import ChangeRequest
     from harness.metadata.model.text_tables import Listing
     from harness.metadata.tables.history import History
     from harness.metadata.tables.reading import MetadataTable
@@ -453,6 +451,7 @@ class Table:
             UnsupportedError: an Iceberg table, or a feature that harness does not read.
         """
         from harness.metadata.delta.change_range import ChangeRequest
+        from harness.metadata.delta.table import DeltaTable
 
         request = ChangeRequest(
             from_version=from_version,
@@ -462,7 +461,12 @@ class Table:
             allow_out_of_range=allow_out_of_range,
         )
         with reading(self.source, None):
-            return Changes(plan_changes(self.source, request, None if columns is None else tuple(columns)))
+            if not isinstance(self.source, DeltaTable):
+                raise UnsupportedError(
+                    f"Cannot read changes: {self.format} tables have no change data feed; compare two snapshots",
+                    table=self.location,
+                )
+            return Changes(self.source.changes(request, None if columns is None else tuple(columns)))
 
     def check(
         self,
@@ -578,7 +582,15 @@ def load_table(location: str, storage: Storage, options: ReadOptions, *, format_
             reason = f"the table is {table_format}, the option is for {other} tables"
             raise RequestError(f"Invalid option {name}: {reason}", options=(name,))
     try:
-        table = _loaded(table_format, location, storage, options, log)
+        table: OpenedTable
+        if table_format == "delta":
+            from harness.metadata.delta import table as delta
+
+            table = delta.load(location, storage, options, listed=log)
+        else:
+            from harness.metadata.iceberg import table as iceberg
+
+            table = iceberg.load(location, storage, options)
     except TableNotFoundError as error:
         if error.cause != "MetadataNotFound" or format_hint is not None or storage.exists(location):
             raise
@@ -592,34 +604,6 @@ def load_table(location: str, storage: Storage, options: ReadOptions, *, format_
     if sentence is not None:
         warn(f"Table {shown(location)}: {sentence}", OutsideTableWarning)
     return table
-
-
-def _loaded(
-    table_format: str, location: str, storage: Storage, options: ReadOptions, log: tuple[Entry, ...] | None
-) -> OpenedTable:
-    """Imports the modules of that format and no others."""
-    if table_format == "delta":
-        from harness.metadata.delta import table as delta
-
-        return delta.load(location, storage, options, listed=log)
-    from harness.metadata.iceberg import table as iceberg
-
-    return iceberg.load(location, storage, options)
-
-
-def plan_changes(table: OpenedTable, request: ChangeRequest, columns: tuple[str, ...] | None) -> ScanPlan:
-    """The plan of a read of changes, see `harness.metadata.delta.changes.plan_changes`.
-
-    Raises UnsupportedError: the table's format has no change data feed.
-    """
-    from harness.metadata.delta.table import DeltaTable
-
-    if not isinstance(table, DeltaTable):
-        raise UnsupportedError(
-            f"Cannot read changes: {table.format} tables have no change data feed; compare two snapshots",
-            table=table.location,
-        )
-    return table.changes(request, columns)
 
 
 def detect(location: str, storage: Storage) -> tuple[str, tuple[Entry, ...] | None]:

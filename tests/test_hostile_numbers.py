@@ -9,9 +9,9 @@ import duckdb
 import pytest
 
 import harness
+from harness.engines.spark.transpile.queries import query as spark_query
 from harness.errors import HarnessError
 from harness.metadata.model.schema import IntegerType, StringType
-from harness.queries.transpile.queries import query as spark_query
 from harness.testing.writing.delta.builder import DeltaTable
 from harness.testing.writing.iceberg.builder import IcebergTable
 

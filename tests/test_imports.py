@@ -27,7 +27,7 @@ HEAVY = {
         "harness.engines.spark.engine", "harness.testing.oracle"),
     *("harness.metadata.delta.changes", "harness.metadata.delta.deletion_vectors",
         "harness.metadata.iceberg.position_deletes", "harness.metadata.files.avro"),
-    *("harness.metadata.files.orc", "harness.queries.transpile", "harness.differ.compare", "harness.testing",
+    *("harness.metadata.files.orc", "harness.engines.spark.transpile", "harness.differ.compare", "harness.testing",
         "harness.testing.writing"),
 }  # fmt: skip
 

@@ -151,13 +151,13 @@ def head(
     most = next((given for given in (number, limit) if given is not None), 10)
     untrusted.end_apart([location], opening, out)
     from harness.cli.writers import QueryRows, write_rows
+    from harness.engines.duckdb.failures import engine_error
     from harness.engines.duckdb.instance import cursor
-    from harness.engines.registry import duckdb_engine
+    from harness.engines.duckdb.relations import relation
 
     with terminal.progress("planning"):
-        engine = duckdb_engine()
         plan = replace(opening.snapshot(location, at).plan(names(columns, "--columns"), where), enough=most)
-        rows = QueryRows(engine.relation(plan, cursor()).limit(most), lambda error: engine.engine_error(error, plan))
+        rows = QueryRows(relation(plan, cursor()).limit(most), lambda error: engine_error(error, plan))
     with results.destination(out.output) as stream, terminal.progress_until_written("reading", stream):
         write_rows(rows, out.form, stream, max_rows=None)
     terminal.finished("read the rows")

@@ -19,7 +19,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from harness.engines.registry import CountingEngine, Engine, OptionsEngine
+from harness.engines.registry import Engine
 from harness.errors import EngineError, HarnessError, HarnessWarning, UnsupportedError, visible
 from harness.metadata.filters.sqltext import quoted
 from harness.metadata.plan.scan_plan import ScanPlan
@@ -86,9 +86,9 @@ class Reads:
 
     def takes(self) -> frozenset[str]:
         """The options that the engine takes."""
-        if isinstance(self.engine, OptionsEngine):
-            return self.engine.options()
-        return _TAKEN.get(self.engine.name, frozenset())
+        if self.engine.options is None:
+            return _TAKEN.get(self.engine.name, frozenset())
+        return self.engine.options()
 
     def rows(self, ask: Ask, *, by_query: bool = False) -> pa.Table:
         """The rows. by_query: True: DuckDB and Spark run a query, whose types need not be those of a plain read.
@@ -101,7 +101,7 @@ class Reads:
         if self.engine.name in _TAKEN and (by_query or ask.options & _QUERIES):
             return self._queried(ask)
         plan = self._plan(ask)
-        if isinstance(self.engine, OptionsEngine):
+        if self.engine.read is not None:
             options: dict[str, object] = {**ask.settings, "limit": ask.limit, "union": [*map(self._plan, ask.union)]}
             rows = self.engine.read(plan, {name: value for name, value in options.items() if value not in (None, [])})
             if repeated := [name for name, times in Counter(rows.column_names).items() if times > 1]:
@@ -118,7 +118,7 @@ class Reads:
         """The number of rows, as the engine counts them; None: it does not."""
         if self.engine.name == "duckdb":
             return self.snapshot.count(where=where)
-        return self.engine.count(self.snapshot.plan((), where)) if isinstance(self.engine, CountingEngine) else None
+        return None if self.engine.count is None else self.engine.count(self.snapshot.plan((), where))
 
     def before(self) -> int | None:
         """The snapshot or version before, if it has the same columns."""

@@ -21,7 +21,6 @@ from harness.differ.asking import COPIES, Ask, Copies, Reads
 from harness.differ.compare import compare
 from harness.differ.relaxations import ALL_TYPE_RULES, NOTHING, Relaxations
 from harness.differ.result import BatchEntry, BatchOutcome, entry_of
-from harness.engines.registry import OptionsEngine
 from harness.errors import HarnessError, UnsupportedError, counted, visible
 from harness.metadata.filters.sqltext import quoted, text
 from harness.storage.records import dataclass
@@ -169,7 +168,7 @@ class Checks:
             message = f"counted {found:,}, read {counted(expected.num_rows, 'row')}"
             entry = BatchEntry(name=check.name, outcome=outcome, message=message, report=message)
         else:
-            relaxed = _TYPES if isinstance(self.reads.engine, OptionsEngine) else NOTHING
+            relaxed = _TYPES if self.reads.engine.read is not None else NOTHING
             names = check.left, check.name
             compared = compare(expected, found, names=names, max_rows=self.max_rows, relaxations=relaxed)
             entry = entry_of(check.name, compared)

@@ -18,8 +18,8 @@ from harness.differ.paths import float_texts, is_inside
 from harness.differ.relaxations import ALL_TYPE_RULES, FLOATS, Tolerance
 from harness.differ.relaxed import MOST_ROWS
 from harness.differ.result import BatchEntry, BatchOutcome, ComparisonResult, QueryFile, entry_of
+from harness.engines.spark.transpile.parser import to_duckdb
 from harness.errors import HarnessError, RequestError, UnsupportedError
-from harness.queries.transpile.parser import to_duckdb
 from harness.snapshot import Snapshot
 
 

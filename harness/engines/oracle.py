@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from harness.engines.registry import Engine
 from harness.errors import EngineError, HarnessError, RequestError, warn
 from harness.metadata.filters.parse import text_and_names
 from harness.metadata.model.arrow_values import from_numpy
@@ -28,15 +29,6 @@ from harness.testing.oracle import scan as oracle
 from harness.testing.oracle import types
 from harness.testing.oracle.paths import Entry, Files
 from harness.testing.oracle.reading import read, rows_of, scan_of
-
-__all__ = ["name", "read_apart", "to_arrow", "version"]
-
-name = "oracle"
-
-
-def version() -> str:
-    """The version of Python, which runs the oracle."""
-    return f"Python {platform.python_version()}"
 
 
 def read_apart(
@@ -121,6 +113,9 @@ def to_arrow(plan: ScanPlan) -> pa.Table:
         return rows_of(_scan(plan))
     except HarnessError as error:
         raise error.within(table=plan.table, snapshot=plan.snapshot, format=plan.format) from error.__cause__
+
+
+ENGINE = Engine(name="oracle", version=lambda: f"Python {platform.python_version()}", to_arrow=to_arrow)
 
 
 @dataclasses.dataclass(frozen=True)

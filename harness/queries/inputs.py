@@ -8,7 +8,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from harness.engines.registry import duckdb_engine
 from harness.errors import RequestError, UnsupportedError
 from harness.metadata.model.schema import Field, OpaqueType, Schema
 from harness.metadata.plan.scan_plan import ScanPlan
@@ -134,7 +133,9 @@ def planned(
     """
     where = reference.where
     if where is not None and connection is not None:
-        where = duckdb_engine().zoned(where, connection)
+        from harness.engines.duckdb.relations import zoned
+
+        where = zoned(where, connection)
     return replace(snapshot.plan(columns=reference.columns, where=where), enough=reference.enough)
 
 

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 from sqlglot import TokenType, exp
 from sqlglot.errors import ErrorLevel, SqlglotError
 
-from harness.engines.registry import duckdb_engine
 from harness.errors import RequestError
 from harness.metadata.filters.literals import language
 from harness.metadata.filters.parse import reason
@@ -81,13 +80,20 @@ def parse_statement(query: str, dialect: str = "duckdb") -> SqlStatement:
     try:
         tree, text = _parse(query[len(explain) :], dialect)
     except (SqlglotError, ValueError) as error:
-        problem = duckdb_engine().misparsed(query) if dialect == "duckdb" else None
+        problem = _misparsed(query) if dialect == "duckdb" else None
         problem = problem or RequestError(f"Cannot parse the query as {dialect} SQL: {reason(error)}.")
         if has_older_parser():
             older = f"sqlglot {metadata.version('sqlglot')} is installed; 30.30 reads more, such as NEAREST and TABLE t"
             problem = RequestError(f"{problem.message} ({older})", excerpt=problem.excerpt)
         raise problem from error
     return SqlStatement(explain=explain, text=text, tree=tree, dialect=dialect)
+
+
+def _misparsed(text: str) -> RequestError | None:
+    """Return the error about a text that DuckDB cannot parse, in DuckDB's words, or None if DuckDB can parse it."""
+    from harness.engines.duckdb.relations import misparsed
+
+    return misparsed(text)
 
 
 def has_older_parser() -> bool:
@@ -410,7 +416,7 @@ def refuse_writes(statement: SqlStatement) -> None:
     writes = next(iter(statement.tree.find_all(*_WRITES)), None)
     if writes is None and isinstance(statement.tree, _READS):
         return
-    told = duckdb_engine().misparsed(statement.text) if statement.dialect == "duckdb" else None
+    told = _misparsed(statement.text) if statement.dialect == "duckdb" else None
     if told is not None and (writes is None or isinstance(writes, exp.Command)):
         raise told
     found = writes or statement.tree

@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-from harness.engines.registry import QueryEngine, duckdb_engine, find_engine, spark_engine
+from harness.engines.registry import Engine, find_engine
 from harness.errors import HarnessError, MissingFileError, RequestError, UnsupportedError
 from harness.metadata.filters.predicate import is_decided
 from harness.metadata.model.arguments import checked
@@ -23,6 +23,10 @@ from harness.table import Table
 if TYPE_CHECKING:
     import duckdb
     from pyspark.sql import DataFrame, SparkSession
+
+    from harness.engines.spark.transpile.queries import SparkQuery
+    from harness.metadata.model.schema import Field
+    from harness.metadata.plan.scan_plan import ScanPlan
 
 _calls = itertools.count()
 _token = secrets.token_hex(8)
@@ -172,24 +176,25 @@ def run_query(
     cache_dir: str | None = None,
 ) -> duckdb.DuckDBPyRelation | DataFrame:
     """Runs `sql` on tables of any names: `sql` takes its own options for no table."""
-    name = find_engine(engine).name
-    import duckdb  # which the engine has imported as a whole
+    found = find_engine(engine)
+    _check_arguments(found, connection, spark)
+    import duckdb
 
-    _check_arguments(name, connection, spark)
+    from harness.engines.duckdb.relations import misparsed, own_tables
+
     query = numbered(query, dialect) if "?" in query else query
     inputs = Inputs.of(query, dialect, tables, storage_options=storage_options, cache_dir=cache_dir)
     try:
-        return _result(inputs, {} if params is None else by_name(params), dialect, name, connection, spark)
+        return _result(inputs, {} if params is None else by_name(params), dialect, found, connection, spark)
     except duckdb.ParserException as error:
-        problem = duckdb_engine().misparsed(inputs.query) or RequestError(f"Cannot parse the query: {error}")
-        raise problem from None
+        raise misparsed(inputs.query) or RequestError(f"Cannot parse the query: {error}") from None
     except duckdb.Error as error:
         from harness.queries import hints
 
         if (wrong := unbound(error)) is not None:
             raise wrong from None
         is_of_name = isinstance(error, duckdb.CatalogException)
-        own = duckdb_engine().own_tables(connection) if connection is not None and is_of_name else ()
+        own = own_tables(connection) if connection is not None and is_of_name else ()
         raise hints.told(error, inputs.query, inputs.known(), own) from error.with_traceback(None)
 
 
@@ -197,45 +202,53 @@ def _result(
     inputs: Inputs,
     values: Mapping[str, object],
     dialect: str,
-    name: str,
+    engine: Engine,
     connection: duckdb.DuckDBPyConnection | None,
     spark: SparkSession | None,
 ) -> duckdb.DuckDBPyRelation | DataFrame:
-    """The result on an engine of that name."""
+    """Return the result of a query on an engine that runs queries."""
     prefix = f"_harness_{_token}_{next(_calls)}"
-    if name == "duckdb":
+    if engine.name == "duckdb":
+        from harness.engines.duckdb import relations
+
         rewritten = rewrite_plain(inputs.query, inputs.schemas, prefix=prefix) if dialect == "duckdb" else None
         if rewritten is None:
-            moment = partial(duckdb_engine().moment, connection)
-            rewritten = _rewriting(inputs, dialect, prefix)(now=moment, values=values)
+            rewritten = _rewriting(inputs, dialect, prefix)(now=partial(relations.moment, connection), values=values)
         aliased = {reference.view for reference in rewritten.references if reference.aliased}
         read, originals = inputs.read(rewritten, connection), rewritten.originals
-        return duckdb_engine().query(
+        return relations.query(
             rewritten.sql, read, connection, aliased=aliased, originals=originals, parameters=values or None
         )
     rewrite = _rewriting(inputs, dialect, prefix)
-    if name != "spark":
+    if engine.name != "spark":
+        assert engine.query is not None, "checked before"
         if values:
-            raise RequestError(f"Cannot bind values on {name}: DuckDB and Spark do", options=("params", "engine"))
-        # Nobody knows what conditions in the dialect of another package mean elsewhere: it reads all files.
-        engine = find_engine(name)
-        if not isinstance(engine, QueryEngine) or engine.dialect != dialect:
-            takes = getattr(engine, "dialect", "none")
             raise RequestError(
-                f"Cannot run a query in the dialect {dialect} on {engine.name}: it takes {takes}", options=("dialect",)
+                f"Cannot bind values on {engine.name}: DuckDB and Spark do", options=("params", "engine")
             )
+        if engine.dialect != dialect:
+            raise RequestError(
+                f"Cannot run a query in the dialect {dialect} on {engine.name}: it takes {engine.dialect or 'none'}",
+                options=("dialect",),
+            )
+        # Filters written in the dialect of another package cannot be evaluated here, so no file is skipped.
         rewritten = rewrite(into=dialect)
         unfiltered = replace(rewritten, references=tuple(replace(r, where=None) for r in rewritten.references))
         result: Any = engine.query(rewritten.sql, inputs.plans(unfiltered))
         return result  # type: ignore[no-any-return]
+    from harness.engines.spark.engine import query as run_on_spark
+
     if dialect == "spark":
         own = rewrite(into="spark", now=_present)
         # Filters that are decided mean the same in both dialects.
         decided = (r.where if r.where is not None and is_decided(r.where.predicate) else None for r in own.references)
         kept = tuple(replace(r, where=where) for r, where in zip(own.references, decided, strict=True))
         rewritten = replace(own, references=kept)
-        return spark_engine().query(rewritten.sql, inputs.plans(rewritten), spark, parameters=values)
-    return _transpiled(rewrite(now=_present, values=values), values, inputs, spark)
+        return run_on_spark(rewritten.sql, inputs.plans(rewritten), spark, parameters=values)
+    rewritten = rewrite(now=_present, values=values)
+    plans = inputs.plans(rewritten)
+    lowered, columns = _transpiled(rewritten, values, plans, engine.version())
+    return run_on_spark(lowered.sql, plans, spark, columns=columns, parameters=lowered.parameters)
 
 
 def _rewriting(inputs: Inputs, dialect: str, prefix: str) -> Callable[..., Rewritten]:
@@ -258,7 +271,9 @@ def release(connection: duckdb.DuckDBPyConnection) -> None:
     that it runs. So release when you have the rows; relations that were made before can then not be run any more. Views
     that you named, or made of such relations, stay with all that they need; those of `harness.attach` go.
     """
-    duckdb_engine().release(connection)
+    from harness.engines.duckdb.engine import release
+
+    release(connection)
 
 
 def missing_file(error: Exception, tables: Mapping[str, Table | Snapshot]) -> MissingFileError | None:
@@ -283,44 +298,54 @@ def given_up(error: Exception, tables: Mapping[str, Table | Snapshot]) -> Harnes
 
 def _told(error: Exception, tables: Mapping[str, Table | Snapshot]) -> Iterator[HarnessError]:
     """An error as each table tells it."""
+    from harness.engines.duckdb.failures import engine_error
+
     for value in tables.values():
         snapshot = snapshot_of(value)
         try:
             with reading(snapshot.source, snapshot.selection.snapshot):
-                raise duckdb_engine().engine_error(error, snapshot.plan())
+                raise engine_error(error, snapshot.plan())
         except HarnessError as told:
             yield told
 
 
-def _check_arguments(engine: str, connection: duckdb.DuckDBPyConnection | None, spark: SparkSession | None) -> None:
-    if not hasattr(find_engine(engine), "query"):
+def _check_arguments(engine: Engine, connection: duckdb.DuckDBPyConnection | None, spark: SparkSession | None) -> None:
+    if engine.query is None:
         raise RequestError(
-            f"Cannot run a query on {engine}: it only reads plans; say engine='duckdb' or 'spark'", options=("engine",)
+            f"Cannot run a query on {engine.name}: it only reads plans; say engine='duckdb' or 'spark'",
+            options=("engine",),
         )
     for option, value, owner, words in (
         ("connection", connection, "duckdb", "a DuckDB connection"),
         ("spark", spark, "spark", "a Spark session"),
     ):
-        if engine != owner and value is not None:
+        if engine.name != owner and value is not None:
             raise RequestError(
-                f"Cannot use {words} on {engine}: leave {option} out, or say engine='{owner}'",
+                f"Cannot use {words} on {engine.name}: leave {option} out, or say engine='{owner}'",
                 options=(option, "engine"),
             )
 
 
 def _transpiled(
-    rewritten: Rewritten, values: Mapping[str, object], inputs: Inputs, spark: SparkSession | None
-) -> DataFrame:
-    """A query in DuckDB's dialect, on Spark. DuckDB describes its result first, and so refuses what it would refuse."""
-    from harness.queries.transpile import agreement, queries
+    rewritten: Rewritten, values: Mapping[str, object], plans: Mapping[str, ScanPlan], version: str
+) -> tuple[SparkQuery, tuple[Field, ...]]:
+    """Return a query of DuckDB's dialect as a query of Spark's, with the columns of its result.
 
-    plans = inputs.plans(rewritten)
-    described = duckdb_engine().columns_of(rewritten.sql, plans, rewritten.originals, parameters=values or None)
+    DuckDB describes the result first, and so refuses what DuckDB would refuse.
+
+    Args:
+        plans: The tables that the query reads, by name.
+        version: The version of Spark.
+    """
+    from harness.engines.duckdb.relations import columns_of, syntax_trees
+    from harness.engines.spark.transpile import agreement, queries
+
+    described = columns_of(rewritten.sql, plans, rewritten.originals, parameters=values or None)
     try:
         lowered = queries.query(
             rewritten.sql, {view: {f.name: f.type for f in plan.columns} for view, plan in plans.items()}, values
         )
-        found = agreement.misreading(*duckdb_engine().syntax_trees(rewritten.sql, lowered.written_back))
+        found = agreement.misreading(*syntax_trees(rewritten.sql, lowered.written_back))
         if found is not None:
             part = rewritten.as_written(found.part(rewritten.sql))
             raise UnsupportedError(
@@ -333,11 +358,10 @@ def _transpiled(
         for reference in rewritten.references:
             error.message = error.message.replace(reference.view, reference.table)
         raise
-    version = spark_engine().version()
     for construct, since in lowered.needs.items():
         if tuple(int(part) for part in version.split(".")[:2]) < since:
             raise UnsupportedError(
                 f"Cannot run {construct} on Spark {version}: it came with {since[0]}.{since[1]}; run it on DuckDB",
                 options=("engine",),
             )
-    return spark_engine().query(lowered.sql, plans, spark, columns=columns, parameters=lowered.parameters)
+    return lowered, columns

@@ -120,9 +120,8 @@ def is_there(path: str) -> bool:
 
 def refuse_no_name(path: str) -> None:
     """Raises MissingFileError for what no file can be called, before a library takes it for something else."""
-    unnamed = name_fault(path)
-    if unnamed is not None:
-        raise _missing(unnamed, path)
+    if not is_name(path):
+        raise _missing(name_fault(path) or "", path)
 
 
 def open_regular(path: str, *, follow: Follow | None = None) -> BinaryIO:
@@ -294,6 +293,8 @@ class Roots:
         for root in roots:
             refuse_no_name(root)
         spelled = [slashed(plain).rstrip("/") or ("/" if plain else ".") for plain in map(local_path, roots)]
+        if self.exact.issuperset(spelled):
+            return self
         named = {root: _forms(root) for root in spelled}
         new = {root: forms for root, forms in named.items() if self._placed(forms) is not Verdict.INSIDE}
         return replace(
@@ -365,8 +366,8 @@ class Roots:
         return f"Files outside of the table are read, in {listed}{more}; name these as allowed roots if that is right"
 
     def _judged(self, folder: str) -> Verdict:
-        if not is_name(folder):
-            return Verdict.INSIDE  # no file is there: the gate says so of the path
+        if folder in self.exact or not is_name(folder):
+            return Verdict.INSIDE  # a root; or no file is there, as the gate says of the path
         if not is_local(folder):
             return self._placed(places(folder))
         parent, slash, name = folder.rpartition("/")
@@ -407,7 +408,8 @@ def _forms(root: str) -> tuple[Place, ...]:
 def _local_forms(path: str, resolved: str) -> tuple[Place, ...]:
     """The places of a local path: with links resolved, and as spelled for a share or a doubled slash."""
     spelled = place(path)
-    return (place(resolved),) if spelled.store == "file" else (spelled, place(resolved))
+    found = spelled if resolved == path else place(resolved)
+    return (found,) if spelled.store == "file" else (spelled, found)
 
 
 def _absolute(location: str) -> str:

@@ -8,9 +8,9 @@ import stat
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import field, replace
 from datetime import UTC, datetime, timedelta
+from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from harness.errors import CorruptFileError, HarnessError, RequestError, StorageError, raise_from
@@ -319,12 +319,12 @@ class Storage:
             StorageError: the storage fails, or the file was replaced. LimitError: there is no memory for it.
         """
         local = local_path(path)
-        refuse_no_name(local)
         if is_local(local):
             self.check(local)
             with _failing(path), open_regular(local, follow=self._follow) as stream:
                 stream.seek(offset)
                 return stream.read(-1 if length is None else length)
+        refuse_no_name(local)
         client = self.client(local)
         with _failing(path, self.options):
             return self._ends.read(client, local, offset, length, expected)
@@ -496,17 +496,28 @@ class Storage:
         return path if self.roots is None or not os.path.islink(path) else self.roots.followed(path)
 
 
-@contextmanager
-def _failing(path: str, options: Mapping[str, object] | None = None) -> Iterator[None]:
-    """Whatever the operating system or a client library raises becomes an error that names the file.
+class _failing:
+    """A context in which errors of the operating system or of a client library become errors that name the file.
 
-    options: of the file's store, whose secrets do not appear in the error.
+    Args:
+        path: The file.
+        options: The options of the file's store, whose secrets do not appear in errors.
     """
-    try:
-        with contained(file=path):
-            yield
-    except HarnessError:
-        raise
-    except Exception as error:  # the classes of clients' errors are theirs: botocore's, aiohttp's, Google's
-        secrets = () if options is None else secret_texts(options)
-        raise_from(refusal(error, path, secrets), error, secrets)
+
+    __slots__ = ("_options", "_path")
+
+    def __init__(self, path: str, options: Mapping[str, Any] | None = None) -> None:
+        self._path, self._options = path, options
+
+    def __enter__(self) -> None:
+        """Do nothing."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None or isinstance(error, HarnessError):
+            return
+        contained(file=self._path).__exit__(kind, error, trace)
+        if isinstance(error, Exception):  # the classes of clients' errors are theirs: botocore's, aiohttp's, Google's
+            secrets = () if self._options is None else secret_texts(self._options)
+            raise_from(refusal(error, self._path, secrets), error, secrets)

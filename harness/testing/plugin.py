@@ -299,11 +299,11 @@ def spark_problem(config: pytest.Config) -> str | None:
 
 
 def _spark_problem() -> str | None:
-    from harness.engines.registry import spark_engine
+    from harness.engines.registry import find_engine
     from harness.errors import RequestError
 
     try:
-        spark_engine()
+        find_engine("spark")
         from harness.engines.spark.java_runtime import usable_java
         from harness.engines.spark.session import check_pyspark, running_session
 

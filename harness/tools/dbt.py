@@ -23,8 +23,7 @@ import pyarrow as pa
 from dbt.adapters.duckdb.plugins import BasePlugin
 from dbt.adapters.duckdb.utils import SourceConfig
 
-from harness.engines.duckdb.engine import Attached
-from harness.engines.registry import duckdb_engine
+from harness.engines.duckdb.engine import Attached, attach
 from harness.errors import RequestError
 from harness.table import open_table
 from harness.tools.connections.connection import view_plans
@@ -50,7 +49,7 @@ class Plugin(BasePlugin):  # type: ignore[misc]  # of a package that is not ther
         """Makes the views, with the tables as they are now: one version for the whole run."""
         if self._catalog is not None:
             plans = view_plans(self._catalog, self._tables, self._options)
-            self._attached = duckdb_engine().attach(plans, conn)
+            self._attached = attach(plans, conn)
 
     def configure_cursor(self, cursor: duckdb.DuckDBPyConnection) -> None:
         """Lets a cursor use the views: each model runs on one of its own."""

@@ -12,7 +12,7 @@ from fsspec.implementations.local import LocalFileSystem
 
 import harness
 from harness.metadata.iceberg.manifests import ManifestFile
-from harness.metadata.iceberg.scan_source import ScanSource
+from harness.metadata.iceberg.table import IcebergTable as OpenedTable
 from harness.storage.decoded import DECODED
 from harness.testing.writing.iceberg import avro as store_of_tables
 from harness.testing.writing.iceberg.builder import IcebergTable
@@ -96,13 +96,13 @@ def test_a_table_that_was_made_anew_with_the_same_names_is_read_anew(tmp_path):
     ("named", "value"), [("length", 17), ("length", None), ("length", 0), ("added_snapshot_id", None)]
 )
 def test_what_its_list_does_not_say_rightly_is_asked_for(tmp_path, monkeypatch, named, value):
-    told = ScanSource._listed_version
+    told = OpenedTable._listed_version
 
-    def listed(source: ScanSource, manifest: ManifestFile | None) -> Any:
+    def listed(source: OpenedTable, manifest: ManifestFile | None) -> Any:
         return told(source, None if manifest is None else replace(manifest, **{named: value}))
 
     make(tmp_path / "t", (1, 2, 3))
-    monkeypatch.setattr(ScanSource, "_listed_version", listed)
+    monkeypatch.setattr(OpenedTable, "_listed_version", listed)
     assert asked_for(tmp_path)[0] == 2
     found, times = asked_for(tmp_path)
     assert (found, times >= 3) == (2, True)

@@ -7,7 +7,7 @@ import duckdb
 import pytest
 
 import harness
-from harness.engines.registry import duckdb_engine
+from harness.engines.duckdb.engine import attach
 from harness.errors import AmbiguousTableError, RequestError, TableNotFoundError
 from harness.testing.writing.delta.builder import DeltaTable
 from harness.testing.writing.iceberg.builder import IcebergTable
@@ -91,7 +91,7 @@ def test_a_view_stays_at_its_version_until_it_is_attached_again(con, tmp_path):
 
 
 def test_cursors_are_told_what_the_views_need(con, lake):
-    needed = duckdb_engine().attach(view_plans(str(lake), ["sales.orders"], {}), con)
+    needed = attach(view_plans(str(lake), ["sales.orders"], {}), con)
     cursor = con.cursor()
     needed.bind(cursor)
     assert cursor.execute("SELECT count(*) FROM sales.orders").fetchall() == [(2,)]

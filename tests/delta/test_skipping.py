@@ -2,11 +2,9 @@ import json
 import math
 from datetime import UTC, datetime
 from decimal import Decimal
-from functools import partial
 from itertools import pairwise
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -16,12 +14,14 @@ from harness.metadata.delta import statistics
 from harness.metadata.delta.actions import FILES_STATE
 from harness.metadata.delta.checkpoint_statistics import FilesStatistics
 from harness.metadata.delta.partition_values import partition_tuples
-from harness.metadata.delta.skipping import bind, skip_files, skipping_of
+from harness.metadata.delta.skipping import skip_files
 from harness.metadata.delta.statistics import FileStats, Leaf, StatisticsBounds, leaves, read_statistics, record_counts
 from harness.metadata.filters import predicate as pred
 from harness.metadata.filters.parse import parse_filter
+from harness.metadata.filters.skipping import may_match
 from harness.metadata.model import schema as dt
-from harness.metadata.plan.scan_plan import KEPT
+from harness.metadata.model.column_stats import bound_array
+from harness.metadata.plan.scan_plan import BY_PARTITION, BY_STATISTICS, KEPT
 
 LONG = dt.IntegerType(64)
 SCHEMA = dt.Schema(
@@ -212,7 +212,7 @@ def test_as_many_objects_as_texts_are_not_yet_one_each():
     doubled = json.dumps({"numRecords": 1}) * 2
     sound = {"numRecords": 2}
     table = files(doubled, sound, '{"numRecords": 3, "more":', '{"numRecords": 4}}')
-    assert read_statistics(table, ()).rows == [None, 2, None, None]
+    assert read_statistics(table, ()).rows.to_pylist() == [None, 2, None, None]
     assert record_counts(table)[1] == 2
 
 
@@ -258,8 +258,9 @@ def struct(low: Any, high: Any, type_: pa.DataType, *, nulls: int | None = 0, ro
 def known(structs: pa.Array, type_: Any, text: str | None = None) -> tuple[Any, Any]:
     column = dt.Field(id=1, name="c", type=type_)
     table = files(text, structs=structs)
-    found = read_statistics(table, leaves(dt.Schema(fields=(column,)), [1])).of(0, column)
-    return (None, None) if found is None else (found.lower, found.upper)
+    found = read_statistics(table, leaves(dt.Schema(fields=(column,)), [1])).bounds(column)
+    assert found is not None
+    return found.lower[0].as_py(), found.upper[0].as_py()
 
 
 EPOCH_2024 = 1704067200 * 10**6
@@ -280,7 +281,7 @@ EPOCH_2024 = 1704067200 * 10**6
         pytest.param(struct(datetime(2024, 1, 1, tzinfo=UTC), datetime(2024, 1, 1, tzinfo=UTC),
             pa.timestamp("ms", "UTC")), dt.TimestampType(utc=True), (EPOCH_2024, EPOCH_2024 + 1000),
             id="instant, cut to milliseconds"),
-        (struct(-(2**62), 2**62, pa.timestamp("ms")), dt.TimestampType(), (None, 2**62 * 1000 + 1000)),
+        (struct(-(2**62), 2**62, pa.timestamp("ms")), dt.TimestampType(), (None, None)),  # beyond 64 bits
         (struct(-1, 2**62 + 1, pa.timestamp("ns")), dt.TimestampType(), (-1001, 2**62 // 1000 + 1000)),
         (struct(19723, 19723, pa.date32()), dt.TimestampType(), (EPOCH_2024, EPOCH_2024 + 1000)),
         pytest.param(struct(19723, 19724, pa.date32()), dt.DateType(), (19723, 19724), id="date"),
@@ -310,9 +311,9 @@ def test_struct_statistics(structs, type_, bounds):
 def test_bounds_in_text(value, type_, bounds, neighbour):
     column = dt.Field(id=1, name="c", type=type_)
     table = files(stats("c", value, value), neighbour)
-    found = read_statistics(table, leaves(dt.Schema(fields=(column,)), [1])).of(0, column)
+    found = read_statistics(table, leaves(dt.Schema(fields=(column,)), [1])).bounds(column)
     assert found is not None
-    assert (found.lower, found.upper) == bounds
+    assert (found.lower[0].as_py(), found.upper[0].as_py()) == bounds
 
 
 def test_text_goes_before_struct_and_damaged_text_behind_it():
@@ -355,36 +356,40 @@ def test_floats_are_told_apart_by_bits():
     assert partition_tuples(table, (column,)).indexes.tolist() == [0, 1, 2, 2, 0]
 
 
-# -- binding
+# -- partition values and statistics together
 
-
-P, I = SCHEMA.fields[-2], SCHEMA.fields[0]  # noqa: E741
-PA, IX = pred.Comparison(P, pred.Op.EQ, "a"), pred.Comparison(I, pred.Op.GT, 5)
+LISTED = ", ".join(f"'{number}'" for number in range(300))
 
 
 @pytest.mark.parametrize(
-    ("predicate", "value", "left"),
+    ("where", "value", "verdict"),
     [
-        pytest.param(PA, "a", pred.Constant(True), id="true"),
-        pytest.param(PA, "b", pred.Constant(False), id="false"),
-        pytest.param(PA, None, pred.Constant(False), id="unknown keeps no row"),
-        pytest.param(IX, "a", IX, id="another column"),
-        pytest.param(pred.And((PA, IX)), "a", IX, id="and, true"),
-        pytest.param(pred.And((PA, IX)), "b", pred.Constant(False), id="and, false"),
-        pytest.param(pred.And((PA, PA)), "a", pred.Constant(True), id="and, all true"),
-        pytest.param(pred.Or((PA, IX)), "a", pred.Constant(True), id="or, true"),
-        pytest.param(pred.Or((PA, IX)), "b", IX, id="or, false"),
-        pytest.param(pred.Or((PA, PA)), "b", pred.Constant(False), id="or, all false"),
-        pytest.param(pred.And((PA, pred.Undecided())), "a", pred.Undecided(), id="undecided"),
-        pytest.param(pred.Constant(None), "a", pred.Constant(False), id="constant unknown"),
-        pytest.param(pred.Or((pred.And((PA, IX)), pred.IsNull(P))), None, pred.Constant(True), id="nested"),
+        # The file has i from 1 to 9.
+        pytest.param("p = 'a'", "a", KEPT, id="true"),
+        pytest.param("p = 'a'", "b", BY_PARTITION, id="false"),
+        pytest.param("p = 'a'", None, BY_PARTITION, id="unknown keeps no row"),
+        pytest.param("i > 9", "a", BY_STATISTICS, id="another column"),
+        pytest.param("p = 'a' AND i > 9", "a", BY_STATISTICS, id="and, true"),
+        pytest.param("p = 'a' AND i > 9", "b", BY_PARTITION, id="and, false"),
+        pytest.param("p = 'a' OR i > 9", "a", KEPT, id="or, true"),
+        pytest.param("p = 'a' OR i > 9", "b", BY_STATISTICS, id="or, false"),
+        pytest.param("p = 'a' OR p = 'c'", "b", BY_PARTITION, id="or, all false"),
+        pytest.param("p = 'a' AND upper(s) = 'X'", "a", KEPT, id="undecided"),
+        pytest.param("NULL OR p = 'a' AND NULL", "a", BY_PARTITION, id="unknown"),
+        pytest.param("(p = 'a' AND i > 9) OR p IS NULL", None, KEPT, id="nested"),
+        pytest.param(f"p IN ({LISTED})", "299", KEPT, id="long list"),
+        pytest.param(f"p IN ({LISTED})", "300", BY_PARTITION, id="not in long list"),
+        pytest.param(f"p NOT IN ({LISTED})", "299", BY_PARTITION, id="not in"),
+        pytest.param("p <> 'a long value of partition p'", "a long value of partition p", BY_PARTITION, id="exact"),
+        pytest.param("p NOT LIKE 'ab%'", "abc", BY_PARTITION, id="not like"),
     ],
 )
-def test_bind(predicate, value, left):
-    assert bind(predicate, {P.id: value}) == left
+def test_partition_values_and_statistics_decide(where, value, verdict):
+    partition = [] if value is None else [("p", value)]
+    assert verdicts(files(stats("i", 1, 9), partitions=[partition]), where) == [verdict]
 
 
-# -- many files at once say what one by one says
+# -- many files at once are decided as one by one
 
 NUMBERS = st.one_of(st.none(), st.integers(-3, 3))
 TEXTS = st.one_of(st.none(), st.sampled_from(["", "a", "ab", "b", "\U0010ffff", "a" * 20, "a" * 31 + "b"]))
@@ -403,8 +408,10 @@ def file_stats(draw: st.DrawFn) -> FileStats:
     for number, values in ((1, NUMBERS), (8, TEXTS), (3, st.one_of(st.none(), st.sampled_from([0.0, -0.0, 1.5])))):
         nulls = [None if n is None or r is None or n > r else n for n, r in zip(column(NUMBERS), rows, strict=True)]
         nulls = [None if n is not None and n < 0 else n for n in nulls]
-        columns[number] = StatisticsBounds(column(values), column(values), nulls)
-    return FileStats(rows, columns)
+        type_ = next(f.type for f in SCHEMA.fields if f.id == number)
+        bounds = [bound_array(column(values), type_) for _ in range(2)]
+        columns[number] = StatisticsBounds(*bounds, pa.array(nulls, pa.int64()))
+    return FileStats(pa.array(rows, pa.int64()), columns)
 
 
 I_, S_, D_ = SCHEMA.fields[0], SCHEMA.fields[7], SCHEMA.fields[2]
@@ -428,13 +435,16 @@ PREDICATES = st.recursive(
 
 @given(file_stats(), PREDICATES)
 def test_many_files_at_once(statistics, predicate):
-    places = np.arange(len(statistics.rows))
-    expected = [pred.may_match(predicate, partial(statistics.of, place)) for place in places]
-    assert skipping_of(statistics).may_hold(predicate, places).tolist() == expected
-    arrays = statistics.as_arrays([Leaf(I_, ("id",)), Leaf(S_, ("s",))])
-    assert arrays is not None
-    mixed = FileStats(arrays.rows, {**statistics.columns, **arrays.columns})
-    assert skipping_of(mixed).may_hold(predicate, places).tolist() == expected
+    def one(place: int) -> FileStats:
+        columns = {
+            id_: StatisticsBounds(each.lower[place:][:1], each.upper[place:][:1], each.nulls[place:][:1])
+            for id_, each in statistics.columns.items()
+        }
+        return FileStats(statistics.rows[place:][:1], columns)
+
+    size = len(statistics.rows)
+    expected = [may_match(predicate, one(place).bounds, 1)[0] for place in range(size)]
+    assert may_match(predicate, statistics.bounds, size).tolist() == expected
 
 
 @pytest.mark.parametrize(("rows", "few"), [(1, 0), (2, 0), (3, 0), (100, 0), (100, 16)])
@@ -450,8 +460,8 @@ def test_texts_are_parsed_some_at_a_time_with_the_same_values(monkeypatch, rows,
     ]
     leaf = Leaf(dt.Field(id=1, name="id", type=dt.IntegerType(64)), ("id",))
     found = read_statistics(pa.table({"path": list("abcde"), "stats": pa.array(texts, pa.string())}), [leaf])
-    assert list(found.rows) == [3, None, None, 5, None]
+    assert found.rows.to_pylist() == [3, None, None, 5, None]
     bounds = found.columns[1]
-    assert list(bounds.lower) == [1, None, None, 7, None]
-    assert list(bounds.upper) == [9, None, None, None, None]
-    assert list(bounds.nulls) == [0, None, None, 5, None]
+    assert bounds.lower.to_pylist() == [1, None, None, 7, None]
+    assert bounds.upper.to_pylist() == [9, None, None, None, None]
+    assert bounds.nulls.to_pylist() == [0, None, None, 5, None]

@@ -16,10 +16,10 @@ import pages
 from harness.cli.app import COMMANDS, FEW, imported
 from harness.cli.options import MEANINGS, OPENING
 from harness.differ.itself import SHAPES
+from harness.engines.spark.transpile.functions import nested, numbers, registry, times
+from harness.engines.spark.transpile.functions import text as texts
+from harness.engines.spark.transpile.functions.registry import Signature
 from harness.metadata.plan.trust import CLAIMS, LIES, Lie
-from harness.queries.transpile.functions import nested, numbers, registry, times
-from harness.queries.transpile.functions import text as texts
-from harness.queries.transpile.functions.registry import Signature
 from harness.storage.option_names import CONNECTION, NAMES, StoreKind
 from harness.testing.scenarios.delta.history import OPERATIONS as DELTA_OPERATIONS
 from harness.testing.scenarios.iceberg.history import OPERATIONS as ICEBERG_OPERATIONS

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.queries.transpile.aggregates import AGGREGATES
-from harness.queries.transpile.functions.registry import Signature
-from harness.queries.transpile.functions.table import SCALARS
+from harness.engines.spark.transpile.aggregates import AGGREGATES
+from harness.engines.spark.transpile.functions.registry import Signature
+from harness.engines.spark.transpile.functions.table import SCALARS
 
 
 class FunctionKind(enum.Enum):

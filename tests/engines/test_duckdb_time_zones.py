@@ -8,7 +8,7 @@ import pytest
 
 import harness
 from harness.engines.duckdb.instance import connect
-from harness.engines.registry import duckdb_engine
+from harness.engines.duckdb.relations import relation
 from harness.testing.writing.iceberg.builder import IcebergTable
 
 UTC = dt.UTC
@@ -109,4 +109,4 @@ def test_a_plan_for_utc_is_not_run_in_another_zone(by_hours):
     with connect() as connection:
         connection.execute("SET TimeZone = 'America/New_York'")
         with pytest.raises(harness.RequestError, match="plan the filter for the connection"):
-            duckdb_engine().relation(plan, connection)
+            relation(plan, connection)

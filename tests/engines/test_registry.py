@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import harness
-from harness.engines.registry import GROUP, engine_names, find_engine, start_engines
+from harness.engines.registry import GROUP, Engine, engine_names, find_engine, start_engines
 from harness.metadata.model.schema import arrow_field
 
 STARTED: list[str] = []
@@ -24,16 +24,19 @@ FAKE = SimpleNamespace(
 
 @pytest.fixture(autouse=True)
 def registered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "fake_engine", SimpleNamespace(fake=FAKE, bare=SimpleNamespace(name="bare")))  # type: ignore[arg-type]
-    values = {"fake": "fake_engine:fake", "bare": "fake_engine:bare", "gone": "no_such_module", "duckdb": "gone"}
+    engines = SimpleNamespace(fake=FAKE, bare=SimpleNamespace(name="bare"), whole=Engine(**vars(FAKE)))
+    monkeypatch.setitem(sys.modules, "fake_engine", engines)  # type: ignore[arg-type]
+    values = {name: f"fake_engine:{name}" for name in vars(engines)} | {"gone": "no_such_module", "duckdb": "gone"}
     points = [EntryPoint(name, value, GROUP) for name, value in values.items()]
     monkeypatch.setattr("importlib.metadata.entry_points", lambda group: points if group == GROUP else [])
 
 
 def test_a_package_registers_an_engine_and_takes_no_name_of_harness() -> None:
-    assert find_engine("fake") is FAKE
+    found = find_engine("fake")
+    assert (found.name, found.to_arrow, found.query, found.count) == ("fake", FAKE.to_arrow, FAKE.query, None)
+    assert find_engine("whole") == found
     assert find_engine("duckdb").name == "duckdb"
-    assert engine_names() == ("duckdb", "spark", "oracle", "bare", "fake", "gone")
+    assert engine_names() == ("duckdb", "spark", "oracle", "bare", "fake", "gone", "whole")
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from harness.testing.writing.iceberg.types import schema_of
 
 pytest.importorskip("pyspark")
 
-from harness.queries.transpile.filters import condition as spark_condition
+from harness.engines.spark.transpile.filters import condition as spark_condition
 
 DAY = 86_400_000_000
 NAN, INF = math.nan, math.inf

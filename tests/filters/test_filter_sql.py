@@ -1,13 +1,15 @@
 """Filters from SQL text. DuckDB is the judge of what a filter means; planning must never conclude more."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
 from functools import cache
 from typing import Any
 
 import duckdb
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,9 +17,10 @@ from hypothesis import strategies as st
 from harness.errors import RequestError
 from harness.metadata.filters import literal_comparison
 from harness.metadata.filters.parse import parse_filter
-from harness.metadata.filters.predicate import Comparison, In, Op, Predicate, evaluate, is_decided, may_match
+from harness.metadata.filters.predicate import Comparison, In, Op, Predicate, evaluate, is_decided
+from harness.metadata.filters.skipping import may_match
 from harness.metadata.model import schema as dt
-from harness.metadata.model.column_stats import ColumnStats
+from harness.metadata.model.column_stats import ColumnBounds, bound_array
 
 DAY = 86_400_000_000
 # Per column: type, DuckDB's type, and (SQL, internal values) of the values that rows have.
@@ -310,6 +313,33 @@ def test_moved_columns_keep_the_rows_that_duckdb_keeps(judge, day, apart, move, 
         assert not kept or evaluate(predicate, lambda field: internal) is True
 
 
+@dataclass(frozen=True)
+class Stats:
+    """Recorded statistics of a column in one file; None is unknown."""
+
+    lower: Any = None
+    upper: Any = None
+    null_count: int | None = None
+    nan_count: int | None = None
+    value_count: int | None = None
+
+
+def is_kept(predicate: Predicate, stats_of: Callable[[dt.Field], Stats]) -> bool:
+    def facts(field: dt.Field) -> ColumnBounds:
+        stats = stats_of(field)
+        return ColumnBounds.of(
+            field.type,
+            lower=bound_array([stats.lower], field.type),
+            upper=bound_array([stats.upper], field.type),
+            values=pa.array([stats.value_count], pa.int64()),
+            nulls=pa.array([stats.null_count], pa.int64()),
+            nans=pa.array([stats.nan_count], pa.int64()),
+        )
+
+    (kept,) = may_match(predicate, facts, 1).tolist()
+    return bool(kept)
+
+
 @pytest.mark.parametrize(
     ("text", "low", "high", "is_read"),
     [
@@ -331,7 +361,7 @@ def test_moved_columns_keep_the_rows_that_duckdb_keeps(judge, day, apart, move, 
 )
 def test_sums_skip_where_none_overflows(text: str, low: int | None, high: int, is_read: bool) -> None:
     predicate = parse_filter(text, SCHEMA).predicate
-    assert may_match(predicate, lambda field: ColumnStats(lower=low, upper=high)) is is_read
+    assert is_kept(predicate, lambda field: Stats(low, high)) is is_read
 
 
 @given(st.data())
@@ -356,15 +386,13 @@ def test_a_long_list_keeps_the_files_that_hold_a_value(data: st.DataObject) -> N
         assert evaluate(covered, lambda field, value=value: value) is True
     low, high = sorted(data.draw(st.tuples(values, values)))
     if any(low <= value <= high for value in listed):
-        assert may_match(covered, lambda field: ColumnStats(lower=low, upper=high))
+        assert is_kept(covered, lambda field: Stats(low, high))
 
 
 def test_a_long_list_skips_between_its_widest_gaps() -> None:
     numbers = [n for start in (0, 1000, 5000) for n in range(start, start + 100)]
     predicate = parse_filter(f"id IN ({', '.join(map(str, numbers))})", SCHEMA).predicate
-    may = [
-        may_match(predicate, lambda f, low=low: ColumnStats(lower=low, upper=low + 50)) for low in range(0, 6000, 100)
-    ]
+    may = [is_kept(predicate, lambda f, low=low: Stats(low, low + 50)) for low in range(0, 6000, 100)]
     assert [100 * place for place, keeps in enumerate(may) if keeps] == [0, 1000, 5000]
     twice = parse_filter(f"id IN ({', '.join(['1', '2'] * 200)})", SCHEMA).predicate
     assert twice == In(SCHEMA.fields[1], (1, 2))
@@ -425,7 +453,7 @@ def test_compound_filters_mean_what_duckdb_says(judge: duckdb.DuckDBPyConnection
     check(judge, text)
 
 
-def stats_of(field: dt.Field, rows: list[int], missing: frozenset[str]) -> ColumnStats:
+def stats_of(field: dt.Field, rows: list[int], missing: frozenset[str]) -> Stats:
     values = [stored(row, field) for row in rows]
     nans = [v for v in values if isinstance(v, float) and math.isnan(v)]
     plain = [v for v in values if v is not None and not (isinstance(v, float) and math.isnan(v))]
@@ -440,7 +468,7 @@ def stats_of(field: dt.Field, rows: list[int], missing: frozenset[str]) -> Colum
         "nan_count": len(nans) if isinstance(field.type, dt.FloatType) else None,
         "value_count": len(values),
     }
-    return ColumnStats(**{k: None if k in missing else v for k, v in everything.items()})
+    return Stats(**{k: None if k in missing else v for k, v in everything.items()})
 
 
 @pytest.mark.parametrize(
@@ -470,7 +498,7 @@ def stats_of(field: dt.Field, rows: list[int], missing: frozenset[str]) -> Colum
 )
 def test_statistics_skip_what_cannot_match(text, stats, is_read):
     predicate = parse_filter(text, SCHEMA).predicate
-    assert may_match(predicate, lambda field: ColumnStats(*stats)) is is_read
+    assert is_kept(predicate, lambda field: Stats(*stats)) is is_read
 
 
 @given(
@@ -485,7 +513,7 @@ def test_pruning_keeps_every_file_with_a_matching_row(judge, text, rows, missing
         return
     if hit:
         predicate = parse_filter(text, SCHEMA).predicate
-        assert may_match(predicate, lambda field: stats_of(field, rows, missing)), (predicate, hit)
+        assert is_kept(predicate, lambda field: stats_of(field, rows, missing)), (predicate, hit)
 
 
 # The shape of the result.

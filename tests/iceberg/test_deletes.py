@@ -2,10 +2,12 @@
 
 import struct
 
+import numpy as np
 import pytest
 
 from harness.errors import CorruptDeleteError, CorruptFileError, InvalidTableError, UnsupportedError
-from harness.metadata.iceberg.delete_scope import DeleteScope, known_keys, may_hit
+from harness.metadata.iceberg.columns.entries import from_entries
+from harness.metadata.iceberg.delete_scope import DeleteScope, may_hit
 from harness.metadata.iceberg.deletes import DeleteIndex
 from harness.metadata.iceberg.manifests import Content, DataFile, ManifestEntry, Status
 from harness.metadata.iceberg.model import PartitionField, PartitionSpec
@@ -145,5 +147,6 @@ def stats(low, high, *, nulls=0, values=10, nans=None):
 )  # fmt: skip
 def test_may_hit(type_, delete, file, expected):
     key = Field(id=1, name="k", type=type_)
-    entries = (equality(2, **delete), data(1, **file))
-    assert may_hit(*(known_keys(entry.file, [key]) for entry in entries), [key]) is expected
+    files = (from_entries([entry], (1,), manifest=0) for entry in (equality(2, **delete), data(1, **file)))
+    pair = (np.zeros(1, np.int64), np.zeros(1, np.int64))
+    assert may_hit(*files, [[key]], pair).tolist() == [expected]

@@ -8,14 +8,14 @@ import pytest
 from sqlglot import exp, parse_one
 
 import harness
+from harness.engines.spark.transpile import queries
+from harness.engines.spark.transpile.parser import check
 from harness.errors import RequestError, UnsupportedError
 from harness.metadata.filters.literals import GROUPS, general_form, literal_of
 from harness.metadata.filters.parse import filter_of, parse_filter
 from harness.metadata.filters.predicate import Undecided
 from harness.metadata.model.schema import Field, IntegerType, Schema, StringType
 from harness.queries.rewrite import rewrite
-from harness.queries.transpile import queries
-from harness.queries.transpile.parser import check
 
 FIELDS = (Field(id=1, name="s", type=StringType()), Field(id=2, name="i", type=IntegerType(32)))
 SCHEMA = Schema(fields=FIELDS)

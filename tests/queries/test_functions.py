@@ -14,14 +14,14 @@ from drawn.strategies.expressions import EDGES, ORDER, calls, table, with_column
 from test_sql_engines import both
 
 import harness
-from harness.engines.registry import duckdb_engine
+from harness.engines.duckdb.relations import syntax_trees
+from harness.engines.spark.transpile import queries as transpile
+from harness.engines.spark.transpile.aggregates import AGGREGATES
+from harness.engines.spark.transpile.agreement import misreading
+from harness.engines.spark.transpile.functions.table import NAMES
 from harness.errors import UnsupportedError
 from harness.queries.allowances import allowances
 from harness.queries.rewrite import has_older_parser
-from harness.queries.transpile import queries as transpile
-from harness.queries.transpile.aggregates import AGGREGATES
-from harness.queries.transpile.agreement import misreading
-from harness.queries.transpile.functions.table import NAMES
 from harness.testing.writing.iceberg.builder import IcebergTable
 
 ULPS = 2
@@ -105,7 +105,7 @@ def test_every_call_is_lowered_as_what_duckdb_reads(edges):
         queries = [query for query in queries if is_lowered(query, columns)]
         assert len(queries) > 400
     read = [transpile.query(query, {"e": columns}).written_back for query in queries]
-    trees = duckdb_engine().syntax_trees(*queries, *read)
+    trees = syntax_trees(*queries, *read)
     both_trees = zip(queries, trees, trees[len(queries) :], strict=False)
     assert [query for query, tree, other in both_trees if misreading(tree, other) is not None] == []
 

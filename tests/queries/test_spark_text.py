@@ -3,10 +3,10 @@
 import duckdb
 import pytest
 
+from harness.engines.spark.transpile import queries
+from harness.engines.spark.transpile.parser import to_duckdb
 from harness.errors import RequestError, UnsupportedError
 from harness.metadata.model.schema import DecimalType, FloatType, IntegerType
-from harness.queries.transpile import queries
-from harness.queries.transpile.parser import to_duckdb
 
 COLUMNS = {"id": IntegerType(64), "f": FloatType(64), "short": DecimalType(7, 2), "long": DecimalType(30, 2)}
 

@@ -251,7 +251,7 @@ def test_the_users_session_is_neither_changed_nor_seen(tables, spark):
 
 
 def transpiled_only(query: str) -> Any:
-    from harness.queries.transpile import queries
+    from harness.engines.spark.transpile import queries
 
     return queries.query(query, {})
 

@@ -8,15 +8,15 @@ import pytest
 from parsers import reads_all
 
 import harness
-from harness.engines.registry import duckdb_engine
+from harness.engines.duckdb.relations import columns_of, syntax_trees
+from harness.engines.spark.transpile import agreement, queries
+from harness.engines.spark.transpile.parser import parse
 from harness.errors import RequestError, UnsupportedError
 from harness.metadata.filters.parse import parse_filter
 from harness.metadata.model.schema import Field, IntegerType, Schema, StringType, StructType
 from harness.queries.inputs import planned
 from harness.queries.plain import KEYWORDS, Rewritten, rewrite_plain
 from harness.queries.rewrite import parse_statement, rewrite, rewrite_statement
-from harness.queries.transpile import agreement, queries
-from harness.queries.transpile.parser import parse
 from harness.testing.writing.iceberg.builder import IcebergTable
 
 ALIKE = [
@@ -51,7 +51,7 @@ DIFFERENT = [
 
 
 def misreading(one: str, other: str) -> agreement.Misreading | None:
-    return agreement.misreading(*duckdb_engine().syntax_trees(one, other))
+    return agreement.misreading(*syntax_trees(one, other))
 
 
 @pytest.mark.parametrize(("one", "other"), ALIKE)
@@ -87,7 +87,9 @@ def tables(tmp_path_factory) -> dict[str, harness.Table]:
 
 def test_a_query_that_is_misread_is_refused_on_spark_at_its_place(tables, monkeypatch):
     pytest.importorskip("pyspark")
-    monkeypatch.setattr("harness.queries.transpile.queries.parse", lambda text: parse(text.replace("min(", "max(")))
+    monkeypatch.setattr(
+        "harness.engines.spark.transpile.queries.parse", lambda text: parse(text.replace("min(", "max("))
+    )
     with pytest.raises(UnsupportedError) as error:
         harness.sql("SELECT s, min(i) FROM t GROUP BY s", engine="spark", **tables)
     assert error.value.message.startswith("Cannot run it on Spark: what begins with 'min(i) FROM t GROUP BY s' is not")
@@ -131,7 +133,7 @@ def test_columns_without_a_name_are_called_as_duckdb_calls_them(tables, shown):
         assert [name for name, *_ in connection.execute(query).description] == names
     rewritten = rewrite(query, {name: table.snapshot().schema for name, table in tables.items()})
     plans = {reference.view: planned(reference, tables["t"].snapshot()) for reference in rewritten.references}
-    told = duckdb_engine().columns_of(rewritten.sql, plans, rewritten.originals)  # what Spark's columns are called
+    told = columns_of(rewritten.sql, plans, rewritten.originals)  # what Spark's columns are called
     assert [name for name, _ in told] == names
 
 

@@ -25,8 +25,8 @@ import sqlglot
 
 import harness
 from harness.engines.duckdb.instance import connect
+from harness.engines.spark.transpile import queries
 from harness.queries.rewrite import rewrite
-from harness.queries.transpile import queries
 
 HISTORY = Path(__file__).parents[2] / "docs" / "bench" / "tpc.jsonl"
 Ways: TypeAlias = Mapping[str, Callable[[], object]]

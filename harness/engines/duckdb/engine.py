@@ -13,55 +13,16 @@ import pyarrow as pa
 
 from harness.engines.column_values import conform_batch, conformed
 from harness.engines.duckdb import relations
-from harness.engines.duckdb.failures import engine_error
 from harness.engines.duckdb.instance import cursor
 from harness.engines.duckdb.lowering import Use, lower, numbered
-from harness.engines.duckdb.relations import (
-    Registrations,
-    about,
-    columns_of,
-    filled,
-    limited,
-    lowered,
-    misparsed,
-    moment,
-    own_tables,
-    query,
-    query_text,
-    registrar,
-    relation,
-    syntax_trees,
-    to_arrow,
-    zoned,
-)
-from harness.engines.registry import Batches, Context
+from harness.engines.duckdb.relations import Registrations, about, limited, lowered, query, registrar, to_arrow
+from harness.engines.registry import Batches, Context, Engine
 from harness.errors import RequestError
 from harness.metadata.filters import sqltext
 from harness.metadata.model.schema import arrow_field
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.storage.records import dataclass
 from harness.storage.threads import interruptions
-
-__all__ = [
-    "attach",
-    "batches",
-    "columns_of",
-    "engine_error",
-    "filled",
-    "misparsed",
-    "moment",
-    "name",
-    "own_tables",
-    "query",
-    "query_text",
-    "relation",
-    "release",
-    "syntax_trees",
-    "to_arrow",
-    "version",
-    "zoned",
-]
-
 
 # Plans as views of a user's DuckDB, by qualified name, for tools that know nothing of plans.
 #
@@ -250,9 +211,4 @@ def batches(plan: ScanPlan, *, rows: int, context: Context) -> Batches:
     return Batches(schema, read, close, context)
 
 
-name = "duckdb"
-
-
-def version() -> str:
-    """The version of DuckDB."""
-    return duckdb.__version__
+ENGINE = Engine(name="duckdb", version=lambda: duckdb.__version__, to_arrow=to_arrow, dialect="duckdb", query=query)

@@ -11,8 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness.engines.duckdb.instance import cursor
-from harness.engines.duckdb.relations import about
-from harness.engines.registry import duckdb_engine
+from harness.engines.duckdb.relations import about, relation
 from harness.engines.row_groups import Stated, row_groups
 from harness.metadata.filters import sqltext
 from harness.metadata.model import schema as dt
@@ -274,7 +273,7 @@ def _asked(
         more = ["_file"] if key == "0" else ["_file", "_pos"]
         for part in _queries(leaves):
             connection = cursor()
-            duckdb_engine().relation(rows_of(plan, paths, more, _pruned(part)), connection, name="leaf_rows")
+            relation(rows_of(plan, paths, more, _pruned(part)), connection, name="leaf_rows")
             outputs = ["_file", key, *(text for leaf in part for text in aggregates(leaf))]
             with about(plan):
                 table = connection.sql(f"SELECT {', '.join(outputs)} FROM leaf_rows GROUP BY ALL").to_arrow_table()

@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession, functions
 from pyspark.sql.types import StructType
 
 from harness.engines.column_values import conformed, exact
+from harness.engines.registry import Engine
 from harness.engines.spark.connect import reader_of
 from harness.engines.spark.executor_python import engine_error
 from harness.engines.spark.gateway import Gateway
@@ -25,8 +26,6 @@ from harness.engines.union_arms import refuse_same_names
 from harness.errors import EngineError, HarnessError, UnsupportedError
 from harness.metadata.model.schema import Field, arrow_field
 from harness.metadata.plan.scan_plan import ScanPlan
-
-__all__ = ["dataframe", "name", "query", "to_arrow", "version"]
 
 
 def conform(rows: pa.Table, schema: pa.Schema) -> pa.Table:
@@ -73,7 +72,7 @@ def dataframe(plan: ScanPlan, spark: SparkSession | None = None) -> DataFrame:
 
 
 def to_arrow(plan: ScanPlan, spark: SparkSession | None = None) -> pa.Table:
-    """All rows of a plan, as `harness.engines.registry.Engine` says; raises as `dataframe`, or `engine_error`."""
+    """All rows of a plan, as `Engine` says; raises as `dataframe`, or `engine_error`."""
     own = spark_session() if spark is None else spark
     with _about(plan):
         frame = lower(replace(plan, bounds=None), reader_of(own))  # no filter comes later
@@ -196,14 +195,11 @@ def _as_columns(frame: DataFrame, columns: Sequence[Field]) -> DataFrame:
     return places.select(*selected)
 
 
-def start() -> None:
-    """Starts the session of harness's own, unless it runs; raises as `spark_session`."""
-    spark_session()
-
-
-name = "spark"
-
-
-def version() -> str:
-    """The version of PySpark."""
-    return pyspark.__version__
+ENGINE = Engine(
+    name="spark",
+    version=lambda: pyspark.__version__,
+    to_arrow=to_arrow,
+    start=spark_session,
+    dialect="spark",
+    query=query,
+)

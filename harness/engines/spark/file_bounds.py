@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from harness.engines.column_values import StoredColumn
 from harness.engines.footers import is_legacy
 from harness.metadata.model import schema as dt
-from harness.metadata.model.arrow_values import Mask, from_numpy, listed
-from harness.metadata.model.column_stats import ColumnBounds
+from harness.metadata.model.arrow_values import from_numpy, scalar_of, to_numpy
+from harness.metadata.model.column_stats import ColumnBounds, bound_array
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.storage.records import dataclass
 
@@ -42,7 +42,7 @@ class FileBounds:
         found = dict(plan.bounds(single)) if single else {}
         for f in single:
             if any(f.id in partition.constants for partition in plan.partitions):
-                found[f.id] = _with_tuples(plan, f.id, found.get(f.id))
+                found[f.id] = _with_tuples(plan, f, found.get(f.id))
         return FileBounds({(f.id, f.type): found[f.id] for f in single if f.id in found})
 
     def table(
@@ -64,43 +64,26 @@ class FileBounds:
             shown = _shown(column.field.type, source.physical.type)
             if shown is None:
                 continue
-            lower, upper = (
-                side.take(from_numpy(rows)) if isinstance(side, pa.Array) else [side[member] for member in members]
-                for side in (bounds.lower, bounds.upper)
-            )
+            lower, upper = (side.take(from_numpy(rows)) for side in (bounds.lower, bounds.upper))
             if isinstance(column.field.type, dt.FloatType):  # to Spark, NaN is above all other numbers
-                nans = bounds.has_nans[rows].tolist()
-                upper = [math.nan if nan else value for nan, value in zip(nans, listed(upper), strict=True)]
+                nan = scalar_of(math.nan, pa.float64())
+                upper = pc.if_else(from_numpy(bounds.has_nans[rows]), nan, upper)
             found[f"lower {number}"], found[f"upper {number}"] = shown(lower), shown(upper)
         return pa.table(found) if found else None
 
 
-def _with_tuples(plan: ScanPlan, field_id: int, bounds: ColumnBounds | None) -> ColumnBounds:
+def _with_tuples(plan: ScanPlan, column: dt.Field, bounds: ColumnBounds | None) -> ColumnBounds:
     """The bounds of a column where the files' partition tuples have its value; that is exact."""
-    partitions = [plan.partitions[number] for number in plan.files.column("partition").to_pylist()]
-    told = np.array([field_id in partition.constants for partition in partitions], dtype=np.bool_)
-    values = [partition.constants.get(field_id) for partition in partitions]
-    is_null = np.array([value is None for value in values], dtype=np.bool_)
-    is_nan = np.array([value != value for value in values], dtype=np.bool_)
-    numbers = [None if nan else value for nan, value in zip(is_nan, values, strict=True)]
-
-    def either(own: Mask, other: Mask | None) -> Mask:
-        return np.where(told, own, True if other is None else other)
-
-    def side(other: Sequence[Any] | pa.Array | None) -> list[Any]:
-        others = [None] * len(values) if other is None else listed(other)
-        return [number if is_told else o for is_told, number, o in zip(told, numbers, others, strict=True)]
-
-    return ColumnBounds(
-        lower=side(None if bounds is None else bounds.lower),
-        upper=side(None if bounds is None else bounds.upper),
-        has_nulls=either(is_null, None if bounds is None else bounds.has_nulls),
-        has_nans=either(is_nan, None if bounds is None else bounds.has_nans),
-        has_values=either(~is_null, None if bounds is None else bounds.has_values),
-    )
+    numbers = to_numpy(plan.files.column("partition")).astype(np.int64)
+    has_value = np.array([column.id in partition.constants for partition in plan.partitions], dtype=np.bool_)
+    exact = ColumnBounds.exact(column.type, [partition.constants.get(column.id) for partition in plan.partitions])
+    if bounds is None:
+        unknown = bound_array([None] * len(numbers), column.type)
+        bounds = ColumnBounds.of(column.type, lower=unknown, upper=unknown)
+    return exact.take(numbers).where(has_value[numbers], bounds)
 
 
-def _shown(wanted: dt.Type, stored: dt.Type) -> Callable[[Sequence[Any] | pa.Array], pa.Array] | None:
+def _shown(wanted: dt.Type, stored: dt.Type) -> Callable[[pa.Array], pa.Array] | None:
     """Makes bounds an array of the type that Spark reads a stored column as, without those that it cannot hold."""
     match wanted, stored:
         case dt.IntegerType(), dt.IntegerType(bits=bits):
@@ -129,26 +112,24 @@ def _shown(wanted: dt.Type, stored: dt.Type) -> Callable[[Sequence[Any] | pa.Arr
             return None
 
 
-def _exact(type_: pa.DataType) -> Callable[[Sequence[Any] | pa.Array], pa.Array]:
-    def convert(values: Sequence[Any] | pa.Array) -> pa.Array:
+def _exact(type_: pa.DataType) -> Callable[[pa.Array], pa.Array]:
+    def convert(values: pa.Array) -> pa.Array:
         try:
-            return values.cast(type_) if isinstance(values, pa.Array) else pa.array(values, type_)
-        except (pa.ArrowException, OverflowError, UnicodeError, ValueError, TypeError):
-            return pa.array([value if _holds(value, type_) else None for value in listed(values)], type_)
+            return values.cast(type_)
+        except (pa.ArrowException, OverflowError):
+            return pa.concat_arrays([_cast_or_null(values.slice(place, 1), type_) for place in range(len(values))])
 
     return convert
 
 
-def _holds(value: Any, type_: pa.DataType) -> bool:
+def _cast_or_null(value: pa.Array, type_: pa.DataType) -> pa.Array:
     try:
-        pa.scalar(value, type_)
-    except (pa.ArrowException, OverflowError, UnicodeError, ValueError, TypeError):
-        return False
-    return True
+        return value.cast(type_)
+    except (pa.ArrowException, OverflowError):
+        return pa.nulls(len(value), type_)
 
 
-def _floats(values: Sequence[Any] | pa.Array) -> pa.Array:
-    doubles = [None if value is None else float(value) for value in listed(values)]
-    with np.errstate(over="ignore"):
-        exact = [v if v is None or v != v or float(np.float32(v)) == v else None for v in doubles]
-    return pa.array(exact, pa.float32())
+def _floats(values: pa.Array) -> pa.Array:
+    floats = values.cast(pa.float32(), safe=False)
+    is_exact = pc.or_(pc.equal(floats.cast(pa.float64()), values), pc.is_nan(values))
+    return pc.if_else(is_exact, floats, pa.nulls(1, pa.float32())[0])

@@ -27,6 +27,7 @@ from harness.engines.spark.gateway import DiskFile, Gateway, PlannedRead, Planne
 from harness.engines.spark.looks import ExecutorLooks, FooterImages, client_looks
 from harness.engines.spark.scans import FrameScan
 from harness.engines.spark.session import check_session
+from harness.engines.spark.transpile.filters import condition
 from harness.engines.spark.types import storage_type
 from harness.engines.union_arms import (
     DELETED,
@@ -41,7 +42,6 @@ from harness.engines.union_arms import (
 )
 from harness.metadata.model.schema import METADATA, Field
 from harness.metadata.plan.scan_plan import ScanPlan
-from harness.queries.transpile.filters import condition
 from harness.storage.threads import Lock
 
 # Files that cannot be read, as a frame: who reads one of them fails, and who leaves it out does not.

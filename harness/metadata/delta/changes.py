@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyroaring import BitMap64
@@ -25,7 +25,6 @@ from harness.metadata.delta.deletion_vectors import DeletedFile, footer_rows, ma
 from harness.metadata.delta.partition_values import partition_tuples
 from harness.metadata.delta.protocol import check_protocol
 from harness.metadata.delta.replay import load_state
-from harness.metadata.delta.scan import DeltaSource
 from harness.metadata.delta.segment import choose_segment
 from harness.metadata.delta.types import DeltaSchema, table_schema
 from harness.metadata.filters.sqltext import bind_columns
@@ -35,11 +34,14 @@ from harness.metadata.plan.scan_plan import FILES, Counts, Partition, PositionLo
 from harness.storage.stores import Storage
 from harness.storage.threads import cached_property
 
+if TYPE_CHECKING:
+    from harness.metadata.delta.table import DeltaTable
+
 _OFFERED = ("_file", "_pos")
 
 
 def plan_changes(
-    source: DeltaSource, history: CommitHistory, request: ChangeRequest, *, columns: tuple[str, ...] | None
+    source: DeltaTable, history: CommitHistory, request: ChangeRequest, *, columns: tuple[str, ...] | None
 ) -> ScanPlan:
     """The plan of a read of changes.
 
@@ -60,7 +62,7 @@ def plan_changes(
 
 @dataclass(frozen=True)
 class _Feed:
-    source: DeltaSource
+    source: DeltaTable
     history: CommitHistory
     versions: range
     earlier: dict[int, State] = field(default_factory=dict)
@@ -192,7 +194,7 @@ def _planned(files: Sequence[ChangedFile], partitions: Sequence[int]) -> pa.Tabl
     return pa.Table.from_pylist(rows, schema=FILES)
 
 
-def _loader(files: Sequence[ChangedFile], source: DeltaSource) -> PositionLoader:
+def _loader(files: Sequence[ChangedFile], source: DeltaTable) -> PositionLoader:
     """Loads the rows of each file that did not change."""
     targets: dict[int, DeletedFile] = {}
     for ordinal, file in enumerate(files):

@@ -21,14 +21,13 @@ from harness.metadata.delta.statistics import (
     FileStats,
     Leaf,
     StatisticsBounds,
-    array_type,
     read_statistics,
     record_counts,
 )
 from harness.metadata.files.avro_values import DAMAGE
 from harness.metadata.files.parquet import open_parquet
 from harness.metadata.model.arrow_values import Places, field_at, from_numpy, plain, scalar_of, to_numpy
-from harness.metadata.model.column_stats import ColumnBounds
+from harness.metadata.model.column_stats import ColumnBounds, bound_type
 from harness.storage.decoded import DECODED, Cache, Key
 from harness.storage.limits import Limits, contained
 from harness.storage.records import dataclass
@@ -151,8 +150,7 @@ class KeptStatistics:
         """The statistics of rows of the checkpoint, in their order; None: not all of them are known."""
         columns: dict[int, StatisticsBounds] = {}
         for leaf in wanted:
-            schema = _bounds(leaf)
-            found = None if schema is None else self._get(_name(leaf), schema, rows)
+            found = self._get(_name(leaf), _bounds(leaf), rows)
             if found is None:
                 return None
             columns[leaf.field.id] = StatisticsBounds(*(column.combine_chunks() for column in found.columns))
@@ -160,7 +158,7 @@ class KeptStatistics:
         return None if counts is None else FileStats(counts.column(0).combine_chunks(), columns)
 
     def put(self, wanted: Sequence[Leaf], parts: Sequence[tuple[Places, FileStats]]) -> None:
-        """Keeps statistics of rows of the checkpoint, all in arrays, in place of those that were known; but not few."""
+        """Keeps statistics of rows of the checkpoint, in place of those that were known; but not few."""
         if sum(len(rows) for rows, _ in parts) < FEWEST:
             return
         rows = np.concatenate([rows for rows, _ in parts])
@@ -205,9 +203,9 @@ def _name(leaf: Leaf) -> str:
     return f"bounds of {leaf.path} as {leaf.field.type}"
 
 
-def _bounds(leaf: Leaf) -> pa.Schema | None:
-    type_ = array_type(leaf.field.type)
-    return None if type_ is None else pa.schema([("lower", type_), ("upper", type_), ("nulls", pa.int64())])
+def _bounds(leaf: Leaf) -> pa.Schema:
+    type_ = bound_type(leaf.field.type) or pa.null()
+    return pa.schema([("lower", type_), ("upper", type_), ("nulls", pa.int64())])
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,8 +263,10 @@ class FilesStatistics:
         if not parts:
             return {}
         order = np.argsort(np.concatenate([found for found, _ in parts]))
+        columns = {leaf.field.id: [read.bounds(leaf.field) for _, read in parts] for leaf in wanted}
         return {
-            leaf.field.id: ColumnBounds.joined([read.of_column(leaf) for _, read in parts], order) for leaf in wanted
+            id_: ColumnBounds.joined([part for part in column if part is not None]).take(order)
+            for id_, column in columns.items()
         }
 
     def record_counts(self, places: Places) -> npt.NDArray[np.int64]:
@@ -294,12 +294,10 @@ class FilesStatistics:
         parsed: list[tuple[Places, FileStats]] = []
         for found, table in self._still_there(self.later, rows, wanted):
             statistics = parse(pa.table({"stats": pa.nulls(len(found), pa.string())}) if table is None else table)
-            arrays = None if kept is None or table is None else statistics.as_arrays(wanted)
-            if arrays is None:
-                kept = None
-            else:
-                parsed.append((rows[found], arrays))
-            yield places[found], statistics if arrays is None else arrays
+            kept = None if table is None else kept
+            if kept is not None:
+                parsed.append((rows[found], statistics))
+            yield places[found], statistics
         if kept is not None:
             kept.put(wanted, parsed)
 

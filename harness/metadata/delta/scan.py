@@ -15,9 +15,8 @@ import pyarrow.compute as pc
 from harness.errors import HarnessError, InvalidTableError, RequestError, UnknownColumnError, warn
 from harness.metadata.delta.actions import DeletionVectorDescriptor, State
 from harness.metadata.delta.checkpoint_statistics import COLUMNS, FilesStatistics
-from harness.metadata.delta.commits import CommitReader, Locator
+from harness.metadata.delta.commits import Locator
 from harness.metadata.delta.partition_values import PartitionTuples, partition_tuples
-from harness.metadata.delta.paths import TableRoot
 from harness.metadata.delta.protocol import feature_warnings, is_enabled
 from harness.metadata.delta.statistics import leaves
 from harness.metadata.delta.types import DeltaSchema, materialized_columns
@@ -26,7 +25,7 @@ from harness.metadata.filters.sqltext import bind_columns
 from harness.metadata.model.arrow_values import combined, from_numpy, scalar_of, to_numpy
 from harness.metadata.model.column_stats import ColumnBounds
 from harness.metadata.model.schema import METADATA, Field, StructType, UnknownType
-from harness.metadata.plan.read_options import Prune, ReadOptions
+from harness.metadata.plan.read_options import Prune
 from harness.metadata.plan.scan_plan import (
     FILES,
     KEPT,
@@ -40,41 +39,12 @@ from harness.metadata.plan.scan_plan import (
     trusted_of_files,
     within_roots,
 )
-from harness.storage.paths import PathMap
 from harness.storage.records import dataclass
-from harness.storage.stores import Storage
 from harness.storage.threads import cached_property
 
 if TYPE_CHECKING:
     from harness.metadata.delta.deletion_vectors import DeletedFile
-
-
-# The source of a scan: a table's place, and one version of the table.
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeltaSource:
-    """A table's place, and the options of its read. location: as the user gave it, for messages."""
-
-    location: str
-    root: TableRoot
-    storage: Storage
-    options: ReadOptions
-
-    @property
-    def locator(self) -> Locator:
-        """Tells where the table's files are."""
-        return Locator(self.root, self.path_map)
-
-    @property
-    def commits(self) -> CommitReader:
-        """The reader of single commits of the table."""
-        return CommitReader(self.storage, self.locator)
-
-    @property
-    def path_map(self) -> PathMap:
-        """The map from recorded paths to physical ones."""
-        return self.options.path_map
+    from harness.metadata.delta.table import DeltaTable
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,7 +129,7 @@ _ROW_TRACKING = {_ROW_ID: ("base_row_id", "baseRowId"), _ROW_COMMIT_VERSION: ("d
 
 
 def plan_scan(
-    source: DeltaSource, snapshot: DeltaSnapshot, *, columns: tuple[str, ...] | None, where: str | Filter | None
+    source: DeltaTable, snapshot: DeltaSnapshot, *, columns: tuple[str, ...] | None, where: str | Filter | None
 ) -> ScanPlan:
     """The plan of a read.
 
@@ -181,7 +151,7 @@ def plan_scan(
 
 @dataclass(frozen=True, slots=True)
 class _Scan:
-    source: DeltaSource
+    source: DeltaTable
     snapshot: DeltaSnapshot
 
     def plan(self, columns: tuple[str, ...] | None, where: str | Filter | None) -> ScanPlan:

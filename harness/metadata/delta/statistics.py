@@ -22,8 +22,8 @@ import pyarrow.compute as pc
 
 from harness.metadata.delta.bounds import from_json, from_struct, has_bounds, lower_bounds, upper_bounds
 from harness.metadata.model import schema as dt
-from harness.metadata.model.arrow_values import array_of, field_at, from_numpy, listed, scalar_of, to_numpy
-from harness.metadata.model.column_stats import ColumnBounds, ColumnStats
+from harness.metadata.model.arrow_values import array_of, field_at, from_numpy, scalar_of, to_numpy
+from harness.metadata.model.column_stats import ColumnBounds, bound_array
 from harness.metadata.plan.projection import stored_name
 from harness.storage.records import dataclass
 
@@ -58,93 +58,43 @@ class Leaf:
 
 @dataclass(frozen=True, slots=True)
 class StatisticsBounds:
-    """Statistics of one column, per file as internal values; None is unknown. All lists, or all Arrow arrays.
+    """Statistics of one column as arrays, one value per file; null is unknown.
 
-    lower, upper: bounds that all values but nulls and NaN lie within.
-    nulls: rows that are null, at least 0 and at most all; None where the file's row count is unknown.
+    lower, upper: Bounds that all values but nulls and NaN lie within, of `bound_type`.
+    nulls: Rows that are null, at least 0 and at most all; null where the file's row count is unknown.
     """
 
-    lower: Sequence[Any] | pa.Array
-    upper: Sequence[Any] | pa.Array
-    nulls: Sequence[int | None] | pa.Array
+    lower: pa.Array
+    upper: pa.Array
+    nulls: pa.Array
 
 
 @dataclass(frozen=True, slots=True)
 class FileStats:
     """Statistics of some files, by their place in the list that was read.
 
-    rows: physical rows; None is unknown. columns: by field id.
+    rows: Physical rows; null is unknown. columns: By field id.
     """
 
-    rows: Sequence[int | None] | pa.Array
+    rows: pa.Array
     columns: Mapping[int, StatisticsBounds]
 
-    def as_arrays(self, wanted: Sequence[Leaf]) -> FileStats | None:
-        """The same as Arrow arrays; None: values of the columns are not held in such, or a value does not fit."""
-        columns: dict[int, StatisticsBounds] = {}
-        try:
-            for leaf in wanted:
-                type_, bounds = array_type(leaf.field.type), self.columns[leaf.field.id]
-                if type_ is None:
-                    return None
-                lower, upper = as_array(bounds.lower, type_), as_array(bounds.upper, type_)
-                columns[leaf.field.id] = StatisticsBounds(lower, upper, as_array(bounds.nulls, pa.int64()))
-            return FileStats(as_array(self.rows, pa.int64()), columns)
-        except (pa.ArrowException, OverflowError, UnicodeError):
-            return None
+    def bounds(self, column: dt.Field) -> ColumnBounds | None:
+        """Return the facts of a column; None: its statistics were not read.
 
-    def of(self, place: int, field: dt.Field) -> ColumnStats | None:
-        """The statistics of a field in one file."""
-        column = self.columns.get(field.id)
-        nulls = None if column is None else _value(column.nulls, place)
-        if column is None or nulls is None:  # bounds of a file that may be all null mean nothing (delta F3)
+        Nothing is known without a null count (delta F3). No writer counts NaN.
+        """
+        found = self.columns.get(column.id)
+        if found is None:
             return None
-        return ColumnStats(
-            lower=_value(column.lower, place),
-            upper=_value(column.upper, place),
-            null_count=nulls,
-            value_count=_value(self.rows, place),
+        return ColumnBounds.of(
+            column.type,
+            lower=found.lower,
+            upper=found.upper,
+            values=self.rows,
+            nulls=found.nulls,
+            usable=to_numpy(found.nulls.is_valid()),
         )
-
-    def of_column(self, leaf: Leaf) -> ColumnBounds:
-        """The bounds of a column in every file. Nobody counts NaN. Bounds need a null count (delta F3)."""
-        found = self.columns[leaf.field.id]
-        rows, lows, highs = listed(self.rows), listed(found.lower), listed(found.upper)
-        # Rows that are all null have no bounds: a count that says so beside bounds is not believed.
-        nulls = [
-            None if null is None or (count and null >= count and (low is not None or high is not None)) else null
-            for null, count, low, high in zip(listed(found.nulls), rows, lows, highs, strict=True)
-        ]
-        bounds = [
-            (None, None) if null is None or (low is not None and high is not None and low > high) else (low, high)
-            for low, high, null in zip(lows, highs, nulls, strict=True)
-        ]
-        counted = [
-            None if null is None or not count else (null, count) for null, count in zip(nulls, rows, strict=True)
-        ]
-        return ColumnBounds(
-            lower=[low for low, _ in bounds],
-            upper=[high for _, high in bounds],
-            has_nulls=np.array([known is None or known[0] > 0 for known in counted], dtype=np.bool_),
-            has_nans=np.full(len(bounds), isinstance(leaf.field.type, dt.FloatType)),
-            has_values=np.array([known is None or known[0] < known[1] for known in counted], dtype=np.bool_),
-        )
-
-
-def array_type(type_: dt.Type) -> pa.DataType | None:
-    """The Arrow type that holds bounds of a type as internal values; None: they stay Python objects."""
-    match type_:
-        case dt.IntegerType() | dt.DateType() | dt.TimestampType():
-            return pa.int64()
-        case dt.StringType():
-            return pa.string()
-        case _:
-            return None
-
-
-def as_array(values: Sequence[Any] | pa.Array, type_: pa.DataType) -> pa.Array:
-    """The values of `Bounds` as an array; ArrowException, OverflowError or UnicodeError where one does not fit."""
-    return values if isinstance(values, pa.Array) else array_of(values, type_)
 
 
 def leaves(schema: dt.Schema, ids: Iterable[int]) -> tuple[Leaf, ...]:
@@ -165,7 +115,7 @@ def record_counts(files: pa.Table) -> npt.NDArray[np.int64]:
     unknown = np.flatnonzero(counts < 0)
     if unknown.size:
         read = read_statistics(files, (), places=unknown).rows
-        counts[unknown] = [-1 if count is None else count for count in read]
+        counts[unknown] = to_numpy(pc.fill_null(read, scalar_of(-1, pa.int64())))
     return counts
 
 
@@ -193,13 +143,12 @@ def read_statistics(
             for null, count in zip(nulls, rows, strict=True)
         ]
         type_ = leaf.field.type
-        columns[leaf.field.id] = StatisticsBounds(lower_bounds(lower, type_), upper_bounds(upper, type_), null_counts)
-    return FileStats(rows, columns)
-
-
-def _value(values: Sequence[Any] | pa.Array, place: int) -> Any:
-    found = values[place]
-    return found.as_py() if isinstance(found, pa.Scalar) else found
+        columns[leaf.field.id] = StatisticsBounds(
+            bound_array(lower_bounds(lower, type_), type_),
+            bound_array(upper_bounds(upper, type_), type_),
+            array_of(null_counts, pa.int64()),
+        )
+    return FileStats(array_of(rows, pa.int64()), columns)
 
 
 _Values: TypeAlias = list[Any]

@@ -6,7 +6,6 @@ import hashlib
 import time
 from dataclasses import field, replace
 from datetime import datetime
-from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow.compute as pc
@@ -14,6 +13,7 @@ import pyarrow.compute as pc
 from harness.errors import HarnessError, InvalidTableError, MissingFileError, RequestError, UnsupportedError, warn
 from harness.metadata.delta.actions import State
 from harness.metadata.delta.commit_times import ENABLED, CommitHistory, check_retention, in_commit_timestamps
+from harness.metadata.delta.commits import CommitReader, Locator
 from harness.metadata.delta.log_files import LogFile, LogListing, list_log, read_hint
 from harness.metadata.delta.paths import TableRoot
 from harness.metadata.delta.protocol import (
@@ -24,7 +24,7 @@ from harness.metadata.delta.protocol import (
     redirect_warnings,
 )
 from harness.metadata.delta.replay import load_state
-from harness.metadata.delta.scan import DeltaSnapshot, DeltaSource, plan_scan
+from harness.metadata.delta.scan import DeltaSnapshot, plan_scan
 from harness.metadata.delta.segment import (
     LogSegment,
     choose_segment,
@@ -40,9 +40,10 @@ from harness.metadata.model.times import timestamp_ms
 from harness.metadata.plan.read_options import ReadOptions
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.storage.gate import IRREGULAR
-from harness.storage.paths import shown
+from harness.storage.paths import PathMap, shown
 from harness.storage.records import dataclass
 from harness.storage.stores import Entry, Storage
+from harness.storage.threads import cached_property
 
 if TYPE_CHECKING:
     from harness.metadata.delta.actions import CommitInfo
@@ -64,15 +65,44 @@ class DeltaSelection:
         return self.snapshot.columns.schema
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class DeltaTable:
-    """A table as its log was when it was opened. location: as the user gave it. latest: the latest version."""
+    """A table as its log was when it was opened, with the way to read the log.
+
+    Attributes:
+        location: The location that the user gave, for messages.
+        root: The table's directory.
+        storage: The storage that reads the table's files.
+        options: The user's options.
+        log: The files of the log.
+    """
 
     location: str = field(repr=False)
-    source: DeltaSource = field(repr=False)
+    root: TableRoot = field(repr=False)
+    storage: Storage = field(repr=False)
+    options: ReadOptions = field(repr=False)
     log: LogListing = field(repr=False)
-    latest: DeltaSnapshot = field(repr=False)
     format: Literal["delta"] = field(default="delta", init=False)
+
+    @cached_property
+    def latest(self) -> DeltaSnapshot:
+        """The latest version, or the version that the user's library has open. Raises as `read`."""
+        return self.read(choose_segment(self.log, self.options.pinned_version))
+
+    @property
+    def path_map(self) -> PathMap:
+        """The map from recorded paths to physical ones."""
+        return self.options.path_map
+
+    @property
+    def locator(self) -> Locator:
+        """The places of the table's files by their recorded paths."""
+        return Locator(self.root, self.path_map)
+
+    @property
+    def commits(self) -> CommitReader:
+        """The reader of single commits of the table."""
+        return CommitReader(self.storage, self.locator)
 
     @property
     def schema(self) -> Schema:
@@ -114,7 +144,7 @@ class DeltaTable:
         """Return whether a read of `version` replays what a read of the version before does, and then one commit."""
         file = self.log.commits.get(version)
         is_base = any(checkpoint.version == version for checkpoint in self.log.checkpoints)
-        is_plain = not self.log.compactions and not self.source.options.enforce_retention
+        is_plain = not self.log.compactions and not self.options.enforce_retention
         return file is not None and file.size != 0 and not is_base and is_plain
 
     def following(self, before: DeltaSnapshot) -> DeltaSnapshot:
@@ -122,7 +152,7 @@ class DeltaTable:
         version = before.id + 1
         segment = LogSegment(version=version, checkpoint=None, commits=(self.log.commits[version],), listing=self.log)
         try:
-            return read_snapshot(self.source, segment, before.state)
+            return self.read(segment, before.state)
         except HarnessError as error:
             raise error.within(table=self.location, format="delta") from error.__cause__
 
@@ -131,7 +161,7 @@ class DeltaTable:
 
         Of a table that its catalog manages, that is the newest that is published, or was known when it was opened.
         """
-        newest = list_log(self.source.storage, self.source.root.path).latest
+        newest = list_log(self.storage, self.root.path).latest
         return newest if self.log.ceiling is None else max(newest, self.log.ceiling)
 
     def fingerprint(self, selection: DeltaSelection) -> tuple[str, ...]:
@@ -144,7 +174,7 @@ class DeltaTable:
         if commit is not None and commit.content is not None:
             return id_, str(version), hashlib.sha256(commit.content).hexdigest()
         files = [commit] if commit is not None else self._files_instead_of(version)
-        return (id_, str(version), *(self.source.storage.fingerprint(file.path) for file in files))
+        return (id_, str(version), *(self.storage.fingerprint(file.path) for file in files))
 
     def _files_instead_of(self, version: int) -> list[LogFile]:
         bases = (file for base in self.log.checkpoints if base.version == version for file in base.files)
@@ -152,20 +182,20 @@ class DeltaTable:
 
     def plan(self, selection: DeltaSelection, columns: tuple[str, ...] | None, where: str | Filter | None) -> ScanPlan:
         """The plan of a read, see `harness.metadata.delta.scan.plan_scan`."""
-        return plan_scan(self.source, selection.snapshot, columns=columns, where=where)
+        return plan_scan(self, selection.snapshot, columns=columns, where=where)
 
     def changes(self, request: ChangeRequest, columns: tuple[str, ...] | None) -> ScanPlan:
         """The plan of a read of changes, see `harness.metadata.delta.changes.plan_changes`."""
         from harness.metadata.delta.changes import plan_changes
 
-        return plan_changes(self.source, self._commit_history(), request, columns=columns)
+        return plan_changes(self, self._commit_history(), request, columns=columns)
 
     def snapshots(self) -> list[dict[str, Any]]:
         """The versions that can be read, ascending: id, parent_id, timestamp_ms, operation and the commit's own words.
 
         Raises CorruptFileError, InvalidTableError: a commit cannot be read.
         """
-        reader, files = self.source.commits, self.log.commits
+        reader, files = self.commits, self.log.commits
         versions = [version for part in self.readable() for version in part]
         return [self.entry(v, reader.read_info(files[v]) if v in files else None) for v in versions]
 
@@ -241,14 +271,14 @@ class DeltaTable:
         return CommitHistory(
             listing=self.log,
             in_commit=in_commit,
-            read_in_commit_timestamp=partial(in_commit_timestamp, self.source, self.log),
+            read_in_commit_timestamp=self._in_commit_timestamp,
         )
 
     def _snapshot(self, version: int) -> DeltaSnapshot:
         if version == self.latest.id:
             return self.latest
         segment = choose_segment(self.log, version)
-        if self.source.options.enforce_retention:
+        if self.options.enforce_retention:
             if version not in self.log.commits:
                 message = (
                     f"Cannot tell how old version {version} is: the log has its checkpoint but not its commit; "
@@ -258,7 +288,48 @@ class DeltaTable:
             committed_ms = self._commit_history().times_of([version])[version]
             configuration = self.latest.state.metadata.configuration
             check_retention(version, committed_ms, self.log, configuration, now_ms=time.time_ns() // 1_000_000)
-        return read_snapshot(self.source, segment)
+        return self.read(segment)
+
+    def read(self, segment: LogSegment, before: State | None = None) -> DeltaSnapshot:
+        """Return the version that a segment makes, once its protocol is known to be readable (delta P2).
+
+        Args:
+            segment: The files of the log to replay.
+            before: The state to start from, as for `load_state`.
+
+        Raises:
+            HarnessError: The version cannot be read.
+        """
+        cache = self.options.cache
+        try:
+            state = load_state(segment, self.storage, self.locator, statistics="later", cache=cache, before=before)
+            check_protocol(state.protocol, state.metadata, table=self.location)
+            columns = table_schema(state.protocol, state.metadata, table=self.location)
+            check_nesting(columns.schema.fields, self.storage.limits)
+            in_commit = in_commit_timestamps(state.metadata.configuration, table=self.location)
+        except HarnessError as error:
+            raise error.within(table=self.location, snapshot=segment.version) from error.__cause__
+        for sentence in state.warnings:
+            warn(f"Table {shown(self.location)}: {sentence}")
+        file = segment.listing.commits.get(segment.version)
+        time_ms: int | None = None
+        if file is not None:
+            time_ms = file.modified_ms
+            if in_commit is not None and segment.version >= in_commit.version:
+                time_ms = self._in_commit_timestamp(segment.version)
+            elif in_commit is None and is_catalog_managed(state.protocol):
+                time_ms = None  # when it was published is not when it was committed (frontier F4.7)
+        return DeltaSnapshot(state=state, columns=columns, timestamp_ms=time_ms)
+
+    def _in_commit_timestamp(self, version: int) -> int | None:
+        """Return the timestamp in the commit of a version, or None if its first action has none (delta L35)."""
+        try:
+            info = self.commits.read_info(self.log.commits[version])
+        except MissingFileError as error:
+            if error.cause == IRREGULAR:
+                raise
+            return None
+        return None if info is None or not info.is_first else info.in_commit_timestamp_ms
 
     def entry(self, version: int, info: CommitInfo | None) -> dict[str, Any]:
         """A version in `snapshots`, by the commitInfo of its commit."""
@@ -284,7 +355,6 @@ def load(
         InvalidTableError, UnsupportedError: the latest version cannot be read.
     """
     root = TableRoot.of(location)
-    source = DeltaSource(location=location, root=root, storage=storage, options=options)
 
     def opened(listing: LogListing) -> DeltaTable:
         hint = read_hint(storage, root.path) if listing.hinted else None
@@ -294,9 +364,9 @@ def load(
             known = with_answer(listing, options.answer, storage)
         elif options.published_only:
             known = published(listing)
-        table = _at_latest(source, known)
+        table = DeltaTable(location=location, root=root, storage=storage, options=options, log=known)
         if options.published_only and not is_catalog_managed(table.latest.state.protocol):
-            table = _at_latest(source, listing)  # all that its log has is of the table
+            table = replace(table, log=listing)  # all that its log has is of the table
         check_catalog(table.latest.state.protocol, options)
         return table
 
@@ -307,46 +377,3 @@ def load(
     for note in table.log.notes:
         warn(f"Table {shown(location)}: {note}")
     return table
-
-
-def _at_latest(source: DeltaSource, listing: LogListing) -> DeltaTable:
-    segment = choose_segment(listing, source.options.pinned_version)
-    return DeltaTable(source.location, source, listing, read_snapshot(source, segment))
-
-
-def read_snapshot(source: DeltaSource, segment: LogSegment, before: State | None = None) -> DeltaSnapshot:
-    """The version that a segment makes, once its protocol is known to be readable (delta P2).
-
-    before: as for `load_state`.
-    """
-    cache = source.options.cache
-    try:
-        state = load_state(segment, source.storage, source.locator, statistics="later", cache=cache, before=before)
-        check_protocol(state.protocol, state.metadata, table=source.location)
-        columns = table_schema(state.protocol, state.metadata, table=source.location)
-        check_nesting(columns.schema.fields, source.storage.limits)
-        in_commit = in_commit_timestamps(state.metadata.configuration, table=source.location)
-    except HarnessError as error:
-        raise error.within(table=source.location, snapshot=segment.version) from error.__cause__
-    for sentence in state.warnings:
-        warn(f"Table {shown(source.location)}: {sentence}")
-    file = segment.listing.commits.get(segment.version)
-    time_ms: int | None = None
-    if file is not None:
-        time_ms = file.modified_ms
-        if in_commit is not None and segment.version >= in_commit.version:
-            time_ms = in_commit_timestamp(source, segment.listing, segment.version)
-        elif in_commit is None and is_catalog_managed(state.protocol):
-            time_ms = None  # when it was published is not when it was committed (frontier F4.7)
-    return DeltaSnapshot(state=state, columns=columns, timestamp_ms=time_ms)
-
-
-def in_commit_timestamp(source: DeltaSource, log: LogListing, version: int) -> int | None:
-    """The timestamp in the commit of a version; None if it has none, or not in a first action (delta L35)."""
-    try:
-        info = source.commits.read_info(log.commits[version])
-    except MissingFileError as error:
-        if error.cause == IRREGULAR:
-            raise
-        return None
-    return None if info is None or not info.is_first else info.in_commit_timestamp_ms

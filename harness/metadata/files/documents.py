@@ -258,11 +258,13 @@ class Json:
 
     def optional(self, key: str) -> Json | None:
         """The member `key`; None if it is absent or null."""
-        return self.child(key) if self.has(key) else None
+        value = self.object().get(key)
+        return None if value is None else Json(value, self.file, (*self.path, key), self.rule)
 
     def elements(self, key: str) -> Iterator[Json]:
         """The elements of the list `key`; none if it is absent or null."""
-        return self.child(key).items() if self.has(key) else iter(())
+        child = self.optional(key)
+        return iter(()) if child is None else child.items()
 
     def integer(self, key: str, *, bits: int = 64) -> int:
         """The member `key`, a signed integer of `bits` bits that must be there."""
@@ -283,14 +285,14 @@ class Json:
 
         Ids are 64 bits that only identify: real tables hold unsigned ones, beyond what a signed integer can hold.
         """
-        value = self.child(key).value
-        if type(value) is not int or not -1 << 63 <= value < 1 << 64:
-            raise self.error(f"Invalid value: got {show(value)}, expected a snapshot id of 64 bits", key=key)
-        return value
+        return self._required(key, self.optional_snapshot_id(key))
 
     def optional_snapshot_id(self, key: str) -> int | None:
         """The member `key`, a snapshot id; None if it is absent or null."""
-        return self.snapshot_id(key) if self.has(key) else None
+        value = self.object().get(key)
+        if value is not None and (type(value) is not int or not -1 << 63 <= value < 1 << 64):
+            raise self.error(f"Invalid value: got {show(value)}, expected a snapshot id of 64 bits", key=key)
+        return value
 
     def integers(self, key: str) -> tuple[int, ...]:
         """Return the list of 32-bit integers `key`, or an empty tuple if the member is absent or null."""
@@ -321,7 +323,7 @@ class Json:
 
     def boolean(self, key: str) -> bool:
         """The member `key`, true or false, which must be there."""
-        value = self.child(key).value
+        value = self._required(key, self.object().get(key))
         if type(value) is not bool:
             raise self.error(f"Invalid value: got {show(value)}, expected true or false", key=key)
         return value

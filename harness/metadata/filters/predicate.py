@@ -20,7 +20,6 @@ from dataclasses import replace
 from typing import Any, TypeAlias, assert_never
 
 from harness.errors import RequestError
-from harness.metadata.model.column_stats import ColumnStats, Known
 from harness.metadata.model.schema import METADATA, DateType, Field, Schema, TimestampType, Type, walk
 from harness.storage.records import dataclass
 
@@ -205,25 +204,6 @@ def evaluate(predicate: Predicate, value_of: Callable[[Field], Any]) -> bool | N
             return _holds(predicate, value)
 
 
-def may_match(predicate: Predicate, stats: Callable[[Field], ColumnStats | None]) -> bool:
-    """False only if no row can make the predicate true; so True says nothing (iceberg 3.19-3.25, delta F1-F8).
-
-    stats: of a field; None: unknown, which keeps the file.
-    """
-    match predicate:
-        case And(parts=parts):
-            return all(may_match(p, stats) for p in parts)
-        case Or(parts=parts):
-            return any(may_match(p, stats) for p in parts)
-        case Constant(value=value):
-            return value is True
-        case Undecided():
-            return True
-        case _:
-            known = stats(predicate.field)
-            return known is None or _leaf_may_match(predicate, Known.of(predicate.field.type, known))
-
-
 Leaf: TypeAlias = Comparison | In | IsNull | IsNan | StartsWith
 
 OPERATORS: dict[Op, Callable[[Any, Any], Any]] = {
@@ -276,55 +256,6 @@ def _compare(left: Any, op: Op, right: Any) -> bool:
 
 def _is_nan(value: Any) -> bool:
     return isinstance(value, float) and math.isnan(value)
-
-
-def _leaf_may_match(leaf: Leaf, known: Known) -> bool:
-    match leaf:
-        case IsNull(negated=False):
-            return known.has_nulls
-        case IsNull(negated=True):
-            return known.has_values
-        case IsNan(negated=False):
-            return known.has_values and known.has_nans
-        case IsNan(negated=True):
-            return known.has_numbers
-        case _ if not known.has_values:
-            return False
-        case Comparison(op=op, value=value):
-            return value is not None and _comparison_may_match(op, value, known)
-        case In(values=values, negated=False):
-            return len(values) > IN_LIMIT or any(_comparison_may_match(Op.EQ, v, known) for v in values)
-        case In(values=values, negated=True):
-            return len(values) > IN_LIMIT or known.only is None or known.only not in values
-        case StartsWith(prefix=prefix, negated=True):
-            # If both bounds start with the prefix, then all strings between them do (iceberg T16).
-            return not all(bound is not None and bound.startswith(prefix) for bound in (known.lower, known.upper))
-        case StartsWith(prefix=prefix):
-            is_below = known.upper is not None and known.upper < prefix
-            return not is_below and (known.lower is None or known.lower[: len(prefix)] <= prefix)
-        case _:
-            raise AssertionError(leaf)
-
-
-def _comparison_may_match(op: Op, value: Any, known: Known) -> bool:
-    """True if a row that is not null may satisfy `op value`: a NaN, or a number within the bounds."""
-    if known.has_nans and _compare(math.nan, op, value):
-        return True
-    if not known.has_numbers:
-        return False
-    if _is_nan(value):
-        return op in (Op.LT, Op.LE, Op.NE)
-    if op is Op.NE:
-        return known.only is None or bool(known.only != value)
-    if not known.is_ordered:
-        # Implementations disagree on the order of UUIDs (iceberg 3.3).
-        return op is not Op.EQ or known.only is None or bool(known.only == value)
-    above = op not in (Op.LT, Op.LE) and known.upper is not None
-    below = op not in (Op.GT, Op.GE) and known.lower is not None
-    strict = op in (Op.LT, Op.GT)
-    if above and (known.upper < value or (strict and known.upper == value)):
-        return False
-    return not (below and (known.lower > value or (strict and known.lower == value)))
 
 
 _NAMES_INSTANTS = re.compile("tz|zone", re.IGNORECASE)

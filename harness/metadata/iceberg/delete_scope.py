@@ -29,12 +29,16 @@ from collections.abc import Callable, Container, Hashable, Iterable, Mapping, Se
 from dataclasses import field, replace
 from typing import TypeAlias
 
+import numpy as np
+
 from harness.errors import CorruptDeleteError, InvalidTableError, UnsupportedError
+from harness.metadata.filters.skipping import may_share
+from harness.metadata.iceberg.columns.entries import DataFiles
 from harness.metadata.iceberg.manifests import Content, DataFile, ManifestEntry
 from harness.metadata.iceberg.model import PartitionSpec
-from harness.metadata.iceberg.values import decode_bound
+from harness.metadata.iceberg.skipping import bounds_of
 from harness.metadata.model import schema as dt
-from harness.metadata.model.column_stats import ColumnStats, Known
+from harness.metadata.model.arrow_values import Mask, Places
 from harness.storage.records import dataclass
 
 FILE_PATH_ID = 2147483546
@@ -243,67 +247,25 @@ def _refused(field_id: int, why: str, file: str) -> InvalidTableError:
     return InvalidTableError(message, cause="UnknownEqualityField", file=file, field=str(field_id), rule="iceberg 4.23")
 
 
-# Not uuid: its bounds have no agreed order (3.3). Not boolean: two values never exclude much.
-_ORDERED = (
-    dt.BinaryType,
-    dt.DateType,
-    dt.DecimalType,
-    dt.FixedType,
-    dt.FloatType,
-    dt.IntegerType,
-    dt.StringType,
-    dt.TimestampType,
-    dt.TimeType,
-)
-
-
 # Bounds that are false without a contradiction keep a delete from its file (docs/reference/trust.md). They are used all
 # the same under `prune="all"` and `"files"`, so that a query of few data files reads few delete files.
-def may_hit(delete: Mapping[int, Known], data: Mapping[int, Known], keys: Sequence[dt.Field]) -> bool:
-    """False only if no row of the equality delete can equal a row of the data file, by counts and bounds of the keys.
+def may_hit(
+    deletes: DataFiles, data: DataFiles, keys: Sequence[Sequence[dt.Field]], pairs: tuple[Places, Places]
+) -> Mask:
+    """Return, for each pair, whether a row of an equality delete may equal a row of a data file (iceberg 4.9).
 
-    delete, data: what `known_keys` says of files that are in scope of each other.
-    keys: the delete's top-level keys with their newest type. Fewer keys make the answer True more often. Keys inside
-        structs must be left out: writers differ on whether a null struct counts as null of its fields.
+    Args:
+        deletes: Delete files, with the statistics of their keys.
+        data: Data files, with the statistics of all keys.
+        keys: For each delete file, top-level keys with their newest type. Fewer keys make the answer true more often.
+            Keys inside structs must be left out: writers differ on whether a null struct counts as null of its fields.
+        pairs: Indices into `deletes` and into `data`, of files that are in scope of each other.
     """
-    return all(_may_share(key, delete[key.id], data[key.id]) for key in keys)
-
-
-def known_keys(file: DataFile, keys: Iterable[dt.Field]) -> dict[int, Known]:
-    """Return the trusted statistics of key columns in a data or delete file, by field id."""
-    return {key.id: _known(key, file) for key in keys}
-
-
-def _known(key: dt.Field, file: DataFile) -> Known:
-    counts = (file.value_counts, file.null_value_counts, file.nan_value_counts)
-    values, nulls, nans = (None if count is None else count.get(key.id) for count in counts)
-    lower, upper = ((bounds or {}).get(key.id) for bounds in (file.lower_bounds, file.upper_bounds))
-    stats = ColumnStats(
-        lower=None if lower is None else decode_bound(key.type, lower),
-        upper=None if upper is None else decode_bound(key.type, upper),
-        null_count=nulls,
-        nan_count=nans,
-        value_count=values,
-    )
-    return Known.of(key.type, stats)
-
-
-def _may_share(key: dt.Field, one: Known, other: Known) -> bool:
-    """True if some value of `key`, or null, may be in both files."""
-    if one.has_nulls and other.has_nulls:
-        return True
-    if not (one.has_values and other.has_values):
-        return False
-    # Bounds leave NaN out, and NaN equals NaN (4.23).
-    if one.has_nans and other.has_nans:
-        return True
-    return not (_below(key, one, other) or _below(key, other, one))
-
-
-def _below(key: dt.Field, low: Known, high: Known) -> bool:
-    """True if every value in `low` is known to be less than every value in `high`."""
-    if not isinstance(key.type, _ORDERED) or any(k.lower is None or k.upper is None for k in (low, high)):
-        return False
-    # An upper bound cut without rounding up is met on disk (3.9): values that it begins may be above it.
-    is_cut = isinstance(low.upper, str | bytes) and high.lower.startswith(low.upper)
-    return low.upper < high.lower and not is_cut
+    kept = np.ones(len(pairs[0]), dtype=np.bool_)
+    for column in {key.id: key for columns in keys for key in columns}.values():
+        has_key = np.array([any(key.id == column.id for key in columns) for columns in keys], dtype=np.bool_)
+        places = np.flatnonzero(kept & has_key[pairs[0]])
+        files = zip((deletes, data), pairs, strict=True)
+        facts = (bounds_of(each, column).take(numbers[places]) for each, numbers in files)
+        kept[places] = may_share(column, *facts)
+    return kept

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -12,12 +13,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness.errors import CorruptFileError, InvalidTableError
-from harness.metadata.iceberg.columns.entries import DataFiles, FilteredFiles
+from harness.metadata.iceberg.columns.entries import DataFiles, FilteredFiles, from_entries
 from harness.metadata.iceberg.columns.raw import KeptManifests
 from harness.metadata.iceberg.delete_scope import (
     DeleteScope,
     key_columns,
-    known_keys,
     may_hit,
     read_schema_first,
     single_targets,
@@ -31,7 +31,6 @@ from harness.metadata.iceberg.deletes import (
 )
 from harness.metadata.iceberg.manifests import ManifestEntry
 from harness.metadata.iceberg.paths import Spellings, authorities, physical_paths
-from harness.metadata.iceberg.scan_source import ScanSource
 from harness.metadata.iceberg.values import Partitions
 from harness.metadata.model.arrow_values import array_of, distinct, first_repeated, from_numpy, scalar_of, to_numpy
 from harness.metadata.model.schema import Field, Schema
@@ -45,6 +44,9 @@ from harness.metadata.plan.scan_plan import (
 )
 from harness.storage.records import dataclass
 from harness.storage.threads import phase
+
+if TYPE_CHECKING:
+    from harness.metadata.iceberg.table import IcebergTable
 
 _MANY = 20_000
 _BOUND_CHECKS = 200_000
@@ -68,7 +70,7 @@ def list_files(
     data: FilteredFiles,
     deletes: tuple[ManifestEntry, ...],
     *,
-    source: ScanSource,
+    source: IcebergTable,
     schema: Schema,
     kept: KeptManifests | None = None,
 ) -> FileList:
@@ -192,7 +194,7 @@ def _tell_of_targets(
         spellings.tell(index.of_path(path).file.path, path, data)
 
 
-def _loader(planned: FilesWithDeletes, source: ScanSource, spellings: Spellings) -> PositionLoader:
+def _loader(planned: FilesWithDeletes, source: IcebergTable, spellings: Spellings) -> PositionLoader:
     if not planned.with_positions:
         return lambda ordinals: {}
     from harness.metadata.iceberg.position_deletes import make_loader
@@ -231,7 +233,7 @@ class _Scopes:
 
     deletes: Sequence[ManifestEntry]
     keys: Sequence[tuple[tuple[Field, ...], tuple[tuple[int, ...], ...]]]
-    source: ScanSource
+    source: IcebergTable
     partitions: Partitions
     _numbers: dict[tuple[int, ...], int] = field(default_factory=dict)
     _used: dict[int, int] = field(default_factory=dict)
@@ -271,15 +273,20 @@ class _Scopes:
             return
         checks = np.cumsum([len(deletes) for deletes in hits])
         places = [i for i in np.flatnonzero(checks <= _BOUND_CHECKS).tolist() if hits[i]]
-        keys, known = {}, {}
-        for delete in set().union(*(hits[i] for i in places)):
-            columns = zip(*self.keys[delete], strict=True)
-            keys[delete] = tuple(column for column, path in columns if len(path) == 1)  # top-level ones
-            known[delete] = known_keys(self.deletes[delete].file, keys[delete])
-        compared = {key.id: key for columns in keys.values() for key in columns}.values()
-        for place, entry in zip(places, files.entries(places), strict=True):
-            data = known_keys(entry.file, compared)
-            yield place, tuple(i for i in hits[place] if may_hit(known[i], data, keys[i]))
+        if not places:
+            return
+        some = list(set().union(*(hits[i] for i in places)))
+        number = {delete: place for place, delete in enumerate(some)}
+        # Top-level keys.
+        keys = [[column for column, path in zip(*self.keys[i], strict=True) if len(path) == 1] for i in some]
+        ids = tuple({column.id: None for columns in keys for column in columns})
+        pairs = (
+            np.array([number[delete] for i in places for delete in hits[i]], dtype=np.int64),
+            np.repeat(np.array(places, dtype=np.int64), [len(hits[i]) for i in places]),
+        )
+        hit = iter(may_hit(from_entries((self.deletes[i] for i in some), ids, manifest=0), files, keys, pairs).tolist())
+        for place in places:
+            yield place, tuple(delete for delete in hits[place] if next(hit))
 
     def _delete(self, place: int) -> EqualityDelete:
         entry, (columns, paths) = self.deletes[place], self.keys[place]
@@ -301,7 +308,7 @@ def _table(
     partitions: npt.NDArray[np.int32],
     delete_sets: pa.Array,
     positions: Mapping[int, FileDeletes],
-    source: ScanSource,
+    source: IcebergTable,
 ) -> pa.Table:
     has_positions = np.zeros(len(kept), dtype=np.bool_)
     has_positions[list(positions)] = True
@@ -319,7 +326,7 @@ def _table(
         raise CorruptFileError(message, cause="CorruptManifest", rule="iceberg 2.7") from error
 
 
-def _position_deletes(positions: Mapping[int, FileDeletes], source: ScanSource) -> tuple[PositionDelete, ...]:
+def _position_deletes(positions: Mapping[int, FileDeletes], source: IcebergTable) -> tuple[PositionDelete, ...]:
     """The sources of deleted positions with the data files that each may hit, in the order of those."""
     hits: dict[int, tuple[ManifestEntry, list[int]]] = {}
     for ordinal, deletes in positions.items():

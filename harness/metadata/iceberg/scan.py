@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +22,6 @@ from harness.metadata.iceberg.manifests import ALL, ManifestEntry, ManifestFile,
 from harness.metadata.iceberg.model import Snapshot
 from harness.metadata.iceberg.name_mapping import PROPERTY as NAME_MAPPING
 from harness.metadata.iceberg.name_mapping import parse_name_mapping
-from harness.metadata.iceberg.scan_source import ScanSource
 from harness.metadata.iceberg.skipping import bounds_of, projected
 from harness.metadata.iceberg.time_travel import IcebergSelection
 from harness.metadata.iceberg.values import all_partition_fields
@@ -36,10 +35,11 @@ from harness.storage.records import dataclass
 
 if TYPE_CHECKING:
     from harness.metadata.iceberg.summaries import ManifestFilter
+    from harness.metadata.iceberg.table import IcebergTable
 
 
 def plan_scan(
-    source: ScanSource, selection: IcebergSelection, *, columns: tuple[str, ...] | None, where: str | Filter | None
+    source: IcebergTable, selection: IcebergSelection, *, columns: tuple[str, ...] | None, where: str | Filter | None
 ) -> ScanPlan:
     """The plan of a read.
 
@@ -64,7 +64,7 @@ def plan_scan(
         raise
 
 
-def manifests_of(source: ScanSource, snapshot: Snapshot) -> list[ManifestFile]:
+def manifests_of(source: IcebergTable, snapshot: Snapshot) -> list[ManifestFile]:
     """The snapshot's manifests in order; v1 snapshots may list their paths inline (iceberg 1.26, 1.27)."""
     if snapshot.manifest_list is not None:
         data = source.read(snapshot.manifest_list, "manifest list")
@@ -73,7 +73,7 @@ def manifests_of(source: ScanSource, snapshot: Snapshot) -> list[ManifestFile]:
     return [ManifestFile(path=path, added_snapshot_id=snapshot.id) for path in snapshot.manifests or ()]
 
 
-def with_specs_of(manifests: Iterable[ManifestFile], source: ScanSource) -> ScanSource:
+def with_specs_of(manifests: Iterable[ManifestFile], source: IcebergTable) -> IcebergTable:
     """The source with the specs that the metadata lacks, from the headers of manifests (iceberg 2.22).
 
     Partition values are constants and scopes of deletes; without their spec they would be lost.
@@ -91,7 +91,7 @@ def with_specs_of(manifests: Iterable[ManifestFile], source: ScanSource) -> Scan
 
 @dataclass(frozen=True, slots=True)
 class _Scan:
-    source: ScanSource
+    source: IcebergTable
     schema: Schema
     kept: KeptManifests | None
 
@@ -164,7 +164,11 @@ class _Scan:
         if condition is None or self.source.options.prune is not Prune.ALL:
             return _Opened(self._data_files(manifests, statistics, condition), len(manifests))
         filters = self._manifest_filters(manifests, condition)
-        chosen = [m for m in manifests if m.spec_id not in filters or filters[m.spec_id].may_hold(m)]
+        kept = np.ones(len(manifests), dtype=np.bool_)
+        for spec_id, manifest_filter in filters.items():
+            places = [place for place, manifest in enumerate(manifests) if manifest.spec_id == spec_id]
+            kept[places] = manifest_filter.may_hold([manifests[place] for place in places])
+        chosen = [manifests[place] for place in np.flatnonzero(kept).tolist()]
         files = self._data_files(chosen, statistics, condition)
 
         def guarded() -> tuple[str, ...]:
@@ -284,13 +288,11 @@ def _contradicted(
     tables = (filtered.files.table, filtered.skipped.table)
     tuples, numbers = (np.concatenate([to_numpy(t.column(c)) for t in tables]) for c in ("tuple", "manifest"))
     pairs = distinct(tuples.astype(np.int64) * len(manifests) + numbers)
-    tests: dict[int, Callable[[Mapping[int, Any]], bool]] = {}
-    for tuple_, number in zip(*(part.tolist() for part in np.divmod(pairs, len(manifests))), strict=True):
-        manifest: ManifestFile = manifests[number]
-        if manifest.spec_id not in filters:
-            continue
-        if number not in tests:
-            tests[number] = filters[manifest.spec_id].contradicted_by(manifest)
-        if tests[number](filtered.files.tuples[tuple_]):
-            return manifest
-    return None
+    at, owner = np.divmod(pairs, len(manifests))
+    outside = np.zeros(len(pairs), dtype=np.bool_)
+    specs = np.array([manifest.spec_id for manifest in manifests], dtype=object)
+    for spec_id, manifest_filter in filters.items():
+        places = np.flatnonzero(specs[owner] == spec_id)
+        own = [filtered.files.tuples[place] for place in at[places].tolist()]
+        outside[places] = manifest_filter.contradicted(manifests, owner[places], own)
+    return manifests[owner[outside][0]] if outside.any() else None

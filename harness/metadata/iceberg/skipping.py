@@ -1,16 +1,19 @@
 """The files that a filter can skip, by partition tuples and column statistics.
 
-Each function turns a filter into a test that is False only when no row can make the filter true. Nothing here drops a
-part of the filter: engines apply it in full to what is left (iceberg 3.18).
+The functions here turn partition tuples and encoded bounds into the facts that `harness.metadata.filters.skipping`
+decides on, and filters into filters on partition values. Engines apply the whole filter again (iceberg 3.18).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import cache
 from typing import Any, Literal, assert_never
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -29,10 +32,8 @@ from harness.metadata.filters.predicate import (
     Undecided,
     conjunction,
     disjunction,
-    evaluate,
-    fields_of,
 )
-from harness.metadata.filters.skipping import ColumnFacts, Decoded, FileSkipping, Numbers, without_contradictions
+from harness.metadata.filters.skipping import exact_facts, may_match
 from harness.metadata.iceberg.columns.entries import BOUNDS, COUNTS, DataFiles, statistic
 from harness.metadata.iceberg.model import PartitionField, PartitionSpec
 from harness.metadata.iceberg.transforms import (
@@ -49,13 +50,23 @@ from harness.metadata.iceberg.transforms import (
     apply,
     is_defined,
     result_type,
-    unscaled,
     wrap,
 )
 from harness.metadata.iceberg.values import PER_DAY, decode_bound
 from harness.metadata.model import schema as dt
-from harness.metadata.model.arrow_values import Mask, Places, from_numpy, scalar_of, to_numpy
-from harness.metadata.model.column_stats import ColumnBounds, ColumnStats
+from harness.metadata.model.arrow_values import (
+    Mask,
+    Places,
+    combined,
+    distinct,
+    from_numpy,
+    nulled,
+    scalar_of,
+    text_bytes,
+    to_numpy,
+    true_mask,
+)
+from harness.metadata.model.column_stats import ColumnBounds, bound_array, bound_type
 from harness.metadata.plan.scan_plan import BY_PARTITION, BY_STATISTICS, KEPT, Verdicts
 
 # The inclusive projection of a predicate on a source column to one on the partition value. It is true for every
@@ -150,7 +161,7 @@ def _project_range(
         case Truncate(), dt.StringType() | dt.BinaryType():
             bound = apply(transform, source)(value)
         case Truncate(width=width), dt.DecimalType(scale=scale):
-            moved = unscaled(value, scale) + step
+            moved = dt.unscaled(value, scale) + step
             bound = dt.from_unscaled(moved - moved % width, scale)
         case Truncate(width=width), _:
             bound = value + step - (value + step) % width
@@ -166,20 +177,6 @@ def _project_range(
         wrapped = tuple(wrap(least - least % transform.width, bits) for least, bits in smallest)
         return Or((at_most, In(target, wrapped)))
     return at_most
-
-
-def partition_filter(
-    predicate: Predicate, spec: PartitionSpec, schema: dt.Schema
-) -> Callable[[Mapping[int, Any]], bool]:
-    """A test of partition tuples (internal values by partition field id) of `spec`. Source: iceberg 3.14-3.17.
-
-    Predicates on columns that are not in `schema` (metadata columns, ids of another schema) conclude nothing.
-    """
-    on_tuple = projected(predicate, spec, schema)
-    if not fields_of(on_tuple):
-        known = evaluate(on_tuple, lambda field: None) is True
-        return lambda values: known
-    return lambda values: evaluate(on_tuple, lambda field: values.get(field.id)) is True
 
 
 def projected(predicate: Predicate, spec: PartitionSpec, schema: dt.Schema) -> Predicate:
@@ -250,157 +247,106 @@ def nested_columns(schema: dt.Schema) -> frozenset[int]:
     return frozenset(f.id for f in _columns(schema.fields)) - frozenset(f.id for f in schema.fields)
 
 
-def decode_bounds(encoded: pa.ChunkedArray, type_: dt.Type) -> Decoded | None:
-    """The bounds of a column of `type_`; None: it has a type that is decoded one by one. Source: iceberg 3.21-3.24."""
-    array = encoded.combine_chunks()
+def decode_bounds(encoded: pa.Array, type_: dt.Type) -> pa.Array:
+    """Return bounds of a column as an array of `bound_type`, null where `decode_bound` returns None.
+
+    Source: iceberg 3.21-3.24.
+    """
+    if encoded.null_count == len(encoded):
+        return pa.nulls(len(encoded), bound_type(type_))
     match type_:
         case dt.IntegerType(bits=bits):
-            return _numbers(array, "i", 4, bits // 8)
+            return _numbers(encoded, "i", 4, bits // 8)
         case dt.DateType():
-            return _numbers(array, "i", 4)
+            return _numbers(encoded, "i", 4)
         case dt.TimeType():
-            return _numbers(array, "i", 8)
+            return _numbers(encoded, "i", 8)
         case dt.TimestampType(unit=unit):
-            return _numbers(array, "i", 8, 4, days=PER_DAY[unit])
+            return _numbers(encoded, "i", 8, 4, days=PER_DAY[unit])
         case dt.FloatType(bits=bits):
-            return _numbers(array, "f", 4, bits // 8)
+            return _numbers(encoded, "f", 4, bits // 8)
+        case dt.DecimalType():
+            return _decimals(encoded, bound_type(type_))
+        case dt.UuidType():
+            return _of_length(encoded, pc.equal, 16)
+        case dt.FixedType(length=length):
+            return _of_length(encoded, pc.less_equal, length)
+        case dt.BinaryType():
+            return encoded
         case dt.StringType():
-            try:
-                return array.cast(pa.string())
-            except pa.ArrowInvalid:  # some are cut inside a character, and are looked at one by one (iceberg 3.22)
-                return None
+            with contextlib.suppress(pa.ArrowInvalid):  # some are cut inside a character (iceberg 3.22)
+                return encoded.cast(pa.string())
         case _:
-            return None
+            pass
+    return bound_array([None if data is None else decode_bound(type_, data) for data in encoded.to_pylist()], type_)
 
 
-def _numbers(array: pa.Array, kind: Literal["i", "f"], *widths: int, days: int = 1) -> Numbers | None:
-    """Bounds of those lengths. days: the unit of a bound of four bytes, where the type's own have eight (3.23)."""
-    values = np.zeros(len(array), dtype=f"{kind}8")
-    known = np.zeros(len(array), dtype=np.bool_)
+def _of_length(encoded: pa.Array, compare: Callable[..., pa.Array], length: int) -> pa.Array:
+    return nulled(encoded, ~true_mask(compare(pc.binary_length(encoded), scalar_of(length, pa.int32()))))
+
+
+def _by_width(encoded: pa.Array, widths: Iterable[int]) -> Iterator[tuple[Places, npt.NDArray[np.uint8]]]:
+    """Yield the places of values that have one of some lengths, and their bytes, one row per value."""
     for width in dict.fromkeys(widths):
-        of_width = pc.equal(pc.binary_length(array), scalar_of(width, pa.int32()))
-        fits = pc.fill_null(of_width, scalar_of(False, pa.bool_()))
-        chosen = array.filter(fits)
-        if not len(chosen):
-            continue
-        start = np.frombuffer(chosen.buffers()[1], dtype=np.int32)[chosen.offset]
-        layout = f"<{kind}{width}"
-        found = np.frombuffer(chosen.buffers()[2], dtype=layout, count=len(chosen), offset=int(start))
+        fits = true_mask(pc.equal(pc.binary_length(encoded), scalar_of(width, pa.int32())))
+        if fits.any():
+            data, _ = text_bytes(encoded if fits.all() else encoded.filter(from_numpy(fits)))
+            yield np.flatnonzero(fits), data.reshape(-1, width)
+
+
+def _numbers(encoded: pa.Array, kind: Literal["i", "f"], *widths: int, days: int = 1) -> pa.Array:
+    """Decode bounds of some lengths. days: the unit of a bound of four bytes if the type has eight bytes (3.23)."""
+    values = np.zeros(len(encoded), dtype=f"{kind}8")
+    missing = np.ones(len(encoded), dtype=np.bool_)
+    for places, data in _by_width(encoded, widths):
+        width = data.shape[1]
+        found = data.view(f"<{kind}{width}")[:, 0]
         unit = days if width == 4 else 1
-        # Beyond 64 bits only Python's numbers count right.
-        if unit != 1 and int(np.abs(found.astype(np.int64)).max()) * unit >= 1 << 63:
-            return None
-        places = np.flatnonzero(to_numpy(fits))
+        most = (2**63 - 1) // unit
         values[places] = found.astype(values.dtype) * unit
-        known[places] = found == found  # NaN says nothing
-    return Numbers(values, known)
+        # NaN says nothing, and days that a type of 64 bits cannot count are not bounds of that type.
+        missing[places] = (found != found) | ((unit != 1) & (np.abs(found.astype(np.float64)) > most))
+    return from_numpy(values, missing=missing)
 
 
-def facts_of(files: DataFiles, column: dt.Field, *, is_nested: bool) -> ColumnFacts:
-    """The facts of a column. is_nested: it is within a struct; ORC does not count values where the struct is null."""
-    values, nulls, nans = (Numbers.of(files.table.column(statistic(name, column.id))) for name in COUNTS)
-    encoded = [files.table.column(statistic(name, column.id)) for name in BOUNDS]
-    known = values.known | nulls.known | nans.known
-    for bound in encoded:
-        known = known | to_numpy(bound.is_valid())
-    rows = Numbers.of(files.table.column("record_count"))
-    partial = ~(values.known & rows.known & (values.values == rows.values)) if is_nested else np.zeros_like(known)
-    # A count of no values comes from writers that left the column out: nothing is known.
-    usable = ~(values.known & (values.values == 0))
-    total = values.known & usable & (values.values >= 0)
-    counted_nulls = _plausible(nulls, values, total) & usable & ~partial
-    is_float = isinstance(column.type, dt.FloatType)
-    counted_nans = _plausible(nans, values, total) & usable if is_float else np.ones_like(known)
-    nan_count = nans.values if is_float else np.zeros_like(values.values)
-    bounds = [decode_bounds(bound, column.type) for bound in encoded]
-    empty = nulls.values + np.where(counted_nans, nan_count, 0)
-    sound = ~(counted_nulls & total & has_bounds(bounds, encoded) & (empty >= values.values))
-    counted_nulls, counted_nans = counted_nulls & sound, counted_nans & (sound | (not is_float))
-    lower, upper = without_contradictions(bounds[0], bounds[1], sound)
-    return ColumnFacts(
-        known=known,
-        has_nulls=~(counted_nulls & (nulls.values == 0)),
-        has_nans=~(counted_nans & (nan_count == 0)),
-        has_values=~(total & counted_nulls & (nulls.values == values.values)),
-        # A sum of two counts, each at most the rows of a file, does not overflow; the others are not looked at.
-        has_numbers=~(total & counted_nulls & counted_nans) | (nulls.values < values.values - nan_count),
-        lower=lower,
-        upper=upper,
-    )
+def _decimals(encoded: pa.Array, type_: pa.DataType) -> pa.Array:
+    """Decode big-endian numbers of any length up to that of the type. Longer ones are null."""
+    size = type_.byte_width
+    numbers = np.zeros((len(encoded), size), dtype=np.uint8)
+    missing = np.ones(len(encoded), dtype=np.bool_)
+    longest = pc.max(pc.binary_length(encoded)).as_py()
+    for places, data in _by_width(encoded, range(1, min(longest, size - 1) + 1)):
+        numbers[places] = (data[:, :1] >> 7) * np.uint8(0xFF)
+        numbers[places, : data.shape[1]] = data[:, ::-1]
+        missing[places] = False
+    validity = from_numpy(numbers[:, 0], missing=missing).buffers()[0]
+    return pa.Array.from_buffers(type_, len(encoded), [validity, pa.py_buffer(numbers)])
 
 
-def has_bounds(decoded: Sequence[Decoded | None], encoded: Sequence[pa.Array]) -> Mask:
-    """Return per file whether the column has a bound that says something: one that decodes, if that is known."""
-    found = np.zeros(len(encoded[0]), dtype=np.bool_)
-    for bound, stored in zip(decoded, encoded, strict=True):
-        found |= bound.known if isinstance(bound, Numbers) else to_numpy(stored.is_valid())
-    return found
+def bounds_of(files: DataFiles, column: dt.Field, *, is_nested: bool = False) -> ColumnBounds:
+    """Return the facts of a column. Nothing is known about files whose record count is unknown (iceberg 2.21).
 
-
-def bounds_of(files: DataFiles, column: dt.Field) -> ColumnBounds:
-    """The bounds of a column that is not within a struct. Files whose rows nobody counted have none (2.21)."""
-    counted = to_numpy(files.table.column("record_count").is_valid())
-    facts = facts_of(files, column, is_nested=False)
-    if facts.lower is None or facts.upper is None:
-        places = enumerate(counted.tolist())
-        stats = [stats_of(files, i, column, is_nested=False) if known else ColumnStats() for i, known in places]
-        return ColumnBounds.of(column.type, stats)
-    return ColumnBounds(
-        lower=_as_array(facts.lower, counted),
-        upper=_as_array(facts.upper, counted),
-        has_nulls=facts.has_nulls | ~counted,
-        has_nans=facts.has_nans | ~counted,
-        has_values=facts.has_values | ~counted,
-    )
-
-
-def _as_array(bound: Decoded, counted: Mask) -> pa.Array:
-    if isinstance(bound, Numbers):
-        return from_numpy(bound.values, missing=~(bound.known & counted))
-    return pc.if_else(from_numpy(counted), bound, scalar_of(None, pa.string()))
-
-
-def stats_of(files: DataFiles, place: int, column: dt.Field, *, is_nested: bool) -> ColumnStats:
-    """The statistics of a column in one file."""
-
-    def stored(name: str) -> Any:
-        return files.table.column(statistic(name, column.id))[place].as_py()
-
-    values, nulls, lower, upper = map(stored, ("value_counts", "null_value_counts", "lower_bounds", "upper_bounds"))
-    partial = is_nested and values != files.table.column("record_count")[place].as_py()
-    return ColumnStats(
-        lower=None if lower is None else decode_bound(column.type, lower),
-        upper=None if upper is None else decode_bound(column.type, upper),
-        null_count=None if partial else nulls,
-        nan_count=stored("nan_value_counts"),
-        value_count=values,
-    )
-
-
-def _plausible(counts: Numbers, values: Numbers, total: Mask) -> Mask:
-    found: Mask = counts.known & (counts.values >= 0) & ~(total & (counts.values > values.values))
-    return found
-
-
-def may_hold(files: DataFiles, nested: frozenset[int], predicate: Predicate, places: Places) -> Mask:
-    """For each file in `places`, whether it may hold a row that makes the predicate true.
-
-    Files whose record count is unknown may hold anything (iceberg 2.21). nested: ids of fields within structs.
+    Args:
+        files: Data files with the statistics of the column.
+        column: A column of single values.
+        is_nested: Whether the column is within a struct. ORC does not count values where the struct is null, so counts
+            of nulls are used only if every row is counted.
     """
-
-    def facts(column: dt.Field) -> ColumnFacts | None:
-        return facts_of(files, column, is_nested=column.id in nested) if column.id in files.fields else None
-
-    def stats(place: int, column: dt.Field) -> ColumnStats:
-        return stats_of(files, place, column, is_nested=column.id in nested)
-
-    skipping = FileSkipping(len(files), facts, stats)
-    if not fields_of(predicate):
-        return skipping.may_hold(predicate, places)
-    counted = to_numpy(files.table.column("record_count").is_valid())[places]
-    kept = np.ones(len(places), dtype=np.bool_)
-    kept[counted] = skipping.may_hold(predicate, places[counted])
-    return kept
+    rows = files.table.column("record_count")
+    values, nulls, nans, lower, upper = (
+        combined(files.table.column(statistic(name, column.id))) for name in (*COUNTS, *BOUNDS)
+    )
+    if is_nested:
+        nulls = nulled(nulls, ~true_mask(combined(pc.equal(rows, values))))
+    return ColumnBounds.of(
+        column.type,
+        lower=decode_bounds(lower, column.type),
+        upper=decode_bounds(upper, column.type),
+        values=values,
+        nulls=nulls,
+        nans=nans,
+        usable=to_numpy(rows.is_valid()),
+    )
 
 
 def skip_files(
@@ -419,15 +365,31 @@ def skip_files(
     verdicts = np.full(len(data), KEPT, dtype=np.int8)
     if not len(data):
         return verdicts
-    tests: dict[int, Callable[[Mapping[int, Any]], bool]] = {}
-    for spec_id, spec in specs.items():
-        tests[spec_id] = partition_filter(condition.predicate, spec, schema) if spec.fields else lambda values: True
-    tuples = zip(data.specs_of_tuples(), data.tuples, strict=True)
-    may_match = np.array([spec not in tests or tests[spec](values) for spec, values in tuples], dtype=np.bool_)
-    verdicts[~may_match[to_numpy(data.table.column("tuple"))]] = BY_PARTITION
-    if not by_statistics:
-        return verdicts
+    verdicts[~_partitions(data, specs, schema, condition)[to_numpy(data.table.column("tuple"))]] = BY_PARTITION
     places = np.flatnonzero(verdicts == KEPT)
-    held = may_hold(data, nested_columns(schema), decidable(condition.predicate, schema), places)
-    verdicts[places[~held]] = BY_STATISTICS
+    if not by_statistics or not len(places):
+        return verdicts
+    table = data.table.select([name for name in data.table.column_names if name != "path"])  # to take paths is slow
+    files = DataFiles(table, data.manifests, data.tuples, data.fields).take(places)
+    nested = nested_columns(schema)
+
+    @cache
+    def bounds(column: dt.Field) -> ColumnBounds | None:
+        return bounds_of(files, column, is_nested=column.id in nested) if column.id in files.fields else None
+
+    kept = may_match(decidable(condition.predicate, schema), bounds, len(files))
+    verdicts[places[~kept]] = BY_STATISTICS
     return verdicts
+
+
+def _partitions(data: DataFiles, specs: Mapping[int, PartitionSpec], schema: dt.Schema, condition: Filter) -> Mask:
+    """Return, for each partition tuple, whether its files may hold a row that the filter needs (iceberg 3.14-3.17)."""
+    kept = np.ones(len(data.tuples), dtype=np.bool_)
+    spec_ids = np.array(data.specs_of_tuples())
+    for spec_id in distinct(spec_ids).tolist():
+        if spec_id not in specs or not specs[spec_id].fields:
+            continue
+        places = np.flatnonzero(spec_ids == spec_id)
+        facts = exact_facts([data.tuples[place] for place in places.tolist()])
+        kept[places] = may_match(projected(condition.predicate, specs[spec_id], schema), facts, len(places))
+    return kept

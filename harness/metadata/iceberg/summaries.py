@@ -5,17 +5,22 @@ Source: iceberg 3.6-3.9. What is trusted is said in `harness.metadata.plan.trust
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from harness.metadata.filters.predicate import Predicate, fields_of, may_match
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from harness.metadata.filters.predicate import Predicate, fields_of
+from harness.metadata.filters.skipping import exact_facts, may_match
 from harness.metadata.iceberg.manifests import FieldSummary, ManifestFile
 from harness.metadata.iceberg.model import PartitionSpec
-from harness.metadata.iceberg.skipping import partition_target, source_columns
+from harness.metadata.iceberg.skipping import decode_bounds, partition_target, source_columns
 from harness.metadata.iceberg.transforms import Void
-from harness.metadata.iceberg.values import decode_bound
-from harness.metadata.model.column_stats import ColumnStats
-from harness.metadata.model.schema import Field, FloatType, Schema
+from harness.metadata.model.arrow_values import Mask, Places, array_of, from_numpy, nulled
+from harness.metadata.model.column_stats import ColumnBounds, bound_array, compared
+from harness.metadata.model.schema import Field, Schema
 from harness.metadata.plan.trust import Statement, Trust, guards, is_trusted_writer, trust_in
 from harness.storage.records import dataclass
 
@@ -32,17 +37,46 @@ class ManifestFilter:
     schema: Schema
     writer: Writer
 
-    def may_hold(self, manifest: ManifestFile) -> bool:
-        """False only if no file of the manifest can have a row that makes the filter true."""
-        by_id, writer = self._summaries(manifest), self.writer(manifest)
-        return by_id is None or may_match(self.predicate, lambda field: _summary_stats(by_id[field.id], field, writer))
+    def may_hold(self, manifests: Sequence[ManifestFile]) -> Mask:
+        """Return, for each manifest, whether a file in it may have a row that makes the filter true."""
+        return may_match(self.predicate, lambda field: self._facts(manifests, field), len(manifests))
 
-    def _summaries(self, manifest: ManifestFile) -> Mapping[int, FieldSummary] | None:
-        """Summaries by partition field id; None: the manifest has none, or not one a field."""
+    def _facts(self, manifests: Sequence[ManifestFile], field: Field) -> ColumnBounds:
+        """Return the summaries of a partition field, as far as they are trusted (iceberg 3.6-3.9)."""
+        place = [f.field_id for f in self.spec.fields].index(field.id)
+        summaries = [self._summary(manifest, place) for manifest in manifests]
+        recorded = [each.lower for each in summaries], [each.upper for each in summaries]
+        lower, upper = (decode_bounds(array_of(bounds, pa.binary()), field.type) for bounds in recorded)
+        # Bounds are used if both are there, and in order (3.8).
+        untrusted = ~compared(pc.less_equal, lower, upper)
+        match trust_in(Statement.SUMMARY_BOUNDS, field.type):
+            case Trust.ROUNDED_UP:
+                texts = upper.to_pylist()
+                upper = bound_array([None if text is None else _rounded_up(text) for text in texts], field.type)
+            case Trust.NAMED_WRITER:
+                trusted = (is_trusted_writer(Statement.SUMMARY_BOUNDS, field.type, self.writer(m)) for m in manifests)
+                untrusted |= ~np.fromiter(trusted, np.bool_, len(manifests))
+            case Trust.NO:
+                untrusted[:] = True
+            case Trust.YES:
+                pass
+        nulls = np.array([0 if each.contains_null is False else -1 for each in summaries], dtype=np.int64)
+        # Writers leave out bounds of types that they do not know, and then "no null" means as little.
+        has_bounds = [low is not None and high is not None for low, high in zip(*recorded, strict=True)]
+        # Some writers say "no NaN" whatever the data holds (iceberg 3.7).
+        return ColumnBounds.of(
+            field.type,
+            lower=nulled(lower, untrusted),
+            upper=nulled(upper, untrusted),
+            nulls=from_numpy(nulls),
+            usable=np.array(has_bounds, dtype=np.bool_),
+        )
+
+    def _summary(self, manifest: ManifestFile, place: int) -> FieldSummary:
+        """Return the summary of a partition field; an empty one if the manifest does not have one per field."""
         summaries = manifest.partitions
-        if summaries is None or len(summaries) != len(self.spec.fields):
-            return None
-        return {f.field_id: summary for f, summary in zip(self.spec.fields, summaries, strict=True)}
+        is_complete = summaries is not None and len(summaries) == len(self.spec.fields)
+        return summaries[place] if summaries is not None and is_complete else FieldSummary(contains_null=True)
 
     def trusted(self) -> tuple[str, ...]:
         """The summaries that are trusted where a manifest is skipped: of which partition fields, and how far."""
@@ -59,17 +93,26 @@ class ManifestFilter:
         targets = [target for target in _targets(self.spec, self.schema) if target.id in ids]
         return guards("iceberg", Statement.SUMMARY_BOUNDS, targets)
 
-    def contradicted_by(self, manifest: ManifestFile) -> Callable[[Mapping[int, Any]], bool]:
-        """A test whether a partition tuple of an opened manifest is outside of its summaries (iceberg 3.9).
+    def contradicted(
+        self, manifests: Sequence[ManifestFile], numbers: Places, tuples: Sequence[Mapping[int, Any]]
+    ) -> Mask:
+        """Return, for each partition tuple of an opened manifest, whether it is outside of the manifest's summaries.
 
-        Such a tuple proves the writer wrong: summaries of this table should not be used any more.
+        Such a tuple proves the writer wrong: summaries of this table should not be used any more (iceberg 3.9).
+
+        Args:
+            manifests: All opened manifests.
+            numbers: For each tuple, the index in `manifests` of its manifest, which is of this spec.
+            tuples: Internal values by partition field id.
         """
-        by_id, writer = self._summaries(manifest), self.writer(manifest)
-        if by_id is None:
-            return lambda values: False
-        targets = _targets(self.spec, self.schema)
-        known = [(target.id, _summary_stats(by_id[target.id], target, writer)) for target in targets]
-        return lambda values: not all(_is_within(values.get(id_), stats) for id_, stats in known)
+        outside = np.zeros(len(tuples), dtype=np.bool_)
+        values_of = exact_facts(tuples)
+        for target in _targets(self.spec, self.schema):
+            summary, values = self._facts(manifests, target).take(numbers), values_of(target)
+            outside |= values.has_nulls & ~summary.has_nulls
+            outside |= compared(pc.less, values.lower, summary.lower)
+            outside |= compared(pc.greater, values.upper, summary.upper)
+        return outside
 
 
 _REMARKS = {Trust.ROUNDED_UP: " (upper bounds rounded up)", Trust.NAMED_WRITER: " (of writers known to be right)"}
@@ -83,46 +126,6 @@ def _targets(spec: PartitionSpec, schema: Schema) -> list[Field]:
         if not isinstance(f.transform, Void)
         for source in source_columns(f, schema)
     ]
-
-
-def _is_within(value: Any, known: ColumnStats) -> bool:
-    if value is None:
-        return known.null_count != 0
-    if value != value:  # NaN has no place between bounds
-        return True
-    below = known.lower is not None and value < known.lower
-    above = known.upper is not None and value > known.upper
-    return not (below or above)
-
-
-def _summary_stats(summary: FieldSummary, field: Field, writer: Mapping[str, str] | None) -> ColumnStats:
-    """A summary as statistics of the partition field, as far as it is trusted (iceberg 3.6-3.9)."""
-    if summary.lower is None or summary.upper is None:
-        # Writers leave out bounds of types that they do not know, and the word on nulls is no better then.
-        return ColumnStats()
-    lower, upper = _trusted_bounds(summary.lower, summary.upper, field, writer)
-    return ColumnStats(
-        lower=lower,
-        upper=upper,
-        null_count=None if summary.contains_null else 0,
-        # Some writers say "no NaN" whatever the data holds (iceberg 3.7).
-        nan_count=None if isinstance(field.type, FloatType) else 0,
-    )
-
-
-def _trusted_bounds(lower: bytes, upper: bytes, field: Field, writer: Mapping[str, str] | None) -> tuple[Any, Any]:
-    low, high = decode_bound(field.type, lower), decode_bound(field.type, upper)
-    if low is None or high is None or low > high:
-        return None, None
-    match trust_in(Statement.SUMMARY_BOUNDS, field.type):
-        case Trust.YES:
-            return low, high
-        case Trust.ROUNDED_UP:
-            return low, _rounded_up(high)
-        case Trust.NAMED_WRITER if is_trusted_writer(Statement.SUMMARY_BOUNDS, field.type, writer):
-            return low, high
-        case _:
-            return None, None
 
 
 _LAST = "\U0010ffff"

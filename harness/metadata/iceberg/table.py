@@ -7,30 +7,45 @@ of a catalog, and may be left-overs of commits that lost: one is taken only if t
 
 from __future__ import annotations
 
+import functools
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import field, replace
 from datetime import datetime
 from typing import Any, Literal, TypeAlias
 
-from harness.errors import AmbiguousTableError, CorruptFileError, HarnessError, TableNotFoundError, UnsupportedError
+import pyarrow as pa
+
+from harness.errors import (
+    AmbiguousTableError,
+    CorruptFileError,
+    HarnessError,
+    MissingFileError,
+    TableNotFoundError,
+    UnsupportedError,
+)
 from harness.metadata.files.documents import HEAD, check_document, kind_of
 from harness.metadata.filters.predicate import Filter
+from harness.metadata.iceberg.columns.raw import KeptManifests
+from harness.metadata.iceberg.manifests import ManifestFile
 from harness.metadata.iceberg.metadata import decompress, parse_metadata
 from harness.metadata.iceberg.model import BlobMetadata, PartitionField, Snapshot, SortField, TableMetadata
 from harness.metadata.iceberg.paths import default_prefixes
 from harness.metadata.iceberg.scan import plan_scan
-from harness.metadata.iceberg.scan_source import ScanSource
 from harness.metadata.iceberg.time_travel import IcebergSelection, select
+from harness.metadata.model.arrow_values import array_of
 from harness.metadata.model.schema import Schema, described
 from harness.metadata.model.times import timestamp_ms
 from harness.metadata.plan.read_options import ReadOptions
 from harness.metadata.plan.scan_plan import ScanPlan
+from harness.storage.decoded import Key
 from harness.storage.limits import contained
-from harness.storage.paths import PathMap, join, shown
+from harness.storage.paths import PathMap, is_local, join, shown
 from harness.storage.records import dataclass
-from harness.storage.stores import Storage
+from harness.storage.stores import FileVersion, Storage
+from harness.storage.threads import phase, read_ahead
 
 HINT = "version-hint.text"
 METADATA_DIRECTORY = "metadata"
@@ -248,23 +263,33 @@ def _ambiguous(directory: str, reason: str, rule: str) -> AmbiguousTableError:
     return AmbiguousTableError(message, cause="AmbiguousMetadata", file=directory, rule=rule)
 
 
-@dataclass(frozen=True, slots=True)
-class IcebergTable:
-    """A version of the metadata of a table.
+MOST_BYTES = 256 << 10
+"""Manifests of stores up to this length are kept as they are: a request takes longer than decoding them."""
+_BYTES = pa.schema([pa.field("manifest", pa.binary(), nullable=False)])
+_RANDOM = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[47][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
+"""A UUID of RFC 9562 that was drawn, and not made of a name."""
 
-    location: as the user gave it. metadata_path: the metadata file that was read.
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IcebergTable:
+    """A version of a table's metadata, with the way to read the metadata files that it lists.
+
+    Attributes:
+        location: The location that the user gave.
+        metadata_path: The metadata file that was read, as a physical path.
+        metadata: The content of that file.
+        storage: The storage that reads the table's files.
+        options: The user's options, with the path map completed by the table's own move.
+        warnings: Oddities that are harmless to a reader, one sentence each.
     """
 
     location: str = field(repr=False)
     metadata_path: str = field(repr=False)
-    source: ScanSource = field(repr=False)
+    metadata: TableMetadata = field(repr=False)
+    storage: Storage = field(repr=False)
+    options: ReadOptions = field(repr=False)
     warnings: tuple[str, ...] = ()
     format: Literal["iceberg"] = field(default="iceberg", init=False)
-
-    @property
-    def metadata(self) -> TableMetadata:
-        """All that the metadata file says."""
-        return self.source.metadata
 
     @property
     def schema(self) -> Schema:
@@ -291,20 +316,20 @@ class IcebergTable:
 
     def newest(self) -> int | None:
         """The id of the current snapshot in the metadata that is current now; None: it has none. Raises as `load`."""
-        found = find_metadata(self.location, self.source.storage, allow_version_guess=True)
+        found = find_metadata(self.location, self.storage, allow_version_guess=True)
         return None if found.metadata.current_snapshot is None else found.metadata.current_snapshot.id
 
     def fingerprint(self, selection: IcebergSelection) -> tuple[str, ...]:
         """Return the table's UUID, the metadata file with its fingerprint, and the snapshot and schema in it."""
         chosen = "" if selection.snapshot is None else str(selection.snapshot.id)
-        metadata_file = self.source.storage.fingerprint(self.metadata_path)
+        metadata_file = self.storage.fingerprint(self.metadata_path)
         return (self.metadata.uuid or "", self.metadata_path, metadata_file, chosen, str(selection.schema.id))
 
     def plan(
         self, selection: IcebergSelection, columns: tuple[str, ...] | None, where: str | Filter | None
     ) -> ScanPlan:
         """The plan of a read, see `harness.metadata.iceberg.scan.plan_scan`."""
-        return plan_scan(self.source, selection, columns=columns, where=where)
+        return plan_scan(self, selection, columns=columns, where=where)
 
     def snapshots(self) -> list[dict[str, Any]]:
         """The table's snapshots in the order of the metadata, as plain values."""
@@ -379,17 +404,102 @@ class IcebergTable:
             "warnings": list(self.warnings),
         }
 
+    @property
+    def path_map(self) -> PathMap:
+        """The map from recorded paths to physical ones: the caller's, then that of the table's own move."""
+        return self.options.path_map
+
+    def kept_manifests(self, manifests: Iterable[ManifestFile]) -> KeptManifests | None:
+        """The cache of these manifests from earlier reads; None: nothing may be kept."""
+        cache = self.options.cache
+        if cache is None:
+            return None
+        listed = {manifest.path: manifest for manifest in manifests}
+
+        @functools.cache
+        def version(recorded: str) -> tuple[str, FileVersion | None]:
+            physical = self.path_map.physical(recorded)
+            self.storage.check(physical, recorded)
+            known = None if cache.folder is None or is_local(physical) else self._listed_version(listed.get(recorded))
+            return physical, known or cache.version(self.storage, physical)
+
+        return KeptManifests(cache, version)
+
+    def _listed_version(self, manifest: ManifestFile | None) -> FileVersion | None:
+        """The version of a manifest in a store without asking it; None: no UUID in its name makes it unique."""
+        uuid = self.metadata.uuid
+        if manifest is None or not manifest.length or manifest.added_snapshot_id is None or uuid is None:
+            return None
+        if _RANDOM.search(manifest.path.rpartition("/")[2].lower()) is None:
+            return None
+        return FileVersion(manifest.length, f"listed;table={uuid};snapshot={manifest.added_snapshot_id}")
+
+    @contextmanager
+    def reading(
+        self, manifests: Sequence[ManifestFile], *, unless: Callable[[ManifestFile], bool] = lambda _: False
+    ) -> Iterator[Callable[[ManifestFile], bytes]]:
+        """A function that gives the bytes of manifests, to be asked in their order; a store's are read ahead.
+
+        unless: true of manifests whose content is known, so that they are not read.
+        """
+        waits = any(not is_local(self.path_map.physical(manifest.path)) for manifest in manifests[:1])
+        wanted = [manifest for manifest in manifests if not unless(manifest)] if waits else ()
+        number = len(wanted if waits else manifests)
+        with phase("reading manifests", number, "manifests") as advance, read_ahead(self._manifest, wanted) as read:
+
+            def counted(manifest: ManifestFile) -> bytes:
+                data = read(manifest)
+                advance(1)
+                return data
+
+            yield counted
+
+    def _manifest(self, manifest: ManifestFile) -> bytes:
+        cache, physical = self.options.cache, self.path_map.physical(manifest.path)
+        version = self._listed_version(manifest)
+        if cache is None or cache.folder is None or version is None or is_local(physical):
+            return self.read(manifest.path, "manifest")
+        self.storage.check(physical, manifest.path)
+        key = Key("manifest bytes", physical, version.size, version.token)
+        known = cache.columns(key, _BYTES) if version.size <= MOST_BYTES else None
+        if known is not None and known.num_rows:
+            return bytes(known.column(0)[0].as_py())
+        data = self.read(manifest.path, "manifest")
+        if len(data) == version.size <= MOST_BYTES:
+            cache.put(key, pa.table([array_of([data], pa.binary())], schema=_BYTES))
+        return data
+
+    def read(self, recorded: str, what: str) -> bytes:
+        """The bytes of a metadata file of the table, by its recorded path.
+
+        The manifest list may record a wrong length of a manifest (iceberg 2.3), so the length is not compared.
+
+        Raises:
+            MissingFileError: it is not where the path map says; names both paths (iceberg 1.12).
+            OutsideTableError, StorageError: it may not be read, or its storage fails.
+        """
+        physical = self.path_map.physical(recorded)
+        self.storage.check(physical, recorded)
+        try:
+            return self.storage.read(physical)
+        except MissingFileError as error:
+            error.message = f"Cannot read {what}: {error.message}"
+            error.file = recorded if recorded == physical else f"{recorded} ({physical})"
+            error.cause = "MissingFile"
+            raise
+
 
 def load(location: str, storage: Storage, options: ReadOptions) -> IcebergTable:
     """The Iceberg table at a location, see `harness.table.open_table` for the options. Raises as `find_metadata`."""
     found = find_metadata(location, storage, allow_version_guess=options.allow_version_guess, path_map=options.path_map)
-    source = ScanSource(
+    return IcebergTable(
         location=location,
+        metadata_path=found.path,
         metadata=found.metadata,
         storage=found.storage,
         options=replace(options, path_map=found.path_map),
+        warnings=found.warnings,
     )
-    return IcebergTable(location, found.path, source, found.warnings)
 
 
 def _plain(value: object, *names: str) -> dict[str, Any]:

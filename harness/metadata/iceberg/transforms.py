@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from decimal import Decimal
 from typing import TypeAlias, assert_never
 
 import numpy as np
@@ -168,7 +167,7 @@ def _function(transform: Transform, source: dt.Type) -> Callable[[dt.CellValue],
                 case dt.IntegerType(bits=bits):
                     return lambda value: wrap(value - value % width, bits)
                 case dt.DecimalType(scale=scale):
-                    return lambda value: dt.from_unscaled((n := unscaled(value, scale)) - n % width, scale)
+                    return lambda value: dt.from_unscaled((n := dt.unscaled(value, scale)) - n % width, scale)
                 case dt.StringType() | dt.BinaryType():
                     return lambda value: value[:width]
                 case _:
@@ -200,31 +199,13 @@ def _hash_function(source: dt.Type) -> Callable[[dt.CellValue], int] | None:
         case dt.TimestampType(unit="ns") | dt.TimeType(unit="ns"):
             return lambda value: _hash_long(value // 1000)
         case dt.DecimalType(scale=scale):
-            return lambda value: _hash_unscaled(unscaled(value, scale))
+            return lambda value: _hash_unscaled(dt.unscaled(value, scale))
         case dt.StringType():
             return lambda value: murmur3(value.encode())
         case dt.UuidType() | dt.FixedType() | dt.BinaryType():
             return murmur3
         case _:
             return None
-
-
-def unscaled(value: Decimal, scale: int) -> int:
-    """The integer that, divided by 10**scale, is `value`; exact at any precision.
-
-    Raises ValueError: `value` has more digits after the point than `scale`, or is not finite.
-    """
-    sign, digits, exponent = value.as_tuple()
-    if not isinstance(exponent, int):
-        raise ValueError(f"{value} is not finite")
-    number = int("".join(map(str, digits)) or "0") * (-1 if sign else 1)
-    power: int = 10 ** abs(exponent + scale)
-    if exponent + scale >= 0:
-        return number * power
-    whole, rest = divmod(number, power)
-    if rest != 0:
-        raise ValueError(f"{value} does not fit scale {scale}")
-    return whole
 
 
 def wrap(value: int, bits: int) -> int:

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from harness.errors import UnsupportedError
 from harness.metadata.iceberg.model import PartitionField, PartitionSpec, TableMetadata
-from harness.metadata.iceberg.transforms import Identity, UnknownTransform, result_type, unscaled
+from harness.metadata.iceberg.transforms import Identity, UnknownTransform, result_type
 from harness.metadata.model import schema as dt
 from harness.metadata.plan.scan_plan import Partition
 from harness.storage.records import dataclass
@@ -148,7 +148,7 @@ def _value_key(value: dt.CellValue, type_: dt.Type) -> Hashable:
         case float():  # and -0.0 == 0.0
             return ("float", b"nan" if math.isnan(value) else struct.pack(">d", value))
         case Decimal():
-            return unscaled(value, type_.scale) if isinstance(type_, dt.DecimalType) else value
+            return dt.unscaled(value, type_.scale) if isinstance(type_, dt.DecimalType) else value
         case list() | tuple():
             return tuple(_value_key(item, type_) for item in value)
         case dict():

@@ -8,17 +8,17 @@ Types that are not named go to `pa.array`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from decimal import Decimal
 from itertools import chain
 from types import NoneType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-if TYPE_CHECKING:
-    from harness.metadata.model.schema import CellValue
+from harness.metadata.model.schema import CellValue, unscaled
 
 Mask: TypeAlias = npt.NDArray[np.bool_]
 Places: TypeAlias = npt.NDArray[np.int64]
@@ -46,7 +46,8 @@ def array_of(values: Sequence[CellValue], type_: pa.DataType) -> pa.Array:
     """Return values as an array of a type, without importing pandas.
 
     Args:
-        values: Python values, or None for null: str, bytes, bool, int, float, or lists of pairs of strings for maps.
+        values: Python values, or None for null: str, bytes, bool, int, float, Decimal, or lists of pairs of strings for
+            maps.
         type_: Any Arrow type. pyarrow, which imports pandas, converts the types that are not built from buffers here.
 
     Raises:
@@ -60,7 +61,25 @@ def array_of(values: Sequence[CellValue], type_: pa.DataType) -> pa.Array:
         return from_numpy(
             np.fromiter((0 if value is None else value for value in values), kind, len(values)), missing=missing
         )
+    if pa.types.is_decimal128(type_) or pa.types.is_decimal256(type_):
+        return _decimals(values, type_)
     return _maps(values) if type_ == _TEXTS else pa.array(values, type_)
+
+
+CONVERSION_ERRORS = (OverflowError, UnicodeError, TypeError, ValueError, pa.ArrowException)
+"""The errors of `array_of` for a value that does not fit the type."""
+
+
+def _decimals(values: Sequence[CellValue], type_: pa.DataType) -> pa.Array:
+    missing = _missing(values, Decimal)
+    # The power of ten of an exponent of nine digits does not fit memory.
+    if any(abs(value.adjusted()) > type_.precision for value in values if value):
+        raise OverflowError(f"a value has more digits than {type_}")
+    numbers = [unscaled(value, type_.scale) if value else 0 for value in values]
+    if any(abs(number) >= 10**type_.precision for number in numbers):
+        raise OverflowError(f"a value has more digits than {type_}")
+    data = b"".join(number.to_bytes(type_.byte_width, "little", signed=True) for number in numbers)
+    return pa.Array.from_buffers(type_, len(values), [_validity(missing), pa.py_buffer(data)])
 
 
 def _texts(values: Sequence[CellValue], type_: pa.DataType) -> pa.Array:
@@ -144,6 +163,17 @@ def to_numpy(values: pa.Array | pa.ChunkedArray) -> npt.NDArray[Any]:
         return bits[start:].astype(np.bool_)
     kind = np.dtype(array.type.to_pandas_dtype())
     return np.frombuffer(data, kind, count=len(array), offset=start * kind.itemsize)
+
+
+def true_mask(values: pa.Array) -> Mask:
+    """Return where Booleans are true: neither false nor null."""
+    found: Mask = to_numpy(pc.fill_null(values, scalar_of(False, pa.bool_())) if values.null_count else values)
+    return found
+
+
+def nulled(values: pa.Array, where: Mask) -> pa.Array:
+    """Return the values, and null where the mask is true."""
+    return pc.if_else(from_numpy(where), pa.nulls(1, values.type)[0], values) if where.any() else values
 
 
 def combined(values: pa.ChunkedArray) -> pa.Array:

@@ -450,3 +450,21 @@ def from_unscaled(number: int, scale: int) -> Decimal:
     """`number` / 10**scale, exact at any precision."""
     # Not by arithmetic: the default context rounds at 28 digits, and tables hold 38.
     return Decimal((int(number < 0), tuple(map(int, str(abs(number)))), -scale))
+
+
+def unscaled(value: Decimal, scale: int) -> int:
+    """The integer that, divided by 10**scale, is `value`; exact at any precision.
+
+    Raises ValueError: `value` has more digits after the point than `scale`, or is not finite.
+    """
+    sign, digits, exponent = value.as_tuple()
+    if not isinstance(exponent, int):
+        raise ValueError(f"{value} is not finite")
+    number = int("".join(map(str, digits)) or "0") * (-1 if sign else 1)
+    power: int = 10 ** abs(exponent + scale)
+    if exponent + scale >= 0:
+        return number * power
+    whole, rest = divmod(number, power)
+    if rest != 0:
+        raise ValueError(f"{value} does not fit scale {scale}")
+    return whole

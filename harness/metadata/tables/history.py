@@ -38,7 +38,7 @@ def history(table: Any) -> list[dict[str, Any]]:
     try:
         if table.format != "delta":
             return [_snapshot(table, each) for each in table.metadata.snapshots.values()][::-1]
-        reader, found = table.source.commits, []
+        reader, found = table.commits, []
         for part in table.readable():
             live: _Sizes = {}
             columns: _ColumnTypes = {}
@@ -51,7 +51,7 @@ def history(table: Any) -> list[dict[str, Any]]:
 def newest(table: Any) -> dict[str, Any] | None:
     """The first entry of `history`, whose counts know nothing of earlier commits; None: the table has no snapshot."""
     if table.format == "delta":
-        return _version(table, table.source.commits, table.latest.id, {}, {})
+        return _version(table, table.commits, table.latest.id, {}, {})
     return None if table.current is None else _snapshot(table, table.current)
 
 

@@ -33,7 +33,7 @@ from harness.metadata.iceberg.manifests import (
     open_manifest,
 )
 from harness.metadata.iceberg.position_deletes import open_puffin, read_deletion_vector, read_positions
-from harness.metadata.iceberg.scan_source import ScanSource
+from harness.metadata.iceberg.table import IcebergTable
 from harness.metadata.iceberg.values import Partitions, all_partition_fields, decode_bound
 from harness.metadata.model.arrow_values import array_of, from_numpy, to_numpy
 from harness.metadata.model.schema import Field, Schema, StructType, Type, children
@@ -148,7 +148,7 @@ class SnapshotFiles:
     source: of the table, with the partition specs of all manifests. schema: of the read, for types of partition values.
     """
 
-    source: ScanSource
+    source: IcebergTable
     schema: Schema
     manifests: Sequence[ManifestFile]
 
@@ -401,7 +401,7 @@ class _EveryPath:
         return True
 
 
-def _deleted(entry: ManifestEntry, source: ScanSource) -> list[tuple[str, BitMap64]]:
+def _deleted(entry: ManifestEntry, source: IcebergTable) -> list[tuple[str, BitMap64]]:
     """Data files, and their deleted positions."""
     file = entry.file
     physical = source.path_map.physical(file.path)

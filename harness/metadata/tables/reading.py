@@ -140,21 +140,21 @@ def _of_iceberg(table: IcebergTable, selection: Any, kind: str) -> MetadataTable
     from harness.metadata.tables import iceberg_log as log
     from harness.metadata.tables.iceberg_files import SnapshotFiles
 
-    metadata, source = table.metadata, table.source
+    metadata = table.metadata
     if kind in log.OF_METADATA:
         schema, rows = log.OF_METADATA[kind]
         return MetadataTable(schema, lambda _: table_of(schema, rows(metadata, table.metadata_path)))
     schemas = read_schema_first(metadata.schemas, selection.schema)
     is_all, kind = kind.startswith("all_"), kind.removeprefix("all_")
     snapshots = list(metadata.snapshots.values()) if is_all else [selection.snapshot] if selection.snapshot else []
-    lists = {each.id: manifests_of(source, each) for each in snapshots}
+    lists = {each.id: manifests_of(table, each) for each in snapshots}
     if kind == "manifests":
         schema = log.ALL_MANIFESTS if is_all else log.MANIFESTS
         return MetadataTable(schema, lambda _: log.manifests(lists, metadata, schemas))
     manifests = [each for found in lists.values() for each in found]
     if is_all:
         manifests = list({each.path: each for each in manifests}.values())
-    source = with_specs_of(manifests, source)
+    source = with_specs_of(manifests, table)
     return SnapshotFiles(source=source, schema=selection.schema, manifests=manifests).table(kind)
 
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 from harness.differ.asking import Ask, Copies, Reads
 from harness.differ.checks import Checks, QueryShape
 from harness.differ.result import BatchOutcome
-from harness.engines.registry import Engine, find_engine
+from harness.engines.registry import engine_of, find_engine
 from harness.errors import HarnessError
 from harness.storage.gate import Outside
 from harness.table import open_table
@@ -39,7 +39,6 @@ def agreement_of(
     """
     if any(map(_FALSE.fullmatch, built.scenario.findings)):
         return None
-    engine: Engine
     opening: dict[str, Any] = {}
     if isinstance(reader, OwnReader):
         engine = find_engine(reader.name)
@@ -47,7 +46,7 @@ def agreement_of(
             opening = {"allowed_roots": (reader.within,), "outside": Outside.REFUSE.value}
     else:
         assert isinstance(reader, Worker), "every reader but our own is a worker"
-        engine = OtherEngine(reader)
+        engine = engine_of(OtherEngine(reader), reader.name)
     current = (each for each in built.expectations if not each.at.arguments() and each.at.changes is None)
     filters = (each.where for each in current if isinstance(each.expected, pa.Table))
     try:

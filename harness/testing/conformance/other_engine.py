@@ -51,7 +51,7 @@ def other_engine(name: str) -> OtherEngine:
 
 @dataclass(frozen=True, slots=True)
 class OtherEngine:
-    """A reader of another project, as `harness.engines.registry.Engine` has it."""
+    """A reader of another project, with the members of `harness.engines.registry.Engine`."""
 
     worker: Worker
 

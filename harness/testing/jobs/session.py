@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.engines.registry import spark_engine
+from harness.engines.registry import find_engine
 from harness.engines.spark import session as engine
 from harness.errors import RequestError
 from harness.metadata.catalogs.catalog import Catalog
@@ -66,7 +66,7 @@ def spark_session(
         EngineError: Spark does not start.
         HarnessError: the warehouse or the catalog cannot be opened.
     """
-    spark_engine()  # tells how to install a missing pyspark
+    find_engine("spark")  # says what to install if pyspark is missing
     has_tables = not (warehouse is None and catalog is None and tables is None)
     if reference is not None:
         if has_tables:
@@ -101,7 +101,7 @@ def register(
         RequestError: it is no session, or one of a server elsewhere; a catalog of that name is configured already.
         HarnessError: the warehouse or the catalog cannot be opened.
     """
-    spark_engine()
+    find_engine("spark")
     from harness.testing.jobs.job import register_job
 
     return register_job(spark, tables=tables, catalog=_catalog(warehouse, catalog))

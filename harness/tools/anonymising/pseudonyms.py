@@ -26,7 +26,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness.errors import UnsupportedError
-from harness.metadata.iceberg.transforms import unscaled
 from harness.metadata.model import schema as dt
 from harness.metadata.model.arrow_values import children_of, from_numpy, is_rebuilt, to_numpy, with_children
 
@@ -71,7 +70,7 @@ class Pseudonyms:
                     found = self._float(found, ("<d", "<Q"), 52)
                 return found
             case dt.DecimalType(scale=scale):
-                return dt.from_unscaled(self._integer(unscaled(Decimal(value), scale)), scale)
+                return dt.from_unscaled(self._integer(dt.unscaled(Decimal(value), scale)), scale)
             case dt.StringType():
                 return self._text(value)
             case dt.BinaryType() | dt.FixedType() | dt.UuidType():

@@ -16,7 +16,7 @@ from harness.metadata.delta.commits import ids_of, parse_commit, read_log_file
 from harness.metadata.delta.deletion_vectors import vector_path
 from harness.metadata.delta.log_files import Checkpoint, Compaction, LogFile, LogListing
 from harness.metadata.delta.replay import load_state
-from harness.metadata.delta.scan import DeltaSnapshot, DeltaSource
+from harness.metadata.delta.scan import DeltaSnapshot
 from harness.metadata.delta.segment import choose_segment
 from harness.metadata.delta.table import DeltaTable
 from harness.metadata.delta.types import constraints, materialized_columns
@@ -104,11 +104,6 @@ class CheckedDelta:
         """The files of the log."""
         return self.table.log
 
-    @property
-    def source(self) -> DeltaSource:
-        """The table's place, and the options of its read."""
-        return self.table.source
-
     @cached_property
     def protocols(self) -> Sequence[Commit]:
         """The commits with a protocol action, the newest first."""
@@ -167,7 +162,7 @@ class CheckedDelta:
             commit = self.commits.get(version)
             for action in () if commit is None else commit.cdc:
                 place = Place(file=self.name(version), field="cdc", entry=action.path)
-                yield Reads.CHANGES, ChangeFile(action, self.source.storage, place), version
+                yield Reads.CHANGES, ChangeFile(action, self.table.storage, place), version
 
     def _read(self, version: int, before: DeltaSnapshot | HarnessError | None) -> DeltaSnapshot | HarnessError:
         """Return the snapshot of a version, or the error of reading it.
@@ -188,17 +183,17 @@ class CheckedDelta:
 
         Raises HarnessError: a commit cannot be read, so that nobody knows which files it names.
         """
-        source, named = self.source, set[str]()
-        commits = [self.commits.get(v) or source.commits.read_commit(file) for v, file in self.log.commits.items()]
+        named = set[str]()
+        commits = [self.commits.get(v) or self.table.commits.read_commit(file) for v, file in self.log.commits.items()]
         files = [self.table.latest.state.files, *(each for commit in commits for each in (commit.adds, commit.removes))]
         for table in files:
-            named.update(source.locator.physical(table.column("key")).to_pylist())
+            named.update(self.table.locator.physical(table.column("key")).to_pylist())
             for row in table.select([f.name for f in DELETION_VECTOR]).to_pylist():
                 vector = DeletionVectorDescriptor.of(row)
-                path = None if vector is None else vector_path(vector, source.root)
+                path = None if vector is None else vector_path(vector, self.table.root)
                 named.update(() if path is None else (path,))
         named.update(each.physical for commit in commits for each in commit.cdc)
-        return source.root.path, self.log.directory, frozenset(named)
+        return self.table.root.path, self.log.directory, frozenset(named)
 
     def _checked(self, checkpoint: Checkpoint) -> CheckedCheckpoint:
         content, fault = None, None
@@ -217,10 +212,10 @@ class CheckedDelta:
     def _commit(self, file: LogFile | Compaction) -> Commit:
         at = file.file if isinstance(file, Compaction) else file
         version = file.last if isinstance(file, Compaction) else file.version
-        storage = self.source.storage
+        storage = self.table.storage
         data = read_log_file(at, storage)
         with contained(file=at.path):
-            return parse_commit(data, file=at.path, version=version, locator=self.source.locator, limits=storage.limits)
+            return parse_commit(data, file=at.path, version=version, locator=self.table.locator, limits=storage.limits)
 
     def compacted(self, compaction: Compaction) -> Commit:
         """The content of a compacted log file. Raises as `CommitReader.read_commit`."""
@@ -229,7 +224,7 @@ class CheckedDelta:
     def checkpoint(self, checkpoint: Checkpoint) -> CheckpointContent:
         """The content of a checkpoint. Raises as `read_checkpoint`."""
         with contained(file=checkpoint.files[0].path):
-            return read_checkpoint(checkpoint, self.source.storage, self.source.locator)
+            return read_checkpoint(checkpoint, self.table.storage, self.table.locator)
 
     def replayed(self, version: int, *, without: Checkpoint | None = None) -> State | None:
         """The state at a version by commits after an older checkpoint alone; None: the log has too few of them.
@@ -241,7 +236,7 @@ class CheckedDelta:
         first = checkpoints[-1].version + 1 if checkpoints else 0
         if any(each not in listing.commits for each in range(first, version + 1)):
             return None
-        return load_state(choose_segment(listing, version), self.source.storage, self.source.locator)
+        return load_state(choose_segment(listing, version), self.table.storage, self.table.locator)
 
 
 def identities(tables: Sequence[pa.Table]) -> Mapping[str, str]:

@@ -383,5 +383,5 @@ def deleted_positions(version: Version) -> Iterator[Found]:
     """
     vectors_ = version.state.files.column("dv_storage_type")
     if vectors_.null_count < len(vectors_):
-        plan = plan_scan(version.table.source, version.snapshot, columns=None, where=None)
+        plan = plan_scan(version.table.table, version.snapshot, columns=None, where=None)
         yield from positions(FileRows(plan, version.statements()))

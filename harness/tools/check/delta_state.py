@@ -219,7 +219,7 @@ def kept_statistics(checkpoint: CheckedCheckpoint) -> Iterator[Found]:
     if content is None or state is None:
         return
     schema = table_schema(state.protocol, state.metadata).schema
-    wanted, location = leaves(schema, (field.id for _, field in schema.walk())), checkpoint.table.source.location
+    wanted, location = leaves(schema, (field.id for _, field in schema.walk())), checkpoint.table.table.location
     for adds in content.adds:
         if not adds.num_rows or not state.files.num_rows:
             continue
@@ -259,7 +259,7 @@ def checksum(version: Version) -> Iterator[Found]:
     Hurts: Readers and writers that check themselves by it: they refuse the table, or trust wrong totals.
     Mends: log: delete the .crc file
     """
-    file, storage = version.table.log.checksums.get(version.snapshot.id), version.table.source.storage
+    file, storage = version.table.log.checksums.get(version.snapshot.id), version.table.table.storage
     if file is None:
         return
     place = Place(file=file.path)
@@ -298,9 +298,8 @@ def _of_checksum(version: Version, said: Mapping[str, Any], file: str) -> _Conte
     for key, action in _IN_CHECKSUM.items():
         bodies = said.get(key) or ()
         lines += [json.dumps({action: body}) for body in ([bodies] if isinstance(bodies, dict) else bodies)]
-    source = version.table.source
     data = "\n".join(lines).encode()
-    commit = parse_commit(data, file=file, version=version.snapshot.id, locator=source.locator)
+    commit = parse_commit(data, file=file, version=version.snapshot.id, locator=version.table.table.locator)
     content = _Content.of(commit, [commit.adds if "allFiles" in said else version.state.files])
     unsaid = {action: None for key, action in _IN_CHECKSUM.items() if key not in said}
     return replace(content, actions={name: unsaid.get(name, words) for name, words in content.actions.items()})

@@ -15,9 +15,8 @@ import numpy as np
 
 from harness.engines.data_files import FileName, check_file, look_at
 from harness.engines.duckdb.instance import DuckDBFiles, cursor
-from harness.engines.duckdb.relations import about
+from harness.engines.duckdb.relations import about, relation
 from harness.engines.footers import Footer, read_footers
-from harness.engines.registry import duckdb_engine
 from harness.engines.row_groups import ColumnChunk, column_chunks
 from harness.errors import HarnessError, UnsupportedError, counted
 from harness.metadata.iceberg.manifests import DataFile
@@ -334,7 +333,7 @@ def equality_keys(rows: FileRows) -> Iterator[Found]:
     if rows.plan.equality_deletes:
         try:
             with about(rows.plan):
-                duckdb_engine().relation(rows.plan).aggregate("count(*)").fetchall()
+                relation(rows.plan).aggregate("count(*)").fetchall()
         except HarnessError as error:
             yield refused(Place(file=error.file or rows.plan.table), error)
 

@@ -114,7 +114,7 @@ class CheckedIceberg:
     """A table, and the snapshots of it that are checked, oldest first."""
 
     def __init__(self, table: IcebergTable, snapshots: Sequence[Snapshot]) -> None:
-        self.table, self.snapshots, self._source = table, tuple(snapshots), table.source
+        self.table, self.snapshots = table, tuple(snapshots)
         self._slim: dict[ManifestFile, tuple[ManifestEntry, ...]] = {}
         self._columns: dict[int, Columns] = {}
         self._paths: set[str] = set()
@@ -127,18 +127,18 @@ class CheckedIceberg:
     @property
     def storage(self) -> Storage:
         """The store of the table's files."""
-        return self._source.storage
+        return self.table.storage
 
     def physical(self, recorded: str) -> str:
         """The place of a file. Raises OutsideTableError."""
-        physical = self._source.path_map.physical(recorded)
+        physical = self.table.path_map.physical(recorded)
         self.storage.check(physical, recorded)
         return physical
 
     @cached_property
     def document(self) -> Json:
         """The metadata file as it stands."""
-        path, storage = self.table.metadata_path, self._source.storage
+        path, storage = self.table.metadata_path, self.table.storage
         plain = decompress(storage.read(path), file=path, limits=storage.limits)
         return Json(json.loads(plain.decode("utf-8-sig")), path)
 
@@ -177,7 +177,7 @@ class CheckedIceberg:
         asked: set[ManifestFile] = set()
         for snapshot in self.snapshots:
             try:
-                lines = tuple(manifests_of(self._source, snapshot))
+                lines = tuple(manifests_of(self.table, snapshot))
             except HarnessError as error:
                 yield Reads.ERROR, error, snapshot.id
                 continue
@@ -193,7 +193,7 @@ class CheckedIceberg:
 
     def opened(self, line: ManifestFile, snapshot: Snapshot) -> Manifest:
         """A manifest, decoded. Raises as `open_manifest` and `ManifestReader.entries`."""
-        source, columns = with_specs_of([line], self._source), self.columns_of(snapshot)
+        source, columns = with_specs_of([line], self.table), self.columns_of(snapshot)
         data, limits = source.read(line.path, "manifest"), source.storage.limits
         with contained(file=line.path):
             reader = open_manifest(data, line, specs=source.metadata.specs, schemas=columns.schemas, limits=limits)
@@ -206,7 +206,7 @@ class CheckedIceberg:
 
     def data_files(self, snapshot: Snapshot) -> frozenset[str]:
         """The paths of a snapshot's live data files. Raises as `manifests_of` and `opened`."""
-        lines = [line for line in manifests_of(self._source, snapshot) if not line.is_deletes]
+        lines = [line for line in manifests_of(self.table, snapshot) if not line.is_deletes]
         for line in lines:
             if line not in self._slim:
                 self.opened(line, snapshot)
@@ -217,12 +217,12 @@ class CheckedIceberg:
 
         Raises HarnessError: a manifest list or manifest cannot be read, so that nobody knows which files it names.
         """
-        metadata, physical = self.metadata, self._source.path_map.physical
+        metadata, physical = self.metadata, self.table.path_map.physical
         recorded = {entry.file for entry in metadata.metadata_log}
         recorded |= {file.path for file in metadata.statistics} | {file.path for file in metadata.partition_statistics}
         for snapshot in metadata.snapshots.values():
             recorded |= set() if snapshot.manifest_list is None else {snapshot.manifest_list}
-            for line in manifests_of(self._source, snapshot):
+            for line in manifests_of(self.table, snapshot):
                 recorded.add(line.path)
                 if line not in self._slim:
                     self.opened(line, snapshot)

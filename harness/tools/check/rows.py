@@ -16,11 +16,11 @@ from duckdb.func import PythonUDFType
 from sqlglot import exp
 
 from harness.engines.data_files import FileName, look_at
+from harness.engines.duckdb import relations
 from harness.engines.duckdb.instance import DuckDBFiles, cursor
 from harness.engines.duckdb.leaves import SINGLE, internal, rows_of, single_columns
 from harness.engines.duckdb.relations import about
 from harness.engines.footers import read_footers
-from harness.engines.registry import duckdb_engine
 from harness.engines.row_groups import ColumnChunk, column_chunks, damaged_pages, has_checksum
 from harness.errors import EngineError
 from harness.metadata.filters import sqltext
@@ -54,7 +54,7 @@ def sorted_rows(rows: FileRows) -> Iterator[Found]:
         if not keys:
             continue
         tops = list({top.id: top for top, _ in keys}.values())
-        relation = duckdb_engine().relation(rows_of(rows.plan, paths, ["_file", "_pos"], tops))
+        relation = relations.relation(rows_of(rows.plan, paths, ["_file", "_pos"], tops))
         for path, at in unsorted(rows.plan, relation, ", ".join(key for _, key in keys)):
             yield rows.found(path, "sort_order_id", str(order_id), f"not from row {at} on")
 
@@ -148,7 +148,7 @@ def _other_buckets(
     def buckets_in(values: pa.ChunkedArray | pa.Array) -> pa.Array:
         return run(values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values)
 
-    duckdb_engine().relation(rows_of(rows.plan, paths, ["_file"], [top]), connection, name="bucketed_rows")
+    relations.relation(rows_of(rows.plan, paths, ["_file"], [top]), connection, name="bucketed_rows")
     text = f'SELECT "_file", {function}({hashed}) AS b, count(*), any_value({value}::VARCHAR) FROM bucketed_rows'
     connection.create_function(function, buckets_in, [type_], "INTEGER", type=PythonUDFType.ARROW)
     try:
@@ -196,7 +196,7 @@ def unique_ids(rows: FileRows) -> Iterator[Found]:
         return
     number = "_last_updated_sequence_number" if plan.format == "iceberg" else "_row_commit_version"
     columns = (dt.METADATA["_file"], dt.METADATA["_row_id"], dt.METADATA[number])
-    relation = duckdb_engine().relation(replace(plan, columns=columns))
+    relation = relations.relation(replace(plan, columns=columns))
     text = f"""SELECT "_file", min("_row_id"), max("_row_id"), count("_row_id"), max("{number}") FROM rows GROUP BY ALL
         ORDER BY 2, 3"""
     ranges = _asked(plan, relation, text)
@@ -256,7 +256,7 @@ def constraints(rows: FileRows) -> Iterator[Found]:
     """
     if not rows.paths or not rows.statements.constraints:
         return
-    relation = duckdb_engine().relation(replace(rows.plan, columns=rows.plan.schema.fields))
+    relation = relations.relation(replace(rows.plan, columns=rows.plan.schema.fields))
     refused: list[str] = []
     for name, condition in rows.statements.constraints.items():
         try:
@@ -296,7 +296,7 @@ def partition_columns(rows: FileRows) -> Iterator[Found]:
         holds = [name.recorded for name in names if stored in {f.name for f in footers[name.physical].schema}]
         if not holds:
             continue
-        relation = duckdb_engine().relation(rows_of(bare, holds, ["_file"], [column]))
+        relation = relations.relation(rows_of(bare, holds, ["_file"], [column]))
         value = sqltext.name(column.name)
         ends = (internal(f"{function}({value})", column.type) for function in ("min", "max"))
         text = f'SELECT "_file", {", ".join(ends)}, count(*) - count({value}) FROM rows GROUP BY "_file" ORDER BY ALL'

@@ -199,7 +199,7 @@ def _orphans(checked: Checked) -> Iterator[Thing]:
     from harness.tools.check.files import unnamed
 
     try:
-        for orphan in unnamed(checked.table.source.storage, *checked.named_files()):
+        for orphan in unnamed(checked.table.storage, *checked.named_files()):
             yield Reads.ORPHAN, orphan, None
     except HarnessError as error:
         yield Reads.ERROR, error, None

@@ -19,9 +19,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import duckdb
 import pyarrow as pa
 
+from harness.engines.duckdb.engine import attach as attach_plans
+from harness.engines.duckdb.engine import release
 from harness.engines.duckdb.instance import connect as new_instance
 from harness.engines.duckdb.instance import said
-from harness.engines.registry import duckdb_engine
 from harness.errors import AmbiguousTableError, EngineError, HarnessError, RequestError
 from harness.metadata.catalogs.catalog import Name, parse_name, written
 from harness.metadata.catalogs.resolving import is_table
@@ -294,7 +295,7 @@ class Connection:
 
     def release(self) -> None:
         """Take away the tables of reads, as `harness.release` does: relations made before can not be run any more."""
-        duckdb_engine().release(self._connection)
+        release(self._connection)
         self._rows, self._is_lent, self._read = None, False, {}
 
     def close(self) -> None:
@@ -421,7 +422,7 @@ def attach(
     """
     check({"connection": connection, "names": tables}, ("names",))
     plans = view_plans(source, tables, options)
-    duckdb_engine().attach(plans, connection)
+    attach_plans(plans, connection)
     return tuple(written((schema or "main", name)) for schema, name in plans)
 
 

@@ -17,7 +17,7 @@ import duckdb
 import pyarrow as pa
 from sqlglot import exp
 
-from harness.engines.registry import duckdb_engine
+from harness.engines.duckdb import relations
 from harness.errors import AmbiguousTableError, HarnessError, RequestError, TableNotFoundError
 from harness.metadata.catalogs.catalog import Catalog, Name, parse_name, written
 from harness.metadata.catalogs.resolving import Together
@@ -217,10 +217,10 @@ class Prepared:
         aliased = {reference.view for reference, _ in self.reads if reference.aliased}
         if self.gives_rows:
             originals = {reference.put: reference.original for reference, _ in self.reads}
-            return duckdb_engine().query_text(
+            return relations.query_text(
                 self.text, plans, connection, aliased=aliased, originals=originals, parameters=parameters
             )
-        return duckdb_engine().filled(self.text, plans, connection, aliased=aliased)
+        return relations.filled(self.text, plans, connection, aliased=aliased)
 
 
 def prepare(text: str, tables: Tables, connection: duckdb.DuckDBPyConnection) -> Prepared:
@@ -269,7 +269,7 @@ def prepare(text: str, tables: Tables, connection: duckdb.DuckDBPyConnection) ->
         wholes,
         schemas,
         prefix=f"_harness_{_token}_{next(_calls)}",
-        now=partial(duckdb_engine().moment, connection),
+        now=partial(relations.moment, connection),
         metadata={
             name: rewrite.MetadataReference(whole, name[-1], columns)
             for name, (whole, _) in about.items()
@@ -325,7 +325,7 @@ def _kind(text: str, connection: duckdb.DuckDBPyConnection) -> str:
             except RequestError:
                 return "CREATE"
             return "EXPLAIN" if parsed.explain else "SELECT"
-        raise (duckdb_engine().misparsed(text) or RequestError(f"Cannot parse the statement: {error}")) from error
+        raise (relations.misparsed(text) or RequestError(f"Cannot parse the statement: {error}")) from error
     return parts[-1].type.name if parts else "NONE"
 
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from harness.engines.registry import BATCH_ROWS, duckdb_engine
+from harness.engines.registry import BATCH_ROWS
 from harness.errors import RequestError, UnsupportedError
 from harness.metadata.filters.predicate import Filter
 from harness.metadata.filters.sqltext import bind_columns
@@ -183,7 +183,9 @@ def _positions(plan: ScanPlan) -> dict[str, RowPositions]:
     physical = dict(zip(*(plan.files.column(name).to_pylist() for name in ("path", "physical")), strict=True))
     parts: dict[str, list[RowPositions]] = {}
     asked = replace(plan, columns=(METADATA["_file"], METADATA["_pos"]), kept_whole=None)
-    with duckdb_engine().batches(asked, rows=BATCH_ROWS, context=lambda: contained(table=plan.table)) as batches:
+    from harness.engines.duckdb.engine import batches as read_batches
+
+    with read_batches(asked, rows=BATCH_ROWS, context=lambda: contained(table=plan.table)) as batches:
         for batch in batches:
             encoded = pc.dictionary_encode(batch.column(0))
             for code, path in enumerate(encoded.dictionary.to_pylist()):

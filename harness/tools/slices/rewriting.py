@@ -19,8 +19,8 @@ from pyroaring import BitMap64
 
 from harness.engines.data_files import FileName
 from harness.engines.duckdb.instance import DuckDBFiles, cursor
+from harness.engines.duckdb.relations import to_arrow
 from harness.engines.footers import Footer, read_footers
-from harness.engines.registry import duckdb_engine
 from harness.errors import CorruptFileError, UnsupportedError
 from harness.metadata.files.parquet import open_parquet
 from harness.metadata.files.roaring import from_positions
@@ -317,7 +317,7 @@ class Rewriter:
             kept_whole=None,
             bounds=None,
         )
-        return self.statistics(duckdb_engine().to_arrow(read), stored)
+        return self.statistics(to_arrow(read), stored)
 
 
 def read_footer(original: Path, recorded: str, table: str) -> Footer:

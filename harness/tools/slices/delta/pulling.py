@@ -70,7 +70,7 @@ class DeltaContents:
     def rows(self, table: pa.Table) -> Iterator[dict[str, Any]]:
         """The file actions of the table whose files are kept, with their physical path as `physical`."""
         dropped = ["stats_row"] if "stats_row" in table.column_names else []
-        located = table.append_column("physical", self.table.source.locator.physical(table.column("key")))
+        located = table.append_column("physical", self.table.locator.physical(table.column("key")))
         for batch in located.drop_columns(dropped).to_batches(max_chunksize=10_000):
             yield from (row for row in batch.to_pylist() if row["physical"] in self.kept)
 
@@ -85,7 +85,7 @@ class DeltaContents:
         """The physical paths of files that have a deletion vector at a version, and the vector's id."""
         files = self.states[version].files
         with_vector = files.filter(pc.is_valid(files.column("dv_storage_type")))
-        physical = self.table.source.locator.physical(with_vector.column("key")).to_pylist()
+        physical = self.table.locator.physical(with_vector.column("key")).to_pylist()
         rows = with_vector.select([f.name for f in DELETION_VECTOR]).to_pylist()
         for path, vector in zip(physical, map(DeletionVectorDescriptor.of, rows), strict=True):
             assert vector is not None, "files without a vector were left out"
@@ -93,8 +93,8 @@ class DeltaContents:
 
     def vector_file(self, vector: DeletionVectorDescriptor) -> str | None:
         """The physical path of the file that holds a vector; None: it is in the log."""
-        path = vector_path(vector, self.table.source.root)
-        return None if path is None else self.table.source.path_map.physical(path)
+        path = vector_path(vector, self.table.root)
+        return None if path is None else self.table.path_map.physical(path)
 
 
 def contents_of(table: DeltaTable, selection: DeltaSelection, where: str | Filter | None, last: int) -> DeltaContents:
@@ -118,9 +118,8 @@ def contents_of(table: DeltaTable, selection: DeltaSelection, where: str | Filte
                 snapshot=version,
             )
     plans = {version: table.plan(chosen, None, where) for version, chosen in selections.items()}
-    source = table.source
-    root = load_state(choose_segment(table.log, versions[0]), source.storage, source.locator, statistics="any")
-    reader = source.commits
+    root = load_state(choose_segment(table.log, versions[0]), table.storage, table.locator, statistics="any")
+    reader = table.commits
     kept = {path for plan in plans.values() for path in plan.files.column("physical").to_pylist()}
     own = table.log.commits.get(versions[0])
     info = None if own is None else reader.read_info(own)
@@ -246,11 +245,11 @@ def planned_slice(table: DeltaTable, selection: DeltaSelection, request: SliceRe
     rows = kept_rows(contents.plans.values(), request)
     if rows is not None:
         contents = replace(contents, kept=contents.kept & rows.keys())
-    names = SliceNames(table.source.root.path, refreshed, numbered=request.anonymise is not None)
+    names = SliceNames(table.root.path, refreshed, numbered=request.anonymise is not None)
     planned = _DeltaSlice(contents, names, request, columns, rows)
     return Slice(
         points=(contents.root.version, *(commit.version for commit in contents.commits)),
-        storage=table.source.storage.for_read(),
+        storage=table.storage.for_read(),
         files=planned.files(),
         write=planned.write,
     )

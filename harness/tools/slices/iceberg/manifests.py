@@ -19,7 +19,6 @@ from harness.metadata.iceberg.manifests import ALL, Content, ManifestEntry, Mani
 from harness.metadata.iceberg.metadata import decompress
 from harness.metadata.iceberg.model import PartitionSpec, Snapshot
 from harness.metadata.iceberg.scan import manifests_of, with_specs_of
-from harness.metadata.iceberg.scan_source import ScanSource
 from harness.metadata.iceberg.table import IcebergTable
 from harness.metadata.iceberg.time_travel import IcebergSelection
 from harness.metadata.iceberg.transforms import Void
@@ -46,7 +45,7 @@ class IcebergContents:
     plans: of each snapshot, by its id, the filtered read.
     """
 
-    source: ScanSource = field(repr=False)
+    source: IcebergTable = field(repr=False)
     selection: IcebergSelection
     snapshots: tuple[Snapshot, ...]
     lists: Mapping[int, tuple[ManifestFile, ...]]
@@ -99,9 +98,9 @@ def contents_of(
         kept.update((path, None) for path in plan.files.column("path").to_pylist())
         kept.update((delete.path, None) for delete in plan.equality_deletes)
         kept.update((delete.path, delete.offset) for delete in plan.position_deletes)
-    listed = {snapshot.id: manifests_of(table.source, snapshot) for snapshot in snapshots}
+    listed = {snapshot.id: manifests_of(table, snapshot) for snapshot in snapshots}
     every = {m.path: m for manifests in listed.values() for m in manifests}
-    source = with_specs_of(every.values(), replace(table.source, storage=table.source.storage.for_read()))
+    source = with_specs_of(every.values(), replace(table, storage=table.storage.for_read()))
     entries = _entries(source, selection, every, kept)
     return IcebergContents(
         source=source,
@@ -114,7 +113,7 @@ def contents_of(
 
 
 def _entries(
-    source: ScanSource, selection: IcebergSelection, manifests: Mapping[str, ManifestFile], kept: set[FileKey]
+    source: IcebergTable, selection: IcebergSelection, manifests: Mapping[str, ManifestFile], kept: set[FileKey]
 ) -> dict[str, tuple[ManifestEntry, ...]]:
     """The entries of kept files, by manifest, with all that the metadata says of them."""
     metadata, storage = source.metadata, source.storage
@@ -358,7 +357,7 @@ _LOCATING = (
 
 def read_document(table: IcebergTable) -> dict[str, object]:
     """The table's metadata as it is in its file."""
-    storage = table.source.storage
+    storage = table.storage
     data = storage.read(table.metadata_path)
     document: dict[str, object] = json.loads(decompress(data, file=table.metadata_path, limits=storage.limits))
     return document

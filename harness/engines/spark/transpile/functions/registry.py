@@ -12,14 +12,24 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from harness.engines.spark.transpile import spark_text
+from harness.engines.spark.transpile.spark_text import refused
+from harness.engines.spark.transpile.values import (
+    BLOB_TYPE,
+    DOUBLE,
+    INT,
+    LONG,
+    TEXT,
+    Typed,
+    is_moment,
+    is_number,
+    type_name,
+)
 from harness.errors import UnsupportedError
 from harness.metadata.model import schema as dt
-from harness.queries.transpile import spark_text
-from harness.queries.transpile.spark_text import refused
-from harness.queries.transpile.values import BLOB_TYPE, DOUBLE, INT, LONG, TEXT, Typed, is_moment, is_number, type_name
 
 if TYPE_CHECKING:
-    from harness.queries.transpile.expressions import Expressions
+    from harness.engines.spark.transpile.expressions import Expressions
 
 
 @dataclass(slots=True)

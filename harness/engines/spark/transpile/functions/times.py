@@ -6,10 +6,9 @@ import re
 
 from sqlglot import exp
 
-from harness.metadata.model import schema as dt
-from harness.queries.transpile import spark_text
-from harness.queries.transpile.functions.moments import amount, micros
-from harness.queries.transpile.functions.registry import (
+from harness.engines.spark.transpile import spark_text
+from harness.engines.spark.transpile.functions.moments import amount, micros
+from harness.engines.spark.transpile.functions.registry import (
     MOMENT,
     NUMBER,
     PLACE,
@@ -23,7 +22,8 @@ from harness.queries.transpile.functions.registry import (
     formed,
     guarded,
 )
-from harness.queries.transpile.values import DATE, LONG, TEXT, Typed, is_moment, is_timestamp
+from harness.engines.spark.transpile.values import DATE, LONG, TEXT, Typed, is_moment, is_timestamp
+from harness.metadata.model import schema as dt
 
 _JAVA = {
     "%Y": "yyyy",

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from harness.metadata.model import schema as dt
-from harness.queries.transpile import ordered_aggregates, spark_text
-from harness.queries.transpile.functions import moments
-from harness.queries.transpile.ordered_aggregates import check_ordered, direction, ordered, whole
-from harness.queries.transpile.spark_text import refused
-from harness.queries.transpile.values import (
+from harness.engines.spark.transpile import ordered_aggregates, spark_text
+from harness.engines.spark.transpile.functions import moments
+from harness.engines.spark.transpile.ordered_aggregates import check_ordered, direction, ordered, whole
+from harness.engines.spark.transpile.spark_text import refused
+from harness.engines.spark.transpile.values import (
     DOUBLE,
     HUGE,
     LONG,
@@ -27,9 +26,10 @@ from harness.queries.transpile.values import (
     list_of,
     type_name,
 )
+from harness.metadata.model import schema as dt
 
 if TYPE_CHECKING:
-    from harness.queries.transpile.expressions import Expressions
+    from harness.engines.spark.transpile.expressions import Expressions
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,11 +13,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from harness.engines.spark.transpile.aggregates import AGGREGATES
+from harness.engines.spark.transpile.queries import SparkQuery
+from harness.engines.spark.transpile.values import HUGE
 from harness.errors import UnsupportedError
 from harness.metadata.model import schema as dt
-from harness.queries.transpile.aggregates import AGGREGATES
-from harness.queries.transpile.queries import SparkQuery
-from harness.queries.transpile.values import HUGE
 from harness.storage.records import dataclass
 
 _PLACE = "query_location"

@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from functools import cache
 
-from harness.metadata.model import schema as dt
-from harness.queries.transpile import spark_text
-from harness.queries.transpile.functions.registry import (
+from harness.engines.spark.transpile import spark_text
+from harness.engines.spark.transpile.functions.registry import (
     DECIMAL,
     FLOATING,
     NUMBER,
@@ -21,7 +20,8 @@ from harness.queries.transpile.functions.registry import (
     formed,
     same,
 )
-from harness.queries.transpile.values import BOOLEAN, DOUBLE, Typed, alike, as_decimal, coerced, type_name
+from harness.engines.spark.transpile.values import BOOLEAN, DOUBLE, Typed, alike, as_decimal, coerced, type_name
+from harness.metadata.model import schema as dt
 
 _TINY = dt.IntegerType(8)
 _INFINITY = spark_text.literal(math.inf, DOUBLE)

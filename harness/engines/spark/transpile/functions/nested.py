@@ -7,9 +7,8 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from harness.metadata.model import schema as dt
-from harness.queries.transpile import spark_text
-from harness.queries.transpile.functions.registry import (
+from harness.engines.spark.transpile import spark_text
+from harness.engines.spark.transpile.functions.registry import (
     ANY_TEXT,
     LIST,
     MAP,
@@ -24,8 +23,8 @@ from harness.queries.transpile.functions.registry import (
     same,
     where,
 )
-from harness.queries.transpile.spark_text import refused
-from harness.queries.transpile.values import (
+from harness.engines.spark.transpile.spark_text import refused
+from harness.engines.spark.transpile.values import (
     BOOLEAN,
     DOUBLE,
     HUGE,
@@ -38,6 +37,7 @@ from harness.queries.transpile.values import (
     list_of,
     type_name,
 )
+from harness.metadata.model import schema as dt
 
 PLAIN = (dt.BooleanType, dt.IntegerType, dt.DecimalType, dt.StringType, dt.DateType, dt.TimestampType)
 ORDERED = (*PLAIN, dt.FloatType)

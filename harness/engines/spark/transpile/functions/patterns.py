@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from harness.queries.transpile import spark_text
-from harness.queries.transpile.functions.registry import (
+from harness.engines.spark.transpile import spark_text
+from harness.engines.spark.transpile.functions.registry import (
     VARCHAR,
     Call,
     Function,
     Lowering,
 )
-from harness.queries.transpile.values import BOOLEAN, TEXT, Typed, list_of
+from harness.engines.spark.transpile.values import BOOLEAN, TEXT, Typed, list_of
 
 # Regular expressions that RE2 (DuckDB) and Java (Spark) understand alike. A pattern is read into parts, and each is
 # written in Java's words: `.` is anything but a line feed, `$` is the very end, `\s` knows no vertical tab, `\b` goes

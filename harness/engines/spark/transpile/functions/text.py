@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from harness.metadata.model import schema as dt
-from harness.queries.transpile import spark_text
-from harness.queries.transpile.functions import nested
-from harness.queries.transpile.functions.registry import (
+from harness.engines.spark.transpile import spark_text
+from harness.engines.spark.transpile.functions import nested
+from harness.engines.spark.transpile.functions.registry import (
     ANY_TEXT,
     BIGINT,
     BLOB,
@@ -22,7 +21,8 @@ from harness.queries.transpile.functions.registry import (
     formed,
     guarded,
 )
-from harness.queries.transpile.values import BLOB_TYPE, BOOLEAN, INT, LONG, TEXT, Typed, list_of
+from harness.engines.spark.transpile.values import BLOB_TYPE, BOOLEAN, INT, LONG, TEXT, Typed, list_of
+from harness.metadata.model import schema as dt
 
 # The letters whose other case DuckDB (utf8proc) and Java agree on, whatever their version of Unicode and the locale.
 # Letters whose other case is several letters or depends on their neighbours (ß, İ, ŉ, ΐ, ΰ, Σ), and scripts whose cases

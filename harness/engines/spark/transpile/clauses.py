@@ -8,14 +8,14 @@ from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
+from harness.engines.spark.transpile import spark_text
+from harness.engines.spark.transpile.expressions import Expressions
+from harness.engines.spark.transpile.joins import NameScope, Output
+from harness.engines.spark.transpile.ordered_aggregates import check_ordered, direction
+from harness.engines.spark.transpile.spark_text import refused
+from harness.engines.spark.transpile.values import Typed, type_name
 from harness.metadata.filters.sqltext import whole_number
 from harness.metadata.model import schema as dt
-from harness.queries.transpile import spark_text
-from harness.queries.transpile.expressions import Expressions
-from harness.queries.transpile.joins import NameScope, Output
-from harness.queries.transpile.ordered_aggregates import check_ordered, direction
-from harness.queries.transpile.spark_text import refused
-from harness.queries.transpile.values import Typed, type_name
 
 NamedColumns = list[tuple[str | None, Typed]]
 """NamedColumns with their names, None where there is none."""

@@ -10,13 +10,10 @@ from types import MappingProxyType
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from harness.errors import RequestError
-from harness.metadata.filters.parse import reason
-from harness.metadata.model import schema as dt
-from harness.queries.transpile import clauses, spark_text
-from harness.queries.transpile.aggregates import with_windows
-from harness.queries.transpile.expressions import Expressions
-from harness.queries.transpile.joins import (
+from harness.engines.spark.transpile import clauses, spark_text
+from harness.engines.spark.transpile.aggregates import with_windows
+from harness.engines.spark.transpile.expressions import Expressions
+from harness.engines.spark.transpile.joins import (
     FromClause,
     LoweredSparkQuery,
     NameScope,
@@ -25,10 +22,13 @@ from harness.queries.transpile.joins import (
     Turned,
     renamed,
 )
-from harness.queries.transpile.ordered_aggregates import check_ordered, direction
-from harness.queries.transpile.parser import check, parse, written_back
-from harness.queries.transpile.spark_text import refused
-from harness.queries.transpile.values import HUGE, Typed, bind, common_type, type_name
+from harness.engines.spark.transpile.ordered_aggregates import check_ordered, direction
+from harness.engines.spark.transpile.parser import check, parse, written_back
+from harness.engines.spark.transpile.spark_text import refused
+from harness.engines.spark.transpile.values import HUGE, Typed, bind, common_type, type_name
+from harness.errors import RequestError
+from harness.metadata.filters.parse import reason
+from harness.metadata.model import schema as dt
 
 _SINCE = (4, 1)
 """The first version of Spark with recursive queries."""

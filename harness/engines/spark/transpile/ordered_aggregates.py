@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from harness.engines.spark.transpile import spark_text
+from harness.engines.spark.transpile.spark_text import refused
+from harness.engines.spark.transpile.values import TEXT, Typed, list_of, type_name
 from harness.metadata.filters.literals import Kind, literal_of
 from harness.metadata.model import schema as dt
-from harness.queries.transpile import spark_text
-from harness.queries.transpile.spark_text import refused
-from harness.queries.transpile.values import TEXT, Typed, list_of, type_name
 
 if TYPE_CHECKING:
-    from harness.queries.transpile.aggregates import Aggregate
-    from harness.queries.transpile.expressions import Expressions
+    from harness.engines.spark.transpile.aggregates import Aggregate
+    from harness.engines.spark.transpile.expressions import Expressions
 
 
 def ordered(expressions: Expressions, node: exp.Expr) -> str:

@@ -8,13 +8,11 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from harness.metadata.filters.literals import Kind, literal_of
-from harness.metadata.model import schema as dt
-from harness.queries.transpile import aggregates, comparisons, ordered_aggregates, spark_text
-from harness.queries.transpile.functions import moments, nested, table
-from harness.queries.transpile.functions.registry import Call
-from harness.queries.transpile.spark_text import refused
-from harness.queries.transpile.values import (
+from harness.engines.spark.transpile import aggregates, comparisons, ordered_aggregates, spark_text
+from harness.engines.spark.transpile.functions import moments, nested, table
+from harness.engines.spark.transpile.functions.registry import Call
+from harness.engines.spark.transpile.spark_text import refused
+from harness.engines.spark.transpile.values import (
     BOOLEAN,
     BOUND,
     DOUBLE,
@@ -30,6 +28,8 @@ from harness.queries.transpile.values import (
     try_cast,
     type_name,
 )
+from harness.metadata.filters.literals import Kind, literal_of
+from harness.metadata.model import schema as dt
 
 # Arithmetic of decimals and of 128-bit integers. DuckDB's result has at most 38 digits, and a value beyond is an error.
 # Spark keeps digits after the point only down to six where 38 are not enough. So factors are narrowed first; a value

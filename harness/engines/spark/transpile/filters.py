@@ -8,6 +8,10 @@ from typing import assert_never
 
 from sqlglot.errors import SqlglotError
 
+from harness.engines.spark.transpile import spark_text
+from harness.engines.spark.transpile.expressions import Expressions
+from harness.engines.spark.transpile.parser import check, parse_condition
+from harness.engines.spark.transpile.values import Typed
 from harness.errors import RequestError, UnsupportedError
 from harness.metadata.filters import predicate as predicates
 from harness.metadata.filters.literals import nearest_float32
@@ -15,10 +19,6 @@ from harness.metadata.filters.parse import reason
 from harness.metadata.filters.predicate import Op
 from harness.metadata.filters.sqltext import Names
 from harness.metadata.model import schema as dt
-from harness.queries.transpile import spark_text
-from harness.queries.transpile.expressions import Expressions
-from harness.queries.transpile.parser import check, parse_condition
-from harness.queries.transpile.values import Typed
 
 
 def condition_of(predicate: predicates.Predicate, column: Callable[[dt.Field], str]) -> str:

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from harness.engines.spark.transpile.functions import moments, nested, numbers, patterns, text, times
+from harness.engines.spark.transpile.functions.registry import Call, Function
+from harness.engines.spark.transpile.values import Typed, alike
 from harness.metadata.model import schema as dt
-from harness.queries.transpile.functions import moments, nested, numbers, patterns, text, times
-from harness.queries.transpile.functions.registry import Call, Function
-from harness.queries.transpile.values import Typed, alike
 
 if TYPE_CHECKING:
-    from harness.queries.transpile.expressions import Expressions
+    from harness.engines.spark.transpile.expressions import Expressions
 
 
 # Calls in parsed SQL, by the name that DuckDB knows and with arguments in their order. Some of sqlglot's classes stand

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from harness.engines.spark.transpile import spark_text
+from harness.engines.spark.transpile.functions import moments, nested
+from harness.engines.spark.transpile.functions.registry import Call
+from harness.engines.spark.transpile.spark_text import refused
+from harness.engines.spark.transpile.values import BOOLEAN, TEXT, Typed, alike
 from harness.metadata.model import schema as dt
-from harness.queries.transpile import spark_text
-from harness.queries.transpile.functions import moments, nested
-from harness.queries.transpile.functions.registry import Call
-from harness.queries.transpile.spark_text import refused
-from harness.queries.transpile.values import BOOLEAN, TEXT, Typed, alike
 
 if TYPE_CHECKING:
-    from harness.queries.transpile.expressions import Expressions
+    from harness.engines.spark.transpile.expressions import Expressions
 
 
 _OPERATORS: dict[type[exp.Expr], str] = {

@@ -6,10 +6,8 @@ import re
 
 from sqlglot import exp
 
-from harness.metadata.filters.literals import Kind, literal_of
-from harness.metadata.model import schema as dt
-from harness.queries.transpile import spark_text
-from harness.queries.transpile.functions.registry import (
+from harness.engines.spark.transpile import spark_text
+from harness.engines.spark.transpile.functions.registry import (
     BIGINT,
     CLOCK,
     Call,
@@ -17,7 +15,9 @@ from harness.queries.transpile.functions.registry import (
     Lowering,
     guarded,
 )
-from harness.queries.transpile.values import DATE, DOUBLE, LONG, Typed, is_moment, is_timestamp, list_of
+from harness.engines.spark.transpile.values import DATE, DOUBLE, LONG, Typed, is_moment, is_timestamp, list_of
+from harness.metadata.filters.literals import Kind, literal_of
+from harness.metadata.model import schema as dt
 
 INTERVAL = dt.OpaqueType("interval")
 """Months, days and microseconds; on Spark a CalendarInterval."""

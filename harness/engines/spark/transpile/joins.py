@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
+from harness.engines.spark.transpile import spark_text
+from harness.engines.spark.transpile.expressions import Expressions
+from harness.engines.spark.transpile.functions.nested import members
+from harness.engines.spark.transpile.spark_text import refused
+from harness.engines.spark.transpile.values import LONG, Typed, alike
 from harness.errors import UnsupportedError
 from harness.metadata.model import schema as dt
-from harness.queries.transpile import spark_text
-from harness.queries.transpile.expressions import Expressions
-from harness.queries.transpile.functions.nested import members
-from harness.queries.transpile.spark_text import refused
-from harness.queries.transpile.values import LONG, Typed, alike
 
 
 @dataclass(frozen=True, slots=True)

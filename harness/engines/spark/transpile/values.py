@@ -16,13 +16,13 @@ from typing import Any
 
 from sqlglot import exp
 
+from harness.engines.spark.transpile import spark_text
+from harness.engines.spark.transpile.spark_text import refused
 from harness.errors import UnsupportedError
 from harness.metadata.filters import sqltext
 from harness.metadata.filters.literal_comparison import as_nanoseconds
 from harness.metadata.filters.literals import Kind, Literal, double, nearest_float32
 from harness.metadata.model import schema as dt
-from harness.queries.transpile import spark_text
-from harness.queries.transpile.spark_text import refused
 
 HUGE = dt.OpaqueType("hugeint")
 """DuckDB's 128-bit integer; on Spark a DECIMAL(38, 0)."""

@@ -14,10 +14,10 @@ from sqlglot.dialects.dialect import groupconcat_sql
 from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import SqlglotError
 
+from harness.engines.spark.transpile.functions.table import NAMES
+from harness.engines.spark.transpile.spark_text import refused
 from harness.errors import RequestError, UnsupportedError
 from harness.metadata.filters.literals import general_form, language
-from harness.queries.transpile.functions.table import NAMES
-from harness.queries.transpile.spark_text import refused
 
 _KNOWN_FORMS: frozenset[type[exp.Expr]] = frozenset(
     {
