@@ -1,13 +1,17 @@
-"""Laws of the types in the package: a frozen class has no mutable state, and a type alias has one meaning."""
+"""Laws of the types in the package: frozen classes, the names of type aliases, and recorded and physical paths."""
 
 from __future__ import annotations
 
 import ast
+import inspect
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from types import FunctionType
 
 import harness
+from harness.storage.paths import PathMap
+from harness.storage.stores import Storage
 
 MODULES = [ast.parse(file.read_text(encoding="utf-8")) for file in Path(harness.__file__).parent.rglob("*.py")]
 MUTABLE = frozenset({"list", "dict", "set", "bytearray", "defaultdict", "deque", "Counter", "OrderedDict"})
@@ -70,3 +74,16 @@ def test_the_name_of_a_type_alias_has_one_meaning():
     classes = {node.name for module in MODULES for node in ast.walk(module) if isinstance(node, ast.ClassDef)}
     shared = {name for name, times in aliases.items() if times > 1 or name in classes}
     assert shared <= SHARED
+
+
+def test_only_physical_paths_are_opened():
+    methods = {name: member for name, member in vars(Storage).items() if isinstance(member, FunctionType)}
+    annotations = {
+        name: inspect.get_annotations(method).get("path", inspect.get_annotations(method).get("directory"))
+        for name, method in methods.items()
+        if not name.startswith("_")
+    }
+    opening = {name: annotation for name, annotation in annotations.items() if annotation is not None}
+    assert {"read", "end", "size", "status", "fault", "names", "entries"} <= opening.keys()
+    assert set(opening.values()) == {"PhysicalPath"}
+    assert inspect.get_annotations(PathMap.physical) == {"recorded": "RecordedPath", "return": "PhysicalPath"}

@@ -23,6 +23,7 @@ from harness.metadata.model import schema as dt
 from harness.metadata.model.file_schema import PhysicalSchema
 from harness.metadata.plan.projection import ColumnSource, Stored, is_positional, resolve, shares_columns
 from harness.metadata.plan.scan_plan import ScanPlan
+from harness.storage.paths import PhysicalPath
 from harness.storage.records import dataclass
 
 
@@ -371,7 +372,7 @@ class DirectLooks:
     plan: ScanPlan
     open_other: Callable[[ScanFile], KnownFile] | None = None
     _loaded: dict[str, pa.Table] = field(default_factory=dict)
-    _footers: dict[str, Footer] = field(default_factory=dict)
+    _footers: dict[PhysicalPath, Footer] = field(default_factory=dict)
     _legacy: dict[str, frozenset[str]] = field(default_factory=dict)
     _converted: set[str] = field(default_factory=set)
 

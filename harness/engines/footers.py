@@ -42,7 +42,7 @@ from harness.metadata.files.parquet_footer import (
 from harness.metadata.filters import sqltext
 from harness.metadata.model import schema as dt
 from harness.metadata.model.file_schema import PhysicalField, PhysicalSchema, walk_stored
-from harness.storage.paths import is_local
+from harness.storage.paths import PhysicalPath, is_local
 from harness.storage.records import dataclass
 from harness.storage.stores import Storage
 from harness.storage.threads import phase
@@ -110,7 +110,7 @@ class Footer:
 
 def read_footers(
     access: DuckDBFiles, files: Sequence[FileName], *, table: str, are_images: bool = False
-) -> dict[str, Footer]:
+) -> dict[PhysicalPath, Footer]:
     """Footers by physical path, of which the counts are true of each other (`harness.metadata.files.parquet_footer`).
 
     are_images: whether the files are parts of others, whose counts were looked at before.
@@ -140,7 +140,7 @@ def read_footers(
         raise refusal(error, files, access.storage, table=table, doing=FOOTER) from error
 
 
-def converted_files(files: DuckDBFiles, footers: Mapping[str, Footer]) -> frozenset[str]:
+def converted_files(files: DuckDBFiles, footers: Mapping[PhysicalPath, Footer]) -> frozenset[str]:
     """The physical paths of files whose binary columns DuckDB turns into geometries and back (frontier F0.2)."""
     binary = [
         path
@@ -159,7 +159,7 @@ def converted_files(files: DuckDBFiles, footers: Mapping[str, Footer]) -> frozen
     return frozenset(paths[name] for (name,) in files.connection.execute(query).fetchall())
 
 
-def codecs(files: DuckDBFiles, physical: Sequence[str]) -> frozenset[str]:
+def codecs(files: DuckDBFiles, physical: Sequence[PhysicalPath]) -> frozenset[str]:
     """The codecs of the first row groups of Parquet files, in upper case; none, where DuckDB cannot tell.
 
     pyarrow is not asked for them: a column chunk with size statistics of another type ends its process (26.0).
@@ -173,11 +173,11 @@ def codecs(files: DuckDBFiles, physical: Sequence[str]) -> frozenset[str]:
     return frozenset(name for (name,) in rows)
 
 
-def _read(files: DuckDBFiles, physical: tuple[str, ...], are_images: bool) -> dict[str, Footer]:
+def _read(files: DuckDBFiles, physical: tuple[PhysicalPath, ...], are_images: bool) -> dict[PhysicalPath, Footer]:
     tails = _tails(files, physical, are_images)
     others = [path for path in physical if path not in tails]
     schemas = dict(_schemas)  # of this call: another thread may clear the others
-    new: dict[bytes, str] = {}
+    new: dict[bytes, PhysicalPath] = {}
     for path, tail in tails.items():
         if tail.schema not in schemas:
             new.setdefault(tail.schema, path)
@@ -208,9 +208,9 @@ _schemas: dict[bytes, _KnownSchema] = {}
 _MOST_SCHEMAS = 1024
 
 
-def _tails(files: DuckDBFiles, physical: Sequence[str], are_images: bool) -> dict[str, Tail]:
+def _tails(files: DuckDBFiles, physical: Sequence[PhysicalPath], are_images: bool) -> dict[PhysicalPath, Tail]:
     """The ends of those files that are as usual, by physical path; those of stores are asked for together."""
-    tails: dict[str, Tail] = {}
+    tails: dict[PhysicalPath, Tail] = {}
     known: dict[bytes, None] = {}
     if not are_images:
         _check_others(files, [path for path in physical if not files.storage.reads_ends(path)])
@@ -244,7 +244,7 @@ def _check_claims(path: str, end: bytes) -> None:
             raise damaged("A list or text in it claims more than there is; rewrite the file", path) from error
 
 
-def _check_counts(files: DuckDBFiles, path: str, end: bytes, tail: Tail | None) -> None:
+def _check_counts(files: DuckDBFiles, path: PhysicalPath, end: bytes, tail: Tail | None) -> None:
     """Refuses a footer that contradicts itself, see `harness.metadata.files.parquet_footer`."""
     length = tail_length(end)
     if not 0 < length <= len(end):
@@ -265,11 +265,11 @@ def _check_counts(files: DuckDBFiles, path: str, end: bytes, tail: Tail | None) 
         raise damaged(f"{error}; restore the file", path) from error
 
 
-def _check_others(files: DuckDBFiles, physical: Sequence[str]) -> None:
+def _check_others(files: DuckDBFiles, physical: Sequence[PhysicalPath]) -> None:
     """Checks the counts of files in stores that do not tell a file's status with its end; such ends are not kept."""
     storage = files.storage
 
-    def end_of(path: str) -> bytes:
+    def end_of(path: PhysicalPath) -> bytes:
         size = storage.size(path)
         end = storage.read(path, offset=max(0, size - TAIL_BYTES))
         missing = tail_length(end) - len(end)
@@ -284,7 +284,7 @@ _usual: set[int] = set()
 _MOST_USUAL = 1 << 17
 
 
-def _ends(files: DuckDBFiles, physical: Sequence[str]) -> Iterator[tuple[str, bytes]]:
+def _ends(files: DuckDBFiles, physical: Sequence[PhysicalPath]) -> Iterator[tuple[PhysicalPath, bytes]]:
     """The ends of files by path; of local files one after another, so that they are not all held at once."""
     looked = [path for path in physical if files.storage.reads_ends(path)]
     remote = [path for path in looked if not is_local(path)]
@@ -300,7 +300,9 @@ _MOST_TRIED = 8
 """Schemas that the bytes of a file are compared with, before its own are looked for."""
 
 
-def _parsed(files: DuckDBFiles, physical: Sequence[str], tails: Mapping[str, Tail]) -> dict[str, _KnownSchema]:
+def _parsed(
+    files: DuckDBFiles, physical: Sequence[PhysicalPath], tails: Mapping[PhysicalPath, Tail]
+) -> dict[str, _KnownSchema]:
     """The schemas of files by path. The bytes of a schema that DuckDB refuses are parsed here."""
     try:
         return _parsed_by_duckdb(files, physical)
@@ -316,7 +318,7 @@ def _parsed(files: DuckDBFiles, physical: Sequence[str], tails: Mapping[str, Tai
         return {path: (schema, None, True)}
 
 
-def _parsed_by_duckdb(files: DuckDBFiles, physical: Sequence[str]) -> dict[str, _KnownSchema]:
+def _parsed_by_duckdb(files: DuckDBFiles, physical: Sequence[PhysicalPath]) -> dict[str, _KnownSchema]:
     columns = ", ".join(["file_name", *ELEMENT_COLUMNS, "duckdb_type"])
     query = f"SELECT {columns} FROM parquet_schema({files.listed(physical)})"
     rows = files.connection.execute(query).fetchall()
@@ -356,7 +358,7 @@ _KEYS = {"org.apache.spark.legacyDateTime": _DATES, "org.apache.spark.legacyINT9
 _VERSION = "org.apache.spark.version"
 
 
-def legacy_files(files: DuckDBFiles, footers: Mapping[str, Footer]) -> dict[str, frozenset[str]]:
+def legacy_files(files: DuckDBFiles, footers: Mapping[PhysicalPath, Footer]) -> dict[str, frozenset[str]]:
     """Kinds of values that files may hold in the old calendar, by physical path; files with none are absent."""
     every = frozenset(_KEYS.values())
     physical = [
@@ -365,10 +367,10 @@ def legacy_files(files: DuckDBFiles, footers: Mapping[str, Footer]) -> dict[str,
         if footer.may_be_legacy and any(is_legacy(stored, every) for stored in walk_stored(footer.schema))
     ]
     rows = _pairs(files, [path for path in physical if not footers[path].foreign], (*_KEYS, _VERSION))
-    for path in (path for path in physical if footers[path].foreign):
-        with opened(FileName(path, path), files.storage) as stream:
+    for other in (path for path in physical if footers[path].foreign):
+        with opened(FileName(other, other), files.storage) as stream:
             pairs = open_parquet(stream).metadata.metadata or {}
-        rows += [(path, key.decode(errors="replace"), value) for key, value in pairs.items()]
+        rows += [(other, key.decode(errors="replace"), value) for key, value in pairs.items()]
     found: dict[str, frozenset[str]] = {}
     for path, key, value in rows:
         major = value.split(b".", 1)[0] if key == _VERSION else b""
@@ -378,7 +380,7 @@ def legacy_files(files: DuckDBFiles, footers: Mapping[str, Footer]) -> dict[str,
     return found
 
 
-def _pairs(files: DuckDBFiles, physical: Sequence[str], keys: Iterable[str]) -> list[tuple[str, str, bytes]]:
+def _pairs(files: DuckDBFiles, physical: Sequence[PhysicalPath], keys: Iterable[str]) -> list[tuple[str, str, bytes]]:
     """Paths of files with the values that their footers have under some keys."""
     if not physical:
         return []

@@ -39,6 +39,7 @@ from harness.metadata.plan.projection import (
     find_stored,
 )
 from harness.metadata.plan.scan_plan import EqualityDelete, Partition, ScanPlan
+from harness.storage.paths import PhysicalPath
 from harness.storage.records import dataclass
 
 DELETED = dt.METADATA["_deleted"].id
@@ -52,7 +53,7 @@ class FilesByOrdinal:
     """The columns of `ScanPlan.files` as Python values, by ordinal."""
 
     path: list[str]
-    physical: list[str]
+    physical: list[PhysicalPath]
     format: list[str]
     record_count: list[int | None]
     spec_id: list[int]

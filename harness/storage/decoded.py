@@ -12,7 +12,7 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from harness.errors import MissingFileError, RequestError, StorageError
-from harness.storage.paths import is_local
+from harness.storage.paths import PhysicalPath, is_local
 from harness.storage.records import dataclass
 from harness.storage.stores import FileVersion
 from harness.storage.threads import Lock
@@ -129,7 +129,7 @@ class Cache:
     folder: Folder | None = field(default=None, repr=False, compare=False)
     opened: str = field(default_factory=lambda: secrets.token_hex(8), repr=False, compare=False)
 
-    def version(self, storage: Storage, path: str) -> FileVersion | None:
+    def version(self, storage: Storage, path: PhysicalPath) -> FileVersion | None:
         """The version of a file; None: nothing may be remembered of the file. Raises as `Storage.check`.
 
         A store is asked only where entries are on disk: elsewhere the question costs what reading does.

@@ -24,7 +24,18 @@ from harness.errors import (
     warn,
     without_secrets,
 )
-from harness.storage.paths import Place, absolute, climbs, is_local, local_path, place, places, shown, slashed
+from harness.storage.paths import (
+    PhysicalPath,
+    Place,
+    absolute,
+    climbs,
+    is_local,
+    local_path,
+    place,
+    places,
+    shown,
+    slashed,
+)
 from harness.storage.records import dataclass
 
 Follow: TypeAlias = Callable[[str], str]
@@ -321,7 +332,7 @@ class Roots:
             known = self._verdicts[folder] = self._judged(folder)
         return known
 
-    def check(self, path: str, recorded: str | None = None) -> None:
+    def check(self, path: PhysicalPath, recorded: str | None = None) -> None:
         """Raises OutsideTableError for a file that may not be read, by the directory that it is in.
 
         path: physical. recorded: its path in the metadata, if that is known to be another.
@@ -347,9 +358,9 @@ class Roots:
             met.told = False
             warn(f"Table {self.table}: {self._sentence((folder,))}", OutsideTableWarning)
 
-    def followed(self, link: str) -> str:
+    def followed(self, link: str) -> PhysicalPath:
         """The file that a link leads to, local, if that may be read. Raises as `check`."""
-        path = os.path.realpath(link)
+        path = PhysicalPath(os.path.realpath(link))
         if link.rstrip("/") not in self.exact:
             self.check(path, link)
         return path

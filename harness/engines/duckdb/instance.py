@@ -25,7 +25,7 @@ import duckdb
 from harness.errors import MissingFileError, RequestError
 from harness.metadata.filters import sqltext
 from harness.storage.limits import confinement
-from harness.storage.paths import is_local, local_path
+from harness.storage.paths import PhysicalPath, is_local, local_path
 from harness.storage.records import dataclass
 from harness.storage.stores import Storage
 from harness.storage.threads import WATCHED, Lock, tracked
@@ -159,7 +159,7 @@ class DuckDBFiles:
     _names: dict[str, str] = field(default_factory=dict)
     _items: dict[str, str] = field(default_factory=dict)
 
-    def name(self, physical: str) -> str:
+    def name(self, physical: PhysicalPath) -> str:
         """DuckDB's name of a file, which SQL of the connection may read from now on.
 
         Raises MissingFileError where no file can have such a path (iceberg 7.6), RequestError for an unknown scheme.
@@ -178,7 +178,7 @@ class DuckDBFiles:
             self._names[physical] = files.admit(physical, self.storage, self.connection)
         return self._names[physical]
 
-    def listed(self, physical: Sequence[str]) -> str:
+    def listed(self, physical: Sequence[PhysicalPath]) -> str:
         """The list of files, as an expression for `read_parquet` and its like. Raises as `name`."""
         items = self._items
         for path in physical:
@@ -193,7 +193,7 @@ class DuckDBFiles:
         self.connection.execute(f"SET VARIABLE {variable} = $1", [named])
         return f"getvariable('{variable}')"
 
-    def end(self, physical: str, length: int) -> bytes:
+    def end(self, physical: PhysicalPath, length: int) -> bytes:
         """The last bytes of a local file, see `Storage.end`; SQL may then read it, as `name` says."""
         found = self.storage.end(physical, length)
         if sqltext.opens_in_duckdb(local_path(physical)):

@@ -29,6 +29,7 @@ from harness.metadata.model.file_schema import PhysicalField, PhysicalSchema, is
 from harness.metadata.model.schema import BinaryType, Field, StringType, TimestampType
 from harness.metadata.plan.projection import ColumnSource, Stored
 from harness.metadata.plan.scan_plan import ScanPlan
+from harness.storage.paths import PhysicalPath
 from harness.storage.records import dataclass
 
 SCAN_OPTIONS = "hive_partitioning=false, can_have_nan=true, binary_as_string=false"
@@ -118,7 +119,7 @@ class Scanner:
         shown = guarded(shown, schema, group.legacy) if group.legacy else shown
         return RelationScan(rows=rows, relation=relation, parquet=parquet, shown=shown)
 
-    def read_parquet(self, physical: Sequence[str]) -> str:
+    def read_parquet(self, physical: Sequence[PhysicalPath]) -> str:
         """The FROM item that reads these files, in this order of `file_index`."""
         return read_parquet(self.looks.access.listed(physical))
 

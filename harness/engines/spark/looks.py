@@ -36,6 +36,7 @@ from harness.metadata.files.orc import OrcTraits, orc_traits, schema_of_orc
 from harness.metadata.model.schema import Field
 from harness.metadata.plan.projection import ColumnSource
 from harness.metadata.plan.scan_plan import ScanPlan
+from harness.storage.paths import PhysicalPath
 from harness.storage.stores import Storage
 
 _MAGIC = b"PAR1"
@@ -46,7 +47,7 @@ class Image:
     """The footer of a file, at `path`. is_part: whether row groups are left out, and places are not in it."""
 
     file: FileName
-    path: str
+    path: PhysicalPath
     is_part: bool
 
     @property
@@ -76,7 +77,7 @@ class FooterImages:
         """The image of a file by a part of its footer, whose counts were looked at."""
         path = self._path()
         path.write_bytes(_MAGIC + footer + len(footer).to_bytes(4, "little") + _MAGIC)
-        return Image(file, str(path), is_part=True)
+        return Image(file, PhysicalPath(str(path)), is_part=True)
 
     def of_ends(self, file: FileName, head: bytes, tail: bytes, size: int) -> Image:
         """The image of a file of `size` bytes by how it begins and ends; between the two it has a hole."""
@@ -85,11 +86,11 @@ class FooterImages:
             stream.write(head)
             stream.seek(max(0, size - len(tail)))
             stream.write(tail)
-        return Image(file, str(path), is_part=False)
+        return Image(file, PhysicalPath(str(path)), is_part=False)
 
     def opened(self, images: Sequence[Image]) -> list[KnownFile]:
         """The files as their images show them, each for itself."""
-        footers: dict[str, Footer] = {}
+        footers: dict[PhysicalPath, Footer] = {}
         legacy: dict[str, frozenset[str]] = {}
         try:
             for is_part in (True, False):

@@ -28,7 +28,7 @@ from harness.metadata.files import roaring
 from harness.metadata.files.parquet import row_count
 from harness.metadata.plan.scan_plan import PositionDelete, PositionLoader
 from harness.storage.limits import DEFAULT, Limits
-from harness.storage.paths import join
+from harness.storage.paths import PhysicalPath, RecordedPath, join
 from harness.storage.records import dataclass
 from harness.storage.stores import Storage
 from harness.storage.threads import phase
@@ -80,7 +80,7 @@ class DeletedFile:
     """
 
     path: str
-    physical: str
+    physical: PhysicalPath
     record_count: int | None
     vector: DeletionVectorDescriptor
 
@@ -101,8 +101,8 @@ def make_loader(
     return _Loader(dict(targets), storage, locator, table).load
 
 
-def vector_path(vector: DeletionVectorDescriptor, root: TableRoot) -> str | None:
-    """The physical path of the file that holds a vector; None for an inline one (delta D2, D3).
+def vector_path(vector: DeletionVectorDescriptor, root: TableRoot) -> RecordedPath | None:
+    """The canonical path of the file that holds a vector; None for an inline one (delta D2, D3).
 
     Raises:
         CorruptDeleteError: the storage type is unknown, or the path cannot be decoded.
@@ -120,7 +120,7 @@ def vector_path(vector: DeletionVectorDescriptor, root: TableRoot) -> str | None
                 name = f"deletion_vector_{uuid.UUID(bytes=decode(encoded))}.bin"
             except ValueError as error:
                 raise _broken(f"its path {text!r} has {error}", "delta D2") from None
-            return join(root.path, prefix, name) if prefix else join(root.path, name)
+            return RecordedPath(join(root.path, prefix, name) if prefix else join(root.path, name))
         case "p":
             if not text.startswith("/") and ":" not in text.split("/", 1)[0]:
                 raise _broken(f"its path {text!r} is relative, expected an absolute URI", "delta D3")
@@ -172,7 +172,7 @@ def decode_stored(frame: bytes, vector: DeletionVectorDescriptor, *, limits: Lim
     return _counted(_decode(data, limits), vector)
 
 
-def footer_rows(path: str, physical: str, storage: Storage) -> int:
+def footer_rows(path: str, physical: PhysicalPath, storage: Storage) -> int:
     """The rows of a Parquet file by its footer; path: as recorded. Raises CorruptFileError, MissingFileError."""
     try:
         size = storage.size(physical)
@@ -246,7 +246,7 @@ class _Loader:
         return {ordinal: self.loaded[ordinal] for ordinal in wanted if self.loaded[ordinal]}
 
     def _load_missing(self, ordinals: Sequence[int]) -> None:
-        stored: dict[str, list[int]] = defaultdict(list)
+        stored: dict[PhysicalPath, list[int]] = defaultdict(list)
         for ordinal in ordinals:
             target = self.targets[ordinal]
             vector = target.vector
@@ -262,11 +262,11 @@ class _Loader:
             except HarnessError as error:
                 raise error.within(file=target.path) from error.__cause__
         with phase("reading deletes", len(stored), "files") as advance:
-            for path, members in stored.items():
-                self._load_file(path, members)
+            for physical, members in stored.items():
+                self._load_file(physical, members)
                 advance(1)
 
-    def _load_file(self, path: str, ordinals: Sequence[int]) -> None:
+    def _load_file(self, path: PhysicalPath, ordinals: Sequence[int]) -> None:
         """Reads the vectors of one file, in one go."""
         offsets = [self.targets[ordinal].vector.offset or _FIRST_OFFSET for ordinal in ordinals]  # delta D6
         ends = [o + self.targets[i].vector.size + _FRAME for o, i in zip(offsets, ordinals, strict=True)]

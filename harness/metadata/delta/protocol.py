@@ -21,6 +21,7 @@ from harness.errors import HarnessError, InvalidTableError, RequestError, Unsupp
 from harness.metadata.delta.actions import Metadata, Protocol, State
 from harness.metadata.delta.paths import TableRoot
 from harness.metadata.plan.read_options import ReadOptions
+from harness.storage.paths import PhysicalPath
 
 # Redirected tables: their data is, or is about to be, at another place (frontier F5.3).
 #
@@ -83,7 +84,11 @@ def _document(text: str) -> Mapping[str, object]:
 def _is_at(table: str | None, document: Mapping[str, object]) -> bool:
     """True if the redirection leads to the table at this location."""
     place = _destination(document)
-    return table is not None and place is not None and TableRoot.of(table).path == TableRoot.of(place).path
+    return table is not None and place is not None and _root(table) == _root(place)
+
+
+def _root(location: str) -> str:
+    return TableRoot.of(PhysicalPath(location)).path
 
 
 def _place(document: Mapping[str, object]) -> str:

@@ -38,6 +38,7 @@ from harness.metadata.iceberg.transforms import Void
 from harness.metadata.iceberg.types import parse_schema
 from harness.metadata.model.schema import Schema, check_nesting
 from harness.storage.limits import DEFAULT, Limits, refusal
+from harness.storage.paths import RecordedPath
 
 # Each parser raises InvalidTableError, naming the place, for a part that is missing or of the wrong kind.
 
@@ -55,8 +56,8 @@ def parse_snapshot(item: Json) -> Snapshot:
         parent_id=item.optional_snapshot_id("parent-snapshot-id"),
         sequence_number=item.optional_integer("sequence-number") or 0,
         timestamp_ms=item.integer("timestamp-ms"),
-        manifest_list=manifest_list,
-        manifests=manifests,
+        manifest_list=None if manifest_list is None else RecordedPath(manifest_list),
+        manifests=None if manifests is None else tuple(map(RecordedPath, manifests)),
         operation=summary.get("operation", "overwrite"),
         summary=summary,
         schema_id=item.optional_integer("schema-id", bits=32),
@@ -81,7 +82,7 @@ def parse_statistics_file(item: Json) -> StatisticsFile:
     """An element of `statistics` (iceberg 1.29)."""
     return StatisticsFile(
         snapshot_id=item.snapshot_id("snapshot-id"),
-        path=item.text("statistics-path"),
+        path=RecordedPath(item.text("statistics-path")),
         size=item.optional_integer("file-size-in-bytes"),
         footer_size=item.optional_integer("file-footer-size-in-bytes"),
         blobs=tuple(
@@ -170,7 +171,7 @@ def parse_metadata_document(value: object, *, file: str, limits: Limits = DEFAUL
         file=file,
         format_version=version,
         uuid=document.optional_text("table-uuid"),
-        location=document.text("location"),
+        location=RecordedPath(document.text("location")),
         last_updated_ms=document.optional_integer("last-updated-ms"),
         last_sequence_number=document.optional_integer("last-sequence-number") or 0,
         schemas=schemas,
@@ -189,7 +190,7 @@ def parse_metadata_document(value: object, *, file: str, limits: Limits = DEFAUL
         metadata_log=_lenient(
             document,
             "metadata-log",
-            lambda item: MetadataLogEntry(item.integer("timestamp-ms"), item.text("metadata-file")),
+            lambda item: MetadataLogEntry(item.integer("timestamp-ms"), RecordedPath(item.text("metadata-file"))),
             ignored,
         ),
         statistics=_lenient(document, "statistics", parse_statistics_file, ignored),
@@ -198,7 +199,7 @@ def parse_metadata_document(value: object, *, file: str, limits: Limits = DEFAUL
             "partition-statistics",
             lambda item: PartitionStatisticsFile(
                 snapshot_id=item.snapshot_id("snapshot-id"),
-                path=item.text("statistics-path"),
+                path=RecordedPath(item.text("statistics-path")),
                 size=item.optional_integer("file-size-in-bytes"),
             ),
             ignored,

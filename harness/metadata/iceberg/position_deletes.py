@@ -38,7 +38,7 @@ from harness.metadata.iceberg.manifests import DataFile, ManifestEntry
 from harness.metadata.iceberg.paths import Spellings
 from harness.metadata.model.arrow_values import to_numpy
 from harness.storage.limits import DEFAULT, Limits, contained
-from harness.storage.paths import PathMap
+from harness.storage.paths import PathMap, PhysicalPath, RecordedPath, both_paths
 from harness.storage.records import dataclass
 from harness.storage.stores import Storage
 from harness.storage.threads import phase
@@ -62,7 +62,7 @@ class PuffinFile:
 
     storage: Storage = field(hash=False)
     file: str
-    physical: str
+    physical: PhysicalPath
     size: int
     content: bytes | None = field(repr=False)
 
@@ -83,7 +83,7 @@ class PuffinFile:
         return length + _TRAILER_BYTES + len(_MAGIC), payload
 
 
-def open_puffin(storage: Storage, physical: str, *, file: str | None = None) -> PuffinFile:
+def open_puffin(storage: Storage, physical: PhysicalPath, *, file: str | None = None) -> PuffinFile:
     """The Puffin file at `physical`, after a check of the magic at both ends.
 
     file: its name in messages; None for `physical`.
@@ -217,7 +217,7 @@ def make_loader(
 
 
 def read_positions(
-    storage: Storage, physical: str, file: DataFile, *, wanted: Container[str], renamed: Renamed | None = None
+    storage: Storage, physical: PhysicalPath, file: DataFile, *, wanted: Container[str], renamed: Renamed | None = None
 ) -> PositionsByPath:
     """The positions in one position delete file, by recorded path of the data file, for the paths in `wanted` only.
 
@@ -225,7 +225,7 @@ def read_positions(
 
     Raises MissingFileError, CorruptFileError, CorruptDeleteError, UnsupportedError: as `make_loader`'s.
     """
-    name = file.path if file.path == physical else f"{file.path} ({physical})"
+    name = both_paths(file.path, physical)
     try:
         with contained(file=name):
             paths, positions = _read_columns(storage.read(physical), file, name, storage.limits)
@@ -274,7 +274,7 @@ class _Loader:
                 file = vector.file.path
                 if file not in self.puffins:
                     physical = self.path_map.physical(file)
-                    name = file if file == physical else f"{file} ({physical})"
+                    name = both_paths(file, physical)
                     self.puffins[file] = open_puffin(self.storage, physical, file=name)
                 self.vectors[path] = read_deletion_vector(self.puffins[file], vector, data_record_count=count)
             return self.vectors[path]
@@ -304,7 +304,7 @@ class _Loader:
     def _renamed(self, delete: str, spellings: Spellings, names: Sequence[str]) -> Sequence[str]:
         """The data files that the caller's path map gives for names of none; else a warning, where one is nearly."""
         if spellings.path_map.said:
-            names = [n if n in self.targets else spellings.joined(n, self.targets) or n for n in names]
+            names = [n if n in self.targets else spellings.joined(RecordedPath(n), self.targets) or n for n in names]
         if not self.is_told and not any(name in self.targets for name in names):
             others = spellings.alike(names, self.targets.authorities)
             data = next((other for other in others if other in self.targets), None)

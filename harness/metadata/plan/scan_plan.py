@@ -35,7 +35,7 @@ from harness.metadata.model.file_schema import NameMapping
 from harness.metadata.model.schema import Field, Schema, Type, value_text
 from harness.metadata.plan.projection import ColumnLookup
 from harness.storage.gate import Roots, Verdict
-from harness.storage.paths import shown
+from harness.storage.paths import PhysicalPath, shown
 from harness.storage.records import dataclass
 from harness.storage.stores import Storage
 
@@ -99,7 +99,7 @@ class EqualityDelete:
     """
 
     path: str
-    physical: str
+    physical: PhysicalPath
     format: str
     keys: tuple[Field, ...]
     key_paths: tuple[tuple[int, ...], ...]
@@ -126,7 +126,7 @@ class PositionDelete:
     length: int | None = None
     record_count: int | None = None
     files: tuple[int, ...] = ()
-    physical: str | None = None
+    physical: PhysicalPath | None = None
     format: str | None = None
 
 
@@ -142,7 +142,7 @@ class SkippedFile:
     reason: Literal["partition", "statistics"]
     record_count: int | None
     size: int | None
-    physical: str | None = None
+    physical: PhysicalPath | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -364,7 +364,7 @@ def within_roots(plan: ScanPlan) -> ScanPlan:
     return replace(plan, warnings=(*plan.warnings, sentence))
 
 
-def _doubtful(files: pa.Table, roots: Roots) -> Iterator[tuple[str, str]]:
+def _doubtful(files: pa.Table, roots: Roots) -> Iterator[tuple[str, PhysicalPath]]:
     """Data files outside of the roots, recorded and physical: one of each directory, and all that may climb."""
     physical = files.column("physical")
     slices = (physical.slice(start, _SLICE_OF_PATHS) for start in range(0, len(physical), _SLICE_OF_PATHS))

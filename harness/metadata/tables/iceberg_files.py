@@ -52,6 +52,7 @@ from harness.metadata.tables.reading import (
     values_of,
 )
 from harness.storage.limits import contained
+from harness.storage.paths import both_paths
 from harness.storage.threads import cached_property
 
 # `readable_metrics`: the statistics of each column of a file by the column's name, with bounds as values of its type.
@@ -407,7 +408,7 @@ def _deleted(entry: ManifestEntry, source: IcebergTable) -> list[tuple[str, BitM
     physical = source.path_map.physical(file.path)
     if file.format != "puffin":
         return list(read_positions(source.storage, physical, file, wanted=_EveryPath()).items())
-    name = file.path if file.path == physical else f"{file.path} ({physical})"
+    name = both_paths(file.path, physical)
     puffin = open_puffin(source.storage, physical, file=name)
     return [(str(file.referenced_data_file), read_deletion_vector(puffin, entry, data_record_count=None))]
 

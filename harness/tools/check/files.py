@@ -24,7 +24,7 @@ from harness.metadata.iceberg.model import PartitionSpec, SortOrder
 from harness.metadata.model.arrow_values import to_numpy
 from harness.metadata.plan.projection import is_positional, resolver
 from harness.metadata.plan.scan_plan import PositionDelete, ScanPlan
-from harness.storage.paths import join
+from harness.storage.paths import PhysicalPath, join
 from harness.storage.records import dataclass
 from harness.storage.stores import UNREADABLE, Storage
 from harness.storage.threads import phase
@@ -188,7 +188,9 @@ def _fault(name: FileName, size: int | None, plan: ScanPlan) -> HarnessError | N
     return None
 
 
-def _footers(plan: ScanPlan, names: Sequence[FileName]) -> tuple[dict[str, Footer], dict[str, HarnessError]]:
+def _footers(
+    plan: ScanPlan, names: Sequence[FileName]
+) -> tuple[dict[PhysicalPath, Footer], dict[PhysicalPath, HarnessError]]:
     """Footers, and the faults of files that have none, by physical path."""
     access = DuckDBFiles(cursor(), plan.storage)
     try:
@@ -363,7 +365,7 @@ class Orphan:
     age_ms: int | None
 
 
-def unnamed(storage: Storage, root: str, log: str | None, named: Set[str]) -> Iterator[Orphan]:
+def unnamed(storage: Storage, root: PhysicalPath, log: PhysicalPath | None, named: Set[str]) -> Iterator[Orphan]:
     """Yield the files below a directory, without those of the log, that are not among the named ones.
 
     Hadoop's local file system keeps a checksum, `.NAME.crc`, beside each file; that of a named file is not yielded.

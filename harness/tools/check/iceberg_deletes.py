@@ -9,6 +9,7 @@ from harness.metadata.iceberg.delete_scope import DeleteScope, key_columns, path
 from harness.metadata.iceberg.deletes import check_entry
 from harness.metadata.iceberg.manifests import Content, ManifestEntry
 from harness.metadata.iceberg.position_deletes import PuffinFile, open_puffin, read_deletion_vector
+from harness.storage.paths import RecordedPath
 from harness.tools.check.iceberg import SnapshotFiles
 from harness.tools.check.rules import Found, Reads, Severity, refused, rule
 
@@ -57,7 +58,8 @@ def scope(files: SnapshotFiles) -> Iterator[Found]:
     rules = DeleteScope(partition_of=lambda file: (file.spec_id, *_tuple(file.partition)), specs=files.specs)
     data = {entry.file.path: entry for entry in files.live if entry.file.content is Content.DATA}
     for entry in _deletes(files):
-        target = data.get(entry.file.referenced_data_file or "")
+        named = entry.file.referenced_data_file
+        target = None if named is None else data.get(named)
         if target is None or entry.file.content is Content.EQUALITY_DELETES:
             continue
         try:
@@ -89,7 +91,8 @@ def vectors(files: SnapshotFiles) -> Iterator[Found]:
                 if entry.file.size not in (None, puffin.size):
                     recorded, actual = f"{entry.file.size:,} bytes", f"{puffin.size:,} bytes"
                     yield files.found(entry, "file_size_in_bytes", recorded, actual)
-            read_deletion_vector(puffin, entry, data_record_count=rows.get(str(entry.file.referenced_data_file)))
+            target = entry.file.referenced_data_file
+            read_deletion_vector(puffin, entry, data_record_count=None if target is None else rows.get(target))
         except HarnessError as error:
             yield _refused(files, entry, error)
 
@@ -119,7 +122,7 @@ def dangling(files: SnapshotFiles) -> Iterator[Found]:
         bounds = path_bounds(file)
         if target is None and bounds is not None and bounds[0] == bounds[1]:
             is_cut = any(path.startswith(bounds[0]) for path in paths)
-            target = None if is_cut else bounds[0]
+            target = None if is_cut else RecordedPath(bounds[0])
         if target is not None and target not in paths:
             yield files.found(entry, "referenced_data_file", target, "not live")
 

@@ -28,6 +28,7 @@ from harness.metadata.model.arrow_values import from_numpy, plain_type, scalar_o
 from harness.metadata.model.schema import Field, TimestampType
 from harness.metadata.plan.projection import ColumnLookup, Stored, find_named, find_stored, is_positional, resolve
 from harness.metadata.plan.scan_plan import ScanPlan, without_deletes
+from harness.storage.paths import PhysicalPath
 from harness.storage.stores import Storage
 from harness.storage.threads import phase
 from harness.testing.writing.arrow import write_columnless_parquet
@@ -322,8 +323,8 @@ class Rewriter:
 
 def read_footer(original: Path, recorded: str, table: str) -> Footer:
     """The footer of a file. original: a copy. recorded, table: for messages."""
-    names = [FileName(recorded, str(original))]
-    return read_footers(DuckDBFiles(cursor(), Storage()), names, table=table)[str(original)]
+    physical = PhysicalPath(str(original))
+    return read_footers(DuckDBFiles(cursor(), Storage()), [FileName(recorded, physical)], table=table)[physical]
 
 
 def _place(column: tuple[str, int | None] | None, footer: Footer) -> int | None:

@@ -26,6 +26,7 @@ from harness.metadata.delta.types import materialized_columns
 from harness.metadata.filters.predicate import Filter
 from harness.metadata.model.schema import Field
 from harness.metadata.plan.scan_plan import ScanPlan
+from harness.storage.paths import PhysicalPath
 from harness.testing.writing.delta.checkpoint import CheckpointOptions, hint_text, write_checkpoint
 from harness.testing.writing.delta.files import write_vectors
 from harness.testing.writing.delta.log import LogState
@@ -91,7 +92,7 @@ class DeltaContents:
             assert vector is not None, "files without a vector were left out"
             yield path, vector.unique_id
 
-    def vector_file(self, vector: DeletionVectorDescriptor) -> str | None:
+    def vector_file(self, vector: DeletionVectorDescriptor) -> PhysicalPath | None:
         """The physical path of the file that holds a vector; None: it is in the log."""
         path = vector_path(vector, self.table.root)
         return None if path is None else self.table.path_map.physical(path)

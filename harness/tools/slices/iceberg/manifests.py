@@ -26,6 +26,7 @@ from harness.metadata.iceberg.values import partition_types
 from harness.metadata.model import schema as dt
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.storage.limits import contained
+from harness.storage.paths import RecordedPath
 from harness.testing.writing.iceberg.avro import AvroDocument, avro_name, avro_value, int_map, manifest_list_schema
 from harness.testing.writing.iceberg.commit import CommitContext, write_manifest
 
@@ -49,7 +50,7 @@ class IcebergContents:
     selection: IcebergSelection
     snapshots: tuple[Snapshot, ...]
     lists: Mapping[int, tuple[ManifestFile, ...]]
-    entries: Mapping[str, tuple[ManifestEntry, ...]]
+    entries: Mapping[RecordedPath, tuple[ManifestEntry, ...]]
     plans: Mapping[int, ScanPlan]
 
     def reversed(self) -> IcebergContents:
@@ -113,8 +114,11 @@ def contents_of(
 
 
 def _entries(
-    source: IcebergTable, selection: IcebergSelection, manifests: Mapping[str, ManifestFile], kept: set[FileKey]
-) -> dict[str, tuple[ManifestEntry, ...]]:
+    source: IcebergTable,
+    selection: IcebergSelection,
+    manifests: Mapping[RecordedPath, ManifestFile],
+    kept: set[FileKey],
+) -> dict[RecordedPath, tuple[ManifestEntry, ...]]:
     """The entries of kept files, by manifest, with all that the metadata says of them."""
     metadata, storage = source.metadata, source.storage
     schemas = [selection.schema, *metadata.schemas.values()]

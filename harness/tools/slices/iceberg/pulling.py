@@ -19,6 +19,7 @@ from harness.metadata.iceberg.time_travel import IcebergSelection
 from harness.metadata.model.arrow_values import from_numpy
 from harness.metadata.model.schema import METADATA, Field
 from harness.metadata.plan.projection import find_stored
+from harness.storage.paths import PhysicalPath, RecordedPath
 from harness.testing.writing.iceberg import files as writer
 from harness.tools.anonymising.iceberg import IcebergMasking
 from harness.tools.slices.iceberg.manifests import (
@@ -129,7 +130,7 @@ class _IcebergSlice:
     def _write_deletes(self, place: SlicePlace) -> dict[FileKey, dict[str, object]]:
         """Writes delete files that name data files, for the slice's data files; the new parts of their entries."""
         written: dict[FileKey, dict[str, object]] = {}
-        vectors: dict[str, list[ManifestEntry]] = {}
+        vectors: dict[RecordedPath, list[ManifestEntry]] = {}
         for entry in self.contents.files(Content.POSITION_DELETES):
             if entry.file.format == "puffin":
                 vectors.setdefault(entry.file.path, []).append(entry)
@@ -143,7 +144,7 @@ class _IcebergSlice:
         """The positions in the slice's file of rows of a data file."""
         return self.settled[path].moved(positions) if path in self.settled else positions
 
-    def _readable(self, path: str) -> str:
+    def _readable(self, path: RecordedPath) -> PhysicalPath:
         source = self.contents.source
         physical = source.path_map.physical(path)
         source.storage.check(physical, path)
@@ -177,7 +178,9 @@ class _IcebergSlice:
             }
         }
 
-    def _puffin(self, path: str, entries: list[ManifestEntry], place: SlicePlace) -> dict[FileKey, dict[str, object]]:
+    def _puffin(
+        self, path: RecordedPath, entries: list[ManifestEntry], place: SlicePlace
+    ) -> dict[FileKey, dict[str, object]]:
         puffin = open_puffin(self.contents.source.storage, self._readable(path))
         dead: list[tuple[ManifestEntry, str, BitMap64]] = []
         for entry in entries:
